@@ -16,7 +16,7 @@ use super::endpoints::retries_of;
 use super::ends::{Link, SendingEnd};
 use super::error::RunError;
 use super::path_proof::PortRecord;
-use super::placement::{Placement, RECEIVER};
+use super::placement::Placement;
 use super::plan::Point;
 use super::port::{CompletionPort, Polled};
 use super::receiving_half::ReceivingSide;
@@ -24,7 +24,7 @@ use super::result::{Message, Tally};
 use super::sending_half::start_sending;
 use super::warmup::Warmup;
 use super::watch::{Over, PREPARATION, Watch};
-use super::worker::{Frame, Report, Task, Threads};
+use super::worker::{Frame, Report, Task, Threads, wait_until_placed};
 use crate::buffer::PageKind;
 use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
@@ -35,8 +35,6 @@ use crate::time::Clock;
 
 /// How long a thread may take to leave its loop after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How long placing the threads and touching their memory may take.
-const PLACING: Duration = Duration::from_secs(30);
 /// How long the retries of a reliable connection are waited for at the most.
 const LONGEST_RETRIES: Duration = Duration::from_secs(30);
 
@@ -121,34 +119,8 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             bursts: 0,
             background: None,
         };
-        session.wait_until_placed()?;
+        session.stamp_pages = wait_until_placed(&mut session.threads, &session.requested)?;
         Ok(session)
-    }
-
-    fn wait_until_placed(&mut self) -> Result<(), RunError> {
-        let since = Instant::now();
-        let late = || (since.elapsed() > PLACING).then_some(());
-        let patience = Patience::default();
-        let placed = self
-            .threads
-            .collect_under(&self.requested, &patience, late, || ())?;
-        if let Some((role, error)) = placed.failures.into_iter().next() {
-            return Err(RunError::Worker(role, Box::new(error)));
-        }
-        match placed.cause {
-            Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
-            Some(_) => {
-                let (role, limit) = (RECEIVER, PLACING);
-                return Err(RigError::NotReady { role, limit }.into());
-            }
-            None => {}
-        }
-        for (_, report) in placed.reports {
-            if let Report::Placed(Some(pages)) = report {
-                self.stamp_pages = pages.min(self.stamp_pages);
-            }
-        }
-        Ok(())
     }
 
     /// What to ask both ends.

@@ -2,10 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
 
 use super::burst_record::BurstRecord;
 use super::control::Control;
 use super::error::RunError;
+use super::placement::RECEIVER;
 use super::plan::Point;
 use super::signalling::Signalling;
 use crate::buffer::{HugePagePolicy, PageKind};
@@ -13,7 +17,10 @@ use crate::host::counters::ThreadUsage;
 use crate::host::{Wakeable, pinning};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Crew, Reporter, Seat};
+use crate::rig::workers::{Cause, Crew, Patience, Reporter, Seat};
+
+/// How long placing the threads and touching their memory may take.
+const PLACING: Duration = Duration::from_secs(30);
 
 /// A burst to be run.
 #[derive(Debug, Clone)]
@@ -134,6 +141,39 @@ pub(super) fn start(
         })
     })?;
     Ok(give)
+}
+
+/// Waits until all threads are placed and have their memory, under signals of which `requested` tells. Returns the
+/// smallest pages of those that have stamps.
+///
+/// # Errors
+/// When one cannot be placed, or not in time, or a signal comes.
+pub(super) fn wait_until_placed(
+    threads: &mut Threads,
+    requested: &dyn Fn() -> Option<Signal>,
+) -> Result<PageKind, RunError> {
+    let since = Instant::now();
+    let late = || (since.elapsed() > PLACING).then_some(());
+    let placed = threads.collect_under(requested, &Patience::default(), late, || ())?;
+    if let Some((role, error)) = placed.failures.into_iter().next() {
+        return Err(RunError::Worker(role, Box::new(error)));
+    }
+    match placed.cause {
+        Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
+        Some(_) => {
+            let (role, limit) = (RECEIVER, PLACING);
+            return Err(RigError::NotReady { role, limit }.into());
+        }
+        None => {}
+    }
+    let pages = placed
+        .reports
+        .into_iter()
+        .filter_map(|(_, report)| match report {
+            Report::Placed(pages) => pages,
+            Report::Done(_) => None,
+        });
+    Ok(pages.fold(PageKind::Huge, PageKind::min))
 }
 
 /// Page faults of this thread while `work` runs.

@@ -10,12 +10,11 @@ use super::super::burst_record::BurstRecord;
 use super::super::control::Control;
 use super::super::ends::{Link, ReceivingEnd};
 use super::super::error::RunError;
-use super::super::placement::RECEIVER;
 use super::super::receiver::ReceiveOutcome;
 use super::super::receiving_half::ReceivingSide;
 use super::super::tag::Tag;
 use super::super::watch::PREPARATION;
-use super::super::worker::{Frame, Report, Task, Threads};
+use super::super::worker::{Frame, Report, Task, Threads, wait_until_placed};
 use super::message::{Made, Message, Part, only, take, tell};
 use super::ping_pong::{MOST_PROBES, Stamped, Watched};
 use super::probe_end::ProbeEnd;
@@ -40,8 +39,7 @@ const LINK_LOOK: Duration = Duration::from_millis(200);
 const SILENCE: Duration = Duration::from_secs(15);
 /// How long probes may take.
 const PROBING: Duration = Duration::from_secs(150);
-/// How long threads may take to be placed, and to leave their loop.
-const PLACING: Duration = Duration::from_secs(30);
+/// How long threads may take to leave their loop.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What ends a burst here.
@@ -104,26 +102,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
     ) -> Result<Self, RunError> {
         let mut threads = Crew::new(&Arc::new(RunControl::default()))?;
         let tasks = receiver.start(&mut threads, clock, frame, cpu)?;
-        let since = Instant::now();
-        let late = || (since.elapsed() > PLACING).then_some(());
-        let placed = threads.collect(&Patience::default(), late, || ())?;
-        if let Some((role, error)) = placed.failures.into_iter().next() {
-            return Err(RunError::Worker(role, Box::new(error)));
-        }
-        match placed.cause {
-            Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
-            Some(_) => {
-                let (role, limit) = (RECEIVER, PLACING);
-                return Err(RigError::NotReady { role, limit }.into());
-            }
-            None => {}
-        }
-        let mut stamp_pages = PageKind::Huge;
-        for (_, report) in placed.reports {
-            if let Report::Placed(Some(pages)) = report {
-                stamp_pages = pages.min(stamp_pages);
-            }
-        }
+        let stamp_pages = wait_until_placed(&mut threads, &interrupt::requested)?;
         Ok(Served {
             clock,
             frame: frame.clone(),
