@@ -1,32 +1,15 @@
-//! The options of a run between two hosts, and its table.
+//! The options of a run between two hosts.
+
+#[cfg(feature = "rdma")]
+mod running;
 
 use std::time::Duration;
 
+#[cfg(feature = "rdma")]
+pub use self::running::run;
 use crate::cli::UsageError;
 use crate::cli::values::uncertainty;
 use crate::time::ClockKind;
-
-#[cfg(feature = "rdma")]
-use super::{HcaArguments, present, settings_of_run};
-#[cfg(feature = "rdma")]
-use crate::bench::hca::between::benchmark::{PeerBenchmark, PeerConfig};
-#[cfg(feature = "rdma")]
-use crate::bench::hca::config::Config;
-#[cfg(feature = "rdma")]
-use crate::cli::driver::{self, Request, Shown, View};
-#[cfg(feature = "rdma")]
-use crate::host::readiness::Needs;
-#[cfg(feature = "rdma")]
-use crate::results::schema::{Column, between as columns, hca};
-#[cfg(feature = "rdma")]
-use crate::time::Nanos;
-
-/// Probes of a phase where none are asked for.
-#[cfg(feature = "rdma")]
-const PROBES: u32 = 500;
-/// More than NTP and crystals usually make of it.
-#[cfg(feature = "rdma")]
-const DRIFT: u32 = 1_000;
 
 /// The other host.
 #[derive(Debug, Clone, clap::Args)]
@@ -85,86 +68,4 @@ impl PeerArguments {
             )))
         })
     }
-
-    /// What the benchmark is told of it.
-    #[cfg(feature = "rdma")]
-    pub fn config(&self) -> PeerConfig {
-        PeerConfig {
-            run: None,
-            limit: None,
-            peer: self.peer.clone().unwrap_or_default(),
-            probes: self.probes.unwrap_or(PROBES),
-            uncertainty: self.clock_uncertainty.map(Nanos::from),
-            drift: self.clock_drift.unwrap_or(DRIFT),
-        }
-    }
-}
-
-/// The figures of the table.
-#[cfg(feature = "rdma")]
-const FIGURES: [Column; 15] = [
-    hca::SENT,
-    hca::LOST,
-    hca::CORRUPTED,
-    columns::half::MIN,
-    columns::half::P50,
-    columns::half::P99,
-    columns::P50_LOW,
-    columns::P50_HIGH,
-    columns::P99_LOW,
-    columns::P99_HIGH,
-    columns::excess::P50,
-    columns::excess::P99,
-    hca::completion::P50,
-    hca::completion::P99,
-    hca::POST_RATE,
-];
-
-/// Those that people ask for first.
-#[cfg(feature = "rdma")]
-const FIRST: [Column; 4] = [
-    hca::LOST,
-    columns::half::P50,
-    columns::P50_HIGH,
-    columns::excess::P99,
-];
-
-/// Runs the benchmark to another host. Returns the exit code.
-#[cfg(feature = "rdma")]
-pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
-    let asked = arguments.between.config();
-    let mut settings = settings_of_run(&config);
-    settings
-        .set(&columns::PEER, asked.peer.as_str())
-        .set(&columns::PROBES_ASKED, asked.probes);
-    driver::run(Request {
-        sweep: &arguments.sweep,
-        output: &arguments.output,
-        run: settings,
-        benchmark: Box::new(PeerBenchmark::new(config, asked)),
-        default_rounds: 1,
-        needs: Needs::between_devices(),
-        view: View {
-            tables,
-            columns: sortable,
-            json: |_| serde_json::json!({}),
-        },
-    })
-}
-
-#[cfg(feature = "rdma")]
-fn tables(shown: &Shown<'_>) -> String {
-    match shown.summary {
-        [] => String::new(),
-        _ => present::table(shown, &FIGURES, |column| FIRST.contains(column)),
-    }
-}
-
-/// The columns that rows can be sorted by, with their headings.
-#[cfg(feature = "rdma")]
-fn sortable() -> Vec<(String, Column)> {
-    let columns = present::settings().chain(FIGURES);
-    columns
-        .map(|column| (column.title.to_owned(), column))
-        .collect()
 }

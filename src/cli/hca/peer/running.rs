@@ -1,0 +1,93 @@
+//! Runs the benchmark to another host, and prints its table.
+
+use super::PeerArguments;
+use crate::bench::hca::between::benchmark::{PeerBenchmark, PeerConfig};
+use crate::bench::hca::config::Config;
+use crate::cli::driver::{self, Request, Shown, View};
+use crate::cli::hca::{HcaArguments, present, settings_of_run};
+use crate::host::readiness::Needs;
+use crate::results::schema::{Column, between as columns, hca};
+use crate::time::Nanos;
+
+/// Probes of a phase where none are asked for.
+const PROBES: u32 = 500;
+/// More than NTP and crystals usually make of it.
+const DRIFT: u32 = 1_000;
+
+impl PeerArguments {
+    /// What the benchmark is told of it.
+    pub fn config(&self) -> PeerConfig {
+        PeerConfig {
+            run: None,
+            limit: None,
+            peer: self.peer.clone().unwrap_or_default(),
+            probes: self.probes.unwrap_or(PROBES),
+            uncertainty: self.clock_uncertainty.map(Nanos::from),
+            drift: self.clock_drift.unwrap_or(DRIFT),
+        }
+    }
+}
+
+/// The figures of the table.
+const FIGURES: [Column; 15] = [
+    hca::SENT,
+    hca::LOST,
+    hca::CORRUPTED,
+    columns::half::MIN,
+    columns::half::P50,
+    columns::half::P99,
+    columns::P50_LOW,
+    columns::P50_HIGH,
+    columns::P99_LOW,
+    columns::P99_HIGH,
+    columns::excess::P50,
+    columns::excess::P99,
+    hca::completion::P50,
+    hca::completion::P99,
+    hca::POST_RATE,
+];
+
+/// Those that people ask for first.
+const FIRST: [Column; 4] = [
+    hca::LOST,
+    columns::half::P50,
+    columns::P50_HIGH,
+    columns::excess::P99,
+];
+
+/// Runs the benchmark to another host. Returns the exit code.
+pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
+    let asked = arguments.between.config();
+    let mut settings = settings_of_run(&config);
+    settings
+        .set(&columns::PEER, asked.peer.as_str())
+        .set(&columns::PROBES_ASKED, asked.probes);
+    driver::run(Request {
+        sweep: &arguments.sweep,
+        output: &arguments.output,
+        run: settings,
+        benchmark: Box::new(PeerBenchmark::new(config, asked)),
+        default_rounds: 1,
+        needs: Needs::between_devices(),
+        view: View {
+            tables,
+            columns: sortable,
+            json: |_| serde_json::json!({}),
+        },
+    })
+}
+
+fn tables(shown: &Shown<'_>) -> String {
+    match shown.summary {
+        [] => String::new(),
+        _ => present::table(shown, &FIGURES, |column| FIRST.contains(column)),
+    }
+}
+
+/// The columns that rows can be sorted by, with their headings.
+fn sortable() -> Vec<(String, Column)> {
+    let columns = present::settings().chain(FIGURES);
+    columns
+        .map(|column| (column.title.to_owned(), column))
+        .collect()
+}
