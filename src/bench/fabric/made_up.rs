@@ -1,5 +1,6 @@
 //! Made-up fabrics for tests.
 
+use super::culprits::{Evidence, Judged, judge};
 use super::matrix::Matrix;
 use super::tiers::Tiers;
 use crate::pacing::SplitMix64;
@@ -56,4 +57,23 @@ pub(super) fn healthy(tiers: &Tiers, noise: &mut Noise, one_sided: bool) -> Matr
         };
         Some(tier + egress[from] + ingress[to] + noise)
     })
+}
+
+/// Has a node send more slowly by so many ns, and judges all by that figure alone.
+pub(super) fn with_slow_sender(
+    figure: &mut Matrix,
+    (slow, ns): (usize, f64),
+    tiers: &Tiers,
+) -> Vec<Judged> {
+    for to in (0..tiers.nodes()).filter(|to| *to != slow) {
+        figure.set(slow, to, figure.get(slow, to).unwrap() + ns);
+    }
+    let evidence = Evidence {
+        figure: "excess_p99_ns",
+        values: figure,
+        error: None,
+        directional: true,
+        least_ns: 0.0,
+    };
+    judge(&[evidence], tiers)
 }

@@ -111,8 +111,7 @@ pub fn of_tiers(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::fabric::culprits::{Evidence, judge};
-    use crate::bench::fabric::made_up::{Noise, healthy, in_groups};
+    use crate::bench::fabric::made_up::{Noise, healthy, in_groups, with_slow_sender};
     use crate::bench::fabric::scores::polish;
     use crate::bench::fabric::verdict::PairJudge;
 
@@ -122,17 +121,7 @@ mod tests {
         let mut figure = healthy(&tiers, &mut Noise::new(9), false);
         figure.set(1, 2, 20_000.0);
         figure.set(3, 4, f64::NAN);
-        for to in (0..8).filter(|to| *to != 6) {
-            figure.set(6, to, figure.get(6, to).unwrap() + 4000.0);
-        }
-        let evidence = Evidence {
-            figure: "excess_p99_ns",
-            values: &figure,
-            error: None,
-            directional: true,
-            least_ns: 0.0,
-        };
-        let judged = judge(&[evidence], &tiers);
+        let judged = with_slow_sender(&mut figure, (6, 4000.0), &tiers);
         let row = of_node("n6", 6, &judged[6], &figure, &tiers);
         for (column, text) in [
             ("node", "n6"),

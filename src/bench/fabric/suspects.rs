@@ -147,8 +147,7 @@ fn suspects(fit: &Fit, tiers: &Tiers, nodes: &[Judged], least_ns: f64) -> Vec<(u
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::fabric::culprits::{Evidence, judge};
-    use crate::bench::fabric::made_up::{Noise, healthy, in_groups};
+    use crate::bench::fabric::made_up::{Noise, healthy, in_groups, with_slow_sender};
     use crate::bench::fabric::scores::polish;
 
     #[test]
@@ -157,17 +156,7 @@ mod tests {
         let mut figure = healthy(&tiers, &mut Noise::new(3), false);
         figure.set(9, 2, 20_000.0);
         figure.set(4, 5, 30_000.0);
-        for to in (0..16).filter(|to| *to != 12) {
-            figure.set(12, to, figure.get(12, to).unwrap() + 5000.0);
-        }
-        let evidence = Evidence {
-            figure: "test",
-            values: &figure,
-            error: None,
-            directional: true,
-            least_ns: 0.0,
-        };
-        let nodes = judge(&[evidence], &tiers);
+        let nodes = with_slow_sender(&mut figure, (12, 5000.0), &tiers);
         let fit = polish(&figure, &tiers);
         let chosen = choose(&fit, &tiers, &nodes, 0.0, 100, 17);
         let of = |role: Role| -> Vec<(usize, usize)> {
