@@ -161,27 +161,6 @@ fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_th
     }
 }
 
-/// Four ranks, of which one comes to harm when the first pairs are there. Returns how rank 0 ended.
-fn harmed(harm: impl FnOnce(&Job), out: &Path) -> Ended {
-    let job = Job::start(
-        RANKS,
-        "--concurrency alone --rounds 2 --pair-timeout 20s",
-        out,
-    );
-    job.has_rows(2);
-    harm(&job);
-    let begun = Instant::now();
-    let Job { mut ranks, .. } = job;
-    let first = ranks.remove(0).wait(LIMIT).expect(1);
-    assert!(begun.elapsed() < LIMIT - Duration::from_secs(5));
-    for rank in ranks {
-        rank.signal(Signal::SIGCONT);
-        rank.wait(LIMIT);
-    }
-    assert!(out.join("INCOMPLETE").exists());
-    first
-}
-
 /// All pairs of the others are there, those of the rank are left out or incomplete, and it is named.
 fn is_named(ended: &Ended, rank: u64, out: &Path) {
     let others: Vec<u64> = (0..u64::from(RANKS))
@@ -213,33 +192,45 @@ fn is_named(ended: &Ended, rank: u64, out: &Path) {
     );
 }
 
-#[test]
-fn a_rank_that_is_killed_is_named_and_all_other_pairs_are_there() {
+/// Four ranks, of which one comes to harm when the first pairs are there: it is named. What `harm` returns is kept until
+/// the others have ended.
+fn is_named_after<T>(harm: impl FnOnce(&Job) -> T, rank: u64) {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("run");
-    let ended = harmed(|job| job.ranks[2].signal(Signal::SIGKILL), &out);
-    is_named(&ended, 2, &out);
+    let job = Job::start(
+        RANKS,
+        "--concurrency alone --rounds 2 --pair-timeout 20s",
+        &out,
+    );
+    job.has_rows(2);
+    let harm = harm(&job);
+    let begun = Instant::now();
+    let Job { mut ranks, .. } = job;
+    let first = ranks.remove(0).wait(LIMIT).expect(1);
+    assert!(begun.elapsed() < LIMIT - Duration::from_secs(5));
+    for rank in ranks {
+        rank.signal(Signal::SIGCONT);
+        rank.wait(LIMIT);
+    }
+    assert!(out.join("INCOMPLETE").exists());
+    drop(harm);
+    is_named(&first, rank, &out);
+}
+
+#[test]
+fn a_rank_that_is_killed_is_named_and_all_other_pairs_are_there() {
+    is_named_after(|job| job.ranks[2].signal(Signal::SIGKILL), 2);
 }
 
 #[test]
 fn a_rank_that_hangs_is_named_and_all_other_pairs_are_there() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("run");
-    let ended = harmed(|job| job.ranks[3].signal(Signal::SIGSTOP), &out);
-    is_named(&ended, 3, &out);
+    is_named_after(|job| job.ranks[3].signal(Signal::SIGSTOP), 3);
 }
 
 #[test]
 fn a_rank_whose_device_is_removed_is_named_and_all_other_pairs_are_there() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("run");
-    let mut away = None;
-    let ended = harmed(|_| away = Some(Away::take("rxe1")), &out);
-    drop(away);
-    is_named(&ended, 1, &out);
+    is_named_after(|_| Away::take("rxe1"), 1);
 }
 
 #[test]
