@@ -1,34 +1,15 @@
 //! `hcabench compare` as its user has it: exit codes, tables, JSON, and what it refuses.
 
 use std::path::Path;
-use std::process::{Command, Output};
 
 use hcabench::results::schema::{Column, hca};
 use serde_json::json;
 
+mod common;
 mod made_up_rounds;
 
+use common::expect;
 use made_up_rounds::{Made, document, hca_point, run};
-
-/// Runs it with these words, quoted as in a shell.
-fn hcabench(folder: &Path, words: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hcabench"))
-        .args(shlex::split(words).unwrap())
-        .current_dir(folder)
-        .env("COLUMNS", "100")
-        .output()
-        .unwrap()
-}
-
-#[track_caller]
-fn expect(output: Output, code: i32) -> (String, String) {
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{stdout}\n{stderr}");
-    // However the lines are broken.
-    let stderr: Vec<&str> = stderr.split_whitespace().collect();
-    (stdout, stderr.join(" "))
-}
 
 fn poll(service: &'static str, poll: &'static str) -> [(Column, &'static str); 3] {
     [
@@ -62,7 +43,7 @@ fn two_runs_are_compared_round_by_round() {
     let folder = folder.path();
     runs(folder);
     let limits = "--max-regression 10%@latency.p50,10%@completion.p50";
-    let (table, warnings) = expect(hcabench(folder, &format!("compare base same {limits}")), 0);
+    let (table, warnings) = expect(folder, &format!("compare base same {limits}"), 0);
     for words in [
         "latency.p50",
         "completion.p99",
@@ -78,16 +59,13 @@ fn two_runs_are_compared_round_by_round() {
     );
     assert_eq!(warnings, "");
 
-    let (table, _) = expect(hcabench(folder, &format!("compare base slow {limits}")), 3);
+    let (table, _) = expect(folder, &format!("compare base slow {limits}"), 3);
     assert!(
         table.contains("worse, BROKEN")
             && table.contains("limit 10%@completion.p50: kept by 2 of 2"),
         "{table}"
     );
-    let (text, _) = expect(
-        hcabench(folder, &format!("compare base slow {limits} --json")),
-        3,
-    );
+    let (text, _) = expect(folder, &format!("compare base slow {limits} --json"), 3);
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["verdict"]["broken"], true);
     let points = document["comparison"]["points"].as_array().unwrap();
@@ -119,7 +97,7 @@ fn two_runs_are_compared_round_by_round() {
             "{figure}"
         );
     }
-    let (nothing, _) = expect(hcabench(folder, "compare base slow --quiet"), 0);
+    let (nothing, _) = expect(folder, "compare base slow --quiet", 0);
     assert_eq!(nothing, "");
 }
 
@@ -149,7 +127,7 @@ fn the_points_of_a_sweep_are_compared_by_a_setting() {
         &points,
         0,
     );
-    let (table, _) = expect(hcabench(folder, "compare sweep --by poll-recv"), 0);
+    let (table, _) = expect(folder, "compare sweep --by poll-recv", 0);
     for words in [
         "by: BASE is poll_recv busy; poll_comp goes along with it",
         "4 worse",
@@ -157,17 +135,15 @@ fn the_points_of_a_sweep_are_compared_by_a_setting() {
     ] {
         assert!(table.contains(words), "{words} is not in\n{table}");
     }
-    let (_, error) = expect(hcabench(folder, "compare sweep --by size"), 2);
+    let (_, error) = expect(folder, "compare sweep --by size", 2);
     assert!(
         error.contains("has one value") && error.contains("service, poll_recv, poll_comp"),
         "{error}"
     );
     // Limits are of the levels, then.
     expect(
-        hcabench(
-            folder,
-            "compare sweep --by poll_recv --max-regression 10%@latency.p50",
-        ),
+        folder,
+        "compare sweep --by poll_recv --max-regression 10%@latency.p50",
         3,
     );
 }
@@ -177,19 +153,19 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     runs(folder);
-    let (_, error) = expect(hcabench(folder, "compare nowhere nothing"), 1);
+    let (_, error) = expect(folder, "compare nowhere nothing", 1);
     assert!(
         error.contains("BASE") && error.contains("nowhere does not exist"),
         "{error}"
     );
-    let (_, error) = expect(hcabench(folder, "compare base same --max-regression 5"), 2);
+    let (_, error) = expect(folder, "compare base same --max-regression 5", 2);
     assert!(error.contains("5%@p50"), "{error}");
-    let (_, error) = expect(hcabench(folder, "compare base same --percentiles p42"), 2);
+    let (_, error) = expect(folder, "compare base same --percentiles p42", 2);
     assert!(
         error.contains("no p42") && error.contains("latency.p99.99"),
         "{error}"
     );
-    let (_, error) = expect(hcabench(folder, "compare base same --allow colour"), 2);
+    let (_, error) = expect(folder, "compare base same --allow colour", 2);
     assert!(
         error.contains("--allow") && error.contains("colour"),
         "{error}"
@@ -201,16 +177,14 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
     other["run"]["hugepages"] = json!("2M");
     let few = hca_point(&poll("rc", "event"), 1, 2, 30_000.0);
     run(&folder.join("other"), &hca::SCHEMA, &other, &[few], 0);
-    let (_, error) = expect(hcabench(folder, "compare base/rc-busy-busy other"), 2);
+    let (_, error) = expect(folder, "compare base/rc-busy-busy other", 2);
     assert!(
         error.contains("no point in common") && error.contains("--allow poll_recv,poll_comp"),
         "{error}"
     );
     let (_, error) = expect(
-        hcabench(
-            folder,
-            "compare base/rc-busy-busy other --allow poll_recv,poll-comp",
-        ),
+        folder,
+        "compare base/rc-busy-busy other --allow poll_recv,poll-comp",
         2,
     );
     for words in [
@@ -221,10 +195,7 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
         assert!(error.contains(words), "{words} is not in {error}");
     }
     assert!(!error.contains('\u{1b}'), "{error}");
-    let (table, warnings) = expect(
-        hcabench(folder, "compare base/rc-busy-busy other --anyway"),
-        0,
-    );
+    let (table, warnings) = expect(folder, "compare base/rc-busy-busy other --anyway", 0);
     assert!(
         table.contains("not judged") && table.contains("it takes 5 of either"),
         "{table}"
@@ -234,10 +205,8 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
         "{warnings}"
     );
     let (_, error) = expect(
-        hcabench(
-            folder,
-            "compare base/rc-busy-busy other --anyway --max-regression 5%@p50",
-        ),
+        folder,
+        "compare base/rc-busy-busy other --anyway --max-regression 5%@p50",
         1,
     );
     assert!(
@@ -251,16 +220,11 @@ fn command_lines_are_measured_in_turn() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     // Refused before anything is measured, and by the first round.
-    let (_, error) = expect(
-        hcabench(folder, "compare --run 'queue --count 10' --rounds 2"),
-        2,
-    );
+    let (_, error) = expect(folder, "compare --run 'queue --count 10' --rounds 2", 2);
     assert!(error.contains("give two of them"), "{error}");
     let (_, error) = expect(
-        hcabench(
-            folder,
-            "compare --run 'queue --queue nosuch' --run queue --rounds 2 --out both",
-        ),
+        folder,
+        "compare --run 'queue --queue nosuch' --run queue --rounds 2 --out both",
         2,
     );
     assert!(
@@ -269,10 +233,8 @@ fn command_lines_are_measured_in_turn() {
     );
     std::fs::create_dir_all(folder.join("full/A")).unwrap();
     let (_, error) = expect(
-        hcabench(
-            folder,
-            "compare --run queue --run queue --rounds 2 --out full",
-        ),
+        folder,
+        "compare --run queue --run queue --rounds 2 --out full",
         2,
     );
     assert!(error.contains("holds something already"), "{error}");

@@ -3,27 +3,21 @@
 //! The pages of options and columns are generated: `HCABENCH_WRITE_DOCS=1 cargo test --test documentation` writes them.
 #![cfg(feature = "rdma")]
 
+mod common;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use common::FIGURES;
 use hcabench::cli::EXIT_CODES;
 use hcabench::results::schema::{Column, Data, Named, Over, Schema, fabric};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const COMMANDS: [&str; 10] = [
     "", "clock", "compare", "devices", "host", "node", "plot", "queue", "report", "rerun",
-];
-const FIGURES: [&str; 7] = [
-    "histogram",
-    "median",
-    "surface",
-    "ecdf",
-    "percentiles",
-    "time",
-    "load",
 ];
 
 fn hcabench(words: &[String]) -> Output {

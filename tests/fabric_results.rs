@@ -2,38 +2,16 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
 
 use hcabench::results::folder::{MARK, RUNS, SUMMARY};
 use hcabench::results::schema::fabric::{FABRIC, NODES, PAIRS};
 use serde_json::Value;
 
+mod common;
 mod made_up_run;
 
+use common::{FIGURES, expect};
 use made_up_run::fabric::{MadeFabric, fabric_run};
-
-fn hcabench(folder: &Path, words: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hcabench"))
-        .args(shlex::split(words).unwrap())
-        .current_dir(folder)
-        .env("COLUMNS", "100")
-        .output()
-        .unwrap()
-}
-
-#[track_caller]
-fn expect(folder: &Path, words: &str, code: i32) -> (String, String) {
-    let output = hcabench(folder, words);
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(code),
-        "{words}: {stdout}\n{stderr}"
-    );
-    let stderr: Vec<&str> = stderr.split_whitespace().collect();
-    (stdout, stderr.join(" "))
-}
 
 #[track_caller]
 fn all_in(text: &str, parts: &[&str]) {
@@ -317,17 +295,7 @@ fn what_reads_points_refuses_a_fabric_and_names_what_reads_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     fabric_run(&folder.join("fabric"), &made(1));
-    let figures = [
-        "histogram",
-        "median",
-        "surface",
-        "ecdf",
-        "percentiles",
-        "time",
-        "load",
-        "curves",
-    ];
-    for figure in figures {
+    for figure in FIGURES.into_iter().filter(|figure| *figure != "matrix") {
         let words = format!("plot {figure} fabric --out x.svg");
         let (_, error) = expect(folder, &words, 2);
         all_in(

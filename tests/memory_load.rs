@@ -4,23 +4,15 @@
 mod common;
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::{Duration, Instant};
 
-use common::rows;
+use common::{hcabench, rows};
 use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 const QUEUE: &str = "queue --queue baton --count 2000 --warmup 100 --clock monotonic";
-
-fn hcabench(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
-    command
-        .args(words.split_ascii_whitespace())
-        .current_dir(folder);
-    command
-}
 
 fn ended(folder: &Path, words: &str, code: i32) -> (Output, String) {
     let output = hcabench(folder, words).output().unwrap();

@@ -8,11 +8,11 @@ use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::{Row, json, rows, told};
+use common::{Row, hcabench, json, rows, told};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -25,14 +25,6 @@ const LONG: &str = "queue --queue lamport --capacity 64,128 --load constant-rate
                     --clock monotonic --elements";
 /// Only what hangs takes longer.
 const HANGS: Duration = Duration::from_secs(120);
-
-fn hcabench(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
-    command
-        .args(words.split_ascii_whitespace())
-        .current_dir(folder);
-    command
-}
 
 /// Runs to its end, and must end so.
 fn ends(folder: &Path, words: &str, code: i32) -> Output {

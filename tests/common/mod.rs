@@ -8,7 +8,44 @@ pub mod node;
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
+
+/// All figures of `hcabench plot`.
+pub const FIGURES: [&str; 9] = [
+    "histogram",
+    "median",
+    "surface",
+    "ecdf",
+    "percentiles",
+    "time",
+    "load",
+    "curves",
+    "matrix",
+];
+
+/// The program with these words, quoted as in a shell.
+pub fn hcabench(folder: &Path, words: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    command
+        .args(shlex::split(words).unwrap())
+        .current_dir(folder);
+    command
+}
+
+/// Runs it to its end, which must have this code. Returns what it wrote, errors however their lines are broken.
+#[track_caller]
+pub fn expect(folder: &Path, words: &str, code: i32) -> (String, String) {
+    let output = hcabench(folder, words).env("COLUMNS", "100").output();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = output.unwrap();
+    let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!(status.code(), Some(code), "{words}: {stdout}\n{stderr}");
+    let stderr: Vec<&str> = stderr.split_whitespace().collect();
+    (stdout, stderr.join(" "))
+}
 
 /// A row of a CSV file, by its columns.
 pub type Row = HashMap<String, String>;
