@@ -12,6 +12,7 @@ use super::earlier::{Earlier, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
 use super::judgement::{self, Found, Known, Overview};
 use super::kept::{Ends, Kept, Narrow, place_of};
+use super::names::told_apart;
 use crate::bench::hca::plan::Plan;
 use crate::cli::driver::recorded_command_line;
 use crate::cli::ending::Ending;
@@ -414,29 +415,6 @@ fn settings(arguments: &FabricArguments) -> serde_json::Value {
     settings["probes"] = json!(arguments.hca.between.probes);
     settings["clock_drift"] = json!(arguments.hca.between.clock_drift);
     settings
-}
-
-/// Names with the rank behind them where several have the same. Folders have them, too.
-fn told_apart(names: &[String]) -> Vec<String> {
-    let no_path = |name: &String| {
-        let separators = |letter: char| letter.is_control() || "/\\".contains(letter);
-        name.replace(separators, "_")
-            .trim_start_matches('.')
-            .to_owned()
-    };
-    let names: Vec<String> = names.iter().map(no_path).collect();
-    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-    for name in &names {
-        *counts.entry(name.as_str()).or_default() += 1;
-    }
-    let named = names
-        .iter()
-        .enumerate()
-        .map(|(rank, name)| match counts[name.as_str()] > 1 {
-            true => format!("{name}.{rank}"),
-            false => name.clone(),
-        });
-    named.collect()
 }
 
 fn failed(error: ReportError) -> LaunchError {

@@ -7,6 +7,7 @@
 //! | [`course`] | rank 0's files: what comes is on disk before the next pairs are measured |
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
+//! | [`names`] | what nodes are called |
 //! | [`judgement`] | what is said of pairs, nodes and tiers |
 //! | [`told`] | what is told of them |
 //! | [`dry_run`] | says what would be measured |
@@ -18,6 +19,7 @@ mod earlier;
 mod folders;
 mod judgement;
 mod kept;
+mod names;
 #[cfg(feature = "rdma")]
 mod ranks;
 mod told;

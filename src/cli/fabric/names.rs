@@ -1,0 +1,54 @@
+//! What nodes are called in the tables and in the names of folders.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names with the rank behind them where several have the same, or more than once, where one is called so already. Who
+/// has a name alone keeps it. Folders have them, too.
+pub(super) fn told_apart(names: &[String]) -> Vec<String> {
+    let no_path = |name: &String| {
+        let separators = |letter: char| letter.is_control() || "/\\".contains(letter);
+        name.replace(separators, "_")
+            .trim_start_matches('.')
+            .to_owned()
+    };
+    let mut names: Vec<String> = names.iter().map(no_path).collect();
+    let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+    for name in &names {
+        *counts.entry(name.clone()).or_default() += 1;
+    }
+    let mut taken: BTreeSet<String> = counts.keys().cloned().collect();
+    for (rank, name) in names.iter_mut().enumerate() {
+        if counts[name.as_str()] == 1 {
+            continue;
+        }
+        *name += &format!(".{rank}");
+        while !taken.insert(name.clone()) {
+            *name += &format!(".{rank}");
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nodes_have_names_of_their_own_that_are_paths_of_one_folder() {
+        for (names, expected) in [
+            ("a b c", "a b c"),
+            ("n n m", "n.0 n.1 m"),
+            // Who is called so keeps the name, whichever rank it has.
+            ("n n n.1", "n.0 n.1.1 n.1"),
+            ("n.1 n n", "n.1 n.1.1 n.2"),
+            ("n n n.1 n.1 n.1.1", "n.0 n.1.1.1 n.1.2 n.1.3 n.1.1"),
+            ("../a _a _a", "_a.0 _a.1 _a.2"),
+        ] {
+            let names: Vec<String> = names.split(' ').map(str::to_owned).collect();
+            let found = told_apart(&names);
+            assert_eq!(found.join(" "), expected);
+            let apart: BTreeSet<&String> = found.iter().collect();
+            assert_eq!(apart.len(), names.len());
+        }
+    }
+}
