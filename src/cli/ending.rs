@@ -35,7 +35,8 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Marks the folder, has what was measured so far printed, and says where it is. Returns the exit code.
+/// Marks the folder, has what was measured so far printed, and says where it is. `within`: what `--resume` must be run in,
+/// if that is not all the same. Returns the exit code.
 ///
 /// # Errors
 /// What ended it early; that the mark or standard output could not be written.
@@ -43,6 +44,7 @@ pub fn close(
     folder: ResultsFolder,
     outcome: Result<(), Ending>,
     quiet: bool,
+    within: Option<&str>,
     print: impl FnOnce() -> io::Result<()>,
 ) -> anyhow::Result<u8> {
     let path = folder.path().to_path_buf();
@@ -76,7 +78,11 @@ pub fn close(
     if !quiet {
         let path = path.display();
         let state = match &error {
-            Some(_) => format!(" (incomplete; go on by hcabench --resume {path})"),
+            Some(_) => {
+                let within = within.map(|within| format!(" {within}"));
+                let within = within.unwrap_or_default();
+                format!(" (incomplete; go on by hcabench --resume {path}{within})")
+            }
             None => String::new(),
         };
         // In one piece: standard output may go to the same terminal.

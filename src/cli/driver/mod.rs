@@ -161,7 +161,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     let goes_on = matches!(outcome, Err(Ending::UntilRound));
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
-    let mut code = close(folder, outcome, output.quiet, || {
+    let mut code = close(folder, outcome, output.quiet, None, || {
         report.print(&request.view, output, order)
     })?;
     for line in broken_limits.iter().filter(|_| !goes_on) {

@@ -23,6 +23,9 @@ use crate::results::text::printable;
 /// A limit of the fabric is broken.
 const LIMIT_BROKEN: u8 = 3;
 
+/// What a run goes on in.
+const WITHIN: &str = "in the same srun or mpirun";
+
 /// Where the results go.
 #[derive(Debug)]
 pub struct Place {
@@ -118,10 +121,16 @@ pub fn conduct(
         not_written,
         ..
     } = found;
-    let mut code = close(folder, outcome, output.quiet, || match output.quiet {
-        true => Ok(()),
-        false => print_text(&text),
-    })?;
+    let mut code = close(
+        folder,
+        outcome,
+        output.quiet,
+        Some(WITHIN),
+        || match output.quiet {
+            true => Ok(()),
+            false => print_text(&text),
+        },
+    )?;
     for line in &broken {
         eprintln!("hcabench: {line}");
         code = LIMIT_BROKEN;
