@@ -1,7 +1,8 @@
 //! The command line: raw arguments, turned into validated configurations, and what is shown of the results.
 //!
 //! Exit codes: 0 done; 1 a run failed or was interrupted, or the machine is not ready; 2 bad input; 3 a limit of
-//! `hcabench clock --fail-above` or `hcabench compare --max-regression` is broken.
+//! `hcabench clock --fail-above`, `hcabench fabric --fail-above` or `--max-outliers`, or `hcabench compare
+//! --max-regression` is broken.
 
 mod clock;
 mod compare;
@@ -155,7 +156,8 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (2, "bad input"),
     (
         3,
-        "a limit of hcabench clock --fail-above or hcabench compare --max-regression is broken",
+        "a limit of hcabench clock --fail-above, hcabench fabric --fail-above or --max-outliers, or hcabench compare \
+         --max-regression is broken",
     ),
 ];
 
