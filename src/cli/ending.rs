@@ -35,8 +35,8 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Marks the folder, has what was measured so far printed, and says where it is. `within`: what `--resume` must be run in,
-/// if that is not all the same. Returns the exit code.
+/// Marks the folder, has what was measured so far printed, and says where it is. `within`: what `--resume` must be run
+/// in, if that matters. Returns the exit code.
 ///
 /// # Errors
 /// What ended it early; that the mark or standard output could not be written.

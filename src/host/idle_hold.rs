@@ -18,8 +18,10 @@ pub(crate) struct IdleHold {
 }
 
 impl IdleHold {
-    /// Asks that no CPU takes time to wake. The error: what to warn of, where the file is not there, or this process has
-    /// no right to it.
+    /// Asks that no CPU takes time to wake.
+    ///
+    /// # Errors
+    /// What to warn of, when the file is not there, or this process has no right to it.
     pub(crate) fn take() -> Result<Self, String> {
         Self::by(Path::new(DEVICE)).map_err(|error| Self::refusal(&error))
     }

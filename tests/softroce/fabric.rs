@@ -192,8 +192,8 @@ fn is_named(ended: &Ended, rank: u64, out: &Path) {
     );
 }
 
-/// Four ranks, of which one comes to harm when the first pairs are there: it is named. What `harm` returns is kept until
-/// the others have ended.
+/// Four ranks, of which one comes to harm when the first pairs are there: it is named. What `harm` returns is kept
+/// until the others have ended.
 fn is_named_after<T>(harm: impl FnOnce(&Job) -> T, rank: u64) {
     let _machine = Machine::take();
     let folder = scratch();
