@@ -15,8 +15,9 @@
 //!   anyway, and what fetches ahead in the hardware does better without.
 //! - *The step past the last slot is a branch*, not a conditional move: the next slot's index depends on one addition,
 //!   not on three instructions in a row.
-//! - *Who finds nothing pauses for a moment* (`pause`, ten nanoseconds there): else the processor looks ahead several
-//!   times, and has to take all of it back when the line changes, just when the element arrives.
+//! - *Who finds nothing should pause for a moment* (`pause`, ten nanoseconds there), which is up to who calls: else the
+//!   processor looks ahead several times, and has to take all of it back when the line changes, just when the element
+//!   arrives.
 //! - *Each end stands alone on its cache lines*, wherever it is put: two ends side by side cost more than any queue.
 //!
 //! Tried and left out, because it was slower or no faster: batches looked at by their last slot, lines emptied as a
@@ -97,7 +98,6 @@ impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let slot = self.0.slot();
         if !slot.is_empty() {
-            std::hint::spin_loop();
             return false;
         }
         // SAFETY: seen empty, and this is the only sender.
@@ -111,10 +111,7 @@ impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         // SAFETY: this is the only receiver.
-        let Some(element) = (unsafe { self.0.slot().take() }) else {
-            std::hint::spin_loop();
-            return None;
-        };
+        let element = unsafe { self.0.slot().take() }?;
         self.0.advance();
         Some(element)
     }

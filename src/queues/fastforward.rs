@@ -2,12 +2,35 @@
 //!
 //! John Giacomoni, Tipp Moseley, Manish Vachharajani: FastForward for Efficient Pipeline Parallelism: A Cache-Optimized
 //! Concurrent Lock-Free Queue. PPoPP 2008. Each end keeps its index to itself, and the one line that travels is that of
-//! the element. Left out is the paper's temporal slipping, by which the receiver waits for some distance to the
-//! sender: that wait would be measured as latency here.
+//! the element. By the paper's temporal slip the receiver keeps some lines behind the sender, so that neither takes a
+//! line that the other works on: where it has come too close it waits until there is room between them again, or the
+//! sender does not go on. Such a wait is latency, so it has to be asked for. So has demoting lines, which is ours (see
+//! [`baton`](super::baton)) and here to tell what it alone brings.
 
+use super::baton::{LINE, demote_lines, inside_line};
 use crate::queues::element::Words;
 use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
+use crate::queues::parameters::{Given, Parameter};
 use crate::queues::slots::{FusedSlot, SharedSlots, check_capacity};
+
+/// What can be chosen.
+pub(super) const PARAMETERS: [Parameter; 3] = [
+    Parameter::number(
+        "slip",
+        0,
+        "lines between the ends that the receiver waits for, such as 6; 0: none",
+    ),
+    Parameter::number("danger", 2, "lines between the ends below which it waits"),
+    Parameter::switch(
+        "demote",
+        "whether lines that an end is done with are demoted",
+    ),
+];
+
+/// Elements between two looks at the slip.
+const ELEMENTS_PER_LOOK: usize = 64;
+/// Pauses for each line that is missing, before the next look.
+const PAUSES_PER_LINE: usize = 8;
 
 /// FastForward.
 #[derive(Debug)]
@@ -19,28 +42,90 @@ pub struct End<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
+    /// Which bits of an index say that a line has not ended.
+    inside_line: usize,
+}
+
+/// The end that receives, and how far it keeps behind the sender.
+#[derive(Debug)]
+pub struct Following<const N: usize> {
+    end: End<N>,
+    slip: Slip,
+    /// Elements before the next look; never 0 without a slip.
+    left: usize,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slip {
+    /// Slots of a line.
+    line: usize,
+    /// Lines that are wanted between the ends, and below which there are too few.
+    wanted: usize,
+    danger: usize,
+    /// Lines that were between them at the last look, while it waits.
+    seen: Option<usize>,
 }
 
 impl<const N: usize> End<N> {
+    /// The slot so many ahead of the next one, which are fewer than there are.
     #[inline(always)]
-    fn slot(&self) -> &FusedSlot<N> {
-        // SAFETY: `next` is less than the number of slots.
-        unsafe { self.slots.at(self.next) }
+    fn ahead(&self, distance: usize) -> &FusedSlot<N> {
+        let mut index = self.next + distance;
+        if index >= self.slots.count() {
+            index -= self.slots.count();
+        }
+        // SAFETY: `next` and `distance` are less than the number of slots, so their sum less than twice it.
+        unsafe { self.slots.at(index) }
     }
 
     #[inline(always)]
     fn advance(&mut self) {
-        self.next += 1;
-        if self.next == self.slots.count() {
-            self.next = 0;
+        let after = self.next + 1;
+        if after & self.inside_line == 0 {
+            let slot = std::ptr::from_ref(self.ahead(0)).cast();
+            // SAFETY: the lines of a slot, whose memory is there as long as the queue.
+            unsafe { demote_lines(slot, N.div_ceil(LINE)) };
         }
+        self.next = if after == self.slots.count() {
+            0
+        } else {
+            after
+        };
+    }
+}
+
+impl<const N: usize> Following<N> {
+    /// Whether the receiver may go on.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self) -> bool {
+        let Following { end, slip, left } = self;
+        let lines = |most: usize| {
+            let is_full = |lines: &usize| !end.ahead(lines * slip.line).is_empty();
+            (1..=most).take_while(is_full).count()
+        };
+        let goes_on = match slip.seen {
+            None => lines(slip.danger) == slip.danger,
+            Some(seen) => {
+                for _ in 0..PAUSES_PER_LINE * (slip.wanted + 1 - seen) {
+                    std::hint::spin_loop();
+                }
+                let now = lines(slip.wanted);
+                now == slip.wanted || now <= seen
+            }
+        };
+        slip.seen = (!goes_on).then(|| lines(slip.wanted));
+        if goes_on {
+            *left = ELEMENTS_PER_LOOK;
+        }
+        goes_on
     }
 }
 
 impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
-        let slot = self.0.slot();
+        let slot = self.0.ahead(0);
         if !slot.is_empty() {
             return false;
         }
@@ -51,24 +136,57 @@ impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
+impl<const N: usize> Receiver<Words<N>> for Out<Following<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
+        let following = &mut self.0;
+        if following.left == 0 && !following.look() {
+            return None;
+        }
         // SAFETY: this is the only receiver.
-        let element = unsafe { self.0.slot().take() }?;
-        self.0.advance();
+        let element = unsafe { following.end.ahead(0).take() }?;
+        following.end.advance();
+        following.left = following
+            .left
+            .wrapping_sub(usize::from(following.slip.wanted > 0));
         Some(element)
     }
 }
 
 impl<const N: usize> Queue<Words<N>> for FastForward {
     type Sender = In<End<N>>;
-    type Receiver = Out<End<N>>;
+    type Receiver = Out<Following<N>>;
 
     fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+        Self::with_parameters(capacity, &Given::default())
+    }
+
+    fn with_parameters(capacity: usize, given: &Given) -> Made<Self, Words<N>> {
         let capacity = check_capacity(capacity)?;
+        let [wanted, danger, demote] = given.values(&PARAMETERS, capacity);
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        let end = |slots| End { slots, next: 0 };
-        Ok((In(end(slots.clone())), Out(end(slots))))
+        let end = |slots| End {
+            slots,
+            next: 0,
+            inside_line: match demote {
+                0 => usize::MAX,
+                _ => inside_line(capacity, N),
+            },
+        };
+        let line = LINE.div_ceil(N);
+        // No more than the ring has.
+        let wanted = wanted.min((capacity - 1) / line);
+        let slip = Slip {
+            line,
+            wanted,
+            danger: danger.min(wanted),
+            seen: None,
+        };
+        let receiver = Following {
+            end: end(slots.clone()),
+            slip,
+            left: ELEMENTS_PER_LOOK,
+        };
+        Ok((In(end(slots)), Out(receiver)))
     }
 }

@@ -1,6 +1,7 @@
 //! What a queue is to this benchmark: two ends, each used by one thread, that never block.
 
 use super::element::Element;
+use super::parameters::Given;
 
 /// The end that puts elements in.
 pub trait Sender<T>: Send {
@@ -74,12 +75,18 @@ pub trait Queue<T: Element>: 'static {
     /// The receiving end.
     type Receiver: Receiver<T> + 'static;
 
-    /// Makes a queue for exactly `capacity` elements, with all its memory touched. Indices that count elements begin at
-    /// `start`, so that tests can begin just before they wrap around; most queues have none.
+    /// Makes a queue for `capacity` elements, with all its memory touched; some say "full" before they hold as many.
+    /// Indices that count elements begin at `start`, so that tests can begin just before they wrap around; most queues
+    /// have none.
     fn starting_at(capacity: usize, start: usize) -> Made<Self, T>;
 
     /// The same for use.
     fn with_capacity(capacity: usize) -> Made<Self, T> {
         Self::starting_at(capacity, 0)
+    }
+
+    /// The same with parameters, by a queue that has any.
+    fn with_parameters(capacity: usize, _given: &Given) -> Made<Self, T> {
+        Self::with_capacity(capacity)
     }
 }

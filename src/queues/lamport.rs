@@ -8,32 +8,38 @@ use crossbeam_utils::CachePadded;
 
 use crate::queues::element::Element;
 use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
-use crate::queues::slots::{Slots, ValueSlot, check_capacity};
+use crate::queues::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::queues::sync::{Arc, AtomicUsize, Ordering};
 
 /// Lamport's ring buffer.
 #[derive(Debug)]
 pub struct Lamport;
 
+/// What each end has: where all is.
 #[derive(Debug)]
-pub struct Shared<T> {
-    slots: Slots<ValueSlot<T>>,
+pub struct End<T> {
+    slots: SharedSlots<ValueSlot<T>>,
     mask: usize,
     capacity: usize,
+    indices: Arc<Indices>,
+}
+
+#[derive(Debug)]
+pub struct Indices {
     /// How many elements were put in, wrapping. Written by the sender.
     tail: CachePadded<AtomicUsize>,
     /// How many were taken out, wrapping. Written by the receiver.
     head: CachePadded<AtomicUsize>,
 }
 
-impl<T: Element> Sender<T> for In<Arc<Shared<T>>> {
+impl<T: Element> Sender<T> for In<End<T>> {
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
-        let queue = &*self.0;
+        let queue = &self.0;
         // Relaxed: only this thread writes it.
-        let tail = queue.tail.load(Ordering::Relaxed);
+        let tail = queue.indices.tail.load(Ordering::Relaxed);
         // Acquire: a slot that is free was read before it was given back.
-        let head = queue.head.load(Ordering::Acquire);
+        let head = queue.indices.head.load(Ordering::Acquire);
         if tail.wrapping_sub(head) == queue.capacity {
             return false;
         }
@@ -41,19 +47,22 @@ impl<T: Element> Sender<T> for In<Arc<Shared<T>>> {
         // receiver reads none before the store below.
         unsafe { queue.slots.at(tail & queue.mask).write(element) };
         // Release: who sees the index sees the element.
-        queue.tail.store(tail.wrapping_add(1), Ordering::Release);
+        queue
+            .indices
+            .tail
+            .store(tail.wrapping_add(1), Ordering::Release);
         true
     }
 }
 
-impl<T: Element> Receiver<T> for Out<Arc<Shared<T>>> {
+impl<T: Element> Receiver<T> for Out<End<T>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
-        let queue = &*self.0;
+        let queue = &self.0;
         // Relaxed: only this thread writes it.
-        let head = queue.head.load(Ordering::Relaxed);
+        let head = queue.indices.head.load(Ordering::Relaxed);
         // Acquire: the element was written before the index.
-        let tail = queue.tail.load(Ordering::Acquire);
+        let tail = queue.indices.tail.load(Ordering::Acquire);
         if head == tail {
             return None;
         }
@@ -61,25 +70,31 @@ impl<T: Element> Receiver<T> for Out<Arc<Shared<T>>> {
         // sender writes none before the store below.
         let element = unsafe { queue.slots.at(head & queue.mask).read() };
         // Release: the slot is given back after it was read.
-        queue.head.store(head.wrapping_add(1), Ordering::Release);
+        queue
+            .indices
+            .head
+            .store(head.wrapping_add(1), Ordering::Release);
         Some(element)
     }
 }
 
 impl<T: Element> Queue<T> for Lamport {
-    type Sender = In<Arc<Shared<T>>>;
-    type Receiver = Out<Arc<Shared<T>>>;
+    type Sender = In<End<T>>;
+    type Receiver = Out<End<T>>;
 
     fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
         let capacity = check_capacity(capacity)?;
-        let slots = Slots::new(capacity.next_power_of_two(), ValueSlot::new);
-        let shared = Arc::new(Shared {
-            mask: slots.count() - 1,
-            slots,
-            capacity,
+        let slots = SharedSlots::new(capacity.next_power_of_two(), ValueSlot::new);
+        let indices = Arc::new(Indices {
             tail: CachePadded::new(AtomicUsize::new(start)),
             head: CachePadded::new(AtomicUsize::new(start)),
         });
-        Ok((In(shared.clone()), Out(shared)))
+        let end = || End {
+            mask: slots.count() - 1,
+            slots: slots.clone(),
+            capacity,
+            indices: indices.clone(),
+        };
+        Ok((In(end()), Out(end())))
     }
 }

@@ -10,7 +10,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::queues::element::Element;
 use crate::queues::interface::{Made, Queue, Receiver, Sender};
-use crate::queues::slots::{Slots, ValueSlot, check_capacity};
+use crate::queues::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::queues::sync::{Arc, AtomicUsize, Ordering};
 
 /// The largest block, in elements; in a small queue a block is half of it.
@@ -29,22 +29,28 @@ struct Header {
     next: AtomicUsize,
 }
 
+/// What each end has: where all is.
 #[derive(Debug)]
-struct Shared<T> {
+struct Blocks<T> {
     /// Of all blocks, one behind the other.
-    slots: Slots<ValueSlot<T>>,
-    headers: Slots<CachePadded<Header>>,
+    slots: SharedSlots<ValueSlot<T>>,
+    headers: SharedSlots<CachePadded<Header>>,
     block: usize,
     capacity: usize,
     /// The numbers of the blocks that can be used again, a ring with room for all.
-    pool: Slots<AtomicUsize>,
+    pool: SharedSlots<AtomicUsize>,
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug)]
+struct Counts {
     /// How many numbers were ever put into the pool. Written by the receiver.
     returned: CachePadded<AtomicUsize>,
     /// How many elements were taken out, wrapping. Written by the receiver.
     taken: CachePadded<AtomicUsize>,
 }
 
-impl<T> Shared<T> {
+impl<T> Blocks<T> {
     #[inline(always)]
     fn header(&self, block: usize) -> &Header {
         // SAFETY: the ends and the pool hold numbers of blocks only, and there is a header for each.
@@ -61,7 +67,7 @@ impl<T> Shared<T> {
 
 #[derive(Debug)]
 pub struct LinkedBlocksSender<T> {
-    queue: Arc<Shared<T>>,
+    queue: Blocks<T>,
     /// The block being filled.
     block: usize,
     /// How many elements are in it.
@@ -78,7 +84,7 @@ pub struct LinkedBlocksSender<T> {
 
 #[derive(Debug)]
 pub struct LinkedBlocksReceiver<T> {
-    queue: Arc<Shared<T>>,
+    queue: Blocks<T>,
     /// The block being emptied.
     block: usize,
     /// How many elements were taken from it.
@@ -98,9 +104,9 @@ impl<T> LinkedBlocksSender<T> {
     /// and the last one taken out touch at most all blocks but one.
     #[inline(never)]
     fn link(&mut self) -> bool {
-        let queue = &*self.queue;
+        let queue = &self.queue;
         // Acquire: the number was written, and the block left, before it was counted.
-        if queue.returned.load(Ordering::Acquire) == self.reused {
+        if queue.counts.returned.load(Ordering::Acquire) == self.reused {
             debug_assert!(false, "no block is left below the capacity");
             return false;
         }
@@ -128,7 +134,7 @@ impl<T: Element> Sender<T> for LinkedBlocksSender<T> {
     fn enqueue(&mut self, element: T) -> bool {
         if self.put.wrapping_sub(self.taken) == self.queue.capacity {
             // Acquire: the blocks returned by then are in the pool.
-            self.taken = self.queue.taken.load(Ordering::Acquire);
+            self.taken = self.queue.counts.taken.load(Ordering::Acquire);
             if self.put.wrapping_sub(self.taken) == self.queue.capacity {
                 return false;
             }
@@ -150,7 +156,7 @@ impl<T> LinkedBlocksReceiver<T> {
     /// Finds out whether there is more: in this block, or in one behind it.
     #[inline(always)]
     fn look(&mut self) -> bool {
-        let queue = &*self.queue;
+        let queue = &self.queue;
         if self.emptied == queue.block {
             // Acquire: the header of the block behind was made ready before.
             let next = queue.header(self.block).next.load(Ordering::Acquire);
@@ -167,7 +173,7 @@ impl<T> LinkedBlocksReceiver<T> {
     }
 
     fn give_back(&mut self) {
-        let queue = &*self.queue;
+        let queue = &self.queue;
         // SAFETY: kept below the number of blocks.
         let place = unsafe { queue.pool.at(self.pool_place) };
         // Relaxed: the count publishes it. What stood there was read long ago: there is room for all numbers.
@@ -178,7 +184,10 @@ impl<T> LinkedBlocksReceiver<T> {
         }
         self.returned += 1;
         // Release: who sees the count sees the number, and comes after all reading in that block.
-        queue.returned.store(self.returned, Ordering::Release);
+        queue
+            .counts
+            .returned
+            .store(self.returned, Ordering::Release);
     }
 }
 
@@ -193,7 +202,7 @@ impl<T: Element> Receiver<T> for LinkedBlocksReceiver<T> {
         self.emptied += 1;
         self.taken = self.taken.wrapping_add(1);
         // Release: who sees the count sees the blocks returned.
-        self.queue.taken.store(self.taken, Ordering::Release);
+        self.queue.counts.taken.store(self.taken, Ordering::Release);
         Some(element)
     }
 }
@@ -208,25 +217,31 @@ impl<T: Element> Queue<T> for LinkedBlocks {
         let blocks = capacity.div_ceil(block) + 1;
         // The first block is in use, all others are in the pool.
         let mut number = 0;
-        let queue = Arc::new(Shared {
-            slots: Slots::new(blocks * block, ValueSlot::new),
-            headers: Slots::new(blocks, || {
-                CachePadded::new(Header {
-                    filled: AtomicUsize::new(0),
-                    next: AtomicUsize::new(NONE),
-                })
-            }),
-            block,
-            capacity,
-            pool: Slots::new(blocks, || {
-                number += 1;
-                AtomicUsize::new(number)
-            }),
+        let slots = SharedSlots::new(blocks * block, ValueSlot::new);
+        let headers = SharedSlots::new(blocks, || {
+            CachePadded::new(Header {
+                filled: AtomicUsize::new(0),
+                next: AtomicUsize::new(NONE),
+            })
+        });
+        let pool = SharedSlots::new(blocks, || {
+            number += 1;
+            AtomicUsize::new(number)
+        });
+        let counts = Arc::new(Counts {
             returned: CachePadded::new(AtomicUsize::new(blocks - 1)),
             taken: CachePadded::new(AtomicUsize::new(start)),
         });
+        let queue = || Blocks {
+            slots: slots.clone(),
+            headers: headers.clone(),
+            block,
+            capacity,
+            pool: pool.clone(),
+            counts: counts.clone(),
+        };
         let sender = LinkedBlocksSender {
-            queue: queue.clone(),
+            queue: queue(),
             block: 0,
             filled: 0,
             put: start,
@@ -235,7 +250,7 @@ impl<T: Element> Queue<T> for LinkedBlocks {
             reused: 0,
         };
         let receiver = LinkedBlocksReceiver {
-            queue,
+            queue: queue(),
             block: 0,
             emptied: 0,
             filled: 0,

@@ -3,8 +3,9 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --no-default-features --lib loom`; see `ci/check-queues`.
 
 use super::element::Words;
-use super::equeue::Elasticity;
+use super::equeue::{Batching, Elasticity};
 use super::interface::{Queue, Receiver, Sender};
+use super::parameters::Given;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
 use super::{BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer};
 
@@ -76,6 +77,14 @@ fn made<Q: Queue<Element>>(capacity: usize) -> (Q::Sender, Q::Receiver) {
     Q::starting_at(capacity, usize::MAX - 1).unwrap()
 }
 
+/// A queue with these parameters.
+fn with<Q: Queue<Element>, const N: usize>(
+    capacity: usize,
+    given: [usize; N],
+) -> (Q::Sender, Q::Receiver) {
+    Q::with_parameters(capacity, &Given::of(given)).unwrap()
+}
+
 macro_rules! check_all {
     ($($name:ident: $queue:ty;)+) => {$(
         #[test]
@@ -106,16 +115,26 @@ fn equeue_that_changes_its_size() {
             enlarge: 1,
             shrink: 1,
         };
-        check(6, move || {
-            EQueue::with_elasticity(capacity, elasticity).unwrap()
-        });
+        for batch in [1, 2] {
+            let batching = Batching {
+                batch,
+                slice: 1,
+                penalty: 0,
+            };
+            check(6, move || {
+                EQueue::with_elasticity(capacity, elasticity, batching).unwrap()
+            });
+        }
     }
 }
 
 /// Where a batch is more than one element.
 #[test]
 fn batches() {
-    check(5, || made::<McRingBuffer>(8));
-    check(4, || made::<BQueue>(8));
+    check(5, || with::<McRingBuffer, 1>(8, [2]));
+    check(4, || with::<BQueue, 2>(4, [2, 0]));
+    check(4, || with::<BQueue, 2>(3, [2, 0]));
+    check(4, || with::<EQueue, 3>(4, [2, 1, 0]));
     check(4, || made::<LinkedBlocks>(4));
+    check(4, || with::<FastForward, 3>(16, [1, 1, 0]));
 }

@@ -2,7 +2,7 @@
 //!
 //! Patrick P. C. Lee, Tian Bu, Girish Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism
 //! for Line-Rate Network Traffic Monitoring. IPDPS 2010. The copy is refreshed only when by it the queue is full or
-//! empty, so control lines travel once a batch.
+//! empty, so control lines travel once a batch. How large a batch is the paper leaves to its user.
 //!
 //! What is held back must get out in the end. An end publishes the rest of its batch when it finds the queue full or
 //! empty, and the sender when it is told to [flush](Sender::flush). So a receiver that was told "empty" has given back
@@ -13,21 +13,22 @@ use crossbeam_utils::CachePadded;
 
 use crate::queues::element::Element;
 use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
-use crate::queues::slots::{Slots, ValueSlot, check_capacity};
+use crate::queues::parameters::{Given, Parameter};
+use crate::queues::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::queues::sync::{Arc, AtomicUsize, Ordering};
 
-/// The largest batch; in a small queue a batch is a quarter of it.
-const BATCH: usize = 64;
+/// What can be chosen.
+pub(super) const PARAMETERS: [Parameter; 1] = [Parameter::share(
+    "batch",
+    16,
+    "elements that an end publishes together",
+)];
 
 #[derive(Debug)]
 pub struct McRingBuffer;
 
 #[derive(Debug)]
-pub struct Shared<T> {
-    slots: Slots<ValueSlot<T>>,
-    mask: usize,
-    capacity: usize,
-    batch: usize,
+pub struct Indices {
     /// How many elements were handed over, wrapping. Written by the sender.
     written: CachePadded<AtomicUsize>,
     /// How many were given back, wrapping. Written by the receiver.
@@ -37,7 +38,11 @@ pub struct Shared<T> {
 /// Where an end is.
 #[derive(Debug)]
 pub struct End<T> {
-    queue: Arc<Shared<T>>,
+    slots: SharedSlots<ValueSlot<T>>,
+    mask: usize,
+    capacity: usize,
+    batch: usize,
+    indices: Arc<Indices>,
     /// How many elements it has put in, or taken out.
     next: usize,
     /// How many of them were handed over, or given back.
@@ -51,20 +56,19 @@ impl<T: Element> Sender<T> for In<End<T>> {
 
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
-        let queue = &*self.0.queue;
-        if self.0.next.wrapping_sub(self.0.seen) == queue.capacity {
+        if self.0.next.wrapping_sub(self.0.seen) == self.0.capacity {
             // Acquire: a slot that is free was read before it was given back.
-            self.0.seen = queue.read.load(Ordering::Acquire);
-            if self.0.next.wrapping_sub(self.0.seen) == queue.capacity {
+            self.0.seen = self.0.indices.read.load(Ordering::Acquire);
+            if self.0.next.wrapping_sub(self.0.seen) == self.0.capacity {
                 self.flush();
                 return false;
             }
         }
         // SAFETY: masked, so within the slots. Free by the copy of `read`, and what is not published the receiver does
         // not touch.
-        unsafe { queue.slots.at(self.0.next & queue.mask).write(element) };
+        unsafe { self.0.slots.at(self.0.next & self.0.mask).write(element) };
         self.0.next = self.0.next.wrapping_add(1);
-        if self.0.next.wrapping_sub(self.0.published) >= queue.batch {
+        if self.0.next.wrapping_sub(self.0.published) >= self.0.batch {
             self.flush();
         }
         true
@@ -74,7 +78,7 @@ impl<T: Element> Sender<T> for In<End<T>> {
     fn flush(&mut self) {
         if self.0.next != self.0.published {
             // Release: who sees the index sees the elements.
-            self.0.queue.written.store(self.0.next, Ordering::Release);
+            self.0.indices.written.store(self.0.next, Ordering::Release);
             self.0.published = self.0.next;
         }
     }
@@ -85,7 +89,7 @@ impl<T> Out<End<T>> {
     fn give_back(&mut self) {
         if self.0.next != self.0.published {
             // Release: the slots are given back after they were read.
-            self.0.queue.read.store(self.0.next, Ordering::Release);
+            self.0.indices.read.store(self.0.next, Ordering::Release);
             self.0.published = self.0.next;
         }
     }
@@ -94,10 +98,9 @@ impl<T> Out<End<T>> {
 impl<T: Element> Receiver<T> for Out<End<T>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
-        let queue = &*self.0.queue;
         if self.0.next == self.0.seen {
             // Acquire: the elements were written before the index.
-            self.0.seen = queue.written.load(Ordering::Acquire);
+            self.0.seen = self.0.indices.written.load(Ordering::Acquire);
             if self.0.next == self.0.seen {
                 self.give_back();
                 return None;
@@ -105,9 +108,9 @@ impl<T: Element> Receiver<T> for Out<End<T>> {
         }
         // SAFETY: masked, so within the slots. Written, by the copy of `written`, and what is not given back the sender
         // does not touch.
-        let element = unsafe { queue.slots.at(self.0.next & queue.mask).read() };
+        let element = unsafe { self.0.slots.at(self.0.next & self.0.mask).read() };
         self.0.next = self.0.next.wrapping_add(1);
-        if self.0.next.wrapping_sub(self.0.published) >= queue.batch {
+        if self.0.next.wrapping_sub(self.0.published) >= self.0.batch {
             self.give_back();
         }
         Some(element)
@@ -119,22 +122,31 @@ impl<T: Element> Queue<T> for McRingBuffer {
     type Receiver = Out<End<T>>;
 
     fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
-        let capacity = check_capacity(capacity)?;
-        let slots = Slots::new(capacity.next_power_of_two(), ValueSlot::new);
-        let queue = Arc::new(Shared {
-            mask: slots.count() - 1,
-            slots,
-            capacity,
-            batch: (capacity / 4).clamp(1, BATCH),
-            written: CachePadded::new(AtomicUsize::new(start)),
-            read: CachePadded::new(AtomicUsize::new(start)),
-        });
-        let end = |queue| End {
-            queue,
-            next: start,
-            published: start,
-            seen: start,
-        };
-        Ok((In(end(queue.clone())), Out(end(queue))))
+        make(capacity, start, &Given::default())
     }
+
+    fn with_parameters(capacity: usize, given: &Given) -> Made<Self, T> {
+        make(capacity, 0, given)
+    }
+}
+
+fn make<T: Element>(capacity: usize, start: usize, given: &Given) -> Made<McRingBuffer, T> {
+    let capacity = check_capacity(capacity)?;
+    let [batch] = given.values(&PARAMETERS, capacity);
+    let slots = SharedSlots::new(capacity.next_power_of_two(), ValueSlot::new);
+    let indices = Arc::new(Indices {
+        written: CachePadded::new(AtomicUsize::new(start)),
+        read: CachePadded::new(AtomicUsize::new(start)),
+    });
+    let end = || End {
+        mask: slots.count() - 1,
+        slots: slots.clone(),
+        capacity,
+        batch: batch.clamp(1, capacity),
+        indices: indices.clone(),
+        next: start,
+        published: start,
+        seen: start,
+    };
+    Ok((In(end()), Out(end())))
 }

@@ -5,6 +5,7 @@
 
 use super::element::Words;
 use super::interface::{Ends, Queue, QueueError};
+use super::parameters::{Given, Parameter};
 
 #[cfg(feature = "competitors")]
 use super::crates;
@@ -49,23 +50,31 @@ pub struct Entry {
     pub name: &'static str,
     /// Where the idea is from: a paper, or the crate with its version.
     pub source: &'static str,
+    /// In what it differs from its source; nothing if it is empty.
+    pub differs: &'static str,
+    /// What can be chosen behind the name.
+    pub parameters: &'static [Parameter],
     pub ends: Ends,
     pub origin: Origin,
 }
 
 macro_rules! registry {
-    ($($(#[$condition:meta])? $origin:ident $queue:ty: $name:literal, $ends:ident, $source:literal;)+) => {
+    ($($(#[$condition:meta])? $origin:ident $queue:ty: $name:literal, $ends:ident, $source:literal
+        $(, differs $differs:literal)? $(, parameters $parameters:expr)?;)+) => {
         /// All queues, in the order of a listing: our own, those of papers, those of crates.
         pub const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry {
             name: $name,
             source: $source,
+            differs: concat!($($differs)?),
+            parameters: either(&[$(&$parameters)?]),
             ends: Ends::$ends,
             origin: Origin::$origin,
         },)+];
 
-        /// Hands the queue of this name to `user` as a type; `None` when there is none of this name.
+        /// Hands the queue of this name, with parameters behind it or without, to `user` as a type; `None` when there is
+        /// none of this name.
         pub fn visit<U: QueueUser>(name: &str, user: U) -> Option<U::Output> {
-            match name {
+            match parts(name).0 {
                 $($(#[$condition])?
                 $name => Some(user.with::<$queue>()),)+
                 _ => None,
@@ -76,24 +85,34 @@ macro_rules! registry {
 
 registry! {
     Here super::Baton: "baton", Spsc, "hcabench";
-    Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983";
+    Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983",
+        differs "the indices have cache lines of their own";
     Here super::FastForward: "fastforward", Spsc,
-        "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008";
+        "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008",
+        differs "keeps no temporal slip unless slip is given; demote is not of the paper",
+        parameters super::fastforward::PARAMETERS;
     Here super::McRingBuffer: "mcringbuffer", Spsc,
         "Lee, Bu, Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate \
-         Network Traffic Monitoring. IPDPS 2010";
+         Network Traffic Monitoring. IPDPS 2010",
+        differs "an end that finds the queue full or empty publishes the rest of its batch, so that none waits for ever",
+        parameters super::mcringbuffer::PARAMETERS;
     Here super::BQueue: "b-queue", Spsc,
         "Wang, Zhang, Tang, Hua: B-Queue: Efficient and Practical Queuing for Fast Core-to-Core Communication. IJPP \
-         41 (1), 2013";
+         41 (1), 2013",
+        parameters super::b_queue::PARAMETERS;
     Here super::EQueue: "equeue", Spsc,
         "Wang, Tian, Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on Multi-Core \
-         Processors. IEEE Access 8, 2020";
+         Processors. IEEE Access 8, 2020",
+        differs "the sender shrinks the ring, at the end of a lap; it begins with its largest size",
+        parameters super::equeue::PARAMETERS;
     Here super::Ffq: "ffq", Spsc,
         "Arnautov, Felber, Fetzer, Trach: FFQ: A Fast Single-Producer/Multiple-Consumer Concurrent FIFO Queue. IPDPS \
-         2017";
+         2017",
+        differs "one receiver, which takes a rank when it finds the element; the sender says full instead of skipping";
     Here super::LinkedBlocks: "linked-blocks", Spsc,
         "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core \
-         Systems. Euro-Par 2012";
+         Systems. Euro-Par 2012",
+        differs "bounded, with all blocks made in advance";
     #[cfg(feature = "competitors")] Crate crates::Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
     #[cfg(feature = "competitors")] Crate crates::Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
     #[cfg(feature = "competitors")] Crate crates::Heapless: "heapless", Spsc, "crate heapless 0.9, spsc::Queue";
@@ -106,9 +125,36 @@ registry! {
     #[cfg(feature = "competitors")] Crate crates::Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
 }
 
-/// What there is to know of the queue of this name.
+/// A name, and the parameters behind it.
+fn parts(name: &str) -> (&str, Option<&str>) {
+    match name.split_once(':') {
+        Some((name, parameters)) => (name, Some(parameters)),
+        None => (name, None),
+    }
+}
+
+/// The only one, or none.
+const fn either(lists: &[&'static [Parameter]]) -> &'static [Parameter] {
+    match lists {
+        [list] => list,
+        _ => &[],
+    }
+}
+
+/// What there is to know of the queue of this name, with parameters behind it or without.
 pub fn entry(name: &str) -> Option<&'static Entry> {
-    ENTRIES.iter().find(|entry| entry.name == name)
+    ENTRIES.iter().find(|entry| entry.name == parts(name).0)
+}
+
+/// The parameters that stand behind the name of a queue.
+///
+/// # Errors
+/// What is wrong with them, and what is allowed.
+pub fn given(name: &str) -> Result<Given, String> {
+    match (entry(name), parts(name).1) {
+        (Some(entry), Some(text)) => Given::parse(text, entry.parameters),
+        _ => Ok(Given::default()),
+    }
 }
 
 /// The names of all queues, in the same order.
@@ -117,19 +163,23 @@ pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
 }
 
 /// Makes a queue once.
-struct Tried(usize);
+struct Tried(usize, Given);
 
 impl QueueUser for Tried {
     type Output = Option<QueueError>;
 
     fn with<Q: AllPayloads>(self) -> Self::Output {
-        <Q as Queue<Words<1>>>::with_capacity(self.0).err()
+        <Q as Queue<Words<1>>>::with_parameters(self.0, &self.1).err()
     }
 }
 
 /// Why a queue does not come in a capacity; `None` if it does. It is made to find out.
 pub fn refusal(name: &str, capacity: usize) -> Option<String> {
-    match visit(name, Tried(capacity)) {
+    let given = match given(name) {
+        Ok(given) => given,
+        Err(wrong) => return Some(format!("the queue {name}: {wrong}")),
+    };
+    match visit(name, Tried(capacity, given)) {
         None => Some(format!("there is no queue {name}")),
         Some(refused) => refused.map(|error| format!("the queue {name} {error}")),
     }

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::baton::inside_line;
 use super::element::{Element, Words};
-use super::equeue::Elasticity;
+use super::equeue::{Batching, Elasticity};
 use super::interface::{Queue, Receiver, Sender};
 use super::registry::{self, AllPayloads, QueueUser};
 use super::{Baton, EQueue};
@@ -58,11 +58,13 @@ struct Slack {
 
 impl Slack {
     fn of(name: &str, capacity: usize) -> Self {
-        let batch = (capacity / 4).clamp(1, 64) - 1;
+        let slice = (capacity / 16).max(1);
         let (unseen, unreturned) = match name {
-            "mcringbuffer" => (batch, batch),
+            "mcringbuffer" => (slice - 1, slice - 1),
+            // The last slot of a ring of more than one is never filled before the first is free.
+            "b-queue" => (0, slice.min(capacity - 1)),
             // Once it has shrunk; never below 256.
-            "equeue" => (0, capacity.saturating_sub(256)),
+            "equeue" => (0, capacity.saturating_sub(256).max(slice - 1)),
             _ => (0, 0),
         };
         Slack { unseen, unreturned }
@@ -182,10 +184,12 @@ proptest! {
         smallest in 1_usize..8,
         enlarge in 1_usize..4,
         shrink in 1_usize..4,
+        batch in 1_usize..20,
     ) {
         let elasticity = Elasticity { smallest, enlarge, shrink };
+        let batching = Batching { batch, slice: 1, penalty: 0 };
         let slack = Slack { unseen: 0, unreturned: capacity.saturating_sub(smallest) };
-        let ends = EQueue::with_elasticity::<8>(capacity, elasticity).unwrap();
+        let ends = EQueue::with_elasticity::<8>(capacity, elasticity, batching).unwrap();
         agrees_with_model(capacity, slack, ends, &steps);
     }
 }
@@ -208,21 +212,37 @@ fn our_own_queue_gives_lines_away_unless_it_is_large() {
     }
 }
 
-/// A new queue takes exactly as many as it was made for, and gives them back.
-struct FilledAndEmptied(usize);
+/// The smallest steps, without waits.
+const BATCHING: Batching = Batching {
+    batch: 4,
+    slice: 1,
+    penalty: 0,
+};
 
-impl QueueUser for FilledAndEmptied {
+/// A new queue takes as many as it was made for, but for what its algorithm leaves free, and gives them back.
+struct FilledAndEmptied<'a>(&'a str, usize);
+
+impl QueueUser for FilledAndEmptied<'_> {
     type Output = ();
 
     fn with<Q: AllPayloads>(self) {
-        let (mut sender, mut receiver) = made::<Q, 1>(self.0);
+        let FilledAndEmptied(name, capacity) = self;
+        let (mut sender, mut receiver) = made::<Q, 1>(capacity);
+        let left_free = match name {
+            "b-queue" | "equeue" => Slack::of(name, capacity).unreturned,
+            _ => 0,
+        };
         for _ in 0..3 {
-            for number in 1..=self.0 as u64 {
-                assert!(sender.enqueue(Words::from_words([number])), "{number}");
-            }
-            assert!(!sender.enqueue(Words::from_words([1])));
+            let mut numbers = 1_u64..;
+            let taken = numbers.find(|number| !sender.enqueue(Words::from_words([*number])));
+            let taken = taken.unwrap() - 1;
+            let least = (capacity - left_free) as u64;
+            assert!(
+                (least..=capacity as u64).contains(&taken),
+                "{name}: {taken} of {capacity}"
+            );
             sender.flush();
-            for number in 1..=self.0 as u64 {
+            for number in 1..=taken {
                 assert_eq!(receiver.dequeue(), Some(Words::from_words([number])));
             }
             assert_eq!(receiver.dequeue(), None);
@@ -231,10 +251,10 @@ impl QueueUser for FilledAndEmptied {
 }
 
 #[test]
-fn the_capacity_is_exact() {
+fn the_capacity_is_exact_but_for_what_a_batch_leaves_free() {
     for name in registry::names() {
         for capacity in CAPACITIES {
-            registry::visit(name, FilledAndEmptied(*capacity)).unwrap();
+            registry::visit(name, FilledAndEmptied(name, *capacity)).unwrap();
         }
     }
 }
@@ -361,7 +381,8 @@ fn equeue_has_another_size_when_it_was_found_empty_and_full() {
         enlarge: 2,
         shrink: 2,
     };
-    let (mut sender, mut receiver) = EQueue::with_elasticity::<1>(16, elasticity).unwrap();
+    let (mut sender, mut receiver) =
+        EQueue::with_elasticity::<1>(16, elasticity, BATCHING).unwrap();
     let element = Words::from_words([1]);
     for _ in 0..100 {
         assert!(receiver.dequeue().is_none());
@@ -380,6 +401,44 @@ fn equeue_has_another_size_when_it_was_found_empty_and_full() {
     }
     let large = (0..).take_while(|_| receiver.dequeue().is_some()).count();
     assert_eq!(large, 16, "it has grown again");
+}
+
+/// Queues with parameters, between two threads.
+struct WithParameters<'a>(&'a str, usize, u64);
+
+impl QueueUser for WithParameters<'_> {
+    type Output = ();
+
+    fn with<Q: AllPayloads>(self) {
+        let WithParameters(name, capacity, count) = self;
+        let given = registry::given(name).unwrap();
+        let ends = <Q as Queue<Words<1>>>::with_parameters(capacity, &given);
+        between_threads(ends.unwrap(), count);
+        let ends = <Q as Queue<Words<32>>>::with_parameters(capacity, &given);
+        between_threads(ends.unwrap(), count / 8);
+    }
+}
+
+#[test]
+fn elements_arrive_once_and_in_order_whatever_the_parameters() {
+    let count = if cfg!(miri) { 500 } else { 100_000 };
+    for name in [
+        "b-queue:batch=1:penalty=0",
+        "b-queue:batch=1000000",
+        "b-queue:batch=5:penalty=100",
+        "mcringbuffer:batch=0",
+        "mcringbuffer:batch=1000000",
+        "equeue:batch=1:slice=1000:penalty=0",
+        "equeue:batch=1000:slice=0",
+        "fastforward:slip=6",
+        "fastforward:slip=100:danger=99:demote=1",
+        "fastforward:slip=1:danger=0",
+    ] {
+        for capacity in [1, 2, 7, 64, 1000] {
+            let count = if capacity < 64 { count / 50 } else { count };
+            registry::visit(name, WithParameters(name, capacity, count)).unwrap();
+        }
+    }
 }
 
 #[test]

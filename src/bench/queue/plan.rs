@@ -58,7 +58,10 @@ impl fmt::Display for Point {
         write!(
             formatter,
             "{}-cap{}-{}B-",
-            self.queue, self.capacity, self.payload
+            // A colon is no part of a name that all file systems take.
+            self.queue.replace(':', "_"),
+            self.capacity,
+            self.payload
         )?;
         match self.percent_of_saturation {
             Some(percent) => write!(formatter, "{percent:03}pc")?,

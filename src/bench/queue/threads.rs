@@ -25,6 +25,7 @@ use crate::host::{memory_lock, pinning};
 use crate::pacing::AfterMiss;
 use crate::queues::element::Element;
 use crate::queues::interface::Queue;
+use crate::queues::registry;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, Seat};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
@@ -49,8 +50,10 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
     crew: &mut Crew<EndReport, ThreadError>,
 ) -> Result<(), RigError> {
     let (give, take) = channel::<Q::Receiver>();
+    // A plan has no others.
+    let given = registry::given(&task.point.queue).unwrap_or_default();
     let sender: Make = Box::new(move |task, parts| {
-        let (sender, receiver) = Q::with_capacity(task.point.capacity)
+        let (sender, receiver) = Q::with_parameters(task.point.capacity, &given)
             .map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))?;
         if give.send(receiver).is_err() {
             return Err(ThreadError::Alone);

@@ -13,11 +13,16 @@ pub fn queues(text: &str) -> Result<List<String>, String> {
         return Ok(List(registry::names().map(str::to_owned).collect()));
     }
     list(text, |part| {
-        let found = registry::names().find(|name| name.eq_ignore_ascii_case(part));
-        found.map(str::to_owned).ok_or_else(|| {
+        let part = part.to_ascii_lowercase();
+        if registry::entry(&part).is_none() {
             let names: Vec<_> = registry::names().collect();
-            format!("{part:?} is not all or one of {}", names.join(", "))
-        })
+            return Err(format!(
+                "{part:?} is not all or one of {}",
+                names.join(", ")
+            ));
+        }
+        registry::given(&part).map_err(|wrong| format!("{part}: {wrong}"))?;
+        Ok(part)
     })
 }
 
