@@ -24,6 +24,7 @@ use std::time::Duration;
 use hcabench::bench::queue::control::Control;
 use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Timed};
 use hcabench::bench::queue::patience::Patience;
+use hcabench::bench::queue::retry::Retry;
 use hcabench::bench::queue::runner::Runner;
 use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
@@ -427,6 +428,7 @@ fn by_runner<Q: Queue<Payload>, M: Measuring>(batches: usize, shift: usize) -> u
             Counter,
             &control,
             patience(),
+            black_box(Retry::Pause),
         );
         let runner = runner.send::<Payload>(black_box(BATCH));
         assert_eq!(runner.tally().noted, BATCH);
@@ -438,6 +440,7 @@ fn by_runner<Q: Queue<Payload>, M: Measuring>(batches: usize, shift: usize) -> u
             Counter,
             &control,
             patience(),
+            black_box(Retry::Pause),
         );
         let runner = runner.receive::<Payload>(black_box(BATCH));
         let tally = runner.tally();

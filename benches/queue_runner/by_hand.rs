@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use hcabench::bench::queue::measurer::Record;
 use hcabench::bench::queue::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
+use hcabench::bench::queue::retry::{Retry, pause};
 use hcabench::queues::element::{Element, Words};
 use hcabench::time::{Clock, Ticks};
 
@@ -25,6 +26,7 @@ struct Alone<T>(T);
 struct Flags {
     stop: Alone<AtomicBool>,
     receiver_done: Alone<AtomicBool>,
+    most_pauses: u32,
 }
 
 /// Flags of which the compiler does not know that nobody raises them.
@@ -32,6 +34,7 @@ fn flags() -> &'static Flags {
     static FLAGS: Flags = Flags {
         stop: Alone(AtomicBool::new(false)),
         receiver_done: Alone(AtomicBool::new(false)),
+        most_pauses: Retry::Pause.most_pauses(),
     };
     black_box(&FLAGS)
 }
@@ -123,6 +126,7 @@ fn lamport_send_numbers(
     let mut failed = 0_u64;
     for done in 0..count {
         let element = Payload::with_stamp(number);
+        let mut pauses = 1;
         loop {
             let tail = queue.tail.0.load(Ordering::Relaxed);
             let head = queue.head.0.load(Ordering::Acquire);
@@ -136,6 +140,7 @@ fn lamport_send_numbers(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return (number, failed);
             }
+            pause(&mut pauses, flags.most_pauses);
         }
         number = number.saturating_add(1);
         if done.is_multiple_of(ELEMENTS_PER_LOOK) && is_over(flags) {
@@ -154,6 +159,7 @@ fn lamport_receive_numbers(
 ) -> usize {
     let (mut taken, mut failed, mut damaged) = (0_usize, 0_u64, 0_u64);
     for done in 0..count {
+        let mut pauses = 1;
         let element = loop {
             let head = queue.head.0.load(Ordering::Relaxed);
             let tail = queue.tail.0.load(Ordering::Acquire);
@@ -167,6 +173,7 @@ fn lamport_receive_numbers(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return taken;
             }
+            pause(&mut pauses, flags.most_pauses);
         };
         if let Some(slot) = received.get_mut(taken) {
             *slot = element.stamp();
@@ -224,6 +231,7 @@ fn lamport_send_times(
         let mut before = Counter.now();
         let stamp = NonZeroU64::new(before.0).unwrap_or(NonZeroU64::MIN);
         let element = Payload::with_stamp(stamp);
+        let mut pauses = 1;
         loop {
             let tail = queue.tail.0.load(Ordering::Relaxed);
             let head = queue.head.0.load(Ordering::Acquire);
@@ -237,6 +245,7 @@ fn lamport_send_times(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return (noted, failed);
             }
+            pause(&mut pauses, flags.most_pauses);
             before = Counter.now();
         }
         let after = Counter.now();
@@ -261,6 +270,7 @@ fn lamport_receive_times(
     let (mut noted, mut failed, mut damaged) = (0_usize, 0_u64, 0_u64);
     for done in 0..count {
         let mut before = Counter.now();
+        let mut pauses = 1;
         let element = loop {
             let head = queue.head.0.load(Ordering::Relaxed);
             let tail = queue.tail.0.load(Ordering::Acquire);
@@ -274,6 +284,7 @@ fn lamport_receive_times(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return noted;
             }
+            pause(&mut pauses, flags.most_pauses);
             before = Counter.now();
         };
         let after = Counter.now();
@@ -327,6 +338,7 @@ fn fast_forward_send_numbers(
     let mut failed = 0_u64;
     for done in 0..count {
         let element = Payload::with_stamp(number);
+        let mut pauses = 1;
         loop {
             // SAFETY: `next` is less than the number of slots.
             let slot = unsafe { queue.slots.get_unchecked(next) };
@@ -342,6 +354,7 @@ fn fast_forward_send_numbers(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return (next, failed);
             }
+            pause(&mut pauses, flags.most_pauses);
         }
         number = number.saturating_add(1);
         if done.is_multiple_of(ELEMENTS_PER_LOOK) && is_over(flags) {
@@ -361,6 +374,7 @@ fn fast_forward_receive_numbers(
 ) -> (usize, usize) {
     let (mut taken, mut failed, mut damaged) = (0_usize, 0_u64, 0_u64);
     for done in 0..count {
+        let mut pauses = 1;
         let element = loop {
             // SAFETY: `next` is less than the number of slots.
             let slot = unsafe { queue.slots.get_unchecked(next) };
@@ -377,6 +391,7 @@ fn fast_forward_receive_numbers(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return (next, taken);
             }
+            pause(&mut pauses, flags.most_pauses);
         };
         if let Some(slot) = received.get_mut(taken) {
             *slot = element.stamp();
@@ -430,6 +445,7 @@ fn fast_forward_send_times(
         let mut before = Counter.now();
         let stamp = NonZeroU64::new(before.0).unwrap_or(NonZeroU64::MIN);
         let element = Payload::with_stamp(stamp);
+        let mut pauses = 1;
         loop {
             // SAFETY: `next` is less than the number of slots.
             let slot = unsafe { queue.slots.get_unchecked(next) };
@@ -445,6 +461,7 @@ fn fast_forward_send_times(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return (next, failed);
             }
+            pause(&mut pauses, flags.most_pauses);
             before = Counter.now();
         }
         let after = Counter.now();
@@ -470,6 +487,7 @@ fn fast_forward_receive_times(
     let (mut noted, mut failed, mut damaged) = (0_usize, 0_u64, 0_u64);
     for done in 0..count {
         let mut before = Counter.now();
+        let mut pauses = 1;
         let element = loop {
             // SAFETY: `next` is less than the number of slots.
             let slot = unsafe { queue.slots.get_unchecked(next) };
@@ -486,6 +504,7 @@ fn fast_forward_receive_times(
             if failed.is_multiple_of(ATTEMPTS_PER_LOOK) && look(flags) {
                 return (next, noted);
             }
+            pause(&mut pauses, flags.most_pauses);
             before = Counter.now();
         };
         let after = Counter.now();

@@ -60,7 +60,7 @@ pub struct Entry {
 
 macro_rules! registry {
     ($($(#[$condition:meta])? $origin:ident $queue:ty: $name:literal, $ends:ident, $source:literal
-        $(, differs $differs:literal)? $(, parameters $parameters:expr)?;)+) => {
+        $(, differs $differs:literal)? $(, parameters $parameters:expr)? $(, sized $($size:literal => $sized:ty)+)?;)+) => {
         /// All queues, in the order of a listing: our own, those of papers, those of crates.
         pub const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry {
             name: $name,
@@ -71,12 +71,15 @@ macro_rules! registry {
             origin: Origin::$origin,
         },)+];
 
-        /// Hands the queue of this name, with parameters behind it or without, to `user` as a type; `None` when there is
-        /// none of this name.
-        pub fn visit<U: QueueUser>(name: &str, user: U) -> Option<U::Output> {
+        /// Hands the queue of this name, with parameters behind it or without, to `user` as a type, which some queues
+        /// have for this capacity alone; `None` when there is none of this name.
+        pub fn visit<U: QueueUser>(name: &str, capacity: usize, user: U) -> Option<U::Output> {
             match parts(name).0 {
                 $($(#[$condition])?
-                $name => Some(user.with::<$queue>()),)+
+                $name => Some(match capacity {
+                    $($($size => user.with::<$sized>(),)+)?
+                    _ => user.with::<$queue>(),
+                }),)+
                 _ => None,
             }
         }
@@ -115,7 +118,9 @@ registry! {
         differs "bounded, with all blocks made in advance";
     #[cfg(feature = "competitors")] Crate crates::Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
     #[cfg(feature = "competitors")] Crate crates::Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
-    #[cfg(feature = "competitors")] Crate crates::Heapless: "heapless", Spsc, "crate heapless 0.9, spsc::Queue";
+    #[cfg(feature = "competitors")] Crate crates::Heapless<0>: "heapless", Spsc, "crate heapless 0.9, spsc::Queue",
+        differs "the compiler knows capacities of 64, 1024 and 65536; by others the ends divide",
+        sized 64 => crates::Heapless<64> 1024 => crates::Heapless<1024> 65536 => crates::Heapless<65536>;
     #[cfg(feature = "competitors")] Crate crates::CrossbeamArrayQueue: "crossbeam-array", Mpmc,
         "crate crossbeam-queue 0.3, ArrayQueue";
     #[cfg(feature = "competitors")] Crate crates::Thingbuf: "thingbuf", Mpmc, "crate thingbuf 0.1, ThingBuf";
@@ -179,7 +184,7 @@ pub fn refusal(name: &str, capacity: usize) -> Option<String> {
         Ok(given) => given,
         Err(wrong) => return Some(format!("the queue {name}: {wrong}")),
     };
-    match visit(name, Tried(capacity, given)) {
+    match visit(name, capacity, Tried(capacity, given)) {
         None => Some(format!("there is no queue {name}")),
         Some(refused) => refused.map(|error| format!("the queue {name} {error}")),
     }

@@ -172,7 +172,7 @@ proptest! {
             let own = (origin == registry::Origin::Here).then_some(any);
             for capacity in own.into_iter().chain([common]) {
                 let steps = &steps;
-                registry::visit(name, AgainstModel { name, capacity, start, steps }).unwrap();
+                registry::visit(name, capacity, AgainstModel { name, capacity, start, steps }).unwrap();
             }
         }
     }
@@ -254,7 +254,7 @@ impl QueueUser for FilledAndEmptied<'_> {
 fn the_capacity_is_exact_but_for_what_a_batch_leaves_free() {
     for name in registry::names() {
         for capacity in CAPACITIES {
-            registry::visit(name, FilledAndEmptied(name, *capacity)).unwrap();
+            registry::visit(name, *capacity, FilledAndEmptied(name, *capacity)).unwrap();
         }
     }
 }
@@ -309,7 +309,7 @@ fn both_ends_can_go_first_with_elements_inside() {
     }
     for name in registry::names() {
         for sender_first in [true, false] {
-            registry::visit(name, Dropped { sender_first }).unwrap();
+            registry::visit(name, 16, Dropped { sender_first }).unwrap();
         }
     }
 }
@@ -436,7 +436,7 @@ fn elements_arrive_once_and_in_order_whatever_the_parameters() {
     ] {
         for capacity in [1, 2, 7, 64, 1000] {
             let count = if capacity < 64 { count / 50 } else { count };
-            registry::visit(name, WithParameters(name, capacity, count)).unwrap();
+            registry::visit(name, capacity, WithParameters(name, capacity, count)).unwrap();
         }
     }
 }
@@ -457,7 +457,7 @@ fn a_million_elements_arrive_once_and_in_order() {
             &[1, 2, 7, 64, 1024]
         } {
             let count = if capacity < 64 { many / 50 } else { many };
-            registry::visit(entry.name, Stress { capacity, count }).unwrap();
+            registry::visit(entry.name, capacity, Stress { capacity, count }).unwrap();
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::retry::Retry;
 use crate::buffer::HugePagePolicy;
 use crate::time::ClockKind;
 
@@ -40,6 +41,8 @@ pub struct Config {
     pub measure: Measure,
     /// Whether the time of failed attempts belongs to the operation that succeeded at last.
     pub measure_failed: bool,
+    /// What an end does between two attempts.
+    pub retry: Retry,
     pub clock: ClockKind,
     /// How long nothing may go through before a run is given up, beside the pauses of the load.
     pub timeout: Duration,

@@ -7,6 +7,7 @@ use super::control::Control;
 use super::measurer::{Measurer, Numbering, Numbers, Timed};
 use super::notes::Notes;
 use super::patience::Patience;
+use super::retry::Retry;
 use super::runner::{Runner, Tally};
 use crate::pacing::{Paced, Pacing};
 use crate::queues::element::Element;
@@ -20,6 +21,7 @@ pub(super) struct Parts<'a> {
     pub(super) patience: Patience,
     pub(super) waiter: Paced,
     pub(super) measures_failed: bool,
+    pub(super) retry: Retry,
     pub(super) notes: &'a mut Notes,
 }
 
@@ -149,9 +151,10 @@ where
         patience,
         waiter,
         measures_failed,
+        retry,
         notes,
     } = parts;
-    let ends = (queue, control, patience);
+    let ends = (queue, control, patience, retry);
     match notes {
         Notes::Times(records) => {
             let measurer = Timed::new(records, measures_failed);
@@ -184,7 +187,7 @@ where
 }
 
 fn boxed<'a, D, T, Q, M, W, C>(
-    (queue, control, patience): (Q, &'a Control, Patience),
+    (queue, control, patience, retry): (Q, &'a Control, Patience, Retry),
     measurer: M,
     waiter: W,
     clock: C,
@@ -197,7 +200,7 @@ where
     W: Pacing + 'a,
     C: Clock,
 {
-    let runner = Runner::new(queue, measurer, waiter, clock, control, patience);
+    let runner = Runner::new(queue, measurer, waiter, clock, control, patience, retry);
     Box::new(Running {
         runner: Some(runner),
         types: PhantomData::<(D, T)>,

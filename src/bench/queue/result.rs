@@ -162,6 +162,7 @@ pub(crate) mod made_up {
     use crate::bench::queue::config::{Config, Measure};
     use crate::bench::queue::cpus::Cpus;
     use crate::bench::queue::plan::Point;
+    use crate::bench::queue::retry::Retry;
     use crate::buffer::HugePagePolicy;
     use crate::generators::MemoryLoad;
     use crate::pacing::EndLoad;
@@ -173,6 +174,7 @@ pub(crate) mod made_up {
             warmup: 10_000,
             measure: Measure::Time,
             measure_failed: false,
+            retry: Retry::Pause,
             clock: ClockKind::Monotonic,
             timeout: Duration::from_secs(5),
             huge_pages: HugePagePolicy::Try,

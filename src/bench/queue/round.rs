@@ -38,7 +38,7 @@ impl QueueUser for StartOf {
 
 /// Starts runs of this queue and this size of an element.
 pub(super) fn start_of(point: &Point) -> Start {
-    let start = registry::visit(&point.queue, StartOf(point.payload));
+    let start = registry::visit(&point.queue, point.capacity, StartOf(point.payload));
     start
         .flatten()
         .expect("a plan has queues of the registry, for elements that they are made for")

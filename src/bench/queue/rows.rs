@@ -86,6 +86,7 @@ pub(crate) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::RECEIVER_CPU, point.cpus.receiver)
         .set(&columns::MEASURE, config.measure.name())
         .set(&columns::MEASURE_FAILED, config.measure_failed)
+        .set(&columns::RETRY, config.retry.name())
         .set(&columns::CLOCK, config.clock.name())
         .set(&columns::COUNT, config.count)
         .set(&columns::WARMUP, config.warmup);

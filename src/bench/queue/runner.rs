@@ -5,7 +5,8 @@
 //! enqueueing it; where a queue hands over in batches and the sender pauses, handing over as well. In the time of a
 //! dequeue: dequeueing. Outside of both: the check that the element is whole, noting it, and the pause. Nothing here
 //! allocates, locks, formats or makes a system call; every [`ATTEMPTS_PER_LOOK`] failed attempts in a row there is one
-//! look at the time, so that a queue that loses an element hangs nobody.
+//! look at the time, so that a queue that loses an element hangs nobody. Between two attempts there is what
+//! [`Retry`] says, and nothing that a queue does by itself.
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -14,6 +15,7 @@ use std::mem::ManuallyDrop;
 use super::control::{Control, Ending};
 use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
+use super::retry::{Retry, pause};
 use crate::pacing::{Idle, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
@@ -30,6 +32,7 @@ pub struct Runner<'a, Q, M, W, C> {
     clock: C,
     control: &'a Control,
     patience: Patience,
+    most_pauses: u32,
     failed: u64,
     damaged: u64,
     ending: Ending,
@@ -44,6 +47,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
         clock: C,
         control: &'a Control,
         patience: Patience,
+        retry: Retry,
     ) -> Self {
         Runner {
             queue,
@@ -52,6 +56,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             clock,
             control,
             patience,
+            most_pauses: retry.most_pauses(),
             failed: 0,
             damaged: 0,
             ending: Ending::Complete,
@@ -80,6 +85,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             clock,
             control,
             mut patience,
+            most_pauses,
             mut failed,
             damaged,
             mut ending,
@@ -90,6 +96,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
             let mut element = T::with_stamp(stamp);
+            let mut pauses = 1;
             while !queue.enqueue(element) {
                 failed += 1;
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
@@ -98,6 +105,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                     ending = reason;
                     break 'elements;
                 }
+                pause(&mut pauses, most_pauses);
                 if !measurer.measures_failed() {
                     measurer.pre(&clock);
                     // One word is its stamp and needs no building.
@@ -130,6 +138,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             clock,
             control,
             patience,
+            most_pauses,
             failed,
             damaged,
             ending,
@@ -149,6 +158,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             clock,
             control,
             mut patience,
+            most_pauses,
             mut failed,
             mut damaged,
             mut ending,
@@ -157,6 +167,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
         patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
+            let mut pauses = 1;
             let element = loop {
                 if let Some(element) = queue.dequeue() {
                     break element;
@@ -168,6 +179,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                     ending = reason;
                     break 'elements;
                 }
+                pause(&mut pauses, most_pauses);
                 if !measurer.measures_failed() {
                     measurer.pre(&clock);
                 }
@@ -189,6 +201,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             clock,
             control,
             patience,
+            most_pauses,
             failed,
             damaged,
             ending,
@@ -365,7 +378,10 @@ mod tests {
         let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
         BUILT.set(0);
         let measurer = Timed::new(&mut records, false);
-        let runner = Runner::new(Third(0), measurer, BackToBack, clock, &control, patience);
+        let (queue, retry) = (Third(0), Retry::None);
+        let runner = Runner::new(
+            queue, measurer, BackToBack, clock, &control, patience, retry,
+        );
         let tally = runner.send::<Built>(2).tally();
         assert_eq!((tally.noted, tally.failed, BUILT.get()), (2, 4, 6));
         let lengths = records.map(|[_, before, after]| after.0 - before.0);
@@ -409,7 +425,8 @@ mod tests {
         let interval = Interval::new(&clock, Nanos(interval));
         let rate = ConstantRate::new(interval, AfterMiss::CatchUp);
         let measurer = Timed::new(&mut records, false);
-        let mut runner = Runner::new(watched, measurer, rate, clock, &control, patience);
+        let retry = Retry::Backoff;
+        let mut runner = Runner::new(watched, measurer, rate, clock, &control, patience, retry);
         runner.start();
         let runner = runner.send::<Words<1>>(3);
         let (tally, seen) = (runner.tally(), runner.into_queue().seen);

@@ -113,6 +113,7 @@ fn run_end(
         patience: Patience::new(task.patience),
         waiter: load.waiter(&task.clock, after_miss),
         measures_failed: config.measure_failed,
+        retry: config.retry,
         notes: &mut notes,
     };
     let mut end = make(task, parts)?;

@@ -16,21 +16,31 @@ pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {
     Ok(0)
 }
 
+/// A table, and below it where each queue is from, in what it differs from that, and what can be chosen.
 fn table(entries: &[Entry]) -> String {
     let mut table = Table::new(vec![
         Column::text("queue"),
         Column::text("ends"),
         Column::text("written"),
-        Column::text("source"),
+        Column::text("parameters"),
     ]);
+    let mut sources = String::new();
     for entry in entries {
+        let parameters: Vec<String> = entry.parameters.iter().map(ToString::to_string).collect();
+        let parameters = parameters.join(":");
         table.row([
             entry.name,
             entry.ends.name(),
             entry.origin.name(),
-            entry.source,
+            &parameters,
         ]);
+        sources += &format!("\n{}: {}\n", entry.name, entry.source);
+        if !entry.differs.is_empty() {
+            sources += &format!("  differs: {}\n", entry.differs);
+        }
+        for parameter in entry.parameters {
+            sources += &format!("  {}: {}\n", parameter.name, parameter.meaning);
+        }
     }
-    // Sources are long: one too long a line is read more easily than a table in two parts.
-    table.render(None)
+    format!("{}{sources}", table.render(None))
 }

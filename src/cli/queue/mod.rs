@@ -17,6 +17,7 @@ use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
+use crate::bench::queue::retry::Retry;
 use crate::buffer::HugePagePolicy;
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
@@ -146,6 +147,17 @@ pub struct QueueArguments {
     #[arg(long, help_heading = "Sweep")]
     pub measure_failed: bool,
 
+    /// What an end does after an attempt that failed: none, pause (the processor's hint, once) or backoff (1, 2, 4 to 64
+    /// times)
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = "pause",
+        hide_possible_values = true,
+        help_heading = "Sweep"
+    )]
+    pub retry: Retry,
+
     /// Clock of stamps and waits: monotonic, monotonic-raw, tsc
     #[arg(long, value_name = "CLOCK", default_value = "tsc", value_parser = one::<ClockKind>, help_heading = "Sweep")]
     pub clock: ClockKind,
@@ -260,6 +272,7 @@ impl QueueArguments {
             warmup: self.warmup,
             measure: self.measure,
             measure_failed: self.measure_failed,
+            retry: self.retry,
             clock: self.clock,
             timeout: self.timeout,
             huge_pages: self.hugepages,

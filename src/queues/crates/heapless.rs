@@ -1,7 +1,8 @@
 //! The SPSC queue of heapless: indices modulo the number of slots, of which one stays free.
 //!
-//! Its capacity is part of its type, so it comes in a few only, each of them a type of its own. Both ends work on a
-//! view without the number, so that the loop is compiled once.
+//! Its capacity is part of its type, so it comes in a few only. Both ends of this crate work on a view that has the
+//! number of slots beside it, and divide by that. Who uses the crate has one capacity, which the compiler knows once the
+//! ends are inlined, and nothing is divided. So the capacities that are compared most have ends of their own.
 
 use heapless::spsc::{Consumer, Producer, Queue as HeaplessQueue, QueueView};
 
@@ -10,7 +11,8 @@ use crate::queues::interface::{Made, Queue, QueueError, Receiver, Sender};
 use crate::queues::sync::Arc;
 
 #[derive(Debug)]
-pub struct Heapless;
+/// `KNOWN` is its capacity where the compiler is to know it, or 0.
+pub struct Heapless<const KNOWN: usize>;
 
 /// The memory of the queue, which both ends hold.
 pub struct Storage<T: 'static>(*mut QueueView<T>);
@@ -29,21 +31,29 @@ impl<T> Drop for Storage<T> {
 }
 
 /// An end of the queue.
-pub struct End<E, T: 'static> {
+pub struct End<E, T: 'static, const KNOWN: usize> {
     end: E,
     _storage: Arc<Storage<T>>,
 }
 
-impl<T: Element> Sender<T> for End<Producer<'static, T>, T> {
+impl<T: Element, const KNOWN: usize> Sender<T> for End<Producer<'static, T>, T, KNOWN> {
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
+        if KNOWN > 0 {
+            // SAFETY: checked where it was made.
+            unsafe { std::hint::assert_unchecked(self.end.capacity() == KNOWN) };
+        }
         self.end.enqueue(element).is_ok()
     }
 }
 
-impl<T: Element> Receiver<T> for End<Consumer<'static, T>, T> {
+impl<T: Element, const KNOWN: usize> Receiver<T> for End<Consumer<'static, T>, T, KNOWN> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
+        if KNOWN > 0 {
+            // SAFETY: checked where it was made.
+            unsafe { std::hint::assert_unchecked(self.end.capacity() == KNOWN) };
+        }
         self.end.dequeue()
     }
 }
@@ -75,11 +85,12 @@ macro_rules! capacities {
     };
 }
 
-impl<T: Element> Queue<T> for Heapless {
-    type Sender = End<Producer<'static, T>, T>;
-    type Receiver = End<Consumer<'static, T>, T>;
+impl<T: Element, const KNOWN: usize> Queue<T> for Heapless<KNOWN> {
+    type Sender = End<Producer<'static, T>, T, KNOWN>;
+    type Receiver = End<Consumer<'static, T>, T, KNOWN>;
 
     fn starting_at(capacity: usize, _start: usize) -> Made<Self, T> {
+        assert!(KNOWN == 0 || KNOWN == capacity);
         let queue = capacities!(capacity, 1 2 3 7 16 64 100 256 1000 1024 4096 16384 65536);
         let queue = Box::into_raw(queue);
         let storage = Arc::new(Storage(queue));

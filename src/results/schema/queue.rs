@@ -127,6 +127,7 @@ columns! {
     MEASURE = setting("measure", "what is measured: time, throughput or counters");
     MEASURE_FAILED = setting("measure_failed",
         "whether the time of failed attempts belongs to the operation that succeeded at last").data(Data::Flag);
+    RETRY = setting("retry", "what an end does between two attempts: none, pause or backoff");
     CLOCK = setting("clock", "clock of all stamps and waits");
     COUNT = setting("count", "elements that are measured in a round").whole();
     WARMUP = setting("warmup", "elements before the measured ones of a round").whole();
