@@ -12,7 +12,7 @@ use nix::sched::{CpuSet, sched_getaffinity};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-const QUEUE: &str = "queue --queue baton --count 2000 --warmup 100 --clock monotonic";
+const QUEUE: &str = "queue --queue baton --count 2000 --warmup 1ms --clock monotonic";
 
 fn ended(folder: &Path, words: &str, code: i32) -> (Output, String) {
     let output = hcabench(folder, words).output().unwrap();

@@ -565,7 +565,7 @@ fn figures_of_queues_and_clocks() {
     };
     let out = folder.path().join("figure.svg");
     measured(
-        "queue --queue baton,lamport --count 1000 --warmup 100 --repeat 2 --clock monotonic --elements",
+        "queue --queue baton,lamport --count 1000 --warmup 1ms --repeat 2 --clock monotonic --elements",
         "queue",
     );
     let (texts, data) = drawn(&format!("median {}", path("queue")), &out);
@@ -599,7 +599,7 @@ fn figures_of_queues_and_clocks() {
     );
 
     measured(
-        "queue --queue baton --count 500 --warmup 50 --repeat 1 --clock monotonic --load-curve",
+        "queue --queue baton --count 500 --warmup 1ms --repeat 1 --clock monotonic --load-curve",
         "curve",
     );
     let (texts, data) = drawn(&format!("median {}", path("curve")), &out);

@@ -34,7 +34,7 @@ fn a_run_leaves_whole_files() {
     let folder = tempfile::tempdir().unwrap();
     let output = done(
         folder.path(),
-        "--queue lamport,baton --capacity 64,128 --payload 64 --count 2000 --warmup 100 --repeat 6 --elements",
+        "--queue lamport,baton --capacity 64,128 --payload 64 --count 2000 --warmup 1ms --repeat 6 --elements",
     );
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
@@ -85,7 +85,7 @@ fn a_schedule_is_kept_and_measured_from() {
     let folder = tempfile::tempdir().unwrap();
     done(
         folder.path(),
-        "--queue baton --load bursty --burst 20 --wait 2us --jitter 10% --count 4000 --warmup 100 --repeat 5 --json \
+        "--queue baton --load bursty --burst 20 --wait 2us --jitter 10% --count 4000 --warmup 1ms --repeat 5 --json \
          --elements",
     );
     let row = &rows(&folder.path().join("results/summary.csv"))[0];
@@ -120,7 +120,7 @@ fn a_curve_has_a_row_for_each_rate_up_to_saturation() {
     let folder = tempfile::tempdir().unwrap();
     done(
         folder.path(),
-        "--queue lamport --load-curve --count 500 --warmup 50 --repeat 1 --quiet",
+        "--queue lamport --load-curve --count 500 --warmup 1ms --repeat 1 --quiet",
     );
     let rows = rows(&folder.path().join("results/summary.csv"));
     assert_eq!(rows.len(), 14);
@@ -383,7 +383,7 @@ fn bad_input_is_told_before_anything_is_written() {
         ("--queue nonsense", "lamport"),
         ("--rate 1M", "constant-rate"),
         ("--sender-cpu 99999", "--sender-cpu"),
-        ("--count 1073741824 --warmup 1073741824", "allowed is"),
+        ("--count 1073741824 --warmup 1ms", "allowed is"),
         ("--count 1073741824 --hugepages off", "use --count"),
     ] {
         let output = queue(folder.path(), words).output().unwrap();

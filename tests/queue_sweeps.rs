@@ -54,7 +54,7 @@ fn the_list_names_each_queue_with_its_source() {
 #[test]
 fn all_queues_are_measured_at_a_rate() {
     let (text, rows) = measured(
-        "--queue all --load constant-rate --rate 20k --count 1000 --warmup 200 --repeat 1 --capacity 64",
+        "--queue all --load constant-rate --rate 20k --count 1000 --warmup 1ms --repeat 1 --capacity 64",
     );
     let measured: BTreeSet<&str> = rows.iter().map(|row| row["queue"].as_str()).collect();
     let all = all_queues();
@@ -93,7 +93,7 @@ fn all_queues_are_measured_at_a_rate() {
 #[test]
 fn more_points_than_the_tables_hold_are_told_of() {
     let (text, rows) = measured(
-        "--queue lamport --capacity 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21 --count 200 --warmup 50 --repeat 1",
+        "--queue lamport --capacity 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21 --count 200 --warmup 1ms --repeat 1",
     );
     assert_eq!(rows.len(), 21);
     assert!(text.contains("summary.csv"), "{text}");
@@ -102,7 +102,7 @@ fn more_points_than_the_tables_hold_are_told_of() {
 #[test]
 fn pairs_of_cores_are_measured_as_far_as_there_are() {
     let folder = tempfile::tempdir().unwrap();
-    let words = "--queue baton --topology --count 500 --warmup 50 --repeat 1 --clock monotonic --out r --json";
+    let words = "--queue baton --topology --count 500 --warmup 1ms --repeat 1 --clock monotonic --out r --json";
     let output = queue(folder.path(), words);
     let errors = String::from_utf8_lossy(&output.stderr);
     if output.status.code() == Some(2) {
@@ -130,7 +130,7 @@ fn pairs_of_cores_are_measured_as_far_as_there_are() {
 #[test]
 fn failed_attempts_are_in_the_times_if_asked_for() {
     // A receiver that takes 20 us for each element, so that the queue is full.
-    let words = "--queue lamport --capacity 4 --receiver-load constant-wait --receiver-wait 20us --count 1000 --warmup 100 \
+    let words = "--queue lamport --capacity 4 --receiver-load constant-wait --receiver-wait 20us --count 1000 --warmup 1ms \
                  --repeat 1 --quiet";
     let p90 = |words: &str| {
         let row = &measured(words).1[0];

@@ -136,7 +136,7 @@ fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
     let folder = folder.path();
     hcabench(
         folder,
-        "queue --queue lamport,baton,b-queue --capacity 64,128 --count 2000 --warmup 100 --clock monotonic --quiet --out run",
+        "queue --queue lamport,baton,b-queue --capacity 64,128 --count 2000 --warmup 1ms --clock monotonic --quiet --out run",
     );
     // A name that would be markup.
     let points = fs::read_dir(folder.join("run")).unwrap();

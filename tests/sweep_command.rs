@@ -19,9 +19,9 @@ use serde_json::Value;
 
 /// Two points of a moment each.
 const SHORT: &str =
-    "queue --queue lamport --capacity 64,128 --count 300 --warmup 50 --clock monotonic";
+    "queue --queue lamport --capacity 64,128 --count 300 --warmup 1ms --clock monotonic";
 /// Two points of more than half a second each: their elements come at a rate.
-const LONG: &str = "queue --queue lamport --capacity 64,128 --load constant-rate --rate 10k --count 6000 --warmup 50 \
+const LONG: &str = "queue --queue lamport --capacity 64,128 --load constant-rate --rate 10k --count 6000 --warmup 1ms \
                     --clock monotonic --elements";
 /// Only what hangs takes longer.
 const HANGS: Duration = Duration::from_secs(120);

@@ -57,6 +57,15 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
+    /// The TSC, or `CLOCK_MONOTONIC` where nothing vouches for it, or where there is none.
+    pub fn finest() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if TscTrust::find().is_ok() {
+            return ClockKind::Tsc;
+        }
+        ClockKind::Monotonic
+    }
+
     /// The name used on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {

@@ -14,16 +14,14 @@ pub struct Noted<'a> {
     pub received: &'a [Record],
     /// When each was meant to be sent.
     pub intended: Option<Vec<Ticks>>,
-    /// Elements at the beginning that do not count.
-    pub warmup: usize,
 }
 
 /// The times of a run; `None` if no element counts.
 pub fn times<C: Clock>(clock: &C, noted: &Noted<'_>) -> Option<Times> {
     let (sent, received) = (noted.sent, noted.received);
     let sorted = |of: &dyn Fn(usize) -> (Ticks, Ticks)| {
-        let counted = noted.warmup..sent.len().min(received.len());
-        let lengths = counted.map(of).map(|(from, to)| length_ns(clock, from, to));
+        let all = 0..sent.len().min(received.len());
+        let lengths = all.map(of).map(|(from, to)| length_ns(clock, from, to));
         let mut lengths: Vec<i64> = lengths.collect();
         lengths.sort_unstable();
         lengths
@@ -40,19 +38,19 @@ pub fn times<C: Clock>(clock: &C, noted: &Noted<'_>) -> Option<Times> {
     Some(Times {
         figures: samples.map(|samples| Summary::of_sorted(samples)),
         histograms: samples.map(|samples| LatencyHistogram::of(samples)),
-        depth: depth(sent, received, noted.warmup)?,
+        depth: depth(sent, received)?,
     })
 }
 
 /// The elements that count, a row each.
 pub fn rows<C: Clock>(clock: &C, noted: &Noted<'_>, round: u32) -> Vec<ElementRow> {
     let at = |moment: Ticks| clock.to_nanos(moment).0;
-    (noted.warmup..noted.sent.len().min(noted.received.len()))
+    (0..noted.sent.len().min(noted.received.len()))
         .map(|index| {
             let (sent, received) = (noted.sent[index], noted.received[index]);
             ElementRow {
                 round,
-                seq: (index - noted.warmup) as u64,
+                seq: index as u64,
                 t_intended_ns: noted.intended.as_ref().map(|moments| at(moments[index])),
                 t_stamp_ns: at(sent[0]),
                 t_enqueue_ns: at(sent[1]),
@@ -74,10 +72,10 @@ fn length_ns<C: Clock>(clock: &C, from: Ticks, to: Ticks) -> i64 {
     if difference < 0 { -length } else { length }
 }
 
-/// How full the queue was from the first element that counts to the last, from the moments when enqueues and dequeues
-/// ended. An element that was gone before its enqueue had returned was never in it.
-fn depth(sent: &[Record], received: &[Record], warmup: usize) -> Option<Depth> {
-    let first = sent.get(warmup)?[2].0;
+/// How full the queue was from the first dequeue to the last, from the moments when enqueues and dequeues ended: before
+/// the first, elements of the warm-up may have been in it. An element that was gone before its enqueue had returned was never in it.
+fn depth(sent: &[Record], received: &[Record]) -> Option<Depth> {
+    let first = received.first()?[2].0;
     let (mut entered, mut left) = (0, 0);
     let (mut most, mut area, mut last) = (0_u64, 0_u128, first);
     while left < received.len() {
@@ -121,13 +119,12 @@ mod tests {
     #[test]
     fn each_figure_is_between_its_two_moments() {
         // Stamp, before and after; the second element failed once before it was taken.
-        let sent = records(&[[90, 90, 95], [100, 100, 110], [200, 230, 245]]);
-        let received = records(&[[90, 91, 99], [100, 120, 150], [200, 240, 290]]);
+        let sent = records(&[[100, 100, 110], [200, 230, 245]]);
+        let received = records(&[[100, 120, 150], [200, 240, 290]]);
         let noted = Noted {
             sent: &sent,
             received: &received,
-            intended: Some([80, 95, 140].map(Ticks).to_vec()),
-            warmup: 1,
+            intended: Some([95, 140].map(Ticks).to_vec()),
         };
         let clock = Monotonic::default();
         let times = times(&clock, &noted).unwrap();
@@ -157,32 +154,33 @@ mod tests {
     }
 
     /// The depth where elements enter and leave at these moments.
-    fn depth_of(entered: &[u64], left: &[u64], warmup: usize) -> Depth {
+    fn depth_of(entered: &[u64], left: &[u64]) -> Depth {
         let at = |moments: &[u64]| records(&moments.iter().map(|&m| [0, 0, m]).collect::<Vec<_>>());
-        depth(&at(entered), &at(left), warmup).unwrap()
+        depth(&at(entered), &at(left)).unwrap()
     }
 
     #[test]
     fn depth_is_weighted_by_time() {
-        // One element from 0, two from 10, one from 30, none from 40 to 50, one from 50 to 60.
-        let found = depth_of(&[0, 10, 50], &[30, 40, 60], 0);
+        // From 5 on: none, two from 10, one from 30, none from 40 to 50, one from 50 to 60.
+        let found = depth_of(&[0, 8, 10, 50], &[5, 30, 40, 60]);
         assert_eq!(found.max, 2);
+        let area = 2 + 2 * 20 + 10 + 10;
         assert!(
-            (found.mean - (10 + 40 + 10 + 10) as f64 / 60.0).abs() < 1e-12,
+            (found.mean - f64::from(area) / 55.0).abs() < 1e-12,
             "{found:?}"
         );
     }
 
     #[test]
-    fn depth_begins_with_the_first_element_that_counts_and_knows_those_before_it() {
-        // Three from 2 on, until the first leaves at 12.
-        let found = depth_of(&[0, 1, 2], &[12, 22, 32], 2);
-        assert_eq!((found.max, found.mean), (3, 2.0));
+    fn depth_begins_with_the_first_dequeue_and_knows_what_was_put_in_before() {
+        // Two are left when the first leaves at 12.
+        let found = depth_of(&[0, 1, 2], &[12, 22, 32]);
+        assert_eq!((found.max, found.mean), (2, 1.5));
     }
 
     #[test]
     fn what_left_before_its_enqueue_returned_was_never_in() {
-        let found = depth_of(&[10, 30], &[5, 25], 0);
+        let found = depth_of(&[10, 30], &[5, 25]);
         assert_eq!((found.max, found.mean), (0, 0.0));
     }
 

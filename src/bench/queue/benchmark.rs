@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::config::{Config, Measure};
+use super::config::{Config, Length, Measure};
 use super::counters::Counters;
 use super::crowded::leave_out_crowded;
 use super::error::RunError;
@@ -30,11 +30,19 @@ use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
 use crate::rig::error::{RigError, unless_interrupted};
+use crate::rig::memory::Allowance;
 use crate::stats::median_of;
 use crate::time::AnyClock;
 
-/// Runs that saturation is the median of.
+/// Runs that saturation is the median of, and their elements.
 const SATURATION_RUNS: usize = 3;
+const SATURATION_COUNT: u64 = 100_000;
+/// How long the run takes, about, that finds how many elements go through in a round, and its elements.
+const FIRST_TIME: Duration = Duration::from_millis(20);
+const FIRST_COUNT: u64 = 20_000;
+const FEWEST_FIRST: u64 = 100;
+/// Elements that are kept of a round with a duration, for an estimate of the disk space: ten million in a second.
+const KEPT_PER_S: f64 = 1e7;
 /// An upper estimate of a row of `elements.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_ELEMENT: u64 = 160;
 const BYTES_PER_POINT: u64 = 256 << 10;
@@ -49,12 +57,14 @@ pub struct QueueBenchmark {
     config: Config,
     sweep: Sweep,
     points: Vec<Point>,
+    /// The most elements that a round may have.
+    most_elements: u64,
     /// The generators of memory load, if any point has one.
     beside: Option<Beside>,
     machine: Option<Machine>,
     start_of: fn(&Point) -> Start,
-    /// What was found for points without their load, or why nothing was.
-    saturations: HashMap<String, Result<f64, String>>,
+    /// The elements a second that were found for points, in runs before those that count, or why none were.
+    rates: HashMap<String, Result<f64, String>>,
 }
 
 /// What is had of the machine once it is ready.
@@ -72,17 +82,27 @@ impl QueueBenchmark {
             config,
             sweep,
             points: Vec::new(),
+            most_elements: 0,
             beside: None,
             machine: None,
             start_of: round::start_of,
-            saturations: HashMap::new(),
+            rates: HashMap::new(),
         }
     }
 
     fn points(&mut self) -> Result<Points, RunError> {
         let most = |list: &[usize]| list.iter().copied().max().unwrap_or(0);
         let (capacity, payload) = (most(&self.sweep.capacities), most(&self.sweep.payloads));
-        memory::check(&self.config, capacity, payload).map_err(RigError::Memory)?;
+        let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
+        let allowed = Allowance::of_this_process();
+        self.most_elements = memory::most_elements(
+            &self.config,
+            (capacity, payload),
+            allowed.as_ref(),
+            &limit,
+            HugePages::read(),
+        )
+        .map_err(RigError::Memory)?;
         let topology = Topology::read()?;
         let (cpus, absent) = self.sweep.cpus.pairs(&topology)?;
         let sweep = self.sweep.clone();
@@ -96,11 +116,18 @@ impl QueueBenchmark {
         if let Some(reason) = points.why_empty() {
             return Err(RunError::NothingToMeasure(reason));
         }
-        let needs = Needs::of_points(&self.config, &points.points);
+        let needs = self.needs(&points.points);
         let loads = points.points.iter().map(|point| point.memory_load);
         self.beside = Beside::new(generators, loads, needs.total())?;
         points.left_out.extend(absent);
         Ok(points)
+    }
+
+    /// What the largest run of these points takes.
+    fn needs(&self, points: &[Point]) -> Needs {
+        let most = |of: fn(&Point) -> usize| points.iter().map(of).max().unwrap_or(0);
+        let largest = (most(|point| point.capacity), most(|point| point.payload));
+        Needs::of(&self.config, self.most_elements, largest)
     }
 
     fn machine(&self) -> Result<Machine, RunError> {
@@ -112,7 +139,7 @@ impl QueueBenchmark {
         for point in &self.points {
             point.cpus.placement(&topology)?;
         }
-        let needs = Needs::of_points(&self.config, &self.points);
+        let needs = self.needs(&self.points);
         needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
         let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
         Ok(Machine {
@@ -123,6 +150,15 @@ impl QueueBenchmark {
         })
     }
 
+    /// Elements that are written of a round, about.
+    fn kept_elements(&self) -> u64 {
+        match self.config.length {
+            _ if !self.config.keep_elements => 0,
+            Length::Elements(count) => count,
+            Length::Time(time) => (time.as_secs_f64() * KEPT_PER_S) as u64,
+        }
+    }
+
     /// How long a round of a point takes, about.
     fn time(&self, point: &Point) -> Duration {
         let pause = match point.percent_of_saturation {
@@ -130,22 +166,29 @@ impl QueueBenchmark {
             Some(percent) => Duration::from_nanos(10_000 / u64::from(percent.max(1))),
             None => point.longest_pause(),
         };
-        let elements = u32::try_from(self.config.elements()).unwrap_or(u32::MAX);
         let per_element = match point.sender.load {
             Load::Bursty { group, .. } => pause / group.max(1),
             _ => pause,
         };
         let beside = self.beside.as_ref();
         let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
-        TIME_BESIDE
-            .saturating_add(per_element.max(TIME_PER_ELEMENT).saturating_mul(elements))
+        let measured = match self.config.length {
+            Length::Elements(count) => per_element
+                .max(TIME_PER_ELEMENT)
+                .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)),
+            // What was noted is sorted, which takes as long again and longer.
+            Length::Time(time) => time * 4,
+        };
+        (TIME_BESIDE + self.config.warmup)
+            .saturating_add(measured)
             .saturating_add(preparation.unwrap_or_default())
     }
 
-    /// Makes a run of a point with its rate; what its threads have less than they should is told beside.
+    /// Makes a run of a point with its rate and so many elements; what its threads have less than they should is told beside.
     fn run(
         &self,
         point: &Point,
+        count: u64,
         round: u32,
     ) -> Result<(RunResult, Vec<PlacementWarning>), RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
@@ -155,26 +198,35 @@ impl QueueBenchmark {
         let beside = self.beside.as_ref();
         let free = beside.map(|beside| beside.without_generators(supervisor));
         pinning::pin_current_thread_to(free.as_ref().unwrap_or(supervisor))?;
-        let task = Task::new(machine.clock, machine.locks_memory, point, &self.config);
+        let task = Task::new(
+            machine.clock,
+            machine.locks_memory,
+            point,
+            &self.config,
+            count,
+        );
         let load = beside.and_then(|beside| beside.load(point.memory_load));
         let run = measure_run((self.start_of)(point), task, round, load)?;
         Ok((run, placement.warnings))
     }
 
-    /// How many elements a second go through when nobody waits, measured by the loops of the points: with time stamps
-    /// and a schedule that is less than without. Or why that could not be found, which is the queue's fault. Once in a
-    /// process.
-    fn saturation(&mut self, point: &Point) -> Result<Result<f64, String>, RunError> {
-        let fastest = point.at_saturation();
-        let key = fastest.to_string();
-        if let Some(known) = self.saturations.get(&key) {
+    /// How many elements a second go through in runs of so many that count for nothing else, in the median; once in a
+    /// process. Or why that could not be found, which is the queue's fault.
+    fn rate(
+        &mut self,
+        point: &Point,
+        runs: usize,
+        count: u64,
+    ) -> Result<Result<f64, String>, RunError> {
+        let key = point.to_string();
+        if let Some(known) = self.rates.get(&key) {
             return Ok(known.clone());
         }
         let mut rates = Vec::new();
         let mut failure = None;
         // Who failed once is not tried again, and what came before is not to be believed.
-        while failure.is_none() && rates.len() < SATURATION_RUNS {
-            match self.run(&fastest, 0) {
+        while failure.is_none() && rates.len() < runs {
+            match self.run(point, count.min(self.most_elements), 0) {
                 Ok((run, _)) => match run.failure(&self.config) {
                     None => rates.extend(run.throughput_per_s),
                     some => failure = some,
@@ -186,11 +238,40 @@ impl QueueBenchmark {
             }
         }
         let found = match failure {
-            Some(failure) => Err(format!("the saturation could not be found: {failure}")),
+            Some(failure) => Err(failure),
             None => Ok(median_of(&rates).expect("a clean run has a throughput")),
         };
-        self.saturations.insert(key, found.clone());
+        self.rates.insert(key, found.clone());
         Ok(found)
+    }
+
+    /// How many elements a second go through when nobody waits, by the loops of the points: with time stamps and a
+    /// schedule that is less than without.
+    fn saturation(&mut self, point: &Point) -> Result<Result<f64, String>, RunError> {
+        let found = self.rate(&point.at_saturation(), SATURATION_RUNS, SATURATION_COUNT)?;
+        Ok(found.map_err(|failure| format!("the saturation could not be found: {failure}")))
+    }
+
+    /// How many elements a round of a point has.
+    fn count(&mut self, point: &Point) -> Result<Result<u64, String>, RunError> {
+        let time = match self.config.length {
+            Length::Elements(count) => return Ok(Ok(count)),
+            Length::Time(time) => time,
+        };
+        let rate = match point.sender.load {
+            Load::ConstantRate { rate_per_s } => Ok(rate_per_s),
+            _ => {
+                let pause = point.longest_pause().max(Duration::from_nanos(1));
+                let in_time = (FIRST_TIME.as_nanos() / pause.as_nanos()) as u64;
+                self.rate(point, 1, in_time.clamp(FEWEST_FIRST, FIRST_COUNT))?
+            }
+        };
+        let most = self.most_elements;
+        Ok(rate
+            .map(|rate| memory::elements_in(time, rate, most))
+            .map_err(|failure| {
+                format!("how many elements go through in a round could not be found: {failure}")
+            }))
     }
 
     /// A run of a point, written down. A queue that loses elements, or worse, is no error here: the row says so.
@@ -208,7 +289,11 @@ impl QueueBenchmark {
                 Err(failure) => return Ok(failed(failure, false)),
             }
         }
-        let (run, placement_warnings) = self.run(&point, place.round)?;
+        let count = match self.count(&point)? {
+            Ok(count) => count,
+            Err(failure) => return Ok(failed(failure, false)),
+        };
+        let (run, placement_warnings) = self.run(&point, count, place.round)?;
         if self.config.keep_elements {
             write_elements(&place.folders[0], place.round, &run.rows)?;
         }
@@ -216,8 +301,12 @@ impl QueueBenchmark {
         let counts = sender.passed.counts.zip(receiver.passed.counts);
         let counts = counts.filter(|_| run.outcome == RunOutcome::Clean);
         let beside = self.beside.as_ref().filter(|_| point.memory_load.is_on());
+        let mut figures = rows::figures(&point, &run, saturation);
+        if matches!(self.config.length, Length::Time(_)) {
+            figures.set(&columns::COUNT, count);
+        }
         let row = RowOutcome {
-            figures: rows::figures(&point, &run, saturation),
+            figures,
             failure: run.failure(&self.config),
             ends_sweep: false,
             obtained: obtained(&point, &run, &placement_warnings, beside),
@@ -302,7 +391,7 @@ impl Benchmark for QueueBenchmark {
                 settings: rows::settings(point, &self.config),
             }],
             time: self.time(point),
-            bytes: self.config.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
+            bytes: self.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
         };
         Ok(Plan {
             points: self.points.iter().enumerate().map(planned).collect(),
@@ -314,10 +403,12 @@ impl Benchmark for QueueBenchmark {
         let machine = self.machine()?;
         let measures_time = self.config.measure == Measure::Time;
         let beside = self.beside.as_ref();
-        let elements = format!(
-            "elements: {} in a round, and {} before them that warm up",
-            self.config.count, self.config.warmup
-        );
+        let warmup = humantime::format_duration(self.config.warmup);
+        let elements = match self.config.length {
+            Length::Elements(count) => format!("{count} elements"),
+            Length::Time(time) => humantime::format_duration(time).to_string(),
+        };
+        let elements = format!("a round:  {elements}, behind {warmup} of warm-up");
         let generators = beside.map(Beside::announcement);
         let mut ready = Ready {
             plan,
@@ -396,8 +487,7 @@ mod tests {
             memory_loads: vec![MemoryLoad::OFF],
         };
         let config = Config {
-            count: 500,
-            warmup: 50,
+            length: Length::Elements(500),
             ..made_up::config()
         };
         let mut benchmark = QueueBenchmark::new(config, sweep);
@@ -418,7 +508,7 @@ mod tests {
             assert_eq!(row.figures.text(&columns::OUTCOME), rows::FAILED);
         }
         // It is not tried again for each of its rates.
-        assert_eq!(benchmark.saturations.len(), 1);
+        assert_eq!(benchmark.rates.len(), 1);
         let row = measured(&mut benchmark, 13);
         assert_eq!(row.failure, None);
         let number = |column: &schema::Column| row.figures.number(column.name).unwrap();
@@ -444,8 +534,7 @@ mod tests {
             memory_loads: vec![MemoryLoad::OFF],
         };
         let config = Config {
-            count: 2000,
-            warmup: 50,
+            length: Length::Elements(2000),
             has_memory_load: true,
             ..made_up::config()
         };

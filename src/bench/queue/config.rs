@@ -7,7 +7,7 @@ use crate::buffer::HugePagePolicy;
 use crate::time::ClockKind;
 
 pub const PAYLOADS: [usize; 3] = [8, 64, 256];
-/// The most elements of a run, and as many may come before them to warm up.
+/// The most elements of a run.
 pub const MOST_ELEMENTS: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
@@ -31,19 +31,29 @@ impl Measure {
     }
 }
 
+/// How much is measured in each round.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Length {
+    /// So many elements.
+    Elements(u64),
+    /// As many as go through in this time, at the rate that a short run finds before.
+    Time(Duration),
+}
+
 /// What is the same for all points of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Elements that are measured in each round.
-    pub count: u64,
-    /// Elements that go through before them.
-    pub warmup: u64,
+    pub length: Length,
+    /// How long elements go through before those that are measured.
+    pub warmup: Duration,
     pub measure: Measure,
     /// Whether the time of failed attempts belongs to the operation that succeeded at last.
     pub measure_failed: bool,
     /// What an end does between two attempts.
     pub retry: Retry,
     pub clock: ClockKind,
+    /// The SCHED_FIFO priority of both ends, if any.
+    pub priority: Option<u8>,
     /// How long nothing may go through before a run is given up, beside the pauses of the load.
     pub timeout: Duration,
     /// The pages that stamps are noted in.
@@ -52,16 +62,4 @@ pub struct Config {
     pub keep_elements: bool,
     /// Whether any point is under memory load.
     pub has_memory_load: bool,
-}
-
-impl Config {
-    /// Elements of a run, with those that warm up.
-    pub fn elements(&self) -> u64 {
-        self.count + self.warmup
-    }
-
-    /// Elements whose stamps are kept.
-    pub fn kept_elements(&self) -> u64 {
-        if self.keep_elements { self.count } else { 0 }
-    }
 }

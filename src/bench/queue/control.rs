@@ -1,7 +1,7 @@
 //! What the two ends of a queue and their supervisor tell each other.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
@@ -21,6 +21,33 @@ pub enum Ending {
     OtherDone,
 }
 
+/// The parts of a warm-up that the sender has begun, and whether the last of them was the last.
+#[derive(Debug, Default)]
+pub struct Parts(CachePadded<AtomicU64>);
+
+impl Parts {
+    const OVER: u64 = 1 << 63;
+
+    /// Part `number` begins, counted from 1.
+    pub fn begin(&self, number: u64) {
+        self.0.store(number, Ordering::Relaxed);
+    }
+
+    /// None comes behind this one.
+    pub fn end(&self, number: u64) {
+        self.0.store(number | Self::OVER, Ordering::Relaxed);
+    }
+
+    /// Whether another part comes behind this one, if that is known.
+    fn is_followed(&self, number: u64) -> Option<bool> {
+        let told = self.0.load(Ordering::Relaxed);
+        match told & !Self::OVER > number {
+            true => Some(true),
+            false => (told & Self::OVER != 0).then_some(false),
+        }
+    }
+}
+
 /// Shared by the threads of a run. While the loops run it is only read but for the pulses, which nobody but the
 /// supervisor reads, and written when an end is done or told to stop.
 #[derive(Debug, Default)]
@@ -32,6 +59,8 @@ pub struct Control {
     pub sender: Pulse,
     /// The receiver's.
     pub receiver: Pulse,
+    /// How far the warm-up is.
+    pub warm_up: Parts,
     /// Whether the supervisor starts together with both ends, once it has begun a memory load.
     under_load: bool,
     sender_done: CachePadded<AtomicBool>,
@@ -73,6 +102,18 @@ impl Control {
         self.sender_done.load(Ordering::Acquire)
     }
 
+    /// Waits for the sender to say whether another part of the warm-up comes behind this one. It says so when it has
+    /// sent this one, so that there is next to nothing to wait for; nothing comes where the run was told to stop.
+    pub fn comes_another_part(&self, number: u64) -> bool {
+        loop {
+            match self.warm_up.is_followed(number) {
+                Some(is_followed) => return is_followed,
+                None if self.stopped() || self.sender_done() => return false,
+                None => self.receiver.beat(),
+            }
+        }
+    }
+
     /// The receiver takes nothing more.
     pub fn set_receiver_done(&self) {
         self.receiver_done.store(true, Ordering::Release);
@@ -111,6 +152,25 @@ impl Control {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_part_of_a_warm_up_is_known_by_its_number() {
+        let control = Control::default();
+        assert_eq!(control.warm_up.is_followed(0), None);
+        control.warm_up.begin(2);
+        assert!(control.comes_another_part(0) && control.comes_another_part(1));
+        assert_eq!(control.warm_up.is_followed(2), None);
+        control.warm_up.end(2);
+        assert!(control.comes_another_part(1) && !control.comes_another_part(2));
+        // None at all.
+        let control = Control::default();
+        control.warm_up.end(0);
+        assert!(!control.comes_another_part(0));
+        // A sender that is gone.
+        let control = Control::default();
+        control.set_sender_done();
+        assert!(!control.comes_another_part(0));
+    }
 
     #[test]
     fn under_memory_load_both_ends_wait_until_it_has_begun() {

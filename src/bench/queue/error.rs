@@ -19,7 +19,7 @@ pub enum ThreadError {
     Host(#[from] HostError),
     #[error(transparent)]
     Moved(#[from] Moved),
-    #[error("stamps of --count and --warmup elements: {0}")]
+    #[error("stamps of the elements of a round: {0}")]
     Buffer(#[from] BufferError),
     #[error("the queue {0} {1}")]
     Queue(String, QueueError),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::config::Config;
+use super::config::{Config, Length};
 use super::cpus::Cpus;
 use super::plan::Point;
 use super::result::made_up;
@@ -22,9 +22,8 @@ pub(super) fn turn() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Elements of a run of these tests, of which so many warm up.
+/// Elements of a run of these tests.
 pub(super) const COUNT: usize = 5_000;
-pub(super) const WARMUP: usize = 500;
 const MIDDLE: usize = COUNT / 2;
 const ALL_BUT_ONE: usize = COUNT - 1;
 /// Elements that are handed over too late.
@@ -173,8 +172,7 @@ impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
 
 pub(super) fn config() -> Config {
     Config {
-        count: (COUNT - WARMUP) as u64,
-        warmup: WARMUP as u64,
+        length: Length::Elements(COUNT as u64),
         timeout: Duration::from_millis(500),
         keep_elements: true,
         ..made_up::config()

@@ -19,10 +19,8 @@ use crate::queues::interface::{Queue, QueueError, Receiver, Sender};
 use crate::stats::Summary;
 use crate::time::{Clock, Ticks};
 
-/// Elements that are handed over, after [`WARMUP`].
+/// Elements that are handed over. The first of them are slow, and neither the least nor the median minds.
 pub(super) const HANDOFFS: u64 = 2000;
-/// Elements before them.
-pub(super) const WARMUP: u64 = 200;
 /// Elements a second.
 pub(super) const RATE_PER_S: f64 = 1e6;
 /// Operations without a queue.

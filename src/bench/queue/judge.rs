@@ -5,6 +5,7 @@
 
 use serde::Serialize;
 
+use super::measurer::Carried;
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -18,6 +19,8 @@ pub struct Seen<'a> {
     pub damaged: u64,
     /// Whether an end left because nothing went through for `--timeout`.
     pub gave_up: bool,
+    /// What elements of the warm-up carried, where they were put in and where they came out.
+    pub warmed_up: [Carried; 2],
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +58,8 @@ pub struct Verdict {
     /// Put in with a stamp not later than that of the one before, because the clock stood still: nobody can tell them
     /// apart, so the run cannot be judged.
     pub indistinguishable: u64,
+    /// Whether what came out of the warm-up is something else than what was put in, by number, order or sum.
+    pub is_warm_up_wrong: bool,
     /// Whether an end left because nothing went through for `--timeout`.
     pub gave_up: bool,
 }
@@ -68,6 +73,7 @@ impl Verdict {
             leftovers,
             damaged,
             gave_up,
+            warmed_up: [put_in, came_out],
         } = seen;
         let (count, in_time) = (sent.len() as u64, received.len() as u64);
         let indistinguishable = sent.windows(2).filter(|pair| pair[1] <= pair[0]).count() as u64;
@@ -95,6 +101,8 @@ impl Verdict {
             elements,
             in_time,
             indistinguishable,
+            // Where the clock stood still, order tells nothing.
+            is_warm_up_wrong: !gave_up && put_in.out_of_order == 0 && put_in != came_out,
             gave_up,
         }
     }
@@ -105,7 +113,7 @@ impl Verdict {
         let out_of_place = of.lost + of.duplicated + of.reordered + of.never_sent;
         if self.indistinguishable > 0 {
             Outcome::Unjudged
-        } else if out_of_place + of.late + of.damaged > 0 {
+        } else if out_of_place + of.late + of.damaged > 0 || self.is_warm_up_wrong {
             Outcome::Wrong
         } else if self.gave_up || (of.sent, self.in_time) != (expected, expected) {
             Outcome::GaveUp
@@ -117,7 +125,7 @@ impl Verdict {
     /// What is wrong, in words; of `expected` elements.
     pub fn in_words(&self, expected: u64) -> String {
         let of = &self.elements;
-        let found: Vec<String> = [
+        let mut found: Vec<String> = [
             (expected.saturating_sub(of.sent), "never enqueued"),
             (of.lost, "lost"),
             (of.duplicated, "duplicated"),
@@ -137,6 +145,9 @@ impl Verdict {
         .filter(|(count, _)| *count > 0)
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
+        if self.is_warm_up_wrong {
+            found.push("others in the warm-up than were put in".to_owned());
+        }
         if found.is_empty() {
             return format!("of {expected} elements {} came out", self.in_time);
         }
@@ -178,6 +189,33 @@ mod tests {
             mixed.in_words(4),
             "of 4 elements 2 lost, 1 duplicated, 1 out of order, 1 never put in"
         );
+    }
+
+    #[test]
+    fn a_warm_up_that_lost_or_swapped_elements_is_no_clean_run() {
+        let carried = |elements, sum, out_of_order| Carried {
+            elements,
+            sum,
+            out_of_order,
+        };
+        let seen = |came_out| Seen {
+            sent: &SENT,
+            received: &SENT,
+            warmed_up: [carried(3, 60, 0), came_out],
+            ..Seen::default()
+        };
+        let judged = |came_out| Verdict::of(seen(came_out));
+        assert_eq!(judged(carried(3, 60, 0)).outcome(4), Outcome::Clean);
+        for wrong in [carried(2, 60, 0), carried(3, 61, 0), carried(3, 60, 1)] {
+            assert_eq!(judged(wrong).outcome(4), Outcome::Wrong);
+            assert!(judged(wrong).in_words(4).contains("warm-up"));
+        }
+        // Who gave up has left the rest of a part.
+        let gave_up = Verdict::of(Seen {
+            gave_up: true,
+            ..seen(carried(2, 30, 0))
+        });
+        assert_eq!(gave_up.outcome(4), Outcome::GaveUp);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use super::control::Control;
-use super::measurer::{Measurer, Numbering, Numbers, Timed};
+use super::measurer::{Carried, Measurer, Numbering, Numbers, Timed};
 use super::notes::Notes;
 use super::patience::Patience;
 use super::retry::Retry;
@@ -30,6 +30,8 @@ pub(super) trait Loop {
     /// Begins the schedule, and returns when that was.
     fn start(&mut self) -> Ticks;
     fn run(&mut self, count: usize);
+    /// Forgets what was noted, and returns what elements carried.
+    fn forget(&mut self) -> Carried;
     fn flush(&mut self);
     fn tally(&self) -> Tally;
     /// What is left in the queue, at most so many.
@@ -122,6 +124,10 @@ impl<D: Direction<T, Q>, T, Q, M: Measurer, W: Pacing, C: Clock> Loop
     fn run(&mut self, count: usize) {
         let runner = self.runner.take().expect(AT_REST);
         self.runner = Some(D::run(runner, count));
+    }
+
+    fn forget(&mut self) -> Carried {
+        self.runner.as_mut().expect(AT_REST).forget()
     }
 
     fn flush(&mut self) {

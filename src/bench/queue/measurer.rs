@@ -35,12 +35,47 @@ pub trait Measurer {
         work();
     }
 
-    /// Operations noted so far.
+    /// Operations noted since the beginning, or since they were forgotten.
     fn noted(&self) -> usize;
+
+    /// Forgets what was noted, to note from the beginning again; returns what elements carried.
+    fn forget(&mut self) -> Carried;
 
     /// Operations so far of which something came [behind](Self::beside), and was timed.
     fn extended(&self) -> usize {
         0
+    }
+}
+
+/// What elements of a warm-up carried.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Carried {
+    /// How many they were.
+    pub elements: u64,
+    /// Of all of them, modulo 2^64.
+    pub sum: u64,
+    /// Not more than the one before it.
+    pub out_of_order: u64,
+}
+
+impl Carried {
+    fn of(stamps: impl Iterator<Item = u64>) -> Self {
+        let (mut carried, mut last) = (Carried::default(), 0);
+        for stamp in stamps {
+            carried.elements += 1;
+            carried.sum = carried.sum.wrapping_add(stamp);
+            carried.out_of_order += u64::from(stamp <= last);
+            last = stamp;
+        }
+        carried
+    }
+}
+
+impl std::ops::AddAssign for Carried {
+    fn add_assign(&mut self, other: Self) {
+        self.elements += other.elements;
+        self.sum = self.sum.wrapping_add(other.sum);
+        self.out_of_order += other.out_of_order;
     }
 }
 
@@ -113,6 +148,11 @@ impl Measurer for Timed<'_> {
         self.noted
     }
 
+    fn forget(&mut self) -> Carried {
+        let noted = std::mem::take(&mut self.noted);
+        Carried::of(self.records[..noted].iter().map(|[stamp, ..]| stamp.0))
+    }
+
     fn extended(&self) -> usize {
         self.extended
     }
@@ -146,6 +186,12 @@ impl Measurer for Numbering {
     fn noted(&self) -> usize {
         self.next.get() as usize - 1
     }
+
+    fn forget(&mut self) -> Carried {
+        let numbers = 1..self.next.get();
+        self.next = NonZeroU64::MIN;
+        Carried::of(numbers)
+    }
 }
 
 /// No time, at the receiver: what elements carry is noted.
@@ -173,6 +219,11 @@ impl Measurer for Numbers<'_> {
 
     fn noted(&self) -> usize {
         self.noted
+    }
+
+    fn forget(&mut self) -> Carried {
+        let noted = std::mem::take(&mut self.noted);
+        Carried::of(self.numbers[..noted].iter().copied())
     }
 }
 

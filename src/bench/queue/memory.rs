@@ -4,10 +4,11 @@
 //! crates, anywhere in the process: their memory is touched when they are made, and locked with all else that the
 //! process has, if the limit permits that.
 
-use super::config::{Config, Measure};
+use std::time::Duration;
+
+use super::config::{Config, Length, MOST_ELEMENTS, Measure};
 use super::floor;
 use super::notes::Notes;
-use super::plan::Point;
 use super::task::{RECEIVER, SENDER};
 use crate::buffer::{HUGE_PAGE, HugePagePolicy};
 use crate::host::memory_lock::{self, MemoryLock};
@@ -31,38 +32,26 @@ const THREADS: u64 = 3;
 pub struct Needs([Need; 4]);
 
 impl Needs {
-    /// With a queue of so many elements of so many bytes.
-    pub fn of(config: &Config, capacity: usize, payload: usize) -> Self {
+    /// With so many elements in a round, through a queue for so many elements of so many bytes.
+    pub fn of(config: &Config, count: u64, (capacity, payload): (usize, usize)) -> Self {
         let (elements, per_element) = match config.measure {
             // Those of the floor, which is measured before each run, may be more.
-            Measure::Time => (
-                config.elements().max(floor::WARMUP + floor::HANDOFFS),
-                BYTES_WITH_TIMES,
-            ),
-            Measure::Throughput | Measure::Counters => (config.elements(), BYTES_WITHOUT),
+            Measure::Time => (count.max(floor::HANDOFFS), BYTES_WITH_TIMES),
+            Measure::Throughput | Measure::Counters => (count, BYTES_WITHOUT),
         };
         let stamps = [SENDER, RECEIVER].map(|role| {
             let room = Notes::room(role, config.measure, elements as usize);
             Notes::length(config.measure, room, config.huge_pages).0
         });
+        let kept = if config.keep_elements { count } else { 0 };
         let needs = [
             ("stamps", stamps.iter().sum()),
             // Some queues have a cache line a slot.
             ("the queue", capacity as u64 * (payload as u64 + 64)),
             ("the analysis", elements * per_element),
-            (
-                "elements to be written",
-                config.kept_elements() * BYTES_PER_ROW,
-            ),
+            ("elements to be written", kept * BYTES_PER_ROW),
         ];
         Needs(needs.map(|(what, bytes)| Need { what, bytes }))
-    }
-
-    /// With the largest queue of these.
-    pub fn of_points(config: &Config, points: &[Point]) -> Self {
-        let capacity = points.iter().map(|point| point.capacity).max().unwrap_or(0);
-        let payload = points.iter().map(|point| point.payload).max().unwrap_or(0);
-        Self::of(config, capacity, payload)
     }
 
     fn stamps(&self) -> u64 {
@@ -98,54 +87,92 @@ impl Needs {
     /// so many bytes belong `beside` it.
     pub(super) fn require_lock(&self, limit: &MemoryLock, beside: u64) -> Result<bool, HostError> {
         limit.require(self.stamps())?;
+        Ok(self.permits_all(limit, beside))
+    }
+
+    fn permits_all(&self, limit: &MemoryLock, beside: u64) -> bool {
         let already = memory_lock::address_space_size().unwrap_or(u64::MAX / 2);
         let later = self.total() + beside + THREADS * BYTES_PER_THREAD + 2 * HUGE_PAGE as u64;
-        Ok(limit.permits(already + later))
+        limit.permits(already + later)
     }
 }
 
-/// Checks that this machine, and the control group of this process, have memory for elements and queues of this size,
-/// before a queue is made.
-pub fn check(config: &Config, capacity: usize, payload: usize) -> Result<(), TooMuch> {
-    Allowance::of_this_process().map_or(Ok(()), |allowed| {
-        check_within(&allowed, config, capacity, payload)
-    })
-}
+/// Fewer than these are no round.
+const FEWEST: u64 = 1000;
+/// No more go through in a second: a stamp takes some ten nanoseconds, and without them an element takes one.
+const MOST_STAMPED_PER_S: f64 = 1e8;
+const MOST_PER_S: f64 = 1e9;
 
-fn check_within(
-    allowed: &Allowance,
+/// The most elements that a round may have, with the largest queue of a sweep. With a duration they are as many as can
+/// be locked together with the queue, if that leaves enough of them, or else without it.
+///
+/// # Errors
+/// When this machine, or the control group of this process, has not the memory for elements and queues of this size.
+pub fn most_elements(
     config: &Config,
-    capacity: usize,
-    payload: usize,
-) -> Result<(), TooMuch> {
-    let needs = |count| {
-        let config = Config {
-            count,
-            ..config.clone()
-        };
-        Needs::of(&config, capacity, payload)
-    };
-    let fits = |count| needs(count).total() <= allowed.bytes;
-    // The largest that fits lies between one that does and one that does not.
-    let (mut low, mut high) = (0, config.count);
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        *(if fits(middle) { &mut low } else { &mut high }) = middle;
-    }
+    queue: (usize, usize),
+    allowed: Option<&Allowance>,
+    limit: &MemoryLock,
+    pages: Option<HugePages>,
+) -> Result<u64, TooMuch> {
+    let needs = |count| Needs::of(config, count, queue);
+    let is_there = |count| allowed.is_none_or(|allowed| needs(count).total() <= allowed.bytes);
     let without = if config.keep_elements {
         ", or leave out --elements"
     } else {
         ""
     };
-    let advice = match low {
-        0 => format!("use a smaller --capacity or --warmup{without}"),
-        count => format!("use --count {count} at most{without}"),
+    let require = |count, options: String| {
+        let advice = match largest(count, is_there) {
+            0 => format!("use a smaller --capacity{without}"),
+            count => format!("use --count {count} at most{without}"),
+        };
+        let check = |allowed: &Allowance| allowed.require(&needs(count).0, &options, &advice);
+        allowed.map_or(Ok(()), check)
     };
-    let options = format!(
-        "--count {} with --warmup {} and --capacity {capacity}",
-        config.count, config.warmup
-    );
-    allowed.require(&needs(config.count).0, &options, &advice)
+    let capacity = queue.0;
+    match config.length {
+        Length::Elements(count) => {
+            require(count, format!("--count {count} with --capacity {capacity}"))?;
+            Ok(count)
+        }
+        Length::Time(time) => {
+            require(FEWEST, format!("--capacity {capacity}"))?;
+            let per_s = match config.measure {
+                Measure::Time => MOST_STAMPED_PER_S,
+                Measure::Throughput | Measure::Counters => MOST_PER_S,
+            };
+            let most = (time.as_secs_f64() * per_s).min(MOST_ELEMENTS as f64) as u64;
+            let fits = |count| {
+                let has_pages = needs(count).require_huge_pages(config.huge_pages, pages);
+                is_there(count) && limit.permits(needs(count).stamps()) && has_pages.is_ok()
+            };
+            let locks_all = |count| fits(count) && needs(count).permits_all(limit, 0);
+            let found = largest(most, locks_all);
+            let found = if found < most / 64 {
+                largest(most, fits)
+            } else {
+                found
+            };
+            Ok(found.max(FEWEST))
+        }
+    }
+}
+
+/// The largest number up to `most` that fits; where one does, all below it do.
+fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    let (mut low, mut high) = (0, most + 1);
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        *(if fits(middle) { &mut low } else { &mut high }) = middle;
+    }
+    low
+}
+
+/// The elements of a round that takes so long at so many elements a second.
+pub fn elements_in(time: Duration, rate_per_s: f64, most: u64) -> u64 {
+    let elements = (rate_per_s * time.as_secs_f64()).ceil() as u64;
+    elements.clamp(FEWEST, most.max(FEWEST))
 }
 
 #[cfg(test)]
@@ -162,6 +189,8 @@ mod tests {
         }
     }
 
+    const ELEMENTS: u64 = 110_000;
+
     fn limit(bytes: u64) -> MemoryLock {
         MemoryLock {
             soft: Limit(bytes),
@@ -171,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_limit_is_enough_for_the_defaults_and_what_is_locked_is_what_is_demanded() {
+    fn what_is_locked_is_what_is_demanded() {
         for (measure, huge_pages, expected) in [
             (Measure::Time, HugePagePolicy::Try, 8 << 20),
             // 110 000 times 24 bytes at each end, in pages of 4096.
@@ -184,14 +213,14 @@ mod tests {
                 huge_pages,
                 ..config(measure)
             };
-            let needs = Needs::of(&config, 1024, 8);
+            let needs = Needs::of(&config, ELEMENTS, (1024, 8));
             assert!(!needs.require_lock(&limit(expected), 0).unwrap());
             refused(
                 needs.require_lock(&limit(expected - 1), 0),
                 &["memlock limit"],
             );
         }
-        let needs = Needs::of(&config(Measure::Time), 1024, 8);
+        let needs = Needs::of(&config(Measure::Time), ELEMENTS, (1024, 8));
         assert!(needs.require_lock(&limit(u64::MAX), 1 << 30).unwrap());
         // What the process has already is less than that.
         assert!(needs.require_lock(&limit(1 << 50), 0).unwrap());
@@ -200,7 +229,7 @@ mod tests {
 
     #[test]
     fn required_huge_pages_are_counted_before_a_run() {
-        let needs = Needs::of(&config(Measure::Time), 1024, 8);
+        let needs = Needs::of(&config(Measure::Time), ELEMENTS, (1024, 8));
         let pool = |total, free, overcommit| {
             Some(HugePages {
                 total,
@@ -220,23 +249,48 @@ mod tests {
 
     #[test]
     fn what_is_too_large_is_told_with_the_largest_that_fits() {
-        let mut config = config(Measure::Time);
-        config.count = 1 << 30;
         let allowed = Allowance {
             bytes: 1 << 30,
             group: None,
         };
-        let checked = check_within(&allowed, &config, 1024, 8);
+        let most = |count, queue| {
+            let config = Config {
+                length: Length::Elements(count),
+                ..config(Measure::Time)
+            };
+            most_elements(&config, queue, Some(&allowed), &limit(0), None)
+        };
+        let checked = most(1 << 30, (1024, 8));
         refused(checked.clone(), &["1 GiB", "half of this machine"]);
         let text = checked.unwrap_err().to_string();
         let words: Vec<&str> = text.split_whitespace().collect();
         let place = words.iter().rposition(|word| *word == "--count").unwrap();
-        config.count = words[place + 1].parse().unwrap();
-        check_within(&allowed, &config, 1024, 8).unwrap();
-        config.count += 1 << 17;
-        assert!(check_within(&allowed, &config, 1024, 8).is_err());
+        let count: u64 = words[place + 1].parse().unwrap();
+        assert_eq!(most(count, (1024, 8)), Ok(count));
+        assert!(most(count + (1 << 17), (1024, 8)).is_err());
+        refused(most(count, (1 << 24, 256)), &["smaller --capacity"]);
+    }
 
-        let checked = check_within(&allowed, &config, 1 << 24, 256);
-        refused(checked, &["--capacity or --warmup"]);
+    #[test]
+    fn with_a_duration_no_more_elements_are_measured_than_can_be_locked() {
+        let config = Config {
+            length: Length::Time(Duration::from_millis(20)),
+            huge_pages: HugePagePolicy::Off,
+            ..config(Measure::Time)
+        };
+        let most = |bytes| most_elements(&config, (1024, 8), None, &limit(bytes), None).unwrap();
+        assert_eq!(most(u64::MAX), 2_000_000);
+        // The usual limit.
+        let usual = most(8 << 20);
+        assert!((170_000..175_000).contains(&usual), "{usual}");
+        Needs::of(&config, usual, (1024, 8))
+            .require_lock(&limit(8 << 20), 0)
+            .unwrap();
+        assert_eq!(most(0), FEWEST);
+
+        let time = Duration::from_millis(20);
+        assert_eq!(elements_in(time, 1e6, usual), 20_000);
+        assert_eq!(elements_in(time, 1e9, usual), usual);
+        assert_eq!(elements_in(time, 1.0, usual), FEWEST);
     }
 }

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | what the rig calls | `benchmark` |
 //! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `crowded`, `memory` |
-//! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `passage`, `notes`, `supervisor`, `judge` |
+//! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], with a [`measurer`] and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
 //!
@@ -39,4 +39,5 @@ pub mod runner;
 mod supervisor;
 mod task;
 mod threads;
+mod warm_up;
 mod warnings;

@@ -4,6 +4,7 @@ use super::config::Measure;
 use super::measurer::Record;
 use super::result::End;
 use super::task::SENDER;
+use super::warm_up::WARM_UP_PART;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
 use crate::rig::role::Role;
 
@@ -16,13 +17,13 @@ pub(super) enum Notes {
 }
 
 impl Notes {
-    /// How many an end takes.
+    /// How many an end takes, those of a warm-up in parts.
     pub(super) fn room(role: Role, measure: Measure, elements: usize) -> usize {
         // Numbers that were sent are known without notes.
         if role == SENDER && measure != Measure::Time {
             0
         } else {
-            elements
+            elements.max(WARM_UP_PART)
         }
     }
 

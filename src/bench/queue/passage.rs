@@ -1,13 +1,16 @@
-//! How the elements of a run go through an end: the warm-up, those that count, and what is left behind them.
+//! How the elements of a run go through an end: those that count, behind the warm-up, and what is left behind them.
 
 use super::control::{Control, Ending};
 use super::counters::{Counting, Counts};
 use super::error::ThreadError;
 use super::loops::Loop;
+use super::measurer::Carried;
 use super::patience::ELEMENTS_PER_LOOK;
 use super::runner::Tally;
-use super::task::Task;
+use super::task::{SENDER, Task};
+use super::warm_up;
 use crate::host::counters::ThreadUsage;
+use crate::rig::role::Role;
 use crate::time::{Clock, Ticks};
 
 /// What the queue still gives out to the receiver, at most so many. A large queue takes a while to be emptied.
@@ -32,6 +35,8 @@ pub(super) fn take_leftovers(end: &mut dyn Loop, most: usize, control: &Control)
 pub struct Passed {
     /// When its schedule began.
     pub started: Ticks,
+    /// The elements of the warm-up.
+    pub warmed_up: Carried,
     /// When the elements that count began, and ended.
     pub span: [Ticks; 2],
     /// Page faults in its loop, after the warm-up.
@@ -47,6 +52,7 @@ pub struct Passed {
 /// what was counted without the warm-up.
 pub(super) fn let_through(
     end: &mut dyn Loop,
+    role: Role,
     task: &Task,
     control: &Control,
     mut counters: Option<&mut dyn Counting>,
@@ -55,7 +61,10 @@ pub(super) fn let_through(
         return Err(ThreadError::Alone);
     }
     let started = end.start();
-    end.run(task.config.warmup as usize);
+    let carried = match role == SENDER {
+        true => warm_up::of_sender(end, task, control),
+        false => warm_up::of_receiver(end, task, control),
+    };
     let warmed_up = end.tally();
     // Here and not before: the first elements bring the loop's own code into memory.
     let before = ThreadUsage::now();
@@ -65,13 +74,14 @@ pub(super) fn let_through(
     let began = task.clock.now();
     // Who gave up while warming up does not wait a second time.
     if warmed_up.ending == Ending::Complete {
-        end.run(task.config.count as usize);
+        end.run(task.count as usize);
     }
-    let counts = counters.map(|counters| counters.stop()).transpose()?;
     end.flush();
     let ended = task.clock.now();
+    let counts = counters.map(|counters| counters.stop()).transpose()?;
     let passed = Passed {
         started,
+        warmed_up: carried,
         span: [began, ended],
         faults: ThreadUsage::now().since(before).faults(),
         counts,
@@ -107,6 +117,9 @@ mod tests {
         fn run(&mut self, count: usize) {
             self.0.borrow_mut().push(format!("run {count}"));
             self.1 += count as u64;
+        }
+        fn forget(&mut self) -> Carried {
+            Carried::default()
         }
         fn flush(&mut self) {
             self.0.borrow_mut().push("flush".to_owned());
@@ -154,11 +167,16 @@ mod tests {
     #[test]
     fn neither_the_wait_for_the_other_end_nor_the_warm_up_is_counted() {
         let config = Config {
-            warmup: 5,
-            count: 10,
+            warmup: Duration::from_millis(1),
             ..made_up::config()
         };
-        let task = Task::new(faulty::clock(), false, &made_up::point("written"), &config);
+        let task = Task::new(
+            faulty::clock(),
+            false,
+            &made_up::point("written"),
+            &config,
+            10,
+        );
         let control = Control::default();
         let log = Log::default();
         let mut end = Written(Rc::clone(&log), 0);
@@ -169,19 +187,13 @@ mod tests {
                 control.start_together()
             });
             let mut counters = Counted(Rc::clone(&log));
-            let_through(&mut end, &task, &control, Some(&mut counters)).unwrap()
+            let_through(&mut end, SENDER, &task, &control, Some(&mut counters)).unwrap()
         });
-        assert_eq!(
-            *log.borrow(),
-            [
-                "begin",
-                "run 5",
-                "count",
-                "run 10",
-                "count no more",
-                "flush"
-            ]
-        );
-        assert_eq!((tally.noted, tally.failed, tally.missed), (15, 10, 10));
+        let log = log.borrow();
+        let (warm_up, counted) = log.split_at(log.iter().position(|word| word == "count").unwrap());
+        assert_eq!(warm_up[0], "begin");
+        assert!(warm_up.len() > 1 && warm_up[1..].iter().all(|word| word == "run 1024"));
+        assert_eq!(counted, ["count", "run 10", "flush", "count no more"]);
+        assert_eq!((tally.failed, tally.missed), (10, 10));
     }
 }

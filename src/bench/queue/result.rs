@@ -113,7 +113,7 @@ pub struct RunResult {
     pub outcome: Outcome,
     /// Whether all came out as it went in.
     pub verdict: Verdict,
-    /// Elements that count: those after the warm-up.
+    /// Elements that should have gone through behind the warm-up.
     pub elements: u64,
     pub times: Option<Times>,
     /// Elements a second through the queue, by the receiver's clock.
@@ -159,7 +159,7 @@ pub(crate) mod made_up {
     use super::*;
     use std::time::Duration;
 
-    use crate::bench::queue::config::{Config, Measure};
+    use crate::bench::queue::config::{Config, Length, Measure};
     use crate::bench::queue::cpus::Cpus;
     use crate::bench::queue::plan::Point;
     use crate::bench::queue::retry::Retry;
@@ -170,13 +170,14 @@ pub(crate) mod made_up {
 
     pub(crate) fn config() -> Config {
         Config {
-            count: 100_000,
-            warmup: 10_000,
+            length: Length::Elements(100_000),
+            warmup: Duration::ZERO,
             measure: Measure::Time,
             measure_failed: false,
             retry: Retry::Pause,
             clock: ClockKind::Monotonic,
             timeout: Duration::from_secs(5),
+            priority: None,
             huge_pages: HugePagePolicy::Try,
             keep_elements: false,
             has_memory_load: false,

@@ -19,6 +19,7 @@ use crate::queues::element::Words;
 use crate::queues::registry::{self, AllPayloads, QueueUser};
 use crate::rig::error::RigError;
 use crate::time::{Clock, Ticks};
+use std::time::Duration;
 
 /// Starts runs with elements of so many bytes.
 struct StartOf(usize);
@@ -47,7 +48,7 @@ pub(super) fn start_of(point: &Point) -> Start {
 impl RunResult {
     /// What kept it from being clean, in words.
     pub(super) fn failure(&self, config: &Config) -> Option<String> {
-        let words = self.verdict.in_words(config.elements());
+        let words = self.verdict.in_words(self.elements);
         match self.outcome {
             Outcome::Clean => None,
             Outcome::Wrong => Some(format!(
@@ -97,7 +98,7 @@ fn figures_of(
 ) -> RunResult {
     let config = &task.config;
     let verdict = verdict_of(&reports);
-    let outcome = verdict.outcome(config.elements());
+    let outcome = verdict.outcome(task.count);
     let is_clean = outcome == Outcome::Clean;
     let noted = noted(task, &reports).filter(|_| is_clean);
     let ends = reports.map(|report| report.end.clone());
@@ -105,7 +106,7 @@ fn figures_of(
     let [began, ended] = receiver.passed.span;
     let span = task.clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
     // The floor of what most enqueues were: the median is one of them.
-    let enqueue = if sender.tally.extended as u64 * 2 > config.count {
+    let enqueue = if sender.tally.extended as u64 * 2 > task.count {
         sender.floors.with_flush
     } else {
         sender.floors.plain
@@ -121,9 +122,9 @@ fn figures_of(
     RunResult {
         outcome,
         verdict,
-        elements: config.count,
+        elements: task.count,
         times,
-        throughput_per_s: is_clean.then(|| config.count as f64 * 1e9 / span.0.max(1) as f64),
+        throughput_per_s: is_clean.then(|| task.count as f64 * 1e9 / span.0.max(1) as f64),
         floors: (config.measure == Measure::Time).then_some(floors),
         ends,
         rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),
@@ -135,7 +136,7 @@ fn figures_of(
 /// was disturbed.
 fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let point = Point {
-        capacity: (floor::WARMUP + floor::HANDOFFS) as usize,
+        capacity: floor::HANDOFFS as usize,
         sender: EndLoad {
             load: Load::ConstantRate {
                 rate_per_s: floor::RATE_PER_S,
@@ -146,15 +147,15 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
         ..task.point.clone()
     };
     let config = Config {
-        count: floor::HANDOFFS,
-        warmup: floor::WARMUP,
+        warmup: Duration::ZERO,
         measure_failed: false,
         ..task.config.clone()
     };
-    let task = Task::new(task.clock, task.locks_memory, &point, &config);
+    let count = floor::HANDOFFS;
+    let task = Task::new(task.clock, task.locks_memory, &point, &config, count);
     let ended = make_run(threads::start::<Handoff, Words<1>>, &task, None);
-    let clean = unless_disturbed(ended)?
-        .filter(|ends| verdict_of(ends).outcome(config.elements()) == Outcome::Clean);
+    let clean =
+        unless_disturbed(ended)?.filter(|ends| verdict_of(ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| analysis::times(&task.clock, &noted(&task, &ends)?)))
 }
 
@@ -176,12 +177,14 @@ fn noted<'a>(task: &Task, ends: &'a PerEnd<EndReport>) -> Option<Noted<'a>> {
         return None;
     };
     let waiter = task.point.sender.waiter(&task.clock, AfterMiss::CatchUp);
-    let elements = task.config.elements() as usize;
+    let PerEnd { sender, receiver } = ends;
+    let (passed, tally) = (&sender.end.passed, &sender.end.tally);
+    let warmed_up = passed.warmed_up.elements as usize;
+    let intended = waiter.intended_starts(passed.started, warmed_up + tally.noted);
     Some(Noted {
-        sent,
-        received,
-        intended: waiter.intended_starts(ends.sender.end.passed.started, elements),
-        warmup: task.config.warmup as usize,
+        sent: &sent[..tally.noted],
+        received: &received[..receiver.end.tally.noted],
+        intended: intended.map(|mut all| all.split_off(warmed_up)),
     })
 }
 
@@ -195,6 +198,7 @@ fn verdict_of(ends: &PerEnd<EndReport>) -> Verdict {
         gave_up: [sender, receiver]
             .iter()
             .any(|report| report.end.tally.ending == Ending::GaveUp),
+        warmed_up: [sender, receiver].map(|report| report.end.passed.warmed_up),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The rows of the queue benchmark in the results: settings of a point, and figures of a run.
 
-use super::config::Config;
+use super::config::{Config, Length};
 use super::judge::Outcome;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
@@ -88,8 +88,12 @@ pub(crate) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::MEASURE_FAILED, config.measure_failed)
         .set(&columns::RETRY, config.retry.name())
         .set(&columns::CLOCK, config.clock.name())
-        .set(&columns::COUNT, config.count)
-        .set(&columns::WARMUP, config.warmup);
+        .set(&columns::WARMUP, config.warmup.as_nanos() as u64)
+        .set(&columns::PRIORITY, config.priority.map(u32::from));
+    match config.length {
+        Length::Elements(count) => record.set(&columns::COUNT, count),
+        Length::Time(time) => record.set(&columns::DURATION, time.as_nanos() as u64),
+    };
     record
 }
 

@@ -13,7 +13,7 @@ use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
 use super::control::{Control, Ending};
-use super::measurer::Measurer;
+use super::measurer::{Carried, Measurer};
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
 use super::retry::{Retry, pause};
 use crate::pacing::{Idle, Pacing};
@@ -228,6 +228,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
         found.map(|element| element.stamp()).collect()
     }
 
+    /// Forgets what was noted, as [`Measurer::forget`] does.
+    pub fn forget(&mut self) -> Carried {
+        self.measurer.forget()
+    }
+
     /// The end of the queue, to go on with.
     pub fn into_queue(self) -> Q {
         self.queue
@@ -255,7 +260,7 @@ fn kept_on_panic<Q>(queue: Q) -> ManuallyDrop<Q> {
 /// What an end has counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Operations that succeeded.
+    /// Operations that succeeded, without those of the warm-up.
     pub noted: usize,
     /// Those of them whose time holds handing over what the queue had held back.
     pub extended: usize,

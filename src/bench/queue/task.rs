@@ -20,6 +20,8 @@ pub(super) struct Task {
     pub(super) clock: AnyClock,
     pub(super) point: Point,
     pub(super) config: Config,
+    /// Elements that are measured.
+    pub(super) count: u64,
     /// Whether all memory is to be locked, for that of the queue.
     pub(super) locks_memory: bool,
     /// How long nothing may go through.
@@ -29,20 +31,28 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(clock: AnyClock, locks_memory: bool, point: &Point, config: &Config) -> Self {
+    pub(super) fn new(
+        clock: AnyClock,
+        locks_memory: bool,
+        point: &Point,
+        config: &Config,
+        count: u64,
+    ) -> Self {
         let patience = config.timeout.saturating_add(point.longest_pause());
         let per_element = SLOWEST_ELEMENT
             .saturating_add(point.sender.longest_pause())
             .saturating_add(point.receiver.longest_pause());
-        let elements = u32::try_from(config.elements()).unwrap_or(u32::MAX);
+        let elements = u32::try_from(count).unwrap_or(u32::MAX);
         Task {
             clock,
             point: point.clone(),
             config: config.clone(),
+            count,
             locks_memory,
             patience,
             // Whatever hangs is noticed sooner, by its silence.
             limit: PREPARATION
+                .saturating_add(config.warmup.saturating_mul(2))
                 .saturating_add(per_element.saturating_mul(elements))
                 .saturating_add(patience),
         }

@@ -73,7 +73,7 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
         let seat = Seat {
             role,
             cpu,
-            priority: None,
+            priority: task.config.priority,
         };
         let (task, control) = (task.clone(), Arc::clone(control));
         crew.start(seat, move |reporter| {
@@ -100,7 +100,7 @@ fn run_end(
         (task.point.receiver, AfterMiss::StartOver, &control.receiver)
     };
     let config = &task.config;
-    let room = Notes::room(seat.role, config.measure, config.elements() as usize);
+    let room = Notes::room(seat.role, config.measure, task.count as usize);
     let mut notes = Notes::new(config.measure, room, config.huge_pages)?;
     let mut counters = match config.measure {
         Measure::Counters => Some(Counters::open()?),
@@ -126,7 +126,7 @@ fn run_end(
     let counters = counters
         .as_mut()
         .map(|counters| counters as &mut dyn Counting);
-    let (passed, tally) = let_through(&mut *end, task, control, counters)?;
+    let (passed, tally) = let_through(&mut *end, seat.role, task, control, counters)?;
     pinning::check_still_on(seat.cpu)?;
 
     let mut leftovers = Vec::new();

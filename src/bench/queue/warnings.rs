@@ -46,19 +46,18 @@ pub(super) fn of(
         _ => (None, "enqueues"),
     };
     // Of no point by its name: where the machine is too slow, one queue after another would say it.
-    if misses_load(sender.tally.missed as f64, config.count as f64, group) {
+    if misses_load(sender.tally.missed as f64, run.elements as f64, group) {
         texts.push(format!(
             "more than {LATE_PERCENT} % of the {what} of a round started late, where a row is marked 'load missed' or its \
              rounds differ: the load that was asked for is more than this machine offers, time stamps included"
         ));
     }
-    let laps = config.elements() / point.capacity as u64;
+    let laps = run.elements / point.capacity as u64;
     if laps < FEWEST_LAPS {
         texts.push(format!(
-            "capacity {} with {} elements, warm-up included: each place of the queue is used {laps} times or once more, so \
-             that it hardly wraps around and is not there to be filled: use a larger --count or a smaller --capacity",
-            point.capacity,
-            config.elements()
+            "capacity {}: each of its places is used fewer than {FEWEST_LAPS} times in a round, so that it hardly wraps \
+             around: use a larger --count or --duration, or a smaller --capacity",
+            point.capacity
         ));
     }
     let latency = (run.times.as_ref()).and_then(|times| times.figures.latency.as_ref());
@@ -83,13 +82,12 @@ pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<Stri
     }
     let beyond: Vec<_> = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)]
         .into_iter()
-        .filter(|(_, percent)| !resolvable(*percent, config.count))
+        .filter(|(_, percent)| !resolvable(*percent, run.elements))
         .map(|(name, _)| name)
         .collect();
     if config.measure == Measure::Time && !beyond.is_empty() {
         notes.push(format!(
-            "with {} elements a round {} is little else than the maximum: use a larger --count",
-            config.count,
+            "with so few elements a round {} is little else than the maximum: use a larger --count or --duration",
             beyond.join(", ")
         ));
     }
@@ -102,15 +100,15 @@ mod tests {
     use crate::bench::queue::result::made_up;
     use crate::pacing::EndLoad;
 
-    fn warnings(load: Load, late: u64, change: fn(&mut Config, &mut Point)) -> String {
-        let (mut config, mut point) = (made_up::config(), made_up::point("lamport"));
+    fn warnings(load: Load, late: u64, change: fn(&mut RunResult, &mut Point)) -> String {
+        let (config, mut point) = (made_up::config(), made_up::point("lamport"));
         point.sender = EndLoad {
             load,
             ..EndLoad::NONE
         };
-        config.count = 1000;
-        change(&mut config, &mut point);
         let mut run = made_up::run(40);
+        run.elements = 1000;
+        change(&mut run, &mut point);
         run.ends.sender.tally.missed = late;
         of(&point, &run, &[], &config).join("\n")
     }
@@ -132,12 +130,12 @@ mod tests {
 
     #[test]
     fn a_queue_that_does_not_wrap_around_is_warned_of() {
-        let text = warnings(Load::None, 0, |config, point| {
-            (config.count, point.capacity) = (20_000, 65_536);
+        let text = warnings(Load::None, 0, |run, point| {
+            (run.elements, point.capacity) = (20_000, 65_536);
         });
         assert!(text.contains("65536") && text.contains("wraps"), "{text}");
-        let text = warnings(Load::None, 0, |config, point| {
-            (config.count, point.capacity) = (1_000_000, 65_536);
+        let text = warnings(Load::None, 0, |run, point| {
+            (run.elements, point.capacity) = (1_000_000, 65_536);
         });
         assert!(!text.contains("wraps"), "{text}");
     }

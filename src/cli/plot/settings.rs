@@ -7,12 +7,13 @@ use crate::results::schema::{clock, hca, memory, node, queue, split_unit};
 use crate::results::units;
 
 /// What follows from another setting and is not told for itself.
-const DERIVED: [&str; 8] = [
+const DERIVED: [&str; 9] = [
     // Whole bursts.
     hca::WARMUP.name,
     queue::ENDS.name,
     queue::WRITTEN.name,
     queue::MEASURE_FAILED.name,
+    queue::WARMUP.name,
     node::SAMPLE.name,
     node::DISTRIBUTED_BY.name,
     // Of --duration, at each rate.

@@ -14,7 +14,7 @@ use super::driver::{self, Request, View};
 use super::output::OutputArguments;
 use super::values::{List, memory_loads, one, timeout};
 use crate::bench::queue::benchmark::QueueBenchmark;
-use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure};
+use crate::bench::queue::config::{Config, Length, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
@@ -80,9 +80,13 @@ pub struct QueueArguments {
     )]
     pub measure: Measure,
 
-    /// Elements that are measured in a round
-    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
-    pub count: u64,
+    /// How long a round is measured: it has as many elements as go through in this time
+    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = values::run_length)]
+    pub duration: Duration,
+
+    /// Elements that are measured in a round, instead of --duration
+    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
+    pub count: Option<u64>,
 
     /// Measure on a pair of cores of each kind: SMT siblings, same cache, other cache, other socket
     #[arg(long, conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
@@ -135,9 +139,9 @@ pub struct QueueArguments {
     #[arg(long, value_name = "LIST", default_value = "off", help_heading = "Load", value_parser = memory_loads)]
     pub memory_load: List<MemoryLoad>,
 
-    /// Elements before those of --count, not measured
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(0..=MOST_ELEMENTS), help_heading = "Sweep")]
-    pub warmup: u64,
+    /// How long elements go through before those that are measured; 0 for none
+    #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = values::warm_up, help_heading = "Sweep")]
+    pub warmup: Duration,
 
     /// The same as --rounds, whose default is 9 here
     #[arg(long, value_name = "N", overrides_with = "rounds", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Sweep")]
@@ -158,9 +162,10 @@ pub struct QueueArguments {
     )]
     pub retry: Retry,
 
-    /// Clock of stamps and waits: monotonic, monotonic-raw, tsc
-    #[arg(long, value_name = "CLOCK", default_value = "tsc", value_parser = one::<ClockKind>, help_heading = "Sweep")]
-    pub clock: ClockKind,
+    /// Clock of stamps and waits: monotonic, monotonic-raw, tsc [default: tsc, or monotonic where there is none that
+    /// can be trusted]
+    #[arg(long, value_name = "CLOCK", value_parser = one::<ClockKind>, help_heading = "Sweep")]
+    pub clock: Option<ClockKind>,
 
     /// Give a queue up after this time without progress, the pauses of the load not counted; at least 1ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout, help_heading = "Sweep")]
@@ -173,6 +178,10 @@ pub struct QueueArguments {
     /// CPU of the receiving thread
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub receiver_cpu: Option<usize>,
+
+    /// SCHED_FIFO priority of both ends, 1 to 99 [default: none]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), help_heading = "Machine")]
+    pub priority: Option<u8>,
 
     /// Huge pages for the stamps: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
@@ -268,13 +277,16 @@ impl QueueArguments {
             }
         }
         Ok(Config {
-            count: self.count,
+            length: self
+                .count
+                .map_or(Length::Time(self.duration), Length::Elements),
             warmup: self.warmup,
             measure: self.measure,
             measure_failed: self.measure_failed,
             retry: self.retry,
-            clock: self.clock,
+            clock: self.clock.unwrap_or_else(ClockKind::finest),
             timeout: self.timeout,
+            priority: self.priority,
             huge_pages: self.hugepages,
             keep_elements: self.elements,
             has_memory_load: self.memory_load.0.iter().any(|load| load.is_on()),

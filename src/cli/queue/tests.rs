@@ -34,7 +34,11 @@ fn defaults_are_those_of_the_documentation() {
     assert_eq!(arguments.senders().unwrap()[0].load, Load::None);
     assert_eq!(arguments.receiver().unwrap().load, Load::None);
     let config = arguments.config().unwrap();
-    assert_eq!((config.count, config.warmup), (100_000, 10_000));
+    let times = (config.length, config.warmup);
+    let [length, warmup] = [20, 50].map(Duration::from_millis);
+    assert_eq!(times, (Length::Time(length), warmup));
+    let counted = parse("--count 7").unwrap().config().unwrap();
+    assert_eq!(counted.length, Length::Elements(7));
     assert_eq!(
         (arguments.repeat, QueueArguments::DEFAULT_ROUNDS),
         (None, 9)
@@ -43,7 +47,7 @@ fn defaults_are_those_of_the_documentation() {
         (config.measure, config.measure_failed),
         (Measure::Time, false)
     );
-    assert_eq!(config.clock, ClockKind::Tsc);
+    assert_eq!(config.clock, ClockKind::finest());
 }
 
 #[test]

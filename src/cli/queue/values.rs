@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::bench::queue::config::PAYLOADS;
-use crate::cli::values::{DAY, List, decimal, list, rate, time};
+use crate::cli::values::{DAY, List, MILLISECOND, decimal, list, rate, time};
 use crate::queues::registry;
 use crate::queues::slots::MAX_CAPACITY;
 
@@ -24,6 +24,19 @@ pub fn queues(text: &str) -> Result<List<String>, String> {
         registry::given(&part).map_err(|wrong| format!("{part}: {wrong}"))?;
         Ok(part)
     })
+}
+
+/// How long a round is measured.
+pub fn run_length(text: &str) -> Result<Duration, String> {
+    time(text, MILLISECOND..=Duration::from_secs(3600))
+}
+
+/// How long elements go through before that.
+pub fn warm_up(text: &str) -> Result<Duration, String> {
+    match text {
+        "0" => Ok(Duration::ZERO),
+        _ => time(text, Duration::ZERO..=Duration::from_secs(3600)),
+    }
 }
 
 pub fn capacities(text: &str) -> Result<List<usize>, String> {

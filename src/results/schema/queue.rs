@@ -129,8 +129,11 @@ columns! {
         "whether the time of failed attempts belongs to the operation that succeeded at last").data(Data::Flag);
     RETRY = setting("retry", "what an end does between two attempts: none, pause or backoff");
     CLOCK = setting("clock", "clock of all stamps and waits");
-    COUNT = setting("count", "elements that are measured in a round").whole();
-    WARMUP = setting("warmup", "elements before the measured ones of a round").whole();
+    COUNT = setting("count", "elements that are measured in a round; with a duration known once the rate is")
+        .whole().over(Over::Median);
+    DURATION = setting("duration_ns", "how long a round is measured, by the rate that a short run finds before").whole();
+    WARMUP = setting("warmup_ns", "how long elements go through before those that are measured").whole();
+    PRIORITY = setting("priority", "SCHED_FIFO priority of both ends; empty without").whole();
 }
 
 columns! {

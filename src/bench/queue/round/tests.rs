@@ -8,7 +8,7 @@ use super::*;
 use crate::bench::queue::error::ThreadError;
 use crate::bench::queue::faulty::{
     self, APPENDS, BELATED, BELATES, COUNT, DAMAGES, DROPS, DUPLICATES, INVENTS, MOVES, NOTHING,
-    REORDERS, STALL, STALLS, WARMUP, WITHHOLDS, clock, point,
+    REORDERS, STALL, STALLS, WITHHOLDS, clock, point,
 };
 use crate::bench::queue::result::ElementRow;
 use crate::bench::queue::task::{RECEIVER, SENDER};
@@ -23,7 +23,7 @@ fn config(measure: Measure) -> Config {
 
 fn run<const FAULT: u8>(point: &Point, config: &Config) -> RunResult {
     let _turn = faulty::turn();
-    let task = Task::new(clock(), false, point, config);
+    let task = Task::new(clock(), false, point, config, COUNT as u64);
     measure_run(faulty::start_of::<FAULT>(), task, 0, None).unwrap()
 }
 
@@ -74,6 +74,33 @@ fn each_fault_is_caught_and_hangs_nobody() {
 }
 
 #[test]
+fn what_a_queue_loses_while_it_warms_up_is_caught() {
+    let warming_up = |measure| Config {
+        warmup: Duration::from_millis(2),
+        ..config(measure)
+    };
+    let mut slow = point();
+    slow.sender.load = Load::ConstantRate {
+        rate_per_s: 100_000.0,
+    };
+    for measure in [Measure::Time, Measure::Throughput] {
+        let config = warming_up(measure);
+        for point in [&point(), &slow] {
+            let clean = run::<NOTHING>(point, &config);
+            assert_eq!(clean.outcome, Outcome::Clean, "{clean:?}");
+            let PerEnd { sender, receiver } = clean.ends.map(|end| end.passed.warmed_up);
+            assert_eq!(sender, receiver);
+            assert!(sender.elements > 0 && clean.verdict.elements.received == COUNT as u64);
+        }
+        let wrong = run::<DROPS>(&point(), &config);
+        assert_eq!(wrong.outcome, Outcome::Wrong, "{wrong:?}");
+        assert!(wrong.verdict.is_warm_up_wrong, "{wrong:?}");
+        let wrong = run::<REORDERS>(&point(), &config);
+        assert_eq!(wrong.outcome, Outcome::Wrong, "{wrong:?}");
+    }
+}
+
+#[test]
 fn a_stall_beyond_the_timeout_is_given_up_and_no_fault_of_the_queue() {
     let mut config = config(Measure::Time);
     config.timeout = Duration::from_millis(1);
@@ -93,7 +120,7 @@ fn at_saturation_the_sender_is_always_late_and_never_waits() {
     let config = config(Measure::Time);
     let run = run::<NOTHING>(&fastest, &config);
     assert_eq!(run.outcome, Outcome::Clean, "{run:?}");
-    assert_eq!(run.ends.sender.tally.missed, config.count);
+    assert_eq!(run.ends.sender.tally.missed, COUNT as u64);
 }
 
 #[test]
@@ -113,8 +140,8 @@ fn what_a_stall_causes_is_in_the_latency_from_the_intended_time_only() {
     let from_intended = |row: &ElementRow| between(row.t_intended_ns.unwrap(), row.t_dequeued_ns);
     let from_stamp = |row: &ElementRow| between(row.t_stamp_ns, row.t_dequeued_ns);
     // The element in whose enqueue it was, and those that were due meanwhile.
-    let (stalled, behind) = elements[COUNT / 2 - WARMUP..].split_first().unwrap();
-    assert_eq!(stalled.seq as usize, COUNT / 2 - WARMUP);
+    let (stalled, behind) = elements[COUNT / 2..].split_first().unwrap();
+    assert_eq!(stalled.seq as usize, COUNT / 2);
     assert!(between(stalled.t_enqueue_ns, stalled.t_enqueued_ns) >= stall);
     for (place, row) in behind.iter().take(200).enumerate() {
         let overdue = stall - (place as i64 + 1) * 10_000;
@@ -170,7 +197,13 @@ fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
 #[test]
 fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
     let _turn = faulty::turn();
-    let task = Task::new(clock(), false, &point(), &config(Measure::Time));
+    let task = Task::new(
+        clock(),
+        false,
+        &point(),
+        &config(Measure::Time),
+        COUNT as u64,
+    );
     let error = make_run(faulty::start_of::<MOVES>(), &task, None).unwrap_err();
     let is_moved = matches!(error, RunError::Rig(RigError::Moved { role: SENDER, .. }));
     assert!(is_moved, "{error}");
@@ -179,7 +212,13 @@ fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
 
 #[test]
 fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
-    let mut task = Task::new(clock(), false, &point(), &config(Measure::Time));
+    let mut task = Task::new(
+        clock(),
+        false,
+        &point(),
+        &config(Measure::Time),
+        COUNT as u64,
+    );
     task.point.cpus.receiver = 60_000;
     let error = make_run(faulty::start_of::<NOTHING>(), &task, None).unwrap_err();
     assert!(

@@ -180,10 +180,7 @@ fn bad_share(source: &Source, bad: &Column) -> f64 {
             both.map(|(made, missed)| made + missed)
         }
         Benchmark::Memory => number(&memory::MEASURED_WINDOWS),
-        _ => {
-            let each = number(&queue::COUNT).zip(number(&queue::WARMUP));
-            each.map(|(count, warmup)| count + warmup)
-        }
+        _ => number(&queue::COUNT),
     };
     number(bad).unwrap_or(0.0) / of.unwrap_or(1.0).max(1.0)
 }

@@ -1,0 +1,77 @@
+//! The warm-up: elements go through for a time, in parts, and none of them is kept.
+//!
+//! The sender says before each part that it begins, and behind the last one that it was that; nobody waits in between,
+//! and the elements that count follow at once. What came out is compared with what was put in by number, order and sum.
+
+use std::time::{Duration, Instant};
+
+use super::control::{Control, Ending};
+use super::loops::Loop;
+use super::measurer::Carried;
+use super::plan::Point;
+use super::task::Task;
+
+/// The most elements of a part: their stamps are in a first-level cache.
+pub(super) const WARM_UP_PART: usize = 1024;
+/// A part takes about so long at most, where the load pauses.
+const PART: Duration = Duration::from_millis(1);
+
+fn part_of(point: &Point) -> usize {
+    let pause = point.longest_pause().as_nanos();
+    let most = PART.as_nanos().checked_div(pause);
+    most.map_or(WARM_UP_PART, |most| (most as usize).clamp(1, WARM_UP_PART))
+}
+
+/// The sender's; returns what it put in.
+pub(super) fn of_sender(end: &mut dyn Loop, task: &Task, control: &Control) -> Carried {
+    let part = part_of(&task.point);
+    let began = Instant::now();
+    let mut carried = Carried::default();
+    let mut parts = 0;
+    while began.elapsed() < task.config.warmup && end.tally().ending == Ending::Complete {
+        parts += 1;
+        control.warm_up.begin(parts);
+        end.run(part);
+        carried += end.forget();
+    }
+    control.warm_up.end(parts);
+    carried
+}
+
+/// The receiver's; returns what came out.
+pub(super) fn of_receiver(end: &mut dyn Loop, task: &Task, control: &Control) -> Carried {
+    let part = part_of(&task.point);
+    let mut carried = Carried::default();
+    let mut parts = 0;
+    while end.tally().ending == Ending::Complete && control.comes_another_part(parts) {
+        parts += 1;
+        end.run(part);
+        carried += end.forget();
+    }
+    carried
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::queue::result::made_up;
+    use crate::pacing::{EndLoad, Load};
+
+    #[test]
+    fn a_part_of_a_slow_load_is_short() {
+        let part = |load| {
+            let sender = EndLoad {
+                load,
+                ..EndLoad::NONE
+            };
+            part_of(&Point {
+                sender,
+                ..made_up::point("lamport")
+            })
+        };
+        assert_eq!(part(Load::None), WARM_UP_PART);
+        assert_eq!(part(Load::ConstantRate { rate_per_s: 1e8 }), WARM_UP_PART);
+        assert_eq!(part(Load::ConstantWait { wait_ns: 1e5 }), 10);
+        assert_eq!(part(Load::ConstantRate { rate_per_s: 1.0 }), 1);
+    }
+}
