@@ -11,7 +11,7 @@
 //! | `ledger` | what was sent against what arrived |
 //! | `error` | what can go wrong in any benchmark |
 //! | `in_threads` | short work in several threads at once |
-//! | `exchange` | the offset of two CPUs' clocks |
+//! | `exchange`, `clock_offset` | the offset of two CPUs' clocks |
 //! | [`limit`] | a limit on a length of time |
 //! | [`named`] | settings with a fixed set of named values |
 //! | [`ports`], `port_choice` | ports as the user names them, and which two a run uses |
@@ -19,6 +19,7 @@
 
 pub(crate) mod benchmark;
 pub(crate) mod child;
+pub(crate) mod clock_offset;
 pub(crate) mod control;
 pub(crate) mod error;
 pub(crate) mod exchange;

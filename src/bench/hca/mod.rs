@@ -22,7 +22,6 @@ pub mod analysis;
 pub mod background;
 pub mod busy_receiver;
 #[cfg_attr(not(feature = "rdma"), allow(dead_code))]
-pub(crate) mod clock_offset;
 pub mod comp_vector;
 pub mod completion;
 pub mod config;

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 #[cfg(feature = "rdma")]
 use super::background::running::Delivered;
-use super::clock_offset::ClockOffset;
 use super::floor::Floor;
 use super::in_flight::InFlight;
 use super::placement::Placement;
@@ -12,6 +11,7 @@ use super::plan::Point;
 use super::schedule::Schedule;
 use crate::buffer::PageKind;
 use crate::generators::Drawn;
+use crate::rig::clock_offset::ClockOffset;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
 use crate::time::Nanos;

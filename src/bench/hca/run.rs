@@ -8,7 +8,6 @@ use super::background::running::Running;
 use super::background::traffic::Copies;
 use super::background::{Background, Traffic};
 use super::bursts::Bursts;
-use super::clock_offset::measure_offset;
 use super::config::{Config, Connect, Operation, Poll, Service, Switch, UcRouteRequest};
 use super::crowded::leave_out_crowded;
 use super::endpoints::{EndPort, EndpointSettings, Endpoints, Receives, receive_requests};
@@ -39,6 +38,7 @@ use crate::rdma::verbs::{
     partition_keys, try_queue_pairs,
 };
 use crate::rig::benchmark::Progress;
+use crate::rig::clock_offset::measure_offset;
 use crate::rig::named::Named;
 use crate::rig::port_choice::{ChosenPort, Pair, choose, without_immediate_data};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};

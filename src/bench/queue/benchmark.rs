@@ -29,6 +29,7 @@ use crate::results::schema::queue as columns;
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
+use crate::rig::clock_offset::{ClockOffset, measure_offset};
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::memory::Allowance;
 use crate::stats::median_of;
@@ -65,6 +66,8 @@ pub struct QueueBenchmark {
     start_of: fn(&Point) -> Start,
     /// The elements a second that were found for points, in runs before those that count, or why none were.
     rates: HashMap<String, Result<f64, String>>,
+    /// How far the receiver's clock is ahead of the sender's, by their CPUs.
+    offsets: HashMap<[usize; 2], Option<ClockOffset>>,
 }
 
 /// What is had of the machine once it is ready.
@@ -87,6 +90,7 @@ impl QueueBenchmark {
             machine: None,
             start_of: round::start_of,
             rates: HashMap::new(),
+            offsets: HashMap::new(),
         }
     }
 
@@ -252,6 +256,18 @@ impl QueueBenchmark {
         Ok(found.map_err(|failure| format!("the saturation could not be found: {failure}")))
     }
 
+    /// How far the receiver's clock is ahead of the sender's; once in a process for each pair of CPUs.
+    fn offset(&mut self, point: &Point) -> Result<Option<ClockOffset>, RunError> {
+        let cpus = [point.cpus.sender, point.cpus.receiver];
+        if let Some(known) = self.offsets.get(&cpus) {
+            return Ok(*known);
+        }
+        let machine = self.machine.as_ref().expect("the benchmark was prepared");
+        let found = measure_offset(&machine.clock, cpus[0], cpus[1])?;
+        self.offsets.insert(cpus, found);
+        Ok(found)
+    }
+
     /// How many elements a round of a point has.
     fn count(&mut self, point: &Point) -> Result<Result<u64, String>, RunError> {
         let time = match self.config.length {
@@ -293,6 +309,10 @@ impl QueueBenchmark {
             Ok(count) => count,
             Err(failure) => return Ok(failed(failure, false)),
         };
+        let offset = match self.config.measure {
+            Measure::Time => self.offset(&point)?,
+            Measure::Throughput | Measure::Counters => None,
+        };
         let (run, placement_warnings) = self.run(&point, count, place.round)?;
         if self.config.keep_elements {
             write_elements(&place.folders[0], place.round, &run.rows)?;
@@ -305,6 +325,12 @@ impl QueueBenchmark {
         if matches!(self.config.length, Length::Time(_)) {
             figures.set(&columns::COUNT, count);
         }
+        figures
+            .set(&columns::CLOCK_OFFSET, offset.map(|offset| offset.ns))
+            .set(
+                &columns::CLOCK_OFFSET_BOUND,
+                offset.map(|offset| offset.bound_ns),
+            );
         let row = RowOutcome {
             figures,
             failure: run.failure(&self.config),
@@ -323,7 +349,10 @@ impl QueueBenchmark {
         };
         Ok(Outcome {
             rows: vec![row],
-            warnings: warnings::of(&point, &run, &placement_warnings, &self.config),
+            warnings: warnings::of(&point, &run, &placement_warnings, &self.config)
+                .into_iter()
+                .chain(offset.and_then(warnings::of_clocks))
+                .collect(),
             notes: warnings::notes(&point, &run, &self.config),
             ..Outcome::default()
         })

@@ -11,6 +11,7 @@ use crate::queues::interface::QueueError;
 use crate::results::ReportError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
+use crate::rig::in_threads::ThreadsError;
 use crate::rig::role::Role;
 
 #[derive(Debug, thiserror::Error)]
@@ -54,6 +55,9 @@ pub enum RunError {
     TooSlow { limit: Duration },
     #[error(transparent)]
     NotWritten(#[from] ReportError),
+    /// The clocks of the two CPUs could not be compared.
+    #[error("the clocks of sender and receiver: {0}")]
+    Offset(#[from] ThreadsError),
     #[error("memory load: {0}")]
     Generators(GeneratorsError),
 }

@@ -118,6 +118,8 @@ pub struct RunResult {
     pub times: Option<Times>,
     /// Elements a second through the queue, by the receiver's clock.
     pub throughput_per_s: Option<f64>,
+    /// Elements a second into it, by the sender's clock.
+    pub sent_per_s: Option<f64>,
     /// What the loops measure without a queue, where times are measured. That of an enqueue has a hand-over behind it
     /// where more than half of the enqueues had one; those of latencies are missing if the bare hand-over was
     /// disturbed.
@@ -252,6 +254,7 @@ pub(crate) mod made_up {
                 depth: Depth { max: 5, mean: 1.5 },
             }),
             throughput_per_s: Some(1e9 / enqueue_ns as f64),
+            sent_per_s: Some(1e9 / enqueue_ns as f64),
             floors: Some(PerOperation {
                 enqueue: floor,
                 dequeue: floor,

@@ -8,7 +8,7 @@ use super::floor::{self, Floor, Handoff};
 use super::judge::{Outcome, Seen, Verdict};
 use super::notes::{EndReport, Notes};
 use super::plan::Point;
-use super::result::{PerEnd, PerOperation, RunResult, Times};
+use super::result::{End, PerEnd, PerOperation, RunResult, Times};
 use super::supervisor::make_run;
 use super::task::Task;
 use super::threads::{self, Start};
@@ -103,8 +103,11 @@ fn figures_of(
     let noted = noted(task, &reports).filter(|_| is_clean);
     let ends = reports.map(|report| report.end.clone());
     let PerEnd { sender, receiver } = &ends;
-    let [began, ended] = receiver.passed.span;
-    let span = task.clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
+    let per_s = |end: &End| {
+        let [began, ended] = end.passed.span;
+        let span = task.clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
+        is_clean.then(|| task.count as f64 * 1e9 / span.0.max(1) as f64)
+    };
     // The floor of what most enqueues were: the median is one of them.
     let enqueue = if sender.tally.extended as u64 * 2 > task.count {
         sender.floors.with_flush
@@ -124,7 +127,8 @@ fn figures_of(
         verdict,
         elements: task.count,
         times,
-        throughput_per_s: is_clean.then(|| task.count as f64 * 1e9 / span.0.max(1) as f64),
+        throughput_per_s: per_s(receiver),
+        sent_per_s: per_s(sender),
         floors: (config.measure == Measure::Time).then_some(floors),
         ends,
         rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),

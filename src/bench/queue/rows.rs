@@ -123,12 +123,12 @@ pub(crate) fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -
         .set(&columns::DAMAGED, elements.damaged)
         .set(&columns::BELATED, elements.late);
     if run.outcome == Outcome::Clean {
-        set_figures(&mut record, run);
+        set_figures(&mut record, point, run);
     }
     record
 }
 
-fn set_figures(record: &mut Record, run: &RunResult) {
+fn set_figures(record: &mut Record, point: &Point, run: &RunResult) {
     let PerEnd { sender, receiver } = &run.ends;
     let times = run.times.as_ref();
     for (place, operation) in columns::OPERATIONS.iter().enumerate() {
@@ -144,6 +144,12 @@ fn set_figures(record: &mut Record, run: &RunResult) {
     record
         .set(&columns::ELEMENTS_MEASURED, run.elements)
         .set(&columns::THROUGHPUT, run.throughput_per_s)
+        .set(&columns::SENT_PER_S, run.sent_per_s)
+        .set(
+            &columns::THROUGHPUT_MB_S,
+            run.throughput_per_s
+                .map(|per_s| per_s * point.payload as f64 / 1e6),
+        )
         .set(&columns::DEPTH_MEAN, times.map(|times| times.depth.mean))
         .set(&columns::DEPTH_MAX, times.map(|times| times.depth.max))
         .set(&columns::HANDED_OVER, sender.tally.extended)

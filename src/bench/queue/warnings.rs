@@ -8,6 +8,7 @@ use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::PlacementWarning;
 use crate::pacing::Load;
 use crate::results::schema::queue::{LATE_PERCENT, misses_load};
+use crate::rig::clock_offset::ClockOffset;
 use crate::stats::resolvable;
 
 /// A queue that is gone through fewer times than this is little else than memory that is written once.
@@ -70,6 +71,14 @@ pub(super) fn of(
     texts
 }
 
+/// Where the clocks of the two CPUs differ by more than the comparison leaves open.
+pub(super) fn of_clocks(offset: ClockOffset) -> Option<String> {
+    (offset.ns.abs() > offset.bound_ns).then(|| {
+        "the clocks of the two CPUs differ, by clock_offset_ns in runs.csv: all latencies from one to the other hold that"
+            .to_owned()
+    })
+}
+
 /// What stands below the tables.
 pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
@@ -126,6 +135,12 @@ mod tests {
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         assert!(warnings(rate, 51, |_, _| {}).contains("% of the enqueues"));
         assert!(!warnings(rate, 50, |_, _| {}).contains("late"));
+    }
+
+    #[test]
+    fn clocks_that_differ_by_more_than_is_left_open_are_warned_of() {
+        let warned = |ns| of_clocks(ClockOffset { ns, bound_ns: 80.0 }).is_some();
+        assert!(warned(81.0) && warned(-300.0) && !warned(80.0) && !warned(-20.0));
     }
 
     #[test]

@@ -70,6 +70,10 @@ impl<'a> Finished<'a> {
         self.record.number(columns::PERCENT_OF_SATURATION.name)
     }
 
+    fn is_unpaced(&self) -> bool {
+        self.text(&columns::LOAD) == "none" && !self.is_curve()
+    }
+
     fn is_curve(&self) -> bool {
         self.percent().is_some()
     }
@@ -110,6 +114,15 @@ const PERCENTILES: [usize; 5] = [2, 3, 5, 6, 7];
 const MIN: usize = 0;
 const MAX: usize = 8;
 
+/// What an operation is called: without a load nothing spaces elements, and how long one is in the queue is how full it
+/// is, times the time of an element.
+fn title_of(operation: &columns::Operation, is_unpaced: bool) -> &'static str {
+    match operation.title {
+        "latency" if is_unpaced => "in queue",
+        title => title,
+    }
+}
+
 fn p50(operation: &columns::Operation) -> Column {
     operation.columns[PERCENTILES[0]]
 }
@@ -140,6 +153,7 @@ pub fn tables(shown: &Shown<'_>) -> String {
     );
     let lines = (instrument(&finished).filter(|_| with_all).into_iter())
         .chain(note_on_modes(&finished))
+        .chain((with_all && finished.iter().any(Finished::is_unpaced)).then(note_on_time_in_queue))
         .chain(answer(&finished))
         .chain((with_all && !has_details).then_some(left_out));
     for (place, line) in lines.enumerate() {
@@ -150,6 +164,12 @@ pub fn tables(shown: &Shown<'_>) -> String {
         );
     }
     text
+}
+
+fn note_on_time_in_queue() -> String {
+    "note: with --load none nothing spaces elements, and how long one is in the queue follows from how full it is: how \
+     soon a queue hands over an element is its latency under --load constant-rate"
+        .to_owned()
 }
 
 fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
@@ -226,7 +246,7 @@ fn setting_cells(one: &Finished) -> Vec<String> {
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
-    let figures = figures(true, true, true, true).into_iter();
+    let figures = figures(true, true, true, true, false).into_iter();
     let through = (Heading::number("through", ""), columns::THROUGHPUT);
     let figures = figures.map(|(heading, column, _)| (heading, column));
     let all = settings.into_iter().chain([through]).chain(figures);
@@ -267,7 +287,7 @@ fn details(finished: &[Finished], width: Option<usize>) -> String {
             let [median, higher @ ..] = percentiles;
             let mut cells = setting_cells(one);
             cells.extend([
-                operation.title.to_owned(),
+                title_of(operation, one.is_unpaced()).to_owned(),
                 of(&operation.floor_min),
                 of(&operation.floor_p50),
                 of(&operation.columns[MIN]),
@@ -289,6 +309,7 @@ fn figures(
     with_counters: bool,
     has_schedule: bool,
     has_memory_load: bool,
+    is_unpaced: bool,
 ) -> Vec<(Heading, Column, usize)> {
     let mut figures: Vec<(Heading, Column, usize)> = Vec::new();
     if has_memory_load {
@@ -297,13 +318,13 @@ fn figures(
     }
     if with_times {
         for operation in &columns::OPERATIONS[..3] {
-            let column = Heading::number(operation.title, "p50 ns");
+            let column = Heading::number(title_of(operation, is_unpaced), "p50 ns");
             let is_latency = operation.title == "latency";
             let column = if is_latency { column.first() } else { column };
             figures.push((column, p50(operation), 0));
         }
         figures.push((
-            Heading::number("latency", "p99 ns").first(),
+            Heading::number(title_of(&columns::OPERATIONS[2], is_unpaced), "p99 ns").first(),
             columns::latency::P99,
             0,
         ));
@@ -354,6 +375,7 @@ fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
         measure == Measure::Counters.name(),
         has_schedule,
         has_memory_load,
+        finished.iter().all(Finished::is_unpaced),
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));
     let has_marks = finished.iter().any(|one| one.in_a_word().is_some());

@@ -151,6 +151,9 @@ columns! {
     OF_THE_LOOPS;
     THROUGHPUT = measured("throughput_per_s", "elements in a second, by the receiver's clock", 1)
         .better(Better::Higher).with_bounds().title("through");
+    SENT_PER_S = measured("sent_per_s", "elements in a second, by the sender's clock", 1).better(Better::Higher);
+    THROUGHPUT_MB_S = measured("throughput_mb_s", "bytes of the elements in a second, in 10^6 bytes", 1)
+        .better(Better::Higher);
     DEPTH_MEAN = measured("depth_mean", "elements in the queue, on average over time", 2)
         .better(Better::Neither).title("depth");
     DEPTH_MAX = count("depth_max",
@@ -168,6 +171,11 @@ columns! {
         .better(Better::Neither).title("issued");
     SENDER_STAMP = measured("sender_stamp_ns", "what a time stamp costs the sender", 1);
     RECEIVER_STAMP = measured("receiver_stamp_ns", "what a time stamp costs the receiver", 1);
+    CLOCK_OFFSET = measured("clock_offset_ns", "how far the receiver's clock is ahead of the sender's", 1)
+        .better(Better::Neither);
+    CLOCK_OFFSET_BOUND = measured("clock_offset_bound_ns",
+        "the offset lies within so much on either side: half of the shortest round trip between the CPUs", 1)
+        .better(Better::Neither);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 2);
     SENDER_PAGE_FAULTS = count("sender_page_faults", "page faults in the sender's loop; there should be none")
         .better(Better::Lower);
@@ -176,7 +184,7 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 14 + 8 + 6] = join(&[
+pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 18 + 8 + 6] = join(&[
     &OF_A_ROUND,
     &[OPERATIONS[0].floor_min, OPERATIONS[0].floor_p50],
     &enqueue::ALL,
