@@ -2,12 +2,13 @@
 //!
 //! All but `Baton` are ideas of others, kept as they were published, with the parameters of their authors where they are
 //! known, but for what a non-blocking queue of any capacity needs; where that changes something, the file and
-//! `--list` say what. What an end does after a failed attempt is up to who calls it. Indices that count elements run freely and wrap around with
-//! the integer; a mask makes slots of them, and the capacity is kept exactly nevertheless.
+//! `--list` say what. What an end does after a failed attempt is up to who calls it. Indices that count elements run
+//! freely and wrap around with the integer; a mask makes slots of them, and the capacity is kept exactly nevertheless.
 
 #[cfg(feature = "competitors")]
 pub(crate) mod crates;
 
+pub mod arena;
 pub mod element;
 pub mod interface;
 pub(crate) mod parameters;

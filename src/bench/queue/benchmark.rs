@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -16,12 +17,14 @@ use super::plan::{Plan as Points, Point, Sweep};
 use super::result::{ElementRow, PerEnd, RunResult, Times};
 use super::round::{self, measure_run};
 use super::rows;
-use super::task::Task;
+use super::task::{SENDER, Task};
 use super::threads::Start;
 use super::warnings;
+use crate::buffer::BufferError;
 use crate::generators::Beside;
 use crate::host::{HugePages, MemoryLock, PlacementWarning, Topology, interrupt, pinning};
-use crate::pacing::Load;
+use crate::pacing::{Load, SplitMix64};
+use crate::queues::arena::Arena;
 use crate::queues::registry;
 use crate::results::SampleWriter;
 use crate::results::schema::Schema;
@@ -202,16 +205,36 @@ impl QueueBenchmark {
         let beside = self.beside.as_ref();
         let free = beside.map(|beside| beside.without_generators(supervisor));
         pinning::pin_current_thread_to(free.as_ref().unwrap_or(supervisor))?;
-        let task = Task::new(
+        let mut task = Task::new(
             machine.clock,
             machine.locks_memory,
             point,
             &self.config,
             count,
         );
+        task.arena = self.arena(point, round)?;
         let load = beside.and_then(|beside| beside.load(point.memory_load));
         let run = measure_run((self.start_of)(point), task, round, load)?;
         Ok((run, placement.warnings))
+    }
+
+    /// Memory for the queue of a point, at an address that follows from the round, so that all queues of a round have it
+    /// in common. `None` where it cannot be locked.
+    fn arena(&self, point: &Point, round: u32) -> Result<Option<Arc<Arena>>, RunError> {
+        let locks_memory = self
+            .machine
+            .as_ref()
+            .is_some_and(|machine| machine.locks_memory);
+        if !locks_memory {
+            return Ok(None);
+        }
+        let bytes = memory::queue_bytes(point.capacity, point.payload);
+        let place = SplitMix64::new(u64::from(round)).draw();
+        match Arena::new(bytes, self.config.huge_pages, place) {
+            Ok(arena) => Ok(arena.map(Arc::new)),
+            Err(BufferError::Lock { .. }) => Ok(None),
+            Err(error) => Err(RunError::Thread(SENDER, error.into())),
+        }
     }
 
     /// How many elements a second go through in runs of so many that count for nothing else, in the median; once in a
@@ -388,6 +411,7 @@ fn obtained(
         "sender": sender,
         "receiver": point.receiver,
         "pages": run.ends.map(|end| end.pages),
+        "queue_pages": run.ends.sender.queue_pages,
         "queue_locked": run.ends.sender.queue_locked,
         "placement_warnings": warnings,
         "memory_load": beside.map(Beside::obtained),

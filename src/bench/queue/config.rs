@@ -56,7 +56,7 @@ pub struct Config {
     pub priority: Option<u8>,
     /// How long nothing may go through before a run is given up, beside the pauses of the load.
     pub timeout: Duration,
-    /// The pages that stamps are noted in.
+    /// The pages of stamps and queues.
     pub huge_pages: HugePagePolicy,
     /// Whether the stamps of all elements are kept, for `elements.csv`.
     pub keep_elements: bool,

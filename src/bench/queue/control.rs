@@ -108,7 +108,11 @@ impl Control {
         loop {
             match self.warm_up.is_followed(number) {
                 Some(is_followed) => return is_followed,
-                None if self.stopped() || self.sender_done() => return false,
+                None if self.stopped() => return false,
+                // It may have said so just now, and gone.
+                None if self.sender_done() => {
+                    return self.warm_up.is_followed(number) == Some(true);
+                }
                 None => self.receiver.beat(),
             }
         }

@@ -1,8 +1,7 @@
 //! The memory of a run: whether there is as much, in the pages asked for, and what of it can be locked.
 //!
-//! The stamps are in memory of [`crate::buffer`], which is locked or not there. The queues are made by themselves or by
-//! crates, anywhere in the process: their memory is touched when they are made, and locked with all else that the
-//! process has, if the limit permits that.
+//! The stamps are in memory of [`crate::buffer`], which is locked or not there. The queues are made in such memory, too,
+//! if the limit permits to lock all that the process has, and else anywhere in the process, where it is touched only.
 
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::task::{RECEIVER, SENDER};
 use crate::buffer::{HUGE_PAGE, HugePagePolicy};
 use crate::host::memory_lock::{self, MemoryLock};
 use crate::host::{HostError, HugePages};
+use crate::queues::arena::Arena;
 use crate::rig::error::RigError;
 use crate::rig::memory::{Allowance, Need, TooMuch};
 
@@ -26,6 +26,11 @@ const BYTES_PER_ROW: u64 = 88;
 const BYTES_PER_THREAD: u64 = (2 << 20) + (128 << 20);
 /// Both ends and the analysis.
 const THREADS: u64 = 3;
+
+/// What a queue takes at most: some have a cache line a slot, and room for twice the elements.
+pub fn queue_bytes(capacity: usize, payload: usize) -> u64 {
+    2 * capacity as u64 * (payload as u64 + 64)
+}
 
 /// What the largest run of a sweep takes: the stamps, which are locked in any case, and all else.
 #[derive(Debug, Clone)]
@@ -46,8 +51,10 @@ impl Needs {
         let kept = if config.keep_elements { count } else { 0 };
         let needs = [
             ("stamps", stamps.iter().sum()),
-            // Some queues have a cache line a slot.
-            ("the queue", capacity as u64 * (payload as u64 + 64)),
+            (
+                "the queue",
+                Arena::length_for(queue_bytes(capacity, payload), config.huge_pages).0,
+            ),
             ("the analysis", elements * per_element),
             ("elements to be written", kept * BYTES_PER_ROW),
         ];
@@ -68,7 +75,8 @@ impl Needs {
         policy: HugePagePolicy,
         pool: Option<HugePages>,
     ) -> Result<(), RigError> {
-        let needed = self.stamps() / HUGE_PAGE as u64;
+        let [stamps, queue, ..] = &self.0;
+        let needed = (stamps.bytes + queue.bytes) / HUGE_PAGE as u64;
         let free = pool.map_or(0, |pool| pool.available());
         if policy != HugePagePolicy::Required
             || needed <= free + pool.map_or(0, |pool| pool.overcommit)
@@ -76,7 +84,7 @@ impl Needs {
             return Ok(());
         }
         Err(RigError::TooFewHugePages {
-            what: "the stamps need".to_owned(),
+            what: "the stamps and the queue need".to_owned(),
             needed,
             free,
             pool: pool.map_or(0, |pool| pool.total) + needed - free,
@@ -239,9 +247,9 @@ mod tests {
             })
         };
         let required = |pool| needs.require_huge_pages(HugePagePolicy::Required, pool);
-        required(pool(4, 4, 0)).unwrap();
-        required(pool(2, 2, 2)).unwrap();
-        let told = ["4 huge pages", "vm.nr_hugepages=8"];
+        required(pool(5, 5, 0)).unwrap();
+        required(pool(3, 3, 2)).unwrap();
+        let told = ["5 huge pages", "vm.nr_hugepages=9"];
         refused(required(pool(7, 3, 0)), &told);
         assert!(required(None).is_err());
         needs.require_huge_pages(HugePagePolicy::Try, None).unwrap();

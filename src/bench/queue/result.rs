@@ -102,6 +102,8 @@ pub struct End {
     pub floors: OperationFloors,
     /// The pages in which it noted.
     pub pages: PageKind,
+    /// The pages of the queue, where it was made in memory of its own.
+    pub queue_pages: Option<PageKind>,
     /// Whether the memory of the queue was locked, as the sender knows: with a small limit it is only touched.
     pub queue_locked: bool,
 }
@@ -226,6 +228,7 @@ pub(crate) mod made_up {
                 with_flush: floor(20),
             },
             pages: PageKind::Huge,
+            queue_pages: Some(PageKind::Huge),
             queue_locked: true,
         }
     }

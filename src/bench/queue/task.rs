@@ -1,9 +1,11 @@
 //! What the threads of a run are told to do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::Config;
 use super::plan::Point;
+use crate::queues::arena::Arena;
 use crate::rig::role::Role;
 use crate::time::AnyClock;
 
@@ -22,6 +24,8 @@ pub(super) struct Task {
     pub(super) config: Config,
     /// Elements that are measured.
     pub(super) count: u64,
+    /// Where the queue is made, if it is not to lie wherever there is memory.
+    pub(super) arena: Option<Arc<Arena>>,
     /// Whether all memory is to be locked, for that of the queue.
     pub(super) locks_memory: bool,
     /// How long nothing may go through.
@@ -48,6 +52,7 @@ impl Task {
             point: point.clone(),
             config: config.clone(),
             count,
+            arena: None,
             locks_memory,
             patience,
             // Whatever hangs is noticed sooner, by its silence.

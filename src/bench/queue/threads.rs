@@ -53,8 +53,13 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
     // A plan has no others.
     let given = registry::given(&task.point.queue).unwrap_or_default();
     let sender: Make = Box::new(move |task, parts| {
-        let (sender, receiver) = Q::with_parameters(task.point.capacity, &given)
-            .map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))?;
+        let make = || Q::with_parameters(task.point.capacity, &given);
+        let made = match &task.arena {
+            Some(arena) => arena.within(make),
+            None => make(),
+        };
+        let (sender, receiver) =
+            made.map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))?;
         if give.send(receiver).is_err() {
             return Err(ThreadError::Alone);
         }
@@ -119,7 +124,9 @@ fn run_end(
     let mut end = make(task, parts)?;
     touch_stack();
     // The sender has made the queue; what the receiver needs beside that locks itself.
-    let queue_locked = is_sender && task.locks_memory && memory_lock::lock_present();
+    let queue_pages = task.arena.as_ref().and_then(|arena| arena.pages());
+    let queue_locked =
+        queue_pages.is_some() || is_sender && task.locks_memory && memory_lock::lock_present();
     // Ready: from here on the supervisor expects signs of life.
     pulse.beat();
 
@@ -159,6 +166,7 @@ fn run_end(
         stamp,
         floors,
         pages: notes.pages(),
+        queue_pages,
         queue_locked,
     };
     Ok(EndReport {

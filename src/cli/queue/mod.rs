@@ -183,7 +183,7 @@ pub struct QueueArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), help_heading = "Machine")]
     pub priority: Option<u8>,
 
-    /// Huge pages for the stamps: required, try, off
+    /// Huge pages for the stamps and the queues: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
