@@ -34,12 +34,31 @@ pub fn times<C: Clock>(clock: &C, noted: &Noted<'_>) -> Option<Times> {
         intended: intended.map_or_else(Vec::new, |moments| {
             sorted(&|at| (moments[at], received[at][2]))
         }),
+        round_trip: Vec::new(),
     };
-    Some(Times {
+    Some(times_of(&samples, Some(depth(sent, received)?)))
+}
+
+/// The times of round trips, from what the sender noted: before it put an element in, and when the answer was out.
+pub fn round_trips<C: Clock>(clock: &C, noted: &[Record]) -> Times {
+    let lengths = noted
+        .iter()
+        .map(|[stamp, _, back]| length_ns(clock, *stamp, *back));
+    let mut round_trip: Vec<i64> = lengths.collect();
+    round_trip.sort_unstable();
+    let samples = PerOperation {
+        round_trip,
+        ..PerOperation::default()
+    };
+    times_of(&samples, None)
+}
+
+fn times_of(samples: &PerOperation<Vec<i64>>, depth: Option<Depth>) -> Times {
+    Times {
         figures: samples.map(|samples| Summary::of_sorted(samples)),
         histograms: samples.map(|samples| LatencyHistogram::of(samples)),
-        depth: depth(sent, received)?,
-    })
+        depth,
+    }
 }
 
 /// The elements that count, a row each.
@@ -129,10 +148,15 @@ mod tests {
         let clock = Monotonic::default();
         let times = times(&clock, &noted).unwrap();
         let found = times.figures.all().map(|summary| {
-            let summary = summary.as_ref().unwrap();
-            (summary.count, summary.min_ns, summary.max_ns)
+            let summary = summary.as_ref()?;
+            Some((summary.count, summary.min_ns, summary.max_ns))
         });
-        assert_eq!(found, [(2, 10, 15), (2, 30, 50), (2, 50, 90), (2, 55, 150)]);
+        let one_way = [(2, 10, 15), (2, 30, 50), (2, 50, 90), (2, 55, 150)].map(Some);
+        assert_eq!((&found[..4], found[4]), (&one_way[..], None));
+        let back = round_trips(&clock, &sent).figures;
+        let summary = back.round_trip.unwrap();
+        assert_eq!((summary.count, summary.min_ns, summary.max_ns), (2, 10, 45));
+        assert_eq!(back.latency, None);
         assert_eq!(times.histograms.latency.count(), 2);
 
         let rows = rows(&clock, &noted, 3);

@@ -334,7 +334,7 @@ impl QueueBenchmark {
         };
         let offset = match self.config.measure {
             Measure::Time => self.offset(&point)?,
-            Measure::Throughput | Measure::Counters => None,
+            Measure::RoundTrip | Measure::Throughput | Measure::Counters => None,
         };
         let (run, placement_warnings) = self.run(&point, count, place.round)?;
         if self.config.keep_elements {

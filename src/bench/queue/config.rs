@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use super::retry::Retry;
+use super::task::SENDER;
 use crate::buffer::HugePagePolicy;
+use crate::rig::role::Role;
 use crate::time::ClockKind;
 
 pub const PAYLOADS: [usize; 3] = [8, 64, 256];
@@ -14,6 +16,8 @@ pub const MOST_ELEMENTS: u64 = 1 << 30;
 pub enum Measure {
     /// The clock before and after each operation.
     Time,
+    /// There and back: how long an element takes through a queue and its answer through another one of the same kind.
+    RoundTrip,
     /// Only how many elements go through in a second.
     Throughput,
     /// The processor's counters over the loops of each end, without time stamps.
@@ -21,10 +25,25 @@ pub enum Measure {
 }
 
 impl Measure {
+    /// Whether the clock is read around what this end does. An answer is timed by who asked.
+    pub(super) fn is_timed(self, role: Role) -> bool {
+        match self {
+            Measure::Time => true,
+            Measure::RoundTrip => role == SENDER,
+            Measure::Throughput | Measure::Counters => false,
+        }
+    }
+
+    /// Whether any end reads the clock.
+    pub(super) fn has_times(self) -> bool {
+        self.is_timed(SENDER)
+    }
+
     /// The name on the command line and in results.
     pub const fn name(self) -> &'static str {
         match self {
             Measure::Time => "time",
+            Measure::RoundTrip => "round-trip",
             Measure::Throughput => "throughput",
             Measure::Counters => "counters",
         }

@@ -8,6 +8,7 @@ use super::measurer::{Carried, Measurer, Numbering, Numbers, Timed};
 use super::notes::Notes;
 use super::patience::Patience;
 use super::retry::Retry;
+use super::round_trip::Both;
 use super::runner::{Runner, Tally};
 use crate::pacing::{Paced, Pacing};
 use crate::queues::element::Element;
@@ -140,6 +141,73 @@ impl<D: Direction<T, Q>, T, Q, M: Measurer, W: Pacing, C: Clock> Loop
 
     fn leftovers(&mut self, most: usize) -> Vec<u64> {
         D::leftovers(self.runner.as_mut().expect(AT_REST), most)
+    }
+}
+
+/// Puts elements in, and waits for the answer to each.
+pub(super) struct Asking;
+
+impl<T: Element, S: interface::Sender<T>, R: interface::Receiver<T>> Direction<T, Both<S, R>>
+    for Asking
+{
+    type Untimed<'a> = Numbering;
+
+    fn untimed(_notes: &mut [u64]) -> Numbering {
+        Numbering::default()
+    }
+
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, Both<S, R>, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, Both<S, R>, M, W, C> {
+        runner.ask::<T>(count)
+    }
+}
+
+/// Answers each element with itself.
+pub(super) struct Answering;
+
+impl<T: Element, S: interface::Sender<T>, R: interface::Receiver<T>> Direction<T, Both<S, R>>
+    for Answering
+{
+    type Untimed<'a> = Numbers<'a>;
+
+    fn untimed(notes: &mut [u64]) -> Numbers<'_> {
+        Numbers::new(notes)
+    }
+
+    fn run<M: Measurer, W: Pacing, C: Clock>(
+        runner: Runner<'_, Both<S, R>, M, W, C>,
+        count: usize,
+    ) -> Runner<'_, Both<S, R>, M, W, C> {
+        runner.answer::<T>(count)
+    }
+
+    fn leftovers<M: Measurer, W: Pacing, C: Clock>(
+        runner: &mut Runner<'_, Both<S, R>, M, W, C>,
+        most: usize,
+    ) -> Vec<u64> {
+        runner.leftovers::<T>(most)
+    }
+}
+
+/// The loop of a round trip. A stamp more or less is little of one, so that it is compiled once, for each clock and
+/// pace as it comes.
+pub(super) fn loop_there_and_back<'a, D, T, Q>(queue: Q, parts: Parts<'a>) -> Box<dyn Loop + 'a>
+where
+    D: Direction<T, Q> + 'a,
+    T: 'a,
+    Q: 'a,
+{
+    let ends = (queue, parts.control, parts.patience, parts.retry);
+    match parts.notes {
+        Notes::Times(records) => {
+            let measurer = Timed::new(records, true);
+            boxed::<D, T, _, _, _, _>(ends, measurer, parts.waiter, parts.clock)
+        }
+        Notes::Numbers(numbers) => {
+            boxed::<D, T, _, _, _, _>(ends, D::untimed(numbers), parts.waiter, parts.clock)
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::config::{Config, Length, MOST_ELEMENTS, Measure};
+use super::config::{Config, Length, MOST_ELEMENTS};
 use super::floor;
 use super::notes::Notes;
 use super::task::{RECEIVER, SENDER};
@@ -27,9 +27,10 @@ const BYTES_PER_THREAD: u64 = (2 << 20) + (128 << 20);
 /// Both ends and the analysis.
 const THREADS: u64 = 3;
 
-/// What a queue takes at most: some have a cache line a slot, and room for twice the elements.
+/// What the queues of a run take at most: some have a cache line a slot, and room for twice the elements; a round trip
+/// takes two.
 pub fn queue_bytes(capacity: usize, payload: usize) -> u64 {
-    2 * capacity as u64 * (payload as u64 + 64)
+    4 * capacity as u64 * (payload as u64 + 64)
 }
 
 /// What the largest run of a sweep takes: the stamps, which are locked in any case, and all else.
@@ -41,12 +42,12 @@ impl Needs {
     pub fn of(config: &Config, count: u64, (capacity, payload): (usize, usize)) -> Self {
         let (elements, per_element) = match config.measure {
             // Those of the floor, which is measured before each run, may be more.
-            Measure::Time => (count.max(floor::HANDOFFS), BYTES_WITH_TIMES),
-            Measure::Throughput | Measure::Counters => (count, BYTES_WITHOUT),
+            measure if measure.has_times() => (count.max(floor::HANDOFFS), BYTES_WITH_TIMES),
+            _ => (count, BYTES_WITHOUT),
         };
         let stamps = [SENDER, RECEIVER].map(|role| {
             let room = Notes::room(role, config.measure, elements as usize);
-            Notes::length(config.measure, room, config.huge_pages).0
+            Notes::length(role, config.measure, room, config.huge_pages).0
         });
         let kept = if config.keep_elements { count } else { 0 };
         let needs = [
@@ -146,9 +147,9 @@ pub fn most_elements(
         }
         Length::Time(time) => {
             require(FEWEST, format!("--capacity {capacity}"))?;
-            let per_s = match config.measure {
-                Measure::Time => MOST_STAMPED_PER_S,
-                Measure::Throughput | Measure::Counters => MOST_PER_S,
+            let per_s = match config.measure.has_times() {
+                true => MOST_STAMPED_PER_S,
+                false => MOST_PER_S,
             };
             let most = (time.as_secs_f64() * per_s).min(MOST_ELEMENTS as f64) as u64;
             let fits = |count| {
@@ -186,6 +187,7 @@ pub fn elements_in(time: Duration, rate_per_s: f64, most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::queue::config::Measure;
     use crate::bench::queue::result::made_up;
     use crate::host::memory_lock::Limit;
     use crate::refused::refused;

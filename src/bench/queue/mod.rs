@@ -5,7 +5,7 @@
 //! | what the rig calls | `benchmark` |
 //! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `crowded`, `memory` |
 //! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
-//! | the hot loops | [`runner`], with a [`measurer`] and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
+//! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one
@@ -34,6 +34,7 @@ pub(crate) mod plan;
 pub(crate) mod result;
 pub mod retry;
 mod round;
+mod round_trip;
 pub(crate) mod rows;
 pub mod runner;
 mod supervisor;

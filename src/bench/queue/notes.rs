@@ -20,7 +20,7 @@ impl Notes {
     /// How many an end takes, those of a warm-up in parts.
     pub(super) fn room(role: Role, measure: Measure, elements: usize) -> usize {
         // Numbers that were sent are known without notes.
-        if role == SENDER && measure != Measure::Time {
+        if role == SENDER && !measure.is_timed(role) {
             0
         } else {
             elements.max(WARM_UP_PART)
@@ -28,23 +28,27 @@ impl Notes {
     }
 
     /// The memory of so many.
-    pub(super) fn length(measure: Measure, room: usize, policy: HugePagePolicy) -> Bytes {
-        match measure {
-            Measure::Time => StampBuffer::<Record>::length_for(room, policy),
-            Measure::Throughput | Measure::Counters => StampBuffer::<u64>::length_for(room, policy),
+    pub(super) fn length(
+        role: Role,
+        measure: Measure,
+        room: usize,
+        policy: HugePagePolicy,
+    ) -> Bytes {
+        match measure.is_timed(role) {
+            true => StampBuffer::<Record>::length_for(room, policy),
+            false => StampBuffer::<u64>::length_for(room, policy),
         }
     }
 
     pub(super) fn new(
+        role: Role,
         measure: Measure,
         room: usize,
         policy: HugePagePolicy,
     ) -> Result<Self, BufferError> {
-        Ok(match measure {
-            Measure::Time => Notes::Times(StampBuffer::new(room, policy)?),
-            Measure::Throughput | Measure::Counters => {
-                Notes::Numbers(StampBuffer::new(room, policy)?)
-            }
+        Ok(match measure.is_timed(role) {
+            true => Notes::Times(StampBuffer::new(room, policy)?),
+            false => Notes::Numbers(StampBuffer::new(room, policy)?),
         })
     }
 

@@ -36,6 +36,14 @@ impl Patience {
         self.waiting = None;
     }
 
+    /// The same for a loop that begins.
+    pub fn anew(&self) -> Self {
+        Patience {
+            waiting: None,
+            ..*self
+        }
+    }
+
     /// How long the end has waited since `done` elements had gone through, which it says again at each look.
     fn waited(&mut self, done: u64) -> Duration {
         match self.waiting {

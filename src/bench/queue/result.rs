@@ -37,21 +37,30 @@ pub struct PerOperation<T> {
     pub latency: T,
     /// From when it was meant to be enqueued to after its dequeue, where there is a schedule.
     pub intended: T,
+    /// From before its enqueue to after the dequeue of the answer.
+    pub round_trip: T,
 }
 
 impl<T> PerOperation<T> {
     /// All of them, in the order of the columns.
-    pub fn all(&self) -> [&T; 4] {
-        [&self.enqueue, &self.dequeue, &self.latency, &self.intended]
+    pub fn all(&self) -> [&T; 5] {
+        [
+            &self.enqueue,
+            &self.dequeue,
+            &self.latency,
+            &self.intended,
+            &self.round_trip,
+        ]
     }
 
     pub fn map<U>(&self, of: impl Fn(&T) -> U) -> PerOperation<U> {
-        let [enqueue, dequeue, latency, intended] = self.all().map(of);
+        let [enqueue, dequeue, latency, intended, round_trip] = self.all().map(of);
         PerOperation {
             enqueue,
             dequeue,
             latency,
             intended,
+            round_trip,
         }
     }
 }
@@ -70,7 +79,8 @@ pub struct Depth {
 pub struct Times {
     pub figures: PerOperation<Option<Summary>>,
     pub histograms: PerOperation<LatencyHistogram>,
-    pub depth: Depth,
+    /// Of a queue with more than one element.
+    pub depth: Option<Depth>,
 }
 
 impl Times {
@@ -81,6 +91,7 @@ impl Times {
             "dequeue.hgrm",
             "latency.hgrm",
             "intended_latency.hgrm",
+            "round_trip.hgrm",
         ];
         let all = names.into_iter().zip(self.histograms.all());
         all.filter(|(_, histogram)| histogram.count() > 0)
@@ -252,9 +263,10 @@ pub(crate) mod made_up {
                     dequeue: summary(2 * enqueue_ns),
                     latency: summary(10 * enqueue_ns),
                     intended: None,
+                    round_trip: None,
                 },
                 histograms: PerOperation::default(),
-                depth: Depth { max: 5, mean: 1.5 },
+                depth: Some(Depth { max: 5, mean: 1.5 }),
             }),
             throughput_per_s: Some(1e9 / enqueue_ns as f64),
             sent_per_s: Some(1e9 / enqueue_ns as f64),
@@ -263,6 +275,7 @@ pub(crate) mod made_up {
                 dequeue: floor,
                 latency: floor,
                 intended: floor,
+                round_trip: floor,
             }),
             ends,
             rows: Vec::new(),

@@ -1,7 +1,7 @@
 //! One run of a queue: the floor of its latency, the run itself, and what is made of it.
 
 use super::analysis::{self, Noted};
-use super::config::{Config, Measure};
+use super::config::Config;
 use super::control::Ending;
 use super::error::RunError;
 use super::floor::{self, Floor, Handoff};
@@ -77,8 +77,8 @@ pub(super) fn measure_run(
     mut load: Option<Drawing<'_>>,
 ) -> Result<RunResult, RunError> {
     let bare = match task.config.measure {
-        Measure::Time => times_of_handoff(&task)?,
-        Measure::Throughput | Measure::Counters => None,
+        measure if measure.has_times() => times_of_handoff(&task)?,
+        _ => None,
     };
     let ends = make_run(start, &task, load.as_mut())?;
     let drawn = load.and_then(|load| load.drawn());
@@ -120,7 +120,8 @@ fn figures_of(
         dequeue: Some(receiver.floors.plain),
         ..latencies.unwrap_or_default()
     };
-    let times = (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted));
+    let one_way = (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted));
+    let times = one_way.or_else(|| round_trips(task, &reports).filter(|_| is_clean));
     let kept = noted.filter(|_| config.keep_elements);
     RunResult {
         outcome,
@@ -129,7 +130,7 @@ fn figures_of(
         times,
         throughput_per_s: per_s(receiver),
         sent_per_s: per_s(sender),
-        floors: (config.measure == Measure::Time).then_some(floors),
+        floors: config.measure.has_times().then_some(floors),
         ends,
         rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),
         drawn: None,
@@ -160,7 +161,10 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let ended = make_run(threads::start::<Handoff, Words<1>>, &task, None);
     let clean =
         unless_disturbed(ended)?.filter(|ends| verdict_of(ends).outcome(count) == Outcome::Clean);
-    Ok(clean.and_then(|ends| analysis::times(&task.clock, &noted(&task, &ends)?)))
+    Ok(clean.and_then(|ends| match noted(&task, &ends) {
+        Some(noted) => analysis::times(&task.clock, &noted),
+        None => round_trips(&task, &ends),
+    }))
 }
 
 /// The ends of a run that is not the queue's; `None` where something else had the CPUs for too long.
@@ -171,6 +175,17 @@ fn unless_disturbed(
         Ok(ends) => Ok(Some(ends)),
         Err(RunError::Rig(RigError::Silent { .. }) | RunError::TooSlow { .. }) => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// The times of round trips, if the sender alone noted times.
+fn round_trips(task: &Task, ends: &PerEnd<EndReport>) -> Option<Times> {
+    match (&ends.sender.notes, &ends.receiver.notes) {
+        (Notes::Times(sent), Notes::Numbers(_)) => {
+            let noted = &sent[..ends.sender.end.tally.noted];
+            Some(analysis::round_trips(&task.clock, noted))
+        }
+        _ => None,
     }
 }
 

@@ -131,6 +131,7 @@ pub(crate) fn figures(point: &Point, run: &RunResult, saturation: Option<f64>) -
 fn set_figures(record: &mut Record, point: &Point, run: &RunResult) {
     let PerEnd { sender, receiver } = &run.ends;
     let times = run.times.as_ref();
+    let depth = times.and_then(|times| times.depth);
     for (place, operation) in columns::OPERATIONS.iter().enumerate() {
         let summary = times.and_then(|times| times.figures.all()[place].as_ref());
         // Beside a figure that there is.
@@ -150,8 +151,8 @@ fn set_figures(record: &mut Record, point: &Point, run: &RunResult) {
             run.throughput_per_s
                 .map(|per_s| per_s * point.payload as f64 / 1e6),
         )
-        .set(&columns::DEPTH_MEAN, times.map(|times| times.depth.mean))
-        .set(&columns::DEPTH_MAX, times.map(|times| times.depth.max))
+        .set(&columns::DEPTH_MEAN, depth.map(|depth| depth.mean))
+        .set(&columns::DEPTH_MAX, depth.map(|depth| depth.max))
         .set(&columns::HANDED_OVER, sender.tally.extended)
         .set(&columns::FAILED_ENQUEUES, sender.tally.failed)
         .set(&columns::FAILED_DEQUEUES, receiver.tally.failed)

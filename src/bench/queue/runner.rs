@@ -26,16 +26,16 @@ use crate::time::{Clock, Ticks};
 /// The loops take it by value and give it back, so that its parts can live in registers.
 #[derive(Debug)]
 pub struct Runner<'a, Q, M, W, C> {
-    queue: Q,
-    measurer: M,
-    waiter: W,
-    clock: C,
-    control: &'a Control,
-    patience: Patience,
-    most_pauses: u32,
-    failed: u64,
-    damaged: u64,
-    ending: Ending,
+    pub(super) queue: Q,
+    pub(super) measurer: M,
+    pub(super) waiter: W,
+    pub(super) clock: C,
+    pub(super) control: &'a Control,
+    pub(super) patience: Patience,
+    pub(super) most_pauses: u32,
+    pub(super) failed: u64,
+    pub(super) damaged: u64,
+    pub(super) ending: Ending,
 }
 
 impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
@@ -314,8 +314,8 @@ impl<T: Element, Q: Sender<T>, M: Measurer, C: Clock> Idle for WhileSending<'_, 
 }
 
 /// What the receiver does while it pauses.
-struct WhileReceiving<'a> {
-    control: &'a Control,
+pub(super) struct WhileReceiving<'a> {
+    pub(super) control: &'a Control,
 }
 
 impl Idle for WhileReceiving<'_> {

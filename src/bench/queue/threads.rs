@@ -15,16 +15,18 @@ use super::control::{Control, Ending};
 use super::counters::{Counters, Counting};
 use super::error::ThreadError;
 use super::floor::{self, OperationFloors};
-use super::loops::{In, Loop, Out, Parts, loop_of};
+use super::loops::{Answering, Asking, In, Loop, Out, Parts, loop_of, loop_there_and_back};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
 use super::patience::Patience;
 use super::result::End;
+use super::round_trip::Both;
 use super::task::{PREPARATION, RECEIVER, SENDER, Task};
 use crate::host::{memory_lock, pinning};
 use crate::pacing::AfterMiss;
 use crate::queues::element::Element;
 use crate::queues::interface::Queue;
+use crate::queues::parameters::Given;
 use crate::queues::registry;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, Seat};
@@ -49,17 +51,14 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
     control: &Arc<Control>,
     crew: &mut Crew<EndReport, ThreadError>,
 ) -> Result<(), RigError> {
+    if task.config.measure == Measure::RoundTrip {
+        return start_round_trip::<Q, T>(task, control, crew);
+    }
     let (give, take) = channel::<Q::Receiver>();
     // A plan has no others.
     let given = registry::given(&task.point.queue).unwrap_or_default();
     let sender: Make = Box::new(move |task, parts| {
-        let make = || Q::with_parameters(task.point.capacity, &given);
-        let made = match &task.arena {
-            Some(arena) => arena.within(make),
-            None => make(),
-        };
-        let (sender, receiver) =
-            made.map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))?;
+        let (sender, receiver) = made::<Q, T>(task, &given)?;
         if give.send(receiver).is_err() {
             return Err(ThreadError::Alone);
         }
@@ -71,6 +70,61 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
             .map_err(|_| ThreadError::Alone)?;
         Ok(loop_of::<Out, T, _>(receiver, parts))
     });
+    start_ends(task, control, crew, [sender, receiver])
+}
+
+/// The same with a queue there and another one of its kind back.
+fn start_round_trip<Q: Queue<T>, T: Element>(
+    task: &Task,
+    control: &Arc<Control>,
+    crew: &mut Crew<EndReport, ThreadError>,
+) -> Result<(), RigError> {
+    let (give, take) = channel::<Both<Q::Sender, Q::Receiver>>();
+    let given = registry::given(&task.point.queue).unwrap_or_default();
+    let asking: Make = Box::new(move |task, parts| {
+        let (there, arrives) = made::<Q, T>(task, &given)?;
+        let (back, returns) = made::<Q, T>(task, &given)?;
+        let answering = Both {
+            sender: back,
+            receiver: arrives,
+        };
+        if give.send(answering).is_err() {
+            return Err(ThreadError::Alone);
+        }
+        let asking = Both {
+            sender: there,
+            receiver: returns,
+        };
+        Ok(loop_there_and_back::<Asking, T, _>(asking, parts))
+    });
+    let answering: Make = Box::new(move |_, parts| {
+        let answering = take
+            .recv_timeout(PREPARATION)
+            .map_err(|_| ThreadError::Alone)?;
+        Ok(loop_there_and_back::<Answering, T, _>(answering, parts))
+    });
+    start_ends(task, control, crew, [asking, answering])
+}
+
+/// A queue in the memory of the run.
+fn made<Q: Queue<T>, T: Element>(
+    task: &Task,
+    given: &Given,
+) -> Result<(Q::Sender, Q::Receiver), ThreadError> {
+    let make = || Q::with_parameters(task.point.capacity, given);
+    let made = match &task.arena {
+        Some(arena) => arena.within(make),
+        None => make(),
+    };
+    made.map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))
+}
+
+fn start_ends(
+    task: &Task,
+    control: &Arc<Control>,
+    crew: &mut Crew<EndReport, ThreadError>,
+    [sender, receiver]: [Make; 2],
+) -> Result<(), RigError> {
     for (role, cpu, make) in [
         (SENDER, task.point.cpus.sender, sender),
         (RECEIVER, task.point.cpus.receiver, receiver),
@@ -106,10 +160,10 @@ fn run_end(
     };
     let config = &task.config;
     let room = Notes::room(seat.role, config.measure, task.count as usize);
-    let mut notes = Notes::new(config.measure, room, config.huge_pages)?;
+    let mut notes = Notes::new(seat.role, config.measure, room, config.huge_pages)?;
     let mut counters = match config.measure {
         Measure::Counters => Some(Counters::open()?),
-        Measure::Time | Measure::Throughput => None,
+        Measure::Time | Measure::RoundTrip | Measure::Throughput => None,
     };
     let (stamp, floors) = task.clock.visit(CostOf);
     let parts = Parts {

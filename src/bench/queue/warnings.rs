@@ -54,7 +54,8 @@ pub(super) fn of(
         ));
     }
     let laps = run.elements / point.capacity as u64;
-    if laps < FEWEST_LAPS {
+    // One element at a time fills no queue.
+    if laps < FEWEST_LAPS && config.measure != Measure::RoundTrip {
         texts.push(format!(
             "capacity {}: each of its places is used fewer than {FEWEST_LAPS} times in a round, so that it hardly wraps \
              around: use a larger --count or --duration, or a smaller --capacity",
@@ -94,7 +95,7 @@ pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<Stri
         .filter(|(_, percent)| !resolvable(*percent, run.elements))
         .map(|(name, _)| name)
         .collect();
-    if config.measure == Measure::Time && !beyond.is_empty() {
+    if config.measure.has_times() && !beyond.is_empty() {
         notes.push(format!(
             "with so few elements a round {} is little else than the maximum: use a larger --count or --duration",
             beyond.join(", ")

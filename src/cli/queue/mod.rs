@@ -71,7 +71,8 @@ pub struct QueueArguments {
     #[arg(long, conflicts_with_all = ["load", "rate", "wait", "group"])]
     pub load_curve: bool,
 
-    /// time: the clock around each operation; throughput: no clock; counters: the processor's, over the loops
+    /// time: the clock around each operation; round-trip: an element there and its answer back, which no offset of clocks
+    /// is in; throughput: no clock; counters: the processor's, over the loops
     #[arg(
         long,
         value_name = "WHAT",

@@ -71,7 +71,9 @@ impl<'a> Finished<'a> {
     }
 
     fn is_unpaced(&self) -> bool {
-        self.text(&columns::LOAD) == "none" && !self.is_curve()
+        self.text(&columns::LOAD) == "none"
+            && self.text(&columns::MEASURE) == Measure::Time.name()
+            && !self.is_curve()
     }
 
     fn is_curve(&self) -> bool {
@@ -123,6 +125,12 @@ fn title_of(operation: &columns::Operation, is_unpaced: bool) -> &'static str {
     }
 }
 
+fn has_times(measure: &str) -> bool {
+    [Measure::Time, Measure::RoundTrip]
+        .iter()
+        .any(|one| one.name() == measure)
+}
+
 fn p50(operation: &columns::Operation) -> Column {
     operation.columns[PERCENTILES[0]]
 }
@@ -135,7 +143,7 @@ pub fn tables(shown: &Shown<'_>) -> String {
     let Some(first) = finished.first() else {
         return String::new();
     };
-    let measures_time = first.record.text(&columns::MEASURE) == Measure::Time.name();
+    let measures_time = has_times(&first.record.text(&columns::MEASURE));
     let has_details = !shown.brief && !first.is_curve() && finished.len() <= MOST_IN_DETAIL;
     let mut text = match has_details {
         true => details(&finished, shown.width),
@@ -246,7 +254,12 @@ fn setting_cells(one: &Finished) -> Vec<String> {
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
-    let figures = figures(true, true, true, true, false).into_iter();
+    let all = [Measure::Time, Measure::RoundTrip, Measure::Counters];
+    let figures = all.map(|measure| figures(measure.name(), true, true, false));
+    let mut figures: Vec<_> = figures.concat();
+    let mut seen = HashSet::new();
+    figures.retain(|(_, column, _)| seen.insert(column.name));
+    let figures = figures.into_iter();
     let through = (Heading::number("through", ""), columns::THROUGHPUT);
     let figures = figures.map(|(heading, column, _)| (heading, column));
     let all = settings.into_iter().chain([through]).chain(figures);
@@ -305,8 +318,7 @@ fn details(finished: &[Finished], width: Option<usize>) -> String {
 
 /// The figures of the overview behind the throughput, with their decimals.
 fn figures(
-    with_times: bool,
-    with_counters: bool,
+    measure: &str,
     has_schedule: bool,
     has_memory_load: bool,
     is_unpaced: bool,
@@ -316,7 +328,13 @@ fn figures(
         let column = Heading::number("issued", "MB/s");
         figures.push((column.first(), columns::MEMORY_LOAD_MB_S, 0));
     }
-    if with_times {
+    if measure == Measure::RoundTrip.name() {
+        let column = Heading::number("round trip", "p50 ns").first();
+        figures.push((column, columns::round_trip::P50, 0));
+        let column = Heading::number("round trip", "p99 ns").first();
+        figures.push((column, columns::round_trip::P99, 0));
+    }
+    if measure == Measure::Time.name() {
         for operation in &columns::OPERATIONS[..3] {
             let column = Heading::number(title_of(operation, is_unpaced), "p50 ns");
             let is_latency = operation.title == "latency";
@@ -335,7 +353,7 @@ fn figures(
         figures.push((Heading::number("depth", "mean"), columns::DEPTH_MEAN, 1));
         figures.push((Heading::number("depth", "max"), columns::DEPTH_MAX, 0));
     }
-    if with_counters {
+    if measure == Measure::Counters.name() {
         for (place, title) in ["cycles", "instructions", "cache misses"]
             .into_iter()
             .enumerate()
@@ -371,8 +389,7 @@ fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
     headings.push(Heading::number("through", unit).first());
     headings.push(Heading::number("95 %", unit));
     let figures = figures(
-        measure == Measure::Time.name(),
-        measure == Measure::Counters.name(),
+        &measure,
         has_schedule,
         has_memory_load,
         finished.iter().all(Finished::is_unpaced),

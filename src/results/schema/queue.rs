@@ -52,6 +52,11 @@ distribution_columns!(
     intended, "intended_latency", "", "latency from when an element was meant to be enqueued"
 );
 
+distribution_columns!(
+    /// The time of a round trip.
+    round_trip, "round_trip", "", "time from before an enqueue to after the dequeue of the answer"
+);
+
 /// What is measured of each element: its distribution, and the floor of that.
 #[derive(Debug, Clone, Copy)]
 pub struct Operation {
@@ -86,11 +91,12 @@ macro_rules! operation {
 }
 
 /// The operations, in the order of the files.
-pub const OPERATIONS: [Operation; 4] = [
+pub const OPERATIONS: [Operation; 5] = [
     operation!(enqueue, "enqueue", "enqueue"),
     operation!(dequeue, "dequeue", "dequeue"),
     operation!(latency, "latency", "latency"),
     operation!(intended, "intended_latency", "from intended"),
+    operation!(round_trip, "round_trip", "round trip"),
 ];
 
 columns! {
@@ -124,7 +130,7 @@ columns! {
     CORES = setting("cores", "what the cores of the two ends share");
     SENDER_CPU = setting("sender_cpu", "CPU of the sender").whole();
     RECEIVER_CPU = setting("receiver_cpu", "CPU of the receiver").whole();
-    MEASURE = setting("measure", "what is measured: time, throughput or counters");
+    MEASURE = setting("measure", "what is measured: time, round-trip, throughput or counters");
     MEASURE_FAILED = setting("measure_failed",
         "whether the time of failed attempts belongs to the operation that succeeded at last").data(Data::Flag);
     RETRY = setting("retry", "what an end does between two attempts: none, pause or backoff");
@@ -184,7 +190,7 @@ columns! {
 }
 
 /// What is found of a point.
-pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 18 + 8 + 6] = join(&[
+pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 8 + 6] = join(&[
     &OF_A_ROUND,
     &[OPERATIONS[0].floor_min, OPERATIONS[0].floor_p50],
     &enqueue::ALL,
@@ -194,6 +200,8 @@ pub const FIGURES: [Column; 3 + 4 * (2 + 13) + 18 + 8 + 6] = join(&[
     &latency::ALL,
     &[OPERATIONS[3].floor_min, OPERATIONS[3].floor_p50],
     &intended::ALL,
+    &[OPERATIONS[4].floor_min, OPERATIONS[4].floor_p50],
+    &round_trip::ALL,
     &OF_THE_LOOPS,
     &COUNTERS,
     &FAULTS,

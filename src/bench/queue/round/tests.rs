@@ -5,6 +5,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::*;
+use crate::bench::queue::config::Measure;
 use crate::bench::queue::error::ThreadError;
 use crate::bench::queue::faulty::{
     self, APPENDS, BELATED, BELATES, COUNT, DAMAGES, DROPS, DUPLICATES, INVENTS, MOVES, NOTHING,
@@ -98,6 +99,27 @@ fn what_a_queue_loses_while_it_warms_up_is_caught() {
         let wrong = run::<REORDERS>(&point(), &config);
         assert_eq!(wrong.outcome, Outcome::Wrong, "{wrong:?}");
     }
+}
+
+#[test]
+fn a_round_trip_goes_there_and_back_and_is_timed_at_one_end() {
+    let config = Config {
+        warmup: Duration::from_millis(1),
+        ..config(Measure::RoundTrip)
+    };
+    let clean = run::<NOTHING>(&point(), &config);
+    assert_eq!(clean.outcome, Outcome::Clean, "{clean:?}");
+    let figures = &clean.times.as_ref().unwrap().figures;
+    let round_trip = figures.round_trip.as_ref().unwrap();
+    assert_eq!((round_trip.count, round_trip.negative), (COUNT as u64, 0));
+    assert!(round_trip.min_ns > 0 && figures.latency.is_none());
+    let floor = clean.floors.unwrap().round_trip.unwrap();
+    assert!(floor.min_ns > 0);
+    let damaged = run::<DAMAGES>(&point(), &config);
+    assert_eq!(damaged.outcome, Outcome::Wrong, "{damaged:?}");
+    // What is lost is waited for.
+    let lost = run::<DROPS>(&point(), &config);
+    assert_eq!(lost.outcome, Outcome::GaveUp, "{lost:?}");
 }
 
 #[test]

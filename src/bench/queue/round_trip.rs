@@ -1,0 +1,209 @@
+//! The two loops of a round trip: an element goes there through one queue, and its answer comes back through another.
+//! Both stamps are of one CPU, so that no offset of clocks is in the time.
+
+use super::control::{Control, Ending};
+use super::measurer::Measurer;
+use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
+use super::retry::pause;
+use super::runner::{Runner, WhileReceiving};
+use crate::pacing::{Idle, Pacing};
+use crate::queues::element::Element;
+use crate::queues::interface::{Receiver, Sender};
+use crate::time::Clock;
+
+/// An end of each of two queues.
+#[derive(Debug)]
+pub struct Both<S, R> {
+    pub sender: S,
+    pub receiver: R,
+}
+
+impl<T, S: Send, R: Receiver<T>> Receiver<T> for Both<S, R> {
+    #[inline(always)]
+    fn dequeue(&mut self) -> Option<T> {
+        self.receiver.dequeue()
+    }
+}
+
+/// What an end does about attempts that fail.
+struct Retries<'a> {
+    control: &'a Control,
+    patience: Patience,
+    most_pauses: u32,
+    failed: u64,
+    /// Whether to leave, when asked at a look.
+    end: fn(&mut Patience, &Control, u64) -> Option<Ending>,
+}
+
+impl<'a> Retries<'a> {
+    fn of<Q, M, W, C>(
+        runner: &Runner<'a, Q, M, W, C>,
+        end: fn(&mut Patience, &Control, u64) -> Option<Ending>,
+    ) -> Self {
+        Retries {
+            control: runner.control,
+            patience: runner.patience.anew(),
+            most_pauses: runner.most_pauses,
+            failed: runner.failed,
+            end,
+        }
+    }
+
+    /// Tries until it succeeds.
+    ///
+    /// # Errors
+    /// With the reason why it has to leave.
+    #[inline(always)]
+    fn until<T>(
+        &mut self,
+        done: usize,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> Result<T, Ending> {
+        let mut pauses = 1;
+        loop {
+            if let Some(found) = attempt() {
+                return Ok(found);
+            }
+            self.failed += 1;
+            if self.failed.is_multiple_of(ATTEMPTS_PER_LOOK)
+                && let Some(reason) = (self.end)(&mut self.patience, self.control, done as u64)
+            {
+                // What the other end did before it left is there by now.
+                return attempt().ok_or(reason);
+            }
+            pause(&mut pauses, self.most_pauses);
+        }
+    }
+}
+
+impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
+    /// Puts `count` elements in, each when the answer to the one before it is there, unless it has to leave before.
+    #[inline(never)]
+    pub fn ask<T: Element>(self, count: usize) -> Self
+    where
+        S: Sender<T>,
+        R: Receiver<T>,
+    {
+        let mut retries = Retries::of(&self, Patience::end_of_sender);
+        let Runner {
+            mut queue,
+            mut measurer,
+            mut waiter,
+            clock,
+            control,
+            ..
+        } = self;
+        let (mut damaged, mut ending) = (self.damaged, self.ending);
+        for done in 0..count {
+            measurer.pre(&clock);
+            let stamp = measurer.stamp();
+            let Both { sender, receiver } = &mut queue;
+            let asked = retries.until(done, || sender.enqueue(T::with_stamp(stamp)).then_some(()));
+            sender.flush();
+            let answer = asked.and_then(|()| retries.until(done, || receiver.dequeue()));
+            match answer {
+                Ok(answer) => {
+                    measurer.post(&clock, stamp.get());
+                    let is_its_own = answer.stamp() == stamp.get() && answer.is_intact();
+                    damaged += u64::from(!is_its_own);
+                }
+                Err(reason) => {
+                    ending = reason;
+                    break;
+                }
+            }
+            waiter.pause(&clock, WhileAsking { control });
+            if done.is_multiple_of(ELEMENTS_PER_LOOK)
+                && let Some(reason) = control.look_of_sender()
+            {
+                ending = reason;
+                break;
+            }
+        }
+        Runner {
+            queue,
+            measurer,
+            waiter,
+            clock,
+            control,
+            patience: retries.patience,
+            most_pauses: retries.most_pauses,
+            failed: retries.failed,
+            damaged,
+            ending,
+        }
+    }
+
+    /// Takes `count` elements out and answers each with itself, unless it has to leave before.
+    #[inline(never)]
+    pub fn answer<T: Element>(self, count: usize) -> Self
+    where
+        S: Sender<T>,
+        R: Receiver<T>,
+    {
+        let mut retries = Retries::of(&self, Patience::end_of_receiver);
+        let Runner {
+            mut queue,
+            mut measurer,
+            mut waiter,
+            clock,
+            control,
+            ..
+        } = self;
+        let (mut damaged, mut ending) = (self.damaged, self.ending);
+        for done in 0..count {
+            let Both { sender, receiver } = &mut queue;
+            let asked = retries.until(done, || receiver.dequeue());
+            let answered = asked.and_then(|element| {
+                retries.until(done, || sender.enqueue(element).then_some(element))
+            });
+            sender.flush();
+            match answered {
+                Ok(element) => {
+                    measurer.post(&clock, element.stamp());
+                    damaged += u64::from(!element.is_intact());
+                }
+                Err(reason) => {
+                    ending = reason;
+                    break;
+                }
+            }
+            waiter.pause(&clock, WhileReceiving { control });
+            if done.is_multiple_of(ELEMENTS_PER_LOOK)
+                && let Some(reason) = control.look_of_receiver()
+            {
+                ending = reason;
+                break;
+            }
+        }
+        Runner {
+            queue,
+            measurer,
+            waiter,
+            clock,
+            control,
+            patience: retries.patience,
+            most_pauses: retries.most_pauses,
+            failed: retries.failed,
+            damaged,
+            ending,
+        }
+    }
+}
+
+/// What who asks does while it pauses.
+struct WhileAsking<'a> {
+    control: &'a Control,
+}
+
+impl Idle for WhileAsking<'_> {
+    #[inline(always)]
+    fn begin(&mut self) {
+        self.control.sender.beat();
+    }
+
+    #[inline(always)]
+    fn tick(&mut self) -> bool {
+        !self.control.sender_is_over()
+    }
+}
