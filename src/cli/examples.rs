@@ -49,6 +49,8 @@ Examples:
       The queues that there are, and where they come from
   hcabench queue --queue all --payload 64 --load constant-rate --rate 500k
       Which queue is best for 500 000 elements of 64 B a second
+  hcabench queue --queue baton,b-queue,b-queue:penalty=0 --measure round-trip
+      There and back, also without what B-Queue's authors wait after a look that found nothing
   hcabench queue --queue baton,rtrb --load-curve --out curve
       Latency by offered rate, from 1 % of saturation up: hcabench plot median curve --out curve.svg";
 
