@@ -78,7 +78,8 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
-        let words = format!("--clock {clock} --iterations 20k --baseline-iterations 1k");
+        let words =
+            format!("--clock {clock} --iterations 20k --baseline-iterations 1k --report all");
         let mut output = run(&words, &out);
         // On a busy machine the counter may need a second chance.
         for _ in 0..4 {
@@ -639,6 +640,29 @@ fn a_longer_run_of_the_histogram_takes_no_more_memory() {
         short > 1000 && long <= short + 1024,
         "{short} KiB, then {long} KiB"
     );
+}
+
+#[test]
+fn by_default_it_takes_at_most_64_mib() {
+    let _alone = alone();
+    let most = most_memory("--clock monotonic-raw --duration 2s");
+    assert!((1000..=64 << 10).contains(&most), "{most} KiB");
+}
+
+#[test]
+fn the_memory_of_percentiles_is_announced() {
+    let _alone = alone();
+    let words =
+        "--clock monotonic-raw --iterations 100k --baseline-iterations 1k --hugepages off --report";
+    for (report, announced) in [("all", true), ("percentiles", true), ("highest", false)] {
+        let (_folder, _, output) = done(&format!("{words} {report}"));
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(told.contains("memory:"), announced, "{report}: {told}");
+        assert!(
+            !announced || told.contains("--report percentiles"),
+            "{told}"
+        );
+    }
 }
 
 #[test]

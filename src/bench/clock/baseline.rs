@@ -21,12 +21,12 @@ pub struct Baseline {
     /// iterations, it is the mean of everything.
     pub quickest_ticks: f64,
     pub iterations: u64,
-    /// Whether that is fewer than asked for, because they would have taken too long.
-    pub shortened: bool,
 }
 
-/// It may take so long.
+/// It may take so long where a number of readings was asked for.
 pub const LONGEST: Duration = Duration::from_secs(10);
+/// As long as it takes otherwise.
+pub const QUICK: Duration = Duration::from_millis(500);
 
 /// Readings between two looks at the time, at first; later as many as take [`LOOK`].
 const FIRST_BLOCK: u64 = 64;
@@ -105,7 +105,6 @@ pub fn measure<R: Reading>(
         least_ticks: least.unwrap_or(0),
         quickest_ticks: quickest.min(mean_ticks),
         iterations: done,
-        shortened: done < iterations,
     }
 }
 
@@ -125,7 +124,7 @@ mod tests {
         let differences: Vec<u64> = [10, 20].repeat(500);
         let baseline = measured(&differences);
         assert_eq!((baseline.mean_ticks, baseline.least_ticks), (15.0, 10));
-        assert_eq!((baseline.iterations, baseline.shortened), (1000, false));
+        assert_eq!(baseline.iterations, 1000);
         assert_eq!((baseline.ticks(), baseline.block(1500)), (30, 100));
         assert_eq!(baseline.quickest_mean(), 10.0);
         assert_eq!(measured(&[12]).ticks(), 24);
@@ -147,11 +146,11 @@ mod tests {
     }
 
     #[test]
-    fn is_shortened_when_the_time_is_over() {
+    fn ends_when_the_time_is_over() {
         let baseline = Script::of_differences(7, &[])
             .then_steps_of(10)
             .play(|| measure(&Scripted, u64::MAX, Duration::ZERO, &StopFlag::default()));
-        assert!(baseline.shortened && baseline.iterations == FIRST_BLOCK);
+        assert_eq!(baseline.iterations, FIRST_BLOCK);
         assert_eq!(baseline.mean_ticks, 10.0);
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::buffer::Bytes;
 use crate::host::HostError;
 use crate::host::cpu_set::CpuSet;
 use crate::host::fingerprint::Fingerprint;
@@ -62,10 +63,8 @@ impl ClockBenchmark {
     /// Bytes of differences that are known to be kept on each CPU; of a time it is not known yet how many it has.
     pub fn kept_bytes(&self) -> u64 {
         match self.config.length {
-            Length::Iterations(readings)
-                if self.config.keep_all && self.config.wants(Report::Percentiles) =>
-            {
-                readings.saturating_mul(4)
+            Length::Iterations(readings) if self.config.wants(Report::Percentiles) => {
+                readings.saturating_mul(super::memory::BYTES_PER_READING)
             }
             _ => 0,
         }
@@ -94,16 +93,20 @@ impl Benchmark for ClockBenchmark {
         let cpus = rows.len() as u64;
         let of_readings =
             |readings: u64| Duration::from_nanos(readings.saturating_mul(NANOS_OF_READING));
-        let keep = self.config.keep as u64;
+        let keep = self.config.kept_jumps() as u64;
         let (watch, most_jumps) = match self.config.length {
             Length::Duration(duration) => (duration, keep),
             Length::Iterations(readings) => (of_readings(readings), readings.min(keep)),
         };
         let jumps = (most_jumps * files::BYTES_PER_JUMP).saturating_mul(cpus);
+        let baseline = match self.config.baseline_iterations {
+            Some(readings) => of_readings(readings).min(baseline::LONGEST),
+            None => baseline::QUICK,
+        };
         let point = PlannedPoint {
             index: 0,
             rows,
-            time: watch + of_readings(self.config.baseline_iterations).min(baseline::LONGEST),
+            time: watch + baseline,
             bytes: jumps.min(MOST_BYTES_OF_JUMPS) + files::BYTES_PER_CPU * cpus,
         };
         Ok(Plan {
@@ -132,7 +135,14 @@ impl Benchmark for ClockBenchmark {
         );
         // Who would rather take another clock should not have to wait for the notes.
         let notes = session.notes.iter().map(|note| format!("note: {note}"));
-        let announcements = std::iter::once(watch).chain(notes).collect();
+        let kept = session.kept_bytes().map(|bytes| {
+            let bytes = Bytes(bytes);
+            format!(
+                "memory:   {bytes}, locked, for --report percentiles, which keeps all differences"
+            )
+        });
+        let lines = std::iter::once(watch).chain(kept);
+        let announcements = lines.chain(notes).collect();
         let instrument = json!({"clock": {
             "name": clock.name(),
             "sequence": clock.sequence(),
@@ -142,7 +152,7 @@ impl Benchmark for ClockBenchmark {
         self.session = Some(session);
         Ok(Ready {
             plan,
-            obtained: json!({}),
+            obtained: json!({"keep_jumps": self.config.kept_jumps()}),
             instrument,
             announcements,
             warnings,

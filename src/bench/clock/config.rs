@@ -10,11 +10,19 @@ use crate::rig::limit::Limit;
 use crate::rig::named::Named;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
+use super::jump::JumpStore;
+
+/// The memory that the jumps of all CPUs may take if nobody asks for more, in bytes.
+const JUMPS_TOGETHER: u64 = 32 << 20;
+/// Jumps of a CPU that are kept by default, at the most and at the least.
+const MOST_JUMPS: usize = 1 << 18;
+const FEWEST_JUMPS: usize = 1 << 8;
+
 /// What is reported of the differences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Report {
-    /// The first ten and percentiles of all, each difference kept.
+    /// The first ten and percentiles of all, each difference kept in memory.
     Percentiles,
     /// The ten largest, with their times.
     Highest,
@@ -71,20 +79,19 @@ pub struct Config {
     /// The rate of the TSC as the user gave it; measured otherwise.
     pub tsc_khz: Option<TscKilohertz>,
     pub reports: BTreeSet<Report>,
-    /// Whether all differences must be kept for the percentiles; else exact counts may stand in where memory is short.
-    pub keep_all: bool,
     pub length: Length,
     /// The CPUs, ascending, at least one.
     pub cpus: Vec<usize>,
     /// Length of the windows that slide, and of those by which clusters are told.
     pub window: Nanos,
-    pub baseline_iterations: u64,
+    /// Readings for the baseline; as many as fit into [`baseline::QUICK`](super::baseline::QUICK) if `None`.
+    pub baseline_iterations: Option<u64>,
     /// Longer differences are jumps; twice the mean difference if `None`.
     pub threshold: Option<Nanos>,
     /// Jumps of several CPUs that begin within this of each other coincide.
     pub coincidence: Nanos,
-    /// Jumps kept for each CPU; if there are more, the longest.
-    pub keep: usize,
+    /// Jumps kept for each CPU, the longest; if `None`, as many as fit into what all may take together.
+    pub keep: Option<usize>,
     pub huge_pages: HugePagePolicy,
     pub limits: Vec<Limit>,
 }
@@ -96,14 +103,13 @@ impl Config {
             clock: ReadingKind::MonotonicRaw,
             tsc_khz: None,
             reports: reports.iter().copied().collect(),
-            keep_all: false,
             length,
             cpus: vec![0],
             window: Nanos(1_000_000),
-            baseline_iterations: 10_000,
+            baseline_iterations: Some(10_000),
             threshold: None,
             coincidence: Nanos(100),
-            keep: 100,
+            keep: Some(100),
             huge_pages: HugePagePolicy::Off,
             limits: Vec::new(),
         }
@@ -113,6 +119,15 @@ impl Config {
 impl Config {
     pub fn wants(&self, report: Report) -> bool {
         self.reports.contains(&report)
+    }
+
+    /// The jumps to keep for each CPU.
+    pub fn kept_jumps(&self) -> usize {
+        let fits =
+            |room: &usize| JumpStore::bytes(*room) * self.cpus.len() as u64 <= JUMPS_TOGETHER;
+        let rooms = std::iter::successors(Some(MOST_JUMPS), |room| Some(room / 2));
+        let default = || rooms.take_while(|room| *room > FEWEST_JUMPS).find(fits);
+        self.keep.or_else(default).unwrap_or(FEWEST_JUMPS)
     }
 
     /// Whether all differences have to be counted, for the histogram or for a limit on a percentile.

@@ -15,7 +15,7 @@ pub enum RunError {
     Buffer { cpu: usize, source: BufferError },
     #[error(
         "--keep-jumps {keep}: the memory for so many jumps, {} on each CPU, cannot be had (ulimit -v and the machine \
-         decide): allowed are 2 to 100M, as far as there is memory; the default is 262144",
+         decide): allowed are 2 to 100M, as far as there is memory; the default is at most 262144",
         Bytes(JumpStore::bytes(*keep))
     )]
     Jumps { keep: usize },

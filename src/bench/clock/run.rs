@@ -13,7 +13,7 @@ use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
 use crate::results::units;
 use crate::rig::benchmark::Progress;
-use crate::rig::control::Control;
+use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
@@ -21,7 +21,7 @@ use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::conclude::conclude;
-use super::config::{Config, Length};
+use super::config::{Config, Length, Report};
 use super::memory;
 use super::result::ClockResult;
 use super::thread::{MeasureBaseline, Prepared, Together, Told};
@@ -47,6 +47,8 @@ pub struct Session {
     guest: bool,
     /// CPUs that are not watched.
     free: CpuSet,
+    /// Differences of each CPU that there is to be memory for, if they are to be kept.
+    pub(super) keep: Option<u64>,
     /// What is known beforehand to be less than asked for, or must be known to read the figures.
     pub(super) notes: Vec<String>,
 }
@@ -74,18 +76,26 @@ impl Session {
                     .to_owned(),
             );
         }
-        let session = Session {
+        let keep = config
+            .wants(Report::Percentiles)
+            .then(|| readings(&config, reading));
+        if let Some(readings) = keep {
+            memory::differences_fit(&config, readings)?;
+        }
+        Ok(Session {
             config: Arc::new(config),
             reading,
             guest,
             free,
+            keep,
             notes,
-        };
-        if let Length::Iterations(readings) = session.config.length {
-            // Refused now, or not at all.
-            memory::room(&session.config, readings, &mut Vec::new())?;
-        }
-        Ok(session)
+        })
+    }
+
+    /// The bytes that all differences of all CPUs are to be kept in.
+    pub fn kept_bytes(&self) -> Option<u64> {
+        let of_a_cpu = self.keep?.saturating_mul(memory::BYTES_PER_READING);
+        Some(of_a_cpu.saturating_mul(self.config.cpus.len() as u64))
     }
 
     /// What speaks against the rate of the clock that was given.
@@ -103,12 +113,16 @@ impl Session {
         let control = Arc::new(Control::default());
         let mut crew = Crew::<Baseline, RunError>::new(&control)?;
         let reading = self.reading;
-        let iterations = self.config.baseline_iterations;
+        let (iterations, longest) = match self.config.baseline_iterations {
+            Some(iterations) => (iterations, baseline::LONGEST),
+            None => (u64::MAX, baseline::QUICK),
+        };
         for &cpu in &self.config.cpus {
             let control = Arc::clone(&control);
             crew.start(seat(cpu), move |supervisor| {
                 supervisor.send(reading.visit(MeasureBaseline {
                     iterations,
+                    longest,
                     stop: control.stop_flag(),
                 }));
                 Ok(())
@@ -121,40 +135,31 @@ impl Session {
         uninterrupted(reports(crew.collect(&patience, late, || ())?)?)
     }
 
-    /// Memory for so many differences of each CPU, if they are to be kept.
-    fn room(&mut self, baselines: &[Baseline]) -> Result<Option<u64>, RunError> {
-        let iterations = self.config.baseline_iterations;
-        let shortened = baselines.iter().filter(|baseline| baseline.shortened);
-        if let Some(least) = shortened.map(|baseline| baseline.iterations).min() {
+    /// Says where a baseline has fewer readings than were asked for.
+    fn note_shortened(&mut self, baselines: &[Baseline]) {
+        let Some(asked) = self.config.baseline_iterations else {
+            return;
+        };
+        let done = baselines.iter().map(|baseline| baseline.iterations);
+        if let Some(least) = done.min().filter(|least| *least < asked) {
             self.notes.push(format!(
-                "the baseline was measured over {least} iterations instead of {iterations}, which would have taken more than \
+                "the baseline was measured over {least} iterations instead of {asked}, which would have taken more than \
                  {} s",
                 baseline::LONGEST.as_secs()
             ));
         }
-        let readings = match self.config.length {
-            Length::Iterations(readings) => readings,
-            Length::Duration(duration) => {
-                let ticks = self.reading.scale().ticks_in(Nanos::from(duration)).0;
-                let quickest = baselines.iter().map(Baseline::quickest_mean);
-                let quickest = quickest.fold(f64::INFINITY, f64::min);
-                (ticks as f64 / quickest * 1.05) as u64 + 1000
-            }
-        };
-        memory::room(&self.config, readings, &mut self.notes)
     }
 
     /// Measures the baselines, and watches. A signal ends it early, with what was seen until then.
     pub fn watch(mut self, observer: Observer<'_>) -> Result<ClockResult, RunError> {
         let baselines = self.baselines()?;
-        let keep = self.room(&baselines)?;
-        self.watch_with(&baselines, keep, observer)
+        self.note_shortened(&baselines);
+        self.watch_with(&baselines, observer)
     }
 
     fn watch_with(
         self,
         baselines: &[Baseline],
-        keep: Option<u64>,
         observer: Observer<'_>,
     ) -> Result<ClockResult, RunError> {
         let control = Arc::new(Control::default());
@@ -164,7 +169,7 @@ impl Session {
         let together = Arc::new(Together {
             epoch: Ticks(reading.read().0.saturating_sub(second.0)),
             scale,
-            keep,
+            keep: self.keep,
             guest: self.guest,
             control: Arc::clone(&control),
             go: AtomicBool::new(false),
@@ -203,6 +208,21 @@ impl Session {
             interrupted,
         ))
     }
+}
+
+/// How many readings a watch makes; of a time, as many as fit into it where the clock is read at its quickest.
+fn readings(config: &Config, reading: AnyReading) -> u64 {
+    let duration = match config.length {
+        Length::Iterations(readings) => return readings,
+        Length::Duration(duration) => duration,
+    };
+    let quick = reading.visit(MeasureBaseline {
+        iterations: 20_000,
+        longest: baseline::QUICK,
+        stop: &StopFlag::default(),
+    });
+    let ticks = reading.scale().ticks_in(Nanos::from(duration)).0;
+    (ticks as f64 / quick.quickest_mean() * 1.05) as u64 + 1000
 }
 
 /// Waits until all threads have their memory.
@@ -319,7 +339,6 @@ fn uninterrupted<R>((reports, signal): (Vec<R>, Option<Signal>)) -> Result<Vec<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::clock::config::Report;
     use crate::bench::clock::distribution::Distribution;
     use crate::host::topology::Topology;
     use crate::rig::named::Named as _;
@@ -337,9 +356,10 @@ mod tests {
         let mut config = Config::made_up(reports, length);
         config.cpus = allowed.iter().take(1).collect();
         let watch = || {
-            let session = Session::prepare(config.clone(), &allowed, false).unwrap();
+            let mut session = Session::prepare(config.clone(), &allowed, false).unwrap();
+            session.keep = Some(keep);
             let baselines = session.baselines().unwrap();
-            session.watch_with(&baselines, Some(keep), None).unwrap()
+            session.watch_with(&baselines, None).unwrap()
         };
         // Pins threads of its own only: this one is moved off the CPU.
         let in_a_thread = || std::thread::scope(|scope| scope.spawn(watch).join().unwrap());

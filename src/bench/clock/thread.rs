@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::buffer::StampBuffer;
 use crate::host::counters::{CpuCounters, ThreadUsage};
@@ -21,13 +22,14 @@ use super::watcher::{Seen, Task, Watcher};
 
 pub(super) struct MeasureBaseline<'a> {
     pub(super) iterations: u64,
+    pub(super) longest: Duration,
     pub(super) stop: &'a StopFlag,
 }
 
 impl ReadingUser for MeasureBaseline<'_> {
     type Output = Baseline;
     fn with<R: Reading>(self, reading: R) -> Baseline {
-        baseline::measure(&reading, self.iterations, baseline::LONGEST, self.stop)
+        baseline::measure(&reading, self.iterations, self.longest, self.stop)
     }
 }
 
@@ -135,7 +137,7 @@ impl Prepared<'_> {
                 .wants(Report::Cumulative)
                 .then(|| ticks(config.window)),
             highest: config.wants(Report::Highest),
-            keep: config.keep,
+            keep: config.kept_jumps(),
         }
     }
 

@@ -4,14 +4,13 @@ mod present;
 mod trust;
 mod values;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 
-use self::values::Reports;
-
 use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
-use crate::bench::clock::config::{Config, Length};
+use crate::bench::clock::config::{Config, Length, Report};
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
@@ -67,9 +66,10 @@ pub struct ClockArguments {
           "rounds", "order_seed", "budget", "dry_run", "resume", "brief", "sort"])]
     pub trust: bool,
 
-    /// What is reported: percentiles, highest, cumulative, histogram, or all
-    #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::reports, help_heading = "Jumps")]
-    pub report: Reports,
+    /// What is reported: highest, cumulative, histogram (in constant memory), percentiles (keeps every difference: 4
+    /// bytes each), or all
+    #[arg(long, value_name = "LIST", default_value = "highest,cumulative,histogram", value_parser = values::reports, help_heading = "Jumps")]
+    pub report: BTreeSet<Report>,
 
     /// Readings on each CPU, with k, M or G for thousands, millions, thousands of millions
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = values::count, help_heading = "Sweep")]
@@ -83,9 +83,10 @@ pub struct ClockArguments {
     #[arg(long, value_name = "TIME", help_heading = "Jumps", value_parser = common::length)]
     pub threshold: Option<Nanos>,
 
-    /// Readings whose mean, doubled, is the baseline; fewer where they would take more than 10 s
-    #[arg(long, value_name = "N", default_value = "100M", help_heading = "Jumps", value_parser = values::count)]
-    pub baseline_iterations: u64,
+    /// Readings whose mean, doubled, is the baseline; fewer where they would take more than 10 s [default: those
+    /// of half a second]
+    #[arg(long, value_name = "N", help_heading = "Jumps", value_parser = values::count)]
+    pub baseline_iterations: Option<u64>,
 
     /// Length of the sliding windows of cumulative, and of clusters, with unit: us, ms, s
     #[arg(long, value_name = "TIME", default_value = "1ms", help_heading = "Jumps", value_parser = common::length)]
@@ -95,9 +96,10 @@ pub struct ClockArguments {
     #[arg(long, value_name = "TIME", default_value = "10us", help_heading = "Jumps", value_parser = common::length)]
     pub coincidence: Nanos,
 
-    /// Jumps of each CPU that are kept for jumps.csv; if there are more, the longest; 2 to 100M
-    #[arg(long, value_name = "N", default_value = "262144", help_heading = "Jumps", value_parser = values::kept)]
-    pub keep_jumps: usize,
+    /// Jumps of each CPU that are kept for jumps.csv; if there are more, the longest; 2 to 100M [default: as fit into
+    /// 32 MiB for all CPUs, at most 262144]
+    #[arg(long, value_name = "N", help_heading = "Jumps", value_parser = values::kept)]
+    pub keep_jumps: Option<usize>,
 
     /// Reads for --trust in which the TSC must not step back, 10000 to 10000000000
     #[arg(long, value_name = "N", default_value_t = DEFAULT_READS, requires = "trust", help_heading = "TSC",
@@ -142,7 +144,6 @@ impl ClockArguments {
             .set(&columns::DURATION, duration)
             .set(&columns::READINGS, readings)
             .set(&columns::REPORTS, reports.join(","))
-            .set(&columns::KEEP_ALL, config.keep_all)
             .set(&columns::KEEP, config.keep)
             .set(&columns::WINDOW, config.window.0)
             .set(
@@ -164,8 +165,7 @@ impl ClockArguments {
         Config {
             clock: self.clock,
             tsc_khz: self.tsc_khz,
-            reports: self.report.reports.clone(),
-            keep_all: !self.report.all,
+            reports: self.report.clone(),
             length: match (self.iterations, self.duration) {
                 (Some(iterations), _) => Length::Iterations(iterations),
                 (None, duration) => Length::Duration(duration.unwrap_or(DEFAULT_DURATION)),

@@ -24,24 +24,24 @@ fn config(words: &str) -> Config {
 fn defaults() {
     let config = config("");
     assert_eq!(config.clock.name(), DEFAULT_CLOCK);
-    assert_eq!(config.reports.len(), Report::ALL.len());
-    assert!(!config.keep_all);
+    // In constant memory.
+    assert!(config.reports.len() == 3 && !config.wants(Report::Percentiles));
     assert_eq!(config.length, Length::Duration(DEFAULT_DURATION));
     assert_eq!(
         (config.window, config.coincidence),
         (Nanos(1_000_000), Nanos(10_000))
     );
-    assert_eq!(config.baseline_iterations, 100_000_000);
+    assert_eq!(config.baseline_iterations, None);
     assert_eq!(
         (config.threshold, config.limits.len(), config.keep),
-        (None, 0, 262_144)
+        (None, 0, None)
     );
 }
 
 #[test]
-fn a_single_report_insists_on_keeping_what_it_needs() {
+fn percentiles_keep_all_and_limits_on_percentiles_count() {
     let kept = config("--report percentiles --iterations 5M");
-    assert!(kept.keep_all && kept.wants(Report::Percentiles) && !kept.counts());
+    assert!(kept.wants(Report::Percentiles) && !kept.counts());
     assert_eq!(kept.length, Length::Iterations(5_000_000));
     // A percentile must be known to be judged.
     assert!(config("--report highest --fail-above 50us@p99.99").counts());

@@ -7,27 +7,13 @@ use crate::cli::values::{list, one};
 use crate::host::cpu_set::CpuSet;
 use crate::rig::named::Named;
 
-/// Reports, and whether all of them were asked for by one word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reports {
-    /// Which.
-    pub reports: BTreeSet<Report>,
-    /// Whether by the word `all`.
-    pub all: bool,
-}
-
 /// A list of reports, or `all`.
-pub fn reports(text: &str) -> Result<Reports, String> {
-    let all = text.eq_ignore_ascii_case("all");
-    let reports = if all {
-        Report::ALL.to_vec()
-    } else {
-        list(text, one).map_err(|error| format!("{error}, all"))?.0
-    };
-    Ok(Reports {
-        reports: reports.into_iter().collect(),
-        all,
-    })
+pub fn reports(text: &str) -> Result<BTreeSet<Report>, String> {
+    if text.eq_ignore_ascii_case("all") {
+        return Ok(Report::ALL.iter().copied().collect());
+    }
+    let reports = list(text, one).map_err(|error| format!("{error}, all"))?;
+    Ok(reports.0.into_iter().collect())
 }
 
 /// A number from 1 up, as `1000`, `1_000`, `100k`, `100M`, `1G`.
@@ -90,9 +76,9 @@ mod tests {
 
     #[test]
     fn reports_are_a_list_or_all() {
-        assert!(reports("all").unwrap().all);
+        assert_eq!(reports("all").unwrap().len(), Report::ALL.len());
         let some = reports("highest,percentiles").unwrap();
-        assert_eq!(some.reports, [Report::Percentiles, Report::Highest].into());
-        assert!(!some.all && reports("all,highest").is_err() && reports("").is_err());
+        assert_eq!(some, [Report::Percentiles, Report::Highest].into());
+        assert!(reports("all,highest").is_err() && reports("").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! The clock benchmark.
 
-use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, columns, join};
+use super::{Better, Column, Over, ROUND, SampleFile, Schema, columns, join};
 
 /// The percentiles that are reported, each with its column, in ascending order.
 pub const PERCENTILES: [(f64, Column); 9] = [
@@ -21,12 +21,11 @@ columns! {
     DURATION = setting("duration_ns", "how long the clock is watched").whole();
     READINGS = setting("iterations", "how often the clock is read, where that was asked for").whole();
     REPORTS = setting("reports", "what is reported of the differences");
-    KEEP_ALL = setting("keep_all", "whether each difference must be kept for the percentiles").data(Data::Flag);
-    KEEP = setting("keep_jumps", "jumps kept for each CPU").whole();
+    KEEP = setting("keep_jumps", "jumps kept for each CPU; as many as fit into 32 MiB for all if empty").whole();
     WINDOW = setting("window_ns", "length of the windows that slide").whole();
     ASKED_THRESHOLD = setting("threshold_ns", "longer differences are jumps; twice the mean if empty").whole();
     COINCIDENCE = setting("coincidence_ns", "jumps of several CPUs that begin within this of each other coincide").whole();
-    BASELINE_READINGS = setting("baseline_iterations", "readings for the baseline").whole();
+    BASELINE_READINGS = setting("baseline_iterations", "readings for the baseline; those of half a second if empty").whole();
     HUGE_PAGES = setting("hugepages", "whether kept differences must, may or must not lie in huge pages");
     LIMITS = setting("limits", "what --fail-above allows");
     TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
