@@ -25,8 +25,10 @@ pub struct Baseline {
 
 /// It may take so long where a number of readings was asked for.
 pub const LONGEST: Duration = Duration::from_secs(10);
-/// As long as it takes otherwise.
+/// As long as it takes otherwise, where that has enough readings.
 pub const QUICK: Duration = Duration::from_millis(500);
+/// Enough of them: a thread that has its CPU for the least of the time would take its stops for the usual.
+pub const ENOUGH: u64 = 100_000;
 
 /// Readings between two looks at the time, at first; later as many as take [`LOOK`].
 const FIRST_BLOCK: u64 = 64;
@@ -56,13 +58,9 @@ impl Baseline {
     }
 }
 
-/// Measures the baseline over `iterations` differences, or as many as fit into `longest`; until `stop` says so.
-pub fn measure<R: Reading>(
-    clock: &R,
-    iterations: u64,
-    longest: Duration,
-    stop: &StopFlag,
-) -> Baseline {
+/// Measures the baseline over `asked` differences, or for [`QUICK`] and over at least [`ENOUGH`]; never longer than
+/// [`LONGEST`], and until `stop` says so.
+pub fn measure<R: Reading>(clock: &R, asked: Option<u64>, stop: &StopFlag) -> Baseline {
     let started = Instant::now();
     let mut least: Option<u64> = None;
     let mut record = |difference| {
@@ -72,15 +70,10 @@ pub fn measure<R: Reading>(
     let mut block = FIRST_BLOCK;
     let mut quickest = f64::INFINITY;
     let mut from = clock.read();
-    while done < iterations {
+    while asked.is_none_or(|asked| done < asked) {
         let look = Instant::now();
-        let pass = watch(
-            clock,
-            &mut record,
-            from,
-            block.min(iterations - done),
-            u64::MAX >> 1,
-        );
+        let readings = asked.map_or(block, |asked| block.min(asked - done));
+        let pass = watch(clock, &mut record, from, readings, u64::MAX >> 1);
         let now = Instant::now();
         // A pass in which the clock was set back does not count.
         if pass.found.is_none() {
@@ -92,7 +85,9 @@ pub fn measure<R: Reading>(
             }
         }
         from = pass.last;
-        if now - started >= longest || stop.is_raised() {
+        let took = now - started;
+        let enough = asked.is_none() && done >= ENOUGH && took >= QUICK;
+        if enough || took >= LONGEST || stop.is_raised() {
             break;
         }
         if now - look < LOOK / 2 {
@@ -114,9 +109,9 @@ mod tests {
     use crate::bench::clock::scripted::{Script, Scripted};
 
     fn measured(differences: &[u64]) -> Baseline {
-        let (count, hour) = (differences.len() as u64, Duration::from_secs(3600));
+        let count = Some(differences.len() as u64);
         Script::of_differences(7, differences)
-            .play(|| measure(&Scripted, count, hour, &StopFlag::default()))
+            .play(|| measure(&Scripted, count, &StopFlag::default()))
     }
 
     #[test]
@@ -146,11 +141,9 @@ mod tests {
     }
 
     #[test]
-    fn ends_when_the_time_is_over() {
-        let baseline = Script::of_differences(7, &[])
-            .then_steps_of(10)
-            .play(|| measure(&Scripted, u64::MAX, Duration::ZERO, &StopFlag::default()));
-        assert_eq!(baseline.iterations, FIRST_BLOCK);
-        assert_eq!(baseline.mean_ticks, 10.0);
+    fn without_a_number_it_has_enough_readings_and_ends_by_itself() {
+        let script = Script::of_differences(7, &[]).then_steps_of(10);
+        let baseline = script.play(|| measure(&Scripted, None, &StopFlag::default()));
+        assert!(baseline.iterations >= ENOUGH && baseline.mean_ticks == 10.0);
     }
 }

@@ -113,18 +113,12 @@ impl Session {
         let control = Arc::new(Control::default());
         let mut crew = Crew::<Baseline, RunError>::new(&control)?;
         let reading = self.reading;
-        let (iterations, longest) = match self.config.baseline_iterations {
-            Some(iterations) => (iterations, baseline::LONGEST),
-            None => (u64::MAX, baseline::QUICK),
-        };
+        let asked = self.config.baseline_iterations;
         for &cpu in &self.config.cpus {
             let control = Arc::clone(&control);
             crew.start(seat(cpu), move |supervisor| {
-                supervisor.send(reading.visit(MeasureBaseline {
-                    iterations,
-                    longest,
-                    stop: control.stop_flag(),
-                }));
+                let stop = control.stop_flag();
+                supervisor.send(reading.visit(MeasureBaseline { asked, stop }));
                 Ok(())
             })?;
         }
@@ -217,8 +211,7 @@ fn readings(config: &Config, reading: AnyReading) -> u64 {
         Length::Duration(duration) => duration,
     };
     let quick = reading.visit(MeasureBaseline {
-        iterations: 20_000,
-        longest: baseline::QUICK,
+        asked: Some(20_000),
         stop: &StopFlag::default(),
     });
     let ticks = reading.scale().ticks_in(Nanos::from(duration)).0;

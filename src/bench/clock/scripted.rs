@@ -30,6 +30,18 @@ impl Script {
         }
     }
 
+    /// The same behind other readings, the first of which lies `before[0]` behind the start.
+    pub(crate) fn behind(mut self, before: &[u64]) -> Self {
+        let start = self.differences.pop_front();
+        let before = before.iter().copied();
+        self.differences = start
+            .into_iter()
+            .chain(before)
+            .chain(self.differences)
+            .collect();
+        self
+    }
+
     /// Goes on for ever by `step` behind the end.
     pub(crate) fn then_steps_of(mut self, step: u64) -> Self {
         self.idle = Some(step);

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::buffer::StampBuffer;
 use crate::host::counters::{CpuCounters, ThreadUsage};
@@ -21,15 +20,14 @@ use super::result::{CpuResult, KeptIn, Stored};
 use super::watcher::{Seen, Task, Watcher};
 
 pub(super) struct MeasureBaseline<'a> {
-    pub(super) iterations: u64,
-    pub(super) longest: Duration,
+    pub(super) asked: Option<u64>,
     pub(super) stop: &'a StopFlag,
 }
 
 impl ReadingUser for MeasureBaseline<'_> {
     type Output = Baseline;
     fn with<R: Reading>(self, reading: R) -> Baseline {
-        baseline::measure(&reading, self.iterations, self.longest, self.stop)
+        baseline::measure(&reading, self.asked, self.stop)
     }
 }
 

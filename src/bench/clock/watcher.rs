@@ -3,8 +3,8 @@
 //! A jump ends a pass. It is then filed, perhaps counters are read ([`credit`](super::credit)), and the loop starts
 //! anew from a fresh reading. The time between is *blind*. It is added up and reported. Where it takes much longer than
 //! what is done in it, by more than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a
-//! jump of a cause of its own, [`Cause::NotWatched`]. Stops shorter than that are not seen in blind time, and a stop
-//! that falls into a reading of counters is not charged.
+//! jump of a cause of its own, [`Cause::NotWatched`], and one difference more; it is not blind then. Stops shorter than
+//! that are not seen in blind time, and a stop that falls into a reading of counters is not charged.
 //!
 //! A difference between the baseline and the threshold is no jump, but ends a pass as well: it is a rival for what the
 //! counters say, and they are read behind it when there is credit, so that the window of the next jump begins there.
@@ -165,15 +165,14 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
 
     /// Watches to the end, and counts the time from the reading `epoch` on, which must be before the first.
     pub fn run(mut self, epoch: Ticks) -> (Watched, K) {
-        // Once for nothing: what it costs, and the counters as they stand.
-        let before = self.clock.read();
-        self.sampling.read_ahead();
-        let first = self.clock.read();
+        // For nothing: what it costs, and the counters as they stand. Twice, as one of them may be interrupted: what is
+        // taken for usual hides a stop.
+        let (once, _) = self.read_ahead();
+        let (again, first) = self.read_ahead();
         self.watched.time = Timeline::since(epoch);
         self.watched.start = self.watched.time.at(first);
         self.sampling.begin(self.watched.start);
-        let cost = first.0.saturating_sub(before.0);
-        self.credit.begin(cost, self.watched.start);
+        self.credit.begin(once.min(again), self.watched.start);
         let mut last = self.begin(first);
         while let Some(readings) = self.next_block() {
             let limit = self.limit();
@@ -187,6 +186,14 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         }
         self.watched.end = self.watched.time.at(last);
         (self.watched, self.recorder)
+    }
+
+    /// Reads the counters for nothing. Returns what that took, and the reading behind it.
+    fn read_ahead(&mut self) -> (u64, Ticks) {
+        let before = self.clock.read();
+        self.sampling.read_ahead();
+        let first = self.clock.read();
+        (first.0.saturating_sub(before.0), first)
     }
 
     /// The first ten differences, kept as they come and judged afterwards: no way out of the loop is between them.
@@ -221,11 +228,13 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         if self.stop.is_raised() {
             return None;
         }
-        let left = self
-            .task
-            .readings
-            .map_or(u64::MAX, |readings| readings - self.watched.readings);
-        Some(left.min(self.task.block)).filter(|&block| block > 0)
+        Some(self.left().min(self.task.block)).filter(|&block| block > 0)
+    }
+
+    /// Readings that are still to be made.
+    fn left(&self) -> u64 {
+        let readings = self.task.readings;
+        readings.map_or(u64::MAX, |readings| readings - self.watched.readings)
     }
 
     /// Differences above this leave the loop.
@@ -339,6 +348,12 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         let jump = Jump::new(begin, stop, Cause::NotWatched);
         self.watched.jumps.push(jump, None);
         self.sampling.notice(stop);
+        // It is a difference as any other, unless there are as many as are wanted.
+        if self.left() > 0 {
+            self.watched.time.blind -= stop;
+            self.recorder.record(stop);
+            self.watched.readings += 1;
+        }
         stop
     }
 

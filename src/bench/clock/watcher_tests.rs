@@ -5,8 +5,9 @@ use std::collections::VecDeque;
 use super::*;
 use crate::bench::clock::distribution::Distribution;
 use crate::bench::clock::jump::{Jump, Sample};
-use crate::bench::clock::recorder::Counted;
+use crate::bench::clock::recorder::{Counted, Kept};
 use crate::bench::clock::scripted::{self, Script, Scripted};
+use crate::buffer::{HugePagePolicy, StampBuffer};
 use crate::host::counters::Risen;
 use crate::time::Posix;
 
@@ -82,17 +83,24 @@ impl Watch {
     }
 
     fn play(self, script: Script, task: &Task) -> (Watched, Distribution) {
-        let epoch = START + self.blind + self.costs.first().unwrap_or(&0);
+        let (watched, counted) = self.play_into(script, task, Counted::for_baseline(task.baseline));
+        (watched, Distribution::of_counted(&counted))
+    }
+
+    fn play_into<K: Recorder>(self, script: Script, task: &Task, recorder: K) -> (Watched, K) {
+        let cost = self.costs.first().copied().unwrap_or(0);
+        let epoch = START + 2 * (self.blind + cost);
         let mut told = VecDeque::from(self.told);
-        told.push_front(Deltas::default());
+        (0..2).for_each(|_| told.push_front(Deltas::default()));
         let mut costs = VecDeque::from(self.costs);
+        costs.push_front(cost);
+        let script = script.behind(&[self.blind, 0]);
         let counters = || {
             scripted::pass(costs.pop_front().unwrap_or(0));
             told.pop_front().unwrap_or_default()
         };
         let (stop, seen) = (StopFlag::default(), Seen::default());
         let clock = (Scripted, AnyClock::Monotonic(Posix));
-        let recorder = Counted::for_baseline(task.baseline);
         let watcher = Watcher::new(clock, recorder, counters, *task, (&stop, &seen)).unwrap();
         let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
         // Those who look on are not told of the first ten.
@@ -100,7 +108,7 @@ impl Watch {
             assert_eq!(seen.readings.into_inner(), watched.readings);
             assert_eq!(seen.largest.into_inner(), watched.ranking.largest);
         }
-        (watched, Distribution::of_counted(&recorder))
+        (watched, recorder)
     }
 }
 
@@ -348,7 +356,7 @@ fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
         costs: vec![500, 500 + STOPPED, 500],
         ..Watch::default()
     };
-    let (watched, _) = watch.play(script.then_steps_of(STEP), &task);
+    let (watched, distribution) = watch.play(script.then_steps_of(STEP), &task);
     // One step of the clock, that of the reading itself, lies in it as well.
     let length = STOPPED + STEP;
     let lengths = watched.each(|jump| jump.length);
@@ -366,7 +374,54 @@ fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
     );
     assert_eq!(ranking.windows()[0].extra, length - BASELINE);
     assert_eq!(watched.time.longest_blind, length + 500);
-    assert!(watched.sampling < 2000, "{}", watched.sampling);
+    assert!(watched.sampling < 2000 && watched.time.blind < 3000);
+    assert_eq!((watched.readings, distribution.count()), (200, 200));
+    assert_eq!(distribution.max(), Some(length));
+}
+
+#[test]
+fn a_stop_of_20_ms_is_in_each_report_within_the_first_second() {
+    const STOPPED: u64 = 20_000_000;
+    const SLOW: u64 = 10_000;
+    let task = |readings| Task {
+        highest: true,
+        baseline: 2 * SLOW,
+        threshold: 2 * SLOW,
+        ..Task::made_up(readings)
+    };
+    // While it watches, and behind a jump, where the counters are read: soon, later, and at the end of the second.
+    for at in [3, 15, 40_000, 95_000] {
+        for while_blind in [false, true] {
+            let jump = if while_blind { 3 * SLOW } else { STOPPED };
+            let mut differences = vec![SLOW; at + 1];
+            differences[at] = jump;
+            differences.extend([SLOW, if while_blind { STOPPED } else { 0 }]);
+            let script = Script::of_differences(START, &[&[0][..], &differences].concat());
+            let kept = Kept::new(StampBuffer::new(100_000, HugePagePolicy::Off).unwrap());
+            let recorder = (Counted::for_baseline(2 * SLOW), kept);
+            let watch = Watch::default();
+            let (watched, (counted, kept)) =
+                watch.play_into(script.then_steps_of(SLOW), &task(97_000), recorder);
+            assert!(watched.elapsed() <= 1_000_000_000);
+            let told = watched.each(|jump| jump.length).into_iter().max();
+            let (ranking, counted) = (&watched.ranking, Distribution::of_counted(&counted));
+            let kept = Distribution::of(kept.iter());
+            let found = [
+                Some(ranking.highest[0].length),
+                Some(ranking.windows()[0].extra + 2 * SLOW),
+                counted.max(),
+                kept.max(),
+                told,
+            ];
+            let right =
+                |it: &Option<u64>| it.is_some_and(|it| it.abs_diff(STOPPED) <= STOPPED / 500);
+            assert!(
+                found.iter().all(right),
+                "at {at}, blind {while_blind}: {found:?}"
+            );
+            assert_eq!((counted.count(), kept.count()), (97_000, 97_000));
+        }
+    }
 }
 
 #[test]
@@ -404,7 +459,7 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
     let script = Script::of_differences(START, &differences);
     let task = Task {
         block: 100,
-        ..Task::made_up(22)
+        ..Task::made_up(23)
     };
     let (watched, _) = Watch::default().play(script, &task);
     let causes = watched.causes();

@@ -25,7 +25,7 @@ columns! {
     WINDOW = setting("window_ns", "length of the windows that slide").whole();
     ASKED_THRESHOLD = setting("threshold_ns", "longer differences are jumps; twice the mean if empty").whole();
     COINCIDENCE = setting("coincidence_ns", "jumps of several CPUs that begin within this of each other coincide").whole();
-    BASELINE_READINGS = setting("baseline_iterations", "readings for the baseline; those of half a second if empty").whole();
+    BASELINE_READINGS = setting("baseline_iterations", "readings for the baseline; those of half a second, and 100,000 at least, if empty").whole();
     HUGE_PAGES = setting("hugepages", "whether kept differences must, may or must not lie in huge pages");
     LIMITS = setting("limits", "what --fail-above allows");
     TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
