@@ -233,6 +233,11 @@ fn bad_input_ends_with_2_and_names_the_option() {
             vec!["--out", "already holds results", "--force"],
         ),
         (
+            "--until 5 --report cumulative,wakeup",
+            "new",
+            vec!["--until 5", "--report wakeup", "--duration or --iterations"],
+        ),
+        (
             "--report most",
             "new",
             vec!["--report", "most", "histogram"],
@@ -647,6 +652,102 @@ fn by_default_it_takes_at_most_64_mib() {
     let _alone = alone();
     let most = most_memory("--clock monotonic-raw --duration 2s");
     assert!((1000..=64 << 10).contains(&most), "{most} KiB");
+}
+
+#[test]
+fn it_begins_with_a_verdict_and_names_the_thread_that_ran_instead() {
+    let _alone = alone();
+    let allowed = pinning::current_affinity().unwrap();
+    let cpu = allowed.iter().next().unwrap();
+    let mut beside = Command::new("taskset")
+        .args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"])
+        .spawn()
+        .unwrap();
+    let words =
+        format!("--clock monotonic-raw --duration 1s --baseline-iterations 10k --cpu {cpu}");
+    let (_folder, out, output) = done(&words);
+    beside.kill().unwrap();
+    beside.wait().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.starts_with(&format!("CPU {cpu} was taken for ")),
+        "{text}"
+    );
+    assert!(text.contains("The main cause is other threads"), "{text}");
+    let details = &settings(&first_cpu(&out))["details"];
+    let ran = details["ran_instead"].as_array().unwrap();
+    let is_beside = |ran: &&Value| ran["thread"] == beside.id();
+    let found = ran.iter().find(is_beside).expect("it ran");
+    assert_eq!(found["only_here"], true);
+    assert!(found["ran_ns"].as_f64().unwrap() > 1e7, "{found}");
+    assert!(
+        details["waited_for_cpu_ns"].as_f64().unwrap() > 1e7,
+        "{details}"
+    );
+}
+
+#[test]
+fn both_timers_have_a_row_of_how_late_they_wake() {
+    let _alone = alone();
+    let (_folder, out, output) = done("--report wakeup --iterations 100 --interval 200us");
+    let rows = rows(&out.join("summary.csv"));
+    let timers: Vec<&str> = rows.iter().map(|row| row["timer"].as_str()).collect();
+    assert_eq!(timers, ["nanosleep", "timerfd"]);
+    for row in &rows {
+        assert_eq!(row["iterations"], "100");
+        assert!(figure(row, "min_ns") > 0.0 && figure(row, "min_ns") <= figure(row, "p50_ns"));
+        assert!(figure(row, "p50_ns") <= figure(row, "max_ns") && row["jumps"].is_empty());
+        assert!(out.join(&row["point"]).join("histogram.hgrm").exists());
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.starts_with("nanosleep wakes a thread on CPU "),
+        "{text}"
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--report wakeup --iterations 20 --fail-above 1ns";
+    assert_eq!(
+        run(words, &folder.path().join("out")).status.code(),
+        Some(3)
+    );
+}
+
+#[test]
+fn everything_is_all_clocks_and_all_reports() {
+    let _alone = alone();
+    let words =
+        "--everything --iterations 1k --baseline-iterations 1k --interval 10us --hugepages off";
+    let (_folder, out, output) = done(words);
+    let rows = rows(&out.join("summary.csv"));
+    let has = |clock: &str, timer: &str| {
+        rows.iter()
+            .any(|row| row["clock"] == clock && row["timer"] == timer)
+    };
+    for (clock, timer) in [
+        ("realtime", ""),
+        ("monotonic-raw", ""),
+        ("monotonic", ""),
+        ("monotonic", "timerfd"),
+    ] {
+        assert!(has(clock, timer), "{clock} {timer}");
+    }
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("=== realtime") && text.contains("p99.9999"),
+        "{text}"
+    );
+}
+
+#[test]
+fn it_ends_at_so_many_jumps_and_reads_no_counters_if_told_so() {
+    let _alone = alone();
+    let (_folder, out, _) =
+        done("--clock monotonic-raw --until 100 --causes off --baseline-iterations 1k");
+    let row = &rows(&out.join("summary.csv"))[0];
+    assert!((100.0..110.0).contains(&figure(row, "jumps")), "{row:?}");
+    let details = &settings(&first_cpu(&out))["details"];
+    assert_eq!(details["not_watched"]["counters_read"], 0);
 }
 
 #[test]

@@ -23,6 +23,7 @@ mod output;
 mod progress;
 #[cfg(test)]
 mod refused;
+mod schedule;
 #[doc(hidden)]
 pub use self::fabric::rank_zero;
 pub mod table;

@@ -18,12 +18,16 @@ pub(crate) struct IdleHold {
 }
 
 impl IdleHold {
-    /// Asks that no CPU takes time to wake.
-    ///
-    /// # Errors
-    /// What to warn of, when the file is not there, or this process has no right to it.
-    pub(crate) fn take() -> Result<Self, String> {
-        Self::by(Path::new(DEVICE)).map_err(|error| Self::refusal(&error))
+    /// Asks that no CPU takes time to wake, unless they may. Returns what came of it for the result, and what to warn
+    /// of: the file is not there, or this process has no right to it.
+    pub(crate) fn unless(allowed: bool) -> (Option<Self>, &'static str, Option<String>) {
+        if allowed {
+            return (None, "allowed", None);
+        }
+        match Self::by(Path::new(DEVICE)) {
+            Ok(hold) => (Some(hold), "held off", None),
+            Err(error) => (None, "not held off", Some(Self::refusal(&error))),
+        }
     }
 
     fn by(device: &Path) -> io::Result<Self> {

@@ -5,7 +5,7 @@
 //! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
-//! | what stops a thread | `counters`, `interrupt_lines` |
+//! | what stops a thread | `counters`, `interrupt_lines`, `running` |
 //! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
 //! | how many files may be open | `open_files` |
@@ -27,7 +27,6 @@ pub mod cpu_set;
 pub mod error;
 pub(crate) mod fingerprint;
 pub(crate) mod huge_pages;
-#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub(crate) mod idle_hold;
 pub(crate) mod idle_states;
 pub(crate) mod interrupt;
@@ -47,6 +46,7 @@ pub mod pinning;
 pub(crate) mod placement;
 pub mod priority;
 pub(crate) mod readiness;
+pub(crate) mod running;
 pub(crate) mod system_files;
 pub(crate) mod topology;
 pub mod uncore;

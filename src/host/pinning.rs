@@ -35,10 +35,15 @@ fn verify(wanted: &CpuSet, found: CpuSet) -> Result<(), HostError> {
 /// # Errors
 /// [`HostError::System`] on a machine with more CPUs than the C library's sets hold (1024).
 pub fn current_affinity() -> Result<CpuSet, HostError> {
+    affinity_of(SELF)
+}
+
+/// The CPUs a thread may run on.
+pub(crate) fn affinity_of(thread: Pid) -> Result<CpuSet, HostError> {
     let most = sched::CpuSet::count();
     let advice = format!("machines with more than {most} CPUs are not supported");
     let failed = HostError::system("sched_getaffinity", THIS_THREAD, advice);
-    let set = sched::sched_getaffinity(SELF).map_err(failed)?;
+    let set = sched::sched_getaffinity(thread).map_err(failed)?;
     Ok((0..most)
         .filter(|&cpu| set.is_set(cpu) == Ok(true))
         .collect())

@@ -3,25 +3,31 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::buffer::Bytes;
 use crate::host::HostError;
 use crate::host::cpu_set::CpuSet;
 use crate::host::fingerprint::Fingerprint;
+use crate::host::idle_hold::IdleHold;
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::topology::Topology;
 use crate::results::Record;
-use crate::results::schema::{Schema, clock as schema};
+use crate::results::schema::{REASON, Schema, clock as schema};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
+
+use crate::rig::error::RigError;
+use crate::rig::named::Named as _;
+use crate::time::ReadingKind;
 
 use super::baseline;
 use super::config::{Config, Length, Report};
 use super::files::{self, DISTRIBUTION};
 use super::result::{ClockResult, CpuResult};
 use super::run::{RunError, Session};
+use super::wakeup::{self, Timer};
 use super::{details, figures, notes};
 
 /// Room for jumps, of all CPUs together, beyond which none is asked for before the run. That all CPUs keep all the
@@ -43,21 +49,87 @@ pub enum Cpus {
 #[derive(Debug)]
 pub struct ClockBenchmark {
     config: Config,
+    /// A point each; that of `config` does not count.
+    clocks: Vec<ReadingKind>,
+    /// Whether clocks that cannot be read are left out.
+    lenient: bool,
     cpus: Cpus,
     look: Option<Duration>,
-    session: Option<Session>,
+    sessions: Vec<Option<Session>>,
+    /// CPUs that are not watched.
+    free: CpuSet,
+    idle_hold: Option<IdleHold>,
 }
 
 impl ClockBenchmark {
     /// A watch of `cpus`; those of `config` do not count. `look`: how often the progress is told. Each time the
     /// supervisor wakes up for it; without, it sleeps to the end.
-    pub fn new(config: Config, cpus: Cpus, look: Option<Duration>) -> Self {
+    pub fn new(
+        config: Config,
+        (clocks, lenient): (Vec<ReadingKind>, bool),
+        cpus: Cpus,
+        look: Option<Duration>,
+    ) -> Self {
         ClockBenchmark {
             config,
+            clocks,
+            lenient,
             cpus,
             look,
-            session: None,
+            sessions: Vec::new(),
+            free: CpuSet::new(),
+            idle_hold: None,
         }
+    }
+
+    /// The rows of a point: a clock that is watched, or timers that wake.
+    fn rows(&self, clock: &str, timer: Option<Timer>) -> impl Iterator<Item = PlannedRow> {
+        let prefix = match (timer, self.clocks.len()) {
+            (None, 1) => String::new(),
+            (None, _) => format!("{clock}-"),
+            (Some(timer), _) => format!("{}-", timer.name()),
+        };
+        self.config.cpus.iter().map(move |&cpu| {
+            let mut settings = Record::new();
+            settings
+                .set(&schema::CLOCK, clock)
+                .set(&schema::TIMER, timer.map(Timer::name))
+                .set(&schema::CPU, cpu);
+            PlannedRow {
+                name: format!("{prefix}cpu{cpu}"),
+                settings,
+            }
+        })
+    }
+
+    /// Makes all clocks ready. Those that cannot be read are left out of the plan, or end it.
+    fn get_ready(&mut self, plan: &mut Plan, allowed: &CpuSet) -> Result<(), Failure> {
+        let guest = Fingerprint::collect().virtualisation.guest == Some(true);
+        for (at, &clock) in self.clocks.iter().enumerate() {
+            let mut config = self.config.clone();
+            config.clock = clock;
+            let session = if config.watches() {
+                Session::prepare(config, allowed, guest).map(Some)
+            } else {
+                Ok(None)
+            };
+            self.sessions.push(match session {
+                Err(RunError::Rig(error @ RigError::Clock(_))) if self.lenient => {
+                    let (left_out, points) = plan.points.drain(..).partition(|it| it.index == at);
+                    plan.points = points;
+                    let rows = Vec::from_iter(left_out)
+                        .into_iter()
+                        .flat_map(|it: PlannedPoint| it.rows);
+                    plan.left_out.extend(rows.map(|mut row| {
+                        row.settings.set(&REASON, error.to_string());
+                        row.settings
+                    }));
+                    None
+                }
+                session => session?,
+            });
+        }
+        Ok(())
     }
 
     /// Bytes of differences that are known to be kept on each CPU; of a time it is not known yet how many it has.
@@ -79,96 +151,121 @@ impl Benchmark for ClockBenchmark {
     fn plan(&mut self) -> Result<Plan, Failure> {
         let topology = Topology::read().map_err(RunError::from)?;
         self.config.cpus = choose_cpus(&self.cpus, &topology).map_err(RunError::from)?;
-        let rows = self.config.cpus.iter().map(|&cpu| {
-            let mut settings = Record::new();
-            settings
-                .set(&schema::CLOCK, self.config.clock.name())
-                .set(&schema::CPU, cpu);
-            PlannedRow {
-                name: format!("cpu{cpu}"),
-                settings,
-            }
-        });
-        let rows: Vec<PlannedRow> = rows.collect();
-        let cpus = rows.len() as u64;
+        let cpus = self.config.cpus.len() as u64;
         let of_readings =
             |readings: u64| Duration::from_nanos(readings.saturating_mul(NANOS_OF_READING));
         let keep = self.config.kept_jumps() as u64;
         let (watch, most_jumps) = match self.config.length {
             Length::Duration(duration) => (duration, keep),
             Length::Iterations(readings) => (of_readings(readings), readings.min(keep)),
+            // How many come in a time is not known.
+            Length::Jumps(jumps) => (Duration::ZERO, jumps.saturating_add(2).min(keep)),
         };
         let jumps = (most_jumps * files::BYTES_PER_JUMP).saturating_mul(cpus);
         let baseline = match self.config.baseline_iterations {
             Some(readings) => of_readings(readings).min(baseline::LONGEST),
             None => baseline::QUICK,
         };
-        let point = PlannedPoint {
-            index: 0,
-            rows,
-            time: watch + baseline,
-            bytes: jumps.min(MOST_BYTES_OF_JUMPS) + files::BYTES_PER_CPU * cpus,
-        };
+        let clocks = self.clocks.iter().enumerate();
+        let watches = clocks
+            .filter(|_| self.config.watches())
+            .map(|(index, clock)| PlannedPoint {
+                index,
+                rows: self.rows(clock.name(), None).collect(),
+                time: watch + baseline,
+                bytes: jumps.min(MOST_BYTES_OF_JUMPS) + files::BYTES_PER_CPU * cpus,
+            });
+        let timers = Timer::ALL
+            .iter()
+            .filter(|_| self.config.wants(Report::Wakeup));
+        let timers = timers.enumerate().map(|(at, &timer)| PlannedPoint {
+            index: self.clocks.len() + at,
+            rows: self.rows(wakeup::CLOCK.name(), Some(timer)).collect(),
+            time: match self.config.length {
+                Length::Iterations(number) => {
+                    Duration::from_nanos(self.config.interval.0).mul_f64(number as f64)
+                }
+                _ => watch,
+            },
+            bytes: files::BYTES_PER_CPU * cpus,
+        });
         Ok(Plan {
-            points: vec![point],
+            points: watches.chain(timers).collect(),
             left_out: Vec::new(),
         })
     }
 
-    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+    fn prepare(&mut self, mut plan: Plan) -> Result<Ready, Failure> {
         let topology = Topology::read().map_err(RunError::from)?;
-        let guest = Fingerprint::collect().virtualisation.guest == Some(true);
-        let session = Session::prepare(self.config.clone(), &topology.allowed(), guest)?;
-        let scale = session.reading.scale();
-        let facts = scale.tsc_facts();
-        let mut warnings = shared_cores(&topology, &self.config.cpus);
-        warnings.extend(session.doubt());
-        let rate = facts.map_or_else(String::new, |facts| {
-            format!(", {:.3} MHz", facts.rate.hertz / 1e6)
-        });
         let cpus: CpuSet = self.config.cpus.iter().copied().collect();
-        let (clock, length) = (self.config.clock, &self.config.length);
-        let watch = format!(
-            "watch:    {} ({}){rate}, CPU {cpus}, {length}",
-            clock.name(),
-            clock.sequence()
-        );
-        // Who would rather take another clock should not have to wait for the notes.
-        let notes = session.notes.iter().map(|note| format!("note: {note}"));
-        let kept = session.kept_bytes().map(|bytes| {
-            let bytes = Bytes(bytes);
-            format!(
-                "memory:   {bytes}, locked, for --report percentiles, which keeps all differences"
-            )
-        });
-        let lines = std::iter::once(watch).chain(kept);
-        let announcements = lines.chain(notes).collect();
-        let instrument = json!({"clock": {
-            "name": clock.name(),
-            "sequence": clock.sequence(),
-            "nanos_per_tick": scale.nanos_per_tick(),
-            "tsc": facts,
-        }});
-        self.session = Some(session);
+        self.free = topology.allowed().difference(&cpus);
+        self.get_ready(&mut plan, &topology.allowed())?;
+        let (hold, idle_states, idle) = IdleHold::unless(self.config.allow_idle_states);
+        self.idle_hold = hold;
+        // Threads that read the clock without pause do not idle: who is not woken need not know.
+        let idle = idle.filter(|_| self.config.wants(Report::Wakeup));
+        let sessions = || self.sessions.iter().flatten();
+        let warnings = shared_cores(&topology, &self.config.cpus).into_iter();
+        let warnings = warnings
+            .chain(sessions().find_map(Session::doubt))
+            .chain(idle);
+        let mut announcements = Vec::new();
+        for session in sessions() {
+            announcements.push(session.in_words());
+            let kept = session.kept_bytes().map(|bytes| {
+                let bytes = Bytes(bytes);
+                format!("memory:   {bytes}, locked, for --report percentiles, which keeps all differences")
+            });
+            announcements.extend(kept);
+            // Who would rather take another clock should not have to wait for the notes.
+            announcements.extend(session.notes.iter().map(|note| format!("note: {note}")));
+        }
+        if self.config.wants(Report::Wakeup) {
+            let (interval, length) = (
+                Duration::from_nanos(self.config.interval.0),
+                self.config.length,
+            );
+            let interval = humantime::format_duration(interval);
+            announcements.push(format!(
+                "wake-ups: every {interval}, CPU {cpus}, {length}, by each timer in turn"
+            ));
+        }
+        let clocks: Vec<Value> = sessions().map(Session::instrument).collect();
+        let instrument = match &clocks[..] {
+            [] => Value::Null,
+            [clock] => json!({ "clock": clock }),
+            clocks => json!({ "clocks": clocks }),
+        };
         Ok(Ready {
             plan,
-            obtained: json!({"keep_jumps": self.config.kept_jumps()}),
+            obtained: json!({"keep_jumps": self.config.kept_jumps(), "idle_states": idle_states}),
             instrument,
             announcements,
-            warnings,
+            warnings: warnings.collect(),
         })
     }
 
     fn measure(
         &mut self,
-        _point: usize,
+        point: usize,
         place: &Place,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
-        let not_ready = || Failure::Run("the watch was not prepared".to_owned());
-        let session = self.session.clone().ok_or_else(not_ready)?;
-        let doubt = session.doubt();
         let observer = self.look.map(|look| (look, progress));
+        if let Some(&timer) = point
+            .checked_sub(self.clocks.len())
+            .and_then(|at| Timer::ALL.get(at))
+        {
+            return Ok(wakeup::outcome(&self.config, &self.free, timer, observer)?);
+        }
+        let not_ready = || Failure::Run("the watch was not prepared".to_owned());
+        let session = self
+            .sessions
+            .get(point)
+            .cloned()
+            .flatten()
+            .ok_or_else(not_ready)?;
+        let doubt = session.doubt();
         let mut result = session.watch(observer)?;
         // Who reads the result must know it as well.
         let doubt = doubt.map(|doubt| format!("the rate of the TSC is in doubt: {doubt}"));
@@ -188,7 +285,7 @@ impl Benchmark for ClockBenchmark {
             warnings: Vec::new(),
             notes: result.notes.clone(),
             text: None,
-            broken_limits: notes::broken_limits(&result),
+            broken_limits: notes::broken_limits(result.cpus.iter().flat_map(|cpu| &cpu.judgements)),
         })
     }
 }

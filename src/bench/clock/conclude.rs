@@ -8,6 +8,7 @@ use super::config::Config;
 use super::jump::Jump;
 use super::notes;
 use super::result::{ClockResult, CpuResult, Judgement};
+use super::verdict;
 
 pub(super) fn conclude(
     config: &Config,
@@ -22,6 +23,7 @@ pub(super) fn conclude(
         origin: cpus.iter().map(|cpu| cpu.watched.start).min().unwrap_or(0),
         cpus,
         coincidences: None,
+        verdict: String::new(),
         notes,
         interrupted,
     };
@@ -33,6 +35,7 @@ pub(super) fn conclude(
     }
     coincide(&mut result, config);
     judge(&mut result, config);
+    result.verdict = verdict::of(&result, config);
     let notes = notes::of(&result, config);
     result.notes.extend(notes);
     result
@@ -68,21 +71,31 @@ fn stops(cpu: &mut CpuResult) -> impl Iterator<Item = &mut Jump> {
 fn judge(result: &mut ClockResult, config: &Config) {
     let nanos_per_tick = result.scale.nanos_per_tick();
     for cpu in &mut result.cpus {
-        let limits = config.limits.iter().map(|limit| {
-            let found = match limit.percent {
-                None => Some(cpu.watched.ranking.largest),
-                Some(percent) => cpu.percentile(percent),
-            };
-            let found_ns = found.unwrap_or(0) as f64 * nanos_per_tick;
-            Judgement {
-                cpu: cpu.cpu,
-                limit: limit.describe(),
-                found_ns,
-                broken: found_ns > limit.length.0 as f64,
-            }
-        });
-        cpu.judgements = limits.collect();
+        let found = |percent: Option<f64>| match percent {
+            None => Some(cpu.watched.ranking.largest),
+            Some(percent) => cpu.percentile(percent),
+        };
+        cpu.judgements = judged(config, cpu.cpu, found, nanos_per_tick);
     }
+}
+
+/// Judges by each limit what was `found` of a percentile, or at the most, in ticks.
+pub(super) fn judged(
+    config: &Config,
+    cpu: usize,
+    found: impl Fn(Option<f64>) -> Option<u64>,
+    nanos_per_tick: f64,
+) -> Vec<Judgement> {
+    let limits = config.limits.iter().map(|limit| {
+        let found_ns = found(limit.percent).unwrap_or(0) as f64 * nanos_per_tick;
+        Judgement {
+            cpu,
+            limit: limit.describe(),
+            found_ns,
+            broken: found_ns > limit.length.0 as f64,
+        }
+    });
+    limits.collect()
 }
 
 #[cfg(test)]

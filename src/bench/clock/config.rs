@@ -30,6 +30,8 @@ pub enum Report {
     Cumulative,
     /// The distribution, in constant memory.
     Histogram,
+    /// How late a timer wakes a thread.
+    Wakeup,
 }
 
 impl Named for Report {
@@ -38,6 +40,7 @@ impl Named for Report {
         Report::Highest,
         Report::Cumulative,
         Report::Histogram,
+        Report::Wakeup,
     ];
 
     fn name(self) -> &'static str {
@@ -46,6 +49,27 @@ impl Named for Report {
             Report::Highest => "highest",
             Report::Cumulative => "cumulative",
             Report::Histogram => "histogram",
+            Report::Wakeup => "wakeup",
+        }
+    }
+}
+
+/// What is looked at to find out what causes a jump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Causes {
+    /// Nothing: hardly any time goes unwatched.
+    Off,
+    /// The kernel's counters.
+    Counters,
+}
+
+impl Named for Causes {
+    const ALL: &'static [Self] = &[Causes::Off, Causes::Counters];
+
+    fn name(self) -> &'static str {
+        match self {
+            Causes::Off => "off",
+            Causes::Counters => "counters",
         }
     }
 }
@@ -62,12 +86,15 @@ impl Named for ReadingKind {
 pub enum Length {
     Iterations(u64),
     Duration(Duration),
+    /// Until each CPU has so many jumps.
+    Jumps(u64),
 }
 
 impl std::fmt::Display for Length {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Length::Iterations(iterations) => write!(formatter, "{iterations} iterations"),
+            Length::Jumps(jumps) => write!(formatter, "until {jumps} jumps"),
             Length::Duration(duration) => humantime::format_duration(*duration).fmt(formatter),
         }
     }
@@ -94,6 +121,13 @@ pub struct Config {
     pub keep: Option<usize>,
     pub huge_pages: HugePagePolicy,
     pub limits: Vec<Limit>,
+    pub causes: Causes,
+    /// Between two wake-ups by a timer.
+    pub interval: Nanos,
+    /// The SCHED_FIFO priority of the threads that watch.
+    pub priority: Option<u8>,
+    /// Whether idle CPUs may sleep deeply.
+    pub allow_idle_states: bool,
 }
 
 #[cfg(test)]
@@ -112,6 +146,10 @@ impl Config {
             keep: Some(100),
             huge_pages: HugePagePolicy::Off,
             limits: Vec::new(),
+            causes: Causes::Counters,
+            interval: Nanos(1_000_000),
+            priority: None,
+            allow_idle_states: true,
         }
     }
 }
@@ -119,6 +157,11 @@ impl Config {
 impl Config {
     pub fn wants(&self, report: Report) -> bool {
         self.reports.contains(&report)
+    }
+
+    /// Whether a clock is watched at all.
+    pub fn watches(&self) -> bool {
+        self.reports.iter().any(|report| *report != Report::Wakeup)
     }
 
     /// The jumps to keep for each CPU.

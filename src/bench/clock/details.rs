@@ -15,6 +15,9 @@ use super::pattern::patterns;
 use super::recorder::DIRECT;
 use super::result::{ClockResult, CpuResult};
 
+/// Threads that ran instead are listed so far.
+const RAN_LISTED: usize = 20;
+
 pub fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
     let (watched, stored) = (&cpu.watched, &cpu.stored);
     let (jumps, ranking) = (&watched.jumps, &watched.ranking);
@@ -58,7 +61,11 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
     let causes = causes.map(|(of, tally)| cause(&of.describe(&cpu.names), tally));
     let at_once = || cause("unexplained", &cpu.unexplained_on_several());
     json!({
+        "verdict": result.verdict,
+        "clock": result.clock.name(),
         "cpu": cpu.cpu,
+        "ran_instead": cpu.ran.iter().take(RAN_LISTED).collect::<Vec<_>>(),
+        "waited_for_cpu_ns": cpu.waited,
         "nanos_per_tick": result.scale.nanos_per_tick(),
         "ticks_are_cycles": result.clock.is_tsc(),
         "reports": config.reports,

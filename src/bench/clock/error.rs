@@ -30,6 +30,13 @@ pub enum RunError {
         available: Bytes,
     },
     #[error(
+        "--priority {0} on all CPUs that this process may use: nothing else would run on this machine, as \
+         kernel.sched_rt_runtime_us is -1: leave a CPU out, leave --priority out, or set that to 950000"
+    )]
+    NoneLeft(u8),
+    #[error("the timer {0}: {1}")]
+    Timer(&'static str, nix::errno::Errno),
+    #[error(
         "--report percentiles reserves locked memory for every difference: {0}; or use --report histogram"
     )]
     Lock(HostError),
@@ -47,10 +54,11 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Rig(error) => error.into(),
-            RunError::Buffer { .. } => Failure::Run(text),
-            RunError::Jumps { .. } | RunError::Memory { .. } | RunError::Lock(_) => {
-                Failure::Usage(text)
-            }
+            RunError::Buffer { .. } | RunError::Timer(..) => Failure::Run(text),
+            RunError::Jumps { .. }
+            | RunError::Memory { .. }
+            | RunError::Lock(_)
+            | RunError::NoneLeft(_) => Failure::Usage(text),
         }
     }
 }

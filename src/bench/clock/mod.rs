@@ -11,11 +11,12 @@
 //! | the loop, and what it stores | [`hot_loop`], [`recorder`] |
 //! | what is done with a jump, outside of the loop | `watcher` with `credit`, `sampling`, `timeline`, `ranking`, `window`; `jump`, `cause` |
 //! | threads on all CPUs at once | `baseline`, `memory`, `thread`, `run` |
-//! | what came out | `distribution`, `coincidence`, `pattern`, `conclude`, `result` |
+//! | what came out | `distribution`, `coincidence`, `pattern`, `conclude`, `verdict`, `result` |
 //! | what is handed on | `benchmark`, `figures`, `details`, `files`, `notes` |
+//! | how late a timer wakes a thread | `wakeup` |
 //! | whether the TSC itself can be trusted | `trust` |
 //!
-//! Left out: what ran instead of the thread (that takes a tracer).
+//! Left out: which thread ran in which jump (that takes a tracer).
 
 mod baseline;
 pub(crate) mod benchmark;
@@ -43,6 +44,8 @@ mod thread;
 mod timeline;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) mod trust;
+mod verdict;
+pub(crate) mod wakeup;
 mod watcher;
 mod window;
 

@@ -3,9 +3,9 @@
 use crate::results::units;
 use crate::stats::resolvable;
 
-use super::config::{Config, Length};
+use super::config::{Causes, Config, Length};
 use super::distribution::percentiles;
-use super::result::{ClockResult, CpuResult};
+use super::result::{ClockResult, CpuResult, Judgement};
 
 pub(super) fn of(result: &ClockResult, config: &Config) -> Vec<String> {
     let mut notes = Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> Vec<String> {
         ));
     }
     let not_sampled: u64 = result.cpus.iter().map(|cpu| cpu.watched.not_sampled).sum();
-    if not_sampled > 0 {
+    if not_sampled > 0 && config.causes == Causes::Counters {
         notes.push(format!(
             "{not_sampled} jumps are not sampled: reading counters may take a tenth of the time, of that a hundredth for \
              jumps below 1 us"
@@ -101,12 +101,8 @@ fn of_cpu(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Vec<String>
     notes
 }
 
-pub(super) fn broken_limits(result: &ClockResult) -> Vec<String> {
-    let broken = result
-        .cpus
-        .iter()
-        .flat_map(|cpu| &cpu.judgements)
-        .filter(|it| it.broken);
+pub(super) fn broken_limits<'a>(judged: impl Iterator<Item = &'a Judgement>) -> Vec<String> {
+    let broken = judged.filter(|it| it.broken);
     let in_words = broken.map(|it| {
         let found = units::duration(it.found_ns);
         format!(

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::buffer::PageKind;
 use crate::host::counters::{Available, ThreadUsage};
 use crate::host::pinning::Moved;
+use crate::host::running::Ran;
 use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::Baseline;
@@ -51,6 +52,10 @@ pub struct CpuResult {
     pub available: Available,
     /// Context switches and page faults of the thread while it watched.
     pub usage: ThreadUsage,
+    /// How long it waited for its CPU meanwhile, in nanoseconds; `None` where the kernel does not tell.
+    pub waited: Option<u64>,
+    /// The threads that have or had this CPU and ran meanwhile.
+    pub ran: Vec<Ran>,
     /// Where the thread was found at the end, if that is not where it was pinned to.
     pub moved: Option<Moved>,
     pub judgements: Vec<Judgement>,
@@ -69,6 +74,8 @@ impl CpuResult {
             names: Names::default(),
             available: Available::default(),
             usage: ThreadUsage::default(),
+            waited: None,
+            ran: Vec::new(),
             moved: None,
             judgements: Vec::new(),
         }
@@ -110,6 +117,8 @@ pub struct ClockResult {
     pub cpus: Vec<CpuResult>,
     /// Jumps of several CPUs at once; `None` for a single CPU.
     pub coincidences: Option<Coincidences>,
+    /// What it comes to, in two sentences.
+    pub verdict: String,
     /// What is less than asked for, or must be known to read the figures.
     pub notes: Vec<String>,
     /// The signal that ended it early, if one did.

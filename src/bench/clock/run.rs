@@ -4,13 +4,16 @@
 //! it disturbs one of them each time that it wakes up.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
+use crate::host::priority::is_throttled;
+use crate::host::running::Threads;
 use crate::results::units;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::{Control, StopFlag};
@@ -23,7 +26,7 @@ use super::baseline::{self, Baseline};
 use super::conclude::conclude;
 use super::config::{Config, Length, Report};
 use super::memory;
-use super::result::ClockResult;
+use super::result::{ClockResult, CpuResult};
 use super::thread::{MeasureBaseline, Prepared, Together, Told};
 use super::watcher::Seen;
 
@@ -33,6 +36,8 @@ pub use super::error::RunError;
 const READY_LIMIT: Duration = Duration::from_secs(120);
 /// The loops of all threads must have ended so long after the stop flag was raised.
 const END_LIMIT: Duration = Duration::from_secs(60);
+/// How the names of the threads that watch begin.
+pub(super) const WATCHES: &str = "watch-";
 /// What was kept must then be counted at this rate.
 const COUNT_LIMIT_FOR_EACH: Duration = Duration::from_nanos(1_000);
 
@@ -57,10 +62,16 @@ impl Session {
     /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual
     /// one.
     pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
-        memory::jumps_fit(&config)?;
-        let reading = AnyReading::prepare(config.clock, config.tsc_khz).map_err(RigError::Clock)?;
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
+        memory::jumps_fit(&config)?;
+        if let Some(priority) = config
+            .priority
+            .filter(|_| free.is_empty() && !is_throttled())
+        {
+            return Err(RunError::NoneLeft(priority));
+        }
+        let reading = AnyReading::prepare(config.clock, config.tsc_khz).map_err(RigError::Clock)?;
         let mut notes = Vec::new();
         if free.is_empty() {
             notes.push(
@@ -98,6 +109,34 @@ impl Session {
         Some(of_a_cpu.saturating_mul(self.config.cpus.len() as u64))
     }
 
+    /// What is watched, and how.
+    pub fn in_words(&self) -> String {
+        let Config {
+            clock,
+            length,
+            cpus,
+            ..
+        } = &*self.config;
+        let rate = self.reading.scale().tsc_facts();
+        let rate = rate.map_or_else(String::new, |it| {
+            format!(", {:.3} MHz", it.rate.hertz / 1e6)
+        });
+        let cpus: CpuSet = cpus.iter().copied().collect();
+        let (name, sequence) = (clock.name(), clock.sequence());
+        format!("watch:    {name} ({sequence}){rate}, CPU {cpus}, {length}")
+    }
+
+    /// The clock.
+    pub fn instrument(&self) -> Value {
+        let (clock, scale) = (self.config.clock, self.reading.scale());
+        json!({
+            "name": clock.name(),
+            "sequence": clock.sequence(),
+            "nanos_per_tick": scale.nanos_per_tick(),
+            "tsc": scale.tsc_facts(),
+        })
+    }
+
     /// What speaks against the rate of the clock that was given.
     pub fn doubt(&self) -> Option<String> {
         self.reading.scale().tsc_facts()?.rate.doubt()
@@ -116,7 +155,7 @@ impl Session {
         let asked = self.config.baseline_iterations;
         for &cpu in &self.config.cpus {
             let control = Arc::clone(&control);
-            crew.start(seat(cpu), move |supervisor| {
+            crew.start(seat(cpu, self.config.priority), move |supervisor| {
                 let stop = control.stop_flag();
                 supervisor.send(reading.visit(MeasureBaseline { asked, stop }));
                 Ok(())
@@ -171,10 +210,11 @@ impl Session {
             config: self.config,
         });
         let config = &together.config;
+        let before = Threads::now();
         let mut crew = Crew::<Told, RunError>::new(&control)?;
         for (at, (&cpu, &baseline)) in config.cpus.iter().zip(baselines).enumerate() {
             let together = Arc::clone(&together);
-            crew.start(seat(cpu), move |supervisor| {
+            crew.start(seat(cpu, config.priority), move |supervisor| {
                 let told = reading.visit(Prepared {
                     cpu,
                     baseline,
@@ -188,9 +228,19 @@ impl Session {
         }
         get_ready(&mut crew, config)?;
         together.go.store(true, Ordering::Release);
-        let (told, signal) = watch(&mut crew, &together, observer)?;
+        let counting = together
+            .keep
+            .map_or(0, |kept| u32::try_from(kept).unwrap_or(u32::MAX));
+        let counting = COUNT_LIMIT_FOR_EACH * counting;
+        let length = config.length;
+        let progress = |elapsed| progress(&together, elapsed);
+        let (told, signal) = supervise(&mut crew, length, counting, observer, progress)?;
+        let after = Threads::now();
         let cpus = told.into_iter().filter_map(|told| match told {
-            Told::Done(result) => Some(*result),
+            Told::Done(result) => Some(CpuResult {
+                ran: after.since(&before, result.cpu, WATCHES),
+                ..*result
+            }),
             Told::Ready | Told::GivenUp => None,
         });
         let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
@@ -209,6 +259,8 @@ fn readings(config: &Config, reading: AnyReading) -> u64 {
     let duration = match config.length {
         Length::Iterations(readings) => return readings,
         Length::Duration(duration) => duration,
+        // Refused before.
+        Length::Jumps(_) => return 0,
     };
     let quick = reading.visit(MeasureBaseline {
         asked: Some(20_000),
@@ -228,24 +280,27 @@ fn get_ready(crew: &mut Crew<Told, RunError>, config: &Config) -> Result<(), Run
         let is_missing = |at: &usize| found.reports.iter().all(|(place, _)| place != at);
         let missing = (0..config.cpus.len()).find(is_missing);
         return Err(RunError::Rig(RigError::NotReady {
-            role: seat(config.cpus[missing.unwrap_or(0)]).role,
+            role: seat(config.cpus[missing.unwrap_or(0)], None).role,
             limit: READY_LIMIT,
         }));
     }
     uninterrupted(reports(found)?).map(|_| ())
 }
 
-/// Waits until the watch is over. Returns what the threads saw, and the signal that ended it early.
-fn watch(
-    crew: &mut Crew<Told, RunError>,
-    together: &Together,
+/// Waits until threads are to end, and have told what they saw. Returns that, and the signal that ended it early.
+/// `counting`: how long they may take to tell.
+pub(super) fn supervise<R: Send + 'static>(
+    crew: &mut Crew<R, RunError>,
+    length: Length,
+    counting: Duration,
     mut observer: Observer<'_>,
-) -> Result<(Vec<Told>, Option<Signal>), RunError> {
+    progress: impl Fn(Duration) -> Progress,
+) -> Result<(Vec<R>, Option<Signal>), RunError> {
     let started = Instant::now();
-    let limit = match together.config.length {
+    let limit = match length {
         Length::Duration(duration) => duration,
         // A year: the threads end by themselves, a signal ends them earlier.
-        Length::Iterations(_) => Duration::from_secs(365 * 86_400),
+        Length::Iterations(_) | Length::Jumps(_) => Duration::from_secs(365 * 86_400),
     };
     let interval = observer.as_ref().map_or(limit, |(interval, _)| *interval);
     // The last look is when the time is over.
@@ -257,23 +312,23 @@ fn watch(
             return Some(());
         }
         if let Some((_, observe)) = &mut observer {
-            observe(progress(together, elapsed));
+            observe(progress(elapsed));
         }
         None
     };
-    let counting =
-        COUNT_LIMIT_FOR_EACH * u32::try_from(together.keep.unwrap_or(0)).unwrap_or(u32::MAX);
     reports(crew.collect(&patience(look, counting), over, || ())?)
 }
 
 fn progress(together: &Together, elapsed: Duration) -> Progress {
     let Together { config, seen, .. } = together;
+    let least = |of: fn(&Seen) -> &AtomicU64| {
+        let seen = seen.iter().map(|it| of(it).load(Ordering::Relaxed));
+        seen.min().unwrap_or(0)
+    };
     let (done, of) = match config.length {
         Length::Duration(duration) => (Nanos::from(elapsed).0, Nanos::from(duration).0),
-        Length::Iterations(of) => {
-            let readings = seen.iter().map(|it| it.readings.load(Ordering::Relaxed));
-            (readings.min().unwrap_or(0), of)
-        }
+        Length::Iterations(of) => (least(|it| &it.readings), of),
+        Length::Jumps(of) => (least(|it| &it.jumps), of),
     };
     let largest = seen.iter().map(|it| it.largest.load(Ordering::Relaxed));
     let largest = largest.zip(&config.cpus).max();
@@ -290,12 +345,12 @@ fn progress(together: &Together, elapsed: Duration) -> Progress {
 }
 
 /// Where a CPU's thread runs. Its name lives as long as the program: some bytes for each CPU and round.
-fn seat(cpu: usize) -> Seat {
+pub(super) fn seat(cpu: usize, priority: Option<u8>) -> Seat {
     let name = format!("thread that watches CPU {cpu}");
     Seat {
-        role: Role::new(name.leak(), format!("watch-{cpu}").leak()),
+        role: Role::new(name.leak(), format!("{WATCHES}{cpu}").leak()),
         cpu,
-        priority: None,
+        priority,
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crate::buffer::StampBuffer;
-use crate::host::counters::{CpuCounters, ThreadUsage};
-use crate::host::pinning;
+use crate::host::counters::{Available, CpuCounters, Deltas, ThreadUsage};
+use crate::host::{pinning, running};
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::workers::Reporter;
 use crate::time::{AnyClock, Clock, Nanos, Reading, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::cause::Names;
-use super::config::{Config, Length, Report};
+use super::config::{Causes, Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
 use super::recorder::{Counted, Kept, Recorder};
@@ -126,8 +127,13 @@ impl Prepared<'_> {
         Task {
             readings: match config.length {
                 Length::Iterations(readings) => Some(readings),
-                Length::Duration(_) => None,
+                Length::Duration(_) | Length::Jumps(_) => None,
             },
+            until: match config.length {
+                Length::Jumps(jumps) => Some(jumps),
+                Length::Duration(_) | Length::Iterations(_) => None,
+            },
+            causes: config.causes == Causes::Counters,
             block: self.baseline.block(ticks(Nanos::from(baseline::LOOK))),
             baseline: self.baseline.ticks(),
             threshold: config.threshold.map_or(self.baseline.ticks(), ticks),
@@ -145,15 +151,21 @@ impl Prepared<'_> {
         recorder: K,
         stored: impl FnOnce(K) -> Stored,
     ) -> Result<Told, RunError> {
-        let (task, together) = (self.task(), self.together);
+        let (task, together, config) = (self.task(), self.together, &self.together.config);
         let control = &together.control;
-        let mut counters = CpuCounters::open(self.cpu, together.guest);
+        let open = || CpuCounters::open(self.cpu, together.guest);
+        let mut counters = task.causes.then(open);
+        let mut read = || {
+            counters
+                .as_mut()
+                .map_or_else(Deltas::default, CpuCounters::read)
+        };
         // What is touched for the first time in the loop would be a page fault there.
-        counters.read();
+        read();
         let watcher = Watcher::new(
             (reading, together.scale),
             recorder,
-            || counters.read(),
+            read,
             task,
             (control.stop_flag(), self.seen),
         );
@@ -163,12 +175,16 @@ impl Prepared<'_> {
             if control.stopped() || control.failed() {
                 return Ok(Told::GivenUp);
             }
-            // The supervisor may have to run on this CPU.
-            std::thread::yield_now();
+            // The supervisor may have to run on this CPU, and with a priority none yields to it.
+            match config.priority {
+                None => std::thread::yield_now(),
+                Some(_) => std::thread::sleep(Duration::from_micros(50)),
+            }
         }
-        let before = ThreadUsage::now();
+        let before = (ThreadUsage::now(), running::waited());
         let (watched, recorder) = watcher.run(together.epoch);
-        let usage = ThreadUsage::now().since(before);
+        let usage = ThreadUsage::now().since(before.0);
+        let waited = running::waited().zip(before.1);
         let moved = pinning::check_still_on(self.cpu).err();
         Ok(Told::Done(Box::new(CpuResult {
             cpu: self.cpu,
@@ -176,12 +192,16 @@ impl Prepared<'_> {
             threshold: task.threshold,
             watched,
             stored: stored(recorder),
-            names: Names {
-                interrupts: counters.interrupt_names(),
-                softirqs: counters.softirq_names(),
-            },
-            available: counters.available().clone(),
+            names: counters
+                .as_ref()
+                .map_or_else(Names::default, |counters| Names {
+                    interrupts: counters.interrupt_names(),
+                    softirqs: counters.softirq_names(),
+                }),
+            available: counters.map_or_else(Available::default, |it| it.available().clone()),
             usage,
+            waited: waited.map(|(after, before)| after.saturating_sub(before)),
+            ran: Vec::new(),
             moved,
             judgements: Vec::new(),
         })))

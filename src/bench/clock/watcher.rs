@@ -44,6 +44,10 @@ pub struct Task {
     /// Whether the ten largest differences are wanted.
     pub highest: bool,
     pub keep: usize,
+    /// Whether counters are read for the causes.
+    pub causes: bool,
+    /// Ends when there are so many jumps.
+    pub until: Option<u64>,
 }
 
 impl Task {
@@ -60,6 +64,7 @@ pub struct Seen {
     pub readings: AtomicU64,
     /// The largest difference so far, in ticks.
     pub largest: AtomicU64,
+    pub jumps: AtomicU64,
 }
 
 /// What a thread has seen, in ticks. Steps backwards are taken out of all times.
@@ -71,6 +76,8 @@ pub struct Watched {
     pub ranking: Ranking,
     /// Steps backwards, and time between passes of the loop.
     pub time: Timeline,
+    /// Jumps so far, steps backwards left out.
+    pub found: u64,
     /// Differences that were judged, backward steps among them.
     pub readings: u64,
     /// The first reading, since the start of the run.
@@ -91,6 +98,7 @@ impl Watched {
             jumps: JumpStore::new(task.keep)?,
             ranking: Ranking::new(task.baseline, task.highest, task.window),
             time: Timeline::default(),
+            found: 0,
             readings: 0,
             start: 0,
             end: 0,
@@ -233,7 +241,12 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
 
     /// Readings that are still to be made.
     fn left(&self) -> u64 {
-        let readings = self.task.readings;
+        let Task {
+            readings, until, ..
+        } = self.task;
+        if until.is_some_and(|until| self.watched.found >= until) {
+            return 0;
+        }
         readings.map_or(u64::MAX, |readings| readings - self.watched.readings)
     }
 
@@ -269,6 +282,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         }
         if difference > self.task.threshold {
             let jump = Jump::new(begin, difference, Cause::NotSampled);
+            self.watched.found += 1;
             self.pending.push(jump);
         } else if difference > self.task.edge() {
             self.lesser = self.lesser.max(difference);
@@ -285,7 +299,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         let longest = jumps.map(|jump| jump.length).max();
         let lesser = std::mem::take(&mut self.lesser);
         let length = longest.unwrap_or(lesser);
-        let affordable = self.credit.affords(length, longest.is_some());
+        let affordable = self.task.causes && self.credit.affords(length, longest.is_some());
         // A lesser one that cannot have been an interrupt takes nothing from the counters.
         let renew = longest.is_none() && affordable && self.sampling.can_be_interrupt(lesser);
         let mut to_sample = longest.filter(|_| affordable);
@@ -349,7 +363,9 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         self.watched.jumps.push(jump, None);
         self.sampling.notice(stop);
         // It is a difference as any other, unless there are as many as are wanted.
-        if self.left() > 0 {
+        let is_wanted = self.left() > 0;
+        self.watched.found += 1;
+        if is_wanted {
             self.watched.time.blind -= stop;
             self.recorder.record(stop);
             self.watched.readings += 1;
@@ -371,6 +387,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
     fn publish(&self) {
         let (seen, watched) = (self.seen, &self.watched);
         seen.readings.store(watched.readings, Ordering::Relaxed);
+        seen.jumps.store(watched.found, Ordering::Relaxed);
         seen.largest
             .store(watched.ranking.largest, Ordering::Relaxed);
     }

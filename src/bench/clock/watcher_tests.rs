@@ -26,6 +26,8 @@ impl Task {
             window: Some(1000),
             highest: false,
             keep: 1000,
+            causes: true,
+            until: None,
         }
     }
 }

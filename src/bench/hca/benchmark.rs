@@ -55,20 +55,6 @@ impl HcaBenchmark {
         }
     }
 
-    /// Has idle CPUs stay awake, unless they may sleep. Returns what came of it for the result, and what to warn of.
-    fn hold_idle_states(&mut self) -> (&'static str, Option<String>) {
-        if self.config.allow_idle_states {
-            return ("allowed", None);
-        }
-        match IdleHold::take() {
-            Ok(hold) => {
-                self.idle_hold = Some(hold);
-                ("held off", None)
-            }
-            Err(warning) => ("not held off", Some(warning)),
-        }
-    }
-
     /// The plan without the points under memory load for which no CPU is left. On which nodes the devices are is not known
     /// yet, but how many CPUs threads have is.
     fn within_cpus(&mut self, plan: plan::Plan) -> Result<plan::Plan, RunError> {
@@ -158,7 +144,8 @@ impl Benchmark for HcaBenchmark {
         plan.check().map_err(Failure::Usage)?;
         runner.prepare(&plan)?;
         self.keep(plan)?;
-        let (idle_states, warning_of_idle) = self.hold_idle_states();
+        let (hold, idle_states, warning_of_idle) = IdleHold::unless(self.config.allow_idle_states);
+        self.idle_hold = hold;
         let (pair, beside) = (runner.pair(), runner.beside());
         let software = [&pair.sender, &pair.receiver].map(|end| end.device.software);
         let warning = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
-use crate::bench::clock::config::{Config, Length, Report};
+use crate::bench::clock::config::{Causes, Config, Length, Report};
 use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
@@ -18,7 +18,8 @@ use crate::cli::driver::arguments::SweepArguments;
 use crate::cli::driver::{self, Request};
 use crate::cli::output::OutputArguments;
 use crate::cli::progress;
-use crate::cli::values::{self as common, List, duration, one};
+use crate::cli::schedule::ScheduleArguments;
+use crate::cli::values::{self as common, List, duration, named, one};
 use crate::host::cpu_set::CpuSet;
 use crate::host::readiness::Needs;
 use crate::results::Record;
@@ -34,6 +35,8 @@ const DEFAULT_CLOCK: &str = "monotonic-raw";
 
 /// The time of a watch, unless something else is asked for.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
+/// The same of each of all clocks and timers.
+const DURATION_OF_EACH: Duration = Duration::from_secs(2);
 
 /// Arguments of `hcabench clock`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
@@ -52,8 +55,12 @@ pub struct ClockArguments {
 
     /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp),
     /// rdtscp-lfence
-    #[arg(long, value_name = "CLOCK", default_value = DEFAULT_CLOCK, value_parser = one::<ReadingKind>)]
-    pub clock: ReadingKind,
+    #[arg(long, value_name = "LIST", default_value = DEFAULT_CLOCK, value_parser = named::<ReadingKind>)]
+    pub clock: List<ReadingKind>,
+
+    /// All clocks that can be read here and all reports, wakeup among them, one after the other
+    #[arg(long, conflicts_with_all = ["clock", "report", "until"])]
+    pub everything: bool,
 
     /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
     #[arg(long, value_name = "LIST", value_parser = common::limits)]
@@ -63,17 +70,34 @@ pub struct ClockArguments {
     /// steps back; exit code 1 if it cannot
     #[arg(long, conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
           "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
-          "rounds", "order_seed", "budget", "dry_run", "resume", "brief", "sort"])]
+          "rounds", "order_seed", "budget", "dry_run", "resume", "brief", "sort", "everything", "until", "causes", "interval",
+          "priority", "allow_idle_states"])]
     pub trust: bool,
 
     /// What is reported: highest, cumulative, histogram (in constant memory), percentiles (keeps every difference: 4
-    /// bytes each), or all
+    /// bytes each), all of these; wakeup: how late clock_nanosleep and timerfd wake a thread
     #[arg(long, value_name = "LIST", default_value = "highest,cumulative,histogram", value_parser = values::reports, help_heading = "Jumps")]
     pub report: BTreeSet<Report>,
 
     /// Readings on each CPU, with k, M or G for thousands, millions, thousands of millions
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = values::count, help_heading = "Sweep")]
     pub iterations: Option<u64>,
+
+    /// End when each CPU has so many jumps, with k, M or G
+    #[arg(long, value_name = "JUMPS", conflicts_with_all = ["duration", "iterations"], value_parser = values::count, help_heading = "Sweep")]
+    pub until: Option<u64>,
+
+    /// What is read to find out what causes a jump: counters (the kernel's), off (hardly any time goes unwatched)
+    #[arg(long, value_name = "WHAT", default_value = "counters", help_heading = "Jumps", value_parser = one::<Causes>)]
+    pub causes: Causes,
+
+    /// Time between two wake-ups of --report wakeup, 10us to 10s
+    #[arg(long, value_name = "TIME", default_value = "1ms", help_heading = "Jumps", value_parser = values::interval)]
+    pub interval: Nanos,
+
+    /// How the kernel treats the threads that watch.
+    #[command(flatten)]
+    pub schedule: ScheduleArguments,
 
     /// Huge pages for the differences of percentiles: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
@@ -127,7 +151,11 @@ impl ClockArguments {
             Some(cpus) => Cpus::These(cpus.clone()),
             None => Cpus::Chosen,
         };
-        ClockBenchmark::new(self.config(), cpus, look)
+        let clocks = match self.everything {
+            true => (ReadingKind::ALL.to_vec(), true),
+            false => (self.clock.0.clone(), false),
+        };
+        ClockBenchmark::new(self.config(), clocks, cpus, look)
     }
 
     /// The settings that are no point's.
@@ -135,14 +163,21 @@ impl ClockArguments {
         let config = self.config();
         let reports: Vec<&str> = config.reports.iter().map(|report| report.name()).collect();
         let limits: Vec<String> = config.limits.iter().map(Limit::describe).collect();
-        let (duration, readings) = match config.length {
-            Length::Duration(duration) => (Some(duration.as_nanos() as u64), None),
-            Length::Iterations(readings) => (None, Some(readings)),
-        };
+        let [mut duration, mut readings, mut jumps] = [None; 3];
+        match config.length {
+            Length::Duration(length) => duration = Some(length.as_nanos() as u64),
+            Length::Iterations(number) => readings = Some(number),
+            Length::Jumps(number) => jumps = Some(number),
+        }
         let mut settings = Record::new();
         settings
             .set(&columns::DURATION, duration)
             .set(&columns::READINGS, readings)
+            .set(&columns::UNTIL, jumps)
+            .set(&columns::CAUSES, config.causes.name())
+            .set(&columns::INTERVAL, config.interval.0)
+            .set(&columns::PRIORITY, config.priority.map(u32::from))
+            .set(&columns::ALLOW_IDLE_STATES, config.allow_idle_states)
             .set(&columns::REPORTS, reports.join(","))
             .set(&columns::KEEP, config.keep)
             .set(&columns::WINDOW, config.window.0)
@@ -163,13 +198,24 @@ impl ClockArguments {
 
     fn config(&self) -> Config {
         Config {
-            clock: self.clock,
+            clock: self.clock.0[0],
             tsc_khz: self.tsc_khz,
-            reports: self.report.clone(),
-            length: match (self.iterations, self.duration) {
-                (Some(iterations), _) => Length::Iterations(iterations),
-                (None, duration) => Length::Duration(duration.unwrap_or(DEFAULT_DURATION)),
+            reports: match self.everything {
+                true => Report::ALL.iter().copied().collect(),
+                false => self.report.clone(),
             },
+            length: match (self.iterations, self.until) {
+                (Some(iterations), _) => Length::Iterations(iterations),
+                (None, Some(jumps)) => Length::Jumps(jumps),
+                (None, None) => Length::Duration(self.duration.unwrap_or(match self.everything {
+                    true => DURATION_OF_EACH,
+                    false => DEFAULT_DURATION,
+                })),
+            },
+            causes: self.causes,
+            interval: self.interval,
+            priority: self.schedule.priority,
+            allow_idle_states: self.schedule.allow_idle_states,
             cpus: Vec::new(),
             window: self.window,
             baseline_iterations: self.baseline_iterations,
@@ -193,27 +239,46 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     if arguments.trust {
         return trust::run(arguments);
     }
-    match arguments.tsc_khz {
-        Some(rate) if !arguments.clock.is_tsc() => Err(UsageError(format!(
+    check(arguments)?;
+    // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
+    let look = progress::is_shown().then_some(Duration::from_secs(1));
+    let benchmark = arguments.benchmark(look);
+    driver::run(Request {
+        sweep: &arguments.sweep,
+        output: &arguments.output,
+        default_rounds: 1,
+        run: arguments.settings(),
+        needs: Needs::of_a_watch(benchmark.kept_bytes()),
+        view: present::VIEW,
+        benchmark: Box::new(benchmark),
+    })
+}
+
+/// Refuses what contradicts itself.
+fn check(arguments: &ClockArguments) -> Result<(), UsageError> {
+    let clocks = || arguments.clock.0.iter();
+    if let Some(rate) = arguments.tsc_khz
+        && !arguments.everything
+        && !clocks().any(|clock| clock.is_tsc())
+    {
+        let names: Vec<&str> = clocks().map(|clock| clock.name()).collect();
+        return Err(UsageError(format!(
             "--tsc-khz {rate}: --clock {} is not read from the TSC: choose rdtsc, rdtscp or rdtscp-lfence, or leave it out",
-            arguments.clock.name()
-        ))
-        .into()),
-        _ => {
-            // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
-            let look = progress::is_shown().then_some(Duration::from_secs(1));
-            let benchmark = arguments.benchmark(look);
-            driver::run(Request {
-                sweep: &arguments.sweep,
-                output: &arguments.output,
-                default_rounds: 1,
-                run: arguments.settings(),
-                needs: Needs::of_a_watch(benchmark.kept_bytes()),
-                view: present::VIEW,
-                benchmark: Box::new(benchmark),
-            })
-        }
+            names.join(",")
+        )));
     }
+    let unbounded = [Report::Percentiles, Report::Wakeup];
+    let unbounded = unbounded
+        .iter()
+        .find(|report| arguments.report.contains(report));
+    if let (Some(jumps), Some(report)) = (arguments.until, unbounded) {
+        return Err(UsageError(format!(
+            "--until {jumps}: --report {} must know when it ends: choose highest, cumulative or histogram, or end by \
+             --duration or --iterations",
+            report.name()
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

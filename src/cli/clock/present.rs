@@ -25,13 +25,91 @@ pub const VIEW: View = View {
 };
 
 fn tables(shown: &Shown<'_>) -> String {
-    let mut parts = vec![overview(shown)];
+    let mut parts = vec![verdict(shown), overview(shown)];
     let rounds = |row: &Record| row.number(ROUNDS.name).unwrap_or(1.0);
     if !shown.brief && shown.summary.iter().all(|row| rounds(row) <= 1.0) {
-        parts.extend(of_one_round(&details(shown), shown.width));
+        let all = details(shown);
+        let mut groups: Vec<&[&Value]> = all.chunk_by(|a, b| a["clock"] == b["clock"]).collect();
+        groups.retain(|cpus| cpus[0]["verdict"].is_string());
+        for cpus in &groups {
+            if groups.len() > 1 {
+                parts.push(format!("=== {}\n", text(&cpus[0]["clock"])));
+            }
+            parts.extend(of_one_round(cpus, shown.width));
+        }
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n")
+}
+
+/// Threads that ran instead are shown so far.
+const SHOWN_THREADS: usize = 5;
+
+/// What it comes to, of the last round, and who ran instead.
+fn verdict(shown: &Shown<'_>) -> String {
+    let details = details(shown);
+    let watched = || details.iter().filter(|cpu| cpu["verdict"].is_string());
+    let several = !watched().all(|cpu| cpu["clock"] == details[0]["clock"]);
+    let by = |cpu: &Value| match several {
+        true => format!("{}: ", text(&cpu["clock"])),
+        false => String::new(),
+    };
+    let told = watched().map(|cpu| by(cpu) + &text(&cpu["verdict"]));
+    let mut told: Vec<String> = told.collect();
+    told.dedup();
+    for row in shown
+        .summary
+        .iter()
+        .filter(|row| !row.text(&schema::TIMER).is_empty())
+    {
+        let length = |column: &crate::results::schema::Column| {
+            let nanos = row.number(column.name);
+            nanos.map_or_else(String::new, units::duration)
+        };
+        told.push(format!(
+            "{} wakes a thread on CPU {} late by {} at the median, {} at p99.9 and {} at the worst.",
+            row.text(&schema::TIMER),
+            row.text(&schema::CPU),
+            length(&schema::P50),
+            length(&schema::P999),
+            length(&schema::MAX),
+        ));
+    }
+    let mut lines: Vec<String> = told
+        .iter()
+        .flat_map(|told| wrap(told, text_width_of(shown.width)))
+        .collect();
+    for cpu in watched().filter(|_| !shown.brief) {
+        let mut parts = Vec::new();
+        if let Some(waited) = cpu["waited_for_cpu_ns"]
+            .as_f64()
+            .filter(|waited| *waited > 0.0)
+        {
+            parts.push(format!(
+                "the thread waited {} for it",
+                units::duration(waited)
+            ));
+        }
+        for ran in list(&cpu["ran_instead"]).iter().take(SHOWN_THREADS) {
+            let likely = if ran["only_here"] == true {
+                ""
+            } else {
+                "likely "
+            };
+            let (name, id) = (text(&ran["name"]), &ran["thread"]);
+            parts.push(format!(
+                "{likely}{name} ({id}) {}",
+                duration(&ran["ran_ns"])
+            ));
+        }
+        if !parts.is_empty() {
+            lines.push(labelled(
+                &format!("{}ran instead on CPU {}", by(cpu), cpu["cpu"]),
+                &parts.join(", "),
+            ));
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Of each CPU what its last round told.
@@ -96,7 +174,9 @@ fn number(value: Option<f64>, decimals: usize) -> String {
 /// A column of the overview: that of the schema, its unit here, what its numbers are divided by, and decimals.
 type OverviewColumn = (crate::results::schema::Column, &'static str, f64, usize);
 
-const OVERVIEW: [OverviewColumn; 13] = [
+const OVERVIEW: [OverviewColumn; 15] = [
+    (schema::CLOCK, "", 1.0, 0),
+    (schema::TIMER, "", 1.0, 0),
     (schema::CPU, "", 1.0, 0),
     (schema::ELAPSED, "s", 1e9, 3),
     (schema::ITERATIONS, "", 1.0, 0),
@@ -112,13 +192,25 @@ const OVERVIEW: [OverviewColumn; 13] = [
     (schema::BLIND_SHARE, "% of time", 0.01, 3),
 ];
 
+/// Those with words.
+const WORDS: [crate::results::schema::Column; 2] = [schema::CLOCK, schema::TIMER];
+
 /// The figures of the overview that people ask for first.
 const FIRST: [crate::results::schema::Column; 3] = [schema::P999, schema::MAX, schema::JUMP_RATE];
 
 fn overview(shown: &Shown<'_>) -> String {
-    let columns = OVERVIEW.iter().map(|(column, unit, ..)| {
+    // Wake-ups have no jumps, and watches no timer.
+    let has = |column: &OverviewColumn| {
+        shown
+            .summary
+            .iter()
+            .any(|row| !row.text(&column.0).is_empty())
+    };
+    let used: Vec<OverviewColumn> = OVERVIEW.into_iter().filter(has).collect();
+    let columns = used.iter().map(|(column, unit, ..)| {
         let heading = Column::number(column.title, *unit);
         match column {
+            column if WORDS.contains(column) => Column::text(column.title).setting(),
             column if *column == schema::CPU => heading.setting(),
             column if FIRST.contains(column) => heading.first(),
             _ => heading,
@@ -126,8 +218,9 @@ fn overview(shown: &Shown<'_>) -> String {
     });
     let mut table = Table::new(columns.collect());
     for row in shown.summary {
-        table.row(OVERVIEW.map(|(column, _, by, decimals)| {
-            number(row.number(column.name).map(|it| it / by), decimals)
+        table.row(used.iter().map(|(column, _, by, decimals)| match column {
+            column if WORDS.contains(column) => row.text(column),
+            _ => number(row.number(column.name).map(|it| it / by), *decimals),
         }));
     }
     table.brief(shown.brief).render(shown.width)

@@ -57,7 +57,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             [
                 "--report",
                 "most",
-                "percentiles, highest, cumulative, histogram, all",
+                "percentiles, highest, cumulative, histogram, wakeup, all",
             ],
         ),
         ("--iterations 0", ["--iterations", "\"0\"", "from 1 up"]),
@@ -80,6 +80,18 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         (
             "--iterations 5 --duration 1s",
             ["--iterations", "--duration", "cannot"],
+        ),
+        ("--until 0", ["--until", "\"0\"", "from 1 up"]),
+        ("--causes all", ["--causes", "all", "off, counters"]),
+        ("--interval 1us", ["--interval", "1us", "10us to 10s"]),
+        ("--priority 100", ["--priority", "100", "1..=99"]),
+        (
+            "--until 9 --duration 1s",
+            ["--until", "--duration", "cannot"],
+        ),
+        (
+            "--everything --report all",
+            ["--everything", "--report", "cannot"],
         ),
         ("--cpu 1 --all-cpus", ["--cpu", "--all-cpus", "cannot"]),
     ];

@@ -1,19 +1,35 @@
 //! The values of the options of `hcabench clock`, from text.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::bench::clock::config::Report;
-use crate::cli::values::{list, one};
+use crate::cli::values::{list_of_ranges, one, time};
 use crate::host::cpu_set::CpuSet;
-use crate::rig::named::Named;
+use crate::rig::named::Named as _;
+use crate::time::Nanos;
 
-/// A list of reports, or `all`.
+/// A list of reports; `all` is those of jumps.
 pub fn reports(text: &str) -> Result<BTreeSet<Report>, String> {
-    if text.eq_ignore_ascii_case("all") {
-        return Ok(Report::ALL.iter().copied().collect());
-    }
-    let reports = list(text, one).map_err(|error| format!("{error}, all"))?;
+    let of_jumps = || {
+        Report::ALL
+            .iter()
+            .copied()
+            .filter(|it| *it != Report::Wakeup)
+    };
+    let reports = list_of_ranges(text, |part| {
+        if part.eq_ignore_ascii_case("all") {
+            return Ok(of_jumps().collect());
+        }
+        Ok(vec![one(part).map_err(|error| format!("{error}, all"))?])
+    })?;
     Ok(reports.0.into_iter().collect())
+}
+
+/// The time between two wake-ups.
+pub fn interval(text: &str) -> Result<Nanos, String> {
+    let allowed = Duration::from_micros(10)..=Duration::from_secs(10);
+    time(text, allowed).map(Nanos::from)
 }
 
 /// A number from 1 up, as `1000`, `1_000`, `100k`, `100M`, `1G`.
@@ -76,9 +92,10 @@ mod tests {
 
     #[test]
     fn reports_are_a_list_or_all() {
-        assert_eq!(reports("all").unwrap().len(), Report::ALL.len());
+        assert_eq!(reports("all").unwrap().len(), Report::ALL.len() - 1);
+        assert_eq!(reports("all,wakeup").unwrap().len(), Report::ALL.len());
         let some = reports("highest,percentiles").unwrap();
         assert_eq!(some, [Report::Percentiles, Report::Highest].into());
-        assert!(reports("all,highest").is_err() && reports("").is_err());
+        assert!(reports("none,highest").is_err() && reports("").is_err());
     }
 }

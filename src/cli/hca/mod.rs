@@ -30,6 +30,7 @@ use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
 use crate::cli::driver::{self, Request, View};
 use crate::cli::output::OutputArguments;
+use crate::cli::schedule::ScheduleArguments;
 use crate::cli::values::{List, memory_loads, named, one, port_request, timeout};
 use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
@@ -171,9 +172,9 @@ pub struct HcaArguments {
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub background_cpu: Option<usize>,
 
-    /// SCHED_FIFO priority of the measuring threads, 1 to 99 [default: none]
-    #[arg(long, value_name = "N", help_heading = "Machine", value_parser = clap::value_parser!(u8).range(1..=99))]
-    pub priority: Option<u8>,
+    /// How the kernel treats the measuring threads.
+    #[command(flatten)]
+    pub schedule: ScheduleArguments,
 
     /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
     #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Machine", value_parser = one::<UcRouteRequest>)]
@@ -182,10 +183,6 @@ pub struct HcaArguments {
     /// Interrupt vector of the completion queues of both ends, or of sender and receiver, for --poll event [default: 0]
     #[arg(long, value_name = "N|N,M", help_heading = "Machine", value_parser = values::comp_vectors)]
     pub comp_vector: Option<CompletionVectors>,
-
-    /// Let idle CPUs sleep deeply; else /dev/cpu_dma_latency is held open, where this user may
-    #[arg(long, help_heading = "Machine")]
-    pub allow_idle_states: bool,
 
     /// Huge pages: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
@@ -261,10 +258,10 @@ impl HcaArguments {
             repeat: self.repeat,
             seed: self.seed,
             timeout: self.timeout,
-            priority: self.priority,
+            priority: self.schedule.priority,
             huge_pages: self.hugepages,
             comp_vectors: self.comp_vector,
-            allow_idle_states: self.allow_idle_states,
+            allow_idle_states: self.schedule.allow_idle_states,
             uc_route: self.uc_route,
             sender: self.sender.clone(),
             receiver: self.receiver.clone(),

@@ -1,6 +1,6 @@
 //! The clock benchmark.
 
-use super::{Better, Column, Over, ROUND, SampleFile, Schema, columns, join};
+use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema, columns, join};
 
 /// The percentiles that are reported, each with its column, in ascending order.
 pub const PERCENTILES: [(f64, Column); 9] = [
@@ -28,6 +28,11 @@ columns! {
     BASELINE_READINGS = setting("baseline_iterations", "readings for the baseline; those of half a second, and 100,000 at least, if empty").whole();
     HUGE_PAGES = setting("hugepages", "whether kept differences must, may or must not lie in huge pages");
     LIMITS = setting("limits", "what --fail-above allows");
+    CAUSES = setting("causes", "what is looked at to find out what causes a jump");
+    UNTIL = setting("until_jumps", "jumps of each CPU that end the watch, where that was asked for").whole();
+    INTERVAL = setting("interval_ns", "time between two wake-ups by a timer").whole();
+    PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
+    ALLOW_IDLE_STATES = setting("allow_idle_states", "whether idle CPUs may sleep deeply").data(Data::Flag);
     TSC_RATE = setting("tsc_khz", "rate of the TSC, as given").whole();
 }
 
@@ -35,6 +40,7 @@ columns! {
     /// The settings of a point, which is a watched CPU.
     POINT;
     CLOCK = setting("clock", "how the clock is read");
+    TIMER = setting("timer", "what wakes the thread, its figures are how late; empty where a clock is read without pause");
     CPU = setting("cpu", "the CPU that is watched").whole().title("CPU");
 }
 
@@ -82,6 +88,7 @@ columns! {
         .better(Better::Lower);
     VOLUNTARY_SWITCHES = count("voluntary_switches", "context switches because the thread waited or was stopped")
         .better(Better::Lower);
+    MISSED = count("missed", "wake-ups that were due while the thread was late for the one before").better(Better::Lower);
     PAGE_FAULTS = count("page_faults", "page faults of the thread").better(Better::Lower);
 }
 

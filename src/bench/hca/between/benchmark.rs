@@ -103,12 +103,9 @@ impl Benchmark for PeerBenchmark {
             .iter()
             .any(|point| point.clock == ClockKind::Monotonic);
         self.keep(plan)?;
-        if !self.config.allow_idle_states {
-            match IdleHold::take() {
-                Ok(hold) => self.idle_hold = Some(hold),
-                Err(warning) => warnings.push(warning),
-            }
-        }
+        let (hold, _, warning) = IdleHold::unless(self.config.allow_idle_states);
+        self.idle_hold = hold;
+        warnings.extend(warning);
         let (here, there) = (&client.here, &client.there);
         if here.software || there.software {
             let software = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";

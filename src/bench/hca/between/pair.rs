@@ -115,12 +115,10 @@ impl PairEnd {
         }
         let _ = self.cpus.set(Cpus::of(&Topology::read()?, start.share));
         let mut warnings = Vec::new();
-        if !self.config.allow_idle_states {
-            match IdleHold::take() {
-                Ok(hold) => drop(self.idle_hold.set(hold)),
-                Err(warning) => warnings.push(warning),
-            }
-        }
+        let (hold, _, warning) = IdleHold::unless(self.config.allow_idle_states);
+        hold.into_iter()
+            .for_each(|hold| drop(self.idle_hold.set(hold)));
+        warnings.extend(warning);
         let half = Half::open(port)?;
         let facts = half.facts();
         let known = json!({

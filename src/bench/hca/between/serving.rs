@@ -130,12 +130,9 @@ impl Serving {
                 let numa_node = self.half.port.device.numa_node;
                 let (_, _, mut warnings) =
                     of_receiving_side(&self.topology, &point, self.cpu(cpu), numa_node)?;
-                if !allow_idle_states {
-                    match IdleHold::take() {
-                        Ok(hold) => self.idle_hold = Some(hold),
-                        Err(warning) => warnings.push(warning),
-                    }
-                }
+                let (hold, _, warning) = IdleHold::unless(allow_idle_states);
+                self.idle_hold = hold.or(self.idle_hold.take());
+                warnings.extend(warning);
                 for kind in clocks {
                     self.clocks.insert(kind, self.clock(kind)?);
                 }

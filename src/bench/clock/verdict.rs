@@ -1,0 +1,177 @@
+//! What a watch comes to, in two sentences: how much of the time was taken and the worst of it, and what took most of
+//! it and can be done about that.
+
+use crate::results::units;
+
+use super::cause::{Cause, Tally};
+use super::config::{Causes, Config};
+use super::result::{ClockResult, CpuResult};
+
+/// Who takes the time, and what can be done about it; `None` if it is no stop.
+fn remedy(cause: Cause, guest: bool, config: &Config) -> Option<(&'static str, &'static str)> {
+    let told = match cause {
+        Cause::Backward => return None,
+        Cause::Smi => (
+            "the firmware (SMIs)",
+            "look in its setup for what it does in the background, or ask its maker",
+        ),
+        Cause::InvoluntarySwitch if config.priority.is_none() => (
+            "other threads",
+            "keep those named below off this CPU (cpuset, taskset, isolcpus=), or run with --priority",
+        ),
+        Cause::InvoluntarySwitch => (
+            "threads before a --priority",
+            "raise it, and look at kernel.sched_rt_runtime_us, which takes 5 % of each second by default",
+        ),
+        Cause::VoluntarySwitch => (
+            "what stopped or blocked this process",
+            "look for signals, debuggers and limits of its cgroup",
+        ),
+        Cause::MajorFault | Cause::MinorFault => (
+            "page faults",
+            "look who takes memory from this process (swap, compaction, NUMA balancing)",
+        ),
+        Cause::Interrupts(_) | Cause::Softirqs(_) => (
+            "interrupts",
+            "move them to other CPUs (/proc/irq/N/smp_affinity), and the timer's with nohz_full=",
+        ),
+        Cause::Steal => HYPERVISOR,
+        Cause::Unexplained if guest => (
+            "what this kernel does not know of, likely the hypervisor",
+            HYPERVISOR.1,
+        ),
+        Cause::Unexplained => (
+            "what the kernel does not know of, likely the firmware (SMIs)",
+            "run it as root, which may count SMIs",
+        ),
+        Cause::NotSampled if config.causes == Causes::Off => (
+            "what nobody looked for",
+            "leave out --causes off to find out",
+        ),
+        Cause::NotToldApart | Cause::NotWatched | Cause::NotSampled => (
+            "what no counter tells",
+            "raise --threshold, so that counters are read behind the stops that matter",
+        ),
+    };
+    Some(told)
+}
+
+const HYPERVISOR: (&str, &str) = (
+    "the hypervisor",
+    "have each virtual CPU pinned to a CPU of its own on the host",
+);
+
+pub(super) fn of(result: &ClockResult, config: &Config) -> String {
+    let share = |cpu: &&CpuResult| cpu.jumped().total as f64 / cpu.watched.elapsed().max(1) as f64;
+    let Some(cpu) = result
+        .cpus
+        .iter()
+        .max_by(|a, b| share(a).total_cmp(&share(b)))
+    else {
+        return String::new();
+    };
+    let length = |ticks: u64| units::duration(result.nanos_f64(ticks as f64));
+    let name = match result.cpus.len() {
+        1 => format!("CPU {}", cpu.cpu),
+        cpus => format!("Of {cpus} CPUs, CPU {}", cpu.cpu),
+    };
+    let (taken, of) = (cpu.jumped(), length(cpu.watched.elapsed()));
+    if taken.count == 0 {
+        let limit = length(cpu.threshold);
+        return format!(
+            "{name} was never taken for longer than {limit} in {of}. There is nothing to change."
+        );
+    }
+    let cause_of = |cause: Cause| cause.describe(&cpu.names);
+    let jumps = cpu.watched.jumps.iter();
+    let worst = jumps
+        .filter(|jump| jump.cause != Cause::Backward)
+        .max_by_key(|jump| jump.length);
+    let worst = worst.map_or_else(String::new, |jump| format!(" ({})", cause_of(jump.cause)));
+    let percent = share(&cpu) * 100.0;
+    let first = format!(
+        "{name} was taken for {percent:.3} % of {of}, for {} at the worst{worst}.",
+        length(taken.largest)
+    );
+    let mut kinds: Vec<(&str, &str, Tally, Cause)> = Vec::new();
+    let mut causes = cpu.watched.jumps.causes().to_vec();
+    causes.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
+    for (cause, tally) in causes {
+        let told = remedy(cause, cpu.available.steal.is_none(), config);
+        let Some((who, what)) = told else { continue };
+        match kinds.iter_mut().find(|kind| kind.0 == who) {
+            Some(kind) => kind.2 = kind.2.and(&tally),
+            None => kinds.push((who, what, tally, cause)),
+        }
+    }
+    let Some((who, what, tally, cause)) = kinds.into_iter().max_by_key(|kind| kind.2.total) else {
+        return first;
+    };
+    let of_that = tally.total as f64 / taken.total.max(1) as f64 * 100.0;
+    let most = match cause {
+        Cause::Interrupts(_) | Cause::Softirqs(_) => format!(", most of them {}", cause_of(cause)),
+        _ => String::new(),
+    };
+    format!("{first} The main cause is {who}, {of_that:.0} % of that{most}: {what}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::clock::conclude::conclude;
+    use crate::bench::clock::config::Length;
+    use crate::bench::clock::jump::Jump;
+    use crate::bench::clock::watcher::{Task, Watched};
+    use crate::time::{AnyClock, Posix};
+
+    /// The verdict on CPUs that were watched for a millisecond, each with jumps of such causes and lengths.
+    fn verdict(priority: Option<u8>, cpus: &[&[(Cause, u64)]]) -> String {
+        let cpus = cpus.iter().enumerate().map(|(cpu, jumps)| {
+            let mut watched = Watched::nothing(&Task::made_up(2000)).unwrap();
+            watched.end = 1_000_000;
+            for (at, &(cause, length)) in jumps.iter().enumerate() {
+                let jump = Jump::new(at as u64 * 100_000, length, cause);
+                watched.jumps.push(jump, None);
+            }
+            CpuResult::made_up(cpu, watched)
+        });
+        let mut config = Config::made_up(&[], Length::Iterations(2000));
+        config.priority = priority;
+        let clock = AnyClock::Monotonic(Posix);
+        conclude(&config, clock, Vec::new(), cpus.collect(), None).verdict
+    }
+
+    #[test]
+    fn tells_how_much_the_worst_the_main_cause_and_what_to_change() {
+        let timer = Cause::Interrupts([Some(0), None, None, None]);
+        let others = Cause::InvoluntarySwitch;
+        // The worst need not be of the main cause, and steps of the clock count for nothing.
+        let jumps = [
+            (timer, 9_000),
+            (others, 6_000),
+            (others, 5_000),
+            (Cause::Backward, 50_000),
+        ];
+        let told = verdict(None, &[&[], &jumps]);
+        let expected = "Of 2 CPUs, CPU 1 was taken for 2.000 % of 1.00 ms, for 9.00 us at the worst (interrupt ?). \
+                        The main cause is other threads, 55 % of that: keep";
+        assert!(
+            told.starts_with(expected) && told.contains("--priority"),
+            "{told}"
+        );
+        let told = verdict(Some(50), &[&jumps]);
+        assert!(
+            told.contains("sched_rt_runtime_us") && told.starts_with("CPU 0 was"),
+            "{told}"
+        );
+        let told = verdict(None, &[&[(timer, 700)]]);
+        assert!(
+            told.contains("interrupts, 100 % of that, most of them interrupt ?: move"),
+            "{told}"
+        );
+        let told = verdict(None, &[&[(Cause::Backward, 700)]]);
+        let nothing =
+            "CPU 0 was never taken for longer than 40 ns in 1.00 ms. There is nothing to change.";
+        assert_eq!(told, nothing);
+    }
+}
