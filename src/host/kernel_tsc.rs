@@ -2,7 +2,7 @@
 //! found of the kernel's second.
 //!
 //! No source needs to be there; each says why it is not. Turning what they say into a rate belongs to
-//! `time::trust::frequency`.
+//! `rig::trust::frequency`.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read};

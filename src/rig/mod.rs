@@ -16,6 +16,7 @@
 //! | [`named`] | settings with a fixed set of named values |
 //! | [`ports`], `port_choice` | ports as the user names them, and which two a run uses |
 //! | `sweep` | the order of points over rounds, and the time for them |
+//! | `trust` | whether the TSC can be trusted: flags, rate, offsets, steps back |
 
 pub(crate) mod benchmark;
 pub(crate) mod child;
@@ -33,4 +34,6 @@ pub(crate) mod port_choice;
 pub mod ports;
 pub(crate) mod role;
 pub(crate) mod sweep;
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) mod trust;
 pub(crate) mod workers;

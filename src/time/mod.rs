@@ -9,7 +9,6 @@ mod cost;
 mod posix;
 mod rate;
 mod reading;
-pub mod trust;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 

@@ -14,7 +14,6 @@
 //! | what came out | `distribution`, `coincidence`, `pattern`, `conclude`, `verdict`, `result` |
 //! | what is handed on | `benchmark`, `figures`, `details`, `files`, `notes` |
 //! | how late a timer wakes a thread | `wakeup` |
-//! | whether the TSC itself can be trusted | `trust` |
 //!
 //! Left out: which thread ran in which jump (that takes a tracer).
 
@@ -42,8 +41,6 @@ mod run;
 mod sampling;
 mod thread;
 mod timeline;
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub(crate) mod trust;
 mod verdict;
 pub(crate) mod wakeup;
 mod watcher;

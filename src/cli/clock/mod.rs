@@ -11,7 +11,6 @@ use clap::Args;
 
 use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
-use crate::bench::clock::trust::DEFAULT_READS;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
 use crate::cli::driver::arguments::SweepArguments;
@@ -26,6 +25,7 @@ use crate::results::Record;
 use crate::results::schema::clock as columns;
 use crate::rig::limit::Limit;
 use crate::rig::named::Named as _;
+use crate::rig::trust::DEFAULT_READS;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
 #[cfg(target_arch = "x86_64")]

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use anyhow::Context as _;
 
 use super::ClockArguments;
-use crate::bench::clock::trust::{
-    Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
-};
 use crate::cli::output::{print_json, print_text, terminal_width, warning};
 use crate::cli::table::{Column, Table};
 use crate::cli::{UsageError, label_rows, text_width, wrap};
 use crate::host::interrupt;
 use crate::results::units::fixed;
+use crate::rig::trust::{
+    Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
+};
 use crate::time::RateSource;
 
 /// More CPUs than this are not listed one by one.

@@ -1,11 +1,11 @@
 //! What is printed of made-up reports.
 
 use super::*;
-use crate::bench::clock::trust::reads::{BackwardStep, Crossed};
-use crate::bench::clock::trust::{CpuOffset, CpuOffsets, Reason};
 use crate::host::fingerprint::{Clock, Virtualisation};
 use crate::rig::exchange::Offset;
-use crate::time::trust::frequency::{Frequencies, FrequencySource};
+use crate::rig::trust::frequency::{Frequencies, FrequencySource};
+use crate::rig::trust::reads::{BackwardStep, Crossed};
+use crate::rig::trust::{CpuOffset, CpuOffsets, Reason};
 
 const WHY: &str = "there is none";
 

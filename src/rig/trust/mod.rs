@@ -2,17 +2,20 @@
 //!
 //! | what is asked | module |
 //! | --- | --- |
-//! | what processor, kernel and hypervisor say of its rate | `time::trust::frequency` |
-//! | the offset of each CPU's counter against the first's | `rig::exchange` |
+//! | what processor, kernel and hypervisor say of its rate, and how far apart they are | `frequency`, `cpuid` |
+//! | the offset of each CPU's counter against the first's | [`exchange`](crate::rig::exchange) |
 //! | whether it goes backwards: in one thread that is moved from CPU to CPU, and between all CPUs at once | `reads` |
 //! | what it comes to | `verdict` |
 //!
 //! What cannot be found out is in the `Report` with the reason. Left out: changes over hours (a live migration, a
 //! suspend), which a look of seconds cannot see.
 
+pub(crate) mod frequency;
 pub(crate) mod reads;
 mod verdict;
 
+#[cfg(target_arch = "x86_64")]
+mod cpuid;
 #[cfg(target_arch = "x86_64")]
 mod examine;
 
@@ -31,10 +34,10 @@ use crate::rig::exchange::Offset;
 #[cfg(not(target_arch = "x86_64"))]
 use crate::rig::in_threads::Stop;
 use crate::rig::in_threads::ThreadsError;
+use crate::rig::trust::frequency::Frequencies;
 #[cfg(not(target_arch = "x86_64"))]
 use crate::time::TscKilohertz;
 use crate::time::TscRate;
-use crate::time::trust::frequency::Frequencies;
 
 /// Readings for the monotony if nobody asks for another number.
 pub const DEFAULT_READS: u64 = 4_000_000;

@@ -10,8 +10,8 @@ use crate::host::kernel_tsc::{self, Untold};
 use crate::host::{CpuSet, pinning};
 use crate::rig::exchange::{ENOUGH, End, between};
 use crate::rig::in_threads::Stop;
-use crate::time::trust::cpuid;
-use crate::time::trust::frequency::{
+use crate::rig::trust::cpuid;
+use crate::rig::trust::frequency::{
     Frequencies, FrequencySource, Told, hertz_by_conversion, hertz_by_log, hertz_by_ntp,
 };
 use crate::time::{
