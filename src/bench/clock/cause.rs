@@ -117,6 +117,14 @@ impl Cause {
         )
     }
 
+    /// Whether it says nothing of who caused it.
+    pub(super) fn tells_nothing(self) -> bool {
+        matches!(
+            self,
+            Cause::NotToldApart | Cause::NotWatched | Cause::NotSampled
+        )
+    }
+
     /// In words, with the rows' names.
     pub fn describe(&self, names: &Names) -> String {
         let text = match self {

@@ -79,25 +79,20 @@ impl ReadingUser for Prepared<'_> {
         });
         let kept = kept.transpose();
         let kept = kept.map_err(|source| RunError::Buffer { cpu, source })?;
-        // Percentiles that cannot be kept are counted; how many differences a time has is not known for sure.
-        let sure = kept.is_some() && matches!(config.length, Length::Iterations(_));
-        let counts = config.counts() || (!sure && config.wants(Report::Percentiles));
         let counters = Counted::for_baseline(self.baseline.ticks());
-        match (kept, counts) {
-            (None, false) => self.watch(reading, |_: u64| (), |_| Stored::default()),
-            (None, true) => self.watch(reading, counters, |counted| of_counted(&counted)),
-            (Some(kept), false) => self.watch(reading, kept, |kept| of_kept(&kept)),
-            (Some(kept), true) => {
-                self.watch(reading, (counters, kept), |(counted, kept)| {
-                    match kept.missed() {
-                        0 => of_kept(&kept),
-                        not_kept => Stored {
-                            not_kept,
-                            ..of_counted(&counted)
-                        },
-                    }
-                })
-            }
+        match kept {
+            None if config.counts() => self.watch(reading, counters, |it| of_counted(&it)),
+            None => self.watch(reading, |_: u64| (), |_| Stored::default()),
+            // What cannot be kept is counted: how many differences a time has is not known for sure.
+            Some(kept) => self.watch(reading, (counters, kept), |(counted, kept)| {
+                match kept.missed() {
+                    0 => of_kept(&kept),
+                    not_kept => Stored {
+                        not_kept,
+                        ..of_counted(&counted)
+                    },
+                }
+            }),
         }
     }
 }

@@ -93,21 +93,42 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
         "{name} was taken for {percent:.3} % of {of}, for {} at the worst{worst}.",
         length(taken.largest)
     );
-    let mut kinds: Vec<(&str, &str, Tally, Cause)> = Vec::new();
+    // Who takes it, what to do about it, how long together, and the cause that took most.
+    let mut kinds: Vec<(&str, &str, u64, Cause)> = Vec::new();
+    let mut add = |cause: Cause, total: u64| {
+        let told = remedy(cause, cpu.available.steal.is_none(), config);
+        let Some((who, what)) = told else { return };
+        match kinds.iter_mut().find(|kind| kind.0 == who) {
+            Some(kind) => kind.2 += total,
+            None => kinds.push((who, what, total, cause)),
+        }
+    };
     let mut causes = cpu.watched.jumps.causes().to_vec();
     causes.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
-    for (cause, tally) in causes {
-        let told = remedy(cause, cpu.available.steal.is_none(), config);
-        let Some((who, what)) = told else { continue };
-        match kinds.iter_mut().find(|kind| kind.0 == who) {
-            Some(kind) => kind.2 = kind.2.and(&tally),
-            None => kinds.push((who, what, tally, cause)),
-        }
+    let of_others = |(cause, _): &&(Cause, Tally)| *cause == Cause::InvoluntarySwitch;
+    let told = causes
+        .iter()
+        .find(of_others)
+        .map_or(0, |(_, tally)| tally.total);
+    // What the thread waited is the scheduler's word: it is more than was found stop by stop, and missing elsewhere.
+    let waited = cpu.waited.unwrap_or(0) as f64 / result.nanos_f64(1.0);
+    let mut hidden = (waited as u64).min(taken.total).saturating_sub(told);
+    if hidden > 0 {
+        add(Cause::InvoluntarySwitch, hidden);
     }
-    let Some((who, what, tally, cause)) = kinds.into_iter().max_by_key(|kind| kind.2.total) else {
+    for (cause, tally) in causes {
+        let others = if cause.tells_nothing() {
+            hidden.min(tally.total)
+        } else {
+            0
+        };
+        hidden -= others;
+        add(cause, tally.total - others);
+    }
+    let Some((who, what, total, cause)) = kinds.into_iter().max_by_key(|kind| kind.2) else {
         return first;
     };
-    let of_that = tally.total as f64 / taken.total.max(1) as f64 * 100.0;
+    let of_that = total as f64 / taken.total.max(1) as f64 * 100.0;
     let most = match cause {
         Cause::Interrupts(_) | Cause::Softirqs(_) => format!(", most of them {}", cause_of(cause)),
         _ => String::new(),
@@ -126,6 +147,10 @@ mod tests {
 
     /// The verdict on CPUs that were watched for a millisecond, each with jumps of such causes and lengths.
     fn verdict(priority: Option<u8>, cpus: &[&[(Cause, u64)]]) -> String {
+        having_waited(0, priority, cpus)
+    }
+
+    fn having_waited(waited: u64, priority: Option<u8>, cpus: &[&[(Cause, u64)]]) -> String {
         let cpus = cpus.iter().enumerate().map(|(cpu, jumps)| {
             let mut watched = Watched::nothing(&Task::made_up(2000)).unwrap();
             watched.end = 1_000_000;
@@ -133,7 +158,10 @@ mod tests {
                 let jump = Jump::new(at as u64 * 100_000, length, cause);
                 watched.jumps.push(jump, None);
             }
-            CpuResult::made_up(cpu, watched)
+            CpuResult {
+                waited: Some(waited),
+                ..CpuResult::made_up(cpu, watched)
+            }
         });
         let mut config = Config::made_up(&[], Length::Iterations(2000));
         config.priority = priority;
@@ -169,6 +197,10 @@ mod tests {
             told.contains("interrupts, 100 % of that, most of them interrupt ?: move"),
             "{told}"
         );
+        // The scheduler's word goes before what no counter tells.
+        let hidden = [(Cause::NotWatched, 8_000), (others, 1_000), (timer, 3_000)];
+        let told = having_waited(6_000, None, &[&hidden]);
+        assert!(told.contains("other threads, 50 % of that"), "{told}");
         let told = verdict(None, &[&[(Cause::Backward, 700)]]);
         let nothing =
             "CPU 0 was never taken for longer than 40 ns in 1.00 ms. There is nothing to change.";

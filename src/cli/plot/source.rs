@@ -126,7 +126,9 @@ impl Source {
             }
             _ if !self.of_all_rounds() => "a single round's samples are in its files only",
             Benchmark::Queue => "measure with --elements",
-            Benchmark::Clock => "measure with --report all",
+            Benchmark::Clock => {
+                "name folders of points with jumps; of wake-ups plot percentiles draws the histogram.hgrm"
+            }
             Benchmark::Node => "measure with --samples",
             Benchmark::Hca | Benchmark::Between | Benchmark::Memory => {
                 "copy the folder whole, or measure again"

@@ -82,7 +82,7 @@ columns! {
     LARGEST_STEP_BACKWARDS = measured("largest_step_backwards_ns", "the largest step backwards", 0)
         .whole().over(Over::Greatest);
     BLIND_SHARE = measured("blind_share",
-        "share of the watch between two passes of the loop, where the clock was not watched, of 1", 6)
+        "share of the watch between two passes of the loop, where the clock was not watched, of 1; stops left out", 6)
         .title("not watched");
     INVOLUNTARY_SWITCHES = count("involuntary_switches", "context switches because another thread was to run")
         .better(Better::Lower);
