@@ -68,6 +68,13 @@ impl Range {
     }
 }
 
+/// Memory of the range that this thread allocates from, if it does.
+fn from_range(layout: Layout) -> Option<*mut u8> {
+    // A thread that ends has no such variable any more.
+    let making = MAKING.try_with(Cell::get).ok().flatten();
+    making.and_then(|range| RANGES[range].allocate(layout))
+}
+
 /// The allocator of the program.
 #[derive(Debug)]
 pub struct Allocator;
@@ -76,13 +83,40 @@ pub struct Allocator;
 // no two allocations of a range overlap, as each begins behind the one before.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // A thread that ends has no such variable any more.
-        let making = MAKING.try_with(Cell::get).ok().flatten();
-        match making.and_then(|range| RANGES[range].allocate(layout)) {
-            Some(start) => start,
+        // SAFETY: by the caller's word.
+        from_range(layout).unwrap_or_else(|| unsafe { System.alloc(layout) })
+    }
+
+    // The system's own ways: pages that nobody wrote are zero, and large memory grows without a copy.
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        match from_range(layout) {
+            Some(start) => {
+                // SAFETY: just allocated with this size.
+                unsafe { start.write_bytes(0, layout.size()) };
+                start
+            }
             // SAFETY: by the caller's word.
-            None => unsafe { System.alloc(layout) },
+            None => unsafe { System.alloc_zeroed(layout) },
         }
+    }
+
+    unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if !RANGES.iter().any(|range| range.holds(start.addr())) {
+            // SAFETY: of no range, so it is from the system; the rest by the caller's word.
+            return unsafe { System.realloc(start, layout, size) };
+        }
+        // SAFETY: the caller has seen to it that the size is possible with this alignment.
+        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        // SAFETY: the size is not 0, by the caller's word.
+        let moved = unsafe { self.alloc(wanted) };
+        if !moved.is_null() {
+            // SAFETY: two allocations, each of at least so many bytes.
+            unsafe { std::ptr::copy_nonoverlapping(start, moved, layout.size().min(size)) };
+            // SAFETY: by the caller's word.
+            unsafe { self.dealloc(start, layout) };
+        }
+        moved
     }
 
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
@@ -219,6 +253,19 @@ mod tests {
                 .zip(layouts)
                 .all(|(two, layout)| two[0].1 + layout.size() <= two[1].1)
         );
+        // What grows moves with what it holds; what is to be zero is.
+        // SAFETY: the layouts are not empty, and the pointer is the first one's.
+        let grown = unsafe {
+            taken[0].0.write_bytes(5, 8);
+            let zeroed = first.within(|| Allocator.alloc_zeroed(layouts[1]));
+            assert_eq!(std::slice::from_raw_parts(zeroed, 100), [0; 100]);
+            Allocator.dealloc(zeroed, layouts[1]);
+            let grown = first.within(|| Allocator.realloc(taken[0].0, layouts[0], 100));
+            assert_eq!(std::slice::from_raw_parts(grown, 8), [5; 8]);
+            Allocator.realloc(grown, Layout::from_size_align(100, 8).unwrap(), 8)
+        };
+        let before = taken[0].1;
+        taken[0] = (grown, before);
         // Another place in its page.
         let small = Layout::new::<u64>();
         let moved = second.within(|| address(small));
