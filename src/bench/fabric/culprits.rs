@@ -2,7 +2,9 @@
 //!
 //! A node is named by evidence only: its effect must stand out from those of all others by more than noise lets any of
 //! them stand out, must be longer than what its figures may be off, and must be worth telling. Round trips alone name a
-//! node, and no direction: one that sends slowly and one that receives slowly have the same round trips.
+//! node, and no direction: one that sends slowly and one that receives slowly have the same round trips. What varies in
+//! one direction tells it only where it is no small part of what round trips show: beside a constant delay, which has no
+//! direction that could be known, noise would name one.
 
 use super::matrix::Matrix;
 use super::scores::{Fit, LEAST_NODES, median, polish};
@@ -144,7 +146,7 @@ pub fn judge(evidence: &[Evidence<'_>], tiers: &Tiers) -> Vec<Judged> {
                 let apart = apart(fit, node);
                 let new = new.named(evidence, errors.of_node(node), apart, limit(tiers.nodes()));
                 let old = &mut found[node];
-                if new.weight() > old.weight() {
+                if new.says_more_than(old) {
                     *old = new;
                 }
             }
@@ -184,14 +186,35 @@ fn unjudged(evidence: &[Evidence<'_>], node: usize) -> Judged {
 }
 
 impl Judged {
-    /// Whether a figure says more of a node than another: one that names a direction more than one that does not, that
-    /// more than one that does not name it, and of equal ones that with the higher score.
+    /// Whether a figure says more of a node than another: one that names it more than one that does not; of two that name
+    /// it one with a direction, unless it explains less than half of the delay that the other shows; and of equal ones
+    /// that with the higher score.
+    fn says_more_than(&self, other: &Self) -> bool {
+        // By round trips both effects of a node are half of its delay.
+        let explains = |one: &Self, whole: &Self| one.effect() >= whole.effect();
+        match [self, other].map(|one| one.verdict.direction()) {
+            [Some(Direction::Unknown), Some(known)] if known != Direction::Unknown => {
+                !explains(other, self)
+            }
+            [Some(known), Some(Direction::Unknown)] if known != Direction::Unknown => {
+                explains(self, other)
+            }
+            _ => self.weight() > other.weight(),
+        }
+    }
+
+    /// The larger of its effects, in ns.
+    fn effect(&self) -> f64 {
+        let effects = self.effects_ns.into_iter().flatten();
+        effects.fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// What is named weighs more than what is not, and of equals that with the higher score.
     fn weight(&self) -> (u8, f64) {
         let kind = match self.verdict {
             NodeVerdict::Missing | NodeVerdict::NotJudged => 0,
             NodeVerdict::Ok => 1,
-            NodeVerdict::Slow(Direction::Unknown) => 2,
-            NodeVerdict::Slow(_) => 3,
+            NodeVerdict::Slow(_) => 2,
         };
         (kind, self.score.unwrap_or(f64::NEG_INFINITY))
     }

@@ -195,6 +195,42 @@ fn round_trips_name_a_node_and_no_direction_unless_another_figure_has_one() {
 }
 
 #[test]
+fn what_varies_a_little_gives_a_large_constant_delay_no_direction() {
+    let (nodes, bad) = (8, 5);
+    let tiers = Tiers::one(nodes);
+    let mut noise = Noise::new(7);
+    let mut varies = healthy(&tiers, &mut noise, true);
+    slow(&mut varies, bad, Direction::Ingress, 3000.0, &mut noise);
+    // Half of a delay of everything that the node sends, which could be a shift of its clock as well.
+    let halves = |delay_ns: f64| {
+        Matrix::of(nodes, move |from, to| {
+            let is_late = from == bad || to == bad;
+            Some(1000.0 + if is_late { delay_ns / 2.0 } else { 0.0 })
+        })
+    };
+    for (delay_ns, expected, figure) in [
+        (20_000.0, Direction::Unknown, "half_round_trip"),
+        (5000.0, Direction::Ingress, FIGURE),
+    ] {
+        let halves = halves(delay_ns);
+        let round_trip = Evidence {
+            figure: "half_round_trip",
+            directional: false,
+            ..directional(&halves)
+        };
+        for evidence in [
+            [round_trip, directional(&varies)],
+            [directional(&varies), round_trip],
+        ] {
+            let judged = judge(&evidence, &tiers);
+            assert_eq!(judged[bad].verdict, NodeVerdict::Slow(expected));
+            assert_eq!(judged[bad].figure, Some(figure));
+            assert_eq!(named(&judged), [bad]);
+        }
+    }
+}
+
+#[test]
 fn too_few_nodes_and_nodes_without_pairs_are_not_judged() {
     for nodes in [0, 1, 2, 3] {
         let tiers = Tiers::one(nodes);
