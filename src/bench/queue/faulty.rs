@@ -74,6 +74,11 @@ pub(super) fn start_of<const FAULT: u8>() -> Start {
     threads::start::<Faulty<FAULT>, Words<8>>
 }
 
+/// Starts round trips over one with a fault there and one with another fault back.
+pub(super) fn start_of_round_trip<const THERE: u8, const BACK: u8>() -> Start {
+    threads::start_round_trip::<Faulty<THERE>, Faulty<BACK>, Words<8>>
+}
+
 pub(super) struct End {
     fault: u8,
     queue: Arc<Mutex<VecDeque<Words<8>>>>,

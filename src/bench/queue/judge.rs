@@ -107,6 +107,22 @@ impl Verdict {
         }
     }
 
+    /// The same where each element was answered, with what became of the answers.
+    pub fn with_answers(self, answers: &Verdict) -> Self {
+        let [there, back] = [&self.elements, &answers.elements];
+        Verdict {
+            elements: Tally {
+                sent: there.sent,
+                received: there.received.min(back.received),
+                // An answer is the element as it came out: one that was damaged on its way there is so on its way back.
+                damaged: there.damaged.max(back.damaged),
+                ..there.plus(back)
+            },
+            in_time: self.in_time.min(answers.in_time),
+            ..self
+        }
+    }
+
     /// How a run went in which `expected` elements should have gone in and come out.
     pub fn outcome(&self, expected: u64) -> Outcome {
         let of = &self.elements;

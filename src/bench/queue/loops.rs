@@ -162,6 +162,13 @@ impl<T: Element, S: interface::Sender<T>, R: interface::Receiver<T>> Direction<T
     ) -> Runner<'_, Both<S, R>, M, W, C> {
         runner.ask::<T>(count)
     }
+
+    fn leftovers<M: Measurer, W: Pacing, C: Clock>(
+        runner: &mut Runner<'_, Both<S, R>, M, W, C>,
+        most: usize,
+    ) -> Vec<u64> {
+        runner.leftovers::<T>(most)
+    }
 }
 
 /// Answers each element with itself.

@@ -10,15 +10,21 @@ use super::runner::Tally;
 use super::task::{SENDER, Task};
 use super::warm_up;
 use crate::host::counters::ThreadUsage;
+use crate::rig::control::Pulse;
 use crate::rig::role::Role;
 use crate::time::{Clock, Ticks};
 
-/// What the queue still gives out to the receiver, at most so many. A large queue takes a while to be emptied.
-pub(super) fn take_leftovers(end: &mut dyn Loop, most: usize, control: &Control) -> Vec<u64> {
+/// What the queue still gives out to this end, at most so many. A large queue takes a while to be emptied.
+pub(super) fn take_leftovers(
+    end: &mut dyn Loop,
+    most: usize,
+    pulse: &Pulse,
+    control: &Control,
+) -> Vec<u64> {
     let mut taken = Vec::new();
     // Nobody asks what was left where a run was told to stop.
     while taken.len() < most && !control.stopped() {
-        control.receiver.beat();
+        pulse.beat();
         let asked = ELEMENTS_PER_LOOK.min(most - taken.len());
         let found = end.leftovers(asked);
         let is_empty = found.len() < asked;
@@ -145,7 +151,7 @@ mod tests {
         for (most, signs) in [(1 << 40, 3), (LEFT, 3), (ELEMENTS_PER_LOOK, 1), (64, 1)] {
             let control = Control::default();
             let mut end = Written(Log::default(), 0);
-            let taken = take_leftovers(&mut end, most, &control);
+            let taken = take_leftovers(&mut end, most, &control.receiver, &control);
             assert_eq!(taken, all[..most.min(LEFT)]);
             assert_eq!(control.receiver.beats(), Some(signs), "{most}");
         }

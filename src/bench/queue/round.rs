@@ -1,7 +1,7 @@
 //! One run of a queue: the floor of its latency, the run itself, and what is made of it.
 
 use super::analysis::{self, Noted};
-use super::config::Config;
+use super::config::{Config, Measure};
 use super::control::Ending;
 use super::error::RunError;
 use super::floor::{self, Floor, Handoff};
@@ -97,7 +97,7 @@ fn figures_of(
     round: u32,
 ) -> RunResult {
     let config = &task.config;
-    let verdict = verdict_of(&reports);
+    let verdict = verdict_of(config.measure, &reports);
     let outcome = verdict.outcome(task.count);
     let is_clean = outcome == Outcome::Clean;
     let noted = noted(task, &reports).filter(|_| is_clean);
@@ -159,8 +159,8 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let count = floor::HANDOFFS;
     let task = Task::new(task.clock, task.locks_memory, &point, &config, count);
     let ended = make_run(threads::start::<Handoff, Words<1>>, &task, None);
-    let clean =
-        unless_disturbed(ended)?.filter(|ends| verdict_of(ends).outcome(count) == Outcome::Clean);
+    let clean = unless_disturbed(ended)?
+        .filter(|ends| verdict_of(config.measure, ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| match noted(&task, &ends) {
         Some(noted) => analysis::times(&task.clock, &noted),
         None => round_trips(&task, &ends),
@@ -207,18 +207,35 @@ fn noted<'a>(task: &Task, ends: &'a PerEnd<EndReport>) -> Option<Noted<'a>> {
     })
 }
 
-fn verdict_of(ends: &PerEnd<EndReport>) -> Verdict {
+fn verdict_of(measure: Measure, ends: &PerEnd<EndReport>) -> Verdict {
     let PerEnd { sender, receiver } = ends;
-    Verdict::of(Seen {
-        sent: &sender.stamps(),
-        received: &receiver.stamps(),
+    let [sent, received] = [sender, receiver].map(EndReport::stamps);
+    let gave_up = [sender, receiver]
+        .iter()
+        .any(|report| report.end.tally.ending == Ending::GaveUp);
+    let there = Verdict::of(Seen {
+        sent: &sent,
+        received: &received,
         leftovers: &receiver.leftovers,
         damaged: receiver.end.tally.damaged,
-        gave_up: [sender, receiver]
-            .iter()
-            .any(|report| report.end.tally.ending == Ending::GaveUp),
+        gave_up,
         warmed_up: [sender, receiver].map(|report| report.end.passed.warmed_up),
-    })
+    });
+    if measure != Measure::RoundTrip {
+        return there;
+    }
+    // An answer that was not the one to its question counts as damaged.
+    let answered = |stamps: &'_ [u64], report: &EndReport| {
+        stamps.len() - usize::from(report.end.tally.unanswered)
+    };
+    there.with_answers(&Verdict::of(Seen {
+        sent: &received[..answered(&received, receiver)],
+        received: &sent[..answered(&sent, sender)],
+        leftovers: &sender.leftovers,
+        damaged: sender.end.tally.damaged,
+        gave_up,
+        ..Seen::default()
+    }))
 }
 
 #[cfg(test)]

@@ -93,13 +93,15 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
             control,
             ..
         } = self;
-        let (mut damaged, mut ending) = (self.damaged, self.ending);
+        let (mut damaged, mut unanswered, mut ending) =
+            (self.damaged, self.unanswered, self.ending);
         for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
             let Both { sender, receiver } = &mut queue;
             let asked = retries.until(done, || sender.enqueue(T::with_stamp(stamp)).then_some(()));
             sender.flush();
+            let is_asked = asked.is_ok();
             let answer = asked.and_then(|()| retries.until(done, || receiver.dequeue()));
             match answer {
                 Ok(answer) => {
@@ -108,6 +110,11 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
                     damaged += u64::from(!is_its_own);
                 }
                 Err(reason) => {
+                    if is_asked {
+                        // It went in: whether it is lost is to be seen.
+                        measurer.post(&clock, stamp.get());
+                        unanswered = true;
+                    }
                     ending = reason;
                     break;
                 }
@@ -130,6 +137,7 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
             most_pauses: retries.most_pauses,
             failed: retries.failed,
             damaged,
+            unanswered,
             ending,
         }
     }
@@ -150,23 +158,25 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
             control,
             ..
         } = self;
-        let (mut damaged, mut ending) = (self.damaged, self.ending);
+        let (mut damaged, mut unanswered, mut ending) =
+            (self.damaged, self.unanswered, self.ending);
         for done in 0..count {
             let Both { sender, receiver } = &mut queue;
-            let asked = retries.until(done, || receiver.dequeue());
-            let answered = asked.and_then(|element| {
-                retries.until(done, || sender.enqueue(element).then_some(element))
-            });
-            sender.flush();
-            match answered {
-                Ok(element) => {
-                    measurer.post(&clock, element.stamp());
-                    damaged += u64::from(!element.is_intact());
-                }
+            let element = match retries.until(done, || receiver.dequeue()) {
+                Ok(element) => element,
                 Err(reason) => {
                     ending = reason;
                     break;
                 }
+            };
+            let answered = retries.until(done, || sender.enqueue(element).then_some(()));
+            sender.flush();
+            measurer.post(&clock, element.stamp());
+            damaged += u64::from(!element.is_intact());
+            if let Err(reason) = answered {
+                unanswered = true;
+                ending = reason;
+                break;
             }
             waiter.pause(&clock, WhileReceiving { control });
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
@@ -186,6 +196,7 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
             most_pauses: retries.most_pauses,
             failed: retries.failed,
             damaged,
+            unanswered,
             ending,
         }
     }

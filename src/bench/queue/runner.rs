@@ -35,6 +35,8 @@ pub struct Runner<'a, Q, M, W, C> {
     pub(super) most_pauses: u32,
     pub(super) failed: u64,
     pub(super) damaged: u64,
+    /// See [`Tally::unanswered`].
+    pub(super) unanswered: bool,
     pub(super) ending: Ending,
 }
 
@@ -59,6 +61,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             most_pauses: retry.most_pauses(),
             failed: 0,
             damaged: 0,
+            unanswered: false,
             ending: Ending::Complete,
         }
     }
@@ -88,6 +91,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             most_pauses,
             mut failed,
             damaged,
+            unanswered,
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
@@ -141,6 +145,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             most_pauses,
             failed,
             damaged,
+            unanswered,
             ending,
         }
     }
@@ -161,6 +166,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             most_pauses,
             mut failed,
             mut damaged,
+            unanswered,
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
@@ -204,6 +210,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             most_pauses,
             failed,
             damaged,
+            unanswered,
             ending,
         }
     }
@@ -245,6 +252,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             extended: self.measurer.extended(),
             failed: self.failed,
             damaged: self.damaged,
+            unanswered: self.unanswered,
             missed: self.waiter.missed(),
             ending: self.ending,
         }
@@ -268,6 +276,8 @@ pub struct Tally {
     pub failed: u64,
     /// Elements that came out with other words than their stamp's.
     pub damaged: u64,
+    /// Whether the element noted last went in, or came out, of which no answer came back or could be given.
+    pub unanswered: bool,
     /// Operations that were due before the one before them had ended.
     pub missed: u64,
     /// How it ended.

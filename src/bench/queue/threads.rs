@@ -52,7 +52,7 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
     crew: &mut Crew<EndReport, ThreadError>,
 ) -> Result<(), RigError> {
     if task.config.measure == Measure::RoundTrip {
-        return start_round_trip::<Q, T>(task, control, crew);
+        return start_round_trip::<Q, Q, T>(task, control, crew);
     }
     let (give, take) = channel::<Q::Receiver>();
     // A plan has no others.
@@ -73,17 +73,17 @@ pub(super) fn start<Q: Queue<T>, T: Element>(
     start_ends(task, control, crew, [sender, receiver])
 }
 
-/// The same with a queue there and another one of its kind back.
-fn start_round_trip<Q: Queue<T>, T: Element>(
+/// The same with a queue there and another one back.
+pub(super) fn start_round_trip<There: Queue<T>, Back: Queue<T>, T: Element>(
     task: &Task,
     control: &Arc<Control>,
     crew: &mut Crew<EndReport, ThreadError>,
 ) -> Result<(), RigError> {
-    let (give, take) = channel::<Both<Q::Sender, Q::Receiver>>();
+    let (give, take) = channel::<Both<Back::Sender, There::Receiver>>();
     let given = registry::given(&task.point.queue).unwrap_or_default();
     let asking: Make = Box::new(move |task, parts| {
-        let (there, arrives) = made::<Q, T>(task, &given)?;
-        let (back, returns) = made::<Q, T>(task, &given)?;
+        let (there, arrives) = made::<There, T>(task, &given)?;
+        let (back, returns) = made::<Back, T>(task, &given)?;
         let answering = Both {
             sender: back,
             receiver: arrives,
@@ -190,7 +190,6 @@ fn run_end(
     let (passed, tally) = let_through(&mut *end, seat.role, task, control, counters)?;
     pinning::check_still_on(seat.cpu)?;
 
-    let mut leftovers = Vec::new();
     if is_sender {
         control.set_sender_done();
         // What is handed over only when the sender is dropped comes too late: the receiver has left by then.
@@ -206,12 +205,13 @@ fn run_end(
             pulse.beat();
             std::thread::yield_now();
         }
-        let most = match tally.ending {
-            Ending::Complete => MOST_LEFTOVERS,
-            _ => task.point.capacity.saturating_add(MOST_LEFTOVERS),
-        };
-        leftovers = take_leftovers(&mut *end, most, control);
     }
+    let most = match tally.ending {
+        Ending::Complete => MOST_LEFTOVERS,
+        _ => task.point.capacity.saturating_add(MOST_LEFTOVERS),
+    };
+    // Of the sender's end these are answers.
+    let leftovers = take_leftovers(&mut *end, most, pulse, control);
     pulse.end();
     drop(end);
     let end = End {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use super::*;
-use crate::bench::queue::config::Measure;
 use crate::bench::queue::error::ThreadError;
 use crate::bench::queue::faulty::{
     self, APPENDS, BELATED, BELATES, COUNT, DAMAGES, DROPS, DUPLICATES, INVENTS, MOVES, NOTHING,
@@ -13,6 +12,7 @@ use crate::bench::queue::faulty::{
 };
 use crate::bench::queue::result::ElementRow;
 use crate::bench::queue::task::{RECEIVER, SENDER};
+use crate::rig::ledger::Tally;
 use crate::stats::Summary;
 
 fn config(measure: Measure) -> Config {
@@ -115,11 +115,67 @@ fn a_round_trip_goes_there_and_back_and_is_timed_at_one_end() {
     assert!(round_trip.min_ns > 0 && figures.latency.is_none());
     let floor = clean.floors.unwrap().round_trip.unwrap();
     assert!(floor.min_ns > 0);
-    let damaged = run::<DAMAGES>(&point(), &config);
-    assert_eq!(damaged.outcome, Outcome::Wrong, "{damaged:?}");
-    // What is lost is waited for.
-    let lost = run::<DROPS>(&point(), &config);
-    assert_eq!(lost.outcome, Outcome::GaveUp, "{lost:?}");
+}
+
+/// What is found where a queue there and another one back have these faults.
+fn there_and_back<const THERE: u8, const BACK: u8>() -> Verdict {
+    let _turn = faulty::turn();
+    let config = config(Measure::RoundTrip);
+    let task = Task::new(clock(), false, &point(), &config, COUNT as u64);
+    let run = measure_run(faulty::start_of_round_trip::<THERE, BACK>(), task, 0, None).unwrap();
+    assert_eq!(run.outcome, Outcome::Wrong, "{run:?}");
+    assert!(run.times.is_none() && run.throughput_per_s.is_none());
+    run.verdict
+}
+
+#[test]
+fn a_queue_that_is_broken_only_there_or_only_on_the_way_back_is_caught() {
+    type Case = ([fn() -> Verdict; 2], fn(&Tally) -> bool);
+    let cases: [Case; 5] = [
+        // Each hundredth.
+        (
+            [
+                there_and_back::<DAMAGES, NOTHING>,
+                there_and_back::<NOTHING, DAMAGES>,
+            ],
+            |of| of.damaged == COUNT as u64 / 100,
+        ),
+        // The first that is lost is waited for.
+        (
+            [
+                there_and_back::<DROPS, NOTHING>,
+                there_and_back::<NOTHING, DROPS>,
+            ],
+            |of| (of.lost, of.never_sent) == (1, 0),
+        ),
+        (
+            [
+                there_and_back::<WITHHOLDS, NOTHING>,
+                there_and_back::<NOTHING, WITHHOLDS>,
+            ],
+            |of| of.lost == 1,
+        ),
+        // Whoever gets an element again takes it for the next one.
+        (
+            [
+                there_and_back::<DUPLICATES, NOTHING>,
+                there_and_back::<NOTHING, DUPLICATES>,
+            ],
+            |of| of.duplicated + of.damaged > 0,
+        ),
+        (
+            [
+                there_and_back::<APPENDS, NOTHING>,
+                there_and_back::<NOTHING, APPENDS>,
+            ],
+            |of| of.duplicated > 0,
+        ),
+    ];
+    for (place, (verdicts, is_caught)) in cases.into_iter().enumerate() {
+        for verdict in verdicts.map(|verdict| verdict()) {
+            assert!(is_caught(&verdict.elements), "{place}: {verdict:?}");
+        }
+    }
 }
 
 #[test]
