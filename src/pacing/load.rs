@@ -58,6 +58,16 @@ impl EndLoad {
         (self.jitter * 1e10).round() / 1e8
     }
 
+    /// The pause that comes on an operation, in the mean.
+    pub fn mean_pause(&self) -> Duration {
+        let mean_ns = match self.load {
+            Load::None => 0.0,
+            Load::ConstantWait { wait_ns } | Load::Bursty { wait_ns, .. } => wait_ns,
+            Load::ConstantRate { rate_per_s } => 1e9 / rate_per_s,
+        };
+        Duration::try_from_secs_f64(mean_ns / 1e9).unwrap_or(Duration::MAX)
+    }
+
     /// The longest time that passes between two operations.
     pub fn longest_pause(&self) -> Duration {
         let mean_ns = match self.load {

@@ -44,7 +44,10 @@ const SATURATION_COUNT: u64 = 100_000;
 /// How long the run takes, about, that finds how many elements go through in a round, and its elements.
 const FIRST_TIME: Duration = Duration::from_millis(20);
 const FIRST_COUNT: u64 = 20_000;
-const FEWEST_FIRST: u64 = 100;
+/// With such a pause the load says how many go through: next to it a queue takes no time.
+const LONG_PAUSE: Duration = Duration::from_micros(10);
+/// Who keeps so much of a rate keeps it, but for what disturbed a short run.
+const KEPT: f64 = 0.9;
 /// Elements that are kept of a round with a duration, for an estimate of the disk space: ten million in a second.
 const KEPT_PER_S: f64 = 1e7;
 /// An upper estimate of a row of `elements.csv`, and of what else a point leaves, in bytes.
@@ -171,16 +174,12 @@ impl QueueBenchmark {
         let pause = match point.percent_of_saturation {
             // As if the queue took ten million a second.
             Some(percent) => Duration::from_nanos(10_000 / u64::from(percent.max(1))),
-            None => point.longest_pause(),
-        };
-        let per_element = match point.sender.load {
-            Load::Bursty { group, .. } => pause / group.max(1),
-            _ => pause,
+            None => point.mean_pause(self.config.measure),
         };
         let beside = self.beside.as_ref();
         let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
         let measured = match self.config.length {
-            Length::Elements(count) => per_element
+            Length::Elements(count) => pause
                 .max(TIME_PER_ELEMENT)
                 .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)),
             // What was noted is sorted, which takes as long again and longer.
@@ -297,20 +296,35 @@ impl QueueBenchmark {
             Length::Elements(count) => return Ok(Ok(count)),
             Length::Time(time) => time,
         };
-        let rate = match point.sender.load {
-            Load::ConstantRate { rate_per_s } => Ok(rate_per_s),
-            _ => {
-                let pause = point.longest_pause().max(Duration::from_nanos(1));
-                let in_time = (FIRST_TIME.as_nanos() / pause.as_nanos()) as u64;
-                self.rate(point, 1, in_time.clamp(FEWEST_FIRST, FIRST_COUNT))?
-            }
-        };
         let most = self.most_elements;
+        let rate = self.expected_rate(point)?;
         Ok(rate
             .map(|rate| memory::elements_in(time, rate, most))
             .map_err(|failure| {
                 format!("how many elements go through in a round could not be found: {failure}")
             }))
+    }
+
+    /// How many elements go through in a second under the load of a point.
+    fn expected_rate(&mut self, point: &Point) -> Result<Result<f64, String>, RunError> {
+        let asked = match point.sender.load {
+            Load::ConstantRate { rate_per_s } => Some(rate_per_s),
+            _ => None,
+        };
+        if let (Some(asked), Some(_)) = (asked, point.percent_of_saturation) {
+            return Ok(Ok(asked));
+        }
+        let pause = point.mean_pause(self.config.measure);
+        if pause >= LONG_PAUSE {
+            return Ok(Ok(1.0 / pause.as_secs_f64()));
+        }
+        let in_time = FIRST_TIME.as_nanos().checked_div(pause.as_nanos());
+        let count = in_time.map_or(FIRST_COUNT, |count| FIRST_COUNT.min(count as u64));
+        let found = self.rate(point, 1, count)?;
+        Ok(found.map(|found| match asked {
+            Some(asked) if found >= KEPT * asked => asked,
+            _ => found,
+        }))
     }
 
     /// A run of a point, written down. A queue that loses elements, or worse, is no error here: the row says so.
@@ -374,6 +388,7 @@ impl QueueBenchmark {
             rows: vec![row],
             warnings: warnings::of(&point, &run, &placement_warnings, &self.config)
                 .into_iter()
+                .chain(warnings::of_length(count, self.most_elements, &self.config))
                 .chain(offset.and_then(warnings::of_clocks))
                 .collect(),
             notes: warnings::notes(&point, &run, &self.config),

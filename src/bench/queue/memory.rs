@@ -106,7 +106,7 @@ impl Needs {
     }
 }
 
-/// Fewer than these are no round.
+/// So many are measured, at least, if they go through in the time.
 const FEWEST: u64 = 1000;
 /// No more go through in a second: a stamp takes some ten nanoseconds, and without them an element takes one.
 const MOST_STAMPED_PER_S: f64 = 1e8;
@@ -178,10 +178,10 @@ fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     low
 }
 
-/// The elements of a round that takes so long at so many elements a second.
+/// The elements of a round that takes so long at so many elements a second, up to `most`.
 pub fn elements_in(time: Duration, rate_per_s: f64, most: u64) -> u64 {
     let elements = (rate_per_s * time.as_secs_f64()).ceil() as u64;
-    elements.clamp(FEWEST, most.max(FEWEST))
+    elements.clamp(1, most)
 }
 
 #[cfg(test)]
@@ -301,6 +301,8 @@ mod tests {
         let time = Duration::from_millis(20);
         assert_eq!(elements_in(time, 1e6, usual), 20_000);
         assert_eq!(elements_in(time, 1e9, usual), usual);
-        assert_eq!(elements_in(time, 1.0, usual), FEWEST);
+        // However slow the load is, a round takes no longer than it should.
+        assert_eq!(elements_in(time, 1000.0, usual), 20);
+        assert_eq!(elements_in(time, 1.0, usual), 1);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::config::Measure;
 use super::cpus::{CpuChoice, Cpus};
 use super::left_out::left_out;
 use crate::generators::MemoryLoad;
@@ -135,6 +136,16 @@ impl Plan {
 }
 
 impl Point {
+    /// The pause that comes on an element, in the mean: that of the slower end, and in a round trip, where one end waits
+    /// for the other, about that of both.
+    pub fn mean_pause(&self, measure: Measure) -> Duration {
+        let (sender, receiver) = (self.sender.mean_pause(), self.receiver.mean_pause());
+        match measure {
+            Measure::RoundTrip => sender.saturating_add(receiver),
+            Measure::Time | Measure::Throughput | Measure::Counters => sender.max(receiver),
+        }
+    }
+
     /// The longest pause of either end.
     pub fn longest_pause(&self) -> Duration {
         (self.sender.longest_pause()).max(self.receiver.longest_pause())

@@ -22,13 +22,24 @@ fn part_of(point: &Point) -> usize {
     most.map_or(WARM_UP_PART, |most| (most as usize).clamp(1, WARM_UP_PART))
 }
 
+/// The most elements that are put in: a receiver with pauses takes them out in the time of the warm-up, however many
+/// the queue can hold.
+fn most_of(task: &Task) -> u64 {
+    let pause = task.point.receiver.mean_pause().as_nanos();
+    let most = task.config.warmup.as_nanos().checked_div(pause);
+    most.map_or(u64::MAX, |most| most as u64)
+}
+
 /// The sender's; returns what it put in.
 pub(super) fn of_sender(end: &mut dyn Loop, task: &Task, control: &Control) -> Carried {
-    let part = part_of(&task.point);
+    let (part, most) = (part_of(&task.point), most_of(task));
     let began = Instant::now();
     let mut carried = Carried::default();
     let mut parts = 0;
-    while began.elapsed() < task.config.warmup && end.tally().ending == Ending::Complete {
+    while began.elapsed() < task.config.warmup
+        && carried.elements < most
+        && end.tally().ending == Ending::Complete
+    {
         parts += 1;
         control.warm_up.begin(parts);
         end.run(part);
@@ -54,8 +65,60 @@ pub(super) fn of_receiver(end: &mut dyn Loop, task: &Task, control: &Control) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::queue::config::Config;
+    use crate::bench::queue::faulty;
     use crate::bench::queue::result::made_up;
+    use crate::bench::queue::runner::Tally;
     use crate::pacing::{EndLoad, Load};
+    use crate::time::Ticks;
+
+    /// A sender whose queue is never full.
+    #[derive(Default)]
+    struct Endless {
+        sent: u64,
+    }
+
+    impl Loop for Endless {
+        fn start(&mut self) -> Ticks {
+            Ticks(0)
+        }
+        fn run(&mut self, count: usize) {
+            self.sent = count as u64;
+        }
+        fn forget(&mut self) -> Carried {
+            Carried {
+                elements: self.sent,
+                ..Carried::default()
+            }
+        }
+        fn flush(&mut self) {}
+        fn tally(&self) -> Tally {
+            Tally::default()
+        }
+        fn leftovers(&mut self, _most: usize) -> Vec<u64> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn no_more_is_put_in_than_a_slow_receiver_takes_out_in_the_time() {
+        let config = Config {
+            // Long enough that it is not the time that ends it.
+            warmup: Duration::from_secs(3600),
+            ..made_up::config()
+        };
+        let receiver = EndLoad {
+            load: Load::ConstantWait { wait_ns: 1e6 },
+            ..EndLoad::NONE
+        };
+        let point = Point {
+            receiver,
+            ..made_up::point("endless")
+        };
+        let task = Task::new(faulty::clock(), false, &point, &config, 10);
+        let put_in = of_sender(&mut Endless::default(), &task, &Control::default());
+        assert_eq!(put_in.elements, 3_600_000);
+    }
 
     #[test]
     fn a_part_of_a_slow_load_is_short() {

@@ -1,7 +1,7 @@
 //! What a round gives reason to warn of, and what is said below the tables. The texts name no figure of a round: one
 //! that comes in each round is shown once.
 
-use super::config::{Config, Measure};
+use super::config::{Config, Length, Measure};
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
 use crate::buffer::{HugePagePolicy, PageKind};
@@ -72,6 +72,18 @@ pub(super) fn of(
     texts
 }
 
+/// Where a round with a duration has as many elements as it may have, and more would go through.
+pub(super) fn of_length(count: u64, most: u64, config: &Config) -> Option<String> {
+    match config.length {
+        Length::Time(time) if count >= most => Some(format!(
+            "a round ends before --duration {} is over, where it has {most} elements: the stamps of no more have room in \
+             locked memory: raise the memlock limit with ulimit -l unlimited, or ask for a shorter --duration",
+            humantime::format_duration(time)
+        )),
+        _ => None,
+    }
+}
+
 /// Where the clocks of the two CPUs differ by more than the comparison leaves open.
 pub(super) fn of_clocks(offset: ClockOffset) -> Option<String> {
     (offset.ns.abs() > offset.bound_ns).then(|| {
@@ -106,6 +118,8 @@ pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<Stri
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::bench::queue::result::made_up;
     use crate::pacing::EndLoad;
@@ -136,6 +150,25 @@ mod tests {
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         assert!(warnings(rate, 51, |_, _| {}).contains("% of the enqueues"));
         assert!(!warnings(rate, 50, |_, _| {}).contains("late"));
+    }
+
+    #[test]
+    fn a_round_that_is_cut_short_is_told() {
+        let warned = |length, count| {
+            let config = Config {
+                length,
+                ..made_up::config()
+            };
+            of_length(count, 1000, &config)
+        };
+        let time = Length::Time(Duration::from_secs(1));
+        let text = warned(time, 1000).unwrap();
+        assert!(
+            text.contains("--duration 1s") && text.contains("ulimit"),
+            "{text}"
+        );
+        assert_eq!(warned(time, 999), None);
+        assert_eq!(warned(Length::Elements(1000), 1000), None);
     }
 
     #[test]
