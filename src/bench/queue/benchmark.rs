@@ -183,7 +183,7 @@ impl QueueBenchmark {
                 .max(TIME_PER_ELEMENT)
                 .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)),
             // What was noted is sorted, which takes as long again and longer.
-            Length::Time(time) => time * 4,
+            Length::Time(time) => (time * 4).max(pause * memory::FEWEST_IN_TIME as u32),
         };
         (TIME_BESIDE + self.config.warmup)
             .saturating_add(measured)

@@ -106,8 +106,10 @@ impl Needs {
     }
 }
 
-/// So many are measured, at least, if they go through in the time.
+/// The memory of so many must be there.
 const FEWEST: u64 = 1000;
+/// A round has so many, however long they take.
+pub(super) const FEWEST_IN_TIME: u64 = 10;
 /// No more go through in a second: a stamp takes some ten nanoseconds, and without them an element takes one.
 const MOST_STAMPED_PER_S: f64 = 1e8;
 const MOST_PER_S: f64 = 1e9;
@@ -178,10 +180,11 @@ fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     low
 }
 
-/// The elements of a round that takes so long at so many elements a second, up to `most`.
+/// The elements of a round that takes so long at so many elements a second, up to `most`; but not so few that neither a
+/// rate nor a median comes of them.
 pub fn elements_in(time: Duration, rate_per_s: f64, most: u64) -> u64 {
     let elements = (rate_per_s * time.as_secs_f64()).ceil() as u64;
-    elements.clamp(1, most)
+    elements.max(FEWEST_IN_TIME).min(most)
 }
 
 #[cfg(test)]
@@ -303,6 +306,7 @@ mod tests {
         assert_eq!(elements_in(time, 1e9, usual), usual);
         // However slow the load is, a round takes no longer than it should.
         assert_eq!(elements_in(time, 1000.0, usual), 20);
-        assert_eq!(elements_in(time, 1.0, usual), 1);
+        assert_eq!(elements_in(time, 1.0, usual), FEWEST_IN_TIME);
+        assert_eq!(elements_in(time, 1.0, 5), 5);
     }
 }

@@ -81,7 +81,7 @@ pub struct QueueArguments {
     )]
     pub measure: Measure,
 
-    /// How long a round is measured: it has as many elements as go through in this time
+    /// How long a round is measured: it has as many elements as go through in this time, 10 at least
     #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = values::run_length)]
     pub duration: Duration,
 
