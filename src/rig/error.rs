@@ -57,6 +57,20 @@ pub enum RigError {
         /// From where to where.
         moved: Moved,
     },
+    #[error(
+        "--priority {0}: threads would spin on all CPUs that this process may use, and nothing else would ever run on \
+         them, as kernel.sched_rt_runtime_us is -1: set that to 950000, leave a CPU out, or leave --priority out"
+    )]
+    NoneLeft(u8),
+    #[error(
+        "--priority {priority} is impossible where threads share a CPU: one would keep the other from ever running; give \
+         each its own ({options}), or leave it out"
+    )]
+    PriorityShared {
+        priority: u8,
+        /// Those that give CPUs.
+        options: &'static str,
+    },
     #[error("interrupted by {0}")]
     Interrupted(Signal),
 }
@@ -85,7 +99,11 @@ impl RigError {
     /// Whether another value of an option would avoid it.
     pub fn is_usage(&self) -> bool {
         match self {
-            RigError::Clock(_) | RigError::Memory(_) | RigError::TooFewHugePages { .. } => true,
+            RigError::Clock(_)
+            | RigError::Memory(_)
+            | RigError::NoneLeft(_)
+            | RigError::PriorityShared { .. }
+            | RigError::TooFewHugePages { .. } => true,
             RigError::Host(error) => matches!(
                 error,
                 HostError::CpuUnavailable { .. }

@@ -14,6 +14,7 @@
 //! | `exchange`, `clock_offset` | the offset of two CPUs' clocks |
 //! | [`limit`] | a limit on a length of time |
 //! | [`named`] | settings with a fixed set of named values |
+//! | `priority` | whether threads that spin can have a real-time priority |
 //! | [`ports`], `port_choice` | ports as the user names them, and which two a run uses |
 //! | `sweep` | the order of points over rounds, and the time for them |
 //! | `trust` | whether the TSC can be trusted: flags, rate, offsets, steps back |
@@ -32,6 +33,7 @@ pub mod named;
 #[cfg(feature = "rdma")]
 pub(crate) mod port_choice;
 pub mod ports;
+pub(crate) mod priority;
 pub(crate) mod role;
 pub(crate) mod sweep;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]

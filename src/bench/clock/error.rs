@@ -29,11 +29,6 @@ pub enum RunError {
         needed: Bytes,
         available: Bytes,
     },
-    #[error(
-        "--priority {0} on all CPUs that this process may use: nothing else would run on this machine, as \
-         kernel.sched_rt_runtime_us is -1: leave a CPU out, leave --priority out, or set that to 950000"
-    )]
-    NoneLeft(u8),
     #[error("the timer {0}: {1}")]
     Timer(&'static str, nix::errno::Errno),
     #[error(
@@ -55,10 +50,9 @@ impl From<RunError> for Failure {
         match error {
             RunError::Rig(error) => error.into(),
             RunError::Buffer { .. } | RunError::Timer(..) => Failure::Run(text),
-            RunError::Jumps { .. }
-            | RunError::Memory { .. }
-            | RunError::Lock(_)
-            | RunError::NoneLeft(_) => Failure::Usage(text),
+            RunError::Jumps { .. } | RunError::Memory { .. } | RunError::Lock(_) => {
+                Failure::Usage(text)
+            }
         }
     }
 }

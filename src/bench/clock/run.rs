@@ -12,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
-use crate::host::priority::is_throttled;
 use crate::host::running::Threads;
 use crate::results::units;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
+use crate::rig::priority::Places;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
 use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
@@ -65,12 +65,12 @@ impl Session {
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
         memory::jumps_fit(&config)?;
-        if let Some(priority) = config
-            .priority
-            .filter(|_| free.is_empty() && !is_throttled())
-        {
-            return Err(RunError::NoneLeft(priority));
-        }
+        let places = Places {
+            shares_cpu: false,
+            leaves_cpu: !free.is_empty(),
+            options: "--cpu",
+        };
+        places.permit(config.priority)?;
         let reading = AnyReading::prepare(config.clock, config.tsc_khz).map_err(RigError::Clock)?;
         let mut notes = Vec::new();
         if free.is_empty() {

@@ -5,6 +5,8 @@ use serde::Serialize;
 use super::config::{CpuRequest, Poll, Timestamp};
 use super::plan::Point;
 use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, Waiting};
+#[cfg(feature = "rdma")]
+use crate::rig::priority::Places;
 use crate::rig::role::Role;
 
 /// Posts the messages.
@@ -42,6 +44,14 @@ pub struct Placement {
 }
 
 impl Placement {
+    /// What a real-time priority depends on.
+    #[cfg(feature = "rdma")]
+    pub fn places(&self) -> Places {
+        let options =
+            "--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, --background-cpu";
+        Places::of(&self.warnings, self.shares_cpu, options)
+    }
+
     /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device. Where any point of
     /// the run has a `background`, all keep a CPU free for it, so that they are measured in the same places.
     pub fn of_point(

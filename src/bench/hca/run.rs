@@ -28,7 +28,6 @@ use super::verbs_link::queue_pair_lengths;
 use super::worker::Frame;
 use crate::buffer::HugePagePolicy;
 use crate::generators::Beside;
-use crate::host::compromise::Compromise;
 use crate::host::pinning::on_cpu;
 use crate::host::{CpuSet, Topology, Wakeable, interrupt, memory_lock, pinning};
 use crate::pacing::SplitMix64;
@@ -226,7 +225,7 @@ impl Runner {
             let needed = Needs::of(point, &self.config, self.receives(point).slots);
             needed.require(point, &self.config)?;
             let placement = self.placement(point)?;
-            check_priority(self.config.priority, &placement)?;
+            placement.places().permit(self.config.priority)?;
             self.clock(point.clock)?;
             needs.push((needed.bytes(), needed.huge_pages(&placement), point));
         }
@@ -421,30 +420,6 @@ pub(super) fn connection_of(point: &Point, uc_route: UcRoute) -> String {
         Service::Uc => format!("{}, RDMA_PS_IB", uc_route.function()),
         Service::Ud => "rdma_create_id, RDMA_PS_UDP".to_owned(),
     }
-}
-
-/// Refuses a real-time priority where threads would keep each other, or all else, from running.
-pub(super) fn check_priority(priority: Option<u8>, placement: &Placement) -> Result<(), RunError> {
-    let Some(priority) = priority else {
-        return Ok(());
-    };
-    let mut warnings = placement.warnings.iter();
-    let no_cpu_left = warnings.any(|one| one.compromise == Compromise::SupervisorShares);
-    if no_cpu_left && !crate::host::priority::is_throttled() {
-        return Err(RunError::Usage(format!(
-            "--priority {priority} is impossible here: the measuring threads would spin on every CPU, and \
-                 kernel.sched_rt_runtime_us is -1, so nothing else would ever run: set that to 950000, or leave out \
-                 --priority"
-        )));
-    }
-    if placement.shares_cpu {
-        return Err(RunError::Usage(format!(
-            "--priority {priority} is impossible where measuring threads share a CPU: one would keep the other from \
-                 ever running; give each its own (--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, \
-                 --background-cpu) or leave it out"
-        )));
-    }
-    Ok(())
 }
 
 /// Tries so many queue pairs at both ends; tells why they are refused.

@@ -35,6 +35,7 @@ use crate::rig::benchmark::{
 use crate::rig::clock_offset::{ClockOffset, measure_offset};
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::memory::Allowance;
+use crate::rig::priority::Places;
 use crate::stats::median_of;
 use crate::time::AnyClock;
 
@@ -147,7 +148,14 @@ impl QueueBenchmark {
         let clock = AnyClock::prepare(self.config.clock).map_err(RigError::Clock)?;
         let topology = Topology::read()?;
         for point in &self.points {
-            point.cpus.placement(&topology)?;
+            let placement = point.cpus.placement(&topology)?;
+            let shares_cpu = placement.shares_cpu();
+            Places::of(
+                &placement.warnings,
+                shares_cpu,
+                "--sender-cpu, --receiver-cpu",
+            )
+            .permit(self.config.priority)?;
         }
         let needs = self.needs(&self.points);
         needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;

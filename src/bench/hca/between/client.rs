@@ -18,7 +18,7 @@ use super::super::placement::Placement;
 use super::super::plan::{Plan, Point};
 use super::super::requesting_end::Requester;
 use super::super::result::Tally;
-use super::super::run::{check_priority, connection_of};
+use super::super::run::connection_of;
 use super::super::worker::Frame;
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
 use super::half::Half;
@@ -284,7 +284,7 @@ impl Client {
             let needed = Needs::of(point, &self.config, slots);
             needed.require(point, &self.config)?;
             let placement = self.placement(point)?;
-            check_priority(self.config.priority, &placement)?;
+            placement.places().permit(self.config.priority)?;
             self.clock(point.clock)?;
             if self.config.huge_pages == HugePagePolicy::Required {
                 require_huge_pages(needed.huge_pages(&placement), point)?;
