@@ -377,12 +377,73 @@ fn a_signal_ends_the_writing_of_elements_within_a_second() {
 }
 
 #[test]
+fn several_threads_leave_a_row_for_each_scenario_and_their_shares() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = "--queue lamport,sharded --producers 2 --consumers 2 --scenario straight-run,round-robin --duration 50ms \
+                 --warmup 5ms --rounds 2";
+    let output = done(folder.path(), words);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("fairness") && text.contains("2 to 2"),
+        "{text}"
+    );
+    let results = folder.path().join("results");
+    let summary = rows(&results.join("summary.csv"));
+    let found: Vec<_> = summary
+        .iter()
+        .map(|row| (row["queue"].as_str(), row["scenario"].as_str()))
+        .collect();
+    let expected = [
+        ("lamport", "straight-run"),
+        ("sharded", "straight-run"),
+        ("sharded", "round-robin"),
+    ];
+    assert_eq!(found, expected);
+    for row in &summary {
+        let figure = |column: &str| row[column].parse::<f64>().unwrap();
+        assert_eq!((figure("producers"), figure("consumers")), (2.0, 2.0));
+        assert_eq!(row["elements_lost"], "0");
+        for end in ["producer", "consumer"] {
+            let fairness = figure(&format!("fairness_{end}s"));
+            assert!((0.5..=1.0).contains(&fairness), "{row:?}");
+            assert!((0.0..=100.0).contains(&figure(&format!("least_{end}_percent"))));
+        }
+        assert!(figure("throughput_per_s") > 0.0 && figure("latency_p50_ns") > 0.0);
+        assert_eq!(
+            (row["sender_cpu"].as_str(), row["depth_mean"].as_str()),
+            ("", "")
+        );
+    }
+    // A queue of one and one cannot be shared.
+    let left_out = rows(&results.join("left_out.csv"));
+    assert_eq!(left_out.len(), 1);
+    assert_eq!(left_out[0]["scenario"], "round-robin");
+    assert!(left_out[0]["reason"].contains("lamport is made for spsc"));
+}
+
+#[test]
+fn a_signal_ends_a_run_of_several_threads_within_a_second_and_keeps_what_was_measured() {
+    fn has_a_row(results: &Path, _: u32) -> bool {
+        let text = std::fs::read_to_string(results.join("runs.csv")).unwrap_or_default();
+        text.lines().count() > 1
+    }
+    let words = "--queue sharded --producers 2 --consumers 2 --load constant-rate --rate 1000 --duration 2s --warmup 0 \
+                 --rounds 100";
+    let ended = ends_within_a_second(words, has_a_row, Duration::from_millis(300));
+    assert!(ended.mark.is_some());
+}
+
+#[test]
 fn bad_input_is_told_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     for (words, expected) in [
         ("--queue nonsense", "lamport"),
         ("--rate 1M", "constant-rate"),
         ("--sender-cpu 99999", "--sender-cpu"),
+        ("--producers 2 --scenario straight-run", "--consumers 1"),
+        ("--producers 2 --load-curve", "several threads"),
+        ("--producers 2 --queue lamport", "lamport is made for spsc"),
+        ("--producers 64 --consumers 64 --queue sharded", "each pair"),
         ("--count 1073741824 --warmup 1ms", "allowed is"),
         ("--count 1073741824 --hugepages off", "use --count"),
     ] {

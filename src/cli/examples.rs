@@ -52,7 +52,9 @@ Examples:
   hcabench queue --queue baton,b-queue,b-queue:penalty=0 --measure round-trip
       There and back, also without what B-Queue's authors wait after a look that found nothing
   hcabench queue --queue baton,rtrb --load-curve --out curve
-      Latency by offered rate, from 1 % of saturation up: hcabench plot median curve --out curve.svg";
+      Latency by offered rate, from 1 % of saturation up: hcabench plot median curve --out curve.svg
+  hcabench queue --queue all --producers 2 --consumers 2 --scenario fan-in,round-robin
+      What goes through queues that several threads share, and whether all get alike";
 
 pub const MEMORY: &str = "\
 Examples:

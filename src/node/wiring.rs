@@ -47,20 +47,26 @@ pub struct Wiring {
 impl Wiring {
     /// Why these numbers are impossible, if they are.
     pub fn refusal(&self) -> Option<String> {
-        let (publishers, subscribers) = (self.publishers, self.subscribers);
+        self.refusal_by(["publishers", "subscribers"])
+    }
+
+    /// The same where the two kinds of ends, and the options of their numbers, have these names.
+    pub fn refusal_by(&self, [publishers, subscribers]: [&str; 2]) -> Option<String> {
         let refused = |rule: &str| {
             Some(format!(
-                "--scenario {} is impossible with --publishers {publishers} and --subscribers {subscribers}: {rule}",
-                self.scenario.name()
+                "--scenario {} is impossible with --{publishers} {} and --{subscribers} {}: {rule}",
+                self.scenario.name(),
+                self.publishers,
+                self.subscribers
             ))
         };
         match self.scenario {
-            Scenario::StraightRun if publishers != subscribers => {
+            Scenario::StraightRun if self.publishers != self.subscribers => {
                 refused("it takes as many of the one as of the other")
             }
-            Scenario::FanIn if publishers < subscribers => {
-                refused("it takes at least as many publishers as subscribers")
-            }
+            Scenario::FanIn if self.publishers < self.subscribers => refused(&format!(
+                "it takes at least as many {publishers} as {subscribers}"
+            )),
             _ => None,
         }
     }

@@ -32,7 +32,7 @@ pub struct In<E>(pub(super) E);
 #[derive(Debug)]
 pub struct Out<E>(pub(super) E);
 
-/// How many threads each end of a queue can have; this benchmark uses one.
+/// How many threads each end of a queue can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ends {
@@ -53,6 +53,15 @@ impl Ends {
             Ends::Mpmc => "mpmc",
         }
     }
+
+    /// Whether so many senders and receivers can share the queue.
+    pub const fn serve(self, senders: usize, receivers: usize) -> bool {
+        match self {
+            Ends::Spsc => senders == 1 && receivers == 1,
+            Ends::Mpsc => receivers == 1,
+            Ends::Mpmc => true,
+        }
+    }
 }
 
 /// The queue does not come in this capacity.
@@ -67,6 +76,10 @@ pub struct QueueError {
 
 /// The two ends of a new queue, or why there is none.
 pub type Made<Q, T> = Result<(<Q as Queue<T>>::Sender, <Q as Queue<T>>::Receiver), QueueError>;
+
+/// The ends of a new queue that several threads share, one for each of them, or why there is none.
+pub type Shared<Q, T> =
+    Result<(Vec<<Q as Queue<T>>::Sender>, Vec<<Q as Queue<T>>::Receiver>), QueueError>;
 
 /// A kind of queue.
 pub trait Queue<T: Element>: 'static {
@@ -88,5 +101,15 @@ pub trait Queue<T: Element>: 'static {
     /// The same with parameters, by a queue that has any.
     fn with_parameters(capacity: usize, _given: &Given) -> Made<Self, T> {
         Self::with_capacity(capacity)
+    }
+
+    /// The same for so many senders and receivers that share it, by a queue that is made for them.
+    ///
+    /// # Panics
+    /// If it is not: see [`Ends::serve`].
+    fn shared(capacity: usize, given: &Given, senders: usize, receivers: usize) -> Shared<Self, T> {
+        assert!(Ends::Spsc.serve(senders, receivers));
+        let (sender, receiver) = Self::with_parameters(capacity, given)?;
+        Ok((vec![sender], vec![receiver]))
     }
 }

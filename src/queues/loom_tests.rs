@@ -7,7 +7,9 @@ use super::equeue::{Batching, Elasticity};
 use super::interface::{Queue, Receiver, Sender};
 use super::parameters::Given;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
-use super::{BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer};
+use super::{
+    BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer, Sharded,
+};
 
 /// With a second word, that may only be read when the first one is there.
 type Element = Words<2>;
@@ -104,6 +106,7 @@ check_all! {
     ffq: Ffq;
     linked_blocks: LinkedBlocks;
     baton: Baton;
+    sharded: Sharded;
 }
 
 /// Each lap has another size if either end had to wait in the one before.

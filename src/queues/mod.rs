@@ -11,6 +11,7 @@ pub(crate) mod crates;
 pub mod arena;
 pub mod element;
 pub mod interface;
+pub(crate) mod many;
 pub(crate) mod parameters;
 pub(crate) mod registry;
 pub(crate) mod slots;
@@ -25,6 +26,7 @@ mod lamport;
 mod linked_blocks;
 mod mcringbuffer;
 pub(crate) mod ring;
+mod sharded;
 
 pub(crate) use b_queue::BQueue;
 pub(crate) use baton::Baton;
@@ -34,6 +36,7 @@ pub(crate) use ffq::Ffq;
 pub use lamport::Lamport;
 pub(crate) use linked_blocks::LinkedBlocks;
 pub(crate) use mcringbuffer::McRingBuffer;
+pub(crate) use sharded::Sharded;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -116,6 +116,8 @@ registry! {
         "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core \
          Systems. Euro-Par 2012",
         differs "bounded, with all blocks made in advance";
+    Here super::Sharded: "sharded", Mpmc, "hcabench",
+        differs "a ring of baton for each pair of a sender and a receiver: in order from one to the other, not beyond";
     #[cfg(feature = "competitors")] Crate crates::Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
     #[cfg(feature = "competitors")] Crate crates::Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
     #[cfg(feature = "competitors")] Crate crates::Heapless<0>: "heapless", Spsc, "crate heapless 0.9, spsc::Queue",
@@ -167,24 +169,39 @@ pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
 }
 
-/// Makes a queue once.
-struct Tried(usize, Given);
+/// Makes a queue once, for so many senders and receivers.
+struct Tried(usize, Given, [usize; 2]);
 
 impl QueueUser for Tried {
     type Output = Option<QueueError>;
 
     fn with<Q: AllPayloads>(self) -> Self::Output {
-        <Q as Queue<Words<1>>>::with_parameters(self.0, &self.1).err()
+        let Tried(capacity, given, [senders, receivers]) = self;
+        <Q as Queue<Words<1>>>::shared(capacity, &given, senders, receivers).err()
     }
 }
 
 /// Why a queue does not come in a capacity; `None` if it does. It is made to find out.
 pub fn refusal(name: &str, capacity: usize) -> Option<String> {
+    refusal_of_shared(name, capacity, [1, 1])
+}
+
+/// The same with so many senders and receivers that share it.
+pub fn refusal_of_shared(name: &str, capacity: usize, ends: [usize; 2]) -> Option<String> {
+    if let Some(entry) = entry(name)
+        && !entry.ends.serve(ends[0], ends[1])
+    {
+        let [senders, receivers] = ends;
+        let kind = entry.ends.name();
+        return Some(format!(
+            "the queue {name} is made for {kind}: {senders} senders and {receivers} receivers cannot share it"
+        ));
+    }
     let given = match given(name) {
         Ok(given) => given,
         Err(wrong) => return Some(format!("the queue {name}: {wrong}")),
     };
-    match visit(name, capacity, Tried(capacity, given)) {
+    match visit(name, capacity, Tried(capacity, given, ends)) {
         None => Some(format!("there is no queue {name}")),
         Some(refused) => refused.map(|error| format!("the queue {name} {error}")),
     }

@@ -8,6 +8,7 @@
 //! Left out: nothing here knows what was measured, and no unit other than the nanosecond appears.
 
 pub(crate) mod confidence;
+pub(crate) mod fairness;
 pub(crate) mod histogram;
 pub(crate) mod modes;
 mod moments;
@@ -17,6 +18,7 @@ pub(crate) mod rank;
 pub mod smoothing;
 pub(crate) mod summary;
 
+pub use fairness::{fairness, least_percent};
 pub use histogram::LatencyHistogram;
 pub use modes::{TwoModes, median_of};
 pub use outliers::{Outliers, kept, mean_and_deviation};

@@ -9,6 +9,7 @@ use crate::node::pool::WORD;
 use crate::results::Record;
 use crate::results::schema::node as columns;
 use crate::rig::named::Named;
+use crate::stats::fairness;
 
 /// Bytes of a sample.
 pub fn sample_bytes(point: &Point) -> u64 {
@@ -108,26 +109,4 @@ pub fn add_broker(figures: &mut Record, spent: Option<&Spent>) {
         .set(&columns::BROKER_CPU, spent.map(|it| it.cpu_percent))
         .set(&columns::BROKER_RSS, spent.map(|it| it.resident_bytes))
         .set(&columns::BROKER_PEAK, spent.map(|it| it.peak_bytes));
-}
-
-/// Jain's index: the square of the sum over the sum of the squares, by their number.
-///
-/// Source: R. Jain, D. Chiu, W. Hawe, A Quantitative Measure of Fairness and Discrimination for Resource Allocation in
-/// Shared Computer Systems, DEC-TR-301, 1984.
-fn fairness(counts: &[u64]) -> Option<f64> {
-    let sum: f64 = counts.iter().map(|&count| count as f64).sum();
-    let squares: f64 = counts.iter().map(|&count| (count as f64).powi(2)).sum();
-    (squares > 0.0).then(|| sum * sum / (counts.len() as f64 * squares))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn fairness_is_one_for_all_equal_and_a_share_where_one_gets_all() {
-        assert_eq!(fairness(&[7, 7, 7]), Some(1.0));
-        assert_eq!(fairness(&[9, 0, 0]), Some(1.0 / 3.0));
-        assert_eq!(fairness(&[0, 0]), None);
-    }
 }

@@ -20,7 +20,7 @@ use super::rows;
 use super::task::{SENDER, Task};
 use super::threads::Start;
 use super::warnings;
-use crate::buffer::BufferError;
+use crate::buffer::{BufferError, HugePagePolicy};
 use crate::generators::Beside;
 use crate::host::{HugePages, MemoryLock, PlacementWarning, Topology, interrupt, pinning};
 use crate::pacing::{Load, SplitMix64};
@@ -219,29 +219,13 @@ impl QueueBenchmark {
             &self.config,
             count,
         );
-        task.arena = self.arena(point, round)?;
+        if machine.locks_memory {
+            let bytes = memory::queue_bytes(point.capacity, point.payload);
+            task.arena = arena(bytes, self.config.huge_pages, round)?;
+        }
         let load = beside.and_then(|beside| beside.load(point.memory_load));
         let run = measure_run((self.start_of)(point), task, round, load)?;
         Ok((run, placement.warnings))
-    }
-
-    /// Memory for the queue of a point, at an address that follows from the round, so that all queues of a round have it
-    /// in common. `None` where it cannot be locked.
-    fn arena(&self, point: &Point, round: u32) -> Result<Option<Arc<Arena>>, RunError> {
-        let locks_memory = self
-            .machine
-            .as_ref()
-            .is_some_and(|machine| machine.locks_memory);
-        if !locks_memory {
-            return Ok(None);
-        }
-        let bytes = memory::queue_bytes(point.capacity, point.payload);
-        let place = SplitMix64::new(u64::from(round)).draw();
-        match Arena::new(bytes, self.config.huge_pages, place) {
-            Ok(arena) => Ok(arena.map(Arc::new)),
-            Err(BufferError::Lock { .. }) => Ok(None),
-            Err(error) => Err(RunError::Thread(SENDER, error.into())),
-        }
     }
 
     /// How many elements a second go through in runs of so many that count for nothing else, in the median; once in a
@@ -405,7 +389,22 @@ impl QueueBenchmark {
     }
 }
 
-fn failed(failure: String, ends_sweep: bool) -> Outcome {
+/// Memory for the queues of a run, at an address that follows from the round, so that all queues of a round have it in
+/// common. `None` where it cannot be locked.
+pub(super) fn arena(
+    bytes: u64,
+    huge_pages: HugePagePolicy,
+    round: u32,
+) -> Result<Option<Arc<Arena>>, RunError> {
+    let place = SplitMix64::new(u64::from(round)).draw();
+    match Arena::new(bytes, huge_pages, place) {
+        Ok(arena) => Ok(arena.map(Arc::new)),
+        Err(BufferError::Lock { .. }) => Ok(None),
+        Err(error) => Err(RunError::Thread(SENDER, error.into())),
+    }
+}
+
+pub(super) fn failed(failure: String, ends_sweep: bool) -> Outcome {
     let row = RowOutcome {
         figures: rows::without_run(),
         failure: Some(failure),
@@ -418,7 +417,7 @@ fn failed(failure: String, ends_sweep: bool) -> Outcome {
     }
 }
 
-fn obtained(
+pub(super) fn obtained(
     point: &Point,
     run: &RunResult,
     warnings: &[PlacementWarning],
@@ -561,6 +560,7 @@ mod tests {
                 receiver: None,
             },
             memory_loads: vec![MemoryLoad::OFF],
+            wirings: Vec::new(),
         };
         let config = Config {
             length: Length::Elements(500),
@@ -608,6 +608,7 @@ mod tests {
                 receiver: None,
             },
             memory_loads: vec![MemoryLoad::OFF],
+            wirings: Vec::new(),
         };
         let config = Config {
             length: Length::Elements(2000),

@@ -68,7 +68,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// One of a run under memory load: both ends wait for [`load_has_begun`](Self::load_has_begun), too.
+    /// One of a run under memory load: both ends wait until the supervisor, who begins it, is ready as well.
     pub fn under_load() -> Self {
         Control {
             under_load: true,
@@ -76,9 +76,12 @@ impl Control {
         }
     }
 
-    /// The memory load has begun: the ends may start.
-    pub fn load_has_begun(&self) {
-        self.run.announce_ready();
+    /// One of a thread of several, which share the start and the stop flag.
+    pub fn of(run: &Arc<control::Control>) -> Self {
+        Control {
+            run: Arc::clone(run),
+            ..Control::default()
+        }
     }
 
     /// Whether to leave.
@@ -186,7 +189,7 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
             assert!(ends.iter().all(|end| !end.is_finished()));
-            control.load_has_begun();
+            control.run.announce_ready();
             assert!(ends.into_iter().all(|end| end.join().unwrap()));
         });
     }

@@ -267,7 +267,7 @@ where
     }
 }
 
-fn boxed<'a, D, T, Q, M, W, C>(
+pub(super) fn boxed<'a, D, T, Q, M, W, C>(
     (queue, control, patience, retry): (Q, &'a Control, Patience, Retry),
     measurer: M,
     waiter: W,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::config::{Config, Length, MOST_ELEMENTS};
 use super::floor;
+use super::measurer::Record;
 use super::notes::Notes;
 use super::task::{RECEIVER, SENDER};
 use crate::buffer::{HUGE_PAGE, HugePagePolicy};
@@ -15,6 +16,7 @@ use crate::host::{HostError, HugePages};
 use crate::queues::arena::Arena;
 use crate::rig::error::RigError;
 use crate::rig::memory::{Allowance, Need, TooMuch};
+use crate::rig::role::Role;
 
 /// Bytes that an element takes while a run is analysed: four samples, and what was sent and received.
 const BYTES_WITH_TIMES: u64 = 4 * 8 + 16;
@@ -62,6 +64,53 @@ impl Needs {
         Needs(needs.map(|(what, bytes)| Need { what, bytes }))
     }
 
+    /// The same of several threads, each with room for what it notes, and of so many queues.
+    pub(super) fn of_many(
+        config: &Config,
+        rooms: &[(Role, usize)],
+        queues: usize,
+        (capacity, payload): (usize, usize),
+    ) -> Self {
+        let stamps = rooms.iter().map(|&(role, room)| {
+            let bytes = Notes::length(role, config.measure, room, config.huge_pages);
+            bytes.0
+        });
+        let taken = rooms.iter().filter(|(role, _)| *role == RECEIVER);
+        let taken: usize = taken.map(|(_, room)| room).sum();
+        // What was taken is put beside what was sent.
+        let per_element = match config.measure.has_times() {
+            true => BYTES_WITH_TIMES + 2 * size_of::<Record>() as u64,
+            false => BYTES_WITHOUT,
+        };
+        let queues = queue_bytes(capacity, payload) * queues as u64;
+        let needs = [
+            ("stamps", stamps.sum()),
+            ("the queues", Arena::length_for(queues, config.huge_pages).0),
+            ("the analysis", taken as u64 * per_element),
+            ("elements to be written", 0),
+        ];
+        Needs(needs.map(|(what, bytes)| Need { what, bytes }))
+    }
+
+    /// Whether so much may be had, and the stamps be locked.
+    pub(super) fn fit(
+        &self,
+        config: &Config,
+        allowed: Option<&Allowance>,
+        limit: &MemoryLock,
+        pages: Option<HugePages>,
+    ) -> bool {
+        allowed.is_none_or(|allowed| self.total() <= allowed.bytes)
+            && limit.permits(self.stamps())
+            && self.require_huge_pages(config.huge_pages, pages).is_ok()
+    }
+
+    /// Checks that so much may be had.
+    pub(super) fn require(&self, allowed: &Allowance, options: &str) -> Result<(), TooMuch> {
+        let advice = "use a smaller --capacity, or fewer threads";
+        allowed.require(&self.0, options, advice)
+    }
+
     fn stamps(&self) -> u64 {
         self.0[0].bytes
     }
@@ -107,11 +156,11 @@ impl Needs {
 }
 
 /// The memory of so many must be there.
-const FEWEST: u64 = 1000;
+pub(super) const FEWEST: u64 = 1000;
 /// A round has so many, however long they take.
 pub(super) const FEWEST_IN_TIME: u64 = 10;
 /// No more go through in a second: a stamp takes some ten nanoseconds, and without them an element takes one.
-const MOST_STAMPED_PER_S: f64 = 1e8;
+pub(super) const MOST_STAMPED_PER_S: f64 = 1e8;
 const MOST_PER_S: f64 = 1e9;
 
 /// The most elements that a round may have, with the largest queue of a sweep. With a duration they are as many as can
@@ -154,10 +203,7 @@ pub fn most_elements(
                 false => MOST_PER_S,
             };
             let most = (time.as_secs_f64() * per_s).min(MOST_ELEMENTS as f64) as u64;
-            let fits = |count| {
-                let has_pages = needs(count).require_huge_pages(config.huge_pages, pages);
-                is_there(count) && limit.permits(needs(count).stamps()) && has_pages.is_ok()
-            };
+            let fits = |count| needs(count).fit(config, allowed, limit, pages);
             let locks_all = |count| fits(count) && needs(count).permits_all(limit, 0);
             let found = largest(most, locks_all);
             let found = if found < most / 64 {
@@ -171,7 +217,7 @@ pub fn most_elements(
 }
 
 /// The largest number up to `most` that fits; where one does, all below it do.
-fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
+pub(super) fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
     let (mut low, mut high) = (0, most + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;

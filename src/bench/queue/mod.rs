@@ -6,10 +6,11 @@
 //! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `crowded`, `memory` |
 //! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
+//! | several threads at each end, which share queues | `many` |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
 //!
-//! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, more than one
-//! thread at an end, and what an application does with an element.
+//! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, and what an
+//! application does with an element.
 
 pub(crate) mod analysis;
 pub(crate) mod benchmark;
@@ -25,6 +26,7 @@ pub(crate) mod floor;
 pub(crate) mod judge;
 mod left_out;
 mod loops;
+pub(crate) mod many;
 pub mod measurer;
 pub(crate) mod memory;
 mod notes;

@@ -15,6 +15,7 @@ const AFTER_SENDER: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub struct Patience {
     limit: Duration,
+    after_sender: Duration,
     waiting: Option<(u64, Instant)>,
     /// Whether the receiver has seen that the sender is done.
     is_after_sender: bool,
@@ -25,8 +26,18 @@ impl Patience {
     pub fn new(limit: Duration) -> Self {
         Patience {
             limit,
+            after_sender: AFTER_SENDER,
             waiting: None,
             is_after_sender: false,
+        }
+    }
+
+    /// The same for a receiver that always goes on for so long once the sender is done, as it does not know how many
+    /// elements are for it.
+    pub fn after_sender(self, after_sender: Duration) -> Self {
+        Patience {
+            after_sender,
+            ..self
         }
     }
 
@@ -77,7 +88,7 @@ impl Patience {
                 // The last elements may have come after the attempts that failed up to here.
                 self.waiting = None;
             }
-            (self.limit.min(AFTER_SENDER), Ending::OtherDone)
+            (self.limit.min(self.after_sender), Ending::OtherDone)
         } else {
             (self.limit, Ending::GaveUp)
         };

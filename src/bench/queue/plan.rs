@@ -6,11 +6,14 @@ use std::time::Duration;
 use super::config::Measure;
 use super::cpus::{CpuChoice, Cpus};
 use super::left_out::left_out;
+use super::many::plan::{refusal, set_columns};
 use crate::generators::MemoryLoad;
+use crate::node::wiring::Wiring;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::Record;
 use crate::results::schema::REASON;
+use crate::rig::named::Named;
 
 /// The offered rates of a load curve, in per cent of saturation.
 pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];
@@ -33,6 +36,8 @@ pub struct Sweep {
     pub curve: Option<EndLoad>,
     pub cpus: CpuChoice,
     pub memory_loads: Vec<MemoryLoad>,
+    /// How several threads at each end share queues; nothing of one and one.
+    pub wirings: Vec<Wiring>,
 }
 
 /// One queue under one load.
@@ -51,6 +56,8 @@ pub struct Point {
     pub cpus: Cpus,
     /// What generators on other CPUs draw meanwhile.
     pub memory_load: MemoryLoad,
+    /// Of several threads, how they share queues; the two CPUs say nothing then.
+    pub wiring: Option<Wiring>,
 }
 
 impl fmt::Display for Point {
@@ -68,14 +75,18 @@ impl fmt::Display for Point {
             Some(percent) => write!(formatter, "{percent:03}pc")?,
             None => write!(formatter, "{}", self.sender)?,
         }
-        write!(
-            formatter,
-            "-recv_{}-cpu{}to{}{}",
-            self.receiver,
-            self.cpus.sender,
-            self.cpus.receiver,
-            self.memory_load.in_name()
-        )
+        write!(formatter, "-recv_{}-", self.receiver)?;
+        match &self.wiring {
+            Some(wiring) => write!(
+                formatter,
+                "{}-{}x{}",
+                wiring.scenario.name(),
+                wiring.publishers,
+                wiring.subscribers
+            )?,
+            None => write!(formatter, "cpu{}to{}", self.cpus.sender, self.cpus.receiver)?,
+        }
+        formatter.write_str(&self.memory_load.in_name())
     }
 }
 
@@ -96,11 +107,22 @@ impl Plan {
             Some(load) => CURVE_PERCENTS.map(|percent| (load, Some(percent))).into(),
             None => sweep.senders.iter().map(|&load| (load, None)).collect(),
         };
+        let wirings: Vec<Option<Wiring>> = match sweep.wirings.as_slice() {
+            [] => vec![None],
+            all => all.iter().copied().map(Some).collect(),
+        };
         let mut plan = Plan::default();
         for queue in &sweep.queues {
-            for &capacity in &sweep.capacities {
-                if let Some(reason) = registry::refusal(queue, capacity) {
-                    let row = left_out(Some(queue), Some(capacity), None, &reason);
+            let shapes = sweep.capacities.iter();
+            let shapes = shapes.flat_map(|&capacity| wirings.iter().map(move |it| (capacity, *it)));
+            for (capacity, wiring) in shapes {
+                let refused = match &wiring {
+                    Some(wiring) => refusal(queue, capacity, wiring),
+                    None => registry::refusal(queue, capacity),
+                };
+                if let Some(reason) = refused {
+                    let mut row = left_out(Some(queue), Some(capacity), None, &reason);
+                    set_columns(&mut row, wiring.as_ref());
                     plan.left_out.push(row);
                     continue;
                 }
@@ -119,6 +141,7 @@ impl Plan {
                         percent_of_saturation,
                         cpus,
                         memory_load,
+                        wiring,
                     };
                     plan.points.extend(steps.iter().copied().map(point));
                 }
@@ -195,6 +218,7 @@ mod tests {
             curve: None,
             cpus: CpuChoice::EachRelation,
             memory_loads: vec![MemoryLoad::OFF],
+            wirings: Vec::new(),
         }
     }
 

@@ -214,6 +214,7 @@ pub(crate) mod made_up {
                 cores: None,
             },
             memory_load: MemoryLoad::OFF,
+            wiring: None,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::config::{Config, Length};
 use super::judge::Outcome;
+use super::many::plan::set_columns;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
 use crate::pacing::{EndLoad, Load};
@@ -71,6 +72,8 @@ pub(crate) fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::PAYLOAD, point.payload);
     let of_sender = rate(&point.sender).filter(|_| point.percent_of_saturation.is_none());
     set_load(&mut record, LOAD_OF_SENDER, &point.sender, of_sender);
+    set_columns(&mut record, point.wiring.as_ref());
+    let cpus = point.wiring.is_none().then_some(&point.cpus);
     let of_receiver = rate(&point.receiver);
     set_load(&mut record, LOAD_OF_RECEIVER, &point.receiver, of_receiver);
     record
@@ -81,9 +84,12 @@ pub(crate) fn settings(point: &Point, config: &Config) -> Record {
                 .has_memory_load
                 .then_some(point.memory_load.percent()),
         )
-        .set(&columns::CORES, point.cpus.cores.map(|cores| cores.name()))
-        .set(&columns::SENDER_CPU, point.cpus.sender)
-        .set(&columns::RECEIVER_CPU, point.cpus.receiver)
+        .set(
+            &columns::CORES,
+            cpus.and_then(|cpus| cpus.cores).map(|cores| cores.name()),
+        )
+        .set(&columns::SENDER_CPU, cpus.map(|cpus| cpus.sender))
+        .set(&columns::RECEIVER_CPU, cpus.map(|cpus| cpus.receiver))
         .set(&columns::MEASURE, config.measure.name())
         .set(&columns::MEASURE_FAILED, config.measure_failed)
         .set(&columns::RETRY, config.retry.name())

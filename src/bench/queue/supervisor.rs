@@ -14,8 +14,9 @@ use super::task::{PREPARATION, RECEIVER, SENDER, SLOWEST_ELEMENT, Task};
 use super::threads::Start;
 use crate::generators::Drawing;
 use crate::host::interrupt;
-use crate::rig::control::Silence;
+use crate::rig::control::{self, Pulse, Silence};
 use crate::rig::error::RigError;
+use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Crew, Patience};
 
 const PATIENCE: Patience = Patience {
@@ -40,33 +41,41 @@ pub(super) fn supervise(
     requested: &dyn Fn() -> Option<Signal>,
     load: Option<&mut Drawing<'_>>,
 ) -> Result<PerEnd<EndReport>, RunError> {
-    let interrupted = |signal| RunError::Rig(RigError::Interrupted(signal));
-    if let Some(signal) = requested() {
-        return Err(interrupted(signal));
-    }
     let control = Arc::new(match load {
         Some(_) => Control::under_load(),
         None => Control::default(),
     });
     let mut crew = Crew::new(&control.run)?;
+    if let Some(signal) = requested() {
+        return Err(RunError::Rig(RigError::Interrupted(signal)));
+    }
     start(task, &control, &mut crew)?;
-    let mut watch = Watch {
-        task,
-        control: &control,
-        load,
-        made: Instant::now(),
-        began: None,
-        silence: Silence::of(2),
-    };
+    let pulses = vec![(SENDER, &control.sender), (RECEIVER, &control.receiver)];
+    let watch = Watch::new(task, &control.run, pulses, load);
+    let mut ends = reports(crew, watch, requested)?.into_iter();
+    match (ends.next(), ends.next()) {
+        (Some(sender), Some(receiver)) => Ok(PerEnd { sender, receiver }),
+        _ => Err(RunError::Rig(RigError::NoReport { role: RECEIVER })),
+    }
+}
+
+/// Waits for the reports of all ends, in the order in which they were started.
+pub(super) fn reports<R: Send + 'static>(
+    mut crew: Crew<R, ThreadError>,
+    mut watch: Watch<'_, '_>,
+    requested: &dyn Fn() -> Option<Signal>,
+) -> Result<Vec<R>, RunError> {
     let found = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
     watch.load.map_or(Ok(()), Drawing::end)?;
     match found.cause {
         // Once told to stop, an end goes on without its pauses to its next look, and may complete: that is no result.
-        Some(Cause::Signal(signal)) => return Err(interrupted(signal)),
+        Some(Cause::Signal(signal)) => {
+            return Err(RunError::Rig(RigError::Interrupted(signal)));
+        }
         Some(Cause::Watch(reason)) => return Err(reason),
         Some(Cause::Worker) | None => {}
     }
-    // Of two, one is only that the other one failed.
+    // Of several, all but one may be only that another one failed.
     let (alone, others): (Vec<_>, Vec<_>) =
         (found.failures.into_iter()).partition(|(_, error)| matches!(error, ThreadError::Alone));
     if let Some((role, error)) = others.into_iter().chain(alone).next() {
@@ -75,49 +84,65 @@ pub(super) fn supervise(
     crew.dismiss(PATIENCE.grace);
     let mut reports = found.reports;
     reports.sort_by_key(|(place, _)| *place);
-    let mut ends = reports.into_iter().map(|(_, report)| report);
-    match (ends.next(), ends.next()) {
-        (Some(sender), Some(receiver)) => Ok(PerEnd { sender, receiver }),
-        _ => Err(RunError::Rig(RigError::NoReport { role: RECEIVER })),
-    }
+    Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 
-struct Watch<'a, 'g> {
+pub(super) struct Watch<'a, 'g> {
     task: &'a Task,
-    control: &'a Control,
+    run: &'a control::Control,
+    ends: Vec<(Role, &'a Pulse)>,
     load: Option<&'a mut Drawing<'g>>,
     made: Instant,
-    /// Since both are ready.
+    /// Since all are ready.
     began: Option<Instant>,
     silence: Silence,
 }
 
-impl Watch<'_, '_> {
+impl<'a, 'g> Watch<'a, 'g> {
+    /// Of these ends, whose threads are being started.
+    pub(super) fn new(
+        task: &'a Task,
+        run: &'a control::Control,
+        ends: Vec<(Role, &'a Pulse)>,
+        load: Option<&'a mut Drawing<'g>>,
+    ) -> Self {
+        Watch {
+            task,
+            run,
+            silence: Silence::of(ends.len()),
+            ends,
+            load,
+            made: Instant::now(),
+            began: None,
+        }
+    }
+
     /// What is wrong, if anything is: ends that do not get ready, that are silent, or that go on and on.
     fn complaint(&mut self) -> Option<RunError> {
-        let pulses = [&self.control.sender, &self.control.receiver];
-        let roles = [SENDER, RECEIVER];
-        let silences = [0, 1].map(|place| self.silence.of_thread(place, pulses[place]));
+        let ends = self.ends.iter().enumerate();
+        let silences: Vec<Duration> = ends
+            .map(|(place, (_, pulse))| self.silence.of_thread(place, pulse))
+            .collect();
         let Some(began) = self.began else {
-            let late = pulses.iter().position(|pulse| pulse.beats() == Some(0));
-            let Some(place) = late else {
+            let late = self.ends.iter().find(|(_, pulse)| pulse.beats() == Some(0));
+            let Some(&(role, _)) = late else {
                 if let Some(load) = &mut self.load {
                     if let Err(error) = load.begin() {
                         return Some(error.into());
                     }
-                    self.control.load_has_begun();
+                    self.run.announce_ready();
                 }
                 self.silence.begin();
                 self.began = Some(Instant::now());
                 return None;
             };
-            let (role, limit) = (roles[place], PREPARATION);
+            let limit = PREPARATION;
             let is_late = self.made.elapsed() >= limit;
             return is_late.then_some(RunError::Rig(RigError::NotReady { role, limit }));
         };
         let most = longest_silence(self.task);
         if let Some(place) = silences.iter().position(|silence| *silence >= most) {
-            let (role, silence) = (roles[place], most);
+            let (role, silence) = (self.ends[place].0, most);
             return Some(RunError::Rig(RigError::Silent { role, silence }));
         }
         let limit = self.task.limit;

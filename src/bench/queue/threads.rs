@@ -34,7 +34,7 @@ use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 
 /// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those
 /// that are still in the queue are taken out as well, to tell whether any is lost.
-const MOST_LEFTOVERS: usize = 64;
+pub(super) const MOST_LEFTOVERS: usize = 64;
 
 /// Makes the loop of an end, in the thread that will run it.
 type Make =
@@ -231,7 +231,7 @@ fn run_end(
 }
 
 /// The price of a stamp on the CPU that asks, and what is measured without a queue.
-struct CostOf;
+pub(super) struct CostOf;
 
 impl ClockUser for CostOf {
     type Output = (StampCost, OperationFloors);
@@ -243,6 +243,6 @@ impl ClockUser for CostOf {
 
 /// Touches the part of the stack that the loops will use, so that their first call causes no page fault.
 #[inline(never)]
-fn touch_stack() {
+pub(super) fn touch_stack() {
     std::hint::black_box(&mut [1_u8; 64 << 10]);
 }

@@ -16,7 +16,7 @@ pub(super) const WARM_UP_PART: usize = 1024;
 /// A part takes about so long at most, where the load pauses.
 const PART: Duration = Duration::from_millis(1);
 
-fn part_of(point: &Point) -> usize {
+pub(super) fn part_of(point: &Point) -> usize {
     let pause = point.longest_pause().as_nanos();
     let most = PART.as_nanos().checked_div(pause);
     most.map_or(WARM_UP_PART, |most| (most as usize).clamp(1, WARM_UP_PART))

@@ -12,18 +12,22 @@ use super::UsageError;
 use super::driver::arguments::SweepArguments;
 use super::driver::{self, Request, View};
 use super::output::OutputArguments;
-use super::values::{List, memory_loads, one, timeout};
+use super::values::{List, memory_loads, named, one, timeout};
 use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, Length, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
+use crate::bench::queue::many::MOST_THREADS;
+use crate::bench::queue::many::benchmark::ManyBenchmark;
 use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
 use crate::buffer::HugePagePolicy;
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
+use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::{EndLoad, Load};
 use crate::results::Record;
 use crate::results::schema::queue as columns;
+use crate::rig::benchmark::Benchmark;
 use crate::time::ClockKind;
 
 /// What an end does between two operations, as it is named.
@@ -81,13 +85,29 @@ pub struct QueueArguments {
     )]
     pub measure: Measure,
 
-    /// How long a round is measured: it has as many elements as go through in this time, 10 at least
-    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = values::run_length)]
-    pub duration: Duration,
+    /// How long a round is measured: it has as many elements as go through in this time, 10 at least [default: 20ms; with
+    /// several threads 200ms]
+    #[arg(long, value_name = "TIME", value_parser = values::run_length)]
+    pub duration: Option<Duration>,
 
     /// Elements that are measured in a round, instead of --duration
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
     pub count: Option<u64>,
+
+    /// Threads that enqueue. With several threads at an end, queues that are made for them are measured, and whether all
+    /// get alike
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
+    pub producers: u32,
+
+    /// Threads that dequeue
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
+    pub consumers: u32,
+
+    /// How several threads share queues: straight-run (each pair has one), fan-in (each consumer has one, and the
+    /// producers are divided among them), fan-out (each consumer has one, and gets all elements), round-robin (all share
+    /// one, and each element goes to whoever takes it) [default: round-robin]
+    #[arg(long, value_name = "LIST", value_parser = named::<Scenario>)]
+    pub scenario: Option<List<Scenario>>,
 
     /// Measure on a pair of cores of each kind: SMT siblings, same cache, other cache, other socket
     #[arg(long, conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
@@ -213,6 +233,9 @@ struct EndOptions<'a> {
     seed: u64,
 }
 
+/// How long a round is measured of one thread at each end, and of several.
+const USUAL: Duration = Duration::from_millis(20);
+const USUAL_OF_MANY: Duration = Duration::from_millis(200);
 const DEFAULT_RATE: f64 = 1e6;
 const DEFAULT_WAIT_NS: f64 = 100.0;
 const DEFAULT_GROUP: u32 = 20;
@@ -261,8 +284,62 @@ impl EndOptions<'_> {
 }
 
 impl QueueArguments {
+    /// Whether several threads share queues, or are asked how they would.
+    fn is_many(&self) -> bool {
+        self.producers > 1 || self.consumers > 1 || self.scenario.is_some()
+    }
+
+    /// How several threads share queues; none of one and one.
+    ///
+    /// # Errors
+    /// If a scenario is impossible with their numbers, or an option has no meaning with several threads.
+    fn wirings(&self) -> Result<Vec<Wiring>, UsageError> {
+        if !self.is_many() {
+            return Ok(Vec::new());
+        }
+        let measure = format!("--measure {}", self.measure.name());
+        for (option, is_given) in [
+            ("--load-curve", self.load_curve),
+            ("--count", self.count.is_some()),
+            ("--topology", self.topology),
+            ("--sender-cpu", self.sender_cpu.is_some()),
+            ("--receiver-cpu", self.receiver_cpu.is_some()),
+            (
+                "--memory-load",
+                self.memory_load.0.iter().any(|load| load.is_on()),
+            ),
+            ("--elements", self.elements),
+            (
+                measure.as_str(),
+                matches!(self.measure, Measure::RoundTrip | Measure::Counters),
+            ),
+        ] {
+            if is_given {
+                return Err(UsageError(format!(
+                    "{option} has no meaning with several threads: it is allowed with --producers 1 and --consumers 1, and \
+                     without --scenario"
+                )));
+            }
+        }
+        let scenarios = self
+            .scenario
+            .as_ref()
+            .map_or(&[Scenario::RoundRobin][..], |it| &it.0);
+        let wirings = scenarios.iter().map(|&scenario| {
+            let wiring = Wiring {
+                scenario,
+                publishers: self.producers,
+                subscribers: self.consumers,
+            };
+            let refusal = wiring.refusal_by(["producers", "consumers"]);
+            refusal.map_or(Ok(wiring), |reason| Err(UsageError(reason)))
+        });
+        wirings.collect()
+    }
+
     /// What is the same for all points.
     pub fn config(&self) -> Result<Config, UsageError> {
+        let usual = if self.is_many() { USUAL_OF_MANY } else { USUAL };
         if self.measure != Measure::Time {
             let measure = self.measure.name();
             for (option, is_given) in [
@@ -278,9 +355,10 @@ impl QueueArguments {
             }
         }
         Ok(Config {
-            length: self
-                .count
-                .map_or(Length::Time(self.duration), Length::Elements),
+            length: self.count.map_or(
+                Length::Time(self.duration.unwrap_or(usual)),
+                Length::Elements,
+            ),
             warmup: self.warmup,
             measure: self.measure,
             measure_failed: self.measure_failed,
@@ -337,7 +415,7 @@ impl QueueArguments {
     pub const DEFAULT_ROUNDS: u32 = 9;
 
     /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> Result<QueueBenchmark, UsageError> {
+    pub fn benchmark(&self) -> Result<Box<dyn Benchmark>, UsageError> {
         let senders = self.senders()?;
         let sweep = Sweep {
             queues: self.queue.0.clone(),
@@ -355,8 +433,13 @@ impl QueueArguments {
                 }
             },
             memory_loads: self.memory_load.0.clone(),
+            wirings: self.wirings()?,
         };
-        Ok(QueueBenchmark::new(self.config()?, sweep))
+        let config = self.config()?;
+        Ok(match sweep.wirings.is_empty() {
+            true => Box::new(QueueBenchmark::new(config, sweep)),
+            false => Box::new(ManyBenchmark::new(config, sweep)),
+        })
     }
 }
 
@@ -377,7 +460,7 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &sweep,
         output: &arguments.output,
-        benchmark: Box::new(arguments.benchmark()?),
+        benchmark: arguments.benchmark()?,
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
         needs: Needs::between_threads(),

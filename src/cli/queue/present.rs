@@ -87,9 +87,18 @@ impl<'a> Finished<'a> {
 
     /// What the table marks it with.
     fn in_a_word(&self) -> Option<&'static str> {
+        let starved = self.is_unfair().then_some("UNFAIR");
         let missed = self.misses_load().then_some("load missed");
         let modes = !self.modes().is_empty();
-        self.mark.or(missed).or(modes.then_some("two modes"))
+        self.mark
+            .or(starved)
+            .or(missed)
+            .or(modes.then_some("two modes"))
+    }
+
+    /// Whether one of several threads got next to nothing.
+    fn is_unfair(&self) -> bool {
+        self.number(&columns::STARVED) > Some(0.0)
     }
 
     /// The figures by which its rounds fall into two groups.
@@ -201,7 +210,7 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
 /// A column of settings, what rows are sorted by and mostly what stands in it, and what stands there else.
 type Setting = (Heading, Column, Option<fn(&Finished) -> String>);
 
-fn settings() -> [Setting; 9] {
+fn settings() -> [Setting; 11] {
     [
         (Heading::text("queue"), columns::QUEUE, None),
         (Heading::text("ends"), columns::ENDS, None),
@@ -218,16 +227,33 @@ fn settings() -> [Setting; 9] {
             columns::MEMORY_LOAD,
             None,
         ),
+        (Heading::text("scenario"), columns::SCENARIO, None),
+        (
+            Heading::text("threads"),
+            columns::PRODUCERS,
+            Some(|one| {
+                let ends = [columns::PRODUCERS, columns::CONSUMERS].map(|column| one.text(&column));
+                joined(ends, " to ")
+            }),
+        ),
         (Heading::text("cores"), columns::CORES, None),
         (
             Heading::text("CPUs"),
             columns::SENDER_CPU,
             Some(|one| {
-                let [sender, receiver] = [columns::SENDER_CPU, columns::RECEIVER_CPU];
-                format!("{} to {}", one.text(&sender), one.text(&receiver))
+                let cpus = [columns::SENDER_CPU, columns::RECEIVER_CPU];
+                joined(cpus.map(|column| one.text(&column)), " to ")
             }),
         ),
     ]
+}
+
+/// Two settings as one; nothing if there are none.
+fn joined(parts: [String; 2], between: &str) -> String {
+    match parts.concat().is_empty() {
+        true => String::new(),
+        false => parts.join(between),
+    }
 }
 
 fn sender_load(one: &Finished) -> String {
@@ -255,7 +281,10 @@ fn setting_cells(one: &Finished) -> Vec<String> {
 pub fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
     let all = [Measure::Time, Measure::RoundTrip, Measure::Counters];
-    let figures = all.map(|measure| figures(measure.name(), true, true, false));
+    let figures = all.map(|measure| {
+        let of = |has_shares| figures(measure.name(), [true, true, has_shares], false);
+        [of(true), of(false)].concat()
+    });
     let mut figures: Vec<_> = figures.concat();
     let mut seen = HashSet::new();
     figures.retain(|(_, column, _)| seen.insert(column.name));
@@ -319,11 +348,34 @@ fn details(finished: &[Finished], width: Option<usize>) -> String {
 /// The figures of the overview behind the throughput, with their decimals.
 fn figures(
     measure: &str,
-    has_schedule: bool,
-    has_memory_load: bool,
+    [has_schedule, has_memory_load, has_shares]: [bool; 3],
     is_unpaced: bool,
 ) -> Vec<(Heading, Column, usize)> {
     let mut figures: Vec<(Heading, Column, usize)> = Vec::new();
+    if has_shares {
+        figures.extend([
+            (
+                Heading::number("fairness", "producers"),
+                columns::FAIRNESS_PRODUCERS,
+                3,
+            ),
+            (
+                Heading::number("fairness", "consumers"),
+                columns::FAIRNESS_CONSUMERS,
+                3,
+            ),
+            (
+                Heading::number("least %", "producer").first(),
+                columns::LEAST_PRODUCER,
+                1,
+            ),
+            (
+                Heading::number("least %", "consumer").first(),
+                columns::LEAST_CONSUMER,
+                1,
+            ),
+        ]);
+    }
     if has_memory_load {
         let column = Heading::number("issued", "MB/s");
         figures.push((column.first(), columns::MEMORY_LOAD_MB_S, 0));
@@ -350,8 +402,10 @@ fn figures(
             let column = Heading::number("intended", "p99 ns");
             figures.push((column, columns::intended::P99, 0));
         }
-        figures.push((Heading::number("depth", "mean"), columns::DEPTH_MEAN, 1));
-        figures.push((Heading::number("depth", "max"), columns::DEPTH_MAX, 0));
+        if !has_shares {
+            figures.push((Heading::number("depth", "mean"), columns::DEPTH_MEAN, 1));
+            figures.push((Heading::number("depth", "max"), columns::DEPTH_MAX, 0));
+        }
     }
     if measure == Measure::Counters.name() {
         for (place, title) in ["cycles", "instructions", "cache misses"]
@@ -378,20 +432,19 @@ fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
         .first()
         .map(|one| one.text(&columns::MEASURE))
         .unwrap_or_default();
-    let has_schedule = finished
-        .iter()
-        .any(|one| one.number(&columns::intended::P50).is_some());
-    let has_memory_load = finished
-        .iter()
-        .any(|one| one.number(&columns::MEMORY_LOAD_MB_S).is_some());
+    let has = |column: &Column| finished.iter().any(|one| one.number(column).is_some());
+    let parts = [
+        columns::intended::P50,
+        columns::MEMORY_LOAD_MB_S,
+        columns::FAIRNESS_PRODUCERS,
+    ];
     let mut headings = setting_columns();
     let (unit, per_s) = unit_of_throughput(finished);
     headings.push(Heading::number("through", unit).first());
     headings.push(Heading::number("95 %", unit));
     let figures = figures(
         &measure,
-        has_schedule,
-        has_memory_load,
+        parts.map(|column| has(&column)),
         finished.iter().all(Finished::is_unpaced),
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));
@@ -502,10 +555,13 @@ fn instrument(finished: &[Finished]) -> Option<String> {
     let sender = median(&columns::SENDER_STAMP)?;
     let receiver = median(&columns::RECEIVER_STAMP)?;
     let resolution = median(&columns::RESOLUTION).unwrap_or_else(|| "unknown".to_owned());
+    let of_latency = match median(&columns::OPERATIONS[2].floor_min) {
+        Some(_) => ", of a latency an element that is handed over by a bare store",
+        None => "",
+    };
     Some(format!(
         "instrument: clock {}: a stamp costs {sender} at the sender, {receiver} at the receiver; resolution {resolution}. \
-         The floor of a time is what the same loops measure without a queue: of an operation the measuring alone, of a \
-         latency an element that is handed over by a bare store",
+         The floor of a time is what the same loops measure without a queue: of an operation the measuring alone{of_latency}",
         finished[0].text(&columns::CLOCK)
     ))
 }

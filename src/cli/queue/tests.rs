@@ -108,6 +108,61 @@ fn an_option_that_has_no_meaning_is_refused_with_what_would_be_allowed() {
 }
 
 #[test]
+fn several_threads_share_queues_by_scenarios() {
+    let wirings = |words: &str| parse(words).unwrap().wirings();
+    let found = |words: &str| -> Vec<_> {
+        let wirings = wirings(words).unwrap().into_iter();
+        wirings
+            .map(|it| (it.scenario, it.publishers, it.subscribers))
+            .collect()
+    };
+    assert_eq!(found(""), []);
+    assert_eq!(found("--producers 3"), [(Scenario::RoundRobin, 3, 1)]);
+    let words = "--producers 2 --consumers 2 --scenario fan-in,straight-run";
+    assert_eq!(
+        found(words),
+        [(Scenario::FanIn, 2, 2), (Scenario::StraightRun, 2, 2)]
+    );
+    assert_eq!(found("--scenario fan-out"), [(Scenario::FanOut, 1, 1)]);
+    let length = |words: &str| parse(words).unwrap().config().unwrap().length;
+    assert_eq!(
+        length("--consumers 2"),
+        Length::Time(Duration::from_millis(200))
+    );
+    assert_eq!(
+        length("--consumers 2 --duration 3s"),
+        Length::Time(Duration::from_secs(3))
+    );
+
+    let words = "--producers 1 --consumers 2 --scenario";
+    for (scenario, rule) in [
+        ("straight-run", "as many"),
+        ("round-robin,fan-in", "at least as many"),
+    ] {
+        let expected = ["--scenario", "--producers 1", "--consumers 2", rule];
+        refused(wirings(&format!("{words} {scenario}")), &expected);
+    }
+    for option in [
+        "--load-curve",
+        "--count 5",
+        "--topology",
+        "--sender-cpu 0",
+        "--receiver-cpu 0",
+        "--memory-load 50%",
+        "--elements",
+        "--measure round-trip",
+        "--measure counters",
+    ] {
+        let name = option.split(' ').next().unwrap();
+        refused(
+            wirings(&format!("--producers 2 {option}")),
+            &[name, "several threads", "--producers 1"],
+        );
+        assert!(parse(option).unwrap().wirings().unwrap().is_empty());
+    }
+}
+
+#[test]
 fn errors_name_the_option_the_value_and_what_is_allowed() {
     let table = [
         ("--queue quick", ["--queue", "quick", "lamport"]),
@@ -122,6 +177,8 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
         ("--clock hpet", ["--clock", "hpet", "monotonic-raw"]),
         ("--count 0", ["--count", "0", "1..="]),
         ("--timeout 1us", ["--timeout", "1us", "1ms"]),
+        ("--producers 0", ["--producers", "0", "1..=64"]),
+        ("--scenario ring", ["--scenario", "ring", "fan-in"]),
         (
             "--load-curve --rate 1M",
             ["--load-curve", "--rate", "cannot"],

@@ -16,7 +16,8 @@ use thingbuf::ThingBuf;
 use thingbuf::recycling::Recycle;
 
 use crate::queues::element::Element;
-use crate::queues::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Ends, In, Made, Out, Queue, QueueError, Receiver, Sender, Shared};
+use crate::queues::parameters::Given;
 use crate::queues::slots::check_capacity;
 
 /// The two ends, when the queue was filled and emptied; an error when it holds another number than was asked for.
@@ -38,6 +39,26 @@ fn touched<T: Element, S: Sender<T>, R: Receiver<T>>(
     Ok((sender, receiver))
 }
 
+/// The ends of a queue for several threads: clones, as the crate makes them.
+macro_rules! shared_by {
+    (senders) => {
+        fn shared(capacity: usize, _: &Given, senders: usize, receivers: usize) -> Shared<Self, T> {
+            assert!(Ends::Mpsc.serve(senders, receivers));
+            let (In(sender), receiver) = <Self as Queue<T>>::with_capacity(capacity)?;
+            let senders = (0..senders).map(|_| In(sender.clone()));
+            Ok((senders.collect(), vec![receiver]))
+        }
+    };
+    (all) => {
+        fn shared(capacity: usize, _: &Given, senders: usize, receivers: usize) -> Shared<Self, T> {
+            let (In(sender), Out(receiver)) = <Self as Queue<T>>::with_capacity(capacity)?;
+            let senders = (0..senders).map(|_| In(sender.clone()));
+            let receivers = (0..receivers).map(|_| Out(receiver.clone()));
+            Ok((senders.collect(), receivers.collect()))
+        }
+    };
+}
+
 /// The adapter of a queue whose two ends are types of its crate.
 macro_rules! adapter {
     (
@@ -46,6 +67,7 @@ macro_rules! adapter {
         $their_sender:ty: |$to:ident, $element:ident| $enqueue:expr;
         $their_receiver:ty: |$from:ident| $dequeue:expr;
         |$capacity:ident| $make:expr
+        $(; shared by $shared:ident)?
     ) => {
         $(#[$what])*
         #[derive(Debug)]
@@ -76,6 +98,8 @@ macro_rules! adapter {
                 let (sender, receiver) = $make;
                 touched(capacity, (In(sender), Out(receiver)))
             }
+
+            $(shared_by!($shared);)?
         }
     };
 }
@@ -89,7 +113,8 @@ adapter! {
     |capacity| {
         let queue = Arc::new(ArrayQueue::new(capacity));
         (queue.clone(), queue)
-    }
+    };
+    shared by all
 }
 
 adapter! {
@@ -97,7 +122,8 @@ adapter! {
     Flume;
     flume::Sender<T>: |end, element| end.try_send(element).is_ok();
     flume::Receiver<T>: |end| end.try_recv().ok();
-    |capacity| flume::bounded(capacity)
+    |capacity| flume::bounded(capacity);
+    shared by all
 }
 
 adapter! {
@@ -105,7 +131,8 @@ adapter! {
     Kanal;
     kanal::Sender<T>: |end, element| end.try_send(element).unwrap_or(false);
     kanal::Receiver<T>: |end| end.try_recv().ok().flatten();
-    |capacity| kanal::bounded(capacity)
+    |capacity| kanal::bounded(capacity);
+    shared by all
 }
 
 adapter! {
@@ -129,7 +156,8 @@ adapter! {
     SyncChannel;
     mpsc::SyncSender<T>: |end, element| end.try_send(element).is_ok();
     mpsc::Receiver<T>: |end| end.try_recv().ok();
-    |capacity| mpsc::sync_channel(capacity)
+    |capacity| mpsc::sync_channel(capacity);
+    shared by senders
 }
 
 /// What a slot of thingbuf holds when there is nothing in it: anything, as elements need no dropping.
@@ -152,5 +180,6 @@ adapter! {
     |capacity| {
         let queue = Arc::new(ThingBuf::with_recycle(capacity, Reuse));
         (queue.clone(), queue)
-    }
+    };
+    shared by all
 }

@@ -127,6 +127,10 @@ columns! {
         "on a load curve, the offered rate in per cent of the saturation").whole().title("of saturation");
     MEMORY_LOAD = setting("memory_load_percent", "what generators on other CPUs draw of memory bandwidth, in per cent of \
         their own peak; 0 is off, empty in a run without such a load").whole().title("memory load");
+    SCENARIO = setting("scenario", "with several threads, how they share queues: straight-run, fan-in, fan-out or \
+        round-robin");
+    PRODUCERS = setting("producers", "threads that enqueue; empty in a run of one and one").whole();
+    CONSUMERS = setting("consumers", "threads that dequeue; empty in a run of one and one").whole();
     CORES = setting("cores", "what the cores of the two ends share");
     SENDER_CPU = setting("sender_cpu", "CPU of the sender").whole();
     RECEIVER_CPU = setting("receiver_cpu", "CPU of the receiver").whole();
@@ -189,8 +193,27 @@ columns! {
         .better(Better::Lower);
 }
 
+columns! {
+    /// How several threads shared a queue.
+    SHARES;
+    FAIRNESS_PRODUCERS = measured("fairness_producers",
+        "Jain's index of the elements by producer: 1 if all put in as many, 1/producers if one put in all", 4)
+        .better(Better::Higher).title("producers");
+    FAIRNESS_CONSUMERS = measured("fairness_consumers",
+        "Jain's index of the elements by consumer: 1 if all took out as many, 1/consumers if one took out all", 4)
+        .better(Better::Higher).title("consumers");
+    LEAST_PRODUCER = measured("least_producer_percent",
+        "what the producer with the fewest elements put in, in per cent of an equal share; in the worst round", 1)
+        .better(Better::Higher).over(Over::Least).title("least producer");
+    LEAST_CONSUMER = measured("least_consumer_percent",
+        "what the consumer with the fewest elements took out, in per cent of an equal share; in the worst round", 1)
+        .better(Better::Higher).over(Over::Least).title("least consumer");
+    STARVED = count("starved_threads", "threads that had less than 10 % of an equal share; empty where that may be the \
+        scheduler's doing, because threads share CPUs and the round was over within 100 ms").better(Better::Lower);
+}
+
 /// What is found of a point.
-pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 8 + 6] = join(&[
+pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 5 + 8 + 6] = join(&[
     &OF_A_ROUND,
     &[OPERATIONS[0].floor_min, OPERATIONS[0].floor_p50],
     &enqueue::ALL,
@@ -203,6 +226,7 @@ pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 8 + 6] = join(&[
     &[OPERATIONS[4].floor_min, OPERATIONS[4].floor_p50],
     &round_trip::ALL,
     &OF_THE_LOOPS,
+    &SHARES,
     &COUNTERS,
     &FAULTS,
 ]);
@@ -222,6 +246,9 @@ pub fn row_misses_load(number: impl Fn(&str) -> Option<f64>) -> bool {
     let late = of(&MISSED_ENQUEUES).zip(of(&COUNT));
     late.is_some_and(|(late, count)| misses_load(late, count, of(&GROUP)))
 }
+
+/// Who has less than so many per cent of an equal share is starved.
+pub const STARVED_PERCENT: f64 = 10.0;
 
 /// What a row tells of an element.
 pub mod element {

@@ -4,6 +4,7 @@ use super::*;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::made_up;
 use crate::bench::queue::rows;
+use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::Load;
 use crate::results::runs::over_rounds;
 use crate::results::schema::{FAILURE, INCOMPLETE};
@@ -179,4 +180,42 @@ fn a_throughput_is_never_shown_as_nothing() {
         let text = shown(vec![clean("a", &[fast; 6]), clean("b", &[slow; 6])], None);
         assert!(expected.iter().all(|part| text.contains(part)), "{text}");
     }
+}
+
+#[test]
+fn rows_of_several_threads_tell_their_shares_and_who_was_starved() {
+    let point = |queue: &str| Point {
+        wiring: Some(Wiring {
+            scenario: Scenario::RoundRobin,
+            publishers: 2,
+            subscribers: 3,
+        }),
+        ..made_up::point(queue)
+    };
+    let shared = |queue: &str, least: f64| {
+        let (_, mut runs) = measured(&point(queue), &[40, 40], Some(Outcome::Clean));
+        for (run, least) in runs.iter_mut().zip([80.0, least]) {
+            run.replace(&columns::FAIRNESS_PRODUCERS, 0.987)
+                .replace(&columns::FAIRNESS_CONSUMERS, 1.0)
+                .replace(&columns::LEAST_PRODUCER, least)
+                .replace(&columns::LEAST_CONSUMER, 99.0)
+                .replace(&columns::STARVED, u64::from(least < 10.0));
+        }
+        (over_rounds(&columns::SCHEMA, &runs), runs)
+    };
+    let text = shown(vec![shared("fair", 12.5), shared("greedy", 9.9)], None);
+    for part in ["round-robin", "2 to 3", "0.987", "least %"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let line = |name: &str| text.lines().rfind(|line| line.starts_with(name)).unwrap();
+    // In the worst of its rounds.
+    assert!(
+        line("greedy").contains("9.9") && line("greedy").contains("UNFAIR"),
+        "{text}"
+    );
+    assert!(
+        line("fair").contains("12.5") && !line("fair").contains("UNFAIR"),
+        "{text}"
+    );
+    assert!(!text.contains("depth") && !text.contains("CPUs"), "{text}");
 }
