@@ -38,7 +38,9 @@ use super::run::{Observer, seat, supervise};
 /// Moments are on this clock.
 pub const CLOCK: ReadingKind = ReadingKind::Monotonic;
 /// Wake-ups that do not count: what is touched for the first time takes longer.
-const FOR_NOTHING: u64 = 5;
+pub const FOR_NOTHING: u64 = 5;
+/// Who sleeps longer wakes up in between to see whether to stop, and sleeps at least half as long before the moment.
+const LONGEST_SLEEP: u64 = 400_000_000;
 
 /// What wakes a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +118,14 @@ fn wake(
     let (mut wakeups, mut total, mut missed) = (0, 0, 0);
     let begun = read();
     let (mut next, mut now, mut left_out) = (begun + interval, begun, FOR_NOTHING);
-    while !stop.is_raised() && wanted.is_none_or(|wanted| wakeups < wanted) {
+    while wanted.is_none_or(|wanted| wakeups < wanted) {
+        while next.saturating_sub(now) > LONGEST_SLEEP && !stop.is_raised() {
+            sleep((now + LONGEST_SLEEP).min(next - LONGEST_SLEEP / 2))?;
+            now = read();
+        }
+        if stop.is_raised() {
+            break;
+        }
         sleep(next)?;
         now = read();
         let late = now.saturating_sub(next);
@@ -201,10 +210,16 @@ pub fn outcome(
             .extend(broken_limits(judgements.iter()));
         let moved = woken.moved.as_ref();
         let moved = moved.map(|moved| format!("the thread on CPU {} {moved}", woken.cpu));
+        let nothing = (woken.wakeups == 0).then(|| {
+            format!(
+                "CPU {}: no wake-up counts, as the first {FOR_NOTHING} do not: use a longer --duration",
+                woken.cpu
+            )
+        });
         outcome.rows.push(RowOutcome {
             figures: figures(&woken),
             ends_sweep: interrupted.is_some(),
-            failure: interrupted.clone().or(moved),
+            failure: interrupted.clone().or(moved).or(nothing),
             obtained: json!({"cpu": woken.cpu}),
             instrument: Value::Null,
             details: json!({"cpu": woken.cpu, "timer": timer.name(), "limits": judgements}),
@@ -257,6 +272,29 @@ mod tests {
             (row.number("p50_ns"), row.number("max_ns")),
             (Some(300.0), Some(2500.0))
         );
+    }
+
+    #[test]
+    fn who_sleeps_for_long_sees_a_stop_within_half_a_second() {
+        const INTERVAL: u64 = 10_000_000_000;
+        let (now, longest) = (Cell::new(0), Cell::new(0));
+        let stop = StopFlag::default();
+        let sleep = |until: u64| {
+            longest.set(longest.get().max(until - now.get()));
+            now.set(until);
+            if until > 3 * INTERVAL / 2 {
+                stop.raise();
+            }
+            Ok(())
+        };
+        let woken = wake(|| now.get(), INTERVAL, None, sleep, &stop).unwrap();
+        assert!(longest.get() <= LONGEST_SLEEP, "{}", longest.get());
+        assert!(
+            now.get() <= 3 * INTERVAL / 2 + LONGEST_SLEEP,
+            "{}",
+            now.get()
+        );
+        assert_eq!(woken.wakeups, 0);
     }
 
     #[test]

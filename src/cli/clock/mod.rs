@@ -11,6 +11,7 @@ use clap::Args;
 
 use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
+use crate::bench::clock::wakeup;
 use crate::buffer::HugePagePolicy;
 use crate::cli::UsageError;
 use crate::cli::driver::arguments::SweepArguments;
@@ -256,6 +257,21 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
 
 /// Refuses what contradicts itself.
 fn check(arguments: &ClockArguments) -> Result<(), UsageError> {
+    let config = arguments.config();
+    let least = Duration::from_nanos(config.interval.0) * (wakeup::FOR_NOTHING as u32 + 2);
+    if let Length::Duration(duration) = config.length
+        && config.reports.contains(&Report::Wakeup)
+        && duration < least
+    {
+        return Err(UsageError(format!(
+            "--duration {} is too short for --report wakeup with --interval {}, as the first {} wake-ups do not count: use {} \
+             at least",
+            humantime::format_duration(duration),
+            humantime::format_duration(Duration::from_nanos(config.interval.0)),
+            wakeup::FOR_NOTHING,
+            humantime::format_duration(least),
+        )));
+    }
     let clocks = || arguments.clock.0.iter();
     if let Some(rate) = arguments.tsc_khz
         && !arguments.everything
