@@ -21,7 +21,8 @@ pub enum RunError {
     Jumps { keep: usize },
     #[error(
         "--report percentiles reserves memory for every difference: {readings} of them on each of {cpus} CPUs take {needed}, and \
-         {available} are available: use fewer --iterations or a shorter --duration, or --report histogram"
+         {available} are available: use fewer --iterations or a shorter --duration, or leave percentiles out (--report \
+         histogram, and not --everything)"
     )]
     Memory {
         readings: u64,
@@ -32,7 +33,8 @@ pub enum RunError {
     #[error("the timer {0}: {1}")]
     Timer(&'static str, nix::errno::Errno),
     #[error(
-        "--report percentiles reserves locked memory for every difference: {0}; or use --report histogram"
+        "--report percentiles reserves locked memory for every difference: {0}; or use a shorter --duration, or leave \
+         percentiles out (--report histogram, and not --everything)"
     )]
     Lock(HostError),
 }

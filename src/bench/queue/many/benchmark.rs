@@ -26,6 +26,7 @@ use crate::rig::benchmark::{
 use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
 use crate::rig::named::Named;
+use crate::rig::priority::Places;
 use crate::time::{AnyClock, Clock, Ticks};
 
 /// The most elements that a thread notes in a round.
@@ -81,12 +82,12 @@ impl ManyBenchmark {
         let allowed = topology.allowed().len();
         for wiring in &self.sweep.wirings {
             let threads = (wiring.publishers + wiring.subscribers) as usize;
-            if let (Some(priority), true) = (self.config.priority, threads > allowed) {
-                return Err(RunError::NothingToMeasure(format!(
-                    "--priority {priority}: {threads} threads would share {allowed} CPUs, and one of them might never \
-                     run: allowed is a sum of --producers and --consumers up to {allowed}"
-                )));
-            }
+            let places = Places {
+                shares_cpu: threads > allowed,
+                leaves_cpu: threads < allowed,
+                options: "--producers and --consumers, together no more than CPUs",
+            };
+            places.permit(self.config.priority)?;
         }
         let sweep = self.sweep.clone();
         // No two CPUs have a meaning: each thread has its own.
