@@ -44,9 +44,9 @@ const REORDERS: u8 = 3;
 const DAMAGES: u8 = 4;
 /// Makes an element up where there is none.
 const INVENTS: u8 = 5;
-/// Is full for its first sender, but for each ten thousandth attempt.
+/// Is always full for its first sender.
 const STARVES_A_PRODUCER: u8 = 6;
-/// Is empty for its first receiver, but for each ten thousandth attempt.
+/// Is always empty for its first receiver.
 const STARVES_A_CONSUMER: u8 = 7;
 /// Takes no more after some elements, and gives none.
 const STOPS: u8 = 8;
@@ -70,15 +70,13 @@ struct End {
     fault: u8,
     is_first: bool,
     capacity: usize,
-    attempts: usize,
     queue: Arc<Mutex<Inner>>,
 }
 
 impl End {
     /// Whether this end has its turn.
-    fn has_turn(&mut self, starving: u8) -> bool {
-        self.attempts += 1;
-        self.fault != starving || !self.is_first || self.attempts.is_multiple_of(100 * EACH)
+    fn has_turn(&self, starving: u8) -> bool {
+        self.fault != starving || !self.is_first
     }
 }
 
@@ -167,7 +165,6 @@ impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
             fault: FAULT,
             is_first: number == 0,
             capacity,
-            attempts: 0,
             queue: Arc::clone(&queue),
         };
         Ok((
@@ -199,7 +196,8 @@ fn config(measure: Measure) -> Config {
     Config {
         measure,
         warmup: Duration::from_millis(5),
-        timeout: Duration::from_millis(500),
+        // Whoever is starved does not give up.
+        timeout: LONG,
         ..made_up::config()
     }
 }
@@ -296,31 +294,48 @@ fn who_is_starved_is_found() {
         (judged_with::<STARVES_A_PRODUCER> as fn() -> _, "producer"),
         (judged_with::<STARVES_A_CONSUMER>, "consumer"),
     ] {
-        let (run, shares) = judged();
-        assert_eq!(
-            run.outcome,
-            Outcome::Clean,
-            "{}",
-            run.verdict.in_words(run.elements)
-        );
-        assert_eq!(shares.starved(), [end], "{shares:?}");
+        let (run, shares): (RunResult, Shares) = judged();
+        let words = run.verdict.in_words(run.elements);
+        assert_eq!(run.outcome, Outcome::Clean, "{words}");
+        // On a loaded machine others may be as well.
+        assert!(shares.starved().contains(&end), "{shares:?}");
     }
-    // Others may take a thread its CPU for once.
-    let tries = (0..5).map(|_| judged_with::<NOTHING>().1);
-    let mut unfair = tries.take_while(|shares| !shares.starved().is_empty());
-    assert!(unfair.by_ref().count() < 5);
+}
+
+#[test]
+fn a_tenth_of_an_equal_share_is_enough() {
+    let starved = |producers: [u64; 3], consumers: [u64; 2]| {
+        let shares = Shares {
+            producers: producers.into(),
+            consumers: consumers.into(),
+        };
+        shares.starved()
+    };
+    assert_eq!(starved([10, 145, 145], [150, 150]), Vec::<&str>::new());
+    assert_eq!(starved([9, 146, 145], [150, 150]), ["producer"]);
+    assert_eq!(
+        starved([9, 9, 282], [14, 286]),
+        ["producer", "producer", "consumer"]
+    );
 }
 
 #[test]
 fn a_queue_that_stops_is_given_up_and_what_is_in_it_is_not_lost() {
-    let (run, _) = judged_with::<STOPS>();
+    let point = point("faulty", wiring(Scenario::RoundRobin, 2, 2));
+    let config = Config {
+        timeout: Duration::from_millis(500),
+        ..config(Measure::Throughput)
+    };
+    let many = task(&point, &config);
+    let reports = run(make::<Faulty<STOPS>, Words<8>>, &many).unwrap();
+    let (run, _) = judge(&many, reports);
     assert_eq!(run.outcome, Outcome::GaveUp);
     let found = run.verdict.elements;
     assert_eq!((found.lost, found.late), (0, 0), "{found:?}");
 }
 
 #[test]
-fn a_signal_ends_a_run_within_a_second_whatever_its_threads_do() {
+fn a_signal_ends_a_run_whatever_its_threads_do() {
     let delay = Duration::from_millis(200);
     let point = point("faulty", wiring(Scenario::RoundRobin, 2, 2));
     let config = Config {
@@ -339,18 +354,15 @@ fn a_signal_ends_a_run_within_a_second_whatever_its_threads_do() {
     ];
     for make in makes {
         let _turn = turn();
-        // Other work on this machine may take longer, but not each time.
-        let in_time = (0..3).any(|_| {
-            let begun = std::time::Instant::now();
-            let requested = || (begun.elapsed() >= delay).then_some(Signal::SIGTERM);
-            let ended = supervise(make, &many, &seats, &requested);
-            assert!(
-                matches!(ended, Err(RunError::Rig(RigError::Interrupted(_)))),
-                "{ended:?}"
-            );
-            begun.elapsed() < delay + Duration::from_secs(1)
-        });
-        assert!(in_time);
+        let begun = std::time::Instant::now();
+        let requested = || (begun.elapsed() >= delay).then_some(Signal::SIGTERM);
+        let ended = supervise(make, &many, &seats, &requested);
+        assert!(
+            matches!(ended, Err(RunError::Rig(RigError::Interrupted(_)))),
+            "{ended:?}"
+        );
+        // It waited for none of them.
+        assert!(begun.elapsed() < LONG / 2);
     }
 }
 
@@ -390,18 +402,15 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
     let (row, _) = measured(make_of);
     assert_eq!(row.failure, None);
     let number = |row: &RowOutcome, column: &Column| row.figures.number(column.name);
-    assert!(number(&row, &columns::FAIRNESS_PRODUCERS) > Some(0.5));
+    assert!(number(&row, &columns::FAIRNESS_PRODUCERS) >= Some(0.5));
     // There is only one.
     assert_eq!(number(&row, &columns::LEAST_CONSUMER), Some(100.0));
 
     let (row, warnings) = measured(|_| make::<Faulty<STARVES_A_PRODUCER>, Words<8>>);
     assert_eq!(row.failure, None);
-    let starved = number(&row, &columns::STARVED);
-    let least = number(&row, &columns::LEAST_PRODUCER);
-    assert!(
-        starved == Some(1.0) && least < Some(10.0) && is_told(&warnings),
-        "{warnings}"
-    );
+    assert_eq!(number(&row, &columns::STARVED), Some(1.0));
+    assert_eq!(number(&row, &columns::LEAST_PRODUCER), Some(0.0));
+    assert!(is_told(&warnings), "{warnings}");
 
     let (row, warnings) = measured(|_| make::<Faulty<DROPS>, Words<8>>);
     refused(row.failure.map_or(Ok(()), Err), &["broken", "lost"]);

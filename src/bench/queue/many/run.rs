@@ -401,6 +401,9 @@ fn consume(
         }
     }
     let faults = ThreadUsage::now().since(usage).faults();
+    if in_span == 0 {
+        (span[1], in_span) = (task.clock.now(), tally.noted);
+    }
     tally = tally.since(&before);
     if tally.ending == Ending::Complete {
         // Neither the end of the producers nor that of the patience was seen.
