@@ -75,6 +75,8 @@ struct Round {
     limit: u32,
     probes: Vec<Probe>,
     messages: Vec<Message>,
+    /// Messages that the program takes no bounds from, as their stamps were never rewritten.
+    without_bounds: Vec<Message>,
 }
 
 const HEADER: &str = "point,round,status,direction,clock_rate_limit_ppm,theta_at_ns,theta_low_ns,theta_high_ns,\
@@ -128,6 +130,9 @@ impl Round {
             let latency = latency.map(|it| format!("{},{}", it.low_ns, it.high_ns));
             writeln!(text, "{}", latency.unwrap_or(",".to_owned())).unwrap();
         }
+        for message in &self.without_bounds {
+            writeln!(text, "0,{},{},,", message.posted.0, message.received.0).unwrap();
+        }
         fs::write(folder.join("p/messages.csv"), text).unwrap();
     }
 }
@@ -160,6 +165,7 @@ fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
                 limit,
                 probes: probes(peer, &mut random),
                 messages: bursts(peer, direction, &mut random),
+                without_bounds: Vec::new(),
             };
             round.write(folder.path(), |span| span);
             let (code, text) = check(folder.path());
@@ -192,6 +198,30 @@ fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
     }
 }
 
+/// Some messages of a round may have no bounds, and so may all of them.
+#[test]
+fn messages_without_bounds_prove_nothing() {
+    let mut random = Random(23);
+    let folder = tempfile::tempdir().unwrap();
+    let direction = Direction::Forward;
+    let peer = Peer { theta: 77, ppm: 0 };
+    for bounded in [0, 5] {
+        let mut messages = bursts(peer, direction, &mut random);
+        let without_bounds = messages.split_off(bounded);
+        let round = Round {
+            direction,
+            limit: 100,
+            probes: probes(peer, &mut random),
+            messages,
+            without_bounds,
+        };
+        round.write(folder.path(), |span| span);
+        let (code, text) = check(folder.path());
+        let counted = format!("{} messages prove", 120 + bounded);
+        assert!(code == 0 && text.contains(&counted), "{text}");
+    }
+}
+
 #[test]
 fn it_finds_contradictions_and_what_is_missing() {
     let mut random = Random(7);
@@ -202,6 +232,7 @@ fn it_finds_contradictions_and_what_is_missing() {
         limit: 0,
         probes: probes(drifting, &mut random),
         messages: Vec::new(),
+        without_bounds: Vec::new(),
     };
     assert!(round.prove().is_none());
     round.write(folder.path(), |span| span);
