@@ -5,7 +5,7 @@
 //! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
-//! | what stops a thread | `counters`, `interrupt_lines`, `running` |
+//! | what stops a thread | `counters`, `interrupt_lines`, `running`, `trace` |
 //! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
 //! | how many files may be open | `open_files` |
@@ -49,6 +49,7 @@ pub(crate) mod readiness;
 pub(crate) mod running;
 pub(crate) mod system_files;
 pub(crate) mod topology;
+pub(crate) mod trace;
 pub mod uncore;
 mod virtual_machines;
 pub mod wake;

@@ -39,6 +39,10 @@ pub enum Cause {
     Interrupts([Option<u16>; NAMED]),
     /// Softirqs without an interrupt, by row.
     Softirqs([Option<u16>; NAMED]),
+    /// A thread that the trace names, by row.
+    Thread(u16),
+    /// The trace has lost the records of most of it.
+    RecordsLost,
     /// Counters rose, and another difference that was not sampled may be why.
     NotToldApart,
     /// The stop fell into the time between two passes of the loop; counters cannot be told from those of the reading.
@@ -113,7 +117,11 @@ impl Cause {
     pub(super) fn is_of_a_sample(self) -> bool {
         !matches!(
             self,
-            Cause::Backward | Cause::NotWatched | Cause::NotSampled
+            Cause::Backward
+                | Cause::NotWatched
+                | Cause::NotSampled
+                | Cause::Thread(_)
+                | Cause::RecordsLost
         )
     }
 
@@ -130,6 +138,8 @@ impl Cause {
         let text = match self {
             Cause::Interrupts(rows) => return in_words("interrupt", rows, &names.interrupts),
             Cause::Softirqs(rows) => return in_words("softirq", rows, &names.softirqs),
+            Cause::Thread(row) => return in_words("thread", &[Some(*row)], &names.threads),
+            Cause::RecordsLost => "records of the trace lost",
             Cause::Backward => "clock set back",
             Cause::Smi => "SMI",
             Cause::InvoluntarySwitch => "another thread ran",
@@ -156,7 +166,7 @@ fn named(risen: &Risen) -> [Option<u16>; NAMED] {
 }
 
 /// One row by its whole name, several by their labels, or the line gets long.
-fn in_words(kind: &str, rows: &[Option<u16>; NAMED], names: &[String]) -> String {
+fn in_words(kind: &str, rows: &[Option<u16>], names: &[String]) -> String {
     let name = |row: u16| names.get(usize::from(row)).map_or("?", String::as_str);
     let found: Vec<&str> = rows.iter().flatten().map(|&row| name(row)).collect();
     match found[..] {
@@ -176,6 +186,8 @@ fn in_words(kind: &str, rows: &[Option<u16>; NAMED], names: &[String]) -> String
 pub struct Names {
     pub interrupts: Vec<String>,
     pub softirqs: Vec<String>,
+    /// Of a trace.
+    pub threads: Vec<String>,
 }
 
 /// Jumps of one cause, in ticks.
@@ -284,6 +296,7 @@ mod tests {
                 .map(str::to_owned)
                 .into(),
             softirqs: vec!["TIMER".to_owned()],
+            threads: vec!["sshd (812)".to_owned()],
         };
         for (interrupts, softirqs, words) in [
             (
@@ -301,5 +314,6 @@ mod tests {
             };
             assert_eq!(Cause::of(&deltas, LONG).describe(&names), words);
         }
+        assert_eq!(Cause::Thread(0).describe(&names), "thread sshd (812)");
     }
 }

@@ -61,15 +61,18 @@ pub enum Causes {
     Off,
     /// The kernel's counters.
     Counters,
+    /// The kernel's tracepoints, which tell exactly who ran and for how long.
+    Trace,
 }
 
 impl Named for Causes {
-    const ALL: &'static [Self] = &[Causes::Off, Causes::Counters];
+    const ALL: &'static [Self] = &[Causes::Off, Causes::Counters, Causes::Trace];
 
     fn name(self) -> &'static str {
         match self {
             Causes::Off => "off",
             Causes::Counters => "counters",
+            Causes::Trace => "trace",
         }
     }
 }

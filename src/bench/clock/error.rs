@@ -2,6 +2,7 @@
 
 use crate::buffer::{BufferError, Bytes};
 use crate::host::HostError;
+use crate::host::trace::TraceError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 
@@ -30,6 +31,15 @@ pub enum RunError {
         needed: Bytes,
         available: Bytes,
     },
+    #[error("--causes trace: {0}; or use --causes counters, which takes no root")]
+    Trace(#[from] TraceError),
+    #[error(
+        "--causes trace: --clock realtime can be set, so that its jumps cannot be matched with the trace: choose another \
+         clock, or use --causes counters"
+    )]
+    TraceOfRealtime,
+    #[error("--causes trace: there is no memory for it, or no further thread (ulimit -v and -u decide)")]
+    TraceMemory,
     #[error("the timer {0}: {1}")]
     Timer(&'static str, nix::errno::Errno),
     #[error(
@@ -52,9 +62,12 @@ impl From<RunError> for Failure {
         match error {
             RunError::Rig(error) => error.into(),
             RunError::Buffer { .. } | RunError::Timer(..) => Failure::Run(text),
-            RunError::Jumps { .. } | RunError::Memory { .. } | RunError::Lock(_) => {
-                Failure::Usage(text)
-            }
+            RunError::Jumps { .. }
+            | RunError::Memory { .. }
+            | RunError::Lock(_)
+            | RunError::Trace(_)
+            | RunError::TraceOfRealtime
+            | RunError::TraceMemory => Failure::Usage(text),
         }
     }
 }

@@ -39,6 +39,8 @@ struct JumpRow {
     steal_ns: Option<u64>,
     interrupts: Option<String>,
     softirqs: Option<String>,
+    trace: Option<String>,
+    rest_ns: Option<u64>,
 }
 
 impl JumpRow {
@@ -49,6 +51,8 @@ impl JumpRow {
         let sample = cpu.watched.jumps.sample(jump);
         let deltas = sample.map(|sample| sample.deltas);
         let read = |missing: &Option<String>| deltas.filter(|_| missing.is_none());
+        let traced = cpu.traced.as_ref();
+        let (trace, rest_ns) = traced.and_then(|traced| traced.in_words(jump)).unzip();
         JumpRow {
             round,
             t_ns: result.when(jump.begin),
@@ -67,6 +71,8 @@ impl JumpRow {
             interrupts: read(&available.interrupts)
                 .map(|it| list(&it.interrupts, &cpu.names.interrupts)),
             softirqs: read(&available.softirqs).map(|it| list(&it.softirqs, &cpu.names.softirqs)),
+            trace,
+            rest_ns,
         }
     }
 }

@@ -51,7 +51,7 @@ const KINDS: usize = 16;
 /// Jumps, or what belongs to them, in the order of time. When there are more than fit, the shorter half is given up:
 /// what stays is all that are longer than a length that is known.
 #[derive(Debug)]
-struct Longest<T> {
+pub(super) struct Longest<T> {
     kept: Vec<(Jump, T)>,
     lengths: Vec<u64>,
     room: usize,
@@ -61,12 +61,12 @@ struct Longest<T> {
 
 impl<T: Copy> Longest<T> {
     /// The memory for so many, in bytes.
-    const fn bytes(room: usize) -> u64 {
+    pub(super) const fn bytes(room: usize) -> u64 {
         (room as u64).saturating_mul((size_of::<(Jump, T)>() + size_of::<u64>()) as u64)
     }
 
     /// The memory is touched, by writing `something` to it.
-    fn new(room: usize, something: T) -> Result<Self, TryReserveError> {
+    pub(super) fn new(room: usize, something: T) -> Result<Self, TryReserveError> {
         let jump = Jump::new(1, 1, Cause::NotSampled);
         Ok(Longest {
             kept: touched((jump, something), room)?,
@@ -77,7 +77,7 @@ impl<T: Copy> Longest<T> {
     }
 
     /// Returns whether memory had to be tidied for it, which takes long.
-    fn push(&mut self, jump: Jump, what: T) -> bool {
+    pub(super) fn push(&mut self, jump: Jump, what: T) -> bool {
         if jump.length <= self.above {
             return false;
         }
@@ -89,6 +89,15 @@ impl<T: Copy> Longest<T> {
             self.kept.push((jump, what));
         }
         full
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(Jump, T)> {
+        self.kept.iter()
+    }
+
+    /// All longer than this are kept.
+    pub(super) fn above(&self) -> u64 {
+        self.above
     }
 
     fn give_up_half(&mut self) {
@@ -151,6 +160,7 @@ impl JumpStore {
             let together = match cause {
                 Cause::Interrupts(_) => Cause::Interrupts([None; NAMED]),
                 Cause::Softirqs(_) => Cause::Softirqs([None; NAMED]),
+                Cause::Thread(_) => Cause::InvoluntarySwitch,
                 other => other,
             };
             if together != cause {
@@ -193,6 +203,10 @@ impl JumpStore {
 
     /// Jumps that are kept with their cause, but without the sample that it was told from.
     pub fn samples_given_up(&self) -> u64 {
+        // A trace takes none.
+        if self.samples.above == 0 {
+            return 0;
+        }
         let sampled = self.iter().filter(|jump| jump.cause.is_of_a_sample());
         sampled.filter(|jump| self.sample(jump).is_none()).count() as u64
     }
@@ -200,6 +214,26 @@ impl JumpStore {
     /// All samples of jumps longer than this are kept, in ticks.
     pub fn samples_kept_above(&self) -> u64 {
         self.samples.above
+    }
+
+    /// Tells the causes of the kept jumps again, and which of them have but one; steps of the clock are left alone.
+    pub(super) fn tell_again(&mut self, mut cause_of: impl FnMut(&Jump) -> (Cause, bool)) {
+        let above = self.kept_above();
+        let mut kept = std::mem::take(&mut self.jumps.kept);
+        for (jump, ()) in kept.iter().filter(|(jump, ())| jump.cause != Cause::Backward) {
+            let old = self.tally(jump.cause);
+            // Those that are not kept are no longer than this.
+            (old.count, old.total) = (old.count - 1, old.total - jump.length);
+            old.largest = old.largest.min(above);
+        }
+        self.causes.retain(|(_, tally)| tally.count > 0);
+        let stops = kept.iter_mut().filter(|(jump, ())| jump.cause != Cause::Backward);
+        for (jump, ()) in stops {
+            let (cause, alone) = cause_of(jump);
+            jump.cause = cause;
+            self.tally(cause).add(jump.length, alone);
+        }
+        self.jumps.kept = kept;
     }
 
     pub fn causes(&self) -> &[(Cause, Tally)] {
@@ -271,6 +305,27 @@ mod tests {
         assert!(kept >= SAMPLES as u64 / 2);
         assert_eq!((store.iter().len() as u64, store.given_up()), (all, 0));
         assert_eq!(kept + store.samples_given_up(), all);
+    }
+
+    #[test]
+    fn causes_told_again_count_each_kept_jump_once_and_the_others_as_before() {
+        let mut store = JumpStore::new(4).unwrap();
+        for length in [10, 20, 30, 40, 50] {
+            store.push(Jump::new(length, length, Cause::NotSampled), None);
+        }
+        store.push(Jump::new(60, 60, Cause::Backward), None);
+        let kept = store.iter().len() as u64 - 1;
+        store.tell_again(|jump| match jump.length {
+            50 => (Cause::Thread(1), true),
+            _ => (Cause::NotSampled, false),
+        });
+        let of = |cause| store.causes().iter().find(|(it, _)| *it == cause).unwrap().1;
+        let thread = of(Cause::Thread(1));
+        assert_eq!((thread.count, thread.total, thread.largest, thread.alone), (1, 50, 50, 1));
+        let rest = of(Cause::NotSampled);
+        assert_eq!((rest.count, rest.total, rest.largest), (4, 100, 40));
+        assert_eq!(of(Cause::Backward).count, 1);
+        assert!((1..5).contains(&kept) && store.given_up() == 5 - kept, "{store:?}");
     }
 
     #[test]

@@ -5,9 +5,10 @@ use crate::host::cgroup;
 use crate::host::memory_lock::{MemoryLock, available_memory};
 use crate::rig::memory::{Allowance, Need};
 
-use super::config::Config;
+use super::config::{Causes, Config};
 use super::error::RunError;
 use super::jump::JumpStore;
+use super::trace;
 
 /// Of the memory that is available, all differences may take so much at the most.
 const MOST_OF_MEMORY: f64 = 0.8;
@@ -39,10 +40,12 @@ pub(super) fn jumps_fit(config: &Config) -> Result<(), RunError> {
     let cpus = config.cpus.len();
     let bytes = JumpStore::bytes(config.kept_jumps()).saturating_mul(cpus as u64);
     if let Some(allowance) = Allowance::of_this_process() {
-        let needs = [Need {
-            what: "the jumps",
-            bytes,
-        }];
+        let of_trace = match config.causes {
+            Causes::Trace => trace::bytes(cpus),
+            _ => 0,
+        };
+        let need = |what, bytes| Need { what, bytes };
+        let needs = [need("the jumps", bytes), need("the trace", of_trace)];
         let fit = allowance.bytes / JumpStore::bytes(1_000_000).div_ceil(1_000_000) / cpus as u64;
         let options = format!("--keep-jumps {} on {cpus} CPUs", config.kept_jumps());
         let advice = format!("keep 2 to about {fit}, or watch fewer CPUs");

@@ -13,9 +13,10 @@
 //! | threads on all CPUs at once | `baseline`, `memory`, `thread`, `run` |
 //! | what came out | `distribution`, `coincidence`, `pattern`, `conclude`, `verdict`, `result` |
 //! | what is handed on | `benchmark`, `figures`, `details`, `files`, `notes` |
+//! | who had the CPU, by the kernel's tracepoints | `trace` |
 //! | how late a timer wakes a thread | `wakeup` |
 //!
-//! Left out: which thread ran in which jump (that takes a tracer).
+//! Left out: which thread ran in which jump, unless it is traced (`trace`).
 
 mod baseline;
 pub(crate) mod benchmark;
@@ -41,6 +42,7 @@ mod run;
 mod sampling;
 mod thread;
 mod timeline;
+mod trace;
 mod verdict;
 pub(crate) mod wakeup;
 mod watcher;

@@ -30,6 +30,9 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> Vec<String> {
              jumps below 1 us"
         ));
     }
+    if config.causes == Causes::Trace {
+        notes.extend(of_trace(result));
+    }
     for cpu in &result.cpus {
         let of_cpu = of_cpu(result, cpu, config).into_iter();
         notes.extend(of_cpu.map(|note| format!("CPU {}: {note}", cpu.cpu)));
@@ -39,6 +42,42 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> Vec<String> {
     if let Some(percent) = percentiles().find(|&percent| !resolvable(percent, fewest)) {
         notes.push(format!(
             "with {fewest} iterations p{percent} is little else than the maximum"
+        ));
+    }
+    notes
+}
+
+/// What the trace lacks, and how well it fits.
+fn of_trace(result: &ClockResult) -> Vec<String> {
+    let duration = |nanos: u64| units::duration(nanos as f64);
+    let mut notes = Vec::new();
+    for cpu in &result.cpus {
+        let name = format!("CPU {}", cpu.cpu);
+        let Some(traced) = &cpu.traced else {
+            notes.push(format!(
+                "{name}: the clock was set back, so that no jump can be matched with the trace"
+            ));
+            continue;
+        };
+        let (lost_ns, lost) = traced.lost();
+        if lost > 0 {
+            notes.push(format!(
+                "{name}: records of the trace lost: {lost} times, {} together; what ran then is not known",
+                duration(lost_ns)
+            ));
+        }
+        if traced.kept_above() > 0 {
+            notes.push(format!(
+                "{name}: of the trace all is kept that took more than {}; jumps of the rest are not sampled",
+                duration(traced.kept_above())
+            ));
+        }
+    }
+    let errors = result.cpus.iter().filter_map(|cpu| cpu.traced.as_ref());
+    if let Some(error) = errors.map(|traced| traced.error()).max() {
+        notes.push(format!(
+            "jumps are matched with the trace, whose clock is CLOCK_MONOTONIC_RAW, to {}",
+            duration(error)
         ));
     }
     notes

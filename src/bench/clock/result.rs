@@ -12,6 +12,7 @@ use super::baseline::Baseline;
 use super::cause::{Cause, Names, Tally};
 use super::coincidence::Coincidences;
 use super::distribution::Distribution;
+use super::trace::{Trace, Traced};
 use super::watcher::Watched;
 
 /// The memory in which all differences were kept.
@@ -56,6 +57,10 @@ pub struct CpuResult {
     pub waited: Option<u64>,
     /// The threads that have or had this CPU and ran meanwhile.
     pub ran: Vec<Ran>,
+    /// Whether the machine is a virtual one.
+    pub guest: bool,
+    /// What the tracepoints told, if they were asked.
+    pub(super) traced: Option<Traced>,
     /// Where the thread was found at the end, if that is not where it was pinned to.
     pub moved: Option<Moved>,
     pub judgements: Vec<Judgement>,
@@ -76,6 +81,8 @@ impl CpuResult {
             usage: ThreadUsage::default(),
             waited: None,
             ran: Vec::new(),
+            guest: true,
+            traced: None,
             moved: None,
             judgements: Vec::new(),
         }
@@ -88,6 +95,21 @@ impl CpuResult {
         let causes = self.watched.jumps.causes().iter();
         let jumps = causes.filter(|(cause, _)| *cause != Cause::Backward);
         jumps.fold(Tally::default(), |all, (_, tally)| all.and(tally))
+    }
+
+    /// Tells the causes by a trace, whose records count from the reading `epoch` on.
+    pub(super) fn match_with(&mut self, trace: Trace, epoch: Ticks) {
+        // A clock that was set back is not that of the trace any more.
+        if self.watched.time.steps_back > 0 {
+            return;
+        }
+        let traced = trace.matched(&mut self.watched.jumps, epoch.0);
+        let causes = self.watched.jumps.causes().iter();
+        let not_known = causes.filter(|(cause, _)| *cause == Cause::NotSampled);
+        self.watched.not_sampled = not_known.map(|(_, tally)| tally.count).sum();
+        self.names = traced.names();
+        self.ran = traced.ran();
+        self.traced = Some(traced);
     }
 
     /// Kept jumps without an explanation that happened on other CPUs at the same time.

@@ -3,6 +3,7 @@
 //! until the watch is over, a signal comes, or there is progress to be shown: on a machine that is watched on all CPUs
 //! it disturbs one of them each time that it wakes up.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -24,10 +25,11 @@ use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::{self, Baseline};
 use super::conclude::conclude;
-use super::config::{Config, Length, Report};
+use super::config::{Causes, Config, Length, Report};
 use super::memory;
 use super::result::{ClockResult, CpuResult};
 use super::thread::{MeasureBaseline, Prepared, Together, Told};
+use super::trace;
 use super::watcher::Seen;
 
 pub use super::error::RunError;
@@ -71,6 +73,12 @@ impl Session {
             options: "--cpu",
         };
         places.permit(config.priority)?;
+        if config.causes == Causes::Trace {
+            if config.clock == ReadingKind::Realtime {
+                return Err(RunError::TraceOfRealtime);
+            }
+            trace::permitted(&config.cpus)?;
+        }
         let reading = AnyReading::prepare(config.clock, config.tsc_khz).map_err(RigError::Clock)?;
         let mut notes = Vec::new();
         if free.is_empty() {
@@ -199,6 +207,15 @@ impl Session {
         let reading = self.reading;
         let scale = reading.scale();
         let second = scale.ticks_in(Nanos(1_000_000_000));
+        let traced = self.config.causes == Causes::Trace;
+        let traced_cpus = if traced { &self.config.cpus[..] } else { &[] };
+        let tellers = traced_cpus.iter().map(|_| trace::Told::default());
+        let tellers: Arc<[trace::Told]> = tellers.collect();
+        let start_reader = || {
+            let beside = self.free.is_empty();
+            trace::Reader::start(traced_cpus, reading, &tellers, beside)
+        };
+        let reader = traced.then(start_reader).transpose()?;
         let together = Arc::new(Together {
             epoch: Ticks(reading.read().0.saturating_sub(second.0)),
             scale,
@@ -207,6 +224,7 @@ impl Session {
             control: Arc::clone(&control),
             go: AtomicBool::new(false),
             seen: baselines.iter().map(|_| Seen::default()).collect(),
+            told: tellers,
             config: self.config,
         });
         let config = &together.config;
@@ -219,6 +237,7 @@ impl Session {
                     cpu,
                     baseline,
                     seen: &together.seen[at],
+                    told: together.told.get(at),
                     together: &together,
                     supervisor,
                 })?;
@@ -236,11 +255,21 @@ impl Session {
         let progress = |elapsed| progress(&together, elapsed);
         let (told, signal) = supervise(&mut crew, length, counting, observer, progress)?;
         let after = Threads::now();
+        let traces = reader.map_or_else(Vec::new, trace::Reader::finish);
+        let traces = config.cpus.iter().zip(traces);
+        let mut traces: BTreeMap<usize, trace::Trace> =
+            traces.map(|(&cpu, trace)| (cpu, trace)).collect();
         let cpus = told.into_iter().filter_map(|told| match told {
-            Told::Done(result) => Some(CpuResult {
-                ran: after.since(&before, result.cpu, WATCHES),
-                ..*result
-            }),
+            Told::Done(result) => {
+                let mut cpu = CpuResult {
+                    ran: after.since(&before, result.cpu, WATCHES),
+                    ..*result
+                };
+                if let Some(trace) = traces.remove(&cpu.cpu) {
+                    cpu.match_with(trace, together.epoch);
+                }
+                Some(cpu)
+            }
             Told::Ready | Told::GivenUp => None,
         });
         let interrupted = signal.map(|signal| format!("interrupted by {signal}"));

@@ -18,6 +18,7 @@ use super::distribution::Distribution;
 use super::error::RunError;
 use super::recorder::{Counted, Kept, Recorder};
 use super::result::{CpuResult, KeptIn, Stored};
+use super::trace;
 use super::watcher::{Seen, Task, Watcher};
 
 pub(super) struct MeasureBaseline<'a> {
@@ -56,6 +57,8 @@ pub(super) struct Together {
     pub(super) go: AtomicBool,
     /// What each shows of itself.
     pub(super) seen: Vec<Seen>,
+    /// What each tells the trace's reader; empty without a trace.
+    pub(super) told: Arc<[trace::Told]>,
 }
 
 /// One CPU's thread, on its CPU.
@@ -64,6 +67,7 @@ pub(super) struct Prepared<'a> {
     pub(super) baseline: Baseline,
     pub(super) together: &'a Together,
     pub(super) seen: &'a Seen,
+    pub(super) told: Option<&'a trace::Told>,
     pub(super) supervisor: &'a Reporter<Told, RunError>,
 }
 
@@ -165,6 +169,9 @@ impl Prepared<'_> {
             (control.stop_flag(), self.seen),
         );
         let watcher = watcher.map_err(|_| RunError::Jumps { keep: task.keep })?;
+        if let Some(told) = self.told {
+            told.begin();
+        }
         self.supervisor.send(Told::Ready);
         while !together.go.load(Ordering::Acquire) {
             if control.stopped() || control.failed() {
@@ -178,6 +185,9 @@ impl Prepared<'_> {
         }
         let before = (ThreadUsage::now(), running::waited());
         let (watched, recorder) = watcher.run(together.epoch);
+        if let Some(told) = self.told {
+            told.end();
+        }
         let usage = ThreadUsage::now().since(before.0);
         let waited = running::waited().zip(before.1);
         let moved = pinning::check_still_on(self.cpu).err();
@@ -192,11 +202,14 @@ impl Prepared<'_> {
                 .map_or_else(Names::default, |counters| Names {
                     interrupts: counters.interrupt_names(),
                     softirqs: counters.softirq_names(),
+                    threads: Vec::new(),
                 }),
             available: counters.map_or_else(Available::default, |it| it.available().clone()),
             usage,
             waited: waited.map(|(after, before)| after.saturating_sub(before)),
             ran: Vec::new(),
+            guest: together.guest,
+            traced: None,
             moved,
             judgements: Vec::new(),
         })))

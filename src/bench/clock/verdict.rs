@@ -3,7 +3,7 @@
 
 use crate::results::units;
 
-use super::cause::{Cause, Tally};
+use super::cause::Cause;
 use super::config::{Causes, Config};
 use super::result::{ClockResult, CpuResult};
 
@@ -15,11 +15,11 @@ fn remedy(cause: Cause, guest: bool, config: &Config) -> Option<(&'static str, &
             "the firmware (SMIs)",
             "look in its setup for what it does in the background, or ask its maker",
         ),
-        Cause::InvoluntarySwitch if config.priority.is_none() => (
+        Cause::InvoluntarySwitch | Cause::Thread(_) if config.priority.is_none() => (
             "other threads",
             "keep those named below off this CPU (cpuset, taskset, isolcpus=), or run with --priority",
         ),
-        Cause::InvoluntarySwitch => (
+        Cause::InvoluntarySwitch | Cause::Thread(_) => (
             "threads before a --priority",
             "raise it, and look at kernel.sched_rt_runtime_us, which takes 5 % of each second by default",
         ),
@@ -47,6 +47,14 @@ fn remedy(cause: Cause, guest: bool, config: &Config) -> Option<(&'static str, &
         Cause::NotSampled if config.causes == Causes::Off => (
             "what nobody looked for",
             "leave out --causes off to find out",
+        ),
+        Cause::RecordsLost => (
+            "what the records that the trace lost would tell",
+            "leave a CPU that is not watched to the thread that reads them",
+        ),
+        Cause::NotSampled if config.causes == Causes::Trace => (
+            "what was too short and too frequent to be kept",
+            "raise --threshold, so that the stops that matter are kept",
         ),
         Cause::NotToldApart | Cause::NotWatched | Cause::NotSampled => (
             "what no counter tells",
@@ -96,44 +104,56 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     // Who takes it, what to do about it, how long together, and the cause that took most.
     let mut kinds: Vec<(&str, &str, u64, Cause)> = Vec::new();
     let mut add = |cause: Cause, total: u64| {
-        let told = remedy(cause, cpu.available.steal.is_none(), config);
+        let told = remedy(cause, cpu.guest, config);
         let Some((who, what)) = told else { return };
         match kinds.iter_mut().find(|kind| kind.0 == who) {
             Some(kind) => kind.2 += total,
             None => kinds.push((who, what, total, cause)),
         }
     };
-    let mut causes = cpu.watched.jumps.causes().to_vec();
-    causes.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
-    let of_others = |(cause, _): &&(Cause, Tally)| *cause == Cause::InvoluntarySwitch;
-    let told = causes
-        .iter()
-        .find(of_others)
-        .map_or(0, |(_, tally)| tally.total);
+    let ticks = |nanos: f64| (nanos / result.nanos_f64(1.0)) as u64;
+    let mut causes = totals(cpu, ticks);
+    causes.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    let of_others = |(cause, _): &&(Cause, u64)| *cause == Cause::InvoluntarySwitch;
+    let told = causes.iter().find(of_others).map_or(0, |it| it.1);
     // What the thread waited is the scheduler's word: it is more than was found stop by stop, and missing elsewhere.
-    let waited = cpu.waited.unwrap_or(0) as f64 / result.nanos_f64(1.0);
-    let mut hidden = (waited as u64).min(taken.total).saturating_sub(told);
+    let waited = cpu.waited.filter(|_| cpu.traced.is_none()).unwrap_or(0);
+    let waited = ticks(waited as f64).min(taken.total);
+    let mut hidden = waited.saturating_sub(told);
     if hidden > 0 {
         add(Cause::InvoluntarySwitch, hidden);
     }
-    for (cause, tally) in causes {
+    for (cause, total) in causes {
         let others = if cause.tells_nothing() {
-            hidden.min(tally.total)
+            hidden.min(total)
         } else {
             0
         };
         hidden -= others;
-        add(cause, tally.total - others);
+        add(cause, total - others);
     }
     let Some((who, what, total, cause)) = kinds.into_iter().max_by_key(|kind| kind.2) else {
         return first;
     };
     let of_that = total as f64 / taken.total.max(1) as f64 * 100.0;
     let most = match cause {
-        Cause::Interrupts(_) | Cause::Softirqs(_) => format!(", most of them {}", cause_of(cause)),
+        Cause::Interrupts(_) | Cause::Softirqs(_) | Cause::Thread(_) => format!(", most of them {}", cause_of(cause)),
         _ => String::new(),
     };
     format!("{first} The main cause is {who}, {of_that:.0} % of that{most}: {what}.")
+}
+
+/// How long each cause took, in ticks: exactly where it was traced, else by whole jumps.
+fn totals(cpu: &CpuResult, ticks: impl Fn(f64) -> u64) -> Vec<(Cause, u64)> {
+    let causes = cpu.watched.jumps.causes().iter();
+    let causes = causes.map(|(cause, tally)| (*cause, tally.total));
+    let Some(traced) = &cpu.traced else {
+        return causes.collect();
+    };
+    let is_kept = |(cause, _): &(Cause, u64)| *cause != Cause::NotSampled;
+    let shares = traced.shares().filter(is_kept);
+    let shares = shares.map(|(cause, nanos)| (cause, ticks(nanos as f64)));
+    shares.chain(causes.filter(|it| !is_kept(it))).collect()
 }
 
 #[cfg(test)]

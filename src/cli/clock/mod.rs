@@ -88,7 +88,8 @@ pub struct ClockArguments {
     #[arg(long, value_name = "JUMPS", conflicts_with_all = ["duration", "iterations"], value_parser = values::count, help_heading = "Sweep")]
     pub until: Option<u64>,
 
-    /// What is read to find out what causes a jump: counters (the kernel's), off (hardly any time goes unwatched)
+    /// What is read to find out what causes a jump: counters (the kernel's), trace (its tracepoints: who had the CPU for
+    /// how long, exactly; takes root), off (hardly any time goes unwatched)
     #[arg(long, value_name = "WHAT", default_value = "counters", help_heading = "Jumps", value_parser = one::<Causes>)]
     pub causes: Causes,
 

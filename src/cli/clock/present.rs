@@ -150,6 +150,11 @@ fn of_one_round(cpus: &[&Value], width: Option<usize>) -> Vec<String> {
         titled(highest, width, highest_table(cpus, width)),
         titled(&windows, width, window_table(cpus, width)),
         titled("causes of the jumps", width, cause_table(cpus, width)),
+        titled(
+            "who had the CPU in the jumps, exactly, by the trace",
+            width,
+            trace_table(cpus, width),
+        ),
         titled("pattern of the jumps", width, pattern_table(cpus, width)),
         closing(cpus),
     ]
@@ -352,6 +357,37 @@ fn cause_table(cpus: &[&Value], width: Option<usize>) -> String {
             if row["cause"] == several["cause"] {
                 show("  of these at once on others".to_owned(), several);
             }
+        }
+    }
+    table.render(width)
+}
+
+/// Rows of the trace are shown so far.
+const SHOWN_TIMES: usize = 20;
+
+fn trace_table(cpus: &[&Value], width: Option<usize>) -> String {
+    if cpus.iter().all(|cpu| cpu["trace"].is_null()) {
+        return String::new();
+    }
+    let mut table = Table::new(vec![
+        Column::number("CPU", "").setting(),
+        Column::text("who").setting(),
+        Column::number("jumps", ""),
+        Column::number("total", "us"),
+        Column::number("largest", "us"),
+        Column::number("in and out", "us"),
+    ]);
+    for cpu in cpus {
+        table.separator();
+        for time in list(&cpu["trace"]["times"]).iter().take(SHOWN_TIMES) {
+            table.row([
+                text(&cpu["cpu"]),
+                text(&time["what"]),
+                text(&time["jumps"]),
+                micros(&time["total_ns"], 1),
+                micros(&time["largest_ns"], 1),
+                micros(&time["entering_ns"], 1),
+            ]);
         }
     }
     table.render(width)

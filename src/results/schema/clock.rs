@@ -75,7 +75,7 @@ columns! {
         .with_bounds().title("jumps");
     JUMPS_IN_FILE = count("jumps_in_file", "rows in jumps.csv");
     DIFFERENCES_IN_FILE = count("differences_in_file", "rows in histogram.csv: lengths that occurred");
-    NOT_SAMPLED = count("jumps_not_sampled", "jumps behind which no counters were read");
+    NOT_SAMPLED = count("jumps_not_sampled", "jumps behind which no counters were read, or whose trace was not kept");
     HIGHEST_WINDOW = measured("highest_window_ns",
         "highest sum, over a sliding window, of what jumps have above the baseline", 0).over(Over::Greatest);
     STEPS_BACKWARDS = count("steps_backwards", "how often the clock was set back").better(Better::Lower);
@@ -103,7 +103,7 @@ pub mod jump {
             .whole().better(Better::Neither);
         CYCLES = measured("jump_cycles", "its length in cycles; empty where the clock is not the TSC", 0).whole();
         LENGTH = measured("jump_ns", "its length; negative for a step of the clock backwards", 0).whole();
-        CAUSE = label("cause", "what the kernel's counters tell of its cause");
+        CAUSE = label("cause", "what the kernel's counters, or its trace, tell of its cause");
         OTHER_CPUS = count("other_cpus", "other CPUs that jumped at the same time");
         WINDOW = measured("window_ns", "time since the counters were read before", 0).whole().better(Better::Neither);
         WINDOW_OTHER_JUMPS = count("window_other_jumps",
@@ -116,13 +116,16 @@ pub mod jump {
         STEAL = measured("steal_ns", "time that the hypervisor gave to others, in steps of 10 ms", 0).whole();
         INTERRUPTS = label("interrupts", "interrupts of the CPU, as LOC:2;RES:1");
         SOFTIRQS = label("softirqs", "softirqs of the CPU, in the same way");
+        TRACE = label("trace", "who had the CPU by the trace, and for how many ns, as sshd (812):40125;LOC local timer:1920");
+        REST = measured("rest_ns", "what is left of its length: the way into and out of the kernel, or what no trace tells", 0)
+            .whole();
     }
 }
 
 /// A CPU's jumps, one row each.
 pub const JUMPS_FILE: SampleFile = SampleFile {
     name: "jumps.csv",
-    columns: &join::<16>(&[&[ROUND], &jump::ALL]),
+    columns: &join::<18>(&[&[ROUND], &jump::ALL]),
     counted_by: JUMPS_IN_FILE,
     meaning: "a row a jump, in the order of time; empty where nothing was read",
 };

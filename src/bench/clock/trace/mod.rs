@@ -1,0 +1,343 @@
+//! Who took a CPU and for how long exactly, by the kernel's tracepoints.
+//!
+//! While the threads watch, another reads the records (`reader`) and makes stretches of them in constant memory
+//! (`stretches`). Afterwards each stretch is given to the jump in which its middle lies, on the trace's clock
+//! (`anchors`), and the jumps' causes are told by that.
+//!
+//! Of a jump's length the records explain what interrupts, softirqs and threads took. The rest is the way into and out
+//! of the kernel if it is the smaller part or at most [`ENTRY`], else it is unexplained: no tracepoint knows of the
+//! hypervisor and of system management interrupts.
+
+mod anchors;
+mod reader;
+mod stretches;
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::{Value, json};
+
+use crate::host::running::Ran;
+use crate::host::trace::{Source, TraceError, Tracer};
+
+use super::cause::{Cause, NAMED, Names, Tally};
+use super::jump::{Jump, JumpStore};
+use anchors::Anchors;
+pub(super) use reader::{Reader, Told};
+use stretches::{Found, Stretches};
+
+/// The way into and out of the kernel takes no longer, in nanoseconds.
+const ENTRY: u64 = 5_000;
+/// Stretches that are kept of all CPUs together, and of each at the least.
+const ROOM: usize = 1 << 16;
+const LEAST_ROOM: usize = 1 << 10;
+/// The rings of all CPUs together, and each at the least and at the most, in bytes.
+const RINGS: usize = 8 << 20;
+const RING: Range<usize> = 64 << 10..2 << 20;
+
+fn room(cpus: usize) -> usize {
+    (ROOM / cpus.max(1)).max(LEAST_ROOM)
+}
+
+fn ring(cpus: usize) -> usize {
+    let bytes = (RINGS / cpus.max(1)).clamp(RING.start, RING.end);
+    1 << bytes.ilog2()
+}
+
+/// The memory that the trace of so many CPUs takes, in bytes.
+pub(super) fn bytes(cpus: usize) -> u64 {
+    (Stretches::bytes(room(cpus)) + ring(cpus) as u64) * cpus as u64
+}
+
+/// Whether these CPUs can be traced.
+pub(super) fn permitted(cpus: &[usize]) -> Result<(), TraceError> {
+    let ring = ring(cpus.len());
+    cpus.iter()
+        .try_for_each(|&cpu| Tracer::open(cpu, ring).map(drop))
+}
+
+/// The trace of a CPU.
+#[derive(Debug)]
+pub(super) struct Trace {
+    found: Found,
+    anchors: Anchors,
+    /// Of all sources in it, ascending.
+    names: Vec<(Source, String)>,
+}
+
+/// What the trace tells of a jump, in nanoseconds.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct JumpTrace {
+    /// How long each had the CPU, the longest first; `None` are all beyond those that can be told apart.
+    parts: Vec<(Option<Source>, u64)>,
+    /// Of the jump, the time whose records are lost.
+    lost: u64,
+    /// What nobody took.
+    rest: u64,
+}
+
+/// A trace that was matched with the jumps of its CPU.
+#[derive(Debug)]
+pub(super) struct Traced {
+    trace: Trace,
+    /// When each jump began to which records belong, in ticks, and which stretches are its.
+    owned: Vec<(u64, Range<usize>)>,
+    epoch: u64,
+    /// What took the kept jumps, in nanoseconds, and the way into and out of the kernel for it.
+    times: Vec<(Cause, Tally, u64)>,
+}
+
+impl Trace {
+    fn new(found: Found, anchors: Anchors, name: impl Fn(Source) -> String) -> Self {
+        let parts = found.stretches.iter().flat_map(|stretch| stretch.parts);
+        let sources = parts.filter_map(|(source, _)| source);
+        let names: BTreeMap<Source, String> =
+            sources.map(|source| (source, name(source))).collect();
+        Trace {
+            found,
+            anchors,
+            names: names.into_iter().collect(),
+        }
+    }
+
+    /// Tells the causes of the jumps by this trace. `epoch`: the reading from which on their time counts, in ticks.
+    pub(super) fn matched(self, jumps: &mut JumpStore, epoch: u64) -> Traced {
+        let (stretches, slack) = (&self.found.stretches, self.anchors.error());
+        let (mut next, mut owned) = (0, Vec::new());
+        for jump in jumps.iter().filter(|jump| jump.cause != Cause::Backward) {
+            let (begin, end) = self.span(epoch, jump);
+            let before = |limit: u64| stretches.partition_point(|it| it.middle < limit);
+            let from = next.max(before(begin.saturating_sub(slack)));
+            next = from.max(before(end + slack));
+            if from < next {
+                owned.push((jump.begin, from..next));
+            }
+        }
+        let mut traced = Traced {
+            trace: self,
+            owned,
+            epoch,
+            times: Vec::new(),
+        };
+        let mut times = Vec::new();
+        jumps.tell_again(|jump| {
+            let told = traced.of(jump);
+            let cause = traced.cause(&told, jump);
+            traced.add(&mut times, &told, cause);
+            (cause, told.parts.len() == 1 && told.lost == 0)
+        });
+        times.sort_by_key(|(_, tally, _)| std::cmp::Reverse(tally.total));
+        traced.times = times;
+        traced
+    }
+
+    /// From when to when a jump lasted, on the trace's clock.
+    fn span(&self, epoch: u64, jump: &Jump) -> (u64, u64) {
+        let nanos = |ticks: u64| self.anchors.nanos(epoch.wrapping_add(ticks));
+        (nanos(jump.begin), nanos(jump.begin + jump.length))
+    }
+
+    /// Its row in the names.
+    fn row(&self, source: Source) -> Option<u16> {
+        let at = self.names.binary_search_by_key(&source, |(of, _)| *of);
+        u16::try_from(at.ok()?).ok()
+    }
+
+    fn cause_of(&self, source: Option<Source>) -> Cause {
+        let Some(source) = source else {
+            return Cause::NotToldApart;
+        };
+        let row = self.row(source);
+        let mut rows = [None; NAMED];
+        rows[0] = row;
+        match source {
+            Source::Interrupt(_) | Source::Vector(_) => Cause::Interrupts(rows),
+            Source::Softirq(_) => Cause::Softirqs(rows),
+            // While the CPU idles, the watching thread was not allowed to run.
+            Source::Thread(0) => Cause::VoluntarySwitch,
+            Source::Thread(_) => row.map_or(Cause::InvoluntarySwitch, Cause::Thread),
+        }
+    }
+
+    fn name(&self, source: Source) -> String {
+        let row = self.row(source).map_or(0, usize::from);
+        let name = self.names.get(row).map_or("?", |(_, name)| name.as_str());
+        match source {
+            Source::Thread(thread) if thread != 0 => format!("{name} ({thread})"),
+            _ => name.to_owned(),
+        }
+    }
+}
+
+impl Traced {
+    fn of(&self, jump: &Jump) -> JumpTrace {
+        let (begin, end) = self.trace.span(self.epoch, jump);
+        let at = self
+            .owned
+            .binary_search_by_key(&jump.begin, |(begin, _)| *begin);
+        let range = at.map_or(0..0, |at| self.owned[at].1.clone());
+        let mut parts: Vec<(Option<Source>, u64)> = Vec::new();
+        let stretches = self.trace.found.stretches[range].iter();
+        for (source, nanos) in stretches.flat_map(|it| it.parts).filter(|part| part.1 > 0) {
+            match parts.iter_mut().find(|(of, _)| *of == source) {
+                Some(part) => part.1 += nanos,
+                None => parts.push((source, nanos)),
+            }
+        }
+        parts.sort_by_key(|part| std::cmp::Reverse(part.1));
+        let taken: u64 = parts.iter().map(|part| part.1).sum();
+        let left = (end - begin).saturating_sub(taken);
+        let lost = self.trace.found.lost.iter();
+        let lost = lost.map(|&(from, to)| to.min(end).saturating_sub(from.max(begin)));
+        let lost = lost.sum::<u64>().min(left);
+        JumpTrace {
+            parts,
+            lost,
+            rest: left - lost,
+        }
+    }
+
+    fn cause(&self, told: &JumpTrace, jump: &Jump) -> Cause {
+        let largest = told.parts.first().copied();
+        let (source, nanos) = largest.unwrap_or((None, 0));
+        let known = nanos.max(told.lost);
+        if known == 0 {
+            // What stopped it may be among the stretches that were given up.
+            let (begin, end) = self.trace.span(self.epoch, jump);
+            let is_missing = self.trace.found.kept_above > 0
+                && end - begin <= self.trace.found.kept_above + ENTRY;
+            return match is_missing {
+                true => Cause::NotSampled,
+                false => Cause::Unexplained,
+            };
+        }
+        if told.rest > known && told.rest > ENTRY {
+            Cause::Unexplained
+        } else if told.lost > nanos {
+            Cause::RecordsLost
+        } else {
+            self.trace.cause_of(source)
+        }
+    }
+
+    /// Adds up what took a jump of this cause.
+    fn add(&self, times: &mut Vec<(Cause, Tally, u64)>, told: &JumpTrace, cause: Cause) {
+        let mut add = |cause: Cause, nanos: u64, entering: u64| {
+            let at = times.iter().position(|(of, ..)| *of == cause);
+            let at = at.unwrap_or_else(|| {
+                times.push((cause, Tally::default(), 0));
+                times.len() - 1
+            });
+            if nanos > 0 {
+                times[at].1.add(nanos, false);
+            }
+            times[at].2 += entering;
+        };
+        for &(source, nanos) in &told.parts {
+            add(self.trace.cause_of(source), nanos, 0);
+        }
+        if told.lost > 0 {
+            add(Cause::RecordsLost, told.lost, 0);
+        }
+        match cause {
+            Cause::Unexplained | Cause::NotSampled => add(cause, told.rest, 0),
+            cause => add(cause, 0, told.rest),
+        }
+    }
+
+    /// What the rows of the causes are called.
+    pub(super) fn names(&self) -> Names {
+        let names = self.trace.names.iter();
+        let all: Vec<String> = names.map(|(source, _)| self.trace.name(*source)).collect();
+        Names {
+            interrupts: all.clone(),
+            softirqs: all.clone(),
+            threads: all,
+        }
+    }
+
+    /// How long each took in all kept jumps, the way into and out of the kernel with it, in nanoseconds.
+    pub(super) fn shares(&self) -> impl Iterator<Item = (Cause, u64)> {
+        let times = self.times.iter();
+        times.map(|(cause, tally, entering)| (*cause, tally.total + entering))
+    }
+
+    /// The threads that ran instead in the kept jumps, the longest first.
+    pub(super) fn ran(&self) -> Vec<Ran> {
+        let ran = self.times.iter().filter_map(|(cause, tally, _)| {
+            let Cause::Thread(row) = *cause else {
+                return None;
+            };
+            let (source, name) = self.trace.names.get(usize::from(row))?;
+            let Source::Thread(thread) = *source else {
+                return None;
+            };
+            Some(Ran {
+                name: name.clone(),
+                thread,
+                ran_ns: tally.total,
+                only_here: true,
+            })
+        });
+        ran.collect()
+    }
+
+    /// Of a jump: who had the CPU for how many nanoseconds, as `sshd (812):40125;LOC local timer:1920`, and how many are
+    /// nobody's.
+    pub(super) fn in_words(&self, jump: &Jump) -> Option<(String, u64)> {
+        if jump.cause == Cause::Backward {
+            return None;
+        }
+        let JumpTrace { parts, lost, rest } = self.of(jump);
+        let name = |source: Option<Source>| match source {
+            Some(source) => self.trace.name(source),
+            None => "others".to_owned(),
+        };
+        let parts = parts
+            .into_iter()
+            .map(|(source, nanos)| format!("{}:{nanos}", name(source)));
+        let lost = (lost > 0).then(|| format!("records lost:{lost}"));
+        Some((parts.chain(lost).collect::<Vec<_>>().join(";"), rest))
+    }
+
+    /// Times in which records are lost, together, in nanoseconds, and how many.
+    pub(super) fn lost(&self) -> (u64, usize) {
+        let lost = &self.trace.found.lost;
+        (lost.iter().map(|(from, to)| to - from).sum(), lost.len())
+    }
+
+    /// By how much the clocks can be mismatched, in nanoseconds.
+    pub(super) fn error(&self) -> u64 {
+        self.trace.anchors.error()
+    }
+
+    /// All stretches longer than this were kept, in nanoseconds.
+    pub(super) fn kept_above(&self) -> u64 {
+        self.trace.found.kept_above
+    }
+
+    pub(super) fn details(&self, names: &Names) -> Value {
+        let (lost_ns, lost) = self.lost();
+        let times = self.times.iter().map(|(cause, tally, entering)| {
+            json!({
+                "what": cause.describe(names),
+                "jumps": tally.count,
+                "total_ns": tally.total,
+                "largest_ns": tally.largest,
+                "entering_ns": entering,
+            })
+        });
+        json!({
+            "records": self.trace.found.records,
+            "clock": "CLOCK_MONOTONIC_RAW",
+            "clock_error_ns": self.error(),
+            "records_lost_times": lost,
+            "records_lost_ns": lost_ns,
+            "all_longer_than_this_are_kept_ns": self.kept_above(),
+            "times": times.collect::<Vec<_>>(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

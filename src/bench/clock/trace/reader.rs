@@ -1,0 +1,126 @@
+//! The thread that takes the records out of the kernel's rings while others watch, on a CPU that is not watched.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::bench::clock::error::RunError;
+use crate::host::trace::Tracer;
+use crate::time::AnyReading;
+
+use super::anchors::{self, Anchors};
+use super::stretches::Stretches;
+use super::{Trace, ring, room};
+
+/// How often it looks; longer where it takes a CPU that is watched.
+const LOOK: Duration = Duration::from_millis(2);
+const LOOK_BESIDE: Duration = Duration::from_millis(20);
+/// How long it waits for a record behind the end of the watch.
+const LAST_RECORDS: u32 = 100;
+
+/// What a watching thread tells the reader.
+#[derive(Debug, Default)]
+pub(in crate::bench::clock) struct Told {
+    thread: AtomicI32,
+    ended: AtomicU64,
+}
+
+impl Told {
+    /// By the watching thread. It sleeps once, so that the records have it go and come.
+    pub(in crate::bench::clock) fn begin(&self) {
+        let thread = nix::unistd::gettid().as_raw();
+        self.thread.store(thread, Ordering::Release);
+        std::thread::sleep(Duration::from_millis(1));
+    }
+
+    /// The watch is over.
+    pub(in crate::bench::clock) fn end(&self) {
+        self.ended.store(anchors::now(), Ordering::Release);
+    }
+}
+
+/// The trace of all watched CPUs, under way.
+#[derive(Debug)]
+pub(in crate::bench::clock) struct Reader {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Trace>>,
+}
+
+struct OfCpu {
+    tracer: Tracer,
+    stretches: Stretches,
+    told: usize,
+}
+
+impl OfCpu {
+    fn drain(&mut self, told: &[Told]) {
+        let stretches = &mut self.stretches;
+        stretches.of_watcher(told[self.told].thread.load(Ordering::Acquire));
+        self.tracer.drain(|record| stretches.take(record));
+    }
+}
+
+impl Reader {
+    /// Starts it, with all memory. It inherits where the calling thread may run; `beside`: whether that is a CPU that is
+    /// watched. Each of `told` is a watching thread's.
+    pub(in crate::bench::clock) fn start(
+        cpus: &[usize],
+        reading: AnyReading,
+        told: &Arc<[Told]>,
+        beside: bool,
+    ) -> Result<Self, RunError> {
+        let room = room(cpus.len());
+        let of_cpu = |(at, &cpu): (usize, &usize)| {
+            Ok(OfCpu {
+                tracer: Tracer::open(cpu, ring(cpus.len()))?,
+                stretches: Stretches::new(room).map_err(|_| RunError::TraceMemory)?,
+                told: at,
+            })
+        };
+        let of_cpus = cpus.iter().enumerate().map(of_cpu);
+        let mut of_cpus = of_cpus.collect::<Result<Vec<OfCpu>, RunError>>()?;
+        let (told, stop) = (Arc::clone(told), Arc::new(AtomicBool::new(false)));
+        let until = Arc::clone(&stop);
+        let read = move || {
+            let look = if beside { LOOK_BESIDE } else { LOOK };
+            let mut anchors = Anchors::new();
+            while !until.load(Ordering::Acquire) {
+                anchors.drop_one(reading);
+                of_cpus.iter_mut().for_each(|it| it.drain(&told));
+                std::thread::sleep(look);
+            }
+            anchors.read(reading);
+            anchors.finish();
+            let finish = |mut of_cpu: OfCpu| {
+                let end = told[of_cpu.told].ended.load(Ordering::Acquire);
+                // What is lost is told by the next record.
+                for _ in 0..LAST_RECORDS {
+                    of_cpu.drain(&told);
+                    if of_cpu.stretches.latest >= end {
+                        break;
+                    }
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                let OfCpu {
+                    tracer, stretches, ..
+                } = of_cpu;
+                let name = |source| tracer.name(source);
+                Trace::new(stretches.finish(end), anchors.clone(), name)
+            };
+            of_cpus.into_iter().map(finish).collect()
+        };
+        let thread = std::thread::Builder::new()
+            .name("trace-reader".to_owned())
+            .spawn(read);
+        let thread = thread.map_err(|_| RunError::TraceMemory)?;
+        Ok(Reader { stop, thread })
+    }
+
+    /// The trace of each CPU, in their order, once all have ended.
+    pub(in crate::bench::clock) fn finish(self) -> Vec<Trace> {
+        self.stop.store(true, Ordering::Release);
+        let traces = self.thread.join();
+        traces.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}

@@ -1,0 +1,127 @@
+use super::super::jump::Jump;
+use super::stretches::Stretch;
+use super::*;
+
+const TIMER: Source = Source::Vector(0);
+const OTHER: Source = Source::Thread(7);
+
+/// A trace on a clock of half a nanosecond a tick, whose zero is 1000 ticks behind the epoch of the jumps.
+fn trace(stretches: &[(u64, &[(Source, u64)])], lost: &[(u64, u64)], kept_above: u64) -> Trace {
+    let stretch = |&(middle, parts): &(u64, &[(Source, u64)])| {
+        let mut all = stretches::Parts::default();
+        for (place, &(source, nanos)) in all.iter_mut().zip(parts) {
+            *place = (Some(source), nanos);
+        }
+        Stretch { middle, parts: all }
+    };
+    let found = Found {
+        stretches: stretches.iter().map(stretch).collect(),
+        lost: lost.to_vec(),
+        kept_above,
+        records: 1,
+    };
+    let anchors = Anchors::made_up(&[(51_000, 500), (20_051_000, 10_000_500)]);
+    let name = |source: Source| match source {
+        TIMER => "LOC local timer".to_owned(),
+        _ => "sshd".to_owned(),
+    };
+    Trace::new(found, anchors, name)
+}
+
+const EPOCH: u64 = 50_000;
+
+/// Jumps by when they began and how long they lasted, in nanoseconds of the trace's clock.
+fn jumps(jumps: &[(u64, u64)]) -> JumpStore {
+    let mut store = JumpStore::new(16).unwrap();
+    for &(begin, length) in jumps {
+        store.push(Jump::new(begin * 2, length * 2, Cause::NotSampled), None);
+    }
+    store
+}
+
+fn causes(store: &JumpStore, names: &Names) -> Vec<String> {
+    store.iter().map(|jump| jump.cause.describe(names)).collect()
+}
+
+#[test]
+fn each_jump_has_what_lies_in_it_with_exact_durations() {
+    let mut store = jumps(&[(10_000, 3000), (20_000, 30_000), (90_000, 2000), (200_000, 50_000)]);
+    let stretches: [(u64, &[(Source, u64)]); 5] = [
+        (11_500, &[(TIMER, 1200)]),
+        // Too short for a jump.
+        (15_000, &[(TIMER, 100)]),
+        (35_000, &[(OTHER, 20_000), (TIMER, 4000)]),
+        (49_000, &[(TIMER, 900)]),
+        // The way in and out is far more than it, as where a hypervisor had the CPU.
+        (201_000, &[(TIMER, 1000)]),
+    ];
+    let traced = trace(&stretches, &[], 0).matched(&mut store, EPOCH);
+    let names = traced.names();
+    assert_eq!(
+        causes(&store, &names),
+        [
+            "interrupt LOC local timer",
+            "thread sshd (7)",
+            "unexplained",
+            "unexplained"
+        ]
+    );
+    let words: Vec<_> = store.iter().map(|jump| traced.in_words(jump).unwrap()).collect();
+    assert_eq!(words[0], ("LOC local timer:1200".to_owned(), 1800));
+    let expected = "sshd (7):20000;LOC local timer:4900";
+    assert_eq!(words[1], (expected.to_owned(), 5100));
+    assert_eq!(words[2], (String::new(), 2000));
+    assert_eq!(words[3].1, 49_000);
+    let mut shares: Vec<(String, u64)> = traced
+        .shares()
+        .map(|(cause, nanos)| (cause.describe(&names), nanos))
+        .collect();
+    shares.sort();
+    let shares: Vec<(&str, u64)> = shares.iter().map(|it| (it.0.as_str(), it.1)).collect();
+    // All of the jumps' time, and each nanosecond once.
+    assert_eq!(
+        shares,
+        [
+            ("interrupt LOC local timer", 1200 + 1800 + 4900 + 1000),
+            ("thread sshd (7)", 25_100),
+            ("unexplained", 51_000)
+        ]
+    );
+    let ran = traced.ran();
+    assert_eq!((ran.len(), ran[0].thread, ran[0].ran_ns), (1, 7, 20_000));
+    let alone = store.causes().iter().find(|(cause, _)| matches!(cause, Cause::Interrupts(_)));
+    assert_eq!(alone.unwrap().1.alone, 1);
+}
+
+#[test]
+fn lost_records_are_told_apart_and_are_no_unexplained_time() {
+    let mut store = jumps(&[(10_000, 20_000), (50_000, 30_000), (100_000, 10_000)]);
+    let stretches: [(u64, &[(Source, u64)]); 1] = [(60_000, &[(OTHER, 20_000)])];
+    let lost = [(9000, 29_000), (75_000, 85_000)];
+    let traced = trace(&stretches, &lost, 0).matched(&mut store, EPOCH);
+    assert_eq!(
+        causes(&store, &traced.names()),
+        ["records of the trace lost", "thread sshd (7)", "unexplained"]
+    );
+    let words: Vec<_> = store.iter().map(|jump| traced.in_words(jump).unwrap()).collect();
+    assert_eq!(words[0], ("records lost:19000".to_owned(), 1000));
+    let expected = "sshd (7):20000;records lost:5000";
+    assert_eq!(words[1], (expected.to_owned(), 5000));
+    assert_eq!(traced.lost(), (30_000, 2));
+}
+
+#[test]
+fn short_jumps_whose_stretches_were_given_up_are_not_called_unexplained() {
+    let mut store = jumps(&[(10_000, 6000), (50_000, 40_000)]);
+    let traced = trace(&[], &[], 2000).matched(&mut store, EPOCH);
+    let causes = causes(&store, &traced.names());
+    assert_eq!(causes, ["not sampled", "unexplained"]);
+}
+
+#[test]
+fn the_memory_of_a_trace_is_bounded_on_many_cpus() {
+    for cpus in [1, 2, 3, 64, 512] {
+        assert!(bytes(cpus) <= (16 << 20) + cpus as u64 * (512 << 10), "{cpus}");
+        assert!(ring(cpus).is_power_of_two() && RING.start <= ring(cpus), "{cpus}");
+    }
+}

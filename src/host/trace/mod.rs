@@ -1,0 +1,240 @@
+//! What takes a CPU, by the kernel's tracepoints: each interrupt, softirq and switch of threads, with its time.
+//!
+//! The records come from perf, which stamps them with CLOCK_MONOTONIC_RAW. All tracepoints of a CPU write to one ring of
+//! memory, so that they come in order. Where it is full, records are lost; the next one tells so.
+//!
+//! Left out: what has no tracepoint. That are system management interrupts, the hypervisor, and the way into and out of
+//! the kernel; and the interrupt `irq_work`, which perf raises itself.
+//!
+//! Source: perf_event_open(2); Documentation/trace/events.rst of the kernel.
+
+mod format;
+mod record;
+
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+use nix::errno::Errno;
+use perf_event::events::Tracepoint;
+use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
+
+use record::Decoder;
+pub use record::{Record, Source, What};
+
+use super::error::HostError;
+use super::system_files::SystemFiles;
+
+/// Where tracefs is mounted, the usual place first.
+const TRACEFS: [&str; 2] = [
+    "sys/kernel/tracing/events",
+    "sys/kernel/debug/tracing/events",
+];
+const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
+
+/// Types of the ring's records.
+const LOST: u32 = 2;
+const THROTTLE: u32 = 5;
+const UNTHROTTLE: u32 = 6;
+const SAMPLE: u32 = 9;
+const LOST_SAMPLES: u32 = 13;
+
+/// `PERF_EVENT_IOC_SET_OUTPUT`, which is the same for all processors that the crate `perf-event2` knows.
+const SET_OUTPUT: u64 = 0x2405;
+
+/// Why a CPU cannot be traced.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// There is none, or it may not be read.
+    #[error(
+        "the tracepoints cannot be read ({0}): it takes root, and tracefs at /sys/kernel/tracing (mount -t tracefs \
+         tracefs /sys/kernel/tracing), which a kernel without tracepoints does not have"
+    )]
+    NoTracefs(#[from] HostError),
+    /// A file of it holds something else than it should.
+    #[error("/{0} is not as the kernel documents it")]
+    Malformed(String),
+    /// perf refuses.
+    #[error(
+        "perf_event_open of tracepoint {id} on CPU {cpu} is not allowed ({errno}): be root, have CAP_PERFMON, or set \
+         /{PARANOID}, which is {paranoid}, to -1"
+    )]
+    NotAllowed {
+        /// The tracepoint.
+        id: u16,
+        /// The CPU.
+        cpu: usize,
+        /// The error number.
+        errno: Errno,
+        /// The setting that forbids it.
+        paranoid: String,
+    },
+    /// It failed for another reason.
+    #[error("{operation} of tracepoint {id} on CPU {cpu} failed: {source}")]
+    Failed {
+        /// What was tried.
+        operation: &'static str,
+        /// The tracepoint.
+        id: u16,
+        /// The CPU.
+        cpu: usize,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// The trace of one CPU, of all that runs there.
+#[derive(Debug)]
+pub struct Tracer {
+    ring: Ring,
+    /// All tracepoints but the first, which owns the ring.
+    _others: Vec<Counter>,
+    decoder: Decoder,
+}
+
+/// The memory that the kernel writes to.
+struct Ring(Sampler);
+
+impl std::fmt::Debug for Ring {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Ring")
+    }
+}
+
+impl Tracer {
+    /// Opens the tracepoints on `cpu` with a ring of so many bytes. They write from now on.
+    ///
+    /// # Errors
+    /// With what is missing: tracefs, or the permission.
+    pub fn open(cpu: usize, bytes: usize) -> Result<Self, TraceError> {
+        let files = SystemFiles::of_this_machine();
+        let is_there = |events: &&&str| !files.names(events).is_empty();
+        let events = TRACEFS.iter().find(is_there).unwrap_or(&TRACEFS[0]);
+        let decoder = Decoder::read(&files, events)?;
+        let mut ring: Option<Sampler> = None;
+        let mut others = Vec::new();
+        for id in decoder.ids() {
+            let failed = |operation| {
+                move |source| TraceError::Failed {
+                    operation,
+                    id,
+                    cpu,
+                    source,
+                }
+            };
+            let mut counter = open(id, cpu).map_err(|error| refused(id, cpu, error, &files))?;
+            match &ring {
+                None => {
+                    let mut sampler = counter.sampled(bytes).map_err(failed("mapping the ring"))?;
+                    sampler.enable().map_err(failed("enabling"))?;
+                    ring = Some(sampler);
+                }
+                Some(ring) => {
+                    redirect(&counter, ring).map_err(failed("PERF_EVENT_IOC_SET_OUTPUT"))?;
+                    counter.enable().map_err(failed("enabling"))?;
+                    others.push(counter);
+                }
+            }
+        }
+        let missing = || TraceError::Malformed((*events).to_owned());
+        Ok(Tracer {
+            ring: Ring(ring.ok_or_else(missing)?),
+            _others: others,
+            decoder,
+        })
+    }
+
+    /// Takes all records out of the ring, in the order of time.
+    pub fn drain(&mut self, mut take: impl FnMut(Record)) {
+        while let Some(record) = self.ring.0.next_record() {
+            let bytes = record.to_contiguous();
+            let stamp = |at: usize| {
+                let bytes = bytes.get(at..)?.first_chunk()?;
+                Some(u64::from_ne_bytes(*bytes))
+            };
+            let found = match record.ty() {
+                // The time, the size of the rest, and that.
+                SAMPLE => stamp(0).zip(bytes.get(12..).and_then(|raw| self.decoder.decode(raw))),
+                // The time stands last.
+                LOST | THROTTLE | UNTHROTTLE | LOST_SAMPLES => bytes
+                    .len()
+                    .checked_sub(8)
+                    .and_then(stamp)
+                    .map(|at| (at, What::Lost)),
+                _ => None,
+            };
+            if let Some((at, what)) = found {
+                take(Record { at, what });
+            }
+        }
+    }
+
+    /// What the kernel calls the source of a record.
+    pub fn name(&self, source: Source) -> String {
+        self.decoder.name(source)
+    }
+}
+
+fn open(id: u16, cpu: usize) -> io::Result<Counter> {
+    let mut builder = Builder::new(Tracepoint::with_id(u64::from(id)));
+    builder
+        .any_pid()
+        .one_cpu(cpu)
+        .exclude_kernel(false)
+        .exclude_hv(false)
+        .sample_period(1)
+        .sample(SampleFlag::TIME | SampleFlag::RAW)
+        .sample_id_all(true)
+        .clockid(Clock::MONOTONIC_RAW)
+        // Nobody waits for the ring: who reads it looks by itself, and no interrupt is raised for it until then.
+        .wakeup_watermark(i32::MAX as usize);
+    builder.build()
+}
+
+/// Makes what a tracepoint writes go to the ring of another.
+fn redirect(counter: &Counter, ring: &Sampler) -> io::Result<()> {
+    // SAFETY: both are open files of perf, and the call takes no memory.
+    let done = unsafe { libc::ioctl(counter.as_raw_fd(), SET_OUTPUT as _, ring.as_raw_fd()) };
+    Errno::result(done).map(drop).map_err(io::Error::from)
+}
+
+fn refused(id: u16, cpu: usize, source: io::Error, files: &SystemFiles) -> TraceError {
+    match source.raw_os_error().map(Errno::from_raw) {
+        Some(errno @ (Errno::EACCES | Errno::EPERM)) => TraceError::NotAllowed {
+            id,
+            cpu,
+            errno,
+            paranoid: files
+                .optional(PARANOID)
+                .unwrap_or_else(|| "unknown".to_owned()),
+        },
+        _ => TraceError::Failed {
+            operation: "perf_event_open",
+            id,
+            cpu,
+            source,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::made_up::Machine;
+    use super::*;
+
+    #[test]
+    fn what_may_not_be_opened_is_told_with_the_setting() {
+        let machine = Machine::new(1, 1, 1);
+        machine.file(PARANOID, "2");
+        let files = SystemFiles::below(machine.root());
+        let told = |errno: Errno| refused(13, 1, errno.into(), &files).to_string();
+        let text = told(Errno::EACCES);
+        for words in [
+            "tracepoint 13 on CPU 1",
+            "CAP_PERFMON",
+            "perf_event_paranoid, which is 2",
+        ] {
+            assert!(text.contains(words), "{text}");
+        }
+        assert!(told(Errno::ENODEV).contains("failed: "), "{text}");
+    }
+}
