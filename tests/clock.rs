@@ -238,6 +238,11 @@ fn bad_input_ends_with_2_and_names_the_option() {
             vec!["--until 5", "--report wakeup", "--duration or --iterations"],
         ),
         (
+            "--causes trace --clock realtime",
+            "new",
+            vec!["--causes trace", "--clock realtime", "another clock"],
+        ),
+        (
             "--report most",
             "new",
             vec!["--report", "most", "histogram"],
@@ -438,8 +443,8 @@ fn watching_thread(child: &Child) -> Option<PathBuf> {
     tasks.find(watches)
 }
 
-/// Stops a process for about 5 ms.
-fn stop(child: &Child, thread: &Path) -> Stop {
+/// Stops a process for at least as long.
+fn stop(child: &Child, thread: &Path, length: Duration) -> Stop {
     let (_, before) = given_and_waited(thread);
     let pid = Pid::from_raw(child.id() as i32);
     let told = raw_now();
@@ -447,7 +452,7 @@ fn stop(child: &Child, thread: &Path) -> Stop {
     let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
     let stood = raw_now();
     assert!(matches!(state, WaitStatus::Stopped(..)), "{state:?}");
-    std::thread::sleep(Duration::from_millis(5));
+    std::thread::sleep(length);
     let (given, _) = given_and_waited(thread);
     let woken = raw_now();
     kill(pid, Signal::SIGCONT).unwrap();
@@ -506,7 +511,7 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
     while began.elapsed() < Duration::from_secs(2) {
         // No two pauses alike: only one beginning of the run makes all stops meet their jumps.
         std::thread::sleep(Duration::from_millis(20 + 7 * (stops.len() as u64 * 5 % 8)));
-        stops.push(stop(&child, &thread));
+        stops.push(stop(&child, &thread, Duration::from_millis(5)));
     }
     // The next process inherits what this thread may use.
     pinning::pin_current_thread_to(&allowed).unwrap();
@@ -581,6 +586,90 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
         eprintln!("{right} right of {}", found.len());
     }
     panic!("in no round 80 % of the stops are jumps of their length: {rounds:?}");
+}
+
+/// What a report shows of the longest stop, in ns.
+fn longest_of(report: &str, out: &Path) -> f64 {
+    let row = &rows(&out.join("summary.csv"))[0];
+    match report {
+        "cumulative" => figure(row, "highest_window_ns"),
+        "histogram" => {
+            let counts = rows(&first_cpu(out).join("histogram.csv"));
+            figure(counts.last().unwrap(), "difference_ns")
+        }
+        "highest" => {
+            let details = &settings(&first_cpu(out))["details"];
+            details["highest"][0]["jump_ns"].as_f64().unwrap()
+        }
+        // The last of them is the largest.
+        "percentiles" => {
+            let details = &settings(&first_cpu(out))["details"];
+            details["percentiles"]["max_ticks"].as_f64().unwrap()
+        }
+        _ => figure(row, "max_ns"),
+    }
+}
+
+#[test]
+fn a_stop_of_20_ms_is_found_in_each_report_within_its_first_second() {
+    const STOP: Duration = Duration::from_millis(20);
+    // What a report may leave out of a stop: the reading to which it belongs, and the time to a wake-up.
+    const LEFT_OUT: f64 = 2e6;
+    let _alone = alone();
+    let (_, most_locked) =
+        nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_MEMLOCK).unwrap();
+    for report in [
+        "highest",
+        "cumulative",
+        "histogram",
+        "percentiles",
+        "wakeup",
+    ] {
+        if report == "percentiles" && most_locked < 1 << 30 && !nix::unistd::geteuid().is_root() {
+            eprintln!("percentiles of a second do not fit into {most_locked} B of locked memory");
+            continue;
+        }
+        let words = format!(
+            "--clock monotonic-raw --report {report} --duration 1s --baseline-iterations 10k --hugepages off"
+        );
+        // On a busy machine a stop may come when the second is over.
+        let found = (0..5).find_map(|_| {
+            let folder = tempfile::tempdir().unwrap();
+            let out = folder.path().join("out");
+            let mut child = begin(&words, &out);
+            let thread = watching_thread(&child)?;
+            let stop = stop(&child, &thread, STOP);
+            assert_eq!(child.wait().unwrap().code(), Some(0), "{report}");
+            let found = longest_of(report, &out);
+            // Never less than it was, if it came in time.
+            let elapsed = figure(&rows(&out.join("summary.csv"))[0], "elapsed_ns");
+            assert!(elapsed < 60e9, "{report}: {elapsed}");
+            (found + LEFT_OUT >= stop.shortest()).then_some(found)
+        });
+        assert!(found.is_some(), "{report}: no stop was found in five runs");
+    }
+}
+
+#[test]
+fn a_trace_names_who_ran_or_says_before_the_run_what_it_takes() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let output = run(
+        "--clock monotonic-raw --causes trace --iterations 100k --baseline-iterations 1k",
+        &out,
+    );
+    let text = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() {
+        let trace = &settings(&first_cpu(&out))["details"]["trace"];
+        assert!(trace["records"].as_u64().unwrap() > 0, "{trace}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    for words in ["--causes trace: ", "root", "--causes counters"] {
+        assert!(text.contains(words), "{words} is not in {text}");
+    }
+    assert!(!out.exists());
 }
 
 /// A rate that is off is used, and called into doubt on the terminal and in the files.

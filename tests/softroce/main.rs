@@ -43,6 +43,7 @@ mod rounds;
 mod settings;
 mod signals;
 mod strangers;
+mod trace;
 
 /// A folder for one test.
 fn scratch() -> tempfile::TempDir {

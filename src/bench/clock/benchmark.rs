@@ -114,9 +114,9 @@ impl ClockBenchmark {
                 Ok(None)
             };
             self.sessions.push(match session {
-                Err(
-                    error @ (RunError::Rig(RigError::Clock(_)) | RunError::TraceOfRealtime),
-                ) if self.lenient => {
+                Err(error @ (RunError::Rig(RigError::Clock(_)) | RunError::TraceOfRealtime))
+                    if self.lenient =>
+                {
                     let (left_out, points) = plan.points.drain(..).partition(|it| it.index == at);
                     plan.points = points;
                     let rows = Vec::from_iter(left_out)

@@ -88,7 +88,7 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
             "total_ns": nanos(watched.time.blind),
             "share": watched.blind_share(),
             "longest_ns": nanos(watched.time.longest_blind),
-            "reading_counters_ns": nanos(watched.sampling),
+            "reading_counters_ns": (watched.samples > 0).then(|| nanos(watched.sampling)),
             "counters_read": watched.samples,
         },
         "counters_not_readable": cpu.available.missing().into_iter().collect::<BTreeMap<_, _>>(),

@@ -22,8 +22,7 @@ pub enum RunError {
     Jumps { keep: usize },
     #[error(
         "--report percentiles reserves memory for every difference: {readings} of them on each of {cpus} CPUs take {needed}, and \
-         {available} are available: use fewer --iterations or a shorter --duration, or leave percentiles out (--report \
-         histogram, and not --everything)"
+         {available} are available: use fewer --iterations or a shorter --duration, or leave percentiles out"
     )]
     Memory {
         readings: u64,
@@ -38,13 +37,15 @@ pub enum RunError {
          clock, or use --causes counters"
     )]
     TraceOfRealtime,
-    #[error("--causes trace: there is no memory for it, or no further thread (ulimit -v and -u decide)")]
+    #[error(
+        "--causes trace: there is no memory for it, or no further thread (ulimit -v and -u decide)"
+    )]
     TraceMemory,
     #[error("the timer {0}: {1}")]
     Timer(&'static str, nix::errno::Errno),
     #[error(
-        "--report percentiles reserves locked memory for every difference: {0}; or use a shorter --duration, or leave \
-         percentiles out (--report histogram, and not --everything)"
+        "--report percentiles reserves locked memory for every difference: {0}; or use a shorter --duration, or leave percentiles \
+         out"
     )]
     Lock(HostError),
 }

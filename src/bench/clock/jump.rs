@@ -220,14 +220,19 @@ impl JumpStore {
     pub(super) fn tell_again(&mut self, mut cause_of: impl FnMut(&Jump) -> (Cause, bool)) {
         let above = self.kept_above();
         let mut kept = std::mem::take(&mut self.jumps.kept);
-        for (jump, ()) in kept.iter().filter(|(jump, ())| jump.cause != Cause::Backward) {
+        for (jump, ()) in kept
+            .iter()
+            .filter(|(jump, ())| jump.cause != Cause::Backward)
+        {
             let old = self.tally(jump.cause);
             // Those that are not kept are no longer than this.
             (old.count, old.total) = (old.count - 1, old.total - jump.length);
             old.largest = old.largest.min(above);
         }
         self.causes.retain(|(_, tally)| tally.count > 0);
-        let stops = kept.iter_mut().filter(|(jump, ())| jump.cause != Cause::Backward);
+        let stops = kept
+            .iter_mut()
+            .filter(|(jump, ())| jump.cause != Cause::Backward);
         for (jump, ()) in stops {
             let (cause, alone) = cause_of(jump);
             jump.cause = cause;
@@ -319,13 +324,26 @@ mod tests {
             50 => (Cause::Thread(1), true),
             _ => (Cause::NotSampled, false),
         });
-        let of = |cause| store.causes().iter().find(|(it, _)| *it == cause).unwrap().1;
+        let of = |cause| {
+            store
+                .causes()
+                .iter()
+                .find(|(it, _)| *it == cause)
+                .unwrap()
+                .1
+        };
         let thread = of(Cause::Thread(1));
-        assert_eq!((thread.count, thread.total, thread.largest, thread.alone), (1, 50, 50, 1));
+        assert_eq!(
+            (thread.count, thread.total, thread.largest, thread.alone),
+            (1, 50, 50, 1)
+        );
         let rest = of(Cause::NotSampled);
         assert_eq!((rest.count, rest.total, rest.largest), (4, 100, 40));
         assert_eq!(of(Cause::Backward).count, 1);
-        assert!((1..5).contains(&kept) && store.given_up() == 5 - kept, "{store:?}");
+        assert!(
+            (1..5).contains(&kept) && store.given_up() == 5 - kept,
+            "{store:?}"
+        );
     }
 
     #[test]

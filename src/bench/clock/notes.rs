@@ -95,6 +95,13 @@ fn of_cpu(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Vec<String>
              differences: they are counted instead, to 0.1 %, and exactly below 4096 ticks where the baseline is"
         ));
     }
+    if cpu.percentile(50.0) == Some(0) {
+        let mean = watched.mean().map(|mean| result.nanos_f64(mean));
+        notes.push(format!(
+            "the clock does not move between most readings: what a reading costs is below its resolution, {} in the mean",
+            units::duration(mean.unwrap_or(0.0))
+        ));
+    }
     // On a CPU that others use a thread may begin late.
     if let Length::Duration(asked) = config.length
         && result.interrupted.is_none()

@@ -137,7 +137,9 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     };
     let of_that = total as f64 / taken.total.max(1) as f64 * 100.0;
     let most = match cause {
-        Cause::Interrupts(_) | Cause::Softirqs(_) | Cause::Thread(_) => format!(", most of them {}", cause_of(cause)),
+        Cause::Interrupts(_) | Cause::Softirqs(_) | Cause::Thread(_) => {
+            format!(", most of them {}", cause_of(cause))
+        }
         _ => String::new(),
     };
     format!("{first} The main cause is {who}, {of_that:.0} % of that{most}: {what}.")

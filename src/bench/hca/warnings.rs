@@ -26,7 +26,10 @@ pub fn instrument_line(result: &PointResult) -> String {
     let clock = result.point.clock.name();
     let stamp = format!(
         "a stamp costs {}, resolution {}",
-        units::duration(costs.stamp.cost_ns),
+        costs
+            .stamp
+            .cost_ns
+            .map_or_else(|| "less than can be measured".to_owned(), units::duration),
         costs
             .stamp
             .resolution_ns

@@ -232,7 +232,7 @@ pub(crate) mod made_up {
             },
             passed: Passed::default(),
             stamp: StampCost {
-                cost_ns: 12.5,
+                cost_ns: Some(12.5),
                 resolution_ns: Some(1.0),
             },
             floors: OperationFloors {

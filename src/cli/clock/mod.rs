@@ -59,8 +59,9 @@ pub struct ClockArguments {
     #[arg(long, value_name = "LIST", default_value = DEFAULT_CLOCK, value_parser = named::<ReadingKind>)]
     pub clock: List<ReadingKind>,
 
-    /// All clocks that can be read here and all reports, wakeup among them, one after the other
-    #[arg(long, conflicts_with_all = ["clock", "report", "until"])]
+    /// All clocks that can be read here and all reports, wakeup among them, one after the other; percentiles, which
+    /// takes much memory, only if --report asks for it
+    #[arg(long, conflicts_with_all = ["clock", "until"])]
     pub everything: bool,
 
     /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
@@ -203,7 +204,11 @@ impl ClockArguments {
             clock: self.clock.0[0],
             tsc_khz: self.tsc_khz,
             reports: match self.everything {
-                true => Report::ALL.iter().copied().collect(),
+                true => {
+                    let all = Report::ALL.iter().copied();
+                    let small = all.filter(|report| *report != Report::Percentiles);
+                    small.chain(self.report.iter().copied()).collect()
+                }
                 false => self.report.clone(),
             },
             length: match (self.iterations, self.until) {

@@ -39,6 +39,21 @@ fn defaults() {
 }
 
 #[test]
+fn everything_has_the_percentiles_only_if_they_are_asked_for() {
+    let reports = |words: &str| config(words).reports.len();
+    assert_eq!(reports("--everything"), Report::ALL.len() - 1);
+    assert!(!config("--everything").wants(Report::Percentiles));
+    assert_eq!(
+        reports("--everything --report percentiles"),
+        Report::ALL.len()
+    );
+    assert_eq!(
+        reports("--everything --report highest"),
+        Report::ALL.len() - 1
+    );
+}
+
+#[test]
 fn percentiles_keep_all_and_limits_on_percentiles_count() {
     let kept = config("--report percentiles --iterations 5M");
     assert!(kept.wants(Report::Percentiles) && !kept.counts());
@@ -82,7 +97,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             ["--iterations", "--duration", "cannot"],
         ),
         ("--until 0", ["--until", "\"0\"", "from 1 up"]),
-        ("--causes all", ["--causes", "all", "off, counters"]),
+        ("--causes all", ["--causes", "all", "off, counters, trace"]),
         ("--interval 1us", ["--interval", "1us", "10us to 10s"]),
         ("--priority 100", ["--priority", "100", "1..=99"]),
         (
@@ -90,8 +105,8 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             ["--until", "--duration", "cannot"],
         ),
         (
-            "--everything --report all",
-            ["--everything", "--report", "cannot"],
+            "--everything --until 5",
+            ["--everything", "--until", "cannot"],
         ),
         ("--cpu 1 --all-cpus", ["--cpu", "--all-cpus", "cannot"]),
     ];

@@ -280,11 +280,7 @@ mod tests {
         switch[24..28].copy_from_slice(&7_u32.to_le_bytes());
         switch[40..44].copy_from_slice(b"sshd");
         switch[56..60].copy_from_slice(&9_u32.to_le_bytes());
-        let (disk, timer, block) = (
-            Source::Interrupt(36),
-            Source::Vector(0),
-            Source::Softirq(4),
-        );
+        let (disk, timer, block) = (Source::Interrupt(36), Source::Vector(0), Source::Softirq(4));
         for (raw, what) in [
             (raw(10, 36, &name), What::Begin(disk)),
             (raw(11, 36, &[]), What::End(disk)),

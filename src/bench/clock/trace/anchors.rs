@@ -131,7 +131,13 @@ mod tests {
     #[test]
     fn between_anchors_the_way_is_straight_and_the_error_is_how_much_it_bends() {
         let straight = Anchors::made_up(&[(1000, 500), (3000, 1500), (5000, 2500)]);
-        for (ticks, nanos) in [(1000, 500), (2000, 1000), (4000, 2000), (600, 300), (6000, 3000)] {
+        for (ticks, nanos) in [
+            (1000, 500),
+            (2000, 1000),
+            (4000, 2000),
+            (600, 300),
+            (6000, 3000),
+        ] {
             assert_eq!(straight.nanos(ticks), nanos);
         }
         assert_eq!(straight.error(), 10);
@@ -147,7 +153,11 @@ mod tests {
         for _ in 0..5000 {
             anchors.drop_one(reading);
         }
-        assert!((256..ROOM).contains(&anchors.kept.len()), "{}", anchors.kept.len());
+        assert!(
+            (256..ROOM).contains(&anchors.kept.len()),
+            "{}",
+            anchors.kept.len()
+        );
         // Both are one clock.
         anchors.finish();
         let first = anchors.kept[0].ticks;

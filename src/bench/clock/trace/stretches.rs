@@ -247,7 +247,10 @@ mod tests {
     fn stretches(records: &[(u64, What)]) -> Vec<(u64, Vec<(Option<Source>, u64)>)> {
         let parts = |parts: &Parts| parts.iter().copied().filter(|part| part.1 > 0).collect();
         let found = found(records).stretches;
-        found.iter().map(|it| (it.middle, parts(&it.parts))).collect()
+        found
+            .iter()
+            .map(|it| (it.middle, parts(&it.parts)))
+            .collect()
     }
 
     #[test]
@@ -314,7 +317,12 @@ mod tests {
             ]
         );
         // Where it was the watching thread that ran, nobody took anything.
-        let records = [(0, to(1, ME)), (2000, Lost), (9000, to(ME, 7)), (9300, to(7, ME))];
+        let records = [
+            (0, to(1, ME)),
+            (2000, Lost),
+            (9000, to(ME, 7)),
+            (9300, to(7, ME)),
+        ];
         assert_eq!(stretches(&records), [(9150, vec![(Some(OTHER), 300)])]);
     }
 

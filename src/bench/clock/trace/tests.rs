@@ -40,12 +40,20 @@ fn jumps(jumps: &[(u64, u64)]) -> JumpStore {
 }
 
 fn causes(store: &JumpStore, names: &Names) -> Vec<String> {
-    store.iter().map(|jump| jump.cause.describe(names)).collect()
+    store
+        .iter()
+        .map(|jump| jump.cause.describe(names))
+        .collect()
 }
 
 #[test]
 fn each_jump_has_what_lies_in_it_with_exact_durations() {
-    let mut store = jumps(&[(10_000, 3000), (20_000, 30_000), (90_000, 2000), (200_000, 50_000)]);
+    let mut store = jumps(&[
+        (10_000, 3000),
+        (20_000, 30_000),
+        (90_000, 2000),
+        (200_000, 50_000),
+    ]);
     let stretches: [(u64, &[(Source, u64)]); 5] = [
         (11_500, &[(TIMER, 1200)]),
         // Too short for a jump.
@@ -66,7 +74,10 @@ fn each_jump_has_what_lies_in_it_with_exact_durations() {
             "unexplained"
         ]
     );
-    let words: Vec<_> = store.iter().map(|jump| traced.in_words(jump).unwrap()).collect();
+    let words: Vec<_> = store
+        .iter()
+        .map(|jump| traced.in_words(jump).unwrap())
+        .collect();
     assert_eq!(words[0], ("LOC local timer:1200".to_owned(), 1800));
     let expected = "sshd (7):20000;LOC local timer:4900";
     assert_eq!(words[1], (expected.to_owned(), 5100));
@@ -89,7 +100,10 @@ fn each_jump_has_what_lies_in_it_with_exact_durations() {
     );
     let ran = traced.ran();
     assert_eq!((ran.len(), ran[0].thread, ran[0].ran_ns), (1, 7, 20_000));
-    let alone = store.causes().iter().find(|(cause, _)| matches!(cause, Cause::Interrupts(_)));
+    let alone = store
+        .causes()
+        .iter()
+        .find(|(cause, _)| matches!(cause, Cause::Interrupts(_)));
     assert_eq!(alone.unwrap().1.alone, 1);
 }
 
@@ -101,9 +115,16 @@ fn lost_records_are_told_apart_and_are_no_unexplained_time() {
     let traced = trace(&stretches, &lost, 0).matched(&mut store, EPOCH);
     assert_eq!(
         causes(&store, &traced.names()),
-        ["records of the trace lost", "thread sshd (7)", "unexplained"]
+        [
+            "records of the trace lost",
+            "thread sshd (7)",
+            "unexplained"
+        ]
     );
-    let words: Vec<_> = store.iter().map(|jump| traced.in_words(jump).unwrap()).collect();
+    let words: Vec<_> = store
+        .iter()
+        .map(|jump| traced.in_words(jump).unwrap())
+        .collect();
     assert_eq!(words[0], ("records lost:19000".to_owned(), 1000));
     let expected = "sshd (7):20000;records lost:5000";
     assert_eq!(words[1], (expected.to_owned(), 5000));
@@ -121,7 +142,13 @@ fn short_jumps_whose_stretches_were_given_up_are_not_called_unexplained() {
 #[test]
 fn the_memory_of_a_trace_is_bounded_on_many_cpus() {
     for cpus in [1, 2, 3, 64, 512] {
-        assert!(bytes(cpus) <= (16 << 20) + cpus as u64 * (512 << 10), "{cpus}");
-        assert!(ring(cpus).is_power_of_two() && RING.start <= ring(cpus), "{cpus}");
+        assert!(
+            bytes(cpus) <= (16 << 20) + cpus as u64 * (512 << 10),
+            "{cpus}"
+        );
+        assert!(
+            ring(cpus).is_power_of_two() && RING.start <= ring(cpus),
+            "{cpus}"
+        );
     }
 }

@@ -1,0 +1,147 @@
+//! `hcabench clock --causes trace`: who took a CPU, and for how long, against what the thread that took it says itself.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use hcabench::host::{pinning, priority};
+
+use crate::machine::{Machine, wait_until};
+use crate::program::{LIMIT, hcabench};
+use crate::results::{Row, Table};
+use crate::scratch;
+
+const WATCHED: usize = 1;
+/// Each time that the busy thread takes the CPU, no two alike.
+const BUSY: [u64; 5] = [10, 14, 18, 22, 26];
+const NAME: &str = "busybody";
+
+/// What the busy thread measured by its own readings of the clock.
+struct Busy {
+    thread: i32,
+    lengths: Vec<u64>,
+}
+
+/// Takes the watched CPU from whoever has it, for these times.
+fn be_busy() -> Busy {
+    let work = || {
+        pinning::pin_current_thread(WATCHED).unwrap();
+        priority::set_fifo(50).unwrap();
+        let lengths = BUSY.map(|millis| {
+            sleep(Duration::from_millis(60));
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(millis) {}
+            begun.elapsed().as_nanos() as u64
+        });
+        Busy {
+            thread: nix::unistd::gettid().as_raw(),
+            lengths: lengths.into(),
+        }
+    };
+    let thread = std::thread::Builder::new().name(NAME.to_owned());
+    thread.spawn(work).unwrap().join().unwrap()
+}
+
+/// Watches while the thread is busy. Returns that, the jumps, what was shown, and the most memory, in KiB.
+fn watch(causes: &str, out: &Path) -> (Busy, Table, String, u64) {
+    // The thread inherits where it may run.
+    let allowed = pinning::current_affinity().unwrap();
+    let words = format!(
+        "clock --clock monotonic-raw --cpu {WATCHED} --duration 2s --threshold 1us --causes {causes}"
+    );
+    let running = hcabench(&words).out(out).start();
+    let status = format!("/proc/{}/status", running.id());
+    let tasks = format!("/proc/{}/task", running.id());
+    let names = || {
+        let tasks = std::fs::read_dir(&tasks).into_iter().flatten().flatten();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+        names.map(|name| name.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let watches = || names().iter().any(|name| name == "watch-1");
+    wait_until("a watch begins", LIMIT, || {
+        out.join("settings.json").exists() && watches()
+    });
+    // Behind the baseline, whose thread has the same name.
+    sleep(Duration::from_millis(1000));
+    let busy = be_busy();
+    let text = std::fs::read_to_string(&status).unwrap();
+    let memory = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let memory = memory.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
+    assert_eq!(pinning::current_affinity().unwrap(), allowed);
+    let ended = running.wait(LIMIT).expect(0);
+    let jumps = Table::read(&out.join("cpu1/jumps.csv"));
+    (busy, jumps, ended.stdout, memory.unwrap())
+}
+
+/// Who had the CPU in a jump, and for how many nanoseconds.
+fn parts(jump: &Row) -> HashMap<String, u64> {
+    let parts = jump
+        .text("trace")
+        .split(';')
+        .filter(|part| !part.is_empty());
+    parts
+        .map(|part| {
+            let (name, nanos) = part.rsplit_once(':').unwrap();
+            (name.to_owned(), nanos.parse().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let (busy, jumps, shown, memory) = watch("trace", &folder.path().join("results"));
+    let name = format!("{NAME} ({})", busy.thread);
+    let of_busy: Vec<(&Row, HashMap<String, u64>)> = jumps
+        .rows
+        .iter()
+        .map(|jump| (jump, parts(jump)))
+        .filter(|(_, parts)| parts.get(&name).is_some_and(|nanos| *nanos > 5_000_000))
+        .collect();
+    assert_eq!(of_busy.len(), BUSY.len(), "{of_busy:?}");
+    let mut close = 0;
+    for ((jump, parts), own) in of_busy.iter().zip(&busy.lengths) {
+        assert_eq!(jump.text("cause"), format!("thread {name}"), "{jump:?}");
+        // It had the CPU, or was interrupted, for at least as long as it says, and the jump is longer.
+        let all: u64 = parts.values().sum();
+        assert!(
+            all >= *own && jump.count("jump_ns") >= all,
+            "{own}: {jump:?}"
+        );
+        close += usize::from(parts[&name] <= own + 1_000_000 && parts[&name] + 1_000_000 >= *own);
+    }
+    // A machine that is stopped itself lets it be long in between; not five times.
+    assert!(close > 0, "{of_busy:?}, {:?}", busy.lengths);
+    let timer = jumps.rows.iter().filter(|jump| {
+        let parts = parts(jump);
+        parts
+            .iter()
+            .any(|(name, nanos)| name.starts_with("LOC ") && *nanos > 0)
+    });
+    assert!(timer.count() > 10, "{shown}");
+    assert!(shown.contains("exactly, by the trace"), "{shown}");
+    let words: Vec<&str> = shown.split_whitespace().collect();
+    let ran = words.join(" ");
+    let ran = ran
+        .split("ran instead on CPU 1: ")
+        .nth(1)
+        .unwrap_or_default();
+    assert!(ran.contains(&format!("{name} ")), "{shown}");
+    assert!((1000..=64 << 10).contains(&memory), "{memory} KiB");
+}
+
+#[test]
+fn counters_claim_no_duration() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    let (busy, jumps, shown, _) = watch("counters", &folder.path().join("results"));
+    assert!(!shown.contains("exactly, by the trace"), "{shown}");
+    let long = |jump: &&Row| jump.count("jump_ns") >= busy.lengths[0];
+    assert!(jumps.rows.iter().filter(long).count() >= BUSY.len());
+    for jump in &jumps.rows {
+        assert_eq!((jump.text("trace"), jump.text("rest_ns")), ("", ""));
+        assert!(!jump.text("cause").contains(NAME), "{jump:?}");
+    }
+}
