@@ -3,6 +3,7 @@
 //! A benchmark stores raw [`Ticks`] while it measures and turns them into [`Nanos`] afterwards, so that the hot loop
 //! holds nothing but the reading itself.
 
+mod anchors;
 pub mod between;
 mod calibrate;
 mod cost;
@@ -12,6 +13,7 @@ mod reading;
 #[cfg(target_arch = "x86_64")]
 mod tsc;
 
+pub(crate) use anchors::{Anchors, raw_now};
 pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
 pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};

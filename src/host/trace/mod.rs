@@ -10,6 +10,7 @@
 
 mod format;
 mod record;
+mod stretches;
 
 use std::io;
 use std::os::fd::AsRawFd as _;
@@ -20,6 +21,7 @@ use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 
 use record::Decoder;
 pub use record::{Record, Source, What};
+pub use stretches::{PARTS, Parts, Stretch, Stretches};
 
 use super::error::HostError;
 use super::system_files::SystemFiles;

@@ -1,16 +1,14 @@
 //! Who took a CPU and for how long exactly, by the kernel's tracepoints.
 //!
-//! While the threads watch, another reads the records (`reader`) and makes stretches of them in constant memory
-//! (`stretches`). Afterwards each stretch is given to the jump in which its middle lies, on the trace's clock
-//! (`anchors`), and the jumps' causes are told by that.
+//! While the threads watch, another reads the records (`reader`). The stretches that they come to are kept in constant
+//! memory. Afterwards each is given to the jump in which its middle lies, on the trace's clock, and the jumps' causes
+//! are told by that.
 //!
 //! Of a jump's length the records explain what interrupts, softirqs and threads took. The rest is the way into and out
 //! of the kernel if it is the smaller part or at most [`ENTRY`], else it is unexplained: no tracepoint knows of the
 //! hypervisor and of system management interrupts.
 
-mod anchors;
 mod reader;
-mod stretches;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,13 +16,12 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use crate::host::running::Ran;
-use crate::host::trace::{Source, TraceError, Tracer};
+use crate::host::trace::{PARTS, Parts, Source, Stretch, Stretches, TraceError, Tracer};
+use crate::time::Anchors;
 
 use super::cause::{Cause, NAMED, Names, Tally};
-use super::jump::{Jump, JumpStore};
-use anchors::Anchors;
+use super::jump::{Jump, JumpStore, Longest};
 pub(super) use reader::{Reader, Told};
-use stretches::{Found, Stretches};
 
 /// The way into and out of the kernel takes no longer, in nanoseconds.
 const ENTRY: u64 = 5_000;
@@ -46,7 +43,30 @@ fn ring(cpus: usize) -> usize {
 
 /// The memory that the trace of so many CPUs takes, in bytes.
 pub(super) fn bytes(cpus: usize) -> u64 {
-    (Stretches::bytes(room(cpus)) + ring(cpus) as u64) * cpus as u64
+    (Longest::<Parts>::bytes(room(cpus)) + ring(cpus) as u64) * cpus as u64
+}
+
+/// What touches the memory of the stretches.
+const SOMETHING: Parts = [(Some(Source::Softirq(1)), 1); PARTS];
+
+/// Keeps a stretch, where it is among the longest.
+fn keep(kept: &mut Longest<Parts>, stretch: Stretch) {
+    let length = stretch.end.saturating_sub(stretch.begin);
+    kept.push(
+        Jump::new(stretch.begin, length, Cause::NotSampled),
+        stretch.parts,
+    );
+}
+
+/// What the records of a watch come to, on the trace's clock.
+#[derive(Debug, Default)]
+struct Found {
+    /// The middle of each stretch with its parts, in the order of time.
+    stretches: Vec<(u64, Parts)>,
+    lost: Vec<(u64, u64)>,
+    /// Stretches longer than this are all kept.
+    kept_above: u64,
+    records: u64,
 }
 
 /// Whether these CPUs can be traced.
@@ -88,8 +108,32 @@ pub(super) struct Traced {
 }
 
 impl Trace {
-    fn new(found: Found, anchors: Anchors, name: impl Fn(Source) -> String) -> Self {
-        let parts = found.stretches.iter().flat_map(|stretch| stretch.parts);
+    /// Of a watch that ended at `end`.
+    fn new(
+        stretches: Stretches,
+        end: u64,
+        mut kept: Longest<Parts>,
+        tracer: &Tracer,
+        anchors: &Anchors,
+    ) -> Self {
+        let records = stretches.records;
+        let lost = stretches.finish(end, &mut |stretch| keep(&mut kept, stretch));
+        let middles = kept
+            .iter()
+            .map(|(at, parts)| (at.begin + at.length / 2, *parts));
+        let mut middles: Vec<(u64, Parts)> = middles.collect();
+        middles.sort_by_key(|(middle, _)| *middle);
+        let found = Found {
+            stretches: middles,
+            lost,
+            kept_above: kept.above(),
+            records,
+        };
+        Trace::named(found, anchors.clone(), |source| tracer.name(source))
+    }
+
+    fn named(found: Found, anchors: Anchors, name: impl Fn(Source) -> String) -> Self {
+        let parts = found.stretches.iter().flat_map(|(_, parts)| *parts);
         let sources = parts.filter_map(|(source, _)| source);
         let names: BTreeMap<Source, String> =
             sources.map(|source| (source, name(source))).collect();
@@ -106,7 +150,7 @@ impl Trace {
         let (mut next, mut owned) = (0, Vec::new());
         for jump in jumps.iter().filter(|jump| jump.cause != Cause::Backward) {
             let (begin, end) = self.span(epoch, jump);
-            let before = |limit: u64| stretches.partition_point(|it| it.middle < limit);
+            let before = |limit: u64| stretches.partition_point(|(middle, _)| *middle < limit);
             let from = next.max(before(begin.saturating_sub(slack)));
             next = from.max(before(end + slack));
             if from < next {
@@ -178,7 +222,10 @@ impl Traced {
         let range = at.map_or(0..0, |at| self.owned[at].1.clone());
         let mut parts: Vec<(Option<Source>, u64)> = Vec::new();
         let stretches = self.trace.found.stretches[range].iter();
-        for (source, nanos) in stretches.flat_map(|it| it.parts).filter(|part| part.1 > 0) {
+        for (source, nanos) in stretches
+            .flat_map(|(_, parts)| *parts)
+            .filter(|part| part.1 > 0)
+        {
             match parts.iter_mut().find(|(of, _)| *of == source) {
                 Some(part) => part.1 += nanos,
                 None => parts.push((source, nanos)),

@@ -6,12 +6,11 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::bench::clock::error::RunError;
-use crate::host::trace::Tracer;
-use crate::time::AnyReading;
+use crate::bench::clock::jump::Longest;
+use crate::host::trace::{Parts, Stretch, Stretches, Tracer};
+use crate::time::{Anchors, AnyReading, raw_now};
 
-use super::anchors::{self, Anchors};
-use super::stretches::Stretches;
-use super::{Trace, ring, room};
+use super::{SOMETHING, Trace, keep, ring, room};
 
 /// How often it looks; longer where it takes a CPU that is watched.
 const LOOK: Duration = Duration::from_millis(2);
@@ -36,7 +35,7 @@ impl Told {
 
     /// The watch is over.
     pub(in crate::bench::clock) fn end(&self) {
-        self.ended.store(anchors::now(), Ordering::Release);
+        self.ended.store(raw_now(), Ordering::Release);
     }
 }
 
@@ -44,20 +43,30 @@ impl Told {
 #[derive(Debug)]
 pub(in crate::bench::clock) struct Reader {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<Vec<Trace>>,
+    thread: Option<JoinHandle<Vec<Trace>>>,
+}
+
+/// Where the run fails, nobody asks for the trace.
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+    }
 }
 
 struct OfCpu {
     tracer: Tracer,
     stretches: Stretches,
+    kept: Longest<Parts>,
     told: usize,
 }
 
 impl OfCpu {
     fn drain(&mut self, told: &[Told]) {
-        let stretches = &mut self.stretches;
-        stretches.of_watcher(told[self.told].thread.load(Ordering::Acquire));
-        self.tracer.drain(|record| stretches.take(record));
+        let (stretches, kept) = (&mut self.stretches, &mut self.kept);
+        stretches.of_thread(told[self.told].thread.load(Ordering::Acquire));
+        let mut keep = |stretch: Stretch| keep(kept, stretch);
+        self.tracer
+            .drain(|record| stretches.take(record, &mut keep));
     }
 }
 
@@ -74,7 +83,8 @@ impl Reader {
         let of_cpu = |(at, &cpu): (usize, &usize)| {
             Ok(OfCpu {
                 tracer: Tracer::open(cpu, ring(cpus.len()))?,
-                stretches: Stretches::new(room).map_err(|_| RunError::TraceMemory)?,
+                stretches: Stretches::new(),
+                kept: Longest::new(room, SOMETHING).map_err(|_| RunError::TraceMemory)?,
                 told: at,
             })
         };
@@ -102,25 +112,22 @@ impl Reader {
                     }
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                let OfCpu {
-                    tracer, stretches, ..
-                } = of_cpu;
-                let name = |source| tracer.name(source);
-                Trace::new(stretches.finish(end), anchors.clone(), name)
+                Trace::new(of_cpu.stretches, end, of_cpu.kept, &of_cpu.tracer, &anchors)
             };
             of_cpus.into_iter().map(finish).collect()
         };
         let thread = std::thread::Builder::new()
             .name("trace-reader".to_owned())
             .spawn(read);
-        let thread = thread.map_err(|_| RunError::TraceMemory)?;
+        let thread = Some(thread.map_err(|_| RunError::TraceMemory)?);
         Ok(Reader { stop, thread })
     }
 
     /// The trace of each CPU, in their order, once all have ended.
-    pub(in crate::bench::clock) fn finish(self) -> Vec<Trace> {
+    pub(in crate::bench::clock) fn finish(mut self) -> Vec<Trace> {
         self.stop.store(true, Ordering::Release);
-        let traces = self.thread.join();
+        let traces = self.thread.take().map(JoinHandle::join);
+        let traces = traces.unwrap_or_else(|| Ok(Vec::new()));
         traces.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }

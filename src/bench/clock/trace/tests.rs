@@ -1,5 +1,4 @@
 use super::super::jump::Jump;
-use super::stretches::Stretch;
 use super::*;
 
 const TIMER: Source = Source::Vector(0);
@@ -8,11 +7,11 @@ const OTHER: Source = Source::Thread(7);
 /// A trace on a clock of half a nanosecond a tick, whose zero is 1000 ticks behind the epoch of the jumps.
 fn trace(stretches: &[(u64, &[(Source, u64)])], lost: &[(u64, u64)], kept_above: u64) -> Trace {
     let stretch = |&(middle, parts): &(u64, &[(Source, u64)])| {
-        let mut all = stretches::Parts::default();
+        let mut all = Parts::default();
         for (place, &(source, nanos)) in all.iter_mut().zip(parts) {
             *place = (Some(source), nanos);
         }
-        Stretch { middle, parts: all }
+        (middle, all)
     };
     let found = Found {
         stretches: stretches.iter().map(stretch).collect(),
@@ -25,7 +24,7 @@ fn trace(stretches: &[(u64, &[(Source, u64)])], lost: &[(u64, u64)], kept_above:
         TIMER => "LOC local timer".to_owned(),
         _ => "sshd".to_owned(),
     };
-    Trace::new(found, anchors, name)
+    Trace::named(found, anchors, name)
 }
 
 const EPOCH: u64 = 50_000;

@@ -1,28 +1,33 @@
-//! From records to stretches: times in which the watching thread did not have its CPU, and who had it for how long.
+//! From records to stretches: times in which a thread did not have its CPU, and who had it for how long.
 //!
 //! At each moment the CPU is charged to one: to the innermost interrupt or softirq, or else to the thread that runs.
-//! While that is the watching thread nobody takes anything. Behind records that are lost it is not known which thread
+//! While that is the thread in question nobody takes anything. Behind records that are lost it is not known which thread
 //! runs; the next switch tells which one it was since then.
 
-use std::collections::TryReserveError;
-
-use crate::bench::clock::cause::Cause;
-use crate::bench::clock::jump::{Jump, Longest};
-use crate::host::trace::{Record, Source, What};
+use super::{Record, Source, What};
 
 /// Who can be told apart in one stretch; the last place is for all others.
-pub(super) const PARTS: usize = 8;
+pub const PARTS: usize = 8;
 /// Losses that are told apart; later ones are one.
 const LOSSES: usize = 1 << 12;
 /// Interrupts within softirqs within interrupts: the kernel nests fewer.
 const NESTED: usize = 16;
 
 /// How long each had the CPU, in nanoseconds, without those that interrupted it.
-pub(super) type Parts = [(Option<Source>, u64); PARTS];
+pub type Parts = [(Option<Source>, u64); PARTS];
 
+/// A time in which others had the CPU, in nanoseconds of the records' clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    pub begin: u64,
+    pub end: u64,
+    pub parts: Parts,
+}
+
+/// Makes stretches of records.
 #[derive(Debug)]
-pub(super) struct Stretches {
-    /// The thread that watches.
+pub struct Stretches {
+    /// The thread in question.
     watcher: i32,
     /// The thread that runs; `None` if that is not known.
     running: Option<i32>,
@@ -34,23 +39,17 @@ pub(super) struct Stretches {
     parts: Parts,
     /// Since when it is not known who runs, and how long that was nobody else.
     unsure: (u64, u64),
-    done: Longest<Parts>,
     lost: Vec<(u64, u64)>,
-    pub(super) records: u64,
-    /// Of the last record.
-    pub(super) latest: u64,
+    /// Records so far.
+    pub records: u64,
+    /// The time of the last.
+    pub latest: u64,
 }
 
 impl Stretches {
-    /// The memory for so many, in bytes.
-    pub(super) const fn bytes(room: usize) -> u64 {
-        Longest::<Parts>::bytes(room)
-    }
-
-    /// None yet, with room for so many.
-    pub(super) fn new(room: usize) -> Result<Self, TryReserveError> {
-        let something = [(Some(Source::Softirq(1)), 1); PARTS];
-        Ok(Stretches {
+    /// None yet, with all memory.
+    pub fn new() -> Self {
+        Stretches {
             watcher: 0,
             running: None,
             inside: Vec::with_capacity(NESTED),
@@ -58,19 +57,19 @@ impl Stretches {
             began: None,
             parts: Parts::default(),
             unsure: (0, 0),
-            done: Longest::new(room, something)?,
             lost: Vec::with_capacity(LOSSES),
             records: 0,
             latest: 0,
-        })
+        }
     }
 
-    /// Tells which thread watches; records before that tell nothing.
-    pub(super) fn of_watcher(&mut self, thread: i32) {
+    /// Tells which thread is meant; records before that tell nothing.
+    pub fn of_thread(&mut self, thread: i32) {
         self.watcher = thread;
     }
 
-    pub(super) fn take(&mut self, record: Record) {
+    /// Takes the next record; `keep` gets each stretch that it ends.
+    pub fn take(&mut self, record: Record, keep: &mut impl FnMut(Stretch)) {
         if self.watcher == 0 {
             return;
         }
@@ -80,7 +79,7 @@ impl Stretches {
         self.records += 1;
         self.latest = self.latest.max(record.at);
         if record.what == What::Lost {
-            return self.lose(record.at);
+            return self.lose(record.at, keep);
         }
         self.charge(record.at);
         match record.what {
@@ -94,13 +93,13 @@ impl Stretches {
                 Some(at) => self.inside.truncate(at),
                 // It began where records are lost.
                 None if self.running.is_none() && self.inside.is_empty() => {
-                    self.was(source, record.at);
+                    self.was(source, record.at, keep);
                 }
                 None => {}
             },
             What::Switch { from, to } => {
                 if self.running.is_none() && from != self.watcher {
-                    self.was(Source::Thread(from), record.at);
+                    self.was(Source::Thread(from), record.at, keep);
                 }
                 self.inside.clear();
                 self.running = Some(to);
@@ -110,7 +109,7 @@ impl Stretches {
         let is_taken = self.taker().is_some();
         match self.began {
             None if is_taken => self.began = Some(record.at),
-            Some(began) if !is_taken => self.close(began, record.at),
+            Some(began) if !is_taken => self.close(began, record.at, keep),
             _ => {}
         }
     }
@@ -133,30 +132,26 @@ impl Stretches {
     }
 
     /// Since it is not known who runs, it was this one.
-    fn was(&mut self, source: Source, now: u64) {
-        let (began, length) = std::mem::replace(&mut self.unsure, (now, 0));
+    fn was(&mut self, source: Source, end: u64, keep: &mut impl FnMut(Stretch)) {
+        let (begin, length) = std::mem::replace(&mut self.unsure, (end, 0));
         let mut parts = Parts::default();
         add(&mut parts, source, length);
-        self.push(began, now, parts);
+        if length > 0 {
+            keep(Stretch { begin, end, parts });
+        }
     }
 
-    fn close(&mut self, began: u64, now: u64) {
+    fn close(&mut self, begin: u64, end: u64, keep: &mut impl FnMut(Stretch)) {
         self.began = None;
         let parts = std::mem::take(&mut self.parts);
-        self.push(began, now, parts);
-    }
-
-    fn push(&mut self, began: u64, now: u64, parts: Parts) {
-        let length = now.saturating_sub(began);
-        self.done
-            .push(Jump::new(began, length, Cause::NotSampled), parts);
+        keep(Stretch { begin, end, parts });
     }
 
     /// Records since the last one are lost: nobody is charged for that time.
-    fn lose(&mut self, now: u64) {
+    fn lose(&mut self, now: u64, keep: &mut impl FnMut(Stretch)) {
         let from = self.since;
         if let Some(began) = self.began {
-            self.close(began, from);
+            self.close(began, from, keep);
         }
         let is_full = self.lost.len() >= LOSSES;
         match self.lost.last_mut() {
@@ -168,27 +163,14 @@ impl Stretches {
         (self.since, self.unsure) = (now, (now, 0));
     }
 
-    /// What was found. `end`: of the watch; if no record came since, it is not known what is missing.
-    pub(super) fn finish(mut self, end: u64) -> Found {
+    /// From when to when records are missing. `end`: what was measured ended then; if no record came since, it is not
+    /// known what is missing.
+    pub fn finish(mut self, end: u64, keep: &mut impl FnMut(Stretch)) -> Vec<(u64, u64)> {
         if self.latest < end {
             self.since = self.latest;
-            self.lose(end);
+            self.lose(end, keep);
         }
-        let mut stretches: Vec<Stretch> = self
-            .done
-            .iter()
-            .map(|(jump, parts)| Stretch {
-                middle: jump.begin + jump.length / 2,
-                parts: *parts,
-            })
-            .collect();
-        stretches.sort_by_key(|stretch| stretch.middle);
-        Found {
-            stretches,
-            lost: self.lost,
-            kept_above: self.done.above(),
-            records: self.records,
-        }
+        self.lost
     }
 }
 
@@ -198,25 +180,6 @@ fn add(parts: &mut Parts, taker: Source, nanos: u64) {
         Some(part) => *part = (Some(taker), part.1 + nanos),
         None => parts[PARTS - 1].1 += nanos,
     }
-}
-
-/// A time in which others had the CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stretch {
-    pub(super) middle: u64,
-    pub(super) parts: Parts,
-}
-
-/// What the records of a watch come to. Times are nanoseconds of the trace's clock.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Found {
-    /// In the order of time.
-    pub(super) stretches: Vec<Stretch>,
-    /// From when to when records are missing.
-    pub(super) lost: Vec<(u64, u64)>,
-    /// Stretches longer than this are all kept.
-    pub(super) kept_above: u64,
-    pub(super) records: u64,
 }
 
 #[cfg(test)]
@@ -234,22 +197,25 @@ mod tests {
         What::Switch { from, to }
     }
 
-    /// What these records come to: the middle of each stretch with its parts.
-    fn found(records: &[(u64, What)]) -> Found {
-        let mut stretches = Stretches::new(16).unwrap();
-        stretches.of_watcher(ME);
+    /// The stretches that these records come to, and what is lost until `end`.
+    fn found(records: &[(u64, What)], end: u64) -> (Vec<Stretch>, Vec<(u64, u64)>) {
+        let (mut stretches, mut found) = (Stretches::new(), Vec::new());
+        stretches.of_thread(ME);
+        let mut keep = |stretch| found.push(stretch);
         for &(at, what) in records {
-            stretches.take(Record { at, what });
+            stretches.take(Record { at, what }, &mut keep);
         }
-        stretches.finish(0)
+        let lost = stretches.finish(end, &mut keep);
+        (found, lost)
     }
 
-    fn stretches(records: &[(u64, What)]) -> Vec<(u64, Vec<(Option<Source>, u64)>)> {
-        let parts = |parts: &Parts| parts.iter().copied().filter(|part| part.1 > 0).collect();
-        let found = found(records).stretches;
+    /// From when to when each lasted, with its parts.
+    fn stretches(records: &[(u64, What)]) -> Vec<((u64, u64), Vec<(Option<Source>, u64)>)> {
+        let parts = |parts: Parts| parts.into_iter().filter(|part| part.1 > 0).collect();
+        let (found, _) = found(records, 0);
+        let found = found.into_iter();
         found
-            .iter()
-            .map(|it| (it.middle, parts(&it.parts)))
+            .map(|it| ((it.begin, it.end), parts(it.parts)))
             .collect()
     }
 
@@ -270,7 +236,10 @@ mod tests {
         let thread = vec![(Some(OTHER), 3400), (Some(BLOCK), 300), (Some(DISK), 300)];
         assert_eq!(
             stretches(&records),
-            [(1200, vec![(Some(TIMER), 400)]), (7000, thread)]
+            [
+                ((1000, 1400), vec![(Some(TIMER), 400)]),
+                ((5000, 9000), thread)
+            ]
         );
     }
 
@@ -288,7 +257,10 @@ mod tests {
         let threads = vec![(Some(OTHER), 2500), (Some(Source::Thread(8)), 1000)];
         assert_eq!(
             stretches(&records),
-            [(2750, threads), (4650, vec![(Some(TIMER), 100)])]
+            [
+                ((1000, 4500), threads),
+                ((4600, 4700), vec![(Some(TIMER), 100)])
+            ]
         );
     }
 
@@ -305,15 +277,15 @@ mod tests {
             (9600, End(TIMER)),
             (10_000, to(7, ME)),
         ];
-        let all = found(&records);
-        assert_eq!(all.lost, [(2000, 9000)]);
+        let (_, lost) = found(&records, 0);
+        assert_eq!(lost, [(2000, 9000)]);
         assert_eq!(
             stretches(&records),
             [
-                (1500, vec![(Some(Source::Thread(8)), 1000)]),
-                (9200, vec![(Some(DISK), 400)]),
-                (9550, vec![(Some(TIMER), 100)]),
-                (9700, vec![(Some(OTHER), 500)]),
+                ((1000, 2000), vec![(Some(Source::Thread(8)), 1000)]),
+                ((9000, 9400), vec![(Some(DISK), 400)]),
+                ((9500, 9600), vec![(Some(TIMER), 100)]),
+                ((9400, 10_000), vec![(Some(OTHER), 500)]),
             ]
         );
         // Where it was the watching thread that ran, nobody took anything.
@@ -323,32 +295,33 @@ mod tests {
             (9000, to(ME, 7)),
             (9300, to(7, ME)),
         ];
-        assert_eq!(stretches(&records), [(9150, vec![(Some(OTHER), 300)])]);
+        assert_eq!(
+            stretches(&records),
+            [((9000, 9300), vec![(Some(OTHER), 300)])]
+        );
     }
 
     #[test]
-    fn a_watch_that_ends_behind_the_last_record_has_lost_some() {
-        let mut stretches = Stretches::new(16).unwrap();
-        stretches.of_watcher(ME);
-        stretches.take(Record {
-            at: 50,
-            what: to(1, ME),
-        });
-        assert_eq!(stretches.finish(90).lost, [(50, 90)]);
+    fn what_ends_behind_the_last_record_has_lost_some() {
+        let records = [(50, to(1, ME))];
+        assert_eq!(found(&records, 90).1, [(50, 90)]);
+        assert_eq!(found(&records, 50).1, []);
+        // Records before it is known who is meant tell nothing.
+        let mut stretches = Stretches::new();
+        let nothing = |record| panic!("{record:?}");
+        stretches.take(
+            Record {
+                at: 5,
+                what: to(ME, 7),
+            },
+            &mut { nothing },
+        );
+        assert_eq!(stretches.records, 0);
     }
 
     #[test]
-    fn memory_stays_and_the_shorter_are_given_up_while_many_sources_share_the_last_place() {
-        let mut records = vec![(0, to(1, ME))];
-        for at in 1..100 {
-            records.push((at * 1000, Begin(TIMER)));
-            records.push((at * 1000 + at, End(TIMER)));
-        }
-        let found = found(&records);
-        assert!(found.stretches.len() <= 16 && found.kept_above > 0);
-        let least = found.stretches.iter().map(|it| it.parts[0].1).min();
-        assert!(least > Some(found.kept_above), "{found:?}");
-        let threads = (1..12).map(|id| (u64::from(id as u32) * 10, to(id, id + 1)));
+    fn many_sources_share_the_last_place() {
+        let threads = (1..12).map(|id: i32| (u64::from(id.unsigned_abs()) * 10, to(id, id + 1)));
         let records: Vec<_> = [(0, to(1, ME)), (5, to(ME, 1))]
             .into_iter()
             .chain(threads)

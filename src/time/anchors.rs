@@ -1,9 +1,9 @@
-//! From the ticks of the watched clock to the nanoseconds of the trace's, CLOCK_MONOTONIC_RAW.
+//! From the ticks of any clock to the nanoseconds of CLOCK_MONOTONIC_RAW.
 //!
-//! Both are read one after the other, again and again while the watch lasts. Between two such anchors the way is a
+//! Both are read one after the other, again and again while something else is measured. Between two such anchors the way is a
 //! straight line. How far an anchor lies from the line between its neighbours, and how long it took, is the error.
 
-use crate::time::{AnyReading, Clock as _, MonotonicRaw, Posix};
+use super::{AnyReading, Clock as _, MonotonicRaw, Posix};
 
 /// Anchors that are kept: when there are more, every second is left out from then on.
 const ROOM: usize = 1024;
@@ -19,22 +19,24 @@ struct Anchor {
     within: u64,
 }
 
+/// Moments on both clocks, and the way between them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Anchors {
+pub struct Anchors {
     kept: Vec<Anchor>,
     /// Of so many only the first is kept.
     every: usize,
     seen: usize,
 }
 
-/// The trace's clock.
-pub(in crate::bench::clock) fn now() -> u64 {
+/// CLOCK_MONOTONIC_RAW, in nanoseconds.
+pub fn raw_now() -> u64 {
     let raw: MonotonicRaw = Posix;
     raw.now().0
 }
 
 impl Anchors {
-    pub(super) fn new() -> Self {
+    /// None yet.
+    pub fn new() -> Self {
         Anchors {
             kept: Vec::with_capacity(ROOM + 1),
             every: 1,
@@ -43,7 +45,7 @@ impl Anchors {
     }
 
     /// Reads both clocks.
-    pub(super) fn drop_one(&mut self, reading: AnyReading) {
+    pub fn drop_one(&mut self, reading: AnyReading) {
         if self.seen.is_multiple_of(self.every) {
             self.read(reading);
         }
@@ -59,11 +61,11 @@ impl Anchors {
     }
 
     /// The same, whatever there is already: for the last.
-    pub(super) fn read(&mut self, reading: AnyReading) {
+    pub fn read(&mut self, reading: AnyReading) {
         let tries = (0..TRIES).map(|_| {
-            let before = now();
+            let before = raw_now();
             let ticks = reading.read().0;
-            let within = (now() - before).div_ceil(2);
+            let within = (raw_now() - before).div_ceil(2);
             Anchor {
                 ticks,
                 nanos: before + within,
@@ -74,14 +76,14 @@ impl Anchors {
     }
 
     /// Leaves out those whose reading was interrupted.
-    pub(super) fn finish(&mut self) {
+    pub fn finish(&mut self) {
         let least = self.kept.iter().map(|anchor| anchor.within).min();
         let usual = least.unwrap_or(0) * 4 + 100;
         self.kept.retain(|anchor| anchor.within <= usual);
     }
 
-    /// The trace's time of a reading; what it was in ticks where there are no two anchors.
-    pub(super) fn nanos(&self, ticks: u64) -> u64 {
+    /// The time of a reading on CLOCK_MONOTONIC_RAW; its ticks where there are no two anchors.
+    pub fn nanos(&self, ticks: u64) -> u64 {
         let next = self.kept.partition_point(|anchor| anchor.ticks <= ticks);
         let from = next.clamp(1, self.kept.len().max(2) - 1) - 1;
         match self.kept.get(from..from + 2) {
@@ -91,7 +93,7 @@ impl Anchors {
     }
 
     /// By how much that can be off, in nanoseconds.
-    pub(super) fn error(&self) -> u64 {
+    pub fn error(&self) -> u64 {
         let within = self.kept.iter().map(|anchor| anchor.within).max();
         let bent = self.kept.windows(3).map(|anchors| {
             let line = between(&anchors[0], &anchors[2], anchors[1].ticks);
@@ -110,7 +112,7 @@ fn between(from: &Anchor, to: &Anchor, ticks: u64) -> u64 {
 #[cfg(test)]
 impl Anchors {
     /// At so many ticks so many nanoseconds, each within 10.
-    pub(super) fn made_up(points: &[(u64, u64)]) -> Self {
+    pub(crate) fn made_up(points: &[(u64, u64)]) -> Self {
         let anchor = |&(ticks, nanos): &(u64, u64)| Anchor {
             ticks,
             nanos,
@@ -125,8 +127,8 @@ impl Anchors {
 
 #[cfg(test)]
 mod tests {
+    use super::super::ReadingKind;
     use super::*;
-    use crate::time::ReadingKind;
 
     #[test]
     fn between_anchors_the_way_is_straight_and_the_error_is_how_much_it_bends() {
