@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use cpp_queues::Functions;
 
+use super::Baton;
 use super::crates::touched;
 use super::element::Words;
 use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared};
@@ -142,5 +143,73 @@ impl<K: Kind, const N: usize> Queue<Words<N>> for Cpp<K> {
             (to, from) = (vec![sender], vec![receiver]);
         }
         Ok((to, from))
+    }
+}
+
+type BatonSender<const N: usize> = <Baton as Queue<Words<N>>>::Sender;
+type BatonReceiver<const N: usize> = <Baton as Queue<Words<N>>>::Receiver;
+
+/// Our own queue behind calls of the same kind: what it loses by them is what the bridge costs.
+#[derive(Debug)]
+pub struct BatonByCall;
+
+/// An end of it, elsewhere, as those of C++ are.
+#[derive(Debug)]
+pub struct Called<E>(Box<E>);
+
+/// # Safety
+/// The end is there, and nobody else uses it; the element is there.
+#[inline(never)]
+unsafe extern "C" fn call_enqueue<const N: usize>(
+    end: *mut BatonSender<N>,
+    element: *const [u64; N],
+) -> bool {
+    // SAFETY: by the caller's word.
+    unsafe { (*end).enqueue(Words::from_words(*element)) }
+}
+
+/// # Safety
+/// The end is there, and nobody else uses it; there is room for an element.
+#[inline(never)]
+unsafe extern "C" fn call_dequeue<const N: usize>(
+    end: *mut BatonReceiver<N>,
+    element: *mut [u64; N],
+) -> bool {
+    // SAFETY: by the caller's word.
+    match unsafe { (*end).dequeue() } {
+        // SAFETY: as above.
+        Some(found) => unsafe {
+            *element = *found.words();
+            true
+        },
+        None => false,
+    }
+}
+
+impl<const N: usize> Sender<Words<N>> for Called<BatonSender<N>> {
+    #[inline(always)]
+    fn enqueue(&mut self, element: Words<N>) -> bool {
+        // SAFETY: both are borrowed here, the end mutably.
+        unsafe { call_enqueue(&raw mut *self.0, element.words()) }
+    }
+}
+
+impl<const N: usize> Receiver<Words<N>> for Called<BatonReceiver<N>> {
+    #[inline(always)]
+    fn dequeue(&mut self) -> Option<Words<N>> {
+        let mut words = [0; N];
+        // SAFETY: both are borrowed here mutably.
+        let is_there = unsafe { call_dequeue(&raw mut *self.0, &raw mut words) };
+        is_there.then(|| Words::from_words(words))
+    }
+}
+
+impl<const N: usize> Queue<Words<N>> for BatonByCall {
+    type Sender = Called<BatonSender<N>>;
+    type Receiver = Called<BatonReceiver<N>>;
+
+    fn starting_at(capacity: usize, start: usize) -> Made<Self, Words<N>> {
+        let (sender, receiver) = <Baton as Queue<Words<N>>>::starting_at(capacity, start)?;
+        Ok((Called(Box::new(sender)), Called(Box::new(receiver))))
     }
 }
