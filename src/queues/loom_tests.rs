@@ -4,9 +4,11 @@
 
 use super::element::Words;
 use super::equeue::{Batching, Elasticity};
-use super::interface::{Queue, Receiver, Sender};
+use super::interface::{Queue, Receiver, Sender, Shared};
+use super::many::ToAll;
 use super::parameters::Given;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
+use super::sync::{Arc, AtomicUsize, Ordering};
 use super::{
     BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer, Sharded,
 };
@@ -25,28 +27,120 @@ where
     S: Sender<Element> + 'static,
     R: Receiver<Element> + 'static,
 {
+    explore(3, move || {
+        let (sender, mut receiver) = made();
+        let thread = loom::thread::spawn(move || send(sender, 1..=count));
+        receive_all(&mut receiver, count);
+        thread.join().unwrap();
+    });
+}
+
+/// All interleavings in which no thread is interrupted more often than this.
+fn explore(interruptions: usize, run: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(3);
-    builder.check(move || {
-        let (mut sender, mut receiver) = made();
-        let thread = loom::thread::spawn(move || {
-            for number in 1..=count {
-                while !sender.enqueue(element(number)) {
-                    loom::thread::yield_now();
-                }
-            }
-            sender.flush();
-        });
-        for number in 1..=count {
-            let received = loop {
-                if let Some(received) = receiver.dequeue() {
-                    break received;
-                }
-                loom::thread::yield_now();
-            };
-            assert_eq!(received, element(number));
+    builder.preemption_bound = Some(interruptions);
+    builder.check(run);
+}
+
+fn send(mut sender: impl Sender<Element>, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        while !sender.enqueue(element(number)) {
+            loom::thread::yield_now();
         }
-        assert_eq!(receiver.dequeue(), None);
+    }
+    sender.flush();
+}
+
+/// Takes so many, in order, and finds nothing behind them.
+fn receive_all(receiver: &mut impl Receiver<Element>, count: u64) {
+    for number in 1..=count {
+        let received = loop {
+            if let Some(received) = receiver.dequeue() {
+                break received;
+            }
+            loom::thread::yield_now();
+        };
+        assert_eq!(received, element(number));
+    }
+    assert_eq!(receiver.dequeue(), None);
+}
+
+fn sharded(capacity: usize, senders: usize, receivers: usize) -> Shared<Sharded, Element> {
+    Sharded::shared(capacity, &Given::default(), senders, receivers)
+}
+
+/// Each sender's elements come out once and in order, whatever the other one does.
+#[test]
+fn sharded_of_two_senders() {
+    explore(2, || {
+        let (senders, mut receivers) = sharded(2, 2, 1).unwrap();
+        let threads: Vec<_> = senders
+            .into_iter()
+            .zip([10, 20])
+            .map(|(sender, first)| loom::thread::spawn(move || send(sender, [first, first + 1])))
+            .collect();
+        let mut next = [10, 20];
+        while next != [12, 22] {
+            let Some(received) = receivers[0].dequeue() else {
+                loom::thread::yield_now();
+                continue;
+            };
+            let of = usize::from(received.words()[0] >= 20);
+            assert_eq!(received, element(next[of]));
+            next[of] += 1;
+        }
+        assert_eq!(receivers[0].dequeue(), None);
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+    });
+}
+
+/// Each element comes out at one of the receivers, at each of them in order.
+#[test]
+fn sharded_of_two_receivers() {
+    explore(2, || {
+        let (mut senders, receivers) = sharded(2, 1, 2).unwrap();
+        let left = Arc::new(AtomicUsize::new(3));
+        let receive = |mut receiver: <Sharded as Queue<Element>>::Receiver,
+                       left: Arc<AtomicUsize>| {
+            let mut taken = Vec::new();
+            // Relaxed: it makes nothing else visible.
+            while left.load(Ordering::Relaxed) > 0 {
+                let Some(received) = receiver.dequeue() else {
+                    loom::thread::yield_now();
+                    continue;
+                };
+                left.fetch_sub(1, Ordering::Relaxed);
+                taken.push(received);
+            }
+            assert!(taken.is_sorted_by_key(|element| element.words()[0]));
+            taken
+        };
+        let mut receivers = receivers.into_iter();
+        let (here, there) = (receivers.next().unwrap(), receivers.next().unwrap());
+        let of_thread = left.clone();
+        let thread = loom::thread::spawn(move || receive(there, of_thread));
+        let sender = senders.remove(0);
+        let sending = loom::thread::spawn(move || send(sender, 1..=3));
+        let mut all = receive(here, left);
+        sending.join().unwrap();
+        all.extend(thread.join().unwrap());
+        all.sort_by_key(|element| element.words()[0]);
+        assert_eq!(all, [1, 2, 3].map(element));
+    });
+}
+
+/// All receivers get all elements, each in order.
+#[test]
+fn one_sender_to_all() {
+    explore(2, || {
+        let (first, mut here) = made::<Baton>(1);
+        let (second, mut there) = made::<Baton>(2);
+        let sending = loom::thread::spawn(move || send(ToAll::new(vec![first, second]), 1..=3));
+        let thread = loom::thread::spawn(move || receive_all(&mut there, 3));
+        receive_all(&mut here, 3);
+        sending.join().unwrap();
         thread.join().unwrap();
     });
 }

@@ -1,10 +1,12 @@
-//! The queues, one file each: those written here, and in `crates` those from crates.io.
+//! The queues, one file each: those written here, in `crates` those from crates.io, and in `cpp` those of C++.
 //!
 //! All but `Baton` are ideas of others, kept as they were published, with the parameters of their authors where they are
 //! known, but for what a non-blocking queue of any capacity needs; where that changes something, the file and
 //! `--list` say what. What an end does after a failed attempt is up to who calls it. Indices that count elements run
 //! freely and wrap around with the integer; a mask makes slots of them, and the capacity is kept exactly nevertheless.
 
+#[cfg(feature = "cpp")]
+pub(crate) mod cpp;
 #[cfg(feature = "competitors")]
 pub(crate) mod crates;
 

@@ -7,6 +7,8 @@ use super::element::Words;
 use super::interface::{Ends, Queue, QueueError};
 use super::parameters::{Given, Parameter};
 
+#[cfg(feature = "cpp")]
+use super::cpp;
 #[cfg(feature = "competitors")]
 use super::crates;
 
@@ -32,6 +34,13 @@ pub enum Origin {
         expect(dead_code, reason = "no crate is compiled in")
     )]
     Crate,
+    /// Others, in C++: the queue is used as it is, through a bridge.
+    #[cfg_attr(
+        not(feature = "cpp"),
+        expect(dead_code, reason = "no C++ is compiled in")
+    )]
+    #[serde(rename = "c++")]
+    Cpp,
 }
 
 impl Origin {
@@ -39,6 +48,7 @@ impl Origin {
         match self {
             Origin::Here => "here",
             Origin::Crate => "crate",
+            Origin::Cpp => "c++",
         }
     }
 }
@@ -130,6 +140,16 @@ registry! {
         "Rust's standard library, mpsc::sync_channel";
     #[cfg(feature = "competitors")] Crate crates::Flume: "flume", Mpmc, "crate flume 0.12, bounded";
     #[cfg(feature = "competitors")] Crate crates::Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
+    #[cfg(feature = "cpp")] Here cpp::BatonByCall: "baton-by-call", Spsc, "hcabench",
+        differs "baton behind calls that are not inlined, as the queues of C++ are: what the bridge to them costs";
+    #[cfg(feature = "cpp")] Cpp cpp::Cpp<cpp::BoostSpsc>: "boost-spsc", Spsc,
+        "Boost.Lockfree as installed where this was built, spsc_queue of a capacity chosen at run time";
+    #[cfg(feature = "cpp")] Cpp cpp::Cpp<cpp::ReaderWriterQueue>: "reader-writer-queue", Spsc,
+        "moodycamel::ReaderWriterQueue as installed where this was built, with try_enqueue, which never allocates",
+        differs "its blocks have room for more: the bridge keeps it to its capacity";
+    #[cfg(feature = "cpp")] Cpp cpp::Cpp<cpp::ConcurrentQueue>: "concurrent-queue", Mpmc,
+        "moodycamel::ConcurrentQueue as installed where this was built, with tokens and try_enqueue",
+        differs "its blocks have room for more: the bridge keeps it to its capacity, and several senders to some less";
 }
 
 /// A name, and the parameters behind it.

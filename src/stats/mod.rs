@@ -15,6 +15,7 @@ mod moments;
 pub mod outliers;
 pub(crate) mod percentile;
 pub(crate) mod rank;
+pub(crate) mod ranking;
 pub mod smoothing;
 pub(crate) mod summary;
 

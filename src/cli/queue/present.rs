@@ -1,124 +1,24 @@
 //! The tables of the queue benchmark, made of the rows of `summary.csv` and `runs.csv`.
 
+mod finished;
+mod ranks;
+
 use std::collections::HashSet;
 
+use finished::Finished;
+
 use crate::bench::queue::config::Measure;
-use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
 use crate::cli::driver::Shown;
 use crate::cli::table::{Column as Heading, Table};
 use crate::cli::{text_width_of, wrap};
 use crate::results::schema::queue as columns;
-use crate::results::schema::{COMPLETE, Column, POINT, STATUS};
+use crate::results::schema::{Column, POINT};
 use crate::results::{Record, units};
-use crate::stats::{TwoModes, median_of};
+use crate::stats::median_of;
 
 /// More points than this are shown in one line each.
 const MOST_IN_DETAIL: usize = 8;
-
-/// A point as the tables see it.
-struct Finished<'a> {
-    record: &'a Record,
-    runs: Vec<&'a Record>,
-    /// Why it has no figures to be believed: a queue that is wrong once is wrong.
-    mark: Option<&'static str>,
-}
-
-impl<'a> Finished<'a> {
-    fn new(record: &'a Record, runs: &'a [Record]) -> Self {
-        let name = record.text(&POINT);
-        let of_point = runs.iter().filter(|run| run.text(&POINT) == name);
-        let runs: Vec<&Record> = of_point.collect();
-        let outcomes = runs.iter().map(|run| run.text(&columns::OUTCOME));
-        let mut failed = outcomes.filter(|outcome| outcome != Outcome::Clean.name());
-        let words = [
-            (Outcome::Wrong, "BROKEN"),
-            (Outcome::GaveUp, "GAVE UP"),
-            (Outcome::Unjudged, "UNJUDGED"),
-        ];
-        let word = |outcome: String| {
-            let found = words.iter().find(|(known, _)| known.name() == outcome);
-            found.map_or("FAILED", |(_, word)| word)
-        };
-        let is_incomplete = record.text(&STATUS) != COMPLETE;
-        let mark = failed.next_back().map(word);
-        Finished {
-            record,
-            runs,
-            mark: mark.or(is_incomplete.then_some("FAILED")),
-        }
-    }
-
-    fn text(&self, column: &Column) -> String {
-        self.record.text(column)
-    }
-
-    fn number(&self, column: &Column) -> Option<f64> {
-        let found = self.record.number(column.name);
-        found.filter(|_| self.mark.is_none())
-    }
-
-    fn bounds(&self, column: &Column) -> Option<[f64; 2]> {
-        let [low, high] = column.bounds().map(|name| self.record.number(&name));
-        low.zip(high)
-            .filter(|_| self.mark.is_none())
-            .map(|(low, high)| [low, high])
-    }
-
-    /// On a load curve, the offered rate in per cent of saturation.
-    fn percent(&self) -> Option<f64> {
-        self.record.number(columns::PERCENT_OF_SATURATION.name)
-    }
-
-    fn is_unpaced(&self) -> bool {
-        self.text(&columns::LOAD) == "none"
-            && self.text(&columns::MEASURE) == Measure::Time.name()
-            && !self.is_curve()
-    }
-
-    fn is_curve(&self) -> bool {
-        self.percent().is_some()
-    }
-
-    /// Whether it carried less than was offered.
-    fn misses_load(&self) -> bool {
-        self.mark.is_none() && columns::row_misses_load(|name| self.record.number(name))
-    }
-
-    /// What the table marks it with.
-    fn in_a_word(&self) -> Option<&'static str> {
-        let starved = self.is_unfair().then_some("UNFAIR");
-        let missed = self.misses_load().then_some("load missed");
-        let modes = !self.modes().is_empty();
-        self.mark
-            .or(starved)
-            .or(missed)
-            .or(modes.then_some("two modes"))
-    }
-
-    /// Whether one of several threads got next to nothing.
-    fn is_unfair(&self) -> bool {
-        self.number(&columns::STARVED) > Some(0.0)
-    }
-
-    /// The figures by which its rounds fall into two groups.
-    fn modes(&self) -> Vec<&'static str> {
-        if self.mark.is_some() {
-            return Vec::new();
-        }
-        let medians = columns::OPERATIONS.iter();
-        let medians = medians.map(|operation| (operation.title, p50(operation)));
-        let figures = std::iter::once(("throughput", columns::THROUGHPUT)).chain(medians);
-        let has_modes = |column: &Column| {
-            let found = self.runs.iter().filter_map(|run| run.number(column.name));
-            TwoModes::of(&found.collect::<Vec<_>>()).is_some()
-        };
-        figures
-            .filter(|(_, column)| has_modes(column))
-            .map(|(title, _)| title)
-            .collect()
-    }
-}
 
 /// The percentiles that are shown, by their place in a distribution: p50, p90, p99, p99.9, p99.99.
 const PERCENTILES: [usize; 5] = [2, 3, 5, 6, 7];
@@ -162,6 +62,7 @@ pub fn tables(shown: &Shown<'_>) -> String {
         text += "\n";
     }
     text += &overview(&finished, shown);
+    text += &ranks::ranks(&finished, shown);
     let with_all = measures_time && !shown.brief;
     let left_out = format!(
         "note: all percentiles of these {} points, with their bounds, are in summary.csv: the table of them is left out on a \
@@ -171,7 +72,6 @@ pub fn tables(shown: &Shown<'_>) -> String {
     let lines = (instrument(&finished).filter(|_| with_all).into_iter())
         .chain(note_on_modes(&finished))
         .chain((with_all && finished.iter().any(Finished::is_unpaced)).then(note_on_time_in_queue))
-        .chain(answer(&finished))
         .chain((with_all && !has_details).then_some(left_out));
     for (place, line) in lines.enumerate() {
         text += if place == 0 { "\n" } else { "" };
@@ -502,46 +402,6 @@ fn note_on_modes(finished: &[Finished]) -> Option<String> {
             with_modes.join("; ")
         )
     })
-}
-
-/// Which of several queues has the lowest latency under a load that it kept.
-fn answer(finished: &[Finished]) -> Option<String> {
-    let has_load =
-        |one: &&Finished| one.number(&columns::MISSED_ENQUEUES).is_some() && !one.is_curve();
-    let with_load = Vec::from_iter(finished.iter().filter(has_load));
-    let names = with_load.iter().map(|one| one.text(&columns::QUEUE));
-    if names.collect::<HashSet<_>>().len() < 2 || with_load[0].text(&columns::LOAD) == "none" {
-        return None;
-    }
-    let latency = columns::latency::P50;
-    let kept = with_load.iter().filter(|one| !one.misses_load());
-    let mut kept = Vec::from_iter(kept.filter_map(|one| Some((one.number(&latency)?, one))));
-    kept.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let Some((lowest, best)) = kept.first() else {
-        return Some(format!(
-            "note: none of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
-             --rate, or a machine with a core for each end",
-            with_load.len()
-        ));
-    };
-    let most = best.bounds(&latency)?[1];
-    let as_good = kept[1..]
-        .iter()
-        .filter(|(_, one)| one.bounds(&latency).is_some_and(|[least, _]| least <= most));
-    let as_good = Vec::from_iter(as_good.map(|(_, one)| one.record.text(&POINT)));
-    let beside = match as_good.as_slice() {
-        [] => "the intervals of all others are higher".to_owned(),
-        names => format!(
-            "the intervals of these overlap its own: {} (hcabench compare DIR --by queue compares each with the first)",
-            names.join(", ")
-        ),
-    };
-    Some(format!(
-        "note: of {} rows that kept the load, {} has the lowest latency: p50 {}; {beside}",
-        kept.len(),
-        best.record.text(&POINT),
-        units::duration(*lowest),
-    ))
 }
 
 fn instrument(finished: &[Finished]) -> Option<String> {

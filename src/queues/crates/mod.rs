@@ -21,7 +21,7 @@ use crate::queues::parameters::Given;
 use crate::queues::slots::check_capacity;
 
 /// The two ends, when the queue was filled and emptied; an error when it holds another number than was asked for.
-fn touched<T: Element, S: Sender<T>, R: Receiver<T>>(
+pub(super) fn touched<T: Element, S: Sender<T>, R: Receiver<T>>(
     capacity: usize,
     (mut sender, mut receiver): (S, R),
 ) -> Result<(S, R), QueueError> {

@@ -1,13 +1,14 @@
 //! Tables of made-up rows.
 
 use super::*;
+use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::made_up;
 use crate::bench::queue::rows;
 use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::Load;
 use crate::results::runs::over_rounds;
-use crate::results::schema::{FAILURE, INCOMPLETE};
+use crate::results::schema::{COMPLETE, FAILURE, INCOMPLETE, STATUS};
 
 /// The row of the summary of a point, and its rounds by what an enqueue took in each; the last one went like this, or
 /// was no run at all.
@@ -34,7 +35,11 @@ fn late(point: &Point, rounds: &[i64], last: Option<Outcome>, late: u64) -> (Rec
         {
             row.set_from(column, &figures);
         }
-        row.set(&POINT, format!("{}-cap64", point.queue))
+        let name = match point.payload {
+            8 => format!("{}-cap64", point.queue),
+            payload => format!("{}-cap64-{payload}B", point.queue),
+        };
+        row.set(&POINT, name)
             .set(&STATUS, if is_clean { COMPLETE } else { INCOMPLETE })
             .set(&FAILURE, (!is_clean).then_some("as a test wants it"));
         row
@@ -94,38 +99,123 @@ fn a_broken_queue_and_two_modes_are_marked() {
     assert!(line("good").contains("24.40"), "{text}");
 }
 
+/// One that had so many enqueues late in each round of 100 000.
+fn at_a_rate(queue: &str, rounds: &[i64], missed: u64) -> (Record, Vec<Record>) {
+    let mut point = made_up::point(queue);
+    point.sender.load = Load::ConstantRate { rate_per_s: 1e6 };
+    late(&point, rounds, Some(Outcome::Clean), missed)
+}
+
+/// Nine rounds, some of them a little longer.
+fn around(ns: i64) -> Vec<i64> {
+    (0..9).map(|round| ns + round * 4 % 9).collect()
+}
+
+/// The lines of the ranking: places, names and the places that are not told apart.
+fn ranking(text: &str) -> Vec<Vec<&str>> {
+    let lines = text
+        .lines()
+        .skip_while(|line| !line.starts_with("ranks by"));
+    let rows = lines.skip_while(|line| !line.starts_with("---")).skip(1);
+    rows.take_while(|line| !line.starts_with("rank:"))
+        .map(|line| line.split_whitespace().collect())
+        .collect()
+}
+
 #[test]
-fn the_lowest_latency_is_named_of_the_queues_that_kept_the_load() {
-    let at_a_rate = |queue: &str, ns: i64, missed: u64| {
-        let mut point = made_up::point(queue);
-        point.sender.load = Load::ConstantRate { rate_per_s: 1e6 };
-        late(&point, &[ns; 6], Some(Outcome::Clean), missed)
-    };
-    // 5 % of the 100 000 elements of a round are 5000.
-    let points = [("fast", 10, 5001), ("fair", 40, 5000), ("slow", 90, 0)];
+fn latencies_of_queues_that_kept_the_load_are_ranked() {
     let text = shown(
-        points
-            .map(|(queue, ns, missed)| at_a_rate(queue, ns, missed))
-            .into(),
+        vec![
+            at_a_rate("slow", &around(90), 0),
+            // 5 % of the 100 000 elements of a round are 5000.
+            at_a_rate("fast", &around(10), 5001),
+            at_a_rate("fair", &around(40), 5000),
+            at_a_rate("alike", &around(41), 0),
+        ],
         None,
     );
-    let answer = "of 2 rows that kept the load, fair-cap64 has the lowest latency: p50 400 ns; the intervals of all others";
-    assert!(text.replace("\n  ", " ").contains(answer), "{text}");
+    assert!(text.contains("ranks by median latency\n"), "{text}");
+    let rows = ranking(&text);
+    let expected = [["1", "fair", "2"], ["2", "alike", "1"], ["3", "slow", "-"]];
+    assert_eq!(rows.len(), expected.len(), "{text}");
+    for (row, [place, queue, alike]) in rows.iter().zip(expected) {
+        assert_eq!(
+            (row[0], row[1], row[3..].join(" ")),
+            (place, queue, alike.to_owned()),
+            "{text}"
+        );
+    }
+    for part in [
+        "which one is first cannot be told: fair cannot be told apart from alike (3 pairs",
+        "Not ranked: fast (load missed).",
+    ] {
+        assert!(text.replace("\n  ", " ").contains(part), "{part} in {text}");
+    }
     let marked = |line: &str| line.starts_with("fast") && line.ends_with("load missed");
     assert!(text.lines().any(marked), "{text}");
-    let alike = shown(vec![at_a_rate("a", 40, 0), at_a_rate("b", 40, 0)], None);
-    assert!(alike.contains("overlap its own: b-cap64"), "{alike}");
-    let none = shown(
-        vec![at_a_rate("a", 40, 9000), at_a_rate("b", 40, 9000)],
-        None,
-    );
+    let none = [("a", 9000), ("b", 9000)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
+    let none = shown(none.into(), None);
     assert!(
         none.contains("none of these 2 rows kept the load"),
         "{none}"
     );
-    // Without a load latencies are those of a full queue.
-    let without = shown(vec![clean("a", &[40; 6]), clean("b", &[90; 6])], None);
-    assert!(!without.contains("lowest"), "{without}");
+}
+
+#[test]
+fn rates_are_ranked_without_a_load_each_kind_of_point_by_itself() {
+    let sized = |queue: &str, payload, ns| {
+        let point = Point {
+            payload,
+            ..made_up::point(queue)
+        };
+        measured(&point, &around(ns), Some(Outcome::Clean))
+    };
+    let text = shown(
+        vec![
+            sized("lamport", 8, 400),
+            sized("lamport", 64, 800),
+            sized("baton", 8, 200),
+            sized("baton", 64, 900),
+            measured(&made_up::point("ffq"), &around(100), Some(Outcome::Wrong)),
+        ],
+        None,
+    );
+    let firsts = |size: &str| {
+        let group = text
+            .split(&format!("ranks by throughput, size {size}\n"))
+            .nth(1)
+            .unwrap();
+        group.split("ranks by").next().unwrap()
+    };
+    assert!(
+        firsts("8").contains("rank: baton is first, and is told apart from all others"),
+        "{text}"
+    );
+    assert!(firsts("8").contains("Not ranked: ffq (BROKEN)"), "{text}");
+    assert!(firsts("64").contains("rank: lamport is first"), "{text}");
+    assert!(!firsts("64").contains("ffq"), "{text}");
+}
+
+#[test]
+fn too_few_rounds_and_a_single_queue_and_a_curve_are_not_ranked() {
+    let text = shown(vec![clean("a", &[40; 3]), clean("b", &[900; 3])], None);
+    assert!(
+        text.contains("3 rounds are too few for 1 pair by"),
+        "{text}"
+    );
+    assert_eq!(
+        ranking(&text).iter().map(|row| row[3]).collect::<Vec<_>>(),
+        ["2", "1"]
+    );
+    assert!(!shown(vec![clean("a", &[40; 9])], None).contains("rank"));
+    let on_a_curve = |queue: &str| Point {
+        percent_of_saturation: Some(50),
+        ..made_up::point(queue)
+    };
+    let points =
+        ["a", "b"].map(|queue| measured(&on_a_curve(queue), &[40; 9], Some(Outcome::Clean)));
+    let text = shown(points.into(), None);
+    assert!(!text.contains("rank"), "{text}");
 }
 
 #[test]

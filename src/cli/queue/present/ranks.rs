@@ -1,0 +1,210 @@
+//! Which queue is how good by its rounds, and which cannot be told apart.
+
+use super::*;
+use crate::stats::ranking::{ERROR, Ranking};
+
+/// What queues are ranked by.
+struct By {
+    title: &'static str,
+    unit: (&'static str, f64),
+    column: Column,
+    higher_is_better: bool,
+    /// Of rows that kept their load.
+    under_load: bool,
+}
+
+/// By what a row is ranked: a rate where nothing limits it but the queue, else a time. Neither on a load curve, whose
+/// steps are other loads for each queue.
+fn by(first: &Finished, per_s: (&'static str, f64)) -> Option<By> {
+    let measure = first.text(&columns::MEASURE);
+    let is_unpaced = [columns::LOAD, columns::RECEIVER_LOAD]
+        .iter()
+        .all(|load| first.text(load) == "none");
+    let time = |title, column| By {
+        title,
+        unit: ("ns", 1.0),
+        column,
+        higher_is_better: false,
+        under_load: !is_unpaced,
+    };
+    if first.is_curve() {
+        None
+    } else if measure == Measure::RoundTrip.name() {
+        Some(time("median round trip", columns::round_trip::P50))
+    } else if is_unpaced {
+        Some(By {
+            title: "throughput",
+            unit: per_s,
+            column: columns::THROUGHPUT,
+            higher_is_better: true,
+            under_load: false,
+        })
+    } else if measure == Measure::Time.name() {
+        Some(time("median latency", columns::latency::P50))
+    } else {
+        None
+    }
+}
+
+/// The settings of a row but for its queue, and what follows from that.
+fn others(one: &Finished) -> Vec<String> {
+    let cells = settings().into_iter().zip(setting_cells(one));
+    let is_of_queue =
+        |column: &Column| [columns::QUEUE.name, columns::ENDS.name].contains(&column.name);
+    let cells = cells.filter(|((_, column, _), _)| !is_of_queue(column));
+    cells.map(|(_, cell)| cell).collect()
+}
+
+/// A ranking of each group of rows that differ by their queue alone.
+pub(super) fn ranks(finished: &[Finished], shown: &Shown<'_>) -> String {
+    let mut groups: Vec<(Vec<String>, Vec<&Finished>)> = Vec::new();
+    for one in finished {
+        let key = others(one);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, rows)) => rows.push(one),
+            None => groups.push((key, vec![one])),
+        }
+    }
+    groups.retain(|(_, rows)| rows.len() > 1);
+    // What differs from group to group.
+    let varies = |at: &usize| groups.iter().any(|(key, _)| key[*at] != groups[0].0[*at]);
+    let varying: Vec<usize> = (0..groups.first().map_or(0, |(key, _)| key.len()))
+        .filter(varies)
+        .collect();
+    let titles: Vec<Heading> = settings()
+        .into_iter()
+        .skip(2)
+        .map(|(heading, ..)| heading)
+        .collect();
+    let mut text = String::new();
+    for (key, rows) in &groups {
+        let Some(by) = by(rows[0], unit_of_throughput(finished)) else {
+            continue;
+        };
+        let named = varying
+            .iter()
+            .map(|&at| format!("{} {}", titles[at].title(), key[at]));
+        text += &format!(
+            "\n{}",
+            of_group(&by, rows, &Vec::from_iter(named).join(", "), shown)
+        );
+    }
+    text
+}
+
+fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> String {
+    let name = |one: &Finished| one.text(&columns::QUEUE);
+    let excuse = |one: &Finished| {
+        let unfair = one.is_unfair().then_some("UNFAIR");
+        let missed = (by.under_load && one.misses_load()).then_some("load missed");
+        one.mark.or(unfair).or(missed)
+    };
+    let (ranked, left_out): (Vec<&Finished>, Vec<&Finished>) = rows
+        .iter()
+        .partition(|one| excuse(one).is_none() && one.number(&by.column).is_some());
+    let rounds = |one: &&Finished| {
+        let found = one.runs.iter().filter_map(|run| run.number(by.column.name));
+        found.collect::<Vec<f64>>()
+    };
+    let ranking = Ranking::of(
+        &Vec::from_iter(ranked.iter().map(rounds)),
+        by.higher_is_better,
+    );
+    let settings = match settings {
+        "" => String::new(),
+        some => format!(", {some}"),
+    };
+    let mut text = format!("ranks by {}{settings}\n", by.title);
+    if !shown.brief && ranked.len() > 1 {
+        let mut table = Table::new(vec![
+            Heading::number("place", ""),
+            Heading::text("queue").setting(),
+            Heading::number("median", by.unit.0),
+            Heading::text("not told apart from places"),
+        ]);
+        for (place, &at) in ranking.order.iter().enumerate() {
+            let value = ranked[at].number(&by.column).map(|value| value / by.unit.1);
+            table.row([
+                (place + 1).to_string(),
+                name(ranked[at]),
+                number(value, if by.unit.1 > 1.0 { 2 } else { 0 }),
+                places(&ranking.alike(place)),
+            ]);
+        }
+        text += &table.render(shown.width);
+    }
+    let verdict = match by.under_load && ranked.is_empty() {
+        true => format!(
+            "rank: none of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
+             --rate, or a machine with a core for each end.",
+            rows.len()
+        ),
+        false => verdict(&ranking, |place| name(ranked[ranking.order[place]])),
+    };
+    let without = left_out
+        .iter()
+        .map(|one| format!("{} ({})", name(one), excuse(one).unwrap_or("no figures")));
+    let without = Vec::from_iter(without).join(", ");
+    let without = match without.as_str() {
+        "" => String::new(),
+        some => format!(" Not ranked: {some}."),
+    };
+    let lines = wrap(
+        &format!("{verdict}{without}"),
+        text_width_of(shown.width) - 2,
+    );
+    text + &lines.join("\n  ") + "\n"
+}
+
+/// What can be said of the first places.
+fn verdict(ranking: &Ranking, name: impl Fn(usize) -> String) -> String {
+    let percent = ERROR * 100.0;
+    let (count, pairs) = (ranking.order.len(), ranking.pairs());
+    if count < 2 {
+        return "rank: there are no two queues to compare.".to_owned();
+    }
+    let basis = match pairs {
+        1 => format!("1 pair by its rounds at an error of {percent} %"),
+        pairs => format!("{pairs} pairs by their rounds at a shared error of {percent} %"),
+    };
+    if let Some(needed) = ranking.rounds_needed() {
+        return format!(
+            "rank: cannot be told: {} rounds are too few for {basis}: it takes {needed} (--rounds).",
+            ranking.rounds
+        );
+    }
+    match ranking.alike(0).as_slice() {
+        [] => format!(
+            "rank: {} is first, and is told apart from all others ({basis}).",
+            name(0)
+        ),
+        alike => {
+            let names = alike.iter().map(|place| name(*place));
+            format!(
+                "rank: which one is first cannot be told: {} cannot be told apart from {} ({basis}).",
+                name(0),
+                Vec::from_iter(names).join(", ")
+            )
+        }
+    }
+}
+
+/// Places, counted from 1, with those that follow on one another as one.
+fn places(places: &[usize]) -> String {
+    if places.is_empty() {
+        return "-".to_owned();
+    }
+    let mut spans: Vec<[usize; 2]> = Vec::new();
+    for &place in places {
+        match spans.last_mut() {
+            Some([_, last]) if *last + 1 == place => *last = place,
+            _ => spans.push([place, place]),
+        }
+    }
+    let span = |[first, last]: &[usize; 2]| match last - first {
+        0 => format!("{}", first + 1),
+        1 => format!("{}, {}", first + 1, last + 1),
+        _ => format!("{}..{}", first + 1, last + 1),
+    };
+    spans.iter().map(span).collect::<Vec<_>>().join(", ")
+}

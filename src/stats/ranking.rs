@@ -1,0 +1,150 @@
+//! In which order several things come by their rounds, and which of them cannot be told apart.
+//!
+//! The order is that of the medians. Whoever wants to know which of many is best looks at all pairs, and among many pairs
+//! some differ by chance. So all pairs are one family with one error, shared by Holm's procedure (Scandinavian Journal of
+//! Statistics 6, 1979): the probability that any two equals are told apart is at most the error. Each pair is compared by
+//! Mann and Whitney's test, as in [`rank`](super::rank).
+
+use super::modes::median_of;
+use super::rank::{Shift, Test, rounds_needed};
+
+/// The probability that anything is told apart that is alike.
+pub const ERROR: f64 = 0.05;
+
+/// An order, and what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// Which of the things given stands at each place, best first.
+    pub order: Vec<usize>,
+    /// By place and place, whether the two are told apart.
+    told: Vec<Vec<bool>>,
+    /// The least number of rounds that any of them has.
+    pub rounds: usize,
+}
+
+impl Ranking {
+    /// Of the figures of rounds of each, at least one of each.
+    pub fn of(figures: &[Vec<f64>], higher_is_better: bool) -> Self {
+        let sign = if higher_is_better { -1.0 } else { 1.0 };
+        let medians = figures.iter().map(|rounds| median_of(rounds));
+        let medians: Vec<f64> = medians.map(|it| sign * it.unwrap_or(f64::NAN)).collect();
+        let mut order: Vec<usize> = (0..figures.len()).collect();
+        order.sort_by(|one, other| medians[*one].total_cmp(&medians[*other]));
+        let mut pairs = Vec::new();
+        for place in 0..order.len() {
+            for behind in place + 1..order.len() {
+                let [better, worse] = [place, behind].map(|place| &figures[order[place]]);
+                let shift = Shift::of_samples(better, worse, ERROR);
+                // A difference that speaks against the order shows nothing.
+                let shift = shift.filter(|shift| sign * shift.value > 0.0);
+                pairs.push((shift.map_or(1.0, |shift| shift.p_value), place, behind));
+            }
+        }
+        pairs.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+        let mut told = vec![vec![false; order.len()]; order.len()];
+        for (before, &(p_value, place, behind)) in pairs.iter().enumerate() {
+            if p_value > ERROR / (pairs.len() - before) as f64 {
+                break;
+            }
+            told[place][behind] = true;
+            told[behind][place] = true;
+        }
+        Ranking {
+            order,
+            told,
+            rounds: figures.iter().map(Vec::len).min().unwrap_or(0),
+        }
+    }
+
+    /// All pairs.
+    pub const fn pairs(&self) -> usize {
+        self.order.len() * self.order.len().saturating_sub(1) / 2
+    }
+
+    /// The other places that cannot be told from this one, in order.
+    pub fn alike(&self, place: usize) -> Vec<usize> {
+        let others = (0..self.order.len()).filter(|other| *other != place);
+        others.filter(|other| !self.told[place][*other]).collect()
+    }
+
+    /// How many rounds it takes before a pair could be told apart, if these are fewer.
+    pub fn rounds_needed(&self) -> Option<usize> {
+        let needed = rounds_needed(Test::MannWhitney, ERROR / self.pairs().max(1) as f64);
+        (self.rounds < needed).then_some(needed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rounds that differ by a little around these.
+    fn around(middles: &[f64], rounds: usize) -> Vec<Vec<f64>> {
+        let round = |middle: f64, round: usize| middle + 0.001 * ((round * 7) % 9) as f64;
+        let of = |middle: &f64| (0..rounds).map(|at| round(*middle, at)).collect();
+        middles.iter().map(of).collect()
+    }
+
+    #[test]
+    fn what_is_far_apart_is_told_apart_in_the_order_of_the_medians() {
+        let figures = around(&[3.0, 1.0, 2.0, 1.0], 9);
+        for (higher_is_better, order, alike) in [
+            (false, [1, 3, 2, 0], [vec![1], vec![0], vec![], vec![]]),
+            (true, [0, 2, 1, 3], [vec![], vec![], vec![3], vec![2]]),
+        ] {
+            let ranking = Ranking::of(&figures, higher_is_better);
+            assert_eq!(ranking.order, order);
+            assert_eq!([0, 1, 2, 3].map(|place| ranking.alike(place)), alike);
+            assert_eq!(ranking.rounds_needed(), None);
+        }
+    }
+
+    #[test]
+    fn too_few_rounds_tell_nothing_and_say_how_many_would() {
+        let middles: Vec<f64> = (0..21).map(f64::from).collect();
+        let few = Ranking::of(&around(&middles, 7), false);
+        assert_eq!((few.pairs(), few.rounds_needed()), (210, Some(8)));
+        assert!((0..21).all(|place| few.alike(place).len() == 20));
+        let enough = Ranking::of(&around(&middles, 8), false);
+        assert_eq!(enough.rounds_needed(), None);
+        assert!((0..21).all(|place| enough.alike(place).is_empty()));
+    }
+
+    /// Numbers without a pattern, the same each time.
+    fn noise(state: &mut u64) -> f64 {
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as f64
+    }
+
+    #[test]
+    fn of_equals_any_are_told_apart_as_rarely_as_was_asked() {
+        let mut state = 1;
+        let trials = 500;
+        let mistaken = (0..trials).filter(|_| {
+            let mut rounds = || (0..9).map(|_| noise(&mut state)).collect();
+            let figures: Vec<Vec<f64>> = (0..10).map(|_| rounds()).collect();
+            let ranking = Ranking::of(&figures, true);
+            (0..10).any(|place| ranking.alike(place).len() < 9)
+        });
+        // Each pair at an error of 5 % would be wrong in most trials.
+        assert!(mistaken.count() <= trials / 20);
+    }
+
+    #[test]
+    fn what_is_shown_leaves_the_rest_of_the_error_to_the_others() {
+        // Ten rounds of three: the last is far away, and two pairs are shown at once. Of the first two p is between a
+        // third and all of the error.
+        let first: Vec<f64> = (0..10).map(f64::from).collect();
+        let second = [4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5, 12.5, 0.5];
+        let third: Vec<f64> = (100..110).map(f64::from).collect();
+        let shift = Shift::of_samples(&first, &second, ERROR).unwrap();
+        assert!(
+            shift.p_value > ERROR / 3.0 && shift.p_value < ERROR,
+            "{shift:?}"
+        );
+        let ranking = Ranking::of(&[first, second.to_vec(), third], false);
+        assert!((0..3).all(|place| ranking.alike(place).is_empty()));
+    }
+}
