@@ -67,7 +67,7 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
         "ran_instead": cpu.ran.iter().take(RAN_LISTED).collect::<Vec<_>>(),
         "waited_for_cpu_ns": cpu.waited,
         "nanos_per_tick": result.scale.nanos_per_tick(),
-        "ticks_are_cycles": result.clock.is_tsc(),
+        "ticks_are_cycles": result.clock.is_counter(),
         "reports": config.reports,
         "window_ns": config.window,
         "coincidence_ns": config.coincidence,
