@@ -89,7 +89,7 @@ fn run() -> Result<bool, Failed> {
     for kind in [
         ClockKind::Monotonic,
         ClockKind::MonotonicRaw,
-        ClockKind::Tsc,
+        ClockKind::Counter,
     ] {
         match AnyClock::prepare(kind) {
             Ok(clock) => findings.extend(clock.visit(Requirements {
@@ -361,10 +361,7 @@ fn bare_readings(kind: ClockKind) {
     match kind {
         ClockKind::Monotonic => bare_posix::<{ libc::CLOCK_MONOTONIC }>(),
         ClockKind::MonotonicRaw => bare_posix::<{ libc::CLOCK_MONOTONIC_RAW }>(),
-        #[cfg(target_arch = "x86_64")]
-        ClockKind::Tsc => bare_tsc(),
-        #[cfg(not(target_arch = "x86_64"))]
-        ClockKind::Tsc => unreachable!("AnyClock::prepare refuses it"),
+        ClockKind::Counter => bare_counter(),
     }
 }
 
@@ -380,7 +377,7 @@ fn bare_posix<const ID: libc::clockid_t>() {
 
 #[cfg(target_arch = "x86_64")]
 #[inline(never)]
-fn bare_tsc() {
+fn bare_counter() {
     use std::arch::x86_64::{_mm_lfence, _rdtsc};
     for _ in 0..STAMPS {
         // SAFETY: every x86-64 processor has both instructions.
@@ -391,6 +388,25 @@ fn bare_tsc() {
             reading
         });
     }
+}
+
+/// Without FEAT_ECV, as the processors are that are measured on.
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+fn bare_counter() {
+    for _ in 0..STAMPS {
+        let reading: u64;
+        // SAFETY: Linux lets user space read the register.
+        unsafe {
+            std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) reading, options(nostack))
+        };
+        black_box(reading);
+    }
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn bare_counter() {
+    unreachable!("AnyClock::prepare refuses it")
 }
 
 #[inline(never)]

@@ -66,7 +66,7 @@ const BATCHES_WITHOUT: usize = 20_000;
 type Failed = Box<dyn std::error::Error>;
 type Payload = Words<1>;
 
-/// The time stamp counter without its calibration, which would take most of the instructions, or the system's clock
+/// The processor's counter without its calibration, which would take most of the instructions, or the system's clock
 /// where there is none.
 #[derive(Clone, Copy)]
 pub struct Counter;
@@ -85,7 +85,18 @@ impl Clock for Counter {
         })
     }
 
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn now(&self) -> Ticks {
+        let reading: u64;
+        // SAFETY: Linux lets user space read the register.
+        unsafe {
+            std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) reading, options(nostack))
+        };
+        Ticks(reading)
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     #[inline(always)]
     fn now(&self) -> Ticks {
         hcabench::time::Monotonic::default().now()

@@ -7,7 +7,7 @@
  *
  *     clocks [--interval MS] [--readings N]
  *
- * In Rust: hcabench::time::Tsc
+ * In Rust: hcabench::time::Counter
  *          hcabench::time::Monotonic
  */
 #define _GNU_SOURCE

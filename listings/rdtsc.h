@@ -6,7 +6,7 @@
  * timed cannot slip behind the reading. Nothing here keeps later instructions
  * from starting early; a second lfence does, and costs as much again.
  *
- * In Rust: hcabench::time::Tsc, which has both fences
+ * In Rust: hcabench::time::Counter, which has both fences
  */
 #ifndef LISTINGS_RDTSC_H
 #define LISTINGS_RDTSC_H

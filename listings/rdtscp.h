@@ -8,7 +8,7 @@
  *
  * Older processors do not have it: has_rdtscp() asks.
  *
- * In Rust: hcabench::time::Tsc, which reads by fences and rdtsc to the same
+ * In Rust: hcabench::time::Counter, which reads by fences and rdtsc to the same
  *          effect and so needs no rdtscp
  */
 #ifndef LISTINGS_RDTSCP_H

@@ -62,7 +62,7 @@ named_items! {
     hcabench::stats::percentile_of_sorted,
     hcabench::time::Clock,
     hcabench::time::Monotonic,
-    hcabench::time::Tsc,
+    hcabench::time::Counter,
     hcabench::time::TscTrust,
     hcabench::time::calibrate_against,
 }
@@ -156,6 +156,7 @@ fn trusted() -> &'static str {
     match TscTrust::find() {
         Ok(TscTrust::Invariant) => "invariant",
         Ok(TscTrust::ClockSource) => "clock-source",
+        Ok(TscTrust::Architecture) => unreachable!("this is x86-64"),
         Err(_) => "none",
     }
 }

@@ -57,10 +57,10 @@ pub fn list_of_ranges<T: PartialEq>(
 
 /// One value of a fixed set.
 pub fn one<T: Named>(text: &str) -> Result<T, String> {
-    let found = T::ALL
-        .iter()
-        .copied()
-        .find(|value| value.name().eq_ignore_ascii_case(text));
+    let all = T::ALL.iter().map(|value| (value.name(), *value));
+    let found = all
+        .chain(T::ALSO.iter().copied())
+        .find_map(|(name, value)| name.eq_ignore_ascii_case(text).then_some(value));
     found.ok_or_else(|| {
         let names: Vec<_> = T::ALL.iter().map(|value| value.name()).collect();
         format!("{text:?} is not one of {}", names.join(", "))

@@ -12,6 +12,7 @@ use super::memory_lock::MemoryLock;
 use super::system_files::SystemFiles;
 use super::topology::Topology;
 use super::virtual_machines;
+use crate::time::GenericTimer;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -77,7 +78,7 @@ pub struct Processor {
     pub nohz_full: Option<CpuSet>,
 }
 
-/// The kernel's clock, and what the TSC promises.
+/// The kernel's clock, and what the processor's counter promises.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Clock {
     pub source: Option<String>,
@@ -93,6 +94,8 @@ pub struct Clock {
     pub tsc_known_freq: Option<bool>,
     /// Whether the kernel was told to trust the TSC without watching it.
     pub tsc_reliable: Option<bool>,
+    /// Arm's counter; null where there is another one.
+    pub generic_timer: Option<GenericTimer>,
 }
 
 /// What stands between the kernel and the hardware.
@@ -219,6 +222,7 @@ impl Clock {
             invariant_tsc: cpuid.invariant_tsc,
             tsc_known_freq: has("tsc_known_freq"),
             tsc_reliable: has("tsc_reliable"),
+            generic_timer: cpuid.generic_timer,
         }
     }
 }
@@ -229,7 +233,14 @@ impl Virtualisation {
         // Where there is no cpuid, Xen and QEMU tell in other ways; that nobody tells proves nothing.
         let told = files
             .optional("sys/hypervisor/type")
-            .or_else(|| vendor.clone().filter(|it| it == "QEMU"));
+            .or_else(|| vendor.clone().filter(|it| it == "QEMU"))
+            .or_else(|| {
+                // The machine that QEMU makes up for a kernel that is told of it by a device tree.
+                let model = files.optional("sys/firmware/devicetree/base/model");
+                model
+                    .filter(|it| it.trim_end_matches('\0') == "linux,dummy-virt")
+                    .map(|_| "QEMU".to_owned())
+            });
         Self {
             guest: cpuid.hypervisor_present.or(told.as_ref().map(|_| true)),
             hypervisor: cpuid.hypervisor.clone().or(told),
@@ -240,13 +251,14 @@ impl Virtualisation {
     }
 }
 
-/// What the instruction cpuid tells; nothing where there is none.
+/// What the processor itself tells: by the instruction cpuid, or by Arm's registers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cpuid {
     pub(crate) invariant_tsc: Option<bool>,
     pub(crate) hypervisor_present: Option<bool>,
     pub(crate) hypervisor: Option<String>,
     pub(crate) emulated: Option<bool>,
+    pub(crate) generic_timer: Option<GenericTimer>,
 }
 
 impl Cpuid {
@@ -263,6 +275,7 @@ impl Cpuid {
         let identity = leaf.map(|it| it.identify());
         let power = cpuid.get_advanced_power_mgmt_info();
         Self {
+            generic_timer: None,
             invariant_tsc: Some(power.is_some_and(|power| power.has_invariant_tsc())),
             hypervisor_present: present,
             emulated: match (present, &identity) {
@@ -288,7 +301,10 @@ impl Cpuid {
 
     #[cfg(not(target_arch = "x86_64"))]
     fn read() -> Self {
-        Self::default()
+        Self {
+            generic_timer: GenericTimer::find(),
+            ..Self::default()
+        }
     }
 }
 

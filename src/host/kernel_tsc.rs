@@ -19,6 +19,7 @@ use super::system_files::SystemFiles;
 
 /// Why a source does not tell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub enum Untold {
     #[error("this kernel has no file {0}")]
     NoFile(&'static str),
@@ -49,10 +50,12 @@ pub struct Conversion {
 }
 
 /// The rate in kHz from the file `tsc_freq_khz`, which some kernels and modules have.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub fn from_file() -> Result<f64, Untold> {
     from_files(&SystemFiles::of_this_machine())
 }
 
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 fn from_files(files: &SystemFiles) -> Result<f64, Untold> {
     const PATH: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
     let text = files.optional(&PATH[1..]).ok_or(Untold::NoFile(PATH))?;

@@ -17,7 +17,7 @@
 //! | `priority` | whether threads that spin can have a real-time priority |
 //! | [`ports`], `port_choice` | ports as the user names them, and which two a run uses |
 //! | `sweep` | the order of points over rounds, and the time for them |
-//! | `trust` | whether the TSC can be trusted: flags, rate, offsets, steps back |
+//! | `trust` | whether the processor's counter can be trusted: flags, rate, offsets, steps back |
 
 pub(crate) mod benchmark;
 pub(crate) mod child;
@@ -36,6 +36,5 @@ pub mod ports;
 pub(crate) mod priority;
 pub(crate) mod role;
 pub(crate) mod sweep;
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) mod trust;
 pub(crate) mod workers;

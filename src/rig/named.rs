@@ -8,6 +8,8 @@ use crate::time::ClockKind;
 pub trait Named: Copy + Sized + 'static {
     /// All values, in the order of the documentation.
     const ALL: &'static [Self];
+    /// Other names that are understood on the command line.
+    const ALSO: &'static [(&'static str, Self)] = &[];
     /// The value's name on the command line and in results.
     fn name(self) -> &'static str;
 }
@@ -16,8 +18,10 @@ impl Named for ClockKind {
     const ALL: &'static [Self] = &[
         ClockKind::Monotonic,
         ClockKind::MonotonicRaw,
-        ClockKind::Tsc,
+        ClockKind::Counter,
     ];
+    /// Its name where it is not the TSC.
+    const ALSO: &'static [(&'static str, Self)] = &[("counter", ClockKind::Counter)];
     fn name(self) -> &'static str {
         ClockKind::name(self)
     }

@@ -7,24 +7,29 @@ mod anchors;
 pub mod between;
 mod calibrate;
 mod cost;
+mod counter;
 mod posix;
 mod rate;
 mod reading;
-#[cfg(target_arch = "x86_64")]
-mod tsc;
 
 pub(crate) use anchors::{Anchors, raw_now};
 pub use calibrate::{Calibration, CalibrationError, calibrate_against};
 pub use cost::{StampCost, measure_stamp_cost};
+#[cfg(target_arch = "aarch64")]
+pub use counter::SelfSynchronised;
+pub use counter::{
+    COUNTER_IN_WORDS, Counter, CounterReader, GenericTimer, TscTrust, measure_tsc_rate,
+    told_counter_rate,
+};
+#[cfg(target_arch = "x86_64")]
+pub use counter::{RdtscpInstruction, read_tsc};
 pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};
 pub use rate::{RateSource, TscKilohertz, TscRate};
 pub use reading::{AnyReading, Reading, ReadingKind, ReadingUser};
-#[cfg(target_arch = "x86_64")]
-pub use tsc::{RdtscpInstruction, Tsc, TscTrust, measure_tsc_rate, read_tsc};
 
 use serde::{Deserialize, Serialize};
 
-/// A raw reading of a clock, in that clock's own unit (nanoseconds for POSIX clocks, cycles for the TSC).
+/// A raw reading of a clock, in that clock's own unit (nanoseconds for POSIX clocks, counts for the processor's counter).
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -53,18 +58,19 @@ pub enum ClockKind {
     Monotonic,
     /// `CLOCK_MONOTONIC_RAW`: the same without the steering.
     MonotonicRaw,
-    /// The x86 time stamp counter, read with a fence on either side.
-    Tsc,
+    /// The processor's counter, read with a fence on either side: the TSC of x86-64, the generic timer's of Arm.
+    #[cfg_attr(target_arch = "x86_64", serde(rename = "tsc", alias = "counter"))]
+    #[cfg_attr(not(target_arch = "x86_64"), serde(alias = "tsc"))]
+    Counter,
 }
 
 impl ClockKind {
-    /// The TSC, or `CLOCK_MONOTONIC` where nothing vouches for it, or where there is none.
+    /// The processor's counter, or `CLOCK_MONOTONIC` where nothing vouches for it, or where there is none.
     pub fn finest() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if TscTrust::find().is_ok() {
-            return ClockKind::Tsc;
+        match TscTrust::find() {
+            Ok(_) => ClockKind::Counter,
+            Err(_) => ClockKind::Monotonic,
         }
-        ClockKind::Monotonic
     }
 
     /// The name used on the command line and in results.
@@ -72,7 +78,8 @@ impl ClockKind {
         match self {
             ClockKind::Monotonic => "monotonic",
             ClockKind::MonotonicRaw => "monotonic-raw",
-            ClockKind::Tsc => "tsc",
+            ClockKind::Counter if cfg!(target_arch = "x86_64") => "tsc",
+            ClockKind::Counter => "counter",
         }
     }
 }
@@ -108,16 +115,14 @@ pub enum AnyClock {
     Monotonic(Monotonic),
     /// `CLOCK_MONOTONIC_RAW`.
     MonotonicRaw(MonotonicRaw),
-    /// The time stamp counter, calibrated.
-    #[cfg(target_arch = "x86_64")]
-    Tsc(Tsc),
+    /// The processor's counter, calibrated.
+    Counter(Counter),
 }
 
-/// Why the TSC is used, and at which rate.
+/// Why the processor's counter is used, and at which rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct TscFacts {
     /// What vouches for it.
-    #[cfg(target_arch = "x86_64")]
     pub trust: TscTrust,
     /// The rate, and where it comes from.
     #[serde(flatten)]
@@ -139,56 +144,64 @@ pub enum ClockError {
     /// The rate of the TSC could not be measured.
     #[error(transparent)]
     Unsettled(#[from] CalibrationError),
-    /// There is no TSC on this architecture.
-    #[error("the clock tsc exists on x86-64 only: use monotonic or monotonic-raw")]
-    NoTsc,
+    /// The counter of this architecture is not known here.
+    #[error(
+        "the processor's counter is a clock on x86-64 (tsc) and aarch64 (counter) only: use --clock monotonic or \
+         monotonic-raw"
+    )]
+    NoCounter,
+    /// Firmware has not told the rate of Arm's generic timer, so it may not have set it up either.
+    #[error(
+        "the counter cannot be used as a clock: CNTFRQ_EL0, where firmware writes its rate, is 0: use --clock monotonic"
+    )]
+    NoRate,
     /// The same, for a way of reading it.
     #[error(
-        "the clock {name} reads the time stamp counter of x86-64 processors, and this is none: use --clock \
-         monotonic-raw, monotonic or realtime"
+        "the clock {name} reads a counter that this architecture ({}) has not: use --clock monotonic-raw, monotonic or \
+         realtime",
+        std::env::consts::ARCH
     )]
     NotThisArchitecture {
         /// The reading's name.
         name: &'static str,
     },
+    /// The register is missing.
+    #[error(
+        "this processor has no register CNTVCTSS_EL0 (FEAT_ECV): use --clock counter or monotonic-raw"
+    )]
+    NoSelfSynchronised,
     /// The instruction is missing.
     #[error("this processor has no RDTSCP instruction: use --clock rdtsc or monotonic-raw")]
     NoRdtscp,
 }
 
 impl AnyClock {
-    /// Makes the clock ready. For the TSC this checks that it can be trusted and calibrates it (a fraction of a
+    /// Makes the clock ready. For the counter this checks that it can be trusted and calibrates it (a fraction of a
     /// second).
     pub fn prepare(kind: ClockKind) -> Result<Self, ClockError> {
         Self::prepare_with(kind, None)
     }
 
-    /// As [`AnyClock::prepare`], with the rate of the TSC given; the POSIX clocks have no use for it.
+    /// As [`AnyClock::prepare`], with the rate of the counter given; the POSIX clocks have no use for it.
     pub fn prepare_with(
         kind: ClockKind,
         tsc_rate: Option<TscKilohertz>,
     ) -> Result<Self, ClockError> {
-        #[cfg(not(target_arch = "x86_64"))]
-        let _ = tsc_rate;
         match kind {
             ClockKind::Monotonic => Ok(AnyClock::Monotonic(Posix)),
             ClockKind::MonotonicRaw => Ok(AnyClock::MonotonicRaw(Posix)),
-            #[cfg(target_arch = "x86_64")]
-            ClockKind::Tsc => Ok(AnyClock::Tsc(Tsc::with_rate(tsc_rate)?)),
-            #[cfg(not(target_arch = "x86_64"))]
-            ClockKind::Tsc => Err(ClockError::NoTsc),
+            ClockKind::Counter => Ok(AnyClock::Counter(Counter::with_rate(tsc_rate)?)),
         }
     }
 
-    /// The clock as another process of the same run has it, which has found the TSC to be trusted and to count so many
+    /// The clock as another process of the same run has it, which has found the counter to be trusted and to count so many
     /// times a second.
     ///
     /// # Errors
-    /// When the TSC cannot be trusted.
+    /// When the counter cannot be trusted.
     pub fn at_rate(kind: ClockKind, tsc_hertz: Option<f64>) -> Result<Self, ClockError> {
         match (kind, tsc_hertz) {
-            #[cfg(target_arch = "x86_64")]
-            (ClockKind::Tsc, Some(hertz)) => Ok(AnyClock::Tsc(Tsc::at_rate(hertz)?)),
+            (ClockKind::Counter, Some(hertz)) => Ok(AnyClock::Counter(Counter::at_rate(hertz)?)),
             _ => Self::prepare(kind),
         }
     }
@@ -198,8 +211,7 @@ impl AnyClock {
         match self {
             AnyClock::Monotonic(_) => ClockKind::Monotonic,
             AnyClock::MonotonicRaw(_) => ClockKind::MonotonicRaw,
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(_) => ClockKind::Tsc,
+            AnyClock::Counter(_) => ClockKind::Counter,
         }
     }
 
@@ -208,8 +220,7 @@ impl AnyClock {
         match self {
             AnyClock::Monotonic(clock) => user.with(clock),
             AnyClock::MonotonicRaw(clock) => user.with(clock),
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => user.with(clock),
+            AnyClock::Counter(clock) => user.with(clock),
         }
     }
 
@@ -218,11 +229,10 @@ impl AnyClock {
         self.tsc_facts().map_or(1.0, |facts| 1e9 / facts.rate.hertz)
     }
 
-    /// What there is to know of the TSC; `None` for the POSIX clocks.
+    /// What there is to know of the counter; `None` for the POSIX clocks.
     pub fn tsc_facts(&self) -> Option<TscFacts> {
         match self {
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => Some(clock.facts),
+            AnyClock::Counter(clock) => Some(clock.facts),
             _ => None,
         }
     }
@@ -235,23 +245,20 @@ impl Clock for AnyClock {
         match self {
             AnyClock::Monotonic(clock) => clock.now(),
             AnyClock::MonotonicRaw(clock) => clock.now(),
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => clock.now(),
+            AnyClock::Counter(clock) => clock.now(),
         }
     }
 
     fn to_nanos(&self, reading: Ticks) -> Nanos {
         match self {
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => clock.to_nanos(reading),
+            AnyClock::Counter(clock) => clock.to_nanos(reading),
             _ => Nanos(reading.0),
         }
     }
 
     fn ticks_in(&self, length: Nanos) -> Ticks {
         match self {
-            #[cfg(target_arch = "x86_64")]
-            AnyClock::Tsc(clock) => clock.ticks_in(length),
+            AnyClock::Counter(clock) => clock.ticks_in(length),
             _ => Ticks(length.0),
         }
     }

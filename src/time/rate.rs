@@ -19,8 +19,12 @@ pub const DOUBTFUL_PPM: f64 = 1000.0;
 pub struct TscKilohertz(u32);
 
 impl TscKilohertz {
-    /// The lowest rate taken, 100 MHz.
-    pub const LOWEST: u32 = 100_000;
+    /// The lowest rate taken: 100 MHz of a TSC, 1 MHz of other counters.
+    pub const LOWEST: u32 = if cfg!(target_arch = "x86_64") {
+        100_000
+    } else {
+        1_000
+    };
     /// The highest rate taken, 10 GHz.
     pub const HIGHEST: u32 = 10_000_000;
 
@@ -66,6 +70,8 @@ impl FromStr for TscKilohertz {
 pub enum RateSource {
     /// The calibration against `CLOCK_MONOTONIC_RAW`.
     Measured,
+    /// The processor's register CNTFRQ_EL0, which firmware writes.
+    Cntfrq,
     /// The option `--tsc-khz`.
     TscKhz,
 }
@@ -79,17 +85,20 @@ pub struct TscRate {
     pub source: RateSource,
     /// What was measured, whether it is used or not; `None` if that did not settle.
     pub measured: Option<Calibration>,
-    /// How far the given rate lies from the measured one, in parts per million; `None` if either is missing.
+    /// How far the given rate, or the one that the processor tells, lies from the measured one, in parts per million;
+    /// `None` if either is missing.
     pub given_off_ppm: Option<f64>,
 }
 
 impl TscRate {
-    /// The rate to use: the given one if there is one, else the measured one.
+    /// The rate to use: the given one if there is one, else the one that the processor tells, else the measured one.
     pub fn decide(
         given: Option<TscKilohertz>,
+        told: Option<f64>,
         measured: Result<Calibration, CalibrationError>,
     ) -> Result<Self, CalibrationError> {
-        let Some(given) = given else {
+        let given = given.map(|given| (given.hertz(), RateSource::TscKhz));
+        let Some((hertz, source)) = given.or(told.map(|told| (told, RateSource::Cntfrq))) else {
             let measured = measured?;
             return Ok(TscRate {
                 hertz: measured.hertz,
@@ -100,10 +109,10 @@ impl TscRate {
         };
         let measured = measured.ok();
         Ok(TscRate {
-            hertz: given.hertz(),
-            source: RateSource::TscKhz,
+            hertz,
+            source,
             measured,
-            given_off_ppm: measured.map(|of| (given.hertz() - of.hertz) / of.hertz * 1e6),
+            given_off_ppm: measured.map(|of| (hertz - of.hertz) / of.hertz * 1e6),
         })
     }
 
@@ -111,7 +120,14 @@ impl TscRate {
     pub fn doubt(&self) -> Option<String> {
         let given = self.hertz / 1e3;
         match (self.source, self.measured.zip(self.given_off_ppm)) {
-            (RateSource::Measured, _) => None,
+            (RateSource::Measured, _) | (RateSource::Cntfrq, None) => None,
+            (RateSource::Cntfrq, Some((measured, ppm))) => (ppm.abs() > DOUBTFUL_PPM).then(|| {
+                format!(
+                    "the rate that firmware tells (CNTFRQ_EL0, {given:.0} kHz) is {ppm:+.0} ppm off the measured {:.0} kHz, \
+                     and every length of time with it: give the right one by --tsc-khz",
+                    measured.hertz / 1e3
+                )
+            }),
             (RateSource::TscKhz, None) => Some(format!(
                 "--tsc-khz {given:.0} could not be compared: the measured rate did not settle"
             )),
@@ -138,7 +154,7 @@ mod tests {
             seconds: 1.0,
             disagreement_ppm: 50.0,
         });
-        TscRate::decide(TscKilohertz::new(2_000_000), measured).unwrap()
+        TscRate::decide(TscKilohertz::new(2_000_000), None, measured).unwrap()
     }
 
     #[test]
@@ -146,9 +162,14 @@ mod tests {
         for good in ["100000", "2300000", " 10000000 "] {
             good.parse::<TscKilohertz>().unwrap();
         }
-        for bad in ["99999", "10000001", "-5", "2.3e6", "", "2300 MHz"] {
+        let below = (TscKilohertz::LOWEST - 1).to_string();
+        for bad in [below.as_str(), "10000001", "-5", "2.3e6", "", "2300 MHz"] {
             let error = bad.parse::<TscKilohertz>().unwrap_err();
-            assert_eq!(error, "not a rate in whole kHz from 100000 to 10000000");
+            let lowest = TscKilohertz::LOWEST;
+            assert_eq!(
+                error,
+                format!("not a rate in whole kHz from {lowest} to 10000000")
+            );
         }
     }
 
@@ -188,8 +209,33 @@ mod tests {
     }
 
     #[test]
+    fn what_firmware_tells_is_used_unless_a_rate_is_given_and_doubted_if_it_is_wrong() {
+        let decide = |given, told, measured| {
+            let given = TscKilohertz::new(given);
+            TscRate::decide(given, Some(told), Ok(Calibration::of(measured))).unwrap()
+        };
+        let rate = decide(0, 62.5e6, 62.5e6);
+        assert_eq!((rate.hertz, rate.source), (62.5e6, RateSource::Cntfrq));
+        assert_eq!((rate.given_off_ppm, rate.doubt()), (Some(0.0), None));
+        let doubt = decide(0, 50e6, 62.5e6).doubt().unwrap();
+        assert!(
+            doubt.contains("50000 kHz) is -200000 ppm off the measured 62500 kHz"),
+            "{doubt}"
+        );
+        let rate = decide(2_000_000, 50e6, 2e9);
+        assert_eq!((rate.hertz, rate.source), (2e9, RateSource::TscKhz));
+        // Without a calibration the processor's word stands.
+        let unsettled = CalibrationError {
+            seconds: 1.0,
+            disagreement_ppm: 50.0,
+        };
+        let rate = TscRate::decide(None, Some(1e9), Err(unsettled)).unwrap();
+        assert_eq!((rate.hertz, rate.measured, rate.doubt()), (1e9, None, None));
+    }
+
+    #[test]
     fn a_measured_rate_is_not_in_doubt_and_must_have_settled() {
-        let rate = TscRate::decide(None, Ok(Calibration::of(2.5e9))).unwrap();
+        let rate = TscRate::decide(None, None, Ok(Calibration::of(2.5e9))).unwrap();
         assert_eq!((rate.hertz, rate.source), (2.5e9, RateSource::Measured));
         assert_eq!((rate.given_off_ppm, rate.doubt()), (None, None));
     }

@@ -2,15 +2,18 @@
 //!
 //! A [`Clock`](super::Clock) gives stamps that are comparable and fenced on both sides. A [`Reading`] is one exact
 //! sequence of instructions, named by it, and nothing more: what is asked here is how often a clock that is read
-//! without pause jumps. The TSC ones use the suite's one calibration ([`Tsc`](super::Tsc)).
+//! without pause jumps. Those of the processor's counter use the suite's one calibration ([`Counter`](super::Counter)).
 //!
 //! Source of the sequences: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, RDTSC, RDTSCP and
-//! CPUID. RDTSCP waits for the instructions before it by itself, RDTSC needs an LFENCE or CPUID in front.
+//! CPUID. RDTSCP waits for the instructions before it by itself, RDTSC needs an LFENCE or CPUID in front. Arm Architecture
+//! Reference Manual for A-profile, CNTVCT_EL0, which needs an ISB in front, and CNTVCTSS_EL0, which does not.
 
 use serde::{Deserialize, Serialize};
 
 #[cfg(target_arch = "x86_64")]
 use super::RdtscpInstruction;
+#[cfg(target_arch = "aarch64")]
+use super::SelfSynchronised;
 use super::{
     AnyClock, ClockError, ClockKind, Monotonic, MonotonicRaw, Posix, Realtime, Ticks, TscKilohertz,
 };
@@ -31,17 +34,28 @@ pub enum ReadingKind {
     Rdtscp,
     /// `rdtscp; lfence`.
     RdtscpLfence,
+    /// `isb; mrs cntvct_el0`.
+    Counter,
+    /// `mrs cntvctss_el0`.
+    CounterSs,
 }
 
 impl ReadingKind {
-    /// All of them.
-    pub const ALL: [ReadingKind; 6] = [
+    /// All of this architecture.
+    pub const ALL: &'static [ReadingKind] = &[
         ReadingKind::Realtime,
         ReadingKind::Monotonic,
         ReadingKind::MonotonicRaw,
+        #[cfg(target_arch = "x86_64")]
         ReadingKind::Rdtsc,
+        #[cfg(target_arch = "x86_64")]
         ReadingKind::Rdtscp,
+        #[cfg(target_arch = "x86_64")]
         ReadingKind::RdtscpLfence,
+        #[cfg(target_arch = "aarch64")]
+        ReadingKind::Counter,
+        #[cfg(target_arch = "aarch64")]
+        ReadingKind::CounterSs,
     ];
 
     /// The name used on the command line and in results.
@@ -62,14 +76,16 @@ impl ReadingKind {
             Self::Rdtsc => ("rdtsc", "lfence; rdtsc"),
             Self::Rdtscp => ("rdtscp", "cpuid; rdtscp"),
             Self::RdtscpLfence => ("rdtscp-lfence", "rdtscp; lfence"),
+            Self::Counter => ("counter", "isb; mrs cntvct_el0"),
+            Self::CounterSs => ("counter-ss", "mrs cntvctss_el0"),
         }
     }
 
-    /// Whether it reads the time stamp counter, which counts cycles and not nanoseconds.
-    pub const fn is_tsc(self) -> bool {
-        matches!(
+    /// Whether it reads the processor's counter, which does not count nanoseconds.
+    pub const fn is_counter(self) -> bool {
+        !matches!(
             self,
-            ReadingKind::Rdtsc | ReadingKind::Rdtscp | ReadingKind::RdtscpLfence
+            ReadingKind::Realtime | ReadingKind::Monotonic | ReadingKind::MonotonicRaw
         )
     }
 }
@@ -159,6 +175,28 @@ impl Reading for RdtscpLfence {
     }
 }
 
+/// `isb; mrs cntvct_el0`.
+#[cfg(target_arch = "aarch64")]
+#[derive(Debug, Clone, Copy)]
+pub struct Cntvct;
+
+#[cfg(target_arch = "aarch64")]
+impl Reading for Cntvct {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        (super::counter::read_behind_isb(), work())
+    }
+}
+
+/// `mrs cntvctss_el0`.
+#[cfg(target_arch = "aarch64")]
+impl Reading for SelfSynchronised {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        (self.read_alone(), work())
+    }
+}
+
 /// Something to be done with whichever reading was chosen; the way from a value to a type.
 pub trait ReadingUser {
     /// What comes of it.
@@ -185,10 +223,14 @@ enum Sequence {
     Rdtscp(Rdtscp),
     #[cfg(target_arch = "x86_64")]
     RdtscpLfence(RdtscpLfence),
+    #[cfg(target_arch = "aarch64")]
+    Counter(Cntvct),
+    #[cfg(target_arch = "aarch64")]
+    CounterSs(SelfSynchronised),
 }
 
 impl AnyReading {
-    /// Makes a reading ready. For those of the TSC this checks that it can be trusted and measures its rate, unless
+    /// Makes a reading ready. For those of the counter this checks that it can be trusted and measures its rate, unless
     /// that is given.
     pub fn prepare(kind: ReadingKind, tsc_khz: Option<TscKilohertz>) -> Result<Self, ClockError> {
         #[cfg(target_arch = "x86_64")]
@@ -203,11 +245,16 @@ impl AnyReading {
             ReadingKind::Rdtscp => Sequence::Rdtscp(Rdtscp(rdtscp()?)),
             #[cfg(target_arch = "x86_64")]
             ReadingKind::RdtscpLfence => Sequence::RdtscpLfence(RdtscpLfence(rdtscp()?)),
-            #[cfg(not(target_arch = "x86_64"))]
+            #[cfg(target_arch = "aarch64")]
+            ReadingKind::Counter => Sequence::Counter(Cntvct),
+            #[cfg(target_arch = "aarch64")]
+            ReadingKind::CounterSs => {
+                Sequence::CounterSs(SelfSynchronised::find().ok_or(ClockError::NoSelfSynchronised)?)
+            }
             _ => return Err(ClockError::NotThisArchitecture { name: kind.name() }),
         };
-        let scale = if kind.is_tsc() {
-            ClockKind::Tsc
+        let scale = if kind.is_counter() {
+            ClockKind::Counter
         } else {
             ClockKind::Monotonic
         };
@@ -234,6 +281,10 @@ impl AnyReading {
             Sequence::Rdtscp(reading) => user.with(reading),
             #[cfg(target_arch = "x86_64")]
             Sequence::RdtscpLfence(reading) => user.with(reading),
+            #[cfg(target_arch = "aarch64")]
+            Sequence::Counter(reading) => user.with(reading),
+            #[cfg(target_arch = "aarch64")]
+            Sequence::CounterSs(reading) => user.with(reading),
         }
     }
 
@@ -257,15 +308,15 @@ mod tests {
 
     #[test]
     fn each_reading_rises_by_the_time_slept_or_says_why_it_cannot_be_used() {
-        for kind in ReadingKind::ALL {
+        for &kind in ReadingKind::ALL {
             let reading = match AnyReading::prepare(kind, None) {
                 Ok(reading) => reading,
                 Err(reason) => {
-                    assert!(kind.is_tsc() && reason.to_string().contains("--clock"));
+                    assert!(kind.is_counter() && reason.to_string().contains("--clock"));
                     continue;
                 }
             };
-            assert_eq!(reading.scale().tsc_facts().is_some(), kind.is_tsc());
+            assert_eq!(reading.scale().tsc_facts().is_some(), kind.is_counter());
             let begun = std::time::Instant::now();
             let [first, second, third] = [(); 3].map(|()| {
                 std::thread::sleep(std::time::Duration::from_millis(1));

@@ -78,7 +78,10 @@ impl Named for Causes {
 }
 
 impl Named for ReadingKind {
-    const ALL: &'static [Self] = &ReadingKind::ALL;
+    const ALL: &'static [Self] = ReadingKind::ALL;
+    /// Its first name on x86-64.
+    #[cfg(target_arch = "x86_64")]
+    const ALSO: &'static [(&'static str, Self)] = &[("counter", ReadingKind::Rdtsc)];
 
     fn name(self) -> &'static str {
         ReadingKind::name(self)

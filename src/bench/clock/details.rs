@@ -68,7 +68,7 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
         "waited_for_cpu_ns": cpu.waited,
         "trace": cpu.traced.as_ref().map(|traced| traced.details(&cpu.names)),
         "nanos_per_tick": result.scale.nanos_per_tick(),
-        "ticks_are_cycles": result.clock.is_tsc(),
+        "ticks_are_cycles": result.clock.is_counter(),
         "reports": config.reports,
         "window_ns": config.window,
         "coincidence_ns": config.coincidence,

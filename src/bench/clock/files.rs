@@ -56,7 +56,10 @@ impl JumpRow {
         JumpRow {
             round,
             t_ns: result.when(jump.begin),
-            jump_cycles: result.clock.is_tsc().then_some(sign * jump.length as i64),
+            jump_cycles: result
+                .clock
+                .is_counter()
+                .then_some(sign * jump.length as i64),
             jump_ns: sign * result.nanos(jump.length).0 as i64,
             cause: jump.cause.describe(&cpu.names),
             other_cpus: jump.other_cpus,

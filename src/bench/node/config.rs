@@ -15,8 +15,8 @@ pub const MOST_ENDS: u32 = 1024;
 /// What tells a publisher that the next step is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimerKind {
-    /// The time stamp counter, read again and again.
-    Tsc,
+    /// The processor's counter, read again and again.
+    Counter,
     /// A timer of the kernel, which wakes the thread.
     Timerfd,
 }
@@ -25,18 +25,19 @@ impl TimerKind {
     /// The clock of the timer, with which everything is stamped.
     pub fn clock(self) -> ClockKind {
         match self {
-            TimerKind::Tsc => ClockKind::Tsc,
+            TimerKind::Counter => ClockKind::Counter,
             TimerKind::Timerfd => ClockKind::Monotonic,
         }
     }
 }
 
 impl Named for TimerKind {
-    const ALL: &'static [Self] = &[TimerKind::Tsc, TimerKind::Timerfd];
+    const ALL: &'static [Self] = &[TimerKind::Counter, TimerKind::Timerfd];
+    const ALSO: &'static [(&'static str, Self)] = &[("counter", TimerKind::Counter)];
 
     fn name(self) -> &'static str {
         match self {
-            TimerKind::Tsc => "tsc",
+            TimerKind::Counter => ClockKind::Counter.name(),
             TimerKind::Timerfd => "timerfd",
         }
     }

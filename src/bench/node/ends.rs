@@ -119,7 +119,7 @@ impl Setup<'_> {
         let schedule = Schedule::of_rate(&task.clock, self.point.rate_per_s);
         let (after_miss, seat) = (self.config.after_miss, seat(PUBLISHER, cpu));
         match self.config.timer {
-            TimerKind::Tsc => {
+            TimerKind::Counter => {
                 let timer = BusyTimer::new(schedule, after_miss);
                 let publish = move || task.run_publisher(node, timer).map(Report::Publisher);
                 self.start(seat, publish, workers)

@@ -219,7 +219,7 @@ where
 }
 
 /// The loop for these notes: with time stamps compiled for each clock, without them for the clock of the pauses as it
-/// comes, and once more for no pause at all, without time stamps and with those of the TSC.
+/// comes, and once more for no pause at all, without time stamps and with those of the processor's counter.
 pub(super) fn loop_of<'a, D, T, Q>(queue: Q, parts: Parts<'a>) -> Box<dyn Loop + 'a>
 where
     D: Direction<T, Q> + 'a,
@@ -241,12 +241,10 @@ where
             let measurer = Timed::new(records, measures_failed);
             match (waiter, clock) {
                 // Where a stamp is a few instructions, asking for the waiter after each element would show.
-                #[cfg(target_arch = "x86_64")]
-                (Paced::Not(waiter), AnyClock::Tsc(clock)) => {
+                (Paced::Not(waiter), AnyClock::Counter(clock)) => {
                     boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock)
                 }
-                #[cfg(target_arch = "x86_64")]
-                (waiter, AnyClock::Tsc(clock)) => {
+                (waiter, AnyClock::Counter(clock)) => {
                     boxed::<D, T, _, _, _, _>(ends, measurer, waiter, clock)
                 }
                 (waiter, AnyClock::Monotonic(clock)) => {

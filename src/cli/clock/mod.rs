@@ -27,11 +27,13 @@ use crate::results::schema::clock as columns;
 use crate::rig::limit::Limit;
 use crate::rig::named::Named as _;
 use crate::rig::trust::DEFAULT_READS;
-use crate::time::{Nanos, ReadingKind, TscKilohertz};
+use crate::time::{COUNTER_IN_WORDS, Nanos, ReadingKind, TscKilohertz};
 
 #[cfg(target_arch = "x86_64")]
 const DEFAULT_CLOCK: &str = "rdtsc";
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+const DEFAULT_CLOCK: &str = "counter";
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const DEFAULT_CLOCK: &str = "monotonic-raw";
 
 /// The time of a watch, unless something else is asked for.
@@ -55,7 +57,7 @@ pub struct ClockArguments {
     pub all_cpus: bool,
 
     /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp),
-    /// rdtscp-lfence
+    /// rdtscp-lfence; on aarch64 instead of those: counter (isb; mrs cntvct_el0), counter-ss (mrs cntvctss_el0)
     #[arg(long, value_name = "LIST", default_value = DEFAULT_CLOCK, value_parser = named::<ReadingKind>)]
     pub clock: List<ReadingKind>,
 
@@ -68,7 +70,7 @@ pub struct ClockArguments {
     #[arg(long, value_name = "LIST", value_parser = common::limits)]
     pub fail_above: Option<List<Limit>>,
 
-    /// Tell instead whether the TSC can be trusted: its flags, its rate by every source, the offsets between CPUs,
+    /// Tell instead whether the processor's counter can be trusted: its flags, its rate by every source, the offsets between CPUs,
     /// steps back; exit code 1 if it cannot
     #[arg(long, conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
           "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
@@ -128,12 +130,13 @@ pub struct ClockArguments {
     #[arg(long, value_name = "N", help_heading = "Jumps", value_parser = values::kept)]
     pub keep_jumps: Option<usize>,
 
-    /// Reads for --trust in which the TSC must not step back, 10000 to 10000000000
+    /// Reads for --trust in which the counter must not step back, 10000 to 10000000000
     #[arg(long, value_name = "N", default_value_t = DEFAULT_READS, requires = "trust", help_heading = "TSC",
           value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
     pub trust_reads: u64,
 
-    /// Rate of the TSC in kHz, 100000 to 10000000 [default: measured against CLOCK_MONOTONIC_RAW]
+    /// Rate of the processor's counter in kHz, 100000 to 10000000 (on aarch64 from 1000) [default: measured against
+    /// CLOCK_MONOTONIC_RAW; on aarch64 what CNTFRQ_EL0 tells]
     #[arg(long, value_name = "KHZ", help_heading = "TSC")]
     pub tsc_khz: Option<TscKilohertz>,
 
@@ -281,12 +284,15 @@ fn check(arguments: &ClockArguments) -> Result<(), UsageError> {
     let clocks = || arguments.clock.0.iter();
     if let Some(rate) = arguments.tsc_khz
         && !arguments.everything
-        && !clocks().any(|clock| clock.is_tsc())
+        && !clocks().any(|clock| clock.is_counter())
     {
+        let counters = ReadingKind::ALL.iter().filter(|clock| clock.is_counter());
+        let counters: Vec<&str> = counters.map(|clock| clock.name()).collect();
         let names: Vec<&str> = clocks().map(|clock| clock.name()).collect();
         return Err(UsageError(format!(
-            "--tsc-khz {rate}: --clock {} is not read from the TSC: choose rdtsc, rdtscp or rdtscp-lfence, or leave it out",
-            names.join(",")
+            "--tsc-khz {rate}: --clock {} is not read from the {COUNTER_IN_WORDS}: choose {}, or leave it out",
+            names.join(","),
+            counters.join(" or ")
         )));
     }
     let unbounded = [Report::Percentiles, Report::Wakeup];

@@ -13,7 +13,7 @@ use crate::results::units::fixed;
 use crate::rig::trust::{
     Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
 };
-use crate::time::RateSource;
+use crate::time::{COUNTER_IN_WORDS, RateSource};
 
 /// More CPUs than this are not listed one by one.
 const LISTED_CPUS: usize = 16;
@@ -38,10 +38,10 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     ))
 }
 
-/// That there is no TSC is the user's to know.
+/// That there is no counter is the user's to know.
 fn sort(error: TrustError) -> anyhow::Error {
     match error {
-        TrustError::NoTsc => UsageError(format!("--trust: {error}")).into(),
+        TrustError::NoCounter => UsageError(format!("--trust: {error}")).into(),
         other => other.into(),
     }
 }
@@ -54,13 +54,17 @@ fn in_words(report: &Report) -> String {
     } else {
         ", because"
     };
-    let mut text = format!("The TSC of this machine: {}{why}\n", verdict.name());
+    let mut text = format!(
+        "The {COUNTER_IN_WORDS} of this machine: {}{why}\n",
+        verdict.name()
+    );
     for weighed in reasons {
         let lines = wrap(&weighed.text, text_width() - 4);
         let _ = writeln!(text, "  - {}", lines.join("\n    "));
     }
     let moved = or_missing(&report.migrations, |found| {
         let names = match found.wrong_cpu_names {
+            None if report.clock.generic_timer.is_some() => "; CPU by pinning",
             None => "; CPU by pinning, without rdtscp",
             Some(0) => "; TSC_AUX named the right CPU",
             Some(_) => "; TSC_AUX named wrong CPUs",
@@ -107,27 +111,54 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         Some(rate) => {
             let by = match rate.source {
                 RateSource::Measured => "measured",
+                RateSource::Cntfrq => "told by CNTFRQ_EL0",
                 RateSource::TscKhz => "given by --tsc-khz",
             };
             format!("{:.6} MHz, {by}", rate.hertz / 1e6)
         }
         None => missing("it does not settle, and none is given (--tsc-khz)"),
     };
-    vec![
-        (
-            "invariant",
-            format!("{} (CPUID 80000007H)", flag(clock.invariant_tsc)),
-        ),
-        ("constant_tsc", flag(clock.constant_tsc).to_owned()),
-        ("nonstop_tsc", flag(clock.nonstop_tsc).to_owned()),
-        ("tsc_known_freq", flag(clock.tsc_known_freq).to_owned()),
-        ("tsc_reliable", flag(clock.tsc_reliable).to_owned()),
-        ("rdtscp", flag(Some(report.rdtscp)).to_owned()),
+    let mut facts = match &clock.generic_timer {
+        Some(timer) => vec![
+            (
+                "counter",
+                "generic timer (CNTVCT_EL0), constant by architecture".to_owned(),
+            ),
+            (
+                "a count",
+                timer.count_ns().map_or_else(
+                    || missing("CNTFRQ_EL0 is 0"),
+                    |ns| format!("{} ns: no stamp is finer", fixed(ns, 3)),
+                ),
+            ),
+            (
+                "CNTVCTSS_EL0",
+                flag(Some(timer.self_synchronised)).to_owned(),
+            ),
+            (
+                "WFE event stream",
+                flag(Some(timer.event_stream)).to_owned(),
+            ),
+        ],
+        None => vec![
+            (
+                "invariant",
+                format!("{} (CPUID 80000007H)", flag(clock.invariant_tsc)),
+            ),
+            ("constant_tsc", flag(clock.constant_tsc).to_owned()),
+            ("nonstop_tsc", flag(clock.nonstop_tsc).to_owned()),
+            ("tsc_known_freq", flag(clock.tsc_known_freq).to_owned()),
+            ("tsc_reliable", flag(clock.tsc_reliable).to_owned()),
+            ("rdtscp", flag(Some(report.rdtscp)).to_owned()),
+        ],
+    };
+    facts.extend([
         ("clock source", source),
         ("hypervisor", hypervisor.to_owned()),
         ("CPUs examined", report.cpus.to_string()),
         ("rate in use", rate),
-    ]
+    ]);
+    facts
 }
 
 fn frequencies(report: &Report) -> String {
@@ -167,8 +198,11 @@ fn frequencies(report: &Report) -> String {
     };
     let mut below = absent;
     below.push(("largest distance", told));
-    if report.clock.source.as_deref() == Some("tsc") {
-        let note = "the kernel's raw clock runs by the TSC here, so the calibration shows the rate that the kernel takes \
+    if matches!(
+        report.clock.source.as_deref(),
+        Some("tsc" | "arch_sys_counter")
+    ) {
+        let note = "the kernel's raw clock runs by this counter, so the calibration shows the rate that the kernel takes \
                     it to have; only NTP compares it with true time";
         below.push(("note", note.to_owned()));
     }

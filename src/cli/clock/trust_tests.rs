@@ -6,6 +6,7 @@ use crate::rig::exchange::Offset;
 use crate::rig::trust::frequency::{Frequencies, FrequencySource};
 use crate::rig::trust::reads::{BackwardStep, Crossed};
 use crate::rig::trust::{CpuOffset, CpuOffsets, Reason};
+use crate::time::GenericTimer;
 
 const WHY: &str = "there is none";
 
@@ -56,11 +57,33 @@ fn what_is_missing_says_so_with_its_reason() {
         let line = format!("{label:20}  missing: {WHY}\n");
         assert!(text.contains(&line), "{label} in\n{text}");
     }
-    assert!(text.starts_with("The TSC of this machine: trusted; nothing speaks against it\n"));
+    assert!(text.starts_with(&format!(
+        "The {COUNTER_IN_WORDS} of this machine: trusted; nothing speaks against it\n"
+    )));
     for label in ["clock source", "rate in use", "largest distance"] {
         let line = format!("\n{label:20}  missing: ");
         assert!(text.contains(&line), "{label} in\n{text}");
     }
+}
+
+#[test]
+fn a_generic_timer_is_told_with_its_rate_and_what_the_processor_has() {
+    let mut report = empty();
+    report.clock.generic_timer = Some(GenericTimer {
+        hertz: Some(25_000_000),
+        event_stream: true,
+        self_synchronised: false,
+    });
+    let text = in_words(&report);
+    for line in [
+        "counter               generic timer (CNTVCT_EL0), constant by architecture\n",
+        "a count               40.000 ns: no stamp is finer\n",
+        "CNTVCTSS_EL0          no\n",
+        "WFE event stream      yes\n",
+    ] {
+        assert!(text.contains(line), "{line} in\n{text}");
+    }
+    assert!(!text.contains("invariant"), "{text}");
 }
 
 #[test]
@@ -75,9 +98,10 @@ fn lines_fit_and_reasons_stand_first() {
         }],
     };
     let text = in_words(&report);
-    let first =
-        "The TSC of this machine: not to be trusted, because\n  - the kernel has dropped it";
-    assert!(text.starts_with(first), "{text}");
+    let first = format!(
+        "The {COUNTER_IN_WORDS} of this machine: not to be trusted, because\n  - the kernel has dropped it"
+    );
+    assert!(text.starts_with(&first), "{text}");
     let fits = |line: &str| line.chars().count() <= crate::cli::TEXT_WIDTH;
     assert!(text.lines().all(fits), "{text}");
 }

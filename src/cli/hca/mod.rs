@@ -38,7 +38,7 @@ use crate::host::readiness::Needs;
 #[cfg(feature = "rdma")]
 use crate::results::{Record, schema::hca as columns};
 use crate::rig::named::Named;
-use crate::time::{ClockKind, Nanos, TscKilohertz};
+use crate::time::{COUNTER_IN_WORDS, ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
@@ -130,11 +130,12 @@ pub struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "submit", help_heading = "Sweep", value_parser = named::<Timestamp>)]
     pub timestamp: List<Timestamp>,
 
-    /// Clocks: monotonic, monotonic-raw, tsc
+    /// Clocks: monotonic, monotonic-raw, tsc (counter on aarch64)
     #[arg(long, value_name = "LIST", default_value = "monotonic", help_heading = "Sweep", value_parser = named::<ClockKind>)]
     pub clock: List<ClockKind>,
 
-    /// Rate of the TSC in kHz, 100000 to 10000000, for --clock tsc [default: measured against CLOCK_MONOTONIC_RAW]
+    /// Rate of the processor's counter in kHz, 100000 to 10000000 (on aarch64 from 1000), for --clock tsc or counter
+    /// [default: measured against CLOCK_MONOTONIC_RAW; on aarch64 what CNTFRQ_EL0 tells]
     #[arg(long, value_name = "KHZ", help_heading = "Machine")]
     pub tsc_khz: Option<TscKilohertz>,
 
@@ -394,9 +395,12 @@ fn check_background_cpu(config: &Config) -> Result<(), UsageError> {
 /// A rate that no clock would use is a mistake.
 fn check_tsc_khz(config: &Config) -> Result<(), UsageError> {
     match config.tsc_khz {
-        Some(rate) if !config.sweep.clocks.contains(&ClockKind::Tsc) => Err(UsageError(format!(
-            "--tsc-khz {rate}: no clock of this run is the TSC: add --clock tsc, or leave it out"
-        ))),
+        Some(rate) if !config.sweep.clocks.contains(&ClockKind::Counter) => {
+            Err(UsageError(format!(
+                "--tsc-khz {rate}: no clock of this run is the {COUNTER_IN_WORDS}: add --clock {}, or leave it out",
+                ClockKind::Counter.name()
+            )))
+        }
         _ => Ok(()),
     }
 }

@@ -29,6 +29,7 @@ use crate::results::Record;
 use crate::results::schema::node as columns;
 use crate::rig::named::Named;
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
+use crate::time::ClockKind;
 
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
@@ -74,8 +75,9 @@ pub struct NodeArguments {
     #[arg(long, value_name = "LIST", default_value = "threads", value_parser = named::<RunsAs>)]
     pub ends: List<RunsAs>,
 
-    /// What publishers wait for: tsc (the counter is read again and again), timerfd (the kernel wakes them)
-    #[arg(long, value_name = "TIMER", default_value = "tsc", value_parser = one::<TimerKind>)]
+    /// What publishers wait for: tsc (the counter is read again and again; counter on aarch64), timerfd (the kernel wakes
+    /// them)
+    #[arg(long, value_name = "TIMER", default_value = ClockKind::Counter.name(), value_parser = one::<TimerKind>)]
     pub timer: TimerKind,
 
     /// How subscribers wait: busy, event

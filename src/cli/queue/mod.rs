@@ -183,8 +183,8 @@ pub struct QueueArguments {
     )]
     pub retry: Retry,
 
-    /// Clock of stamps and waits: monotonic, monotonic-raw, tsc [default: tsc, or monotonic where there is none that
-    /// can be trusted]
+    /// Clock of stamps and waits: monotonic, monotonic-raw, tsc (counter on aarch64) [default: that one, or
+    /// monotonic where nobody vouches for it]
     #[arg(long, value_name = "CLOCK", value_parser = one::<ClockKind>, help_heading = "Sweep")]
     pub clock: Option<ClockKind>,
 

@@ -24,6 +24,32 @@ pub(super) fn source(facts: &Facts) -> Judged {
     }
 }
 
+/// None where there is no generic timer.
+pub(super) fn generic_timer(facts: &Facts) -> Judged {
+    let timer = facts.fingerprint.clock.generic_timer?;
+    let Some(count_ns) = timer.count_ns() else {
+        return "CNTFRQ_EL0 is 0"
+            .spoils("firmware has not told its rate: do not use --clock counter here");
+    };
+    let has = |what: &str, it: bool| format!("{}{what}", if it { "" } else { "no " });
+    let megahertz = 1e3 / count_ns;
+    let found = format!(
+        "{megahertz:.1} MHz, {count_ns:.1} ns a count, {}, {}",
+        has("WFE event stream", timer.event_stream),
+        has("CNTVCTSS", timer.self_synchronised),
+    );
+    if count_ns > COARSE_COUNT_NS {
+        return found.advise(
+            "stamps are no finer than a count (column clock_resolution_ns): compare medians of many messages only where \
+             they differ by more",
+        );
+    }
+    found.good()
+}
+
+/// Counts that are longer than this show in a latency, in nanoseconds.
+const COARSE_COUNT_NS: f64 = 10.0;
+
 /// None where there is no TSC.
 pub(super) fn tsc(facts: &Facts) -> Judged {
     let clock = &facts.fingerprint.clock;

@@ -170,7 +170,7 @@ type Judged = Option<(String, Verdict, Option<String>)>;
 type Look = fn(&Facts) -> Judged;
 
 /// Each check with its name for programs and for people.
-const CHECKS: [(&str, &str, Look); 18] = [
+const CHECKS: [(&str, &str, Look); 19] = [
     ("cores", "cores", processor::cores),
     ("isolated_cpus", "isolated CPUs", processor::isolation),
     ("smt", "SMT", processor::smt),
@@ -179,6 +179,7 @@ const CHECKS: [(&str, &str, Look); 18] = [
     ("rdma_devices", "RDMA devices", rdma::nodes),
     ("clock_source", "clock source", clock::source),
     ("tsc", "TSC", clock::tsc),
+    ("generic_timer", "generic timer", clock::generic_timer),
     ("huge_pages", "huge pages, 2 MiB", memory::huge_pages),
     ("memlock", "memlock limit", memory::lock_limit),
     (

@@ -5,6 +5,7 @@ use super::*;
 use crate::host::fingerprint::Cpuid;
 use crate::host::made_up::Machine;
 use crate::host::memory_lock::Limit;
+use crate::time::GenericTimer;
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -75,6 +76,7 @@ fn metal() -> Cpuid {
         hypervisor_present: Some(false),
         hypervisor: None,
         emulated: Some(false),
+        generic_timer: None,
     }
 }
 
@@ -276,10 +278,38 @@ fn what_is_there_and_unused_or_not_known_is_good() {
     assert_eq!(check(&readiness, "swap").verdict, Good);
     let nodes = "mlx5_0 on no known node, mlx5_1 on no known node";
     assert_eq!(check(&readiness, "rdma_devices").found, nodes);
+    assert!(readiness.checks.iter().all(|it| it.id != "generic_timer"));
     // No TSC at all, no check.
     machine.file("proc/cpuinfo", "Features\t: fp asimd");
     let none = Readiness::from_facts(facts(&machine, &Cpuid::default()));
     assert!(none.checks.iter().all(|check| check.id != "tsc"));
+}
+
+#[test]
+fn a_coarse_generic_timer_is_told_with_its_count() {
+    let machine = best();
+    for (hertz, verdict, found) in [
+        (
+            Some(1_000_000_000),
+            Good,
+            "1000.0 MHz, 1.0 ns a count, WFE event stream, no CNTVCTSS",
+        ),
+        (Some(25_000_000), Advice, "25.0 MHz, 40.0 ns a count, WFE"),
+        (None, Spoils, "CNTFRQ_EL0 is 0"),
+    ] {
+        let cpuid = Cpuid {
+            generic_timer: Some(GenericTimer {
+                hertz,
+                event_stream: true,
+                self_synchronised: false,
+            }),
+            ..Cpuid::default()
+        };
+        let readiness = Readiness::from_facts(facts(&machine, &cpuid));
+        let judged = check(&readiness, "generic_timer");
+        assert_eq!(judged.verdict, verdict);
+        assert!(judged.found.starts_with(found), "{}", judged.found);
+    }
 }
 
 #[test]

@@ -19,7 +19,8 @@ columns! {
     DISTRIBUTED_BY = setting("distributed_by",
         "who sends a sample to its subscribers, or chooses one: sender, library or broker");
     QOS = setting("qos", "the quality of service of the node-type mqtt: 0, 1 or 2; empty for others").data(Data::Whole);
-    TIMER = setting("timer", "what publishers wait for: tsc (the counter is read again and again) or timerfd");
+    TIMER = setting("timer", "what publishers wait for: tsc (the counter is read again and again; counter on \
+        aarch64) or timerfd");
     POLL = setting("poll", "how subscribers wait: busy or event");
     AFTER_MISS = setting("after_miss", "what becomes of steps that were due while a publisher was busy: skip or \
         catch-up");

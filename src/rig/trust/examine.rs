@@ -10,13 +10,14 @@ use crate::host::kernel_tsc::{self, Untold};
 use crate::host::{CpuSet, pinning};
 use crate::rig::exchange::{ENOUGH, End, between};
 use crate::rig::in_threads::Stop;
-use crate::rig::trust::cpuid;
 use crate::rig::trust::frequency::{
     Frequencies, FrequencySource, Told, hertz_by_conversion, hertz_by_log, hertz_by_ntp,
 };
+#[cfg(target_arch = "x86_64")]
+use crate::time::RdtscpInstruction;
 use crate::time::{
-    Calibration, CalibrationError, RdtscpInstruction, TscKilohertz, TscRate, measure_tsc_rate,
-    read_tsc,
+    Calibration, CalibrationError, CounterReader, TscKilohertz, TscRate, measure_tsc_rate,
+    told_counter_rate,
 };
 
 /// A busy machine can keep a good counter's rate from settling at the first try.
@@ -35,26 +36,37 @@ pub fn examine(
     given: Option<TscKilohertz>,
     stop: Stop<'_>,
 ) -> Result<Report, TrustError> {
+    if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
+        return Err(TrustError::NoCounter);
+    }
     let begun = Instant::now();
     let cpus = pinning::current_affinity()?;
     let machine = Fingerprint::collect();
     let calibration = calibrate(stop);
     let frequencies = frequencies(&calibration);
-    let rate = TscRate::decide(given, calibration).ok();
-    let rdtscp = RdtscpInstruction::find();
-    let read = move || -> CountAndAux {
-        match rdtscp {
-            Some(rdtscp) => {
-                let (ticks, aux) = rdtscp.read();
-                (ticks.0, Some(aux))
+    let rate = TscRate::decide(given, told_counter_rate(), calibration).ok();
+    let counter = CounterReader::find();
+    #[cfg(target_arch = "x86_64")]
+    let (rdtscp, read) = {
+        let rdtscp = RdtscpInstruction::find();
+        let read = move || -> CountAndAux {
+            match rdtscp {
+                Some(rdtscp) => {
+                    let (ticks, aux) = rdtscp.read();
+                    (ticks.0, Some(aux))
+                }
+                None => (counter.read().0, None),
             }
-            None => (read_tsc().0, None),
-        }
+        };
+        (rdtscp.is_some(), read)
     };
+    // No other counter tells the CPU with its reading.
+    #[cfg(not(target_arch = "x86_64"))]
+    let (rdtscp, read) = (false, move || -> CountAndAux { (counter.read().0, None) });
     let offsets = offsets(&cpus, hertz(rate, &frequencies), stop)?;
     let migrations = Finding::Found(across_migrations(&cpus, reads, read, stop)?);
     let shared = if cpus.len() > 1 {
-        let read = |_cpu| read_tsc().0;
+        let read = |_cpu| counter.read().0;
         Finding::Found(shared(&cpus, reads, &read, true, stop)?)
     } else {
         Finding::Missing(ONE_CPU.to_owned())
@@ -62,7 +74,7 @@ pub fn examine(
     let mut report = Report {
         judgement: Judgement::default(),
         clock: machine.clock,
-        rdtscp: rdtscp.is_some(),
+        rdtscp,
         virtualisation: machine.virtualisation,
         frequencies,
         rate,
@@ -92,24 +104,36 @@ fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequenci
     fn told<T>(found: Result<T, Untold>) -> Told<T> {
         found.map_err(|untold| untold.to_string())
     }
-    let cpuid = raw_cpuid::CpuId::new();
-    let by_file = told(kernel_tsc::from_file()).map(|khz| khz * 1e3);
     let by_perf =
         told(kernel_tsc::from_perf()).and_then(|it| hertz_by_conversion(it.multiplier, it.shift));
     let by_log = told(kernel_tsc::log()).and_then(hertz_by_log);
     let by_ntp = told(kernel_tsc::ntp_speed())
         .and_then(|speed| hertz_by_ntp(calibration.as_ref().ok(), speed));
-    Frequencies::compare(
-        calibration.as_ref().copied().map_err(ToString::to_string),
+    let by_kernel = [
+        (FrequencySource::KernelPerf, by_perf),
+        (FrequencySource::KernelLog, by_log),
+        (FrequencySource::Ntp, by_ntp),
+    ];
+    #[cfg(target_arch = "x86_64")]
+    let by_processor = {
+        use crate::rig::trust::cpuid;
+        let cpuid = raw_cpuid::CpuId::new();
+        let by_file = told(kernel_tsc::from_file()).map(|khz| khz * 1e3);
         [
             (FrequencySource::CpuidCrystal, cpuid::crystal(&cpuid)),
             (FrequencySource::CpuidNominal, cpuid::nominal(&cpuid)),
             (FrequencySource::Hypervisor, cpuid::by_hypervisor(&cpuid)),
             (FrequencySource::KernelFile, by_file),
-            (FrequencySource::KernelPerf, by_perf),
-            (FrequencySource::KernelLog, by_log),
-            (FrequencySource::Ntp, by_ntp),
-        ],
+        ]
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let by_processor = [(
+        FrequencySource::Cntfrq,
+        told_counter_rate().ok_or_else(|| "the register is 0".to_owned()),
+    )];
+    Frequencies::compare(
+        calibration.as_ref().copied().map_err(ToString::to_string),
+        by_processor.into_iter().chain(by_kernel),
     )
 }
 
@@ -122,9 +146,10 @@ fn offsets(
     let Some(first) = rest.next().filter(|_| cpus.len() > 1) else {
         return Ok(Finding::Missing(ONE_CPU.to_owned()));
     };
+    let counter = CounterReader::find();
     let end = |cpu| End {
         cpu: Some(cpu),
-        read: || read_tsc().0,
+        read: move || counter.read().0,
     };
     let deadline = Instant::now() + TIME_FOR_OFFSETS;
     let late = |what: &str, limit: Duration| {

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::time::Calibration;
 
-/// Who says how fast the counter is.
+/// Who says how fast the counter is. Some of them are to be found on one architecture only.
+#[allow(dead_code)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FrequencySource {
@@ -12,6 +13,8 @@ pub enum FrequencySource {
     Calibration,
     /// The same, with the kernel's raw second corrected by what NTP has found of it.
     Ntp,
+    /// Arm's register CNTFRQ_EL0, which firmware writes.
+    Cntfrq,
     /// CPUID 15H: the crystal's frequency and the counter's ratio to it.
     CpuidCrystal,
     /// CPUID 16H: the processor's base frequency in MHz, nominal only.
@@ -31,6 +34,7 @@ impl FrequencySource {
         match self {
             Self::Calibration => "calibration",
             Self::Ntp => "calibration, by NTP",
+            Self::Cntfrq => "CNTFRQ_EL0, firmware",
             Self::CpuidCrystal => "CPUID 15H, crystal",
             Self::CpuidNominal => "CPUID 16H, nominal",
             Self::Hypervisor => "hypervisor's CPUID",
@@ -182,6 +186,13 @@ pub fn hertz_by_log<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Told<f
     };
     let (mut refined, mut detected) = (None, None);
     for line in lines {
+        // On Arm: "arch_timer: cp15 timer(s) running at 62.50MHz (virt)."
+        if let Some((_, told)) = line.as_ref().split_once("arch_timer: ") {
+            let number = told.split_once("running at ").map(|(_, rest)| rest);
+            let number = number.and_then(|rest| rest.split_once("MHz")?.0.trim().parse().ok());
+            detected = number.filter(|number: &f64| *number > 0.0).or(detected);
+            continue;
+        }
         let Some((_, told)) = line.as_ref().split_once("tsc: ") else {
             continue;
         };
@@ -266,6 +277,9 @@ mod tests {
         let other = "clocksource: tsc: mask: 0xffffffffffffffff max_cycles: 0x212735223b2";
         assert_eq!(hertz_by_log([detected, other]), Ok(2.3e9));
         assert_eq!(hertz_by_log([refined, detected]), Ok(2_299_998_000.0));
+        let arm = "arch_timer: cp15 and mmio timer(s) running at 62.50MHz (virt/phys).";
+        assert_eq!(hertz_by_log([arm, other]), Ok(62_500_000.0));
+        assert!(hertz_by_log(["arch_timer: CPU0: Trapping CNTVCT access"]).is_err());
         assert!(hertz_by_log([other, "tsc: Detected no MHz", "Detected 5 MHz"]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the time stamp counter of this machine can be trusted as a clock.
+//! Whether the counter of this machine's processor can be trusted as a clock.
 //!
 //! | what is asked | module |
 //! | --- | --- |
@@ -16,10 +16,8 @@ mod verdict;
 
 #[cfg(target_arch = "x86_64")]
 mod cpuid;
-#[cfg(target_arch = "x86_64")]
 mod examine;
 
-#[cfg(target_arch = "x86_64")]
 pub use examine::examine;
 #[cfg(test)]
 pub use verdict::Reason;
@@ -31,12 +29,8 @@ use self::reads::{Crossed, Monotony};
 use crate::host::HostError;
 use crate::host::fingerprint;
 use crate::rig::exchange::Offset;
-#[cfg(not(target_arch = "x86_64"))]
-use crate::rig::in_threads::Stop;
 use crate::rig::in_threads::ThreadsError;
 use crate::rig::trust::frequency::Frequencies;
-#[cfg(not(target_arch = "x86_64"))]
-use crate::time::TscKilohertz;
 use crate::time::TscRate;
 
 /// Readings for the monotony if nobody asks for another number.
@@ -45,14 +39,13 @@ pub const DEFAULT_READS: u64 = 4_000_000;
 /// Why nothing could be examined.
 #[derive(Debug, thiserror::Error)]
 pub enum TrustError {
-    /// This is no x86-64.
+    /// This is neither x86-64 nor aarch64.
     #[error(
-        "there is no TSC on this architecture ({}), so there is nothing to trust: the clocks monotonic, monotonic-raw and \
-         realtime work here",
+        "no counter is known of this architecture ({}), so there is nothing to trust: the clocks monotonic, monotonic-raw \
+         and realtime work here",
         std::env::consts::ARCH
     )]
-    #[cfg_attr(target_arch = "x86_64", allow(dead_code))]
-    NoTsc,
+    NoCounter,
     #[error(transparent)]
     Host(#[from] HostError),
     #[error(transparent)]
@@ -131,14 +124,4 @@ pub struct Report {
 fn hertz(rate: Option<TscRate>, frequencies: &Frequencies) -> Option<f64> {
     let told = || frequencies.sources.iter().find_map(|it| it.hertz);
     rate.map(|rate| rate.hertz).or_else(told)
-}
-
-/// Examines the counter: there is none here.
-#[cfg(not(target_arch = "x86_64"))]
-pub fn examine(
-    _reads: u64,
-    _given: Option<TscKilohertz>,
-    _stop: Stop<'_>,
-) -> Result<Report, TrustError> {
-    Err(TrustError::NoTsc)
 }

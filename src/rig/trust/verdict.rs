@@ -148,9 +148,12 @@ impl Reasons {
     }
 
     fn vouched_for(&mut self, clock: &Clock) {
-        const TSC: &str = "tsc";
+        let name = match clock.generic_timer {
+            Some(_) => "arch_sys_counter",
+            None => "tsc",
+        };
         let available = clock.available.as_deref().unwrap_or_default();
-        let dropped = clock.available.is_some() && !available.iter().any(|source| source == TSC);
+        let dropped = clock.available.is_some() && !available.iter().any(|source| source == name);
         match clock.source.as_deref() {
             _ if dropped => {
                 let left = available.join(", ");
@@ -163,13 +166,15 @@ impl Reasons {
                 "clock-source-unknown",
                 "the kernel does not tell its clock source",
             ),
-            Some(TSC) => {}
+            Some(source) if source == name => {}
             Some(other) => {
-                let text = format!("the kernel keeps its time by {other}, not by the TSC");
+                let text = format!("the kernel keeps its time by {other}, not by {name}");
                 self.warns("other-clock-source", text);
             }
         }
-        if clock.invariant_tsc == Some(true) {
+        if clock.generic_timer.is_some() {
+            // The architecture has it constant, always on, and the same for all processors.
+        } else if clock.invariant_tsc == Some(true) {
             let flags = [
                 ("constant", clock.constant_tsc),
                 ("nonstop", clock.nonstop_tsc),
@@ -180,7 +185,7 @@ impl Reasons {
                 );
                 self.warns("flag-missing", text);
             }
-        } else if clock.source.as_deref() == Some(TSC) {
+        } else if clock.source.as_deref() == Some(name) {
             let text =
                 "the processor does not call it invariant; only the kernel keeps its time by it";
             self.warns("not-invariant", text);

@@ -6,7 +6,7 @@ use crate::rig::exchange::Offset;
 use crate::rig::trust::CpuOffsets;
 use crate::rig::trust::frequency::Frequencies;
 use crate::rig::trust::reads::{BackwardStep, Crossed};
-use crate::time::{Calibration, TscKilohertz, TscRate};
+use crate::time::{Calibration, GenericTimer, TscKilohertz, TscRate};
 
 impl Report {
     fn good() -> Self {
@@ -30,6 +30,7 @@ impl Report {
                 invariant_tsc: Some(true),
                 tsc_known_freq: Some(true),
                 tsc_reliable: Some(false),
+                generic_timer: None,
             },
             virtualisation: Virtualisation {
                 guest: Some(false),
@@ -37,7 +38,7 @@ impl Report {
                 ..Virtualisation::default()
             },
             frequencies: Frequencies::compare(Ok(Calibration::of(1e9)), []),
-            rate: TscRate::decide(None, Ok(Calibration::of(1e9))).ok(),
+            rate: TscRate::decide(None, None, Ok(Calibration::of(1e9))).ok(),
             offsets: Finding::Missing("one CPU".to_owned()),
             migrations: Finding::Found(Crossed {
                 migrations: 199,
@@ -78,7 +79,7 @@ impl Report {
 
     fn given(&mut self, kilohertz: u32) {
         let given = TscKilohertz::new(kilohertz);
-        self.rate = TscRate::decide(given, Ok(Calibration::of(1e9))).ok();
+        self.rate = TscRate::decide(given, None, Ok(Calibration::of(1e9))).ok();
     }
 
     fn sources(&mut self, available: &str) {
@@ -155,6 +156,43 @@ fn what_does_not_speak_against_it_is_trust() {
     for change in changes {
         assert_eq!(judged(change), Judgement::default());
     }
+}
+
+/// An Arm: its kernel keeps time by the generic timer, and there are no flags.
+fn on_arm(it: &mut Report) {
+    it.clock = Clock {
+        source: Some("arch_sys_counter".to_owned()),
+        available: Some(vec!["arch_sys_counter".to_owned()]),
+        generic_timer: Some(GenericTimer {
+            hertz: Some(1_000_000_000),
+            event_stream: true,
+            self_synchronised: false,
+        }),
+        ..Clock::default()
+    };
+    it.rdtscp = false;
+    it.crossed().wrong_cpu_names = None;
+}
+
+#[test]
+fn a_generic_timer_is_judged_by_its_own_clock_source_and_rate() {
+    assert_eq!(judged(on_arm), Judgement::default());
+    only(NotToBeTrusted, "dropped: sources (jiffies)", |it| {
+        on_arm(it);
+        it.sources("jiffies");
+    });
+    only(
+        UsableWithCare,
+        "other-clock-source: not by arch_sys",
+        |it| {
+            on_arm(it);
+            it.clock.source = Some("hpet".to_owned());
+        },
+    );
+    only(UsableWithCare, "given-rate: CNTFRQ_EL0", |it| {
+        on_arm(it);
+        it.rate = TscRate::decide(None, Some(1.01e9), Ok(Calibration::of(1e9))).ok();
+    });
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             warmup: Duration::ZERO,
             drain: Duration::ZERO,
             timeout: Duration::ZERO,
-            timer: TimerKind::Tsc,
+            timer: TimerKind::Counter,
             poll: Poll::Busy,
             after_miss: AfterMiss::Skip,
             vectorize: 1,
