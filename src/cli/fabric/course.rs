@@ -12,7 +12,7 @@ use super::earlier::{Earlier, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
 use super::judgement::{self, Found, Known, Overview};
 use super::kept::{Ends, Kept, Narrow, place_of};
-use super::names::told_apart;
+use super::names::{BETWEEN, told_apart};
 use crate::bench::hca::plan::Plan;
 use crate::cli::driver::recorded_command_line;
 use crate::cli::ending::Ending;
@@ -267,7 +267,7 @@ impl Course {
     }
 
     fn folder_of(&self, (from, to): (u32, u32)) -> String {
-        format!("{}-to-{}", self.node(from), self.node(to))
+        format!("{}{BETWEEN}{}", self.node(from), self.node(to))
     }
 
     /// The cells of [`columns::PAIR`].

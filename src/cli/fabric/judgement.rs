@@ -41,8 +41,12 @@ impl Known {
     }
 }
 
-/// The tiers, as the user, else the engine tells them.
-pub(super) fn known(arguments: &FabricArguments, conductor: &Conductor) -> anyhow::Result<Known> {
+/// The tiers, as the user's file `groups`, else the engine tells them.
+pub(super) fn known(
+    arguments: &FabricArguments,
+    groups: Option<String>,
+    conductor: &Conductor,
+) -> anyhow::Result<Known> {
     let ranks = conductor
         .members()
         .map(|(hello, _)| hello.terms.ranks)
@@ -54,15 +58,7 @@ pub(super) fn known(arguments: &FabricArguments, conductor: &Conductor) -> anyho
         hosts[hello.rank as usize] = hello.node.clone();
         addresses[hello.rank as usize] = hello.topology.clone();
     }
-    let source = match &arguments.group {
-        None => KnownTiers::Addresses(addresses),
-        Some(file) => {
-            let text = std::fs::read_to_string(file);
-            let text =
-                text.map_err(|error| UsageError(format!("--group {}: {error}", file.display())))?;
-            KnownTiers::Groups(text)
-        }
-    };
+    let source = groups.map_or(KnownTiers::Addresses(addresses), KnownTiers::Groups);
     let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
         let file = arguments
             .group
