@@ -350,3 +350,102 @@ fn limits_that_are_broken_have_an_exit_code_of_their_own_and_monitoring_learns_o
     let text = std::fs::read_to_string(textfile).unwrap();
     assert_eq!(text.matches("quantile=\"0.5\"").count(), 6, "{text}");
 }
+
+/// The least latency that any message from a rank to another had: all have one clock.
+fn least_of_way(out: &Path, (from, to): (u64, u64)) -> i64 {
+    let read = |(from, to): (u64, u64), file: &str| {
+        let rows = runs(out).rows;
+        let row = rows
+            .iter()
+            .find(|row| row.count("from_rank") == from && row.count("to_rank") == to);
+        Table::read(&out.join(row.unwrap().text("point")).join(file)).rows
+    };
+    let took =
+        |row: &Row, sent: &str, received: &str| row.count(received) as i64 - row.count(sent) as i64;
+    let messages = read((from, to), "messages.csv").into_iter().map(|row| {
+        let sent = if row.text("t_send_ns").is_empty() {
+            "t_subm_ns"
+        } else {
+            "t_send_ns"
+        };
+        took(&row, sent, "t_recv_ns")
+    });
+    let there = read((from, to), "probes.csv").into_iter();
+    let there = there.map(|row| took(&row, "a_sent_ns", "b_received_ns"));
+    let back = read((to, from), "probes.csv").into_iter();
+    let back = back.map(|row| took(&row, "b_sent_ns", "a_received_ns"));
+    messages.chain(there).chain(back).min().unwrap()
+}
+
+/// A delay of one way between two ranks: of what leaves a port for one address. How slow it is follows from the stamps,
+/// whatever else delays them.
+#[test]
+fn a_slow_way_is_named_if_there_is_a_third_rank() {
+    let _machine = Machine::take();
+    let folder = scratch();
+    for (name, ranks, delay_ms, more) in [
+        ("two", 2, 3, "--clock-drift 0"),
+        ("exact", 3, 3, "--clock-drift 0"),
+        // Clocks that may drift prove less: the ranks are measured at different times.
+        ("drift", 3, 100, "--probes 10"),
+    ] {
+        let out = folder.path().join(name);
+        let netem = format!("delay {delay_ms}ms");
+        let delay = Disturbance::of_messages_to("veth1", "10.77.0.1", &netem);
+        let more = format!("--service uc --poll event --concurrency alone --pause 4ms {more}");
+        let ended = run(ranks, &more, &out);
+        drop(delay);
+        let pairs = Table::read(&out.join("pairs.csv")).rows;
+        let mut halves: Vec<f64> = (pairs
+            .iter()
+            .map(|row| row.decimal("half_round_trip_p50_ns")))
+        .collect();
+        halves.sort_by(f64::total_cmp);
+        let mut named = Vec::new();
+        for row in &pairs {
+            let (from, to) = (row.count("from_rank"), row.count("to_rank"));
+            let by = row.text("slower_by_at_least_ns").parse::<i64>().ok();
+            let third = (0..ranks.into()).find(|third| ![from, to].contains(third));
+            let truth = third.map(|third| {
+                let over = [(from, third), (third, to)].map(|way| least_of_way(&out, way));
+                least_of_way(&out, (from, to)) - over[0] - over[1]
+            });
+            match (by, truth) {
+                (None, None) => {}
+                (Some(by), Some(truth)) if name == "exact" => assert_eq!(by, truth, "{row:?}"),
+                (Some(by), Some(truth)) => assert!(by <= truth, "{truth}: {row:?}"),
+                // Less than a twentieth of the usual is of no consequence.
+                (None, Some(truth)) if name == "exact" => {
+                    assert!(truth as f64 <= 0.051 * halves[3], "{truth}: {row:?}");
+                }
+                (None, Some(_)) => {}
+                (Some(_), None) => panic!("{row:?}"),
+            }
+            named.extend(by.map(|_| (from, to)));
+        }
+        if name != "two" {
+            let least = least_of_way(&out, (1, 0));
+            assert!(least >= delay_ms * 1_000_000, "{least}");
+        }
+        if name == "drift" {
+            assert_eq!(named, [(1, 0)]);
+        }
+        let told = ended[0].stdout.matches("slow way: ").count();
+        assert_eq!(told, named.len(), "{}", ended[0].stdout);
+        let text = std::fs::read_to_string(out.join("fabric.json")).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let count = |name: &str| document[name].as_array().unwrap().len();
+        assert_eq!(
+            (count("slow_ways"), count("contradictions")),
+            (named.len(), 0)
+        );
+        let nodes = Table::read(&out.join("nodes.csv"));
+        assert!(
+            nodes
+                .rows
+                .iter()
+                .all(|node| node.text("verdict") == "not-judged")
+        );
+        println!("{name}: {named:?}");
+    }
+}

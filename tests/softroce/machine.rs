@@ -165,6 +165,24 @@ impl Disturbance {
         }
     }
 
+    /// Of the same packets, but only of those to one address.
+    pub fn of_messages_to(interface: &'static str, address: &str, netem: &str) -> Self {
+        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
+        sh(&format!(
+            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
+             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
+             tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
+                match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 flowid 1:1 &&
+             tc filter add dev {interface} parent 1: protocol ip prio 2 u32 \
+                match ip protocol 17 0xff match ip dport 4791 0xffff match ip dst {address}/32 flowid 1:2"
+        ));
+        Disturbance {
+            interface,
+            handle: "20:",
+            _undo: undo,
+        }
+    }
+
     /// Of requests for a connection alone: the connection manager's datagrams that ask for one, or for the queue pair
     /// of a peer of datagrams.
     pub fn of_requests(interface: &'static str, netem: &str) -> Self {

@@ -69,12 +69,15 @@ pub fn judge(limit: &Limit, figure: &Matrix) -> Outcome {
     }
 }
 
-/// How many outliers there are: nodes that are named, and pairs that stand out beyond what their nodes explain.
-pub fn outliers(nodes: &[Judged], pairs: impl IntoIterator<Item = PairVerdict>) -> usize {
+/// How many outliers there are: nodes that are named, and pairs that stand out beyond what their nodes explain, or whose way
+/// is proved to be slower than it has to be.
+pub fn outliers(nodes: &[Judged], pairs: impl IntoIterator<Item = (PairVerdict, bool)>) -> usize {
     let nodes = nodes
         .iter()
         .filter(|node| node.verdict.direction().is_some());
-    let is_one = |pair: &PairVerdict| !matches!(pair, PairVerdict::Ok | PairVerdict::Missing);
+    let is_one = |(verdict, is_slow_way): &(PairVerdict, bool)| {
+        *is_slow_way || !matches!(verdict, PairVerdict::Ok | PairVerdict::Missing)
+    };
     nodes.count() + pairs.into_iter().filter(is_one).count()
 }
 
@@ -112,9 +115,15 @@ mod tests {
     #[test]
     fn outliers_are_named_nodes_and_pairs_that_stand_out() {
         use PairVerdict::{Congested, Missing, Ok, Slow, Suspect};
+        let pairs = [Ok, Slow, Congested, Suspect, Missing, Ok];
+        assert_eq!(outliers(&[], pairs.map(|verdict| (verdict, false))), 3);
+        // A slow way that stands out as well is one.
         assert_eq!(
-            outliers(&[], [Ok, Slow, Congested, Suspect, Missing, Ok]),
-            3
+            outliers(
+                &[],
+                pairs.map(|verdict| (verdict, matches!(verdict, Ok | Slow)))
+            ),
+            5
         );
     }
 }

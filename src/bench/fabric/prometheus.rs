@@ -44,6 +44,8 @@ pub struct Pair<'a> {
     pub excess_p99_ns: Option<f64>,
     /// Messages that were lost.
     pub lost: Option<u64>,
+    /// By how many ns this direction is slower than it has to be, at least, if that is proved.
+    pub slower_by_ns: Option<u64>,
 }
 
 /// A run, for a monitor.
@@ -93,7 +95,7 @@ pub fn text(snapshot: &Snapshot<'_>) -> String {
         out.sample(&[("verdict", verdict.name())], Some(count as f64));
     }
     let all = snapshot.pairs.len() <= MOST_PAIRS;
-    let told = |pair: &&Pair<'_>| all || pair.verdict != Ok;
+    let told = |pair: &&Pair<'_>| all || pair.verdict != Ok || pair.slower_by_ns.is_some();
     let told: Vec<&Pair<'_>> = snapshot.pairs.iter().filter(told).collect();
     out.pairs(&told);
     out.0
@@ -204,6 +206,11 @@ impl Text {
         for pair in pairs {
             self.pair(pair, &[], pair.lost.map(|lost| lost as f64));
         }
+        let help = "By how much the way is proved to be slower than it has to be, at least.";
+        self.metric("pair_slower_by_at_least_seconds", help);
+        for pair in pairs {
+            self.pair(pair, &[], seconds(pair.slower_by_ns.map(|ns| ns as f64)));
+        }
         let help = "Whether the pair is as its tier and nodes lead to expect.";
         self.metric("pair_ok", help);
         for pair in pairs {
@@ -246,6 +253,7 @@ mod tests {
             half_round_trip_ns: [Some(1500.0), None],
             excess_p99_ns: Some(250.0),
             lost: Some(3),
+            slower_by_ns: Some(3_000_000).filter(|_| verdict == PairVerdict::Slow),
         }
     }
 
@@ -303,8 +311,17 @@ mod tests {
     #[test]
     fn of_many_pairs_only_those_that_are_not_ok_are_told() {
         let mut pairs = vec![pair(PairVerdict::Ok); MOST_PAIRS + 1];
-        pairs[7].verdict = PairVerdict::Slow;
+        pairs[7] = pair(PairVerdict::Slow);
         let text = snapshot(&[], &pairs);
+        let slower = "hcabench_fabric_pair_slower_by_at_least_seconds{from=\"n1\"";
+        let slower: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with(slower))
+            .collect();
+        assert!(
+            matches!(slower[..], [one] if one.ends_with(" 0.003")),
+            "{slower:?}"
+        );
         assert_eq!(
             text.lines()
                 .filter(|line| line.starts_with("hcabench_fabric_pair_ok"))

@@ -58,11 +58,12 @@ pub struct Figures<'a> {
     pub lost: &'a Matrix,
 }
 
-/// The rows of the tiers, the nearest first, and one for all.
+/// The rows of the tiers, the nearest first, and one for all. `is_slow_way`: whether third hosts prove it.
 pub fn of_tiers(
     figures: Figures<'_>,
     tiers: &Tiers,
     verdict: impl Fn(usize, usize) -> PairVerdict,
+    is_slow_way: impl Fn(usize, usize) -> bool,
 ) -> Vec<Record> {
     let mut groups: Vec<(&str, Vec<(usize, usize)>)> = (0..tiers.count())
         .map(|tier| (tiers.name(tier), Vec::new()))
@@ -102,7 +103,11 @@ pub fn of_tiers(
             )
             .set(&tier::SLOW, count(PairVerdict::Slow))
             .set(&tier::CONGESTED, count(PairVerdict::Congested))
-            .set(&tier::SUSPECT, count(PairVerdict::Suspect));
+            .set(&tier::SUSPECT, count(PairVerdict::Suspect))
+            .set(
+                &tier::SLOW_WAYS,
+                pairs.iter().filter(|it| is_slow_way(it.0, it.1)).count(),
+            );
         row.arranged(&fabric::summary())
     };
     groups.into_iter().map(row).collect()
@@ -148,12 +153,19 @@ mod tests {
             excess_p99: &nothing,
             lost: &nothing,
         };
-        let rows = of_tiers(figures, &tiers, |from, to| verdicts.of(from, to));
+        let is_slow_way = |from, to| (from, to) == (6, 1);
+        let rows = of_tiers(
+            figures,
+            &tiers,
+            |from, to| verdicts.of(from, to),
+            is_slow_way,
+        );
         let texts = |column| rows.iter().map(|row| row.text(column)).collect::<Vec<_>>();
         assert_eq!(texts(&tier::NAME), ["leaf", "up-1", "all"]);
         assert_eq!(texts(&tier::PAIRS), ["24", "32", "56"]);
         assert_eq!(texts(&tier::MEASURED), ["24", "31", "55"]);
         assert_eq!(texts(&tier::SUSPECT), ["1", "0", "1"]);
+        assert_eq!(texts(&tier::SLOW_WAYS), ["0", "1", "1"]);
         assert_eq!(texts(&tier::HALF_GREATEST)[2], "20000.0");
         assert_eq!(texts(&tier::LOST), ["", "", ""]);
 

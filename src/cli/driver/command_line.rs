@@ -14,7 +14,7 @@ use crate::results::text::printable;
 use crate::results::{durable, json};
 
 /// Options that belong to one call and not to what is measured, with whether they take a value.
-const OF_ONE_RUN: [(&str, bool); 12] = [
+const OF_ONE_RUN: [(&str, bool); 13] = [
     ("out", true),
     ("force", false),
     ("resume", true),
@@ -28,10 +28,11 @@ const OF_ONE_RUN: [(&str, bool); 12] = [
     // Of a process of a fabric.
     ("rank", true),
     ("rendezvous", true),
+    ("bind", true),
 ];
 /// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside
 /// `--resume` without its settings.
-const BESIDE_RESUME: [(&str, bool); 13] = [
+const BESIDE_RESUME: [(&str, bool); 14] = [
     ("resume", true),
     ("quiet", false),
     ("json", false),
@@ -45,6 +46,7 @@ const BESIDE_RESUME: [(&str, bool); 13] = [
     ("rank", true),
     ("ranks", true),
     ("rendezvous", true),
+    ("bind", true),
 ];
 /// Options of a fabric that say how it is judged and how long it may take.
 const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pair-timeout"];

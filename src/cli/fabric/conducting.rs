@@ -32,22 +32,34 @@ pub struct Place {
     out: PathBuf,
     /// What was there, if it is to go on.
     earlier: Option<Earlier>,
+    /// The text of the file with the groups of nodes.
+    groups: Option<String>,
 }
 
 impl Place {
     /// As the command line says; it is known to be good before anybody measures.
     pub fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
         let output = &arguments.hca.output;
+        let groups = arguments.group.as_ref().map(|file| {
+            let text = std::fs::read_to_string(file);
+            text.map_err(|error| UsageError(format!("--group {}: {error}", file.display())))
+        });
+        let groups = groups.transpose()?;
         if let Some(folder) = &arguments.hca.sweep.resume {
             let earlier = Earlier::read(folder, identity, &recorded_command_line());
             return Ok(Place {
                 out: folder.clone(),
                 earlier: Some(earlier.map_err(|reason| cannot_resume(folder, &reason))?),
+                groups,
             });
         }
         let out = output.folder(SystemTime::now());
         ResultsFolder::check(&out, output.force, 0).map_err(|error| bad_folder(&out, &error))?;
-        Ok(Place { out, earlier: None })
+        Ok(Place {
+            out,
+            earlier: None,
+            groups,
+        })
     }
 
     fn open(&self, arguments: &FabricArguments) -> anyhow::Result<ResultsFolder> {
@@ -155,7 +167,7 @@ fn begin(
             return Err(cannot_resume(&place.out, &reason).into());
         }
     }
-    let known = judgement::known(arguments, conductor)?;
+    let known = judgement::known(arguments, place.groups.clone(), conductor)?;
     let folder = place.open(arguments)?;
     Course::begin(folder, identity, arguments, conductor, (known, earlier))
 }

@@ -12,7 +12,7 @@ use super::earlier::{Earlier, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
 use super::judgement::{self, Found, Known, Overview};
 use super::kept::{Ends, Kept, Narrow, place_of};
-use super::names::told_apart;
+use super::names::{BETWEEN, told_apart};
 use crate::bench::hca::plan::Plan;
 use crate::cli::driver::recorded_command_line;
 use crate::cli::ending::Ending;
@@ -39,6 +39,7 @@ pub(super) struct Course {
     left_out: RunsFile,
     /// The nodes by rank: the engine's names, with the rank where a node has several.
     nodes: Vec<String>,
+    document: FabricDocument,
     known: Known,
     concurrency: String,
     order: u64,
@@ -72,7 +73,7 @@ impl Course {
     ) -> anyhow::Result<Self> {
         let document = document(identity, arguments, conductor, earlier);
         json_files::write(&folder.file(FABRIC)?, &document)?;
-        let nodes = document.nodes;
+        let nodes = document.nodes.clone();
         let kept = Kept::new(nodes.len(), &judgement::limited(arguments)?);
         let path = folder.file(RUNS)?;
         let (runs, kept, order) = match path.symlink_metadata() {
@@ -90,6 +91,7 @@ impl Course {
             runs,
             left_out: RunsFile::open_each(&path, left_out, |_, _| Ok(()))?,
             nodes,
+            document,
             known,
             concurrency: arguments.concurrency.to_string(),
             order,
@@ -153,9 +155,8 @@ impl Course {
     /// What all pairs together tell, with bounds as tight as third hosts leave them.
     fn look(&mut self, most: usize) -> Overview {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
-        if !self.known.drift {
-            self.contradictions = self.kept.tighten(&self.nodes);
-        }
+        let narrow = !self.known.drift;
+        self.contradictions = self.kept.ask_third_hosts(&self.nodes, narrow);
         Overview::of(&self.kept, &self.known, most)
     }
 
@@ -206,6 +207,11 @@ impl Course {
         let names = whole.map(|(from, to)| self.folder_of((from as u32, to as u32)));
         let names: Vec<String> = names.collect();
         self.folders.close(&self.folder, names.into_iter())?;
+        self.document
+            .contradictions
+            .clone_from(&self.contradictions);
+        self.document.slow_ways.clone_from(&found.slow_ways);
+        json_files::write(&self.folder.file(FABRIC)?, &self.document)?;
         for (name, columns, rows) in [
             (columns::NODES, columns::nodes(), &found.nodes),
             (SUMMARY, columns::summary(), &found.tiers),
@@ -225,11 +231,9 @@ impl Course {
             let mut rows = Vec::new();
             for ends in self.kept.pairs() {
                 rows.clear();
-                for (place, gains) in self.kept.rows(ends) {
+                for (place, third) in self.kept.rows(ends) {
                     let mut cells = reader.at(place)?;
-                    if let Some(gains) = gains {
-                        narrow.row(&mut cells, gains);
-                    }
+                    narrow.row(&mut cells, third);
                     rows.push(cells);
                 }
                 let mut row = over.fold(&rows);
@@ -246,7 +250,12 @@ impl Course {
     /// Whether all is there.
     pub(super) fn outcome(&self) -> Result<(), Ending> {
         match (self.left_out_count, self.failed) {
-            (0, 0) => Ok(()),
+            (0, 0) => match self.contradictions.len() {
+                0 => Ok(()),
+                many => Err(Ending::Failed(format!(
+                    "clocks contradict each other over third hosts, {many} times: fabric.json has it"
+                ))),
+            },
             (left_out, failed) => Err(Ending::Failed(format!(
                 "{left_out} ordered pairs were left out and {failed} failed: left_out.csv and runs.csv say why"
             ))),
@@ -258,7 +267,7 @@ impl Course {
     }
 
     fn folder_of(&self, (from, to): (u32, u32)) -> String {
-        format!("{}-to-{}", self.node(from), self.node(to))
+        format!("{}{BETWEEN}{}", self.node(from), self.node(to))
     }
 
     /// The cells of [`columns::PAIR`].
@@ -405,6 +414,8 @@ fn document(
         schedule: json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
                           "rounds": arguments.rounds() }),
         settings: settings(arguments),
+        contradictions: Vec::new(),
+        slow_ways: Vec::new(),
     }
 }
 

@@ -29,6 +29,20 @@ pub(super) struct FabricDocument {
     pub(super) schedule: Value,
     /// What is measured between two ranks.
     pub(super) settings: Value,
+    /// What clocks contradict each other in over third hosts: nobody is blamed for it.
+    #[serde(default)]
+    pub(super) contradictions: Vec<String>,
+    /// Ways that are proved to be slower than they have to be, the slowest first.
+    #[serde(default)]
+    pub(super) slow_ways: Vec<SlowWay>,
+}
+
+/// A way of which third hosts prove that it is slower than it has to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SlowWay {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) slower_by_at_least_ns: u64,
 }
 
 /// A rank that took part.
@@ -157,6 +171,8 @@ mod tests {
             there: Vec::new(),
             schedule: Value::Null,
             settings: Value::Null,
+            contradictions: Vec::new(),
+            slow_ways: Vec::new(),
         };
         let same =
             words("hcabench fabric --inline --resume x --burst=200 --fail-above 5us --quiet");

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context as _;
 
 use super::FabricArguments;
+use super::earlier::SlowWay;
 use super::kept::{Ends, Kept};
 use super::told;
 use crate::bench::fabric::culprits::{Evidence, Judged, judge as judge_nodes};
@@ -40,8 +41,12 @@ impl Known {
     }
 }
 
-/// The tiers, as the user, else the engine tells them.
-pub(super) fn known(arguments: &FabricArguments, conductor: &Conductor) -> anyhow::Result<Known> {
+/// The tiers, as the user's file `groups`, else the engine tells them.
+pub(super) fn known(
+    arguments: &FabricArguments,
+    groups: Option<String>,
+    conductor: &Conductor,
+) -> anyhow::Result<Known> {
     let ranks = conductor
         .members()
         .map(|(hello, _)| hello.terms.ranks)
@@ -53,15 +58,7 @@ pub(super) fn known(arguments: &FabricArguments, conductor: &Conductor) -> anyho
         hosts[hello.rank as usize] = hello.node.clone();
         addresses[hello.rank as usize] = hello.topology.clone();
     }
-    let source = match &arguments.group {
-        None => KnownTiers::Addresses(addresses),
-        Some(file) => {
-            let text = std::fs::read_to_string(file);
-            let text =
-                text.map_err(|error| UsageError(format!("--group {}: {error}", file.display())))?;
-            KnownTiers::Groups(text)
-        }
-    };
+    let source = groups.map_or(KnownTiers::Addresses(addresses), KnownTiers::Groups);
     let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
         let file = arguments
             .group
@@ -91,6 +88,8 @@ pub(super) struct Measured<'a> {
 pub(super) struct Found {
     pub(super) nodes: Vec<Record>,
     pub(super) tiers: Vec<Record>,
+    /// Ways that are slower than they have to be, the slowest first.
+    pub(super) slow_ways: Vec<SlowWay>,
     /// For people.
     pub(super) text: String,
     /// Limits that are broken.
@@ -183,6 +182,8 @@ pub(super) struct Overview {
     pub(super) matrices: Matrices,
     pub(super) judged: Vec<Judged>,
     pub(super) fit: Fit,
+    /// Ways that are slower than they have to be: by so many nanoseconds at least.
+    pub(super) slow_ways: BTreeMap<Ends, u64>,
     least: f64,
     chosen: Chosen,
 }
@@ -193,14 +194,31 @@ impl Overview {
         let judged = matrices.judge(&known.tiers);
         let fit = polish(&matrices.half, &known.tiers);
         let least = least(&matrices.half);
+        let slow_ways = kept.pairs().filter_map(|ends| {
+            let ns = kept.slower_by(ends)?;
+            (ns as f64 > least).then_some((ends, ns))
+        });
+        let slow_ways = slow_ways.collect();
         let chosen = choose(&fit, &known.tiers, &judged, least, most, known.seed);
         Overview {
             matrices,
             judged,
             fit,
+            slow_ways,
             least,
             chosen,
         }
+    }
+
+    /// The ways that are slower than they have to be, the slowest first.
+    pub(super) fn slowest(&self) -> Vec<(Ends, u64)> {
+        let mut ways: Vec<_> = self
+            .slow_ways
+            .iter()
+            .map(|(ends, ns)| (*ends, *ns))
+            .collect();
+        ways.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        ways
     }
 
     /// The pairs to be measured again.
@@ -246,6 +264,10 @@ impl OfPair<'_> {
         row.set(
             &columns::SLOWER_WAY,
             slower.map(|slower| if slower { "yes" } else { "no" }),
+        )
+        .set(
+            &columns::SLOWER_BY,
+            self.overview.slow_ways.get(&ends).copied(),
         );
         let cell = |column: &Column| row.get(column.name).cloned().unwrap_or(Cell::Empty);
         columns::JUDGED.iter().map(cell).collect()
@@ -266,6 +288,7 @@ pub(super) fn judge(
         matrices,
         judged,
         fit,
+        slow_ways,
         least,
         chosen,
     } = overview;
@@ -301,9 +324,11 @@ pub(super) fn judge(
         excess_p99: &matrices.excess,
         lost: &matrices.lost,
     };
-    let tier_rows = rows::of_tiers(figures, tiers, verdict);
+    let is_slow = |from, to| slow_ways.contains_key(&(from, to));
+    let tier_rows = rows::of_tiers(figures, tiers, verdict, is_slow);
     let mut broken = broken_limits(measured, arguments)?;
-    let all = measured.kept.pairs().map(|(from, to)| verdict(from, to));
+    let all = measured.kept.pairs();
+    let all = all.map(|(from, to)| (verdict(from, to), is_slow(from, to)));
     let outliers = limits::outliers(judged, all);
     if let Some(most) = arguments.max_outliers.filter(|most| outliers > *most) {
         broken.push(format!(
@@ -317,7 +342,14 @@ pub(super) fn judge(
             .err()
     });
     let text = told::text(measured, overview, tiers, verdict);
+    let slow_ways = overview.slowest();
+    let slow_ways = slow_ways.into_iter().map(|((from, to), ns)| SlowWay {
+        from: measured.nodes[from].clone(),
+        to: measured.nodes[to].clone(),
+        slower_by_at_least_ns: ns,
+    });
     Ok(Found {
+        slow_ways: slow_ways.collect(),
         nodes: (0..nodes).map(node_row).collect(),
         tiers: tier_rows,
         text,

@@ -11,7 +11,12 @@ use crate::results::schema::between::DECLARED;
 use crate::results::schema::fabric::{self as columns, SCHEMA};
 use crate::results::schema::{COMPLETE, Column, ROUND, STATUS};
 use crate::results::{Cell, ReportError};
-use crate::time::between::{Hosts, Span};
+use crate::time::Nanos;
+use crate::time::between::{Exchanged, Lines, Span};
+
+mod third_hosts;
+
+pub(super) use third_hosts::{Narrow, Third};
 
 /// The figures by which pairs and nodes are judged.
 const JUDGED_BY: [Column; 7] = [
@@ -23,11 +28,17 @@ const JUDGED_BY: [Column; 7] = [
     columns::ONE_WAY_P50_HIGH,
     columns::LOST,
 ];
-/// Lower and upper bounds of one way.
-const BOUNDS: [(Column, Column); 3] = [
-    (columns::ONE_WAY_MIN_LOW, columns::ONE_WAY_MIN_HIGH),
-    (columns::ONE_WAY_P50_LOW, columns::ONE_WAY_P50_HIGH),
-    (columns::ONE_WAY_P99_LOW, columns::ONE_WAY_P99_HIGH),
+/// What a row tells of two clocks: see [`Exchanged`].
+const OF_CLOCKS: [Column; 9] = [
+    columns::OFFSET_LOW,
+    columns::OFFSET_HIGH,
+    columns::OFFSET_AT,
+    columns::EXCHANGES_LASTED,
+    columns::RATE_LOW,
+    columns::RATE_HIGH,
+    columns::LINES_RATE,
+    columns::LINES_LOW,
+    columns::LINES_HIGH,
 ];
 /// No row.
 const NONE: u64 = u64::MAX;
@@ -50,10 +61,10 @@ type Place = (Column, usize);
 pub(super) struct Kept {
     nodes: usize,
     figures: Vec<Place>,
-    /// Round, status, and both bounds of the offset.
-    places: [usize; 4],
-    /// The place of what the bounds of one way rest on.
-    clocks: usize,
+    /// Round, status, and what the bounds of one way rest on.
+    places: [usize; 3],
+    /// Of [`OF_CLOCKS`].
+    clocks: [usize; 9],
     rounds: BTreeMap<u32, Round>,
 }
 
@@ -64,10 +75,12 @@ struct Round {
     is_complete: Vec<bool>,
     /// As the columns of [`Kept`]; of complete rows.
     figures: Vec<Matrix>,
-    /// The higher rank's clock less the lower one's.
+    /// The second rank's clock less the first one's, where the bounds of one way rest on nothing else.
     theta: Vec<(Ends, Span)>,
-    /// By how much third hosts raise the lower bound of one way, and lower the upper one; empty before that is known.
-    gains: Vec<Option<[f64; 2]>>,
+    /// What they exchanged.
+    exchanged: Vec<(Ends, Exchanged)>,
+    /// What third hosts tell; empty before that is known.
+    third: Vec<Third>,
 }
 
 impl Round {
@@ -77,7 +90,8 @@ impl Round {
             is_complete: vec![false; nodes * nodes],
             figures: vec![Matrix::missing(nodes); figures],
             theta: Vec::new(),
-            gains: Vec::new(),
+            exchanged: Vec::new(),
+            third: Vec::new(),
         }
     }
 }
@@ -92,12 +106,12 @@ impl Kept {
             }
         }
         let with_place = |column: Column| (column, place_of(&column));
-        let places = [ROUND, STATUS, columns::OFFSET_LOW, columns::OFFSET_HIGH];
+        let places = [ROUND, STATUS, columns::ONE_WAY_STATUS];
         Kept {
             nodes,
             figures: columns.into_iter().map(with_place).collect(),
             places: places.map(|column| place_of(&column)),
-            clocks: place_of(&columns::ONE_WAY_STATUS),
+            clocks: OF_CLOCKS.map(|column| place_of(&column)),
             rounds: BTreeMap::new(),
         }
     }
@@ -124,7 +138,7 @@ impl Kept {
 
     /// Takes a row with the columns of `runs.csv`, which stands there at `row`.
     pub(super) fn take(&mut self, ends: Ends, row: u64, cells: &[Cell]) {
-        let [round, status, low, high] = self.places.map(|place| &cells[place]);
+        let [round, status, bounds] = self.places.map(|place| &cells[place]);
         let number = round.number().unwrap_or(0.0) as u32;
         let (nodes, count) = (self.nodes, self.figures.len());
         let round = self.rounds.entry(number);
@@ -137,12 +151,15 @@ impl Kept {
             let number = cells[*place].number().filter(|_| round.is_complete[at]);
             figures.set(from, to, number.unwrap_or(f64::NAN));
         }
+        let Some(theta) = span(self.clocks.map(|place| &cells[place])) else {
+            return;
+        };
+        if let Some(exchanged) = exchanged(theta, self.clocks.map(|place| &cells[place])) {
+            round.exchanged.push((ends, exchanged));
+        }
         // Bounds that rest on a declaration are of other, narrower offsets than those of the row.
-        if let (Cell::Integer(low), Cell::Integer(high)) = (low, high)
-            && !matches!(&cells[self.clocks], Cell::Text(clocks) if clocks == DECLARED)
-            && let (Ok(low_ns), Ok(high_ns)) = (i64::try_from(*low), i64::try_from(*high))
-        {
-            round.theta.push((ends, Span { low_ns, high_ns }));
+        if !matches!(bounds, Cell::Text(clocks) if clocks == DECLARED) {
+            round.theta.push((ends, theta));
         }
     }
 
@@ -185,14 +202,14 @@ impl Kept {
         })
     }
 
-    /// The places of a pair's rows, with what third hosts gain in them.
-    pub(super) fn rows(
-        &self,
-        (from, to): Ends,
-    ) -> impl Iterator<Item = (u64, Option<[f64; 2]>)> + '_ {
+    /// The places of a pair's rows, with what third hosts tell of them.
+    pub(super) fn rows(&self, (from, to): Ends) -> impl Iterator<Item = (u64, Third)> + '_ {
         let at = from * self.nodes + to;
         let rounds = self.rounds.values();
-        let of = rounds.map(move |round| (round.rows[at], round.gains.get(at).copied().flatten()));
+        let of = rounds.map(move |round| {
+            let third = round.third.get(at).copied();
+            (round.rows[at], third.unwrap_or_default())
+        });
         of.filter(|(row, _)| *row != NONE)
     }
 
@@ -212,85 +229,35 @@ impl Kept {
             median(of.collect())
         })
     }
+}
 
-    /// Makes the bounds of one way as tight as third hosts leave them, round by round.
-    /// Returns what the clocks contradict each other in.
-    pub(super) fn tighten(&mut self, names: &[String]) -> Vec<String> {
-        let place = |column: &Column| {
-            let mut figures = self.figures.iter();
-            figures.position(|(it, _)| it.name == column.name)
-        };
-        let bounds = place(&columns::ONE_WAY_P50_LOW).zip(place(&columns::ONE_WAY_P50_HIGH));
-        let nodes = self.nodes;
-        let mut contradictions = Vec::new();
-        for (number, round) in &mut self.rounds {
-            let mut hosts = Hosts::new(names.iter().cloned());
-            for ((from, to), theta) in &round.theta {
-                hosts.bound(*from, *to, *theta);
-            }
-            let tight = match hosts.tighten() {
-                Ok(tight) => tight,
-                Err(cycle) => {
-                    contradictions.push(format!(
-                        "round {number}: clocks at one rate contradict each other: {cycle}"
-                    ));
-                    continue;
-                }
-            };
-            round.gains = vec![None; nodes * nodes];
-            for ((from, to), own) in &round.theta {
-                let Some(theta) = tight.theta(*from, *to) else {
-                    continue;
-                };
-                // What the upper bound of theta loses, the lower bound of the latency there gains.
-                let gains = [own.high_ns - theta.high_ns, theta.low_ns - own.low_ns]
-                    .map(|gain| gain.max(0) as f64);
-                round.gains[from * nodes + to] = Some(gains);
-            }
-            let Some((of_low, of_high)) = bounds else {
-                continue;
-            };
-            for (from, to) in ordered_pairs(nodes) {
-                let Some([lower, upper]) = round.gains[from * nodes + to] else {
-                    continue;
-                };
-                let both = [of_low, of_high].map(|place| round.figures[place].get(from, to));
-                if let [Some(low), Some(high)] = both {
-                    round.figures[of_low].set(from, to, low + lower);
-                    round.figures[of_high].set(from, to, high - upper);
-                }
-            }
-        }
-        contradictions
+/// A whole number that fits.
+fn whole(cell: &Cell) -> Option<i64> {
+    match cell {
+        Cell::Integer(number) => i64::try_from(*number).ok(),
+        _ => None,
     }
 }
 
-/// Raises the lower bounds of one way in a row, and lowers the upper ones.
-#[derive(Debug)]
-pub(super) struct Narrow {
-    bounds: [(Place, Place); 3],
-    third_hosts: usize,
+/// The offset of two clocks, of the cells of [`OF_CLOCKS`].
+fn span([low, high, ..]: [&Cell; 9]) -> Option<Span> {
+    Some(Span::new(whole(low)?, whole(high)?))
 }
 
-impl Narrow {
-    pub(super) fn new() -> Self {
-        let with_place = |column: Column| (column, place_of(&column));
-        Narrow {
-            bounds: BOUNDS.map(|(low, high)| (with_place(low), with_place(high))),
-            third_hosts: place_of(&columns::THIRD_HOSTS),
-        }
-    }
-
-    /// By so much.
-    pub(super) fn row(&self, cells: &mut [Cell], [lower, upper]: [f64; 2]) {
-        for ((low, at_low), (high, at_high)) in &self.bounds {
-            if let Some((from, to)) = cells[*at_low].number().zip(cells[*at_high].number()) {
-                cells[*at_low] = Cell::from(from + lower).with_decimals_of(low);
-                cells[*at_high] = Cell::from(to - upper).with_decimals_of(high);
-            }
-        }
-        cells[self.third_hosts] = (lower > 0.0 || upper > 0.0).into();
-    }
+/// All that the cells of [`OF_CLOCKS`] tell.
+fn exchanged(theta: Span, cells: [&Cell; 9]) -> Option<Exchanged> {
+    let [.., at, lasted, least, most, rate, low, high] = cells;
+    Some(Exchanged {
+        at: Nanos(u64::try_from(whole(at)?).ok()?),
+        lasted_ns: u64::try_from(whole(lasted)?).ok()?,
+        theta,
+        rate_ppm: [least.number()?, most.number()?],
+        lines: Lines {
+            rate_ppb: whole(rate)?,
+            low_ns: whole(low)?,
+            high_ns: whole(high)?,
+        },
+    })
 }
 
 #[cfg(test)]
@@ -298,7 +265,7 @@ mod tests {
     use super::*;
     use crate::results::schema::INCOMPLETE;
 
-    fn row(round: u32, status: &str, figures: &[(Column, Cell)]) -> Vec<Cell> {
+    pub(super) fn row(round: u32, status: &str, figures: &[(Column, Cell)]) -> Vec<Cell> {
         let mut cells = vec![Cell::Empty; SCHEMA.runs().len()];
         cells[place_of(&ROUND)] = round.into();
         cells[place_of(&STATUS)] = status.into();
@@ -335,59 +302,5 @@ mod tests {
         let rows: Vec<u64> = kept.rows((0, 1)).map(|(row, _)| row).collect();
         assert_eq!(rows, [100, 101, 102, 200]);
         assert!(kept.has(3) && !kept.empty().has(3));
-    }
-
-    #[test]
-    fn third_hosts_narrow_the_bounds_of_their_round_alone() {
-        let mut kept = Kept::new(3, &[]);
-        let mut add = |ends: Ends, round: u32, theta: (i64, i64)| {
-            let figures = [
-                (columns::OFFSET_LOW, theta.0.into()),
-                (columns::OFFSET_HIGH, theta.1.into()),
-                (columns::ONE_WAY_P50_LOW, 1000.0.into()),
-                (columns::ONE_WAY_P50_HIGH, 2000.0.into()),
-            ];
-            kept.take(ends, 0, &row(round, COMPLETE, &figures));
-        };
-        add((0, 1), 0, (-500, 400));
-        // Of the way back the pair itself knows more: it was measured by itself.
-        add((1, 0), 0, (-30, 25));
-        // By way of rank 2 the clocks differ by -20 to 20.
-        add((0, 2), 0, (-10, 10));
-        add((1, 2), 0, (-10, 10));
-        let names = ["a", "b", "c"].map(str::to_owned);
-        assert!(kept.tighten(&names).is_empty());
-        let bounds = |kept: &Kept, from, to| {
-            [columns::ONE_WAY_P50_LOW, columns::ONE_WAY_P50_HIGH]
-                .map(|column| kept.matrix(&column).get(from, to).unwrap())
-        };
-        assert_eq!(bounds(&kept, 0, 1), [1380.0, 1520.0]);
-        assert_eq!(bounds(&kept, 1, 0), [1005.0, 1990.0]);
-        assert_eq!(bounds(&kept, 0, 2), [1000.0, 2000.0]);
-        let (_, gains) = kept.rows((0, 1)).next().unwrap();
-        let mut cells = row(0, COMPLETE, &[]);
-        cells[place_of(&columns::ONE_WAY_P99_LOW)] = 5.0.into();
-        cells[place_of(&columns::ONE_WAY_P99_HIGH)] = 900.0.into();
-        Narrow::new().row(&mut cells, gains.unwrap());
-        let text = |column| cells[place_of(&column)].text();
-        assert_eq!(text(columns::ONE_WAY_P99_LOW), "385.0");
-        assert_eq!(text(columns::ONE_WAY_P99_HIGH), "420.0");
-        assert_eq!(text(columns::ONE_WAY_P50_LOW), "");
-        assert_eq!(text(columns::THIRD_HOSTS), "true");
-    }
-
-    #[test]
-    fn clocks_that_contradict_each_other_over_third_hosts_are_told() {
-        let mut kept = Kept::new(3, &[]);
-        for (ends, low) in [((0, 1), 100_i64), ((1, 2), 100), ((0, 2), 0)] {
-            let figures = [
-                (columns::OFFSET_LOW, low.into()),
-                (columns::OFFSET_HIGH, (low + 50).into()),
-            ];
-            kept.take(ends, 0, &row(0, COMPLETE, &figures));
-        }
-        let told = kept.tighten(&["a", "b", "c"].map(str::to_owned));
-        assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("round 0: "), "{told:?}");
     }
 }

@@ -24,6 +24,7 @@ mod names;
 mod ranks;
 mod told;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -75,6 +76,11 @@ pub struct FabricArguments {
     /// The host of rank 0, with a TCP port if the engine tells none
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Fabric")]
     pub rendezvous: Option<String>,
+
+    /// The address of this host where it serves the other ranks, which may differ from rank to rank [default: all of them,
+    /// those of IPv6 too]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Fabric")]
+    pub bind: Option<IpAddr>,
 
     /// Exit code 3 if half a round trip of any pair is longer, such as 5us@p99 or 1ms
     #[arg(long, value_name = "LIST", help_heading = "Fabric", value_parser = limits)]

@@ -2,14 +2,29 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What stands between two names in the name of a pair's folder.
+pub(super) const BETWEEN: &str = "-to-";
+
+/// A name in which nothing looks like what stands between two names: of no two pairs the folders are called the same.
+fn apart_from_between(name: &str) -> String {
+    let mut name = name.replace(BETWEEN, "_to_");
+    if name.starts_with("to-") {
+        name.replace_range(..3, "to_");
+    }
+    if name.ends_with("-to") {
+        let end = name.len() - 3;
+        name.replace_range(end.., "_to");
+    }
+    name
+}
+
 /// Names with the rank behind them where several have the same, or more than once, where one is called so already. Who
-/// has a name alone keeps it. Folders have them, too.
+/// has a name alone keeps it, but for what cannot be in the name of a folder. Folders have them, too.
 pub(super) fn told_apart(names: &[String]) -> Vec<String> {
     let no_path = |name: &String| {
         let separators = |letter: char| letter.is_control() || "/\\".contains(letter);
-        name.replace(separators, "_")
-            .trim_start_matches('.')
-            .to_owned()
+        let name = name.replace(separators, "_");
+        apart_from_between(name.trim_start_matches('.'))
     };
     let mut names: Vec<String> = names.iter().map(no_path).collect();
     let mut counts: BTreeMap<String, u32> = BTreeMap::new();
@@ -43,12 +58,22 @@ mod tests {
             ("n.1 n n", "n.1 n.1.1 n.2"),
             ("n n n.1 n.1 n.1.1", "n.0 n.1.1.1 n.1.2 n.1.3 n.1.1"),
             ("../a _a _a", "_a.0 _a.1 _a.2"),
+            ("x x-to-y y-to-z z", "x x_to_y y_to_z z"),
+            ("a a-to b to-b to", "a a_to b to_b to"),
+            ("a-to-to-b a_to_to-b", "a_to_to-b.0 a_to_to-b.1"),
         ] {
             let names: Vec<String> = names.split(' ').map(str::to_owned).collect();
             let found = told_apart(&names);
             assert_eq!(found.join(" "), expected);
             let apart: BTreeSet<&String> = found.iter().collect();
             assert_eq!(apart.len(), names.len());
+            let pairs = found
+                .iter()
+                .flat_map(|from| found.iter().map(move |to| (from, to)));
+            let folders: BTreeSet<String> = pairs
+                .map(|(from, to)| format!("{from}{BETWEEN}{to}"))
+                .collect();
+            assert_eq!(folders.len(), names.len() * names.len());
         }
     }
 }

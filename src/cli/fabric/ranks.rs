@@ -1,6 +1,6 @@
 //! What each process of the job does: all serve and measure, rank 0 conducts besides.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -79,9 +79,11 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
         .identity(&host)
         .map_err(|error| UsageError(error.to_string()))?;
     let asked = arguments.hca.between.config();
-    let settings = json!({ "arguments": arguments_of_all(), "drift": asked.drift });
+    let words = crate::cli::expanded_arguments().iter();
+    let words = words.map(|word| word.to_string_lossy().into_owned());
+    let settings = json!({ "arguments": of_all(words), "drift": asked.drift });
     let pair = Arc::new(PairEnd::new(config, asked));
-    let serves = serve_others(&pair)?;
+    let serves = serve_others(&pair, arguments.bind)?;
     let cpus = current_affinity()?.to_string();
     let hello = Hello::new(&identity, settings, (boot_id, cpus), serves);
     if identity.rank > 0 {
@@ -92,30 +94,49 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
     lead(arguments, &identity, hello, pair)
 }
 
+/// What differs from rank to rank.
+const OF_A_RANK: [&str; 2] = ["--rank", "--bind"];
+
 /// The command line without what differs from rank to rank.
-fn arguments_of_all() -> Vec<String> {
-    let words = crate::cli::expanded_arguments().iter();
-    let words: Vec<String> = words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+fn of_all(words: impl Iterator<Item = String>) -> Vec<String> {
     let mut all = Vec::new();
-    let mut words = words.into_iter();
+    let mut words = words;
     while let Some(word) = words.next() {
-        match word.as_str() {
-            "--rank" => drop(words.next()),
-            other if other.starts_with("--rank=") => {}
-            _ => all.push(word),
+        let name = word.split('=').next().unwrap_or_default();
+        match OF_A_RANK.contains(&name) {
+            false => all.push(word),
+            // Its value is the next word, unless it is in this one.
+            true if name == word => drop(words.next()),
+            true => {}
         }
     }
     all
 }
 
+/// Where this rank serves: the address that was asked for, which must be one of this host, or all of them. Those of IPv6
+/// are those of IPv4, too, where there is IPv6.
+fn serving_address(bind: Option<IpAddr>) -> anyhow::Result<IpAddr> {
+    let Some(address) = bind else {
+        let all = IpAddr::from(Ipv6Addr::UNSPECIFIED);
+        let found = TcpListener::bind((all, 0));
+        return Ok(found.map_or(Ipv4Addr::UNSPECIFIED.into(), |_| all));
+    };
+    match TcpListener::bind((address, 0)) {
+        Ok(_) => Ok(address),
+        Err(error) => Err(UsageError(format!(
+            "--bind {address}: {error}: allowed is an address of this host"
+        ))
+        .into()),
+    }
+}
+
 /// Serves the measurements of other ranks from here on. Returns where.
-fn serve_others(pair: &Arc<PairEnd>) -> anyhow::Result<SocketAddr> {
+fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<SocketAddr> {
+    let bind = serving_address(bind)?;
     let (told, address) = channel();
     let told = Mutex::new(told);
     let service = Service {
-        bind: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+        bind: SocketAddr::new(bind, 0),
         port: None,
         once: false,
         pair: Some(Arc::clone(pair)),
@@ -171,4 +192,34 @@ fn lead(
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rank_and_address_may_differ_and_nothing_else() {
+        let of = |line: &str| of_all(line.split(' ').map(str::to_owned)).join(" ");
+        for (line, expected) in [
+            ("fabric --rank 3 --bind ::1 --burst 9", "fabric --burst 9"),
+            (
+                "fabric --rank=3 --burst=9 --bind=10.0.0.7",
+                "fabric --burst=9",
+            ),
+            ("fabric --ranks 4", "fabric --ranks 4"),
+        ] {
+            assert_eq!(of(line), expected);
+        }
+    }
+
+    #[test]
+    fn a_rank_serves_at_an_address_of_its_host_only() {
+        let bound = |text: &str| serving_address(Some(text.parse().unwrap()));
+        assert_eq!(bound("127.0.0.1").unwrap().to_string(), "127.0.0.1");
+        assert!(serving_address(None).unwrap().is_unspecified());
+        // Of a net for documentation.
+        let error = bound("192.0.2.1").unwrap_err();
+        assert!(error.is::<UsageError>() && error.to_string().contains("--bind 192.0.2.1: "));
+    }
 }

@@ -22,6 +22,10 @@ const LONG: Duration = Duration::from_secs(60);
 /// A name of nodes: only rank 0 comes.
 const ALONE: &str = "alone";
 
+/// Names of nodes: from rank 1 to rank 2 it takes longer; rank 1's clock or rank 2's was set.
+const SLOW_WAY: &str = "way";
+const SET: &str = "set";
+
 /// What was measured, by round.
 type Measured = Arc<Mutex<Vec<(u32, Pair)>>>;
 
@@ -30,6 +34,7 @@ const SLOW: [u32; 2] = [1, 4];
 
 /// A rank that fails with one pair in one round.
 struct Scripted {
+    node: &'static str,
     fails: Option<(u32, Pair)>,
     measured: Measured,
 }
@@ -50,6 +55,9 @@ impl Work for Scripted {
                 .set(&columns::OFFSET_LOW, -50_i64)
                 .set(&columns::OFFSET_HIGH, 50_i64)
                 .set(&columns::SENT, 10_u32);
+            if [SLOW_WAY, SET].contains(&self.node) {
+                exchanged(&mut figures, from, to, self.node);
+            }
             let failure = (fails && from < to).then(|| "no,\nanswer".to_owned());
             DirectionReport {
                 figures,
@@ -62,6 +70,33 @@ impl Work for Scripted {
             ..PairReport::default()
         })
     }
+}
+
+/// What clocks tell that show the same: each way takes 1 us, but for one.
+fn exchanged(figures: &mut Record, from: u32, to: u32, node: &str) {
+    let takes = |from, to| match (from, to, node) {
+        (1, 2, SLOW_WAY) => 9_000_i64,
+        _ => 1_000,
+    };
+    let theta = match (from, to, node) {
+        (1, 2, SET) => 50_000,
+        (2, 1, SET) => -50_000,
+        _ => 0,
+    };
+    let (low, high) = (theta - takes(to, from), theta + takes(from, to));
+    figures
+        .set(&columns::OFFSET_LOW, low)
+        .set(&columns::OFFSET_HIGH, high)
+        .set(&columns::OFFSET_AT, 5_000_000_000_u64)
+        .set(&columns::EXCHANGES_LASTED, 100_000_000_u64)
+        .set(&columns::RATE_LOW, -0.5)
+        .set(&columns::RATE_HIGH, 0.5)
+        .set(&columns::LINES_RATE, 0_i64)
+        .set(&columns::LINES_LOW, low)
+        .set(&columns::LINES_HIGH, high)
+        .set(&columns::ONE_WAY_STATUS, "proven")
+        .set(&columns::ONE_WAY_P50_LOW, 500.0)
+        .set(&columns::ONE_WAY_P50_HIGH, 1_500.0);
 }
 
 /// Runs rank 0 and so many scripted ranks. Returns what was measured besides.
@@ -92,6 +127,7 @@ fn run(
     for rank in 0..if node == ALONE { 0 } else { ranks } {
         let (identity, hello) = member(rank);
         let mut work = Scripted {
+            node,
             fails,
             measured: Arc::clone(&measured),
         };
@@ -201,6 +237,22 @@ fn other_ranks_and_nodes_are_refused() {
 }
 
 #[test]
+fn a_file_of_groups_that_is_not_there_is_refused_before_ranks_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, groups) = (path("out"), path("groups"));
+    // No rank comes: who waited for them first would wait for a minute.
+    let (ended, _) = run(&["--out", &out, "--group", &groups], 4, ALONE, None);
+    let error = ended.unwrap_err();
+    assert!(error.is::<UsageError>(), "{error}");
+    assert!(
+        error.to_string().contains(&format!("--group {groups}: ")),
+        "{error}"
+    );
+    assert!(!Path::new(&out).exists());
+}
+
+#[test]
 fn a_slow_pair_is_measured_again_beside_others() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out").display().to_string();
@@ -222,4 +274,94 @@ fn a_slow_pair_is_measured_again_beside_others() {
     );
     let slow = pairs.lines().find(|row| row.starts_with("n4-to-n1,"));
     assert!(slow.unwrap().contains(",suspect,"), "{pairs}");
+}
+
+/// The cells of some columns of a pair's row.
+fn cells(folder: &Path, pair: &str, columns: &[&str]) -> Vec<String> {
+    let mut reader = csv::Reader::from_path(folder.join(columns::PAIRS)).unwrap();
+    let names = reader.headers().unwrap().clone();
+    let place = |name: &str| names.iter().position(|it| it == name).unwrap();
+    let rows = reader.records().map(Result::unwrap);
+    let row = rows.into_iter().find(|row| &row[0] == pair).unwrap();
+    columns
+        .iter()
+        .map(|name| row[place(name)].to_owned())
+        .collect()
+}
+
+#[test]
+fn a_way_that_is_slower_than_over_third_hosts_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (out, textfile) = (path("out"), path("fabric.prom"));
+    let options = [
+        "--out",
+        &out,
+        "--prometheus",
+        &textfile,
+        "--max-outliers",
+        "0",
+    ];
+    let (ended, _) = run(&options, 4, SLOW_WAY, None);
+    assert_eq!(ended.unwrap(), 3);
+    let out = Path::new(&out);
+    let document: Value = serde_json::from_str(&text(out, columns::FABRIC)).unwrap();
+    let ways = document["slow_ways"].as_array().unwrap();
+    let [way] = &ways[..] else {
+        panic!("{ways:?}");
+    };
+    assert_eq!(
+        (way["from"].as_str(), way["to"].as_str()),
+        (Some("way1"), Some("way2"))
+    );
+    // 7 us, but for what the clocks may gain meanwhile.
+    let by = way["slower_by_at_least_ns"].as_u64().unwrap();
+    assert!((6_500..=7_000).contains(&by), "{by}");
+    for (pair, expected) in [
+        ("way1-to-way2", by.to_string()),
+        ("way2-to-way1", String::new()),
+    ] {
+        assert_eq!(cells(out, pair, &["slower_by_at_least_ns"]), [expected]);
+    }
+    let summary = text(out, "summary.csv");
+    assert!(summary.lines().last().unwrap().ends_with(",1"), "{summary}");
+    let monitoring = fs::read_to_string(&textfile).unwrap();
+    let metric = "hcabench_fabric_pair_slower_by_at_least_seconds{from=\"way1\",to=\"way2\"";
+    assert!(monitoring.contains(metric), "{monitoring}");
+}
+
+#[test]
+fn clocks_that_contradict_each_other_fail_the_run_and_nobody_is_blamed() {
+    let folder = tempfile::tempdir().unwrap();
+    for drift in [&[][..], &["--clock-drift", "0"]] {
+        let out = folder.path().join(drift.len().to_string());
+        let out = out.display().to_string();
+        let (ended, _) = run(&[&["--out", &out][..], drift].concat(), 4, SET, None);
+        let error = ended.unwrap_err().to_string();
+        assert!(
+            error.contains("clocks contradict each other over third hosts"),
+            "{error}"
+        );
+        let out = Path::new(&out);
+        assert!(out.join(MARK).exists());
+        let document: Value = serde_json::from_str(&text(out, columns::FABRIC)).unwrap();
+        let told = document["contradictions"].as_array().unwrap();
+        assert!(!told.is_empty() && told.iter().all(|it| it.to_string().contains("set1, set2")));
+        assert_eq!(document["slow_ways"].as_array().unwrap().len(), 0);
+        let columns = [
+            "one_way_status",
+            "one_way_p50_high_ns",
+            "slower_by_at_least_ns",
+            "verdict",
+        ];
+        for pair in ["set1-to-set2", "set2-to-set1"] {
+            assert_eq!(
+                cells(out, pair, &columns),
+                ["contradiction", "", "", "ok"],
+                "{pair}"
+            );
+        }
+        assert_eq!(cells(out, "set0-to-set3", &columns[..1]), ["proven"]);
+        assert!(!text(out, columns::NODES).contains(",slow,"));
+    }
 }

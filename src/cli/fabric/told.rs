@@ -9,6 +9,7 @@ use crate::bench::fabric::prometheus;
 use crate::bench::fabric::tiers::Tiers;
 use crate::bench::fabric::verdict::PairVerdict;
 use crate::cli::table::{Column as Heading, Table};
+use crate::results::units;
 
 /// So many of the worst pairs are shown.
 const SHOWN: usize = 8;
@@ -40,6 +41,7 @@ pub(super) fn write_prometheus(
             half_round_trip_ns: [matrices.half.get(from, to), matrices.half_p99.get(from, to)],
             excess_p99_ns: matrices.excess.get(from, to),
             lost: matrices.lost.get(from, to).map(|lost| lost as u64),
+            slower_by_ns: overview.slow_ways.get(&(from, to)).copied(),
         })
         .collect();
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
@@ -87,6 +89,21 @@ pub(super) fn text(
     }
     if named.is_empty() {
         text += "no node stands out\n";
+    }
+    let slowest = overview.slowest();
+    for ((from, to), ns) in slowest.iter().take(SHOWN) {
+        text += &format!(
+            "slow way: {} to {}, by at least {} more than over a third host\n",
+            measured.nodes[*from],
+            measured.nodes[*to],
+            units::duration(*ns as f64)
+        );
+    }
+    if slowest.len() > SHOWN {
+        text += &format!(
+            "and {} slow ways more: pairs.csv has them\n",
+            slowest.len() - SHOWN
+        );
     }
     for (rank, reason) in measured.dropped {
         let name = measured

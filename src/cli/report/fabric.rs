@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, tiers, worst};
+use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, slow_ways, tiers, ways, worst};
 use super::content::in_words;
 use super::{ReportArguments, reading};
 use crate::cli::plot::embedded::figure;
@@ -88,6 +88,10 @@ pub(super) fn page(fabric: &Fabric, arguments: &ReportArguments) -> Result<Page,
         tables: vec![
             ("Nodes that stand out most".to_owned(), nodes(&read.nodes)),
             ("The worst pairs".to_owned(), worst(fabric, &read.pairs)),
+            (
+                "Ways that are slower than over a third host".to_owned(),
+                ways(fabric, &read.pairs),
+            ),
             ("Left out".to_owned(), left_out(&read.left_out)),
         ],
         figures,
@@ -152,6 +156,19 @@ fn opening(fabric: &Fabric, read: &Read) -> [String; 3] {
                 ),
             }
         }
+    };
+    let slow = slow_ways(fabric, &read.pairs);
+    let way = |(from, to, ns): &(&str, &str, f64)| {
+        format!("{from} to {to}, by at least {}", duration(*ns))
+    };
+    let who = match &slow[..] {
+        [] => who,
+        [one] => format!("{who} One way is slower than it has to be: {}.", way(one)),
+        [worst, ..] => format!(
+            "{who} {} ways are slower than they have to be, the worst: {}.",
+            slow.len(),
+            way(worst)
+        ),
     };
     let what = format!(
         "Half a round trip and bounds of one way, between all pairs of {} nodes.",
@@ -271,7 +288,12 @@ fn incomplete(fabric: &Fabric) -> Vec<String> {
 }
 
 fn warnings(fabric: &Fabric, read: &Read) -> Vec<String> {
-    let mut warnings = Vec::new();
+    let contradictions = fabric.document()["contradictions"].as_array();
+    let contradictions = contradictions
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str);
+    let mut warnings: Vec<String> = contradictions.map(str::to_owned).collect();
     let missing: Vec<&str> = (fabric.nodes.iter())
         .filter(|node| node.verdict == "missing")
         .map(|node| node.name.as_str())

@@ -20,6 +20,8 @@ distribution_columns!(
 pub const PROVEN: &str = "proven";
 /// [`CLOCKS`]: within what the exchanges prove and the user declares.
 pub const DECLARED: &str = "declared";
+/// In a fabric: there are no bounds, as the clocks contradict each other.
+pub const CONTRADICTION: &str = "contradiction";
 
 columns! {
     /// The bounds of one-way latency, and of the clocks.

@@ -58,9 +58,18 @@ columns! {
     OFFSET_LOW = label("offset_low_ns", "lower bound of the receiver's clock minus the sender's, amid the first round")
         .data(Data::Whole);
     OFFSET_HIGH = label("offset_high_ns", "upper bound of it").data(Data::Whole);
-    RATE_LOW = measured("rate_low_ppm", "lower bound of how much faster the receiver's clock runs, in 10^-6", 3)
+    OFFSET_AT = label("offset_at_ns", "when the sender's clock was read for it: the middle of the exchanges")
+        .data(Data::Whole);
+    EXCHANGES_LASTED = label("exchanges_lasted_ns", "from the first exchange to the last").data(Data::Whole);
+    RATE_LOW = measured("rate_low_ppm", "lower bound of how much faster the receiver's clock runs, in 10^-6", 4)
         .better(Better::Neither);
-    RATE_HIGH = measured("rate_high_ppm", "upper bound of it", 3).better(Better::Neither);
+    RATE_HIGH = measured("rate_high_ppm", "upper bound of it", 4).better(Better::Neither);
+    LINES_RATE = label("lines_rate_ppb", "the rate, in 10^-9, of two lines over time between which the offset may lie, with \
+        as much room as any").data(Data::Whole);
+    LINES_LOW = label("lines_low_ns", "the lower line amid the exchanges: above all that messages back prove")
+        .data(Data::Whole);
+    LINES_HIGH = label("lines_high_ns", "the upper line there: below all apparent latencies of messages there")
+        .data(Data::Whole);
     PROBES = count("probes", "round trips that were measured");
     SENT = count("messages_sent", "messages posted").title("sent");
     LOST = count("messages_lost", "messages sent that did not arrive").better(Better::Lower).title("lost");
@@ -84,6 +93,9 @@ columns! {
         alone) or missing");
     SLOWER_WAY = label("slower_way", "whether this direction is proved to be slower than the other: yes or no; empty \
         if the bounds do not tell");
+    SLOWER_BY = measured("slower_by_at_least_ns", "by how much this direction is slower than it has to be, at least, in each \
+        round: so much longer each of its messages took than the ways over a third host; empty if that is not proved", 0)
+        .whole().title("slower by at least");
 }
 
 /// What a row tells of a node.
@@ -132,6 +144,8 @@ pub mod tier {
             .title("congested");
         SUSPECT = label("pairs_suspect", "pairs that are slow beside others, and were not measured alone")
             .data(Data::Whole).title("suspect");
+        SLOW_WAYS = label("ways_slow", "pairs of which this direction is proved to be slower than it has to be")
+            .data(Data::Whole).title("slow ways");
     }
 }
 

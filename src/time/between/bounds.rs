@@ -4,7 +4,7 @@ use super::exchange::clamped;
 use super::hull::{FARTHEST, Hull, LinesBelow, Point};
 use super::rate::{Rate, RateLimit};
 use super::rates::{Best, Hulls, Pair};
-use super::{Contradiction, Direction, Message, Span, Unproved};
+use super::{Contradiction, Direction, Exchanged, Lines, Message, Span, Unproved};
 use crate::time::Nanos;
 
 /// What is subtracted from stamps before anything is multiplied: the epochs of two clocks may be decades apart.
@@ -206,6 +206,33 @@ impl Bounds {
     /// decimals, which results show. Where the limit is all that bounds it, that is what stands here.
     pub fn rate_ppm(&self) -> [f64; 2] {
         [self.least.ppm_down(), self.most.ppm_up()]
+    }
+
+    /// What others need of this, in a few numbers.
+    pub fn exchanged(&self) -> Exchanged {
+        let at = self.middle();
+        let time = self.origin.time(at);
+        let room = self.hulls.best(self.least, self.most);
+        let rate_ppb = room.rate.ppb();
+        let rate = Rate::of(rate_ppb.into(), 1_000_000_000);
+        // Rounded towards each other, which leaves all messages on their side.
+        let (upper, lower) = (
+            self.hulls.forward.touched(rate),
+            self.hulls.backward.touched(-rate),
+        );
+        let high = upper.value + rate.gain_down(time - upper.time);
+        let low = lower.value + (-rate).gain_down(time - lower.time);
+        Exchanged {
+            at,
+            lasted_ns: self.last().0 - self.first().0,
+            theta: self.at(at),
+            rate_ppm: self.rate_ppm(),
+            lines: Lines {
+                rate_ppb,
+                low_ns: clamped(self.origin.theta - low),
+                high_ns: clamped(self.origin.theta + high),
+            },
+        }
     }
 
     /// The limit of the rate under which this is proved.

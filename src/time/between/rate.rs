@@ -80,6 +80,12 @@ impl Rate {
         self.rise as f64 / self.run as f64 * 1e6
     }
 
+    /// In whole parts per billion, rounded down.
+    pub(super) fn ppb(self) -> i64 {
+        // A rate is 1 at most.
+        (self.rise * 1_000_000_000).div_euclid(self.run) as i64
+    }
+
     /// In parts per million, rounded down to four decimals.
     pub(super) fn ppm_down(self) -> f64 {
         (self.rise * STEPS).div_euclid(self.run) as f64 / 1e4

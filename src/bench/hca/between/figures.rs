@@ -8,7 +8,7 @@ use super::client::{PeerConfig, PeerResult};
 use super::prober::Probed;
 use crate::results::Record;
 use crate::results::schema::between as columns;
-use crate::results::schema::hca;
+use crate::results::schema::{fabric, hca};
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Nanos;
 use crate::time::between::{self, Bounds, RateLimit, Span, Unproved};
@@ -96,6 +96,19 @@ pub(super) fn prove(result: &PeerResult, asked: &PeerConfig) -> Result<Proved, U
         status,
         messages,
     })
+}
+
+impl Proved {
+    /// Sets what rank 0 of a fabric needs to ask third hosts.
+    pub(super) fn tell_third_hosts(&self, record: &mut Record) {
+        let found = self.proven.exchanged();
+        record
+            .set(&fabric::OFFSET_AT, found.at.0)
+            .set(&fabric::EXCHANGES_LASTED, found.lasted_ns)
+            .set(&fabric::LINES_RATE, found.lines.rate_ppb)
+            .set(&fabric::LINES_LOW, found.lines.low_ns)
+            .set(&fabric::LINES_HIGH, found.lines.high_ns);
+    }
 }
 
 /// The middle of two bounds.

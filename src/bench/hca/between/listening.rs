@@ -1,9 +1,9 @@
 //! Who is served: one run at a time, with the processes of all its rounds. Others are told so, and what is no hcabench is
 //! turned away, while the run goes on.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::collections::BTreeMap;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd as _;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ use crate::rig::port_choice::choose_one;
 
 /// How long who connects may take to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
-/// Connections at a time of which nobody knows yet who they are.
-const STRANGERS: u32 = 64;
+/// Connections at a time of which nobody knows yet who they are: with one more, the oldest is let go.
+const STRANGERS: usize = 64;
 /// The longest line of who is not known yet, in bytes.
 const LONGEST_HELLO: usize = 64 << 10;
 /// How often the wait for a connection ends, to look for signals.
@@ -71,12 +71,36 @@ struct Holder {
     failure: Option<String>,
 }
 
+/// Connections whose senders are not known yet, by the order in which they came.
+#[derive(Debug, Default)]
+struct Strangers {
+    next: u64,
+    streams: BTreeMap<u64, TcpStream>,
+}
+
+impl Strangers {
+    /// Takes one more, if it can be taken; the oldest goes where there are too many.
+    fn take(&mut self, stream: &TcpStream) -> std::io::Result<u64> {
+        let copy = stream.try_clone()?;
+        if self.streams.len() >= STRANGERS
+            && let Some((_, oldest)) = self.streams.pop_first()
+        {
+            // Its thread sees that, and tells it.
+            let _ = oldest.shutdown(Shutdown::Both);
+        }
+        let name = self.next;
+        self.next += 1;
+        self.streams.insert(name, copy);
+        Ok(name)
+    }
+}
+
 /// A connection whose sender is not known yet; counted until it is dropped, however that comes about.
-struct Stranger(Arc<Shared>);
+struct Stranger(Arc<Shared>, u64);
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.0.strangers.fetch_sub(1, Ordering::Relaxed);
+        self.0.strangers().streams.remove(&self.1);
     }
 }
 
@@ -91,13 +115,19 @@ impl Drop for Guest<'_> {
 
 struct Shared {
     holder: Mutex<Holder>,
-    strangers: AtomicU32,
+    strangers: Mutex<Strangers>,
     port: Option<PortRequest>,
     pair: Option<Arc<PairEnd>>,
     tell: Box<dyn Fn(Event) + Send + Sync>,
 }
 
 impl Shared {
+    fn strangers(&self) -> MutexGuard<'_, Strangers> {
+        self.strangers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn holder(&self) -> MutexGuard<'_, Holder> {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -163,7 +193,7 @@ pub fn serve(
     let listening = listener.local_addr().unwrap_or(service.bind);
     let shared = Arc::new(Shared {
         holder: Mutex::default(),
-        strangers: AtomicU32::new(0),
+        strangers: Mutex::default(),
         port: service.port.clone(),
         pair: service.pair.clone(),
         tell: Box::new(tell),
@@ -193,13 +223,12 @@ pub fn serve(
             std::thread::sleep(Duration::from_millis(LOOK.into()));
             continue;
         };
-        if shared.strangers.load(Ordering::Relaxed) >= STRANGERS {
-            let reason = "too many connections that have not said who they are".to_owned();
-            (shared.tell)(Event::Refused { peer, reason });
+        let name = shared.strangers().take(&stream);
+        let Ok(name) = name else {
+            // Nor is there a file for a copy of it.
             continue;
-        }
-        shared.strangers.fetch_add(1, Ordering::Relaxed);
-        let stranger = Stranger(Arc::clone(&shared));
+        };
+        let stranger = Stranger(Arc::clone(&shared), name);
         // One that cannot be started drops what it was to do, and the connection with it.
         let _ = std::thread::Builder::new()
             .name("hcabench-served".to_owned())
@@ -292,4 +321,38 @@ fn make(shared: &Shared, hello: &Hello) -> Result<(Half, Facts), RunError> {
     let half = Half::open(choose_one(&devices()?, "--receiver", asked)?)?;
     let facts = half.facts();
     Ok((half, facts))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn the_oldest_stranger_is_let_go_for_a_new_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut strangers = Strangers::default();
+        let mut clients = Vec::new();
+        let mut served = Vec::new();
+        for expected in 0..STRANGERS as u64 + 2 {
+            clients.push(TcpStream::connect(address).unwrap());
+            served.push(listener.accept().unwrap().0);
+            assert_eq!(
+                strangers.take(&served[expected as usize]).unwrap(),
+                expected
+            );
+        }
+        assert_eq!(strangers.streams.len(), STRANGERS);
+        for client in &mut clients[..2] {
+            client
+                .set_read_timeout(Some(Duration::from_secs(20)))
+                .unwrap();
+            assert_eq!(client.read(&mut [0]).unwrap(), 0, "it was not let go");
+        }
+        clients[2].set_nonblocking(true).unwrap();
+        let error = clients[2].read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    }
 }

@@ -23,9 +23,10 @@ use crate::host::{CpuSet, HostError, Topology};
 use crate::launch::message::{DirectionReport, Order, PairReport, Start};
 use crate::rdma::verbs::devices;
 use crate::results::samples::rows_to_text;
-use crate::results::schema::between::{MESSAGES, PROBES_FILE};
+use crate::results::schema::between::{CLOCKS, CONTRADICTION, MESSAGES, PROBES_FILE};
 use crate::rig::benchmark::Failure;
 use crate::rig::port_choice::choose_nth;
+use crate::time::between::Unproved;
 use crate::time::{AnyClock, ClockKind};
 
 /// The largest file of samples of a direction that is sent to rank 0, in bytes: a line to it has four at the most.
@@ -239,17 +240,24 @@ impl PairEnd {
         samples: bool,
     ) -> Result<DirectionReport, RunError> {
         let proved = prove(result, &self.asked);
-        let contradiction = proved.as_ref().err().map(ToString::to_string);
+        let unproved = proved.as_ref().err();
+        let contradicts = unproved.is_some_and(Unproved::is_contradiction);
+        let unproved = unproved.map(ToString::to_string);
         let proved = proved.ok();
         let rows = if samples {
             samples_of(round, result, proved.as_ref())?
         } else {
             BTreeMap::new()
         };
-        let (figures, _) = figures(result, proved.as_ref());
+        let (mut figures, _) = figures(result, proved.as_ref());
+        match &proved {
+            Some(proved) => proved.tell_third_hosts(&mut figures),
+            None if contradicts => drop(figures.set(&CLOCKS, CONTRADICTION)),
+            None => {}
+        }
         Ok(DirectionReport {
             figures,
-            failure: result.tally.failure.clone().or(contradiction),
+            failure: result.tally.failure.clone().or(unproved),
             samples: rows,
         })
     }

@@ -159,7 +159,7 @@ impl Serving {
                     let text = "this is no rank of a fabric";
                     return Err(RunError::Peer(wire.peer(), Failure::Run(text.to_owned())));
                 };
-                let to = SocketAddr::new(wire.peer().ip(), port);
+                let to = SocketAddr::new(wire.peer().ip().to_canonical(), port);
                 let report = pair
                     .back(to, (round, samples), Duration::from_millis(limit_ms))
                     .unwrap_or_else(|failure| DirectionReport {

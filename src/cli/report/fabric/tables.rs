@@ -9,9 +9,10 @@ use crate::cli::output::heading_of;
 use crate::cli::report::content::without_unit;
 use crate::page::Sheet;
 use crate::results::read::{Fabric, ReadError, Row, Table};
+use crate::results::schema::between::CONTRADICTION;
 use crate::results::schema::fabric::{
-    ALONE_P50, EXCESS_P99, EXPECTED, FROM, HALF_P50, LOST, ONE_WAY_STATUS, REST, SCORE, SLOWER_WAY,
-    TIER, TO, VERDICT, node, tier,
+    ALONE_P50, EXCESS_P99, EXPECTED, FROM, HALF_P50, LOST, ONE_WAY_STATUS, REST, SCORE, SLOWER_BY,
+    SLOWER_WAY, TIER, TO, VERDICT, node, tier,
 };
 use crate::results::schema::{Column, REASON};
 use crate::results::units::fixed;
@@ -33,6 +34,8 @@ pub(super) struct Pair {
     pub(super) verdict: String,
     slower_way: String,
     pub(super) contradicts: bool,
+    /// By how many ns it is slower than it has to be, at least.
+    slower_by: Option<f64>,
 }
 
 /// All pairs, those that lie furthest above what is expected of them first.
@@ -49,6 +52,7 @@ pub(super) fn pairs(fabric: &Fabric) -> Result<Vec<Pair>, ReadError> {
         VERDICT,
         SLOWER_WAY,
         ONE_WAY_STATUS,
+        SLOWER_BY,
     ];
     let mut pairs = Vec::new();
     fabric.pairs(&columns, |ends, cells| {
@@ -66,7 +70,8 @@ pub(super) fn pairs(fabric: &Fabric) -> Result<Vec<Pair>, ReadError> {
             lost: cells.number(7)?.unwrap_or(0.0),
             verdict: cells.text(8).into_owned(),
             slower_way: cells.text(9).into_owned(),
-            contradicts: cells.text(10) == "contradiction",
+            contradicts: cells.text(10) == CONTRADICTION,
+            slower_by: cells.number(11)?,
         });
         Ok(())
     })?;
@@ -124,6 +129,34 @@ pub(super) fn worst(fabric: &Fabric, pairs: &[Pair]) -> Sheet {
         columns,
         rows: shown.iter().map(row).collect(),
     })
+}
+
+/// The ways that are proved to be slower than they have to be, the slowest first: from, to, and by how many ns.
+pub(super) fn slow_ways<'a>(fabric: &'a Fabric, pairs: &[Pair]) -> Vec<(&'a str, &'a str, f64)> {
+    let name = |end: usize| fabric.nodes[end].name.as_str();
+    let ways = pairs.iter().filter_map(|pair| {
+        let [from, to] = pair.ends;
+        Some((name(from), name(to), pair.slower_by?))
+    });
+    let mut ways: Vec<_> = ways.collect();
+    ways.sort_by(|one, other| other.2.total_cmp(&one.2));
+    ways
+}
+
+/// The same as a table.
+pub(super) fn ways(fabric: &Fabric, pairs: &[Pair]) -> Sheet {
+    let shown = slow_ways(fabric, pairs).into_iter().take(SHOWN);
+    let row = |(from, to, ns): (&str, &str, f64)| {
+        vec![from.to_owned(), to.to_owned(), fixed(ns / 1e3, 3)]
+    };
+    Sheet {
+        columns: vec![
+            without_unit(&heading(&FROM).0),
+            without_unit(&heading(&TO).0),
+            (heading(&SLOWER_BY).0, "us"),
+        ],
+        rows: shown.map(row).collect(),
+    }
 }
 
 /// The nodes that are named, are missing, or stand out most.
