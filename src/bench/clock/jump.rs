@@ -129,6 +129,11 @@ impl JumpStore {
 
     /// Room for so many jumps, at least two. The memory is touched.
     pub fn new(room: usize) -> Result<Self, TryReserveError> {
+        Self::with_samples(room, SAMPLES)
+    }
+
+    /// The same with room for so many samples.
+    pub fn with_samples(room: usize, samples: usize) -> Result<Self, TryReserveError> {
         let room = room.max(2);
         let sample = Sample {
             deltas: Deltas {
@@ -140,7 +145,7 @@ impl JumpStore {
         };
         Ok(JumpStore {
             jumps: Longest::new(room, ())?,
-            samples: Longest::new(SAMPLES.min(room), sample)?,
+            samples: Longest::new(samples.min(room), sample)?,
             // A place beyond for each kind of those that are not told apart any more.
             causes: touched((Cause::NotSampled, Tally::default()), CAUSES + KINDS)?,
         })

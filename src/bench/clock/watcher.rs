@@ -19,7 +19,7 @@ use crate::time::{AnyClock, Clock, Nanos, Reading, Ticks};
 use super::cause::Cause;
 use super::credit::Credit;
 use super::hot_loop::{Found, watch};
-use super::jump::{Jump, JumpStore};
+use super::jump::{Jump, JumpStore, SAMPLES};
 use super::ranking::Ranking;
 use super::recorder::Recorder;
 use super::sampling::Sampling;
@@ -95,7 +95,8 @@ impl Watched {
     pub(super) fn nothing(task: &Task) -> Result<Self, TryReserveError> {
         Ok(Watched {
             first: Vec::with_capacity(10),
-            jumps: JumpStore::new(task.keep)?,
+            // Without counters there is nothing to sample.
+            jumps: JumpStore::with_samples(task.keep, if task.causes { SAMPLES } else { 2 })?,
             ranking: Ranking::new(task.baseline, task.highest, task.window),
             time: Timeline::default(),
             found: 0,

@@ -26,7 +26,7 @@ pub(super) use reader::{Reader, Told};
 /// The way into and out of the kernel takes no longer, in nanoseconds.
 const ENTRY: u64 = 5_000;
 /// Stretches that are kept of all CPUs together, and of each at the least.
-const ROOM: usize = 1 << 16;
+const ROOM: usize = 1 << 14;
 const LEAST_ROOM: usize = 1 << 10;
 /// The rings of all CPUs together, and each at the least and at the most, in bytes.
 const RINGS: usize = 8 << 20;
