@@ -65,7 +65,7 @@ fn receive_all(receiver: &mut impl Receiver<Element>, count: u64) {
     assert_eq!(receiver.dequeue(), None);
 }
 
-fn sharded(capacity: usize, senders: usize, receivers: usize) -> Shared<Sharded, Element> {
+fn shards(capacity: usize, senders: usize, receivers: usize) -> Shared<Sharded, Element> {
     Sharded::shared(capacity, &Given::default(), senders, receivers)
 }
 
@@ -73,7 +73,7 @@ fn sharded(capacity: usize, senders: usize, receivers: usize) -> Shared<Sharded,
 #[test]
 fn sharded_of_two_senders() {
     explore(2, || {
-        let (senders, mut receivers) = sharded(2, 2, 1).unwrap();
+        let (senders, mut receivers) = shards(2, 2, 1).unwrap();
         let threads: Vec<_> = senders
             .into_iter()
             .zip([10, 20])
@@ -100,7 +100,7 @@ fn sharded_of_two_senders() {
 #[test]
 fn sharded_of_two_receivers() {
     explore(2, || {
-        let (mut senders, receivers) = sharded(2, 1, 2).unwrap();
+        let (mut senders, receivers) = shards(2, 1, 2).unwrap();
         let left = Arc::new(AtomicUsize::new(3));
         let receive = |mut receiver: <Sharded as Queue<Element>>::Receiver,
                        left: Arc<AtomicUsize>| {

@@ -52,6 +52,8 @@ const STARVES_A_CONSUMER: u8 = 7;
 const STOPS: u8 = 8;
 /// Does not come back from an operation for long.
 const BLOCKS: u8 = 9;
+/// Takes the very first element, of the warm-up, and forgets it.
+const FORGETS_THE_FIRST: u8 = 10;
 
 const LONG: Duration = Duration::from_secs(20);
 const EACH: usize = 100;
@@ -98,6 +100,7 @@ impl Sender<Words<8>> for End {
         match self.fault {
             BLOCKS if is_wrong => sleep(LONG),
             DROPS if is_wrong => {}
+            FORGETS_THE_FIRST if *put_in == 1 => {}
             REORDERS => {
                 // Two of one sender change places, wherever they are.
                 let before = elements.iter_mut().rev();
@@ -279,6 +282,10 @@ fn what_a_queue_does_wrong_is_found() {
     assert!(found(judged_with::<REORDERS>()).reordered > 0);
     assert!(found(judged_with::<DAMAGES>()).damaged > 0);
     assert!(found(judged_with::<INVENTS>()).never_sent > 0);
+    // What is only wrong before the elements that count.
+    let (run, _) = judged_with::<FORGETS_THE_FIRST>();
+    assert_eq!(run.outcome, Outcome::Wrong);
+    assert!(run.verdict.is_warm_up_wrong && run.verdict.elements.lost == 0);
     let right = judged_with::<NOTHING>().0;
     assert_eq!(
         right.outcome,

@@ -1,0 +1,106 @@
+//! What `ci/check-ranks` says of the outputs of two runs.
+
+use std::fs;
+use std::process::Command;
+
+/// What a run prints of its ranks: queues with the places that are not told apart from each.
+fn output(queues: &[(&str, &str)]) -> String {
+    let mut text = "queue  through\nbaton  1\n\nranks by throughput\n".to_owned();
+    text += "place  queue    median  not told apart from places\n-----  -----  ------  ---\n";
+    for (place, (queue, alike)) in queues.iter().enumerate() {
+        text += &format!("{:>5}  {queue:<16}  {:>6}  {alike}\n", place + 1, "12.34");
+    }
+    text + "rank: what there is to say.\n"
+}
+
+/// Whether the two are accepted, and what is said.
+fn judged(one: &[(&str, &str)], other: &[(&str, &str)]) -> (bool, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["one", "other"].map(|name| folder.path().join(name));
+    fs::write(&paths[0], output(one)).unwrap();
+    fs::write(&paths[1], output(other)).unwrap();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-ranks");
+    let done = Command::new(script)
+        .arg("--judge")
+        .args(&paths)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(
+        done.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&done.stderr)
+    );
+    (done.status.success(), said)
+}
+
+const CLEAR: [(&str, &str); 5] = [("a", "-"), ("b", "-"), ("c", "-"), ("d", "5"), ("e", "4")];
+
+#[test]
+fn two_runs_alike_and_two_that_contradict_each_other() {
+    let (accepted, said) = judged(&CLEAR, &CLEAR);
+    assert!(
+        accepted && said.contains("alike: throughput: a, b, c"),
+        "{said}"
+    );
+    assert!(said.contains("a is told apart from the fifth, e"), "{said}");
+    let mut changed = CLEAR;
+    changed.swap(1, 2);
+    let (accepted, said) = judged(&CLEAR, &changed);
+    assert!(
+        !accepted && said.contains("b and c change places"),
+        "{said}"
+    );
+    // Behind the first three it does not matter.
+    let mut changed = [("a", "-"), ("b", "-"), ("c", "-"), ("e", "-"), ("d", "-")];
+    let (accepted, said) = judged(&changed, &CLEAR);
+    assert!(accepted, "{said}");
+    // One that comes from behind, and is told apart from the first three.
+    changed.rotate_right(1);
+    let (accepted, said) = judged(&CLEAR, &changed);
+    assert!(
+        !accepted && said.contains("a and d change places"),
+        "{said}"
+    );
+}
+
+#[test]
+fn who_says_that_it_cannot_tell_does_not_contradict() {
+    let unsure = [
+        ("c", "2..5"),
+        ("a", "1, 3..5"),
+        ("b", "1, 2, 4, 5"),
+        ("e", "1..3, 5"),
+        ("d", "1..4"),
+    ];
+    let (accepted, said) = judged(&CLEAR, &unsure);
+    assert!(
+        accepted
+            && said
+                .contains("not told apart: throughput: a, b, c in one run, c, a, b in the other"),
+        "{said}"
+    );
+    assert!(
+        said.contains("c is not told apart from the fifth, d"),
+        "{said}"
+    );
+    // Of the places it says that it cannot tell, not of others.
+    let half = [
+        ("c", "3"),
+        ("a", "3"),
+        ("b", "1, 2"),
+        ("d", "-"),
+        ("e", "-"),
+    ];
+    let (accepted, said) = judged(&CLEAR, &half);
+    assert!(
+        !accepted && said.contains("a and c change places"),
+        "{said}"
+    );
+    // A queue that missed the load is not ranked, and its run says so.
+    let (accepted, said) = judged(&CLEAR, &CLEAR[1..]);
+    assert!(
+        accepted && said.contains("ranked in one run only: a"),
+        "{said}"
+    );
+}
