@@ -85,8 +85,8 @@ fn exchanged(figures: &mut Record, from: u32, to: u32, node: &str) {
     };
     let (low, high) = (theta - takes(to, from), theta + takes(from, to));
     figures
-        .set(&columns::OFFSET_LOW, low)
-        .set(&columns::OFFSET_HIGH, high)
+        .replace(&columns::OFFSET_LOW, low)
+        .replace(&columns::OFFSET_HIGH, high)
         .set(&columns::OFFSET_AT, 5_000_000_000_u64)
         .set(&columns::EXCHANGES_LASTED, 100_000_000_u64)
         .set(&columns::RATE_LOW, -0.5)
