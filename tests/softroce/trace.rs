@@ -59,12 +59,16 @@ fn watch(causes: &str, out: &Path) -> (Busy, Table, String, u64) {
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
         names.map(|name| name.trim().to_owned()).collect::<Vec<_>>()
     };
-    let watches = || names().iter().any(|name| name == "watch-1");
-    wait_until("a watch begins", LIMIT, || {
-        out.join("settings.json").exists() && watches()
-    });
-    // Behind the baseline, whose thread has the same name, and which is short.
-    sleep(Duration::from_millis(2000));
+    // The baseline is measured by a thread of the same name, and the tracepoints are opened behind it.
+    let begins = || {
+        let names = names();
+        let has = |name: &str| names.iter().any(|it| it == name);
+        out.join("settings.json").exists()
+            && has("watch-1")
+            && (causes != "trace" || has("trace-reader"))
+    };
+    wait_until("a watch begins", LIMIT, begins);
+    sleep(Duration::from_millis(1000));
     let busy = be_busy();
     let text = std::fs::read_to_string(&status).unwrap();
     let memory = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -209,8 +209,10 @@ mod tests {
         (found, lost)
     }
 
+    type Told = ((u64, u64), Vec<(Option<Source>, u64)>);
+
     /// From when to when each lasted, with its parts.
-    fn stretches(records: &[(u64, What)]) -> Vec<((u64, u64), Vec<(Option<Source>, u64)>)> {
+    fn stretches(records: &[(u64, What)]) -> Vec<Told> {
         let parts = |parts: Parts| parts.into_iter().filter(|part| part.1 > 0).collect();
         let (found, _) = found(records, 0);
         let found = found.into_iter();
