@@ -1,8 +1,8 @@
 //! From records to stretches: times in which a thread did not have its CPU, and who had it for how long.
 //!
 //! At each moment the CPU is charged to one: to the innermost interrupt or softirq, or else to the thread that runs.
-//! While that is the thread in question nobody takes anything. Behind records that are lost it is not known which thread
-//! runs; the next switch tells which one it was since then.
+//! While that is the thread in question nobody takes anything. Behind records that are lost it is not known which
+//! thread runs; the next switch tells which one it was since then.
 
 use super::{Record, Source, What};
 
