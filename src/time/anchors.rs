@@ -1,7 +1,8 @@
 //! From the ticks of any clock to the nanoseconds of CLOCK_MONOTONIC_RAW.
 //!
-//! Both are read one after the other, again and again while something else is measured. Between two such anchors the way is a
-//! straight line. How far an anchor lies from the line between its neighbours, and how long it took, is the error.
+//! Both are read one after the other, again and again while something else is measured. Between two such anchors the
+//! way is a straight line. How far an anchor lies from the line between its neighbours, and how long it took, is the
+//! error.
 
 use super::{AnyReading, Clock as _, MonotonicRaw, Posix};
 

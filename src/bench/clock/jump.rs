@@ -127,12 +127,12 @@ impl JumpStore {
         Longest::<()>::bytes(room).saturating_add(Longest::<Sample>::bytes(samples))
     }
 
-    /// Room for so many jumps, at least two. The memory is touched.
+    #[cfg(test)]
     pub fn new(room: usize) -> Result<Self, TryReserveError> {
         Self::with_samples(room, SAMPLES)
     }
 
-    /// The same with room for so many samples.
+    /// Room for so many jumps, at least two, and of their samples. The memory is touched.
     pub fn with_samples(room: usize, samples: usize) -> Result<Self, TryReserveError> {
         let room = room.max(2);
         let sample = Sample {

@@ -1,7 +1,7 @@
 //! What takes a CPU, by the kernel's tracepoints: each interrupt, softirq and switch of threads, with its time.
 //!
-//! The records come from perf, which stamps them with CLOCK_MONOTONIC_RAW. All tracepoints of a CPU write to one ring of
-//! memory, so that they come in order. Where it is full, records are lost; the next one tells so.
+//! The records come from perf, which stamps them with CLOCK_MONOTONIC_RAW. All tracepoints of a CPU write to one ring
+//! of memory, so that they come in order. Where it is full, records are lost; the next one tells so.
 //!
 //! Left out: what has no tracepoint. That are system management interrupts, the hypervisor, and the way into and out of
 //! the kernel; and the interrupt `irq_work`, which perf raises itself.

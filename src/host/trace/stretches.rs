@@ -1,8 +1,8 @@
 //! From records to stretches: times in which a thread did not have its CPU, and who had it for how long.
 //!
 //! At each moment the CPU is charged to one: to the innermost interrupt or softirq, or else to the thread that runs.
-//! While that is the thread in question nobody takes anything. Behind records that are lost it is not known which thread
-//! runs; the next switch tells which one it was since then.
+//! While that is the thread in question nobody takes anything. Behind records that are lost it is not known which
+//! thread runs; the next switch tells which one it was since then.
 
 use super::{Record, Source, What};
 
@@ -209,8 +209,10 @@ mod tests {
         (found, lost)
     }
 
+    type Told = ((u64, u64), Vec<(Option<Source>, u64)>);
+
     /// From when to when each lasted, with its parts.
-    fn stretches(records: &[(u64, What)]) -> Vec<((u64, u64), Vec<(Option<Source>, u64)>)> {
+    fn stretches(records: &[(u64, What)]) -> Vec<Told> {
         let parts = |parts: Parts| parts.into_iter().filter(|part| part.1 > 0).collect();
         let (found, _) = found(records, 0);
         let found = found.into_iter();

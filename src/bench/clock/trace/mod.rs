@@ -329,8 +329,8 @@ impl Traced {
         ran.collect()
     }
 
-    /// Of a jump: who had the CPU for how many nanoseconds, as `sshd (812):40125;LOC local timer:1920`, and how many are
-    /// nobody's.
+    /// Of a jump: who had the CPU for how many nanoseconds, as `sshd (812):40125;LOC local timer:1920`, and how many
+    /// are nobody's.
     pub(super) fn in_words(&self, jump: &Jump) -> Option<(String, u64)> {
         if jump.cause == Cause::Backward {
             return None;

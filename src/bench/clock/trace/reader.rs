@@ -71,8 +71,8 @@ impl OfCpu {
 }
 
 impl Reader {
-    /// Starts it, with all memory. It inherits where the calling thread may run; `beside`: whether that is a CPU that is
-    /// watched. Each of `told` is a watching thread's.
+    /// Starts it, with all memory. It inherits where the calling thread may run; `beside`: whether that is a CPU that
+    /// is watched. Each of `told` is a watching thread's.
     pub(in crate::bench::clock) fn start(
         cpus: &[usize],
         reading: AnyReading,
