@@ -10,7 +10,6 @@ use super::interface::{Queue, Receiver, Sender, Shared};
 use super::many::ToAll;
 use super::parameters::Given;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
-use super::sync::{Arc, AtomicUsize, Ordering};
 use super::weakened;
 use super::{
     BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer, Sharded,
@@ -72,30 +71,44 @@ fn shards(capacity: usize, senders: usize, receivers: usize) -> Shared<Sharded, 
     Sharded::shared(capacity, &Given::default(), senders, receivers)
 }
 
+/// Tries so often to send the numbers from `first` on, and tells how many it could. Of three threads no two may wait for
+/// the third: loom would let them wait for ever.
+fn try_to_send(sender: &mut impl Sender<Element>, first: u64, attempts: usize) -> u64 {
+    let mut next = first;
+    for _ in 0..attempts {
+        next += u64::from(sender.enqueue(element(next)));
+    }
+    next - first
+}
+
+/// What comes out in so many attempts.
+fn try_to_receive(receiver: &mut impl Receiver<Element>, attempts: usize) -> Vec<Element> {
+    (0..attempts).filter_map(|_| receiver.dequeue()).collect()
+}
+
 /// Each sender's elements come out once and in order, whatever the other one does.
 #[test]
 fn sharded_of_two_senders() {
     explore(2, || {
         let (senders, mut receivers) = shards(2, 2, 1).unwrap();
+        let senders = senders.into_iter().zip([10, 20]);
         let threads: Vec<_> = senders
-            .into_iter()
-            .zip([10, 20])
-            .map(|(sender, first)| loom::thread::spawn(move || send(sender, [first, first + 1])))
+            .map(|(mut sender, first)| {
+                loom::thread::spawn(move || (first, try_to_send(&mut sender, first, 2)))
+            })
             .collect();
-        let mut next = [10, 20];
-        while next != [12, 22] {
-            let Some(received) = receivers[0].dequeue() else {
-                loom::thread::yield_now();
-                continue;
-            };
-            let of = usize::from(received.words()[0] >= 20);
-            assert_eq!(received, element(next[of]));
-            next[of] += 1;
+        let mut all = try_to_receive(&mut receivers[0], 3);
+        let sent = threads.into_iter().map(|thread| thread.join().unwrap());
+        let sent: Vec<(u64, u64)> = sent.collect();
+        // An attempt looks at both rings, and there is one element in each at most.
+        all.extend(try_to_receive(&mut receivers[0], 3));
+        for (first, count) in sent {
+            assert!(count > 0);
+            let of_sender = |found: &&Element| found.words()[0] / 10 == first / 10;
+            let found: Vec<Element> = all.iter().filter(of_sender).copied().collect();
+            let expected: Vec<Element> = (first..first + count).map(element).collect();
+            assert_eq!(found, expected);
         }
-        assert_eq!(receivers[0].dequeue(), None);
-        threads
-            .into_iter()
-            .for_each(|thread| thread.join().unwrap());
     });
 }
 
@@ -104,47 +117,48 @@ fn sharded_of_two_senders() {
 fn sharded_of_two_receivers() {
     explore(2, || {
         let (mut senders, receivers) = shards(2, 1, 2).unwrap();
-        let left = Arc::new(AtomicUsize::new(3));
-        let receive = |mut receiver: <Sharded as Queue<Element>>::Receiver,
-                       left: Arc<AtomicUsize>| {
-            let mut taken = Vec::new();
-            // Relaxed: it makes nothing else visible.
-            while left.load(Ordering::Relaxed) > 0 {
-                let Some(received) = receiver.dequeue() else {
-                    loom::thread::yield_now();
-                    continue;
-                };
-                left.fetch_sub(1, Ordering::Relaxed);
-                taken.push(received);
-            }
-            assert!(taken.is_sorted_by_key(|element| element.words()[0]));
-            taken
-        };
         let mut receivers = receivers.into_iter();
-        let (here, there) = (receivers.next().unwrap(), receivers.next().unwrap());
-        let of_thread = left.clone();
-        let thread = loom::thread::spawn(move || receive(there, of_thread));
-        let sender = senders.remove(0);
-        let sending = loom::thread::spawn(move || send(sender, 1..=3));
-        let mut all = receive(here, left);
-        sending.join().unwrap();
-        all.extend(thread.join().unwrap());
-        all.sort_by_key(|element| element.words()[0]);
-        assert_eq!(all, [1, 2, 3].map(element));
+        let (mut here, mut there) = (receivers.next().unwrap(), receivers.next().unwrap());
+        let mut sender = senders.remove(0);
+        let sending = loom::thread::spawn(move || try_to_send(&mut sender, 1, 3));
+        let thread = loom::thread::spawn(move || {
+            let taken = try_to_receive(&mut there, 2);
+            (there, taken)
+        });
+        let mut taken_here = try_to_receive(&mut here, 2);
+        let sent = sending.join().unwrap();
+        let (mut there, mut taken_there) = thread.join().unwrap();
+        taken_here.extend(try_to_receive(&mut here, 2));
+        taken_there.extend(try_to_receive(&mut there, 2));
+        for taken in [&taken_here, &taken_there] {
+            assert!(taken.is_sorted_by_key(|found| found.words()[0]));
+        }
+        let mut all = [taken_here, taken_there].concat();
+        all.sort_by_key(|found| found.words()[0]);
+        assert_eq!(all, (1..=sent).map(element).collect::<Vec<_>>());
     });
 }
 
-/// All receivers get all elements, each in order.
+/// All receivers get all elements, each in order; of one that was not taken by all, those behind have nothing.
 #[test]
 fn one_sender_to_all() {
     explore(2, || {
         let (first, mut here) = made::<Baton>(1);
         let (second, mut there) = made::<Baton>(2);
-        let sending = loom::thread::spawn(move || send(ToAll::new(vec![first, second]), 1..=3));
-        let thread = loom::thread::spawn(move || receive_all(&mut there, 3));
-        receive_all(&mut here, 3);
-        sending.join().unwrap();
-        thread.join().unwrap();
+        let mut sender = ToAll::new(vec![first, second]);
+        let sending = loom::thread::spawn(move || try_to_send(&mut sender, 1, 3));
+        let thread = loom::thread::spawn(move || {
+            let taken = try_to_receive(&mut there, 2);
+            (there, taken)
+        });
+        let mut taken_here = try_to_receive(&mut here, 2);
+        let sent = sending.join().unwrap();
+        let (mut there, mut taken_there) = thread.join().unwrap();
+        taken_here.extend(try_to_receive(&mut here, 2));
+        taken_there.extend(try_to_receive(&mut there, 3));
+        let expected = |count| (1..=count).map(element).collect::<Vec<_>>();
+        assert_eq!(taken_there, expected(sent));
+        assert!([expected(sent), expected(sent + 1)].contains(&taken_here));
     });
 }
 

@@ -1,9 +1,9 @@
 //! In which order several things come by their rounds, and which of them cannot be told apart.
 //!
-//! The order is that of the medians. Whoever wants to know which of many is best looks at all pairs, and among many pairs
-//! some differ by chance. So all pairs are one family with one error, shared by Holm's procedure (Scandinavian Journal of
-//! Statistics 6, 1979): the probability that any two equals are told apart is at most the error. Each pair is compared by
-//! Mann and Whitney's test, as in [`rank`](super::rank).
+//! The order is that of the medians. Whoever wants to know which of many is best looks at all pairs, and among many
+//! pairs some differ by chance. So all pairs are one family with one error, shared by Holm's procedure (Scandinavian
+//! Journal of Statistics 6, 1979): the probability that any two equals are told apart is at most the error. Each pair
+//! is compared by Mann and Whitney's test, as in [`rank`](super::rank).
 
 use super::modes::median_of;
 use super::rank::{Shift, Test, rounds_needed};
