@@ -9,7 +9,9 @@
 //! of a message in ascending order, and PCI Express keeps the order of writes unless relaxed ordering is allowed, which
 //! has to be asked for when the memory is registered. Whether all bytes are as they were sent shows afterwards.
 
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
+#[cfg(not(all(target_arch = "aarch64", not(miri))))]
+use std::sync::atomic::fence;
 
 use super::Payload;
 use super::payload::pattern;
@@ -80,10 +82,26 @@ impl PolledSlots {
         let now = self.payload.word(index, self.word).load(Ordering::Relaxed);
         let arrived = (now ^ before) & self.mask != 0;
         if arrived {
-            fence(Ordering::Acquire);
+            behind_the_device();
         }
         arrived
     }
+}
+
+/// Has what is read behind this be not older than what was seen before it, which a device wrote.
+///
+/// An acquire fence orders what processors write: on Arm it is `dmb ishld`, for the inner shareable domain. A device may
+/// stand in the outer one, so that the fence there is `dmb oshld`, as in rdma-core's `udma_from_device_barrier`. On x86-64
+/// loads stay in their order, and only the compiler is held.
+#[inline(always)]
+fn behind_the_device() {
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: a barrier accesses nothing. Not `nomem`: the compiler moves no access over it.
+    unsafe {
+        std::arch::asm!("dmb oshld", options(nostack, preserves_flags))
+    };
+    #[cfg(not(all(target_arch = "aarch64", not(miri))))]
+    fence(Ordering::Acquire);
 }
 
 #[cfg(test)]

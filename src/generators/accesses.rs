@@ -1,7 +1,7 @@
 //! What a generator does to memory: groups of 50 lines, read or stored to in an even pattern.
 //!
-//! There is one function for each instruction set, kind of store and number of reads in a group: 306 of them, made when
-//! the crate is compiled. Each accesses no other memory, and order and number of its accesses are fixed. Lines that
+//! There is one function for each instruction set, kind of store and number of reads in a group, made when the crate is
+//! compiled: 306 for x86-64. On aarch64 SVE has three widths, as its vectors are of 16, 32 or more bytes: 408. Each accesses no other memory, and order and number of its accesses are fixed. Lines that
 //! are read and lines that are stored to are two streams, each contiguous.
 
 use crate::rig::named::named;
@@ -20,6 +20,10 @@ named! {
         Avx2 = "avx2",
         /// One of 64 bytes.
         Avx512 = "avx512",
+        /// Two pairs of 16 bytes (`ldp`, `stp`, `stnp`) a line; of aarch64, as the next one.
+        Neon = "neon",
+        /// Vectors of the processor's length, as many as a line has, or the first 64 bytes of a longer one.
+        Sve = "sve",
     }
 }
 
@@ -41,14 +45,31 @@ impl InstructionSet {
             InstructionSet::Sse2 => true,
             InstructionSet::Avx2 => std::arch::is_x86_feature_detected!("avx2"),
             InstructionSet::Avx512 => std::arch::is_x86_feature_detected!("avx512f"),
+            InstructionSet::Neon | InstructionSet::Sve => false,
         };
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(target_arch = "aarch64")]
+        return match self {
+            InstructionSet::Neon => true,
+            InstructionSet::Sve => {
+                std::arch::is_aarch64_feature_detected!("sve") && functions::has_functions_for_sve()
+            }
+            InstructionSet::Sse2 | InstructionSet::Avx2 | InstructionSet::Avx512 => false,
+        };
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         return false;
     }
 
+    /// The one that each processor of this architecture has.
+    #[cfg(test)]
+    pub(crate) const BASE: Self = if cfg!(target_arch = "aarch64") {
+        Self::Neon
+    } else {
+        Self::Sse2
+    };
+
     /// The one with the widest accesses that this processor has.
     pub fn widest() -> Option<Self> {
-        [Self::Avx512, Self::Avx2, Self::Sse2]
+        [Self::Avx512, Self::Avx2, Self::Sse2, Self::Sve, Self::Neon]
             .into_iter()
             .find(|set| set.is_there())
     }
@@ -89,12 +110,35 @@ impl Accesses {
         if !self.instruction_set.is_there() {
             return None;
         }
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
         return Some(functions::of(self)[self.reads]);
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
         return None;
     }
 }
 
+/// A bit for each line of a group, the first one lowest: 1 where it is read, which spreads reads and stores evenly.
+#[cfg_attr(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    allow(dead_code)
+)]
+const fn pattern(reads: usize) -> u64 {
+    let (mut pattern, mut line) = (0, 0);
+    while line < GROUP {
+        if (line + 1) * reads / GROUP > line * reads / GROUP {
+            pattern |= 1 << line;
+        }
+        line += 1;
+    }
+    pattern
+}
+
+#[macro_use]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod shares;
+
 #[cfg(target_arch = "x86_64")]
+mod functions;
+#[cfg(target_arch = "aarch64")]
+#[path = "accesses/functions_aarch64.rs"]
 mod functions;

@@ -117,7 +117,24 @@ unsafe fn steps_at_once(mut at: *const u8) -> *const u8 {
 }
 
 /// The same.
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+unsafe fn steps_at_once(mut at: *const u8) -> *const u8 {
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!(
+            ".rept 16",
+            "ldr {at}, [{at}]",
+            ".endr",
+            at = inout(reg) at,
+            options(nostack, preserves_flags, readonly)
+        )
+    };
+    at
+}
+
+/// The same.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(always)]
 unsafe fn steps_at_once(mut at: *const u8) -> *const u8 {
     for _ in 0..STEPS_AT_ONCE {

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeSet;
 
-use super::accesses::InstructionSet;
+use super::accesses::{InstructionSet, LINE};
 use super::beside::MemoryLoad;
+use crate::host::memory_layout;
 use crate::host::{CpuSet, Topology};
 
 /// The CPUs that the points of a run leave.
@@ -42,7 +43,12 @@ impl<'a> CpusLeft<'a> {
     ) -> Result<(), String> {
         let impossible = |why: &str| Err(format!("--memory-load {load} is impossible here: {why}"));
         if InstructionSet::widest().is_none() {
-            return impossible("generators of memory load run on x86-64 only");
+            return impossible("generators of memory load run on x86-64 and aarch64 only");
+        }
+        if let Some(line) = memory_layout::cache_line().filter(|line| *line != LINE as u64) {
+            return impossible(&format!(
+                "a cache line of this processor has {line} bytes, and generators are made for {LINE}"
+            ));
         }
         let allowed = self.topology.allowed();
         let left = self.left.difference(measuring);

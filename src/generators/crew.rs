@@ -330,7 +330,7 @@ mod tests {
 
     fn load() -> Load {
         Load {
-            accesses: Accesses::with_share(InstructionSet::Sse2, Store::NonTemporal, 50),
+            accesses: Accesses::with_share(InstructionSet::BASE, Store::NonTemporal, 50),
             pause: 0,
         }
     }

@@ -155,12 +155,17 @@ fn fence() {
     unsafe {
         std::arch::x86_64::_mm_sfence()
     };
+    // SAFETY: it accesses nothing.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        std::arch::asm!("dmb ishst", options(nostack, preserves_flags))
+    };
 }
 
 /// So many nops.
 #[inline(always)]
 fn nops(count: u64) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
         /// Nops that are done at once, as a loop of its own takes time.
         const AT_ONCE: u64 = 64;
@@ -180,7 +185,7 @@ fn nops(count: u64) {
             unsafe { std::arch::asm!("nop", options(nomem, nostack, preserves_flags)) };
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     for _ in 0..count {
         std::hint::spin_loop();
     }
@@ -215,7 +220,7 @@ mod tests {
     fn all_kinds_of_accesses_read_and_store_the_lines_they_say() {
         for &instruction_set in InstructionSet::ALL {
             if !instruction_set.is_there() {
-                assert_ne!(instruction_set, InstructionSet::Sse2);
+                assert_ne!(instruction_set, InstructionSet::BASE);
                 continue;
             }
             for &store in Store::ALL {
@@ -273,7 +278,7 @@ mod tests {
 
     #[test]
     fn looks_come_as_often_with_long_pauses() {
-        let accesses = Accesses::with_share(InstructionSet::Sse2, Store::Regular, 50);
+        let accesses = Accesses::with_share(InstructionSet::BASE, Store::Regular, 50);
         for (pause, groups) in [(0, 64), (511, 64), (512, 32), (4096, 8), (LONGEST_PAUSE, 1)] {
             assert_eq!(
                 Load { accesses, pause }.groups_per_look(),

@@ -11,7 +11,8 @@
 //! | [`beside`] | their load while it measures |
 //! | [`chase`] | one random cycle over all lines of a buffer, and steps along it |
 //!
-//! What is left out: bandwidths of caches, loads that several cores share, and all but x86-64.
+//! What is left out: bandwidths of caches, loads that several cores share, and all but x86-64 and
+//! aarch64.
 
 pub mod accesses;
 pub mod beside;

@@ -21,7 +21,7 @@ const SHARES: [u32; 5] = [0, 26, 50, 76, 100];
 fn instruction_set() -> InstructionSet {
     match InstructionSet::Avx2.is_there() {
         true => InstructionSet::Avx2,
-        false => InstructionSet::Sse2,
+        false => InstructionSet::BASE,
     }
 }
 

@@ -20,6 +20,20 @@ fn last_level_cache_of(files: &SystemFiles, cpu: usize) -> Option<u64> {
     levels.max().map(|(_, size)| size)
 }
 
+/// Bytes of a cache line of a CPU; none if sysfs does not tell.
+pub(crate) fn cache_line() -> Option<u64> {
+    cache_line_of(&SystemFiles::of_this_machine())
+}
+
+fn cache_line_of(files: &SystemFiles) -> Option<u64> {
+    let caches = "sys/devices/system/cpu/cpu0/cache";
+    let lines = files
+        .names(caches)
+        .into_iter()
+        .filter_map(|name| files.number(&format!("{caches}/{name}/coherency_line_size")));
+    lines.max()
+}
+
 /// The NUMA nodes that have memory, also those without CPUs; node 0 where the kernel knows none.
 ///
 /// # Errors

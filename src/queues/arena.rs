@@ -63,8 +63,12 @@ impl Range {
         Some(std::ptr::with_exposed_provenance_mut(at))
     }
 
+    /// The start is read twice, as a start that was and the end that came after it would hold the memory of others.
+    /// Acquire, of the end, which was stored behind that the old start was taken away: who sees the one sees the other.
     fn holds(&self, address: usize) -> bool {
-        (self.start.load(Ordering::Relaxed)..self.end.load(Ordering::Relaxed)).contains(&address)
+        let start = self.start.load(Ordering::Acquire);
+        let end = self.end.load(Ordering::Acquire);
+        (start..end).contains(&address) && self.start.load(Ordering::Relaxed) == start
     }
 }
 
@@ -177,7 +181,8 @@ impl Arena {
         let of = &RANGES[range];
         of.next.store(first, Ordering::Relaxed);
         of.live.store(0, Ordering::Relaxed);
-        of.end.store(end, Ordering::Relaxed);
+        // Release: see `holds`. What gives memory out of the range was handed it by this thread.
+        of.end.store(end, Ordering::Release);
         of.start.store(start, Ordering::Relaxed);
         Ok(Some(Arena {
             range,

@@ -10,12 +10,14 @@
 //! - *A line that was filled, or emptied, is demoted* (`cldemote`, a hint) to the cache that both processors share.
 //!   Left in the first-level cache of its last writer it costs two transfers that a processor cannot look far enough
 //!   ahead to hide: some 420 million elements a second in FastForward as in any other, twice that with it. Both ends
-//!   must do it. Where the processor has no such instruction, nothing changes.
+//!   must do it. Where the processor has no such instruction, nothing changes; Arm
+//!   has none like it.
 //! - *Not in large arrays*: where the ends are further apart than a first-level cache reaches, lines have left it
 //!   anyway, and what fetches ahead in the hardware does better without.
 //! - *The step past the last slot is a branch*, not a conditional move: the next slot's index depends on one addition,
 //!   not on three instructions in a row.
-//! - *Who finds nothing should pause for a moment* (`pause`, ten nanoseconds there), which is up to who calls: else the
+//! - *Who finds nothing should pause for a moment* (`pause`, ten nanoseconds there; `isb` on Arm, as the standard
+//!   library's `spin_loop` has it on either), which is up to who calls: else the
 //!   processor looks ahead several times, and has to take all of it back when the line changes, just when the element
 //!   arrives.
 //! - *Each end stands alone on its cache lines*, wherever it is put: two ends side by side cost more than any queue.

@@ -23,8 +23,9 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
     Parameter::number("danger", 2, "lines between the ends below which it waits"),
     Parameter::switch(
         "demote",
-        "whether lines that an end is done with are demoted",
-    ),
+        "whether lines that an end is done with are demoted; x86-64 only",
+    )
+    .on_x86_64("cldemote"),
 ];
 
 /// Elements between two looks at the slip. Model checkers do not get as far as 64.

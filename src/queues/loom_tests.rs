@@ -2,11 +2,14 @@
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test --no-default-features --lib loom`; see `ci/check-queues`.
 
+use std::collections::BTreeMap;
+
 use super::element::Words;
 use super::equeue::{Batching, Elasticity};
 use super::interface::{Queue, Receiver, Sender};
 use super::parameters::Given;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
+use super::weakened;
 use super::{
     BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer, Sharded,
 };
@@ -140,4 +143,74 @@ fn batches() {
     check(4, || with::<EQueue, 3>(4, [2, 1, 0]));
     check(4, || made::<LinkedBlocks>(4));
     check(4, || with::<FastForward, 3>(16, [1, 1, 0]));
+}
+
+/// All tests above.
+const TESTS: [&str; 12] = [
+    "lamport",
+    "mcringbuffer",
+    "ffq",
+    "linked_blocks",
+    "baton",
+    "ring",
+    "fastforward",
+    "b_queue",
+    "equeue",
+    "sharded",
+    "equeue_that_changes_its_size",
+    "batches",
+];
+
+/// Runs a test in a process of its own, as one that fails leaves loom in no state to go on, and without an ordering.
+fn without(ordering: &str, test: &str) -> (bool, String) {
+    let run = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture"])
+        .arg(format!("queues::loom_tests::{test}"))
+        .env(weakened::ORDERING, ordering)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();
+    let ran = |result: &str| told.contains(&format!("test result: {result}"));
+    // A process that is aborted, as by a panic within another one, says of its own panic all the same.
+    let failed = ran("FAILED. 0 passed; 1 failed") || told.contains("panicked at");
+    assert!(failed || ran("ok. 1 passed"), "{test}: {told}");
+    assert_eq!(failed, !run.status.success(), "{test}: {told}");
+    // Who waits for ever is not wrong by what it sees.
+    let counts = failed && !told.contains("exceeded maximum number of branches");
+    (counts, told)
+}
+
+/// A release or acquire that nothing depends on would stand there for nothing, or for what no test looks at.
+#[test]
+fn each_ordering_taken_away_is_found() {
+    let mut met: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for test in TESTS {
+        let (failed, told) = without(weakened::LIST, test);
+        assert!(!failed, "{told}");
+        for line in told.lines() {
+            // The name of the test stands before the first one.
+            if let Some((_, place)) = line.split_once(weakened::TOLD) {
+                met.entry(place.to_owned()).or_default().push(test);
+            }
+        }
+    }
+    for file in [
+        "lamport",
+        "mcringbuffer",
+        "ffq",
+        "linked_blocks",
+        "slots",
+        "ring",
+    ] {
+        let of = format!("src/queues/{file}.rs:");
+        assert!(met.keys().any(|place| place.starts_with(&of)), "{met:?}");
+    }
+    let mut unseen = Vec::new();
+    for (place, tests) in &met {
+        match tests.iter().find(|test| without(place, test).0) {
+            Some(test) => println!("{place}: found by {test}"),
+            None => unseen.push((place, tests)),
+        }
+    }
+    assert!(unseen.is_empty(), "needed by nobody: {unseen:#?}");
 }

@@ -13,6 +13,9 @@ pub struct Parameter {
     pub most: usize,
     /// What it decides, with its unit.
     pub meaning: &'static str,
+    /// The instruction of x86-64 that it takes unless it is 0.
+    #[serde(skip)]
+    instruction: Option<&'static str>,
 }
 
 /// What a parameter is unless it is given.
@@ -36,6 +39,7 @@ impl Parameter {
             name,
             usual: Usual::Number(usual),
             most: 1_000_000,
+            instruction: None,
             meaning,
         }
     }
@@ -53,6 +57,14 @@ impl Parameter {
         Parameter {
             most: 1,
             ..Self::number(name, 0, meaning)
+        }
+    }
+
+    /// The same, and yes takes an instruction that only x86-64 has.
+    pub(super) const fn on_x86_64(self, instruction: &'static str) -> Self {
+        Parameter {
+            instruction: Some(instruction),
+            ..self
         }
     }
 }
@@ -92,6 +104,15 @@ impl Given {
             let most = parameters[at].most;
             let number = number.parse().ok().filter(|number| *number <= most);
             let number = number.ok_or_else(|| format!("{part:?} is no number from 0 to {most}"))?;
+            if let Some(instruction) = parameters[at].instruction
+                && number > 0
+                && cfg!(not(target_arch = "x86_64"))
+            {
+                return Err(format!(
+                    "{part:?} takes the instruction {instruction} of x86-64, and {} has none like it: leave it out",
+                    std::env::consts::ARCH
+                ));
+            }
             if given.0[at].replace(number).is_some() {
                 return Err(format!("{part:?} is given twice"));
             }
@@ -131,7 +152,7 @@ mod tests {
 
     const ALL: [Parameter; 2] = [
         Parameter::share("batch", 16, "elements"),
-        Parameter::switch("demote", "whether"),
+        Parameter::switch("twice", "whether"),
     ];
 
     #[test]
@@ -139,11 +160,11 @@ mod tests {
         let values = |text, capacity| Given::parse(text, &ALL).unwrap().values(&ALL, capacity);
         assert_eq!(Given::default().values(&ALL, 1024), [64, 0]);
         assert_eq!(Given::default().values(&ALL, 3), [1, 0]);
-        assert_eq!(values("demote=1", 160), [10, 1]);
-        assert_eq!(values("demote=0:batch=7", 160), [7, 0]);
+        assert_eq!(values("twice=1", 160), [10, 1]);
+        assert_eq!(values("twice=0:batch=7", 160), [7, 0]);
         assert_eq!(
             Given::of([7, 0]),
-            Given::parse("batch=7:demote=0", &ALL).unwrap()
+            Given::parse("batch=7:twice=0", &ALL).unwrap()
         );
     }
 
@@ -152,15 +173,24 @@ mod tests {
         let refused = |text| Given::parse(text, &ALL).unwrap_err();
         assert_eq!(
             refused("size=1"),
-            "\"size=1\" is none of its parameters: batch=capacity/16, demote=0"
+            "\"size=1\" is none of its parameters: batch=capacity/16, twice=0"
         );
-        assert_eq!(refused("demote=2"), "\"demote=2\" is no number from 0 to 1");
+        assert_eq!(refused("twice=2"), "\"twice=2\" is no number from 0 to 1");
         assert_eq!(
             refused("batch=-1"),
             "\"batch=-1\" is no number from 0 to 1000000"
         );
         assert_eq!(refused("batch=1:batch=2"), "\"batch=2\" is given twice");
         assert!(refused("").starts_with("\"\" is none of"));
+        let cldemote = [Parameter::switch("demote", "whether").on_x86_64("cldemote")];
+        assert!(Given::parse("demote=0", &cldemote).is_ok());
+        match Given::parse("demote=1", &cldemote) {
+            Ok(_) => assert!(cfg!(target_arch = "x86_64")),
+            Err(why) => assert!(
+                why.starts_with("\"demote=1\" takes the instruction cldemote of x86-64, and "),
+                "{why}"
+            ),
+        }
         let none = Given::parse("batch=1", &[]).unwrap_err();
         assert_eq!(none, "\"batch=1\": this queue has no parameters");
     }

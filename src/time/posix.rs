@@ -20,7 +20,8 @@ pub type MonotonicRaw = Posix<{ libc::CLOCK_MONOTONIC_RAW }>;
 /// take differences of stamps from, it does not compile.
 pub type Realtime = Posix<{ libc::CLOCK_REALTIME }>;
 
-// The vDSO orders the counter's reading after all earlier instructions (rdtsc_ordered), so no fence is needed here.
+// The vDSO orders the counter's reading after all earlier instructions (rdtsc_ordered; on Arm an ISB, or CNTVCTSS, in
+// front and a load that depends on it behind), so no fence is needed here.
 #[inline(always)]
 fn read<const ID: libc::clockid_t>() -> Ticks {
     const {

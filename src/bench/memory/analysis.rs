@@ -165,7 +165,7 @@ mod tests {
 
     /// 16 groups between two looks.
     fn load(store: Store) -> Load {
-        let accesses = Accesses::with_share(InstructionSet::Sse2, store, 60);
+        let accesses = Accesses::with_share(InstructionSet::BASE, store, 60);
         Load { accesses, pause: 0 }
     }
 

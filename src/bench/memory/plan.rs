@@ -6,7 +6,7 @@ use super::config::{Config, Pause, Sweep};
 use super::error::RunError;
 use crate::buffer::{Bytes, PageSize};
 use crate::generators::cpus_left::preferred;
-use crate::generators::{Accesses, BUFFERS, CACHES, InstructionSet, Load, Room, Store};
+use crate::generators::{Accesses, BUFFERS, CACHES, InstructionSet, LINE, Load, Room, Store};
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::{CpuSet, Topology, memory_layout};
 use crate::rig::memory::{Allowance, Need};
@@ -101,6 +101,7 @@ impl Setting {
     /// [`RunError::Refused`] for an instruction set, CPUs or a node that are not there, and for buffers that do not fit.
     pub fn find(config: &Config, sweep: &Sweep) -> Result<Self, RunError> {
         let topology = Topology::read()?;
+        check_line(memory_layout::cache_line())?;
         let instruction_set = instruction_set(config.instruction_set)?;
         let chase = RoleSpec::new("chase", "--chase-cpu", config.chase_cpu);
         let chase_cpu = Placement::plan(&topology, &[chase])?.cpu(0);
@@ -138,12 +139,23 @@ impl Setting {
     }
 }
 
+/// The generators' functions and the chase are made for one length of lines.
+fn check_line(line: Option<u64>) -> Result<(), RunError> {
+    match line.filter(|line| *line != LINE as u64) {
+        None => Ok(()),
+        Some(line) => Err(RunError::Refused(format!(
+            "hcabench memory: a cache line of this processor has {line} bytes; allowed is {LINE}, which its accesses are \
+             made for"
+        ))),
+    }
+}
+
 fn instruction_set(asked: Option<InstructionSet>) -> Result<InstructionSet, RunError> {
     let there = || {
         let there = InstructionSet::ALL.iter().filter(|set| set.is_there());
         let names: Vec<&str> = there.map(|set| set.name()).collect();
         if names.is_empty() {
-            "none is: it runs on x86-64 only".to_owned()
+            "none is: it runs on x86-64 and aarch64 only".to_owned()
         } else {
             names.join(", ")
         }
@@ -315,6 +327,13 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_another_length_are_refused() {
+        check_line(None).unwrap();
+        check_line(Some(64)).unwrap();
+        refused(check_line(Some(128)), &["has 128 bytes", "allowed is 64"]);
+    }
+
+    #[test]
     fn nodes_and_instruction_sets_that_are_not_there_are_refused() {
         let there: CpuSet = "0,2".parse().unwrap();
         check_node(Some(2), &there).unwrap();
@@ -322,11 +341,7 @@ mod tests {
             check_node(Some(1), &there),
             &["--memory-node 1", "one of 0,2"],
         );
-        for set in [
-            InstructionSet::Sse2,
-            InstructionSet::Avx2,
-            InstructionSet::Avx512,
-        ] {
+        for &set in InstructionSet::ALL {
             match set.is_there() {
                 true => assert_eq!(instruction_set(Some(set)).unwrap(), set),
                 false => refused(instruction_set(Some(set)), &["--isa", "allowed is auto"]),

@@ -39,7 +39,7 @@ pub struct MemoryArguments {
     #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses)]
     pub pause: List<Pause>,
 
-    /// Instruction set of the accesses: sse2, avx2, avx512, auto (the widest that there is)
+    /// Instruction set of the accesses: sse2, avx2, avx512, on aarch64 neon, sve; auto (the widest that there is)
     #[arg(long, value_name = "SET", default_value = "auto", value_parser = values::or_auto::<InstructionSet>)]
     pub isa: values::OrAuto<InstructionSet>,
 

@@ -132,7 +132,7 @@ mod tests {
             (size("1k").err(), "from 16 KiB"),
             (
                 or_auto::<InstructionSet>("mmx").err(),
-                "sse2, avx2, avx512, auto",
+                "sse2, avx2, avx512, neon, sve, auto",
             ),
             (cpus("").err(), "at least"),
             (window("2s").err(), "1ms to 1s"),

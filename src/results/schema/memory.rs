@@ -11,7 +11,7 @@ columns! {
     STORE = setting("store", "how lines are stored: regular (through the caches) or non-temporal (past them)");
     PAUSE = setting("pause_nops", "nops behind each group of 50 accesses: 0 is full speed; empty without generators")
         .whole().title("pause");
-    ISA = setting("isa", "the instruction set of the accesses: sse2, avx2 or avx512");
+    ISA = setting("isa", "the instruction set of the accesses: sse2, avx2, avx512, neon or sve");
     SIZE = setting("size_bytes", "bytes of each buffer: that of the chase, and those that a generator reads and stores to")
         .whole().title("buffer");
     GENERATORS = setting("generators", "the CPUs of the generators");
