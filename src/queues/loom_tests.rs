@@ -253,7 +253,7 @@ fn batches() {
     check(4, || with::<FastForward, 3>(16, [1, 1, 0]));
 }
 
-/// All tests above, and their number.
+/// All tests above.
 const TESTS: [&str; 12] = [
     "lamport",
     "mcringbuffer",

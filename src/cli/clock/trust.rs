@@ -202,9 +202,11 @@ fn frequencies(report: &Report) -> String {
         report.clock.source.as_deref(),
         Some("tsc" | "arch_sys_counter")
     ) {
-        let note = "the kernel's raw clock runs by this counter, so the calibration shows the rate that the kernel takes \
-                    it to have; only NTP compares it with true time";
-        below.push(("note", note.to_owned()));
+        let note = format!(
+            "the kernel's raw clock runs by the {COUNTER_IN_WORDS} here, so the calibration shows the rate that the kernel \
+             takes it to have; only NTP compares it with true time"
+        );
+        below.push(("note", note));
     }
     table.render(terminal_width()) + "\n" + &label_rows(&below)
 }

@@ -103,7 +103,7 @@ macro_rules! neon_store {
 /// The assembler is told of SVE, and the predicate has so many bytes.
 macro_rules! sve {
     ($bytes:literal) => {
-        concat!(".arch_extension sve\nptrue p0.b, vl", $bytes)
+        concat!(".arch_extension sve\nmov z0.b, #0\nptrue p0.b, vl", $bytes)
     };
 }
 /// What follows the function is assembled as before.
@@ -163,9 +163,9 @@ macro_rules! sve_stores {
     };
 }
 
-// What is stored is what happens to be in the register.
-all_shares!(neon_regular: "", neon_load!(), neon_store!("stp"), "";);
-all_shares!(neon_non_temporal: "", neon_load!(), neon_store!("stnp"), "";);
+// What is stored is zero, or a line that was read.
+all_shares!(neon_regular: "movi v0.2d, #0\nmovi v1.2d, #0", neon_load!(), neon_store!("stp"), "";);
+all_shares!(neon_non_temporal: "movi v0.2d, #0\nmovi v1.2d, #0", neon_load!(), neon_store!("stnp"), "";);
 all_shares!(sve16_regular: sve!(16), sve_loads!(16), sve_stores!(16, "st1b"), sve_end!(););
 all_shares!(sve16_non_temporal: sve!(16), sve_loads!(16), sve_stores!(16, "stnt1b"), sve_end!(););
 all_shares!(sve32_regular: sve!(32), sve_loads!(32), sve_stores!(32, "st1b"), sve_end!(););
