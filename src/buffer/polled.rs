@@ -90,9 +90,9 @@ impl PolledSlots {
 
 /// Has what is read behind this be not older than what was seen before it, which a device wrote.
 ///
-/// An acquire fence orders what processors write: on Arm it is `dmb ishld`, for the inner shareable domain. A device may
-/// stand in the outer one, so that the fence there is `dmb oshld`, as in rdma-core's `udma_from_device_barrier`. On x86-64
-/// loads stay in their order, and only the compiler is held.
+/// An acquire fence orders what processors write: on Arm it is `dmb ishld`, for the inner shareable domain. A device
+/// may stand in the outer one, so that the fence there is `dmb oshld`, as in `udma_from_device_barrier` of rdma-core.
+/// On x86-64 loads stay in their order, and only the compiler is held.
 #[inline(always)]
 fn behind_the_device() {
     #[cfg(all(target_arch = "aarch64", not(miri)))]

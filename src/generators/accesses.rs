@@ -1,7 +1,8 @@
 //! What a generator does to memory: groups of 50 lines, read or stored to in an even pattern.
 //!
 //! There is one function for each instruction set, kind of store and number of reads in a group, made when the crate is
-//! compiled: 306 for x86-64. On aarch64 SVE has three widths, as its vectors are of 16, 32 or more bytes: 408. Each accesses no other memory, and order and number of its accesses are fixed. Lines that
+//! compiled: 306 for x86-64. On aarch64 SVE has three widths, as its vectors are of 16, 32 or more bytes: 408.
+//! Each accesses no other memory, and order and number of its accesses are fixed. Lines that
 //! are read and lines that are stored to are two streams, each contiguous.
 
 use crate::rig::named::named;

@@ -144,8 +144,8 @@ fn check_line(line: Option<u64>) -> Result<(), RunError> {
     match line.filter(|line| *line != LINE as u64) {
         None => Ok(()),
         Some(line) => Err(RunError::Refused(format!(
-            "hcabench memory: a cache line of this processor has {line} bytes; allowed is {LINE}, which its accesses are \
-             made for"
+            "hcabench memory: a cache line of this processor has {line} bytes; allowed is {LINE}, which its accesses \
+             are made for"
         ))),
     }
 }
