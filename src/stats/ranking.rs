@@ -137,7 +137,7 @@ mod tests {
         // Ten rounds of three: the last is far away, and two pairs are shown at once. Of the first two p is between a
         // third and all of the error.
         let first: Vec<f64> = (0..10).map(f64::from).collect();
-        let second = [4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5, 12.5, 0.5];
+        let second = [4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5, 12.5, 2.5];
         let third: Vec<f64> = (100..110).map(f64::from).collect();
         let shift = Shift::of_samples(&first, &second, ERROR).unwrap();
         assert!(
