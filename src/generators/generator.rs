@@ -147,7 +147,7 @@ impl Generator {
     }
 }
 
-/// Stores that went past the caches are done before the next one.
+/// Stores that went past the caches come before all that follow: on x86-64 they are done, on Arm they are in order.
 #[inline(always)]
 fn fence() {
     #[cfg(target_arch = "x86_64")]

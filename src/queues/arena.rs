@@ -181,9 +181,9 @@ impl Arena {
         let of = &RANGES[range];
         of.next.store(first, Ordering::Relaxed);
         of.live.store(0, Ordering::Relaxed);
-        // Release: see `holds`. What gives memory out of the range was handed it by this thread.
+        // Release, both: see `holds`. What gives memory out of the range was handed it by this thread.
         of.end.store(end, Ordering::Release);
-        of.start.store(start, Ordering::Relaxed);
+        of.start.store(start, Ordering::Release);
         Ok(Some(Arena {
             range,
             buffer: Some(buffer),

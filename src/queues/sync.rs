@@ -23,7 +23,7 @@ pub(super) fn wait_cycles(cycles: usize) {
             std::arch::asm!("mrs {}, cntfrq_el0", "mrs {}, cntvct_el0", out(reg) hertz, out(reg) begun,
                 options(nomem, nostack, preserves_flags));
         }
-        let counts = cycles as u64 * (hertz / 1_000) / 3_000_000;
+        let counts = (cycles as u64 * (hertz / 1_000)).div_ceil(3_000_000);
         let mut now = begun;
         while now.wrapping_sub(begun) < counts {
             // SAFETY: as above.
