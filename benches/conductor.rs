@@ -94,10 +94,29 @@ fn direction(from: u32, to: u32) -> DirectionReport {
 }
 
 fn cell(column: &Column, number: f64) -> Cell {
-    if *column == fabric::OFFSET_LOW || *column == fabric::OFFSET_HIGH {
-        // No contradiction: the clocks are the same.
-        let sign = if *column == fabric::OFFSET_LOW { -1 } else { 1 };
-        return Cell::from(sign * number as i64);
+    // No contradiction: the clocks are the same, and all is measured at one time.
+    let bounds = [
+        (fabric::OFFSET_LOW, fabric::OFFSET_HIGH),
+        (fabric::LINES_LOW, fabric::LINES_HIGH),
+    ];
+    for (low, high) in bounds {
+        if *column == low || *column == high {
+            let sign = if *column == low { -1 } else { 1 };
+            return Cell::from(sign * number as i64);
+        }
+    }
+    if *column == fabric::RATE_LOW || *column == fabric::RATE_HIGH {
+        return Cell::from(if *column == fabric::RATE_LOW {
+            -0.5
+        } else {
+            0.5
+        });
+    }
+    if *column == fabric::OFFSET_AT || *column == fabric::EXCHANGES_LASTED {
+        return Cell::from(1_000_000u64);
+    }
+    if *column == fabric::LINES_RATE {
+        return Cell::from(0i64);
     }
     match column.data {
         Data::Number(_) => Cell::from(number),

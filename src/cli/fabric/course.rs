@@ -160,6 +160,13 @@ impl Course {
         Overview::of(&self.kept, &self.known, most)
     }
 
+    /// Has third hosts asked, if that was not done before, so that their answer is part of the outcome.
+    pub(super) fn compare_clocks(&mut self, arguments: &FabricArguments) {
+        if self.overview.is_none() {
+            self.overview = Some(self.look(arguments.again as usize));
+        }
+    }
+
     /// What is to be told beside the tables.
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut remarks = self.contradictions.clone();

@@ -11,6 +11,8 @@
 //! where all offsets cancel out: the way from A to B takes so much longer than the ways from A to C and from C to B
 //! together. A detour over C would have been faster. Where this is above 0 for any third host, the direction is named.
 //! A delay of all that a host sends is on both sides, and is not found: nothing but the clock tells of it.
+//! All of this takes that clocks keep their rates while all pairs of a round are measured, one after the other. A change
+//! that is small against the round trips is no contradiction yet, and may be taken for a slow way of about its size.
 //!
 //! Clocks that drift are compared at one moment. The bounds of a pair hold in the middle of its exchanges, and grow from
 //! there with the bounds of its rate; these are narrowed by the pair's two measurements, each by one of its hosts, which
@@ -67,7 +69,7 @@ pub struct Ways {
 #[derive(Debug, Clone)]
 pub struct Compared {
     hosts: usize,
-    slower: Vec<u64>,
+    slower: Vec<Option<u64>>,
     is_concerned: Vec<bool>,
     /// Clocks that contradict each other, the first of them; nothing is said of these pairs.
     pub disagreements: Vec<Disagreement>,
@@ -107,7 +109,7 @@ impl Ways {
         let count = self.hosts;
         let mut found = Compared {
             hosts: count,
-            slower: vec![0; count * count],
+            slower: vec![None; count * count],
             is_concerned: vec![false; count * count],
             disagreements: Vec::new(),
         };
@@ -125,8 +127,7 @@ impl Ways {
             let at = there.gates[0].at;
             let third = clocks.nearest(low, high, at);
             for (from, to) in [(low, high), (high, low)] {
-                let slower = self.slower_by(&clocks, from, to, &third);
-                found.slower[from * count + to] = slower.unwrap_or(0);
+                found.slower[from * count + to] = self.slower_by(&clocks, from, to, &third);
             }
         }
         found
@@ -175,7 +176,8 @@ impl Ways {
         }
     }
 
-    /// By how much the way from a host to another takes longer than one over a third host, at least.
+    /// By how much the way from a host to another takes longer than one over a third host, at least; `None` where no third
+    /// host can be asked.
     fn slower_by(&self, clocks: &Clocks, from: usize, to: usize, third: &[usize]) -> Option<u64> {
         // What was sent there, and what came back when the other host measured.
         let there = self.row(from, to).map(|row| {
@@ -196,7 +198,7 @@ impl Ways {
         });
         let found = there.into_iter().chain(back).flatten();
         let least = found.collect::<Option<Vec<i64>>>()?.into_iter().min()?;
-        u64::try_from(least).ok().filter(|ns| *ns > 0)
+        Some(least.max(0).unsigned_abs())
     }
 }
 
@@ -224,7 +226,12 @@ impl Compared {
     /// By how many nanoseconds the way from a host to another is slower than it has to be, at least: so much longer each
     /// of its messages took than the least over a third host; `None` where that is not proved.
     pub fn slower_by(&self, from: usize, to: usize) -> Option<u64> {
-        Some(self.slower[from * self.hosts + to]).filter(|ns| *ns > 0)
+        self.told(from, to).filter(|ns| *ns > 0)
+    }
+
+    /// The same, with 0 where third hosts were asked and do not prove it; `None` where none could be asked.
+    pub fn told(&self, from: usize, to: usize) -> Option<u64> {
+        self.slower[from * self.hosts + to]
     }
 
     /// Whether the clocks of two hosts are part of a contradiction.
@@ -361,12 +368,17 @@ impl PairOfClocks {
     fn turned(self) -> Self {
         let Gate { at, theta } = self.gates[0];
         let half = (theta.width_ns() / 2) as i64;
+        // Not below half the rate of the other clock: limits are far from there.
+        let [least, most] = self.rate.map(|rate| -rate / (1.0 + rate).max(0.5));
         // At which time of the other clock it was, is known as well as theta is.
-        let gained = gained(half.saturating_add(1), self.rate);
-        let error = gained
-            .low_ns
-            .unsigned_abs()
-            .max(gained.high_ns.unsigned_abs());
+        let errors = [self.rate, [most, least]].map(|rate| {
+            let gained = gained(half.saturating_add(1), rate);
+            gained
+                .low_ns
+                .unsigned_abs()
+                .max(gained.high_ns.unsigned_abs())
+        });
+        let error = errors[0].max(errors[1]);
         let negated = Span::new(
             theta.high_ns.saturating_neg(),
             theta.low_ns.saturating_neg(),
@@ -375,8 +387,6 @@ impl PairOfClocks {
             at: at.saturating_add(theta.low_ns.saturating_add(half)),
             theta: negated.widened(error),
         };
-        // Not below half the rate of the other clock: limits are far from there.
-        let [least, most] = self.rate.map(|rate| -rate / (1.0 + rate).max(0.5));
         PairOfClocks {
             gates: [gate; 2],
             rate: [most, least],

@@ -21,8 +21,9 @@ const BOUNDS: [(Column, Column); 3] = [
 pub(in super::super) struct Third {
     /// By how much they raise the lower bound of one way, and lower the upper one.
     pub(super) gains: Option<[f64; 2]>,
-    /// By how many nanoseconds the way is slower than it has to be, at least; 0 where that is not proved.
-    slower_by: u64,
+    /// By how many nanoseconds the way is slower than it has to be, at least: 0 where that is not proved, `None` where
+    /// nothing can be said, as no third host can be asked, or clocks of the round contradict each other.
+    slower_by: Option<u64>,
     /// Whether the pair's clocks are part of a contradiction.
     contradicts: bool,
 }
@@ -86,10 +87,7 @@ impl Kept {
         let at = from * self.nodes + to;
         let rounds = self.rounds.values().filter(|round| round.is_complete[at]);
         let told = rounds.filter_map(|round| round.third.get(at));
-        let least = told
-            .filter(|third| !third.contradicts)
-            .map(|third| third.slower_by)
-            .min()?;
+        let least = told.filter_map(|third| third.slower_by).min()?;
         Some(least).filter(|ns| *ns > 0)
     }
 }
@@ -105,7 +103,10 @@ impl Round {
         for (from, to) in ordered_pairs(nodes) {
             self.third[from * nodes + to] = Third {
                 gains: None,
-                slower_by: compared.slower_by(from, to).unwrap_or(0),
+                // Clocks that contradict each other for some may mislead about others.
+                slower_by: compared
+                    .told(from, to)
+                    .filter(|_| compared.disagreements.is_empty()),
                 contradicts: compared.is_concerned(from, to),
             };
         }
