@@ -8,7 +8,7 @@ use cpp_queues::Functions;
 use super::Baton;
 use super::crates::touched;
 use super::element::Words;
-use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared};
+use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared, alone};
 use super::parameters::Given;
 use super::slots::check_capacity;
 use super::sync::Arc;
@@ -105,8 +105,7 @@ impl<K: Kind, const N: usize> Queue<Words<N>> for Cpp<K> {
     type Receiver = Out<End<K, N>>;
 
     fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        let (mut senders, mut receivers) = Self::shared(capacity, &Given::default(), 1, 1)?;
-        Ok((senders.remove(0), receivers.remove(0)))
+        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
     }
 
     fn shared(

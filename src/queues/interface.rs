@@ -81,6 +81,13 @@ pub type Made<Q, T> = Result<(<Q as Queue<T>>::Sender, <Q as Queue<T>>::Receiver
 pub type Shared<Q, T> =
     Result<(Vec<<Q as Queue<T>>::Sender>, Vec<<Q as Queue<T>>::Receiver>), QueueError>;
 
+/// The only sender and the only receiver of those that could be shared.
+pub(crate) fn alone<S, R>(ends: (Vec<S>, Vec<R>)) -> (S, R) {
+    let (mut senders, mut receivers) = ends;
+    assert!(senders.len() == 1 && receivers.len() == 1);
+    (senders.remove(0), receivers.remove(0))
+}
+
 /// A kind of queue.
 pub trait Queue<T: Element>: 'static {
     /// The sending end.

@@ -112,24 +112,38 @@ fn sharded_of_two_senders() {
     });
 }
 
+/// One thread sends the numbers from 1 on, two receive, and take what is left once all have ended: the second in so many
+/// attempts. Tells how many were sent, and what each took.
+fn send_to_two<S, R>(
+    mut sender: S,
+    mut here: R,
+    mut there: R,
+    attempts_there: usize,
+) -> (u64, Vec<Element>, Vec<Element>)
+where
+    S: Sender<Element> + 'static,
+    R: Receiver<Element> + 'static,
+{
+    let sending = loom::thread::spawn(move || try_to_send(&mut sender, 1, 3));
+    let thread = loom::thread::spawn(move || {
+        let taken = try_to_receive(&mut there, 2);
+        (there, taken)
+    });
+    let mut taken_here = try_to_receive(&mut here, 2);
+    let sent = sending.join().unwrap();
+    let (mut there, mut taken_there) = thread.join().unwrap();
+    taken_here.extend(try_to_receive(&mut here, 2));
+    taken_there.extend(try_to_receive(&mut there, attempts_there));
+    (sent, taken_here, taken_there)
+}
+
 /// Each element comes out at one of the receivers, at each of them in order.
 #[test]
 fn sharded_of_two_receivers() {
     explore(2, || {
         let (mut senders, receivers) = shards(2, 1, 2).unwrap();
-        let mut receivers = receivers.into_iter();
-        let (mut here, mut there) = (receivers.next().unwrap(), receivers.next().unwrap());
-        let mut sender = senders.remove(0);
-        let sending = loom::thread::spawn(move || try_to_send(&mut sender, 1, 3));
-        let thread = loom::thread::spawn(move || {
-            let taken = try_to_receive(&mut there, 2);
-            (there, taken)
-        });
-        let mut taken_here = try_to_receive(&mut here, 2);
-        let sent = sending.join().unwrap();
-        let (mut there, mut taken_there) = thread.join().unwrap();
-        taken_here.extend(try_to_receive(&mut here, 2));
-        taken_there.extend(try_to_receive(&mut there, 2));
+        let [here, there] = receivers.try_into().unwrap();
+        let (sent, taken_here, taken_there) = send_to_two(senders.remove(0), here, there, 2);
         for taken in [&taken_here, &taken_there] {
             assert!(taken.is_sorted_by_key(|found| found.words()[0]));
         }
@@ -143,19 +157,10 @@ fn sharded_of_two_receivers() {
 #[test]
 fn one_sender_to_all() {
     explore(2, || {
-        let (first, mut here) = made::<Baton>(1);
-        let (second, mut there) = made::<Baton>(2);
-        let mut sender = ToAll::new(vec![first, second]);
-        let sending = loom::thread::spawn(move || try_to_send(&mut sender, 1, 3));
-        let thread = loom::thread::spawn(move || {
-            let taken = try_to_receive(&mut there, 2);
-            (there, taken)
-        });
-        let mut taken_here = try_to_receive(&mut here, 2);
-        let sent = sending.join().unwrap();
-        let (mut there, mut taken_there) = thread.join().unwrap();
-        taken_here.extend(try_to_receive(&mut here, 2));
-        taken_there.extend(try_to_receive(&mut there, 3));
+        let (first, here) = made::<Baton>(1);
+        let (second, there) = made::<Baton>(2);
+        let sender = ToAll::new(vec![first, second]);
+        let (sent, taken_here, taken_there) = send_to_two(sender, here, there, 3);
         let expected = |count| (1..=count).map(element).collect::<Vec<_>>();
         assert_eq!(taken_there, expected(sent));
         assert!([expected(sent), expected(sent + 1)].contains(&taken_here));

@@ -10,7 +10,7 @@
 
 use super::baton::Baton;
 use super::element::Words;
-use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared};
+use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared, alone};
 use super::parameters::Given;
 use super::slots::check_capacity;
 
@@ -73,8 +73,7 @@ impl<const N: usize> Queue<Words<N>> for Sharded {
     type Receiver = Out<Shards<RingReceiver<N>>>;
 
     fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        let (mut senders, mut receivers) = Self::shared(capacity, &Given::default(), 1, 1)?;
-        Ok((senders.remove(0), receivers.remove(0)))
+        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
     }
 
     fn shared(

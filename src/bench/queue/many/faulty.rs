@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 use super::benchmark::ManyBenchmark;
 use super::judge::{Shares, judged as judge};
-use super::loops::{MakeAll, make, make_of};
+use super::loops::{MakeAll, Tag, make, make_of};
 use super::plan::Seats;
 use super::run::{ManyTask, Reports, supervise};
 use crate::bench::queue::config::{Config, Length, Measure};
@@ -26,7 +26,7 @@ use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::EndLoad;
 use crate::queues::element::{Element, Words};
-use crate::queues::interface::{Made, Queue, Receiver, Sender, Shared};
+use crate::queues::interface::{Made, Queue, Receiver, Sender, Shared, alone};
 use crate::queues::parameters::Given;
 use crate::refused::refused;
 use crate::results::schema::{Column, queue as columns};
@@ -100,7 +100,7 @@ impl Sender<Words<8>> for End {
         match self.fault {
             BLOCKS if is_wrong => sleep(LONG),
             DROPS if is_wrong => {}
-            FORGETS_THE_FIRST if *put_in == 1 => {}
+            FORGETS_THE_FIRST if *put_in == 1 && Tag(element.stamp()).is_warm_up() => {}
             REORDERS => {
                 // Two of one sender change places, wherever they are.
                 let before = elements.iter_mut().rev();
@@ -153,8 +153,7 @@ impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
     type Receiver = End;
 
     fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<8>> {
-        let (mut senders, mut receivers) = Self::shared(capacity, &Given::default(), 1, 1)?;
-        Ok((senders.remove(0), receivers.remove(0)))
+        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
     }
 
     fn shared(
@@ -282,8 +281,17 @@ fn what_a_queue_does_wrong_is_found() {
     assert!(found(judged_with::<REORDERS>()).reordered > 0);
     assert!(found(judged_with::<DAMAGES>()).damaged > 0);
     assert!(found(judged_with::<INVENTS>()).never_sent > 0);
-    // What is only wrong before the elements that count.
-    let (run, _) = judged_with::<FORGETS_THE_FIRST>();
+    // What is only wrong before the elements that count: a warm-up that no time slice of others outlasts.
+    let point = point("faulty", wiring(Scenario::RoundRobin, 2, 2));
+    let config = Config {
+        warmup: Duration::from_secs(1),
+        ..config(Measure::Throughput)
+    };
+    let many = task(&point, &config);
+    let (run, _) = judge(
+        &many,
+        run(make::<Faulty<FORGETS_THE_FIRST>, Words<8>>, &many).unwrap(),
+    );
     assert_eq!(run.outcome, Outcome::Wrong);
     assert!(run.verdict.is_warm_up_wrong && run.verdict.elements.lost == 0);
     let right = judged_with::<NOTHING>().0;
