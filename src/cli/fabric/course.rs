@@ -37,8 +37,8 @@ pub(super) struct Course {
     folders: Folders,
     runs: RunsFile,
     left_out: RunsFile,
-    /// The nodes by rank: the engine's names, with the rank where a node has several.
-    nodes: Vec<String>,
+    /// What is in fabric.json: the nodes by rank, and what their clocks contradict each other in, once third hosts are
+    /// asked.
     document: FabricDocument,
     known: Known,
     concurrency: String,
@@ -55,8 +55,6 @@ pub(super) struct Course {
     again_failed: usize,
     /// Directions whose messages are more than a rank sends.
     without_samples: usize,
-    /// What clocks contradict each other in, once bounds are as tight as third hosts leave them.
-    contradictions: Vec<String>,
     /// Pairs of the batch that are over.
     over: u64,
     progress: Option<Progress>,
@@ -73,8 +71,7 @@ impl Course {
     ) -> anyhow::Result<Self> {
         let document = document(identity, arguments, conductor, earlier);
         json_files::write(&folder.file(FABRIC)?, &document)?;
-        let nodes = document.nodes.clone();
-        let kept = Kept::new(nodes.len(), &judgement::limited(arguments)?);
+        let kept = Kept::new(document.nodes.len(), &judgement::limited(arguments)?);
         let path = folder.file(RUNS)?;
         let (runs, kept, order) = match path.symlink_metadata() {
             Ok(_) => go_on(&path, kept)?,
@@ -90,7 +87,6 @@ impl Course {
             folders: Folders::new(which, earlier.is_some()),
             runs,
             left_out: RunsFile::open_each(&path, left_out, |_, _| Ok(()))?,
-            nodes,
             document,
             known,
             concurrency: arguments.concurrency.to_string(),
@@ -102,7 +98,6 @@ impl Course {
             failed: 0,
             again_failed: 0,
             without_samples: 0,
-            contradictions: Vec::new(),
             over: 0,
             progress: None,
         })
@@ -110,7 +105,10 @@ impl Course {
 
     /// The name of a rank's node.
     pub(super) fn node(&self, rank: u32) -> &str {
-        self.nodes.get(rank as usize).map_or("?", String::as_str)
+        self.document
+            .nodes
+            .get(rank as usize)
+            .map_or("?", String::as_str)
     }
 
     /// The batches of a round that are still to be measured.
@@ -156,20 +154,14 @@ impl Course {
     fn look(&mut self, most: usize) -> Overview {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
         let narrow = !self.known.drift;
-        self.contradictions = self.kept.ask_third_hosts(&self.nodes, narrow);
+        let contradictions = self.kept.ask_third_hosts(&self.document.nodes, narrow);
+        self.document.contradictions = contradictions;
         Overview::of(&self.kept, &self.known, most)
-    }
-
-    /// Has third hosts asked, if that was not done before, so that their answer is part of the outcome.
-    pub(super) fn compare_clocks(&mut self, arguments: &FabricArguments) {
-        if self.overview.is_none() {
-            self.overview = Some(self.look(arguments.again as usize));
-        }
     }
 
     /// What is to be told beside the tables.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let mut remarks = self.contradictions.clone();
+        let mut remarks = self.document.contradictions.clone();
         if self.again_failed > 0 {
             remarks.push(format!(
                 "{} ordered pairs could not be measured again, alone",
@@ -185,23 +177,24 @@ impl Course {
         remarks
     }
 
-    /// Judges what there is, once, and writes the tables.
+    /// Judges what there is, once, and writes the tables. `is_over`: whether the measuring came to its end.
     pub(super) fn judge(
         &mut self,
         arguments: &FabricArguments,
         dropped: &BTreeMap<u32, String>,
-        is_whole: bool,
+        is_over: bool,
     ) -> anyhow::Result<Found> {
         let overview = match self.overview.take() {
             Some(known) => known,
             None => self.look(arguments.again as usize),
         };
         let measured = judgement::Measured {
-            nodes: &self.nodes,
+            nodes: &self.document.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),
             dropped,
-            is_whole,
+            // Third hosts have been asked by now.
+            is_whole: is_over && dropped.is_empty() && self.outcome().is_ok(),
         };
         let found = judgement::judge(&measured, &overview, &self.known, arguments, |judged| {
             self.write_pairs(judged)
@@ -214,9 +207,6 @@ impl Course {
         let names = whole.map(|(from, to)| self.folder_of((from as u32, to as u32)));
         let names: Vec<String> = names.collect();
         self.folders.close(&self.folder, names.into_iter())?;
-        self.document
-            .contradictions
-            .clone_from(&self.contradictions);
         self.document.slow_ways.clone_from(&found.slow_ways);
         json_files::write(&self.folder.file(FABRIC)?, &self.document)?;
         for (name, columns, rows) in [
@@ -245,8 +235,8 @@ impl Course {
                 }
                 let mut row = over.fold(&rows);
                 // A node of which another rank came later has its rank behind it since.
-                row[1] = self.nodes[ends.0].as_str().into();
-                row[2] = self.nodes[ends.1].as_str().into();
+                row[1] = self.document.nodes[ends.0].as_str().into();
+                row[2] = self.document.nodes[ends.1].as_str().into();
                 row.extend(judged(ends));
                 write(&row)?;
             }
@@ -257,7 +247,7 @@ impl Course {
     /// Whether all is there.
     pub(super) fn outcome(&self) -> Result<(), Ending> {
         match (self.left_out_count, self.failed) {
-            (0, 0) => match self.contradictions.len() {
+            (0, 0) => match self.document.contradictions.len() {
                 0 => Ok(()),
                 many => Err(Ending::Failed(format!(
                     "clocks contradict each other over third hosts, {many} times: fabric.json has it"

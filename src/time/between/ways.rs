@@ -224,13 +224,9 @@ impl Exchanged {
 
 impl Compared {
     /// By how many nanoseconds the way from a host to another is slower than it has to be, at least: so much longer each
-    /// of its messages took than the least over a third host; `None` where that is not proved.
+    /// of its messages took than the least over a third host; 0 where that is not proved, `None` where no third host could
+    /// be asked.
     pub fn slower_by(&self, from: usize, to: usize) -> Option<u64> {
-        self.told(from, to).filter(|ns| *ns > 0)
-    }
-
-    /// The same, with 0 where third hosts were asked and do not prove it; `None` where none could be asked.
-    pub fn told(&self, from: usize, to: usize) -> Option<u64> {
         self.slower[from * self.hosts + to]
     }
 

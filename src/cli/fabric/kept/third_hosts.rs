@@ -105,7 +105,7 @@ impl Round {
                 gains: None,
                 // Clocks that contradict each other for some may mislead about others.
                 slower_by: compared
-                    .told(from, to)
+                    .slower_by(from, to)
                     .filter(|_| compared.disagreements.is_empty()),
                 contradicts: compared.is_concerned(from, to),
             };
