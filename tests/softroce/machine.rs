@@ -147,6 +147,15 @@ impl Disturbance {
     /// Of the packets of messages and their acknowledgements alone. The connection manager's datagrams, ARP and all the
     /// rest pass undisturbed, so that every packet that is dropped is one of a queue pair of ours.
     pub fn of_messages(interface: &'static str, netem: &str) -> Self {
+        Self::of_packets(interface, "", netem)
+    }
+
+    /// Of the same packets, but only of those to one address.
+    pub fn of_messages_to(interface: &'static str, address: &str, netem: &str) -> Self {
+        Self::of_packets(interface, &format!("match ip dst {address}/32"), netem)
+    }
+
+    fn of_packets(interface: &'static str, matching: &str, netem: &str) -> Self {
         let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
         // Everything goes to band 1, but for RoCE packets (UDP port 4791) whose opcode, the first byte behind the UDP
         // header, is not that of the connection manager's datagrams (UD SEND only, 0x64).
@@ -156,25 +165,7 @@ impl Disturbance {
              tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
                 match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 flowid 1:1 &&
              tc filter add dev {interface} parent 1: protocol ip prio 2 u32 \
-                match ip protocol 17 0xff match ip dport 4791 0xffff flowid 1:2"
-        ));
-        Disturbance {
-            interface,
-            handle: "20:",
-            _undo: undo,
-        }
-    }
-
-    /// Of the same packets, but only of those to one address.
-    pub fn of_messages_to(interface: &'static str, address: &str, netem: &str) -> Self {
-        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
-        sh(&format!(
-            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
-             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
-             tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
-                match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 flowid 1:1 &&
-             tc filter add dev {interface} parent 1: protocol ip prio 2 u32 \
-                match ip protocol 17 0xff match ip dport 4791 0xffff match ip dst {address}/32 flowid 1:2"
+                match ip protocol 17 0xff match ip dport 4791 0xffff {matching} flowid 1:2"
         ));
         Disturbance {
             interface,
