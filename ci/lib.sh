@@ -82,3 +82,22 @@ build_places() {
         programs+=("$folder/$place")
     done
 }
+
+# take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
+take_lock() {
+    exec 8>"$1"
+    flock -n 8 && return
+    say "waiting for another $2"
+    flock -w 900 8 || fail "another $2 has not ended within 15 minutes"
+}
+
+# logged WHAT COMMAND...: runs it, without the lock, with its output behind that in the file $log; shows the end of that
+# only when it fails.
+logged() {
+    local what=$1
+    shift
+    # shellcheck disable=SC2154 # set by who calls
+    "$@" >>"$log" 2>&1 </dev/null 8>&- && return
+    tail -n 30 -- "$log" >&2
+    fail "could not $what (whole output: $log)"
+}
