@@ -128,6 +128,7 @@ impl Conductor {
         };
         conductor.wait_for_all(ranks)?;
         conductor.enough(ranks)?;
+        conductor.can_be_reached()?;
         conductor.prepare()?;
         conductor.enough(ranks)?;
         Ok(conductor)
@@ -174,6 +175,23 @@ impl Conductor {
             ranks,
             missing,
         })
+    }
+
+    /// Whether ranks on other hosts can reach each of them, as far as addresses tell.
+    fn can_be_reached(&mut self) -> Result<(), LaunchError> {
+        let hosts: BTreeSet<&str> = self.members().map(|(hello, _)| &*hello.boot_id).collect();
+        let mut only_here = self.members().filter_map(|(hello, _)| {
+            let address = hello.serves.ip();
+            let rank = hello.name();
+            let error = LaunchError::OnlyHere { rank, address };
+            (hosts.len() > 1 && address.is_loopback()).then_some(error)
+        });
+        let Some(error) = only_here.next() else {
+            return Ok(());
+        };
+        drop(only_here);
+        self.roll.tell_all(&ToRank::End(Some(error.to_string())));
+        Err(error)
     }
 
     /// Tells the ranks that all are there, and waits until they are ready.

@@ -1,7 +1,7 @@
 //! Why processes cannot measure together.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -55,6 +55,17 @@ pub enum LaunchError {
         /// What is known of the others.
         missing: String,
     },
+    /// A rank serves where ranks on other hosts cannot reach it.
+    #[error(
+        "{rank} serves at {address}, which ranks on other hosts cannot reach: allowed for --bind is an address that they \
+         can"
+    )]
+    OnlyHere {
+        /// The rank, for people.
+        rank: String,
+        /// Its address.
+        address: IpAddr,
+    },
     /// Rank 0 has gone, or is hung.
     #[error("rank 0 has gone: {0}")]
     Gone(WireError),
@@ -89,6 +100,12 @@ impl LaunchError {
         }
     }
 
+    /// Whether another command line would help.
+    pub fn is_misuse(&self) -> bool {
+        use LaunchError::{Listen, NotHere, OnlyHere};
+        matches!(self, NotHere { .. } | Listen { .. } | OnlyHere { .. })
+    }
+
     pub(super) fn io(operation: &'static str, source: impl Into<io::Error>) -> Self {
         LaunchError::Io {
             operation,
@@ -102,9 +119,7 @@ impl From<LaunchError> for Failure {
         match error {
             LaunchError::Interrupted(signal) => Failure::Interrupted(signal.to_string()),
             LaunchError::Sink(failure) => failure,
-            LaunchError::NotHere { .. } | LaunchError::Listen { .. } => {
-                Failure::Usage(error.to_string())
-            }
+            error if error.is_misuse() => Failure::Usage(error.to_string()),
             error => Failure::Run(error.to_string()),
         }
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::error::LaunchError;
 use super::identity::Rendezvous;
 use super::message::{FromRank, Hello, ToRank};
-use super::wire::{Wire, WireError};
+use super::wire::{Wire, WireError, listen_at};
 use crate::host::interrupt;
 
 /// How long a name server may take.
@@ -64,7 +64,7 @@ pub fn listen(rendezvous: &Rendezvous) -> Result<TcpListener, LaunchError> {
         };
         for address in addresses {
             // Only an address of this host can be listened at.
-            if TcpListener::bind((address.ip(), 0)).is_err() {
+            if listen_at((address.ip(), 0).into()).is_err() {
                 looked.push(format!("{host}: {}", address.ip()));
             } else if !own.contains(&address) {
                 // A host may have its own name at its loopback, and others know it by another address.
@@ -85,7 +85,7 @@ pub fn listen(rendezvous: &Rendezvous) -> Result<TcpListener, LaunchError> {
             anywhere(*ipv6.unwrap_or(first))
         }
     };
-    TcpListener::bind(address).map_err(|source| LaunchError::Listen { address, source })
+    listen_at(address).map_err(|source| LaunchError::Listen { address, source })
 }
 
 /// All addresses of this host; those of IPv6 are those of IPv4, too.

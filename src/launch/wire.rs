@@ -4,14 +4,17 @@
 //! one, and each is an error that names it.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::Signal;
-use nix::sys::socket::{setsockopt, sockopt};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockProtocol, SockType, SockaddrStorage, bind, listen,
+    setsockopt, socket, sockopt,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -89,6 +92,28 @@ pub struct Wire {
     longest: usize,
     /// When all waits end, however long each may take.
     end: Option<Instant>,
+}
+
+/// Listens at an address. Who listens at all addresses of IPv6 listens at those of IPv4 as well, whatever
+/// `net.ipv6.bindv6only` says.
+///
+/// # Errors
+/// When it is no address of this host, or the port is taken.
+pub fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    };
+    let flags = SockFlag::SOCK_CLOEXEC;
+    let socket = socket(family, SockType::Stream, flags, SockProtocol::Tcp)?;
+    // As the standard library does: a port that was used a moment ago may be used again.
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    if address.is_ipv6() {
+        setsockopt(&socket, sockopt::Ipv6V6Only, &false)?;
+    }
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(address))?;
+    listen(&socket, Backlog::MAXCONN)?;
+    Ok(TcpListener::from(socket))
 }
 
 impl AsFd for Wire {

@@ -75,6 +75,14 @@ fn cannot_resume(folder: &std::path::Path, reason: &str) -> UsageError {
     UsageError(format!("--resume {}: {reason}", folder.display()))
 }
 
+/// As the program ends with it.
+pub(super) fn told(error: LaunchError) -> anyhow::Error {
+    match error.is_misuse() {
+        true => UsageError(error.to_string()).into(),
+        false => error.into(),
+    }
+}
+
 /// Waits for the ranks, has all pairs measured, and judges what comes. Returns the exit code.
 pub fn conduct(
     arguments: &FabricArguments,
@@ -83,7 +91,7 @@ pub fn conduct(
     (listener, terms, limits): (TcpListener, Terms, Limits),
 ) -> anyhow::Result<u8> {
     let output = &arguments.hca.output;
-    let mut conductor = Conductor::gather(listener, terms, limits)?;
+    let mut conductor = Conductor::gather(listener, terms, limits).map_err(told)?;
     let begun = begin(arguments, identity, place, &conductor);
     let mut course = match begun {
         Ok(course) => course,

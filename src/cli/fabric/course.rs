@@ -25,6 +25,7 @@ use crate::launch::schedule::{Pair, Schedule};
 use crate::results::document::Program;
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::runs::{self, OverRounds, RunsFile};
+use crate::results::schema::between::{CONTRADICTION, DECLARED};
 use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
@@ -69,14 +70,17 @@ impl Course {
         conductor: &Conductor,
         (known, earlier): (Known, Option<&Earlier>),
     ) -> anyhow::Result<Self> {
-        let document = document(identity, arguments, conductor, earlier);
-        json_files::write(&folder.file(FABRIC)?, &document)?;
+        let mut document = document(identity, arguments, conductor, earlier);
         let kept = Kept::new(document.nodes.len(), &judgement::limited(arguments)?);
         let path = folder.file(RUNS)?;
-        let (runs, kept, order) = match path.symlink_metadata() {
-            Ok(_) => go_on(&path, kept)?,
-            Err(_) => (RunsFile::create(&path, &SCHEMA)?, kept, 0),
+        let (runs, kept, order) = match (path.symlink_metadata(), earlier) {
+            (Ok(_), Some(earlier)) => go_on(&path, kept, &document, earlier)?,
+            _ => (RunsFile::create(&path, &SCHEMA)?, kept, 0),
         };
+        for member in &mut document.there {
+            member.clock_since = member.clock_since.min(order);
+        }
+        json_files::write(&folder.file(FABRIC)?, &document)?;
         let path = folder.file(LEFT_OUT)?;
         let left_out = SCHEMA.left_out();
         // What was left out before is measured now.
@@ -155,7 +159,8 @@ impl Course {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
         let narrow = !self.known.drift;
         let contradictions = self.kept.ask_third_hosts(&self.document.nodes, narrow);
-        self.document.contradictions = contradictions;
+        self.document.contradictions = contradictions.told;
+        self.document.contradicted_rounds = contradictions.rounds;
         Overview::of(&self.kept, &self.known, most)
     }
 
@@ -222,6 +227,9 @@ impl Course {
     fn write_pairs(&self, judged: &dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError> {
         let over = OverRounds::new(&SCHEMA);
         let narrow = Narrow::new();
+        let mut names = columns::pairs().into_iter();
+        let status = names.position(|(name, _)| name == columns::ONE_WAY_STATUS.name);
+        let status = status.expect("it is a column of pairs.csv");
         let mut reader = self.runs.reader()?;
         let path = self.folder.file(columns::PAIRS)?;
         runs::write_each(&path, &columns::pairs(), |write| {
@@ -234,6 +242,13 @@ impl Course {
                     rows.push(cells);
                 }
                 let mut row = over.fold(&rows);
+                // Of several rounds the least sure one tells.
+                let least = [CONTRADICTION, DECLARED].map(Cell::from).into_iter();
+                let mut least =
+                    least.filter(|it| rows.iter().any(|cells| cells[narrow.status] == *it));
+                if let Some(least) = least.next() {
+                    row[status] = least;
+                }
                 // A node of which another rank came later has its rank behind it since.
                 row[1] = self.document.nodes[ends.0].as_str().into();
                 row[2] = self.document.nodes[ends.1].as_str().into();
@@ -337,26 +352,40 @@ impl Course {
     }
 }
 
-/// Goes on with the rows of an earlier run. Of pairs that are not whole in a round nothing stays: they are measured
-/// again. Returns what is kept of the rest, and the number of the next row.
-fn go_on(path: &Path, kept: Kept) -> Result<(RunsFile, Kept, u64), ReportError> {
+/// Goes on with the rows of an earlier run. Of pairs that are not whole in a round nothing stays, nor of a round whose
+/// clocks contradict each other: they are measured again. Returns what is kept of the rest, and the number of the next
+/// row.
+fn go_on(
+    path: &Path,
+    kept: Kept,
+    document: &FabricDocument,
+    earlier: &Earlier,
+) -> Result<(RunsFile, Kept, u64), ReportError> {
+    let since: BTreeMap<usize, u64> = (document.there.iter())
+        .map(|member| (member.rank as usize, member.clock_since))
+        .collect();
+    let is_earlier = |rank: usize, order: u64| since.get(&rank).is_some_and(|since| order < *since);
     let read = |mut kept: Kept| {
         let [from, to, order] =
             [columns::FROM_RANK, columns::TO_RANK, ORDER].map(|column| place_of(&column));
         let mut next = 0;
-        let file = RunsFile::open_each(path, SCHEMA.runs(), |row, cells| {
+        let file = RunsFile::open_each(path, SCHEMA.runs(), |row, mut cells| {
             let number = |place: usize| cells[place].number().map(|number| number as usize);
+            let order = number(order).map_or(0, |order| order as u64);
             if let (Some(from), Some(to)) = (number(from), number(to)) {
                 kept.check((from, to), path)?;
+                if is_earlier(from, order) || is_earlier(to, order) {
+                    kept.forget_clocks(&mut cells);
+                }
                 kept.take((from, to), row, &cells);
             }
-            next = next.max(number(order).map_or(0, |order| order as u64 + 1));
+            next = next.max(order.saturating_add(1));
             Ok(())
         })?;
         Ok((file, kept, next))
     };
     let (file, kept, next) = read(kept)?;
-    let (whole, others) = kept.whole_rows();
+    let (whole, others) = kept.whole_rows(&earlier.document.contradicted_rounds);
     if others == 0 {
         return Ok((file, kept, next));
     }
@@ -379,7 +408,13 @@ fn document(
         there.insert(member.rank, member.clone());
     }
     for (hello, prepared) in conductor.members() {
+        let clock_since = match there.get(&hello.rank) {
+            Some(earlier) if earlier.boot_id == hello.boot_id => earlier.clock_since,
+            Some(_) => u64::MAX,
+            None => 0,
+        };
         let member = Member {
+            clock_since,
             rank: hello.rank,
             node: hello.node.clone(),
             boot_id: hello.boot_id.clone(),
@@ -412,6 +447,7 @@ fn document(
                           "rounds": arguments.rounds() }),
         settings: settings(arguments),
         contradictions: Vec::new(),
+        contradicted_rounds: Vec::new(),
         slow_ways: Vec::new(),
     }
 }

@@ -32,6 +32,9 @@ pub(super) struct FabricDocument {
     /// What clocks contradict each other in over third hosts: nobody is blamed for it.
     #[serde(default)]
     pub(super) contradictions: Vec<String>,
+    /// The rounds in which they do. A run that goes on measures them again.
+    #[serde(default)]
+    pub(super) contradicted_rounds: Vec<u32>,
     /// Ways that are proved to be slower than they have to be, the slowest first.
     #[serde(default)]
     pub(super) slow_ways: Vec<SlowWay>,
@@ -52,6 +55,9 @@ pub(super) struct Member {
     /// As the engine calls it.
     pub(super) node: String,
     pub(super) boot_id: String,
+    /// The first row in runs.csv, by its order, that was measured since: rows before tell of another clock.
+    #[serde(default)]
+    pub(super) clock_since: u64,
     pub(super) topology: Option<String>,
     pub(super) serves: String,
     pub(super) port: Value,
@@ -172,6 +178,7 @@ mod tests {
             schedule: Value::Null,
             settings: Value::Null,
             contradictions: Vec::new(),
+            contradicted_rounds: Vec::new(),
             slow_ways: Vec::new(),
         };
         let same =

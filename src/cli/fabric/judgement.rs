@@ -230,6 +230,7 @@ impl Overview {
 /// What looking at all pairs tells of one.
 struct OfPair<'a> {
     overview: &'a Overview,
+    kept: &'a Kept,
     tiers: &'a Tiers,
     pairs: &'a PairJudge<'a>,
     again: Option<&'a Matrices>,
@@ -265,10 +266,8 @@ impl OfPair<'_> {
             &columns::SLOWER_WAY,
             slower.map(|slower| if slower { "yes" } else { "no" }),
         )
-        .set(
-            &columns::SLOWER_BY,
-            self.overview.slow_ways.get(&ends).copied(),
-        );
+        // Also what is of no consequence.
+        .set(&columns::SLOWER_BY, self.kept.slower_by(ends));
         let cell = |column: &Column| row.get(column.name).cloned().unwrap_or(Cell::Empty);
         columns::JUDGED.iter().map(cell).collect()
     }
@@ -308,6 +307,7 @@ pub(super) fn judge(
     let roles = roles.flat_map(|again| both(again).map(|ends| (ends, again.role.name())));
     let of_pair = OfPair {
         overview,
+        kept: measured.kept,
         tiers,
         pairs: &pairs,
         again: again.as_ref(),

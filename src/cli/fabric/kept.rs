@@ -75,7 +75,8 @@ struct Round {
     is_complete: Vec<bool>,
     /// As the columns of [`Kept`]; of complete rows.
     figures: Vec<Matrix>,
-    /// The second rank's clock less the first one's, where the bounds of one way rest on nothing else.
+    /// The second rank's clock less the first one's, where the bounds of one way rest on nothing else; empty once third
+    /// hosts are asked, as what follows.
     theta: Vec<(Ends, Span)>,
     /// What they exchanged.
     exchanged: Vec<(Ends, Exchanged)>,
@@ -136,6 +137,13 @@ impl Kept {
         Err(ReportError::unfit("read", path, reason))
     }
 
+    /// Takes out of a row what it tells of the clocks.
+    pub(super) fn forget_clocks(&self, cells: &mut [Cell]) {
+        self.clocks
+            .iter()
+            .for_each(|place| cells[*place] = Cell::Empty);
+    }
+
     /// Takes a row with the columns of `runs.csv`, which stands there at `row`.
     pub(super) fn take(&mut self, ends: Ends, row: u64, cells: &[Cell]) {
         let [round, status, bounds] = self.places.map(|place| &cells[place]);
@@ -176,14 +184,18 @@ impl Kept {
         self.rounds.contains_key(&round)
     }
 
-    /// The places of all rows of pairs that are whole, in order; how many others there are.
-    pub(super) fn whole_rows(&self) -> (Vec<u64>, usize) {
+    /// The places of all rows of pairs that are whole, in order, but for those of some rounds; how many others there are.
+    pub(super) fn whole_rows(&self, but_for: &[u32]) -> (Vec<u64>, usize) {
         let (mut whole, mut others) = (Vec::new(), 0);
         for (number, round) in &self.rounds {
-            for (from, to) in ordered_pairs(self.nodes) {
-                match round.rows[from * self.nodes + to] {
+            let is_whole = |ends: Ends| {
+                let pair = Pair::of(ends.0 as u32, ends.1 as u32);
+                !but_for.contains(number) && self.is_whole(pair, *number)
+            };
+            for ends in ordered_pairs(self.nodes) {
+                match round.rows[ends.0 * self.nodes + ends.1] {
                     NONE => {}
-                    row if self.is_whole(Pair::of(from as u32, to as u32), *number) => {
+                    row if is_whole(ends) => {
                         whole.push(row);
                     }
                     _ => others += 1,
@@ -297,7 +309,8 @@ mod tests {
         let pair = Pair::of(0, 1);
         let whole: Vec<u32> = (0..5).filter(|round| kept.is_whole(pair, *round)).collect();
         assert_eq!(whole, [1]);
-        assert_eq!(kept.whole_rows(), (vec![50, 101], 3));
+        assert_eq!(kept.whole_rows(&[]), (vec![50, 101], 3));
+        assert_eq!(kept.whole_rows(&[1]), (vec![], 5));
         assert_eq!(kept.pairs().collect::<Vec<_>>(), [(0, 1), (1, 0)]);
         let rows: Vec<u64> = kept.rows((0, 1)).map(|(row, _)| row).collect();
         assert_eq!(rows, [100, 101, 102, 200]);

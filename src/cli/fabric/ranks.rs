@@ -1,6 +1,6 @@
 //! What each process of the job does: all serve and measure, rank 0 conducts besides.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::FabricArguments;
-use super::conducting::{Place, conduct};
+use super::conducting::{Place, conduct, told};
 use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
 use crate::bench::hca::config::Config;
@@ -23,6 +23,7 @@ use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
 use crate::launch::message::{Hello, Order, PairReport, Start};
 use crate::launch::rendezvous;
+use crate::launch::wire::listen_at;
 use crate::results::Record;
 use crate::results::schema::fabric as columns;
 use crate::results::schema::{between, hca};
@@ -118,10 +119,10 @@ fn of_all(words: impl Iterator<Item = String>) -> Vec<String> {
 fn serving_address(bind: Option<IpAddr>) -> anyhow::Result<IpAddr> {
     let Some(address) = bind else {
         let all = IpAddr::from(Ipv6Addr::UNSPECIFIED);
-        let found = TcpListener::bind((all, 0));
+        let found = listen_at((all, 0).into());
         return Ok(found.map_or(Ipv4Addr::UNSPECIFIED.into(), |_| all));
     };
-    match TcpListener::bind((address, 0)) {
+    match listen_at((address, 0).into()) {
         Ok(_) => Ok(address),
         Err(error) => Err(UsageError(format!(
             "--bind {address}: {error}: allowed is an address of this host"
@@ -161,7 +162,7 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
         })?;
     let address = address.recv_timeout(Duration::from_secs(10));
     let address = address.context("this rank cannot serve the others")?;
-    pair.serves_at(address.port());
+    pair.serves_at(address);
     Ok(address)
 }
 
@@ -173,7 +174,7 @@ fn lead(
     pair: Arc<PairEnd>,
 ) -> anyhow::Result<u8> {
     let place = Place::find(arguments, identity)?;
-    let listener = rendezvous::listen(&identity.rendezvous)?;
+    let listener = rendezvous::listen(&identity.rendezvous).map_err(told)?;
     let terms = hello.terms.clone();
     let rendezvous = identity.rendezvous.clone();
     let agent = std::thread::Builder::new().name("hcabench-rank0".to_owned());

@@ -19,6 +19,9 @@ use crate::results::schema::fabric as columns;
 
 const LONG: Duration = Duration::from_secs(60);
 
+/// The rank of a host that was booted since.
+const BOOTED: u32 = 1;
+
 /// A name of nodes: only rank 0 comes.
 const ALONE: &str = "alone";
 
@@ -106,6 +109,16 @@ fn run(
     node: &'static str,
     fails: Option<(u32, Pair)>,
 ) -> (anyhow::Result<u8>, Vec<(u32, Pair)>) {
+    run_in(options, ranks, (node, "boot"), fails)
+}
+
+/// The same of hosts with these names; [`BOOTED`] was booted as is said.
+fn run_in(
+    options: &[&str],
+    ranks: u32,
+    (node, booted): (&'static str, &str),
+    fails: Option<(u32, Pair)>,
+) -> (anyhow::Result<u8>, Vec<(u32, Pair)>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let measured = Measured::default();
@@ -117,7 +130,8 @@ fn run(
         };
         let identity = Identity::find(&options, &|_| None, &format!("{node}{rank}")).unwrap();
         let serves = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 7000));
-        let boot = (format!("boot{rank}"), "0-3".to_owned());
+        let boot = if rank == BOOTED { booted } else { "boot" };
+        let boot = (format!("{boot}{rank}"), "0-3".to_owned());
         let hello = Hello::new(&identity, Value::Null, boot, serves);
         (identity, hello)
     };
@@ -363,5 +377,60 @@ fn clocks_that_contradict_each_other_fail_the_run_and_nobody_is_blamed() {
         }
         assert_eq!(cells(out, "set0-to-set3", &columns[..1]), ["proven"]);
         assert!(!text(out, columns::NODES).contains(",slow,"));
+    }
+}
+
+/// Gives the nodes of a run other names: scripted ranks measure by their names.
+fn rename(folder: &Path, from: &str, to: &str) {
+    let document = (0..3).fold(text(folder, columns::FABRIC), |document, rank| {
+        document.replace(&format!("\"{from}{rank}\""), &format!("\"{to}{rank}\""))
+    });
+    fs::write(folder.join(columns::FABRIC), document).unwrap();
+}
+
+#[test]
+fn a_round_of_clocks_that_contradict_each_other_is_measured_again_and_heals() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out").display().to_string();
+    let options = ["--rounds", "1"];
+    let (ended, measured) = run(&[&["--out", &out][..], &options].concat(), 3, SET, None);
+    ended.unwrap_err();
+    assert_eq!(measured.len(), 3);
+    let path = Path::new(&out);
+    // The clocks are right from then on.
+    rename(path, SET, SLOW_WAY);
+    let again = [&["--resume", &out][..], &options].concat();
+    let (ended, measured) = run(&again, 3, SLOW_WAY, None);
+    assert_eq!((ended.unwrap(), measured.len()), (0, 3));
+    assert!(!path.join(MARK).exists());
+    let document: Value = serde_json::from_str(&text(path, columns::FABRIC)).unwrap();
+    assert_eq!(document["contradictions"].as_array().unwrap().len(), 0);
+    assert_eq!(cells(path, "way1-to-way2", &["one_way_status"]), ["proven"]);
+}
+
+#[test]
+fn a_clock_of_an_earlier_boot_is_compared_with_none_of_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--rounds", "1"];
+    let bad = (0, Pair::of(1, 2));
+    for (name, booted, is_whole) in [("same", "boot", false), ("new", "since", true)] {
+        let out = folder.path().join(name).display().to_string();
+        let path = Path::new(&out);
+        let (ended, _) = run(
+            &[&["--out", &out][..], &options].concat(),
+            3,
+            SLOW_WAY,
+            Some(bad),
+        );
+        ended.unwrap_err();
+        // The clock of rank 1 is another from here on.
+        rename(path, SLOW_WAY, SET);
+        let again = [&["--resume", &out][..], &options].concat();
+        let (ended, measured) = run_in(&again, 3, (SET, booted), None);
+        assert_eq!(measured, [bad]);
+        assert_eq!(ended.is_ok(), is_whole, "{name}: {ended:?}");
+        let document: Value = serde_json::from_str(&text(path, columns::FABRIC)).unwrap();
+        let since = &document["there"][1]["clock_since"];
+        assert_eq!(since.as_u64(), Some(if is_whole { 6 } else { 0 }), "{name}");
     }
 }

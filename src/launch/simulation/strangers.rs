@@ -160,3 +160,22 @@ fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
         assert!(joined(attending).iter().all(Result::is_ok));
     }
 }
+
+#[test]
+fn a_rank_that_others_cannot_reach_ends_the_run_before_it_begins() {
+    let meeting = Meeting::of(3);
+    let mut attending = meeting.attend_well([0, 1]);
+    let (place, mut hello) = (meeting.place.clone(), meeting.hello(2));
+    hello.serves.set_ip(Ipv4Addr::LOCALHOST.into());
+    attending.push(spawn(move || {
+        Agent::meet(&place, &hello, LONG)?.attend(&mut Scripted(good))
+    }));
+    let ended = meeting.gather(LIMITS).map(drop);
+    let error = ended.unwrap_err();
+    assert!(error.is_misuse(), "{error}");
+    let words = ["rank 2 (n2)", "127.0.0.1", "--bind"];
+    refused(Err::<(), _>(error), &words);
+    for rank in joined(attending) {
+        refused(rank, &words);
+    }
+}

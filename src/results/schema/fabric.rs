@@ -46,7 +46,8 @@ columns! {
     ONE_WAY_P99_LOW = measured("one_way_p99_low_ns", "lower bound of the one-way latency's 99th percentile", 1);
     ONE_WAY_P99_HIGH = measured("one_way_p99_high_ns", "upper bound of it", 1);
     ONE_WAY_STATUS = label("one_way_status", "where the bounds come from: proven (of the exchanges alone), declared \
-        (of the uncertainty that was declared as well) or contradiction, which has none").title("bounds");
+        (of the uncertainty that was declared as well) or contradiction, which has none; over rounds the least sure")
+        .title("bounds");
     THIRD_HOSTS = label("third_hosts", "whether third hosts made the bounds tighter than the pair's own exchanges")
         .data(Data::Flag);
     EXCESS_P50 = measured("excess_p50_ns", "median of what a message took beyond the least of its direction, which no \

@@ -73,6 +73,8 @@ pub struct Compared {
     is_concerned: Vec<bool>,
     /// Clocks that contradict each other, the first of them; nothing is said of these pairs.
     pub disagreements: Vec<Disagreement>,
+    /// How many there are beyond these.
+    pub untold: usize,
 }
 
 /// So many third hosts are asked at most, those whose exchanges were nearest in time.
@@ -112,23 +114,22 @@ impl Ways {
             slower: vec![None; count * count],
             is_concerned: vec![false; count * count],
             disagreements: Vec::new(),
+            untold: 0,
         };
-        let mut clocks = self.clocks(&mut found);
+        let clocks = self.clocks(&mut found);
         for (low, high) in pairs(count) {
-            self.agree(&clocks, low, high, &mut found);
-        }
-        for (place, _) in found.is_concerned.iter().enumerate().filter(|it| *it.1) {
-            clocks.pairs[place] = None;
-        }
-        for (low, high) in pairs(count) {
-            let Some(there) = clocks.of(low, high) else {
+            let Some(own) = clocks.of(low, high) else {
                 continue;
             };
-            let at = there.gates[0].at;
-            let third = clocks.nearest(low, high, at);
+            let third = clocks.nearest(low, high, own.gates[0].at);
+            agree(&clocks, own, [low, high], &third, &mut found);
             for (from, to) in [(low, high), (high, low)] {
                 found.slower[from * count + to] = self.slower_by(&clocks, from, to, &third);
             }
+        }
+        if !found.disagreements.is_empty() {
+            // Clocks that contradict each other for some may mislead about others.
+            found.slower.fill(None);
         }
         found
     }
@@ -155,25 +156,6 @@ impl Ways {
             }
         }
         clocks
-    }
-
-    /// Whether third hosts can be right about two clocks.
-    fn agree(&self, clocks: &Clocks, low: usize, high: usize, found: &mut Compared) {
-        let Some(own) = clocks.of(low, high) else {
-            return;
-        };
-        let at = own.gates[0].at;
-        let Some(direct) = own.theta([at, at]) else {
-            return;
-        };
-        for third in clocks.nearest(low, high, at) {
-            let over = clocks.over([low, third, high], at);
-            if let Some(over) = over.filter(|over| over.and(direct).is_none()) {
-                let missing = direct.low_ns.saturating_sub(over.high_ns);
-                let missing = missing.max(over.low_ns.saturating_sub(direct.high_ns));
-                found.disagree(&[low, third, high], missing.unsigned_abs());
-            }
-        }
     }
 
     /// By how much the way from a host to another takes longer than one over a third host, at least; `None` where no third
@@ -205,19 +187,21 @@ impl Ways {
 impl Exchanged {
     /// The first and the last moment, with the lines there, rounded so that no message is on the wrong side.
     fn ends(&self) -> [(i64, Lines); 2] {
-        let half = (self.lasted_ns / 2) as i64;
-        [-half, self.lasted_ns as i64 - half].map(|past| {
+        // What stands in a file may be anything.
+        let lasted = i64::try_from(self.lasted_ns).unwrap_or(i64::MAX);
+        [-(lasted / 2), lasted - lasted / 2].map(|past| {
             let gained = i128::from(past) * i128::from(self.lines.rate_ppb);
             let gained = [
                 gained.div_euclid(1_000_000_000),
                 -(-gained).div_euclid(1_000_000_000),
-            ];
+            ]
+            .map(|ns| ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
             let lines = Lines {
-                low_ns: self.lines.low_ns.saturating_add(gained[1] as i64),
-                high_ns: self.lines.high_ns.saturating_add(gained[0] as i64),
+                low_ns: self.lines.low_ns.saturating_add(gained[1]),
+                high_ns: self.lines.high_ns.saturating_add(gained[0]),
                 ..self.lines
             };
-            (self.at.0 as i64 + past, lines)
+            (time(self.at).saturating_add(past), lines)
         })
     }
 }
@@ -225,7 +209,7 @@ impl Exchanged {
 impl Compared {
     /// By how many nanoseconds the way from a host to another is slower than it has to be, at least: so much longer each
     /// of its messages took than the least over a third host; 0 where that is not proved, `None` where no third host could
-    /// be asked.
+    /// be asked, or any clocks contradict each other.
     pub fn slower_by(&self, from: usize, to: usize) -> Option<u64> {
         self.slower[from * self.hosts + to]
     }
@@ -244,10 +228,41 @@ impl Compared {
         let mut hosts = hosts.to_vec();
         hosts.sort_unstable();
         let is_known = |known: &Disagreement| known.hosts == hosts;
-        if self.disagreements.len() < MOST_TOLD && !self.disagreements.iter().any(is_known) {
-            self.disagreements.push(Disagreement { hosts, missing_ns });
+        if self.disagreements.iter().any(is_known) {
+            return;
+        }
+        match self.disagreements.len() < MOST_TOLD {
+            true => self.disagreements.push(Disagreement { hosts, missing_ns }),
+            false => self.untold += 1,
         }
     }
+}
+
+/// Whether third hosts can be right about two clocks.
+fn agree(
+    clocks: &Clocks,
+    own: &PairOfClocks,
+    [low, high]: [usize; 2],
+    third: &[usize],
+    found: &mut Compared,
+) {
+    let at = own.gates[0].at;
+    let Some(direct) = own.theta([at, at]) else {
+        return;
+    };
+    for third in third {
+        let over = clocks.over([low, *third, high], at);
+        if let Some(over) = over.filter(|over| over.and(direct).is_none()) {
+            let missing = direct.low_ns.saturating_sub(over.high_ns);
+            let missing = missing.max(over.low_ns.saturating_sub(direct.high_ns));
+            found.disagree(&[low, *third, high], missing.unsigned_abs());
+        }
+    }
+}
+
+/// A time as a signed number: offsets are added to it.
+fn time(at: Nanos) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
 fn pairs(hosts: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -332,7 +347,7 @@ impl PairOfClocks {
         let most = last.theta.high_ns.saturating_sub(first.theta.low_ns);
         both.rate[0] = both.rate[0].max(other.rate[0]);
         both.rate[1] = both.rate[1].min(other.rate[1]);
-        match (last.at - first.at) as f64 {
+        match last.at.saturating_sub(first.at) as f64 {
             0.0 => (least <= 0 && most >= 0).then_some(())?,
             apart => {
                 // A clock that does not drift stays one that does not.
@@ -346,7 +361,7 @@ impl PairOfClocks {
 
     fn of_one(exchanged: &Exchanged) -> Self {
         let gate = Gate {
-            at: exchanged.at.0 as i64,
+            at: time(exchanged.at),
             theta: exchanged.theta,
         };
         let [least, most] = exchanged.rate_ppm.map(|ppm| ppm * 1e-6);
@@ -418,7 +433,7 @@ fn gained(past: i64, rate: [f64; 2]) -> Span {
     }
     let gained = rate.map(|rate| rate * past as f64);
     Span::new(
-        gained[0].min(gained[1]).floor() as i64 - 1,
-        gained[0].max(gained[1]).ceil() as i64 + 1,
+        (gained[0].min(gained[1]).floor() as i64).saturating_sub(1),
+        (gained[0].max(gained[1]).ceil() as i64).saturating_add(1),
     )
 }

@@ -227,12 +227,12 @@ impl Client {
     /// When it cannot, or not in time.
     pub(super) fn ask_back(
         &mut self,
-        port: u16,
+        serves: SocketAddr,
         (round, samples): (u32, bool),
         limit: Duration,
     ) -> Result<DirectionReport, RunError> {
         let message = Message::Back {
-            port,
+            serves,
             round,
             samples,
             limit_ms: limit.as_millis() as u64,

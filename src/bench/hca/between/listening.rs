@@ -2,7 +2,7 @@
 //! turned away, while the run goes on.
 
 use std::collections::BTreeMap;
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::message::{ANSWER, Facts, Hello, Message, hear, only, take, tell};
 use super::pair::PairEnd;
 use super::serving::Serving;
 use crate::host::interrupt;
-use crate::launch::wire::{MAX_LINE, Wire};
+use crate::launch::wire::{MAX_LINE, Wire, listen_at};
 use crate::rdma::verbs::devices;
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
@@ -184,7 +184,7 @@ pub fn serve(
         // Before anybody waits for an answer.
         choose_one(&devices()?, "--receiver", service.port.as_ref())?;
     }
-    let listener = TcpListener::bind(service.bind).map_err(|error| {
+    let listener = listen_at(service.bind).map_err(|error| {
         RunError::Usage(format!(
             "--bind {}: {error}: allowed is an address of this host with a free port",
             service.bind
@@ -239,8 +239,7 @@ pub fn serve(
 /// Finds out who has connected, and serves it if it may be served.
 fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
     let shared = Arc::clone(&stranger.0);
-    let greeted = greet(&shared, stream, peer);
-    drop(stranger);
+    let greeted = greet(stranger, stream, peer);
     match greeted {
         Err(error) => {
             let reason = error.to_string();
@@ -258,7 +257,11 @@ fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
-fn greet(shared: &Shared, stream: TcpStream, peer: SocketAddr) -> Result<(Wire, Hello), RunError> {
+fn greet(
+    stranger: Stranger,
+    stream: TcpStream,
+    peer: SocketAddr,
+) -> Result<(Wire, Hello), RunError> {
     let mut wire = Wire::of(stream)?;
     wire.limit_lines(LONGEST_HELLO);
     let ours = Program::this();
@@ -285,6 +288,9 @@ fn greet(shared: &Shared, stream: TcpStream, peer: SocketAddr) -> Result<(Wire, 
         )
     })?;
     let hello = take(&wire, said, only!(Message::Hello(hello) => *hello))?;
+    // Who is let in is not let go for others any more.
+    let shared = Arc::clone(&stranger.0);
+    drop(stranger);
     let allowed = shared.enter(&hello, peer);
     match allowed {
         Ok(()) => {
@@ -331,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_oldest_stranger_is_let_go_for_a_new_one() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = listen_at("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         let mut strangers = Strangers::default();
         let mut clients = Vec::new();

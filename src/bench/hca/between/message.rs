@@ -209,9 +209,9 @@ pub(super) enum Message {
     Word,
     Told(u64),
     PointOver,
-    /// Measure towards the other end, which serves at this port of TCP.
+    /// Measure towards the other end, which serves there. An address of all zeros: at the host that says so.
     Back {
-        port: u16,
+        serves: SocketAddr,
         round: u32,
         samples: bool,
         limit_ms: u64,

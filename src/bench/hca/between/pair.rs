@@ -48,8 +48,8 @@ pub struct PairEnd {
     idle_hold: OnceLock<IdleHold>,
     /// The same for all pairs: the rate of a counter is measured once.
     clocks: Mutex<HashMap<ClockKind, AnyClock>>,
-    /// The TCP port where it serves.
-    serves: OnceLock<u16>,
+    /// Where it serves.
+    serves: OnceLock<SocketAddr>,
 }
 
 /// The CPUs of a rank.
@@ -94,9 +94,9 @@ impl PairEnd {
         }
     }
 
-    /// It serves at this port of TCP.
-    pub fn serves_at(&self, port: u16) {
-        let _ = self.serves.set(port);
+    /// It serves there.
+    pub fn serves_at(&self, address: SocketAddr) {
+        let _ = self.serves.set(address);
     }
 
     /// Chooses its port: of the active ones that of its place among the ranks of its host. Returns what rank 0 is to know.
@@ -186,9 +186,9 @@ impl PairEnd {
             .towards(order.partner, measured, limit)
             .map_err(|error| error.to_string())?;
         let left = limit.saturating_sub(begun.elapsed());
-        let port = self.serves.get().copied().unwrap_or(0);
+        let serves = self.serves.get().ok_or("this rank serves nobody")?;
         let back = client
-            .ask_back(port, measured, left.max(Duration::from_secs(1)))
+            .ask_back(*serves, measured, left.max(Duration::from_secs(1)))
             .unwrap_or_else(|error| DirectionReport {
                 failure: Some(error.to_string()),
                 ..DirectionReport::default()

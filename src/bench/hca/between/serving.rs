@@ -1,7 +1,6 @@
 //! The process that is asked: it prepares what another host asks for, and connects its half of each point.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -150,7 +149,7 @@ impl Serving {
                 })
             }
             Message::Back {
-                port,
+                serves,
                 round,
                 samples,
                 limit_ms,
@@ -159,7 +158,10 @@ impl Serving {
                     let text = "this is no rank of a fabric";
                     return Err(RunError::Peer(wire.peer(), Failure::Run(text.to_owned())));
                 };
-                let to = SocketAddr::new(wire.peer().ip().to_canonical(), port);
+                let mut to = serves;
+                if to.ip().is_unspecified() {
+                    to.set_ip(wire.peer().ip().to_canonical());
+                }
                 let report = pair
                     .back(to, (round, samples), Duration::from_millis(limit_ms))
                     .unwrap_or_else(|failure| DirectionReport {

@@ -28,6 +28,15 @@ pub(in super::super) struct Third {
     contradicts: bool,
 }
 
+/// What clocks contradict each other in over third hosts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(in super::super) struct Contradictions {
+    /// In words.
+    pub(in super::super) told: Vec<String>,
+    /// In which rounds.
+    pub(in super::super) rounds: Vec<u32>,
+}
+
 impl Kept {
     /// Asks third hosts, round by round. `narrow`: whether clocks do not drift, so that bounds of one way become as tight as
     /// third hosts leave them. Returns what the clocks contradict each other in; pairs that are part of that have no
@@ -36,15 +45,16 @@ impl Kept {
         &mut self,
         names: &[String],
         narrow: bool,
-    ) -> Vec<String> {
+    ) -> Contradictions {
         let place = |column: &Column| {
             let mut figures = self.figures.iter();
             figures.position(|(it, _)| it.name == column.name)
         };
         let bounds = place(&columns::ONE_WAY_P50_LOW).zip(place(&columns::ONE_WAY_P50_HIGH));
         let nodes = self.nodes;
-        let mut contradictions = Vec::new();
+        let mut contradictions = Contradictions::default();
         for (number, round) in &mut self.rounds {
+            let mut all = Vec::new();
             let compared = round.compare(nodes);
             let told = compared.disagreements.iter().map(|found| {
                 let hosts: Vec<&str> = found.hosts.iter().map(|host| names[*host].as_str()).collect();
@@ -58,10 +68,22 @@ impl Kept {
                     hosts.join(", ")
                 )
             });
-            contradictions.extend(told);
-            if narrow && let Err(reason) = round.narrow(nodes, names) {
-                contradictions.push(format!("round {number}: {reason}"));
+            all.extend(told);
+            if compared.untold > 0 {
+                all.push(format!(
+                    "round {number}: and {} contradictions more",
+                    compared.untold
+                ));
             }
+            if narrow && let Err(reason) = round.narrow(nodes, names) {
+                all.push(format!("round {number}: {reason}"));
+            }
+            if !all.is_empty() {
+                contradictions.rounds.push(*number);
+                contradictions.told.extend(all);
+            }
+            // As long as all else of a large fabric, and of no more use.
+            (round.exchanged, round.theta) = (Vec::new(), Vec::new());
             let Some((of_low, of_high)) = bounds else {
                 continue;
             };
@@ -103,10 +125,7 @@ impl Round {
         for (from, to) in ordered_pairs(nodes) {
             self.third[from * nodes + to] = Third {
                 gains: None,
-                // Clocks that contradict each other for some may mislead about others.
-                slower_by: compared
-                    .slower_by(from, to)
-                    .filter(|_| compared.disagreements.is_empty()),
+                slower_by: compared.slower_by(from, to),
                 contradicts: compared.is_concerned(from, to),
             };
         }
@@ -137,7 +156,10 @@ impl Round {
             let third = &mut self.third[from * nodes + to];
             if let Some(theta) = tight.theta(*from, *to).filter(|_| !third.contradicts) {
                 // What the upper bound of theta loses, the lower bound of the latency there gains.
-                let gains = [own.high_ns - theta.high_ns, theta.low_ns - own.low_ns];
+                let gains = [
+                    own.high_ns.saturating_sub(theta.high_ns),
+                    theta.low_ns.saturating_sub(own.low_ns),
+                ];
                 third.gains = Some(gains.map(|gain| gain.max(0) as f64));
             }
         }
@@ -150,7 +172,8 @@ impl Round {
 pub(in super::super) struct Narrow {
     bounds: [(Place, Place); 3],
     third_hosts: usize,
-    status: usize,
+    /// Of what the bounds rest on.
+    pub(in super::super) status: usize,
 }
 
 impl Narrow {
@@ -210,7 +233,10 @@ mod tests {
         add((0, 2), 0, (-10, 10));
         add((1, 2), 0, (-10, 10));
         let names = ["a", "b", "c"].map(str::to_owned);
-        assert!(kept.ask_third_hosts(&names, true).is_empty());
+        assert_eq!(
+            kept.ask_third_hosts(&names, true),
+            Contradictions::default()
+        );
         let bounds = |kept: &Kept, from, to| {
             [columns::ONE_WAY_P50_LOW, columns::ONE_WAY_P50_HIGH]
                 .map(|column| kept.matrix(&column).get(from, to).unwrap())
@@ -240,8 +266,8 @@ mod tests {
             ];
             kept.take(ends, 0, &row(0, COMPLETE, &figures));
         }
-        let told = kept.ask_third_hosts(&["a", "b", "c"].map(str::to_owned), true);
-        assert_eq!(told.len(), 1);
-        assert!(told[0].starts_with("round 0: "), "{told:?}");
+        let found = kept.ask_third_hosts(&["a", "b", "c"].map(str::to_owned), true);
+        assert_eq!((found.told.len(), found.rounds), (1, vec![0]));
+        assert!(found.told[0].starts_with("round 0: "), "{:?}", found.told);
     }
 }
