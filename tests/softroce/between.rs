@@ -95,7 +95,7 @@ pub(crate) fn is_within(message: &Row, ahead: i64) -> bool {
 }
 
 /// Computes the bounds again by a program of its own.
-fn bounds_are_computed_again(out: &Path) {
+pub(crate) fn bounds_are_computed_again(out: &Path) {
     let check = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-bounds");
     let checked = Command::new("python3")
         .arg(check)

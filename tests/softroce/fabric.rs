@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::between::is_within;
+use crate::between::{bounds_are_computed_again, is_within};
 use crate::machine::{Away, Disturbance, Machine, wait_until};
 use crate::program::{Ended, LIMIT, Running, hcabench};
 use crate::results::{Row, Table};
@@ -122,6 +122,7 @@ fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_th
         );
         assert!(!out.join("INCOMPLETE").exists());
         assert_eq!(complete(&out), pairs_of(&[0, 1, 2, 3]));
+        bounds_are_computed_again(&out);
         for row in &runs(&out).rows {
             let bound = |column| row.text(column).parse::<i64>().unwrap();
             assert!(

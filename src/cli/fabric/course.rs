@@ -456,8 +456,8 @@ fn document(
 fn settings(arguments: &FabricArguments) -> serde_json::Value {
     let config = arguments.hca.config();
     let mut settings = json!(Plan::new(&config.sweep).points.first());
-    settings["probes"] = json!(arguments.hca.between.probes);
-    settings["clock_drift"] = json!(arguments.hca.between.clock_drift);
+    settings["probes"] = json!(arguments.hca.between.probes());
+    settings["clock_drift"] = json!(arguments.hca.between.drift());
     settings
 }
 

@@ -68,7 +68,7 @@ pub(super) fn known(
     })?;
     Ok(Known {
         tiers,
-        drift: arguments.hca.between.clock_drift != Some(0),
+        drift: arguments.hca.between.drift() > 0,
         seed: arguments.hca.seed,
     })
 }

@@ -11,6 +11,11 @@ use crate::cli::UsageError;
 use crate::cli::values::uncertainty;
 use crate::time::ClockKind;
 
+/// Probes of a phase where none are asked for.
+const PROBES: u32 = 500;
+/// More than NTP and crystals usually make of it.
+const DRIFT: u32 = 1_000;
+
 /// The other host.
 #[derive(Debug, Clone, clap::Args)]
 pub struct PeerArguments {
@@ -38,6 +43,16 @@ pub struct PeerArguments {
 }
 
 impl PeerArguments {
+    /// Probes of a phase.
+    pub fn probes(&self) -> u32 {
+        self.probes.unwrap_or(PROBES)
+    }
+
+    /// How far the rates of two clocks lie apart at the most, in parts per million.
+    pub fn drift(&self) -> u32 {
+        self.clock_drift.unwrap_or(DRIFT)
+    }
+
     /// Refuses a declaration of clocks that nobody keeps.
     pub fn check_clocks(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
         if let Some(uncertainty) = self.clock_uncertainty

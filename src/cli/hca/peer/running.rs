@@ -9,11 +9,6 @@ use crate::host::readiness::Needs;
 use crate::results::schema::{Column, between as columns, hca};
 use crate::time::Nanos;
 
-/// Probes of a phase where none are asked for.
-const PROBES: u32 = 500;
-/// More than NTP and crystals usually make of it.
-const DRIFT: u32 = 1_000;
-
 impl PeerArguments {
     /// What the benchmark is told of it.
     pub fn config(&self) -> PeerConfig {
@@ -21,9 +16,9 @@ impl PeerArguments {
             run: None,
             limit: None,
             peer: self.peer.clone().unwrap_or_default(),
-            probes: self.probes.unwrap_or(PROBES),
+            probes: self.probes(),
             uncertainty: self.clock_uncertainty.map(Nanos::from),
-            drift: self.clock_drift.unwrap_or(DRIFT),
+            drift: self.drift(),
         }
     }
 }
