@@ -221,15 +221,17 @@ template <std::size_t N> struct Concurrent {
 
 } // namespace
 
+// What C++ would throw ends the program: it must not unwind into Rust.
 #define FUNCTIONS(name, Kind, N)                                                                                      \
-    extern "C" void *name##_make_##N(std::size_t capacity, std::size_t senders, std::size_t receivers, void **ends) { \
+    extern "C" void *name##_make_##N(std::size_t capacity, std::size_t senders, std::size_t receivers,                \
+                                     void **ends) noexcept {                                                          \
         return made<Kind<N>>(capacity, senders, receivers, ends);                                                     \
     }                                                                                                                 \
-    extern "C" void name##_free_##N(void *queue) { gone(static_cast<Kind<N> *>(queue)); }                             \
-    extern "C" bool name##_enqueue_##N(void *end, const std::uint64_t *element) {                                     \
+    extern "C" void name##_free_##N(void *queue) noexcept { gone(static_cast<Kind<N> *>(queue)); }                    \
+    extern "C" bool name##_enqueue_##N(void *end, const std::uint64_t *element) noexcept {                            \
         return static_cast<Kind<N>::Sender *>(end)->enqueue(*reinterpret_cast<const Element<N> *>(element));          \
     }                                                                                                                 \
-    extern "C" bool name##_dequeue_##N(void *end, std::uint64_t *element) {                                           \
+    extern "C" bool name##_dequeue_##N(void *end, std::uint64_t *element) noexcept {                                  \
         return static_cast<Kind<N>::Receiver *>(end)->dequeue(*reinterpret_cast<Element<N> *>(element));              \
     }
 
