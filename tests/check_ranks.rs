@@ -19,11 +19,7 @@ fn judged(one: &[(&str, &str)], other: &[(&str, &str)]) -> (bool, String) {
 }
 
 /// The same, with what has to be told apart and to be there.
-fn judged_with(
-    one: &[(&str, &str)],
-    other: &[(&str, &str)],
-    required: &[&str],
-) -> (bool, String) {
+fn judged_with(one: &[(&str, &str)], other: &[(&str, &str)], required: &[&str]) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["one", "other"].map(|name| folder.path().join(name));
     fs::write(&paths[0], output(one)).unwrap();
