@@ -15,6 +15,11 @@ fn output(queues: &[(&str, &str)]) -> String {
 
 /// Whether the two are accepted, and what is said.
 fn judged(one: &[(&str, &str)], other: &[(&str, &str)]) -> (bool, String) {
+    judged_with(one, other, &[])
+}
+
+/// The same, with what has to be told apart and to be there.
+fn judged_with(one: &[(&str, &str)], other: &[(&str, &str)], required: &[&str]) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["one", "other"].map(|name| folder.path().join(name));
     fs::write(&paths[0], output(one)).unwrap();
@@ -23,6 +28,7 @@ fn judged(one: &[(&str, &str)], other: &[(&str, &str)]) -> (bool, String) {
     let done = Command::new(script)
         .arg("--judge")
         .args(&paths)
+        .args(required)
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
@@ -101,6 +107,52 @@ fn who_says_that_it_cannot_tell_does_not_contradict() {
     let (accepted, said) = judged(&CLEAR, &CLEAR[1..]);
     assert!(
         accepted && said.contains("ranked in one run only: a"),
+        "{said}"
+    );
+}
+
+#[test]
+fn what_was_not_ranked_was_not_compared() {
+    for (one, other, where_not) in [
+        (&[][..], &[][..], "either run"),
+        (&CLEAR, &[], "one run"),
+        (&[], &CLEAR, "one run"),
+    ] {
+        let (accepted, said) = judged(one, other);
+        let expected = format!("NOT RANKED: throughput: no queue in {where_not}");
+        assert!(!accepted && said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
+fn a_ranking_that_is_in_neither_run_is_missed() {
+    let (accepted, said) = judged_with(&CLEAR, &CLEAR, &["0", "throughput"]);
+    assert!(accepted, "{said}");
+    let (accepted, said) = judged_with(&CLEAR, &CLEAR, &["0", "throughput", "median latency"]);
+    assert!(
+        !accepted && said.contains("NOT COMPARED") && said.contains("median latency"),
+        "{said}"
+    );
+}
+
+#[test]
+fn where_the_first_has_to_be_told_apart_from_the_fifth_there_is_a_fifth() {
+    let (accepted, said) = judged_with(&CLEAR, &CLEAR, &["1"]);
+    assert!(accepted, "{said}");
+    let few = &CLEAR[..4];
+    let (accepted, said) = judged(few, few);
+    assert!(
+        accepted && said.contains("no fifth, as 4 are ranked"),
+        "{said}"
+    );
+    assert!(!judged_with(few, few, &["1"]).0);
+    let mut alike = CLEAR;
+    alike[0].1 = "5";
+    alike[4].1 = "1, 4";
+    assert!(judged(&alike, &alike).0);
+    let (accepted, said) = judged_with(&alike, &CLEAR, &["1"]);
+    assert!(
+        !accepted && said.contains("a is not told apart from the fifth, e"),
         "{said}"
     );
 }

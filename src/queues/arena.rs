@@ -26,6 +26,8 @@ struct Range {
     end: AtomicUsize,
     next: AtomicUsize,
     live: AtomicUsize,
+    /// Allocations that were the system's because they did not fit.
+    outside: AtomicUsize,
 }
 
 static RANGES: [Range; MOST] = [const {
@@ -34,6 +36,7 @@ static RANGES: [Range; MOST] = [const {
         end: AtomicUsize::new(0),
         next: AtomicUsize::new(0),
         live: AtomicUsize::new(0),
+        outside: AtomicUsize::new(0),
     }
 }; MOST];
 
@@ -51,10 +54,13 @@ impl Range {
                 .checked_add(layout.size())
                 .filter(|after| *after <= end)
         };
-        let next = self
+        let found = self
             .next
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fitted)
-            .ok()?;
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, fitted);
+        let Ok(next) = found else {
+            self.outside.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
         self.live.fetch_add(1, Ordering::Relaxed);
         let start = self.start.load(Ordering::Relaxed);
         // An address within the arena: its memory was exposed when the range was taken.
@@ -181,6 +187,7 @@ impl Arena {
         let of = &RANGES[range];
         of.next.store(first, Ordering::Relaxed);
         of.live.store(0, Ordering::Relaxed);
+        of.outside.store(0, Ordering::Relaxed);
         // Release, both: see `holds`. What gives memory out of the range was handed it by this thread.
         of.end.store(end, Ordering::Release);
         of.start.store(start, Ordering::Release);
@@ -190,7 +197,8 @@ impl Arena {
         }))
     }
 
-    /// Does what allocates, and has it allocate here; beyond the end of the arena the system's memory follows.
+    /// Does what allocates, and has it allocate here; what does not fit is of the system's memory, and [`pages`](Self::pages)
+    /// says nothing any more.
     pub fn within<T>(&self, make: impl FnOnce() -> T) -> T {
         struct Before(Option<usize>);
         impl Drop for Before {
@@ -202,12 +210,15 @@ impl Arena {
         make()
     }
 
-    /// The pages of what was allocated here; `None` if nothing was, because the program has another allocator.
+    /// The pages, which are locked, of all that was allocated within; `None` if something did not fit, or if nothing is
+    /// here because the program has another allocator.
     pub fn pages(&self) -> Option<PageKind> {
-        let is_used = RANGES[self.range].live.load(Ordering::Relaxed) > 0;
+        let range = &RANGES[self.range];
+        let is_used = range.live.load(Ordering::Relaxed) > 0;
+        let holds_all = range.outside.load(Ordering::Relaxed) == 0;
         self.buffer
             .as_ref()
-            .filter(|_| is_used)
+            .filter(|_| is_used && holds_all)
             .map(HugeBuffer::page_kind)
     }
 }
@@ -279,6 +290,7 @@ mod tests {
             (offset(&first, taken[0].1), offset(&second, moved.1)),
             (0, 3 * STEP)
         );
+        assert_eq!(first.pages(), Some(PageKind::Small));
         // Too large for what is left, and outside.
         let large = Layout::from_size_align(1 << 20, 8).unwrap();
         let outside = [first.within(|| address(large)), address(small)];
@@ -287,7 +299,11 @@ mod tests {
                 .iter()
                 .all(|(_, at)| !RANGES.iter().any(|range| range.holds(*at)))
         );
-        assert_eq!(first.pages(), Some(PageKind::Small));
+        // What is not all here has not these pages; what nobody asked to be here does not count.
+        assert_eq!(
+            (first.pages(), second.pages()),
+            (None, Some(PageKind::Small))
+        );
         let all = (taken.into_iter().zip(layouts)).chain([
             (moved, small),
             (outside[0], large),

@@ -3,6 +3,7 @@
 //! `RUSTFLAGS="--cfg loom" cargo test --no-default-features --lib loom`; see `ci/check-queues`.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use super::element::Words;
 use super::equeue::{Batching, Elasticity};
@@ -258,27 +259,34 @@ fn batches() {
     check(4, || with::<FastForward, 3>(16, [1, 1, 0]));
 }
 
-/// All tests above.
-const TESTS: [&str; 12] = [
-    "lamport",
-    "mcringbuffer",
-    "ffq",
-    "linked_blocks",
-    "baton",
-    "ring",
-    "fastforward",
-    "b_queue",
-    "equeue",
-    "sharded",
-    "equeue_that_changes_its_size",
-    "batches",
-];
+/// All tests above, asked of the program itself: one that is added later is among them.
+fn all_tests() -> Vec<String> {
+    let run = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--list", "--format", "terse", HERE])
+        .output()
+        .unwrap();
+    let listed = String::from_utf8(run.stdout).unwrap();
+    let names = listed
+        .lines()
+        .filter_map(|line| line.strip_prefix(HERE)?.strip_suffix(": test"));
+    let tests: Vec<String> = names
+        .filter(|name| *name != "each_ordering_taken_away_is_found")
+        .map(str::to_owned)
+        .collect();
+    // Of each kind.
+    for known in ["lamport", "batches", "one_sender_to_all"] {
+        assert!(tests.iter().any(|test| test == known), "{listed}");
+    }
+    tests
+}
+
+const HERE: &str = "queues::loom_tests::";
 
 /// Runs a test in a process of its own, as one that fails leaves loom in no state to go on, and without an ordering.
 fn without(ordering: &str, test: &str) -> (bool, String) {
     let run = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture"])
-        .arg(format!("queues::loom_tests::{test}"))
+        .arg(format!("{HERE}{test}"))
         .env(weakened::ORDERING, ordering)
         .output()
         .unwrap();
@@ -296,10 +304,17 @@ fn without(ordering: &str, test: &str) -> (bool, String) {
 /// A release or acquire that nothing depends on would stand there for nothing, or for what no test looks at.
 #[test]
 fn each_ordering_taken_away_is_found() {
-    let mut met: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for test in TESTS {
-        let (failed, told) = without(weakened::LIST, test);
+    let mut runs: Vec<(Duration, String, String)> = Vec::new();
+    for test in all_tests() {
+        let began = Instant::now();
+        let (failed, told) = without(weakened::LIST, &test);
         assert!(!failed, "{told}");
+        runs.push((began.elapsed(), test, told));
+    }
+    // The quick ones first: one that finds it is enough.
+    runs.sort();
+    let mut met: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (_, test, told) in &runs {
         for line in told.lines() {
             // The name of the test stands before the first one.
             if let Some((_, place)) = line.split_once(weakened::TOLD) {

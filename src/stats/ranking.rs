@@ -67,10 +67,12 @@ impl Ranking {
         others.filter(|other| !self.told[place][*other]).collect()
     }
 
-    /// How many rounds it takes before a pair could be told apart, if these are fewer.
+    /// How many rounds it takes before a pair could be told apart, if these are fewer and none was: where things have
+    /// different numbers of rounds, those with enough can be.
     pub fn rounds_needed(&self) -> Option<usize> {
         let needed = rounds_needed(Test::MannWhitney, ERROR / self.pairs().max(1) as f64);
-        (self.rounds < needed).then_some(needed)
+        let any_told = self.told.iter().flatten().any(|told| *told);
+        (self.rounds < needed && !any_told).then_some(needed)
     }
 }
 
@@ -108,6 +110,16 @@ mod tests {
         let enough = Ranking::of(&around(&middles, 8), false);
         assert_eq!(enough.rounds_needed(), None);
         assert!((0..21).all(|place| enough.alike(place).is_empty()));
+    }
+
+    #[test]
+    fn where_one_has_too_few_rounds_what_the_others_tell_stands() {
+        let mut figures = around(&[1.0, 2.0, 3.0], 9);
+        figures[2].truncate(2);
+        let ranking = Ranking::of(&figures, false);
+        let alike = [0, 1, 2].map(|place| ranking.alike(place));
+        assert_eq!(alike, [vec![2], vec![2], vec![0, 1]]);
+        assert_eq!((ranking.rounds, ranking.rounds_needed()), (2, None));
     }
 
     /// Numbers without a pattern, the same each time.

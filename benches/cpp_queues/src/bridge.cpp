@@ -67,9 +67,62 @@ template <std::size_t N> struct BoostSpsc {
     bool dequeue(Element<N> &element) { return queue.pop(element); }
 };
 
-// Keeps a queue whose memory comes in blocks to its capacity. A sender asks how full it is only when it has used up what
-// it found free before. Of several senders each gets a small share of that, and what it was promised counts as in the
-// queue until it asks again: so there are never more in it, and nothing but that question is shared.
+// Its size_approx walks all blocks, so the bound is counted here: the receiver tells how many it took, and the sender
+// looks only when it has used up the room that it knew of.
+template <std::size_t N> struct ReaderWriter {
+    using Queue = moodycamel::ReaderWriterQueue<Element<N>>;
+    struct alignas(128) Receiver {
+        Queue &queue;
+        std::size_t count = 0;
+        alignas(128) std::atomic<std::size_t> taken{0};
+
+        explicit Receiver(Queue &queue) : queue(queue) {}
+        bool dequeue(Element<N> &element) {
+            if (!queue.try_dequeue(element))
+                return false;
+            // Release: what try_dequeue did stands before it, so a sender that acquires the count finds the place free
+            // as well. Nobody else writes the count.
+            taken.store(++count, std::memory_order_release);
+            return true;
+        }
+    };
+    struct alignas(128) Sender {
+        Queue &queue;
+        const std::atomic<std::size_t> &taken;
+        const std::size_t capacity;
+        std::size_t put = 0;
+        std::size_t most = 0;
+
+        Sender(Queue &queue, const Receiver &receiver, std::size_t capacity)
+            : queue(queue), taken(receiver.taken), capacity(capacity) {}
+        bool enqueue(const Element<N> &element) {
+            if (put == most) {
+                // Acquire: see the receiver. A count that is old lets fewer in, never too many.
+                most = taken.load(std::memory_order_acquire) + capacity;
+                if (put == most)
+                    return false;
+            }
+            if (!queue.try_enqueue(element))
+                return false;
+            ++put;
+            return true;
+        }
+    };
+    Queue queue;
+    Receiver receiver;
+    Sender sender;
+
+    ReaderWriter(std::size_t capacity, std::size_t, std::size_t, void **ends)
+        : queue(capacity), receiver(queue), sender(queue, receiver, capacity) {
+        ends[0] = &sender;
+        ends[1] = &receiver;
+    }
+};
+
+// Keeps ConcurrentQueue, whose memory comes in blocks, to its capacity. A sender asks how full it is only when it has
+// used up what it found free before; the answer takes two indices of each sender, however large the queue is. Of several
+// senders each gets a small share of that, and what it was promised counts as in the queue until it asks again: so there
+// are never more in it, and nothing but that question is shared.
 struct Bound {
     const std::size_t capacity;
     const std::size_t share;
@@ -98,39 +151,6 @@ struct Allowance {
         bound.asking.clear(std::memory_order_release);
         left = last;
         return left > 0;
-    }
-};
-
-template <std::size_t N> struct ReaderWriter {
-    using Queue = moodycamel::ReaderWriterQueue<Element<N>>;
-    struct alignas(128) Sender {
-        Queue &queue;
-        Bound &bound;
-        Allowance allowance;
-
-        bool enqueue(const Element<N> &element) {
-            if (allowance.left == 0 && !allowance.renew(bound, queue))
-                return false;
-            if (!queue.try_enqueue(element))
-                return false;
-            --allowance.left;
-            return true;
-        }
-    };
-    struct Receiver {
-        Queue queue;
-
-        explicit Receiver(std::size_t capacity) : queue(capacity) {}
-        bool dequeue(Element<N> &element) { return queue.try_dequeue(element); }
-    };
-    Receiver receiver;
-    alignas(128) Bound bound;
-    Sender sender;
-
-    ReaderWriter(std::size_t capacity, std::size_t, std::size_t, void **ends)
-        : receiver(capacity), bound(capacity, 1), sender{receiver.queue, bound, {}} {
-        ends[0] = &sender;
-        ends[1] = &receiver;
     }
 };
 
@@ -201,15 +221,17 @@ template <std::size_t N> struct Concurrent {
 
 } // namespace
 
+// What C++ would throw ends the program: it must not unwind into Rust.
 #define FUNCTIONS(name, Kind, N)                                                                                      \
-    extern "C" void *name##_make_##N(std::size_t capacity, std::size_t senders, std::size_t receivers, void **ends) { \
+    extern "C" void *name##_make_##N(std::size_t capacity, std::size_t senders, std::size_t receivers,                \
+                                     void **ends) noexcept {                                                          \
         return made<Kind<N>>(capacity, senders, receivers, ends);                                                     \
     }                                                                                                                 \
-    extern "C" void name##_free_##N(void *queue) { gone(static_cast<Kind<N> *>(queue)); }                             \
-    extern "C" bool name##_enqueue_##N(void *end, const std::uint64_t *element) {                                     \
+    extern "C" void name##_free_##N(void *queue) noexcept { gone(static_cast<Kind<N> *>(queue)); }                    \
+    extern "C" bool name##_enqueue_##N(void *end, const std::uint64_t *element) noexcept {                            \
         return static_cast<Kind<N>::Sender *>(end)->enqueue(*reinterpret_cast<const Element<N> *>(element));          \
     }                                                                                                                 \
-    extern "C" bool name##_dequeue_##N(void *end, std::uint64_t *element) {                                           \
+    extern "C" bool name##_dequeue_##N(void *end, std::uint64_t *element) noexcept {                                  \
         return static_cast<Kind<N>::Receiver *>(end)->dequeue(*reinterpret_cast<Element<N> *>(element));              \
     }
 

@@ -12,11 +12,11 @@ use std::alloc::Layout;
 use std::ffi::c_void;
 
 /// The functions of one kind of queue, for elements of one size. All are safe to call as it is said of each, and none
-/// unwinds.
+/// unwinds: what C++ would throw ends the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Functions {
-    /// Makes a queue for a capacity, numbers of senders and receivers, and so many elements of each sender that there is
-    /// memory for all of them; writes pointers to its ends, senders first.
+    /// Makes a queue for a capacity, and numbers of senders and receivers, with memory for as many elements as can be in
+    /// it, whichever sender they are from; writes pointers to its ends, senders first.
     pub make: unsafe extern "C" fn(usize, usize, usize, *mut *mut c_void) -> *mut c_void,
     /// Frees what [`make`](Self::make) has returned, with all ends.
     pub free: unsafe extern "C" fn(*mut c_void),

@@ -220,7 +220,7 @@ impl QueueBenchmark {
             count,
         );
         if machine.locks_memory {
-            let bytes = memory::queue_bytes(point.capacity, point.payload);
+            let bytes = memory::queue_bytes(point.capacity, point.payload, 1);
             task.arena = arena(bytes, self.config.huge_pages, round)?;
         }
         let load = beside.and_then(|beside| beside.load(point.memory_load));

@@ -29,11 +29,15 @@ const BYTES_PER_THREAD: u64 = (2 << 20) + (128 << 20);
 /// Both ends and the analysis.
 const THREADS: u64 = 3;
 
-/// What the queues of a run take at most: some have a cache line a slot, and room for twice the elements; a round trip
-/// takes two.
-pub fn queue_bytes(capacity: usize, payload: usize) -> u64 {
-    4 * capacity as u64 * (payload as u64 + 64)
+/// What a queue takes at most: some have a cache line a slot, and room for twice the elements; a round trip takes two.
+/// Beside that some have room for all elements for each sender, and blocks that are begun.
+pub fn queue_bytes(capacity: usize, payload: usize, senders: usize) -> u64 {
+    let of_senders = senders as u64 * (capacity as u64 + BEGUN);
+    (4 * capacity as u64 + of_senders) * (payload as u64 + 64)
 }
+
+/// Elements of the blocks that a sender has begun, or that are not yet empty.
+const BEGUN: u64 = 128;
 
 /// What the largest run of a sweep takes: the stamps, which are locked in any case, and all else.
 #[derive(Debug, Clone)]
@@ -56,7 +60,7 @@ impl Needs {
             ("stamps", stamps.iter().sum()),
             (
                 "the queue",
-                Arena::length_for(queue_bytes(capacity, payload), config.huge_pages).0,
+                Arena::length_for(queue_bytes(capacity, payload, 1), config.huge_pages).0,
             ),
             ("the analysis", elements * per_element),
             ("elements to be written", kept * BYTES_PER_ROW),
@@ -64,13 +68,8 @@ impl Needs {
         Needs(needs.map(|(what, bytes)| Need { what, bytes }))
     }
 
-    /// The same of several threads, each with room for what it notes, and of so many queues.
-    pub(super) fn of_many(
-        config: &Config,
-        rooms: &[(Role, usize)],
-        queues: usize,
-        (capacity, payload): (usize, usize),
-    ) -> Self {
+    /// The same of several threads, each with room for what it notes, and of queues of so many bytes.
+    pub(super) fn of_many(config: &Config, rooms: &[(Role, usize)], queues: u64) -> Self {
         let stamps = rooms.iter().map(|&(role, room)| {
             let bytes = Notes::length(role, config.measure, room, config.huge_pages);
             bytes.0
@@ -82,7 +81,6 @@ impl Needs {
             true => BYTES_WITH_TIMES + 2 * size_of::<Record>() as u64,
             false => BYTES_WITHOUT,
         };
-        let queues = queue_bytes(capacity, payload) * queues as u64;
         let needs = [
             ("stamps", stamps.sum()),
             ("the queues", Arena::length_for(queues, config.huge_pages).0),
@@ -284,6 +282,18 @@ mod tests {
         // What the process has already is less than that.
         assert!(needs.require_lock(&limit(1 << 50), 0).unwrap());
         assert!(!needs.require_lock(&limit(1 << 50), 1 << 50).unwrap());
+    }
+
+    #[test]
+    fn each_sender_may_have_blocks_for_all_elements() {
+        // As concurrent-queue has: 32 elements a block, two begun, and 256 bytes beside the elements of one.
+        for (capacity, payload) in [(1, 8), (1, 256), (1024, 256), (65536, 8)] {
+            for senders in [1, 2, 64] {
+                let blocks = |elements: usize| elements.div_ceil(32) * (32 * payload + 256);
+                let taken = blocks(capacity) + senders * blocks(capacity + 64);
+                assert!(queue_bytes(capacity, payload, senders) > taken as u64);
+            }
+        }
     }
 
     #[test]

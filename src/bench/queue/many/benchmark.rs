@@ -39,6 +39,15 @@ const TIME_BESIDE: Duration = Duration::from_millis(50);
 /// In so long each thread that shares a CPU has had it several times.
 const SOME_TIME_SLICES: Duration = Duration::from_millis(100);
 
+/// What the queues of a wiring take.
+fn queue_bytes(wiring: &Wiring, (capacity, payload): (usize, usize)) -> u64 {
+    let lines = lines(wiring);
+    let senders = lines.iter().map(|line| line.producers.len());
+    senders
+        .map(|senders| memory::queue_bytes(capacity, payload, senders))
+        .sum()
+}
+
 #[derive(Debug)]
 pub(crate) struct ManyBenchmark {
     config: Config,
@@ -117,7 +126,7 @@ impl ManyBenchmark {
             producers + wiring.subscribers as usize,
             (RECEIVER, of_consumer),
         );
-        Needs::of_many(&self.config, &rooms, lines(wiring).len(), largest)
+        Needs::of_many(&self.config, &rooms, queue_bytes(wiring, largest))
     }
 
     fn machine(&self) -> Result<Machine, RunError> {
@@ -178,9 +187,8 @@ impl ManyBenchmark {
         task.patience = task
             .patience
             .saturating_add(point.longest_pause().saturating_mul(turns));
-        let queues = lines(&wiring).len();
         if machine.locks_memory {
-            let bytes = memory::queue_bytes(point.capacity, point.payload) * queues as u64;
+            let bytes = queue_bytes(&wiring, (point.capacity, point.payload));
             task.arena = arena(bytes, self.config.huge_pages, round)?;
         }
         let many = ManyTask {
