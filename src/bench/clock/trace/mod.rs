@@ -69,11 +69,9 @@ struct Found {
     records: u64,
 }
 
-/// Whether these CPUs can be traced.
+/// Whether these CPUs can be traced, all at once. Nothing is kept open: it would write while other things are measured.
 pub(super) fn permitted(cpus: &[usize]) -> Result<(), TraceError> {
-    let ring = ring(cpus.len());
-    cpus.iter()
-        .try_for_each(|&cpu| Tracer::open(cpu, ring).map(drop))
+    Tracer::open(cpus, ring(cpus.len())).map(drop)
 }
 
 /// The trace of a CPU.
@@ -108,16 +106,16 @@ pub(super) struct Traced {
 }
 
 impl Trace {
-    /// Of a watch that ended at `end`.
+    /// Of a watch that lasted so, on the trace's clock.
     fn new(
         stretches: Stretches,
-        end: u64,
+        watched: Range<u64>,
         mut kept: Longest<Parts>,
         tracer: &Tracer,
         anchors: &Anchors,
     ) -> Self {
         let records = stretches.records;
-        let lost = stretches.finish(end, &mut |stretch| keep(&mut kept, stretch));
+        let lost = stretches.finish(watched, &mut |stretch| keep(&mut kept, stretch));
         let middles = kept
             .iter()
             .map(|(at, parts)| (at.begin + at.length / 2, *parts));
