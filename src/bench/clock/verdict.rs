@@ -145,17 +145,21 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     format!("{first} The main cause is {who}, {of_that:.0} % of that{most}: {what}.")
 }
 
-/// How long each cause took, in ticks: exactly where it was traced, else by whole jumps.
+/// How long each cause took, in ticks: exactly where it was traced, else by whole jumps, as those that were not kept.
 fn totals(cpu: &CpuResult, ticks: impl Fn(f64) -> u64) -> Vec<(Cause, u64)> {
     let causes = cpu.watched.jumps.causes().iter();
     let causes = causes.map(|(cause, tally)| (*cause, tally.total));
     let Some(traced) = &cpu.traced else {
         return causes.collect();
     };
-    let is_kept = |(cause, _): &(Cause, u64)| *cause != Cause::NotSampled;
-    let shares = traced.shares().filter(is_kept);
+    let shares = traced.shares();
     let shares = shares.map(|(cause, nanos)| (cause, ticks(nanos as f64)));
-    shares.chain(causes.filter(|it| !is_kept(it))).collect()
+    let jumps = cpu.watched.jumps.iter();
+    let kept = jumps.filter(|jump| jump.cause == Cause::NotSampled);
+    let kept: u64 = kept.map(|jump| jump.length).sum();
+    let not_sampled = causes.filter(|(cause, _)| *cause == Cause::NotSampled);
+    let not_kept = not_sampled.map(|(cause, total)| (cause, total - kept));
+    shares.chain(not_kept).collect()
 }
 
 #[cfg(test)]
