@@ -148,25 +148,7 @@ impl Trace {
 
     /// Tells the causes of the jumps by this trace. `epoch`: the reading from which on their time counts, in ticks.
     pub(super) fn matched(self, jumps: &mut JumpStore, epoch: u64) -> Traced {
-        let (stretches, slack) = (&self.found.stretches, self.anchors.error());
-        let stops = jumps.iter().filter(|jump| jump.cause != Cause::Backward);
-        let spans: Vec<_> = stops
-            .map(|jump| (jump.begin, self.span(epoch, jump)))
-            .collect();
-        let before = |limit: u64| stretches.partition_point(|(middle, _)| *middle < limit);
-        let mut owned = Vec::new();
-        for (at, &(jump, (begin, end))) in spans.iter().enumerate() {
-            // Halfway to its neighbours is nearer to them.
-            let last = at.checked_sub(1).map(|last| spans[last].1.1);
-            let next = spans.get(at + 1).map(|next| next.1.0);
-            let from = last.map_or(0, |last| last.midpoint(begin));
-            let to = next.map_or(u64::MAX, |next| end.midpoint(next));
-            let from = before(from.max(begin.saturating_sub(slack)));
-            let to = before(to.min(end + slack));
-            if from < to {
-                owned.push((jump, from..to));
-            }
-        }
+        let owned = self.owned(jumps, epoch);
         let mut traced = Traced {
             trace: self,
             owned,
@@ -183,6 +165,29 @@ impl Trace {
         times.sort_by_key(|(_, tally, _)| std::cmp::Reverse(tally.total));
         traced.times = times;
         traced
+    }
+
+    /// When each jump began to which stretches belong, in ticks, and which: those to which it is the nearest.
+    fn owned(&self, jumps: &JumpStore, epoch: u64) -> Vec<(u64, Range<usize>)> {
+        let (stretches, slack) = (&self.found.stretches, self.anchors.error());
+        let stops = jumps.iter().filter(|jump| jump.cause != Cause::Backward);
+        let stops = stops.map(|jump| (jump.begin, self.span(epoch, jump)));
+        let (mut stops, mut last) = (stops.peekable(), None);
+        let before = |limit: u64| stretches.partition_point(|(middle, _)| *middle < limit);
+        let mut owned = Vec::new();
+        while let Some((jump, (begin, end))) = stops.next() {
+            // Halfway to its neighbours is nearer to them.
+            let from = last.map_or(0, |last: u64| last.midpoint(begin));
+            let to = stops.peek();
+            let to = to.map_or(u64::MAX, |(_, (next, _))| end.midpoint(*next));
+            last = Some(end);
+            let from = before(from.max(begin.saturating_sub(slack)));
+            let to = before(to.min(end + slack));
+            if from < to {
+                owned.push((jump, from..to));
+            }
+        }
+        owned
     }
 
     /// From when to when a jump lasted, on the trace's clock.
