@@ -60,6 +60,13 @@ impl SystemFiles {
         }
     }
 
+    /// What the kernel numbers a file by, if it is there.
+    pub(crate) fn inode(&self, path: &str) -> Option<u64> {
+        use std::os::unix::fs::MetadataExt as _;
+        let file = std::fs::metadata(self.path(path));
+        file.ok().map(|file| file.ino())
+    }
+
     /// The names in a folder, sorted; none if it is missing.
     pub(crate) fn names(&self, path: &str) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path(path))

@@ -2,7 +2,7 @@
 //!
 //! Both are read one after the other, again and again while something else is measured. Between two such anchors the
 //! way is a straight line. How far an anchor lies from the line between its neighbours, and how long it took, is the
-//! error.
+//! error. Left out is by how much the clock of another CPU differs from that of the CPU where it is read.
 
 use super::{AnyReading, Clock as _, MonotonicRaw, Posix};
 

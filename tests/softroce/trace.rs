@@ -13,8 +13,8 @@ use crate::results::{Row, Table};
 use crate::scratch;
 
 const WATCHED: usize = 1;
-/// Each time that the busy thread takes the CPU, no two alike.
-const BUSY: [u64; 10] = [10, 13, 16, 19, 22, 25, 28, 31, 34, 37];
+/// Each time that the busy thread takes the CPU, in milliseconds: no length fits another.
+const BUSY: [u64; 8] = [10, 15, 23, 35, 53, 80, 120, 180];
 const NAME: &str = "busybody";
 
 /// What the busy thread measured by its own readings of the clock.
@@ -114,14 +114,17 @@ fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() 
             assert_eq!(jump.text("cause"), format!("thread {name}"), "{jump:?}");
         }
     }
-    // A machine that stands still beside the readings makes it another length; not each time.
+    // Its own time lies between what it is charged for and what it and all that interrupted it are charged for, to a
+    // tenth: a machine that stands still beside the readings makes it another length, which is rare.
     let fits = |own: &&u64| {
-        let found = of_busy.iter();
-        let mut lengths = found.map(|(_, parts)| parts[&name]);
-        lengths.any(|length| length.abs_diff(**own) < 2_000_000)
+        of_busy.iter().any(|(_, parts)| {
+            let tenth = **own / 10;
+            let all: u64 = parts.values().sum();
+            parts[&name] <= **own + tenth && all + tenth >= **own
+        })
     };
     let close = busy.lengths.iter().filter(fits).count();
-    assert!(close > 0, "{of_busy:?}, {:?}", busy.lengths);
+    assert!(close > BUSY.len() / 2, "{of_busy:?}, {:?}", busy.lengths);
     let timer = jumps.rows.iter().filter(|jump| {
         let parts = parts(jump);
         parts

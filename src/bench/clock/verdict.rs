@@ -8,7 +8,8 @@ use super::config::{Causes, Config};
 use super::result::{ClockResult, CpuResult};
 
 /// Who takes the time, and what can be done about it; `None` if it is no stop.
-fn remedy(cause: Cause, guest: bool, config: &Config) -> Option<(&'static str, &'static str)> {
+fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static str, &'static str)> {
+    let is_trace = config.causes == Causes::Trace;
     let told = match cause {
         Cause::Backward => return None,
         Cause::Smi => (
@@ -36,7 +37,11 @@ fn remedy(cause: Cause, guest: bool, config: &Config) -> Option<(&'static str, &
             "move them to other CPUs (/proc/irq/N/smp_affinity), and the timer's with nohz_full=",
         ),
         Cause::Steal => HYPERVISOR,
-        Cause::Unexplained if guest => (
+        Cause::Unexplained if is_trace => (
+            "what no tracepoint tells: page faults, NMIs, the firmware (SMIs) or a hypervisor",
+            "compare with --causes counters, which counts page faults, steal time and, as root, SMIs",
+        ),
+        Cause::Unexplained if cpu.guest => (
             "what this kernel does not know of, likely the hypervisor",
             HYPERVISOR.1,
         ),
@@ -52,7 +57,11 @@ fn remedy(cause: Cause, guest: bool, config: &Config) -> Option<(&'static str, &
             "what the records that the trace lost would tell",
             "leave a CPU that is not watched to the thread that reads them",
         ),
-        Cause::NotSampled if config.causes == Causes::Trace => (
+        Cause::NotSampled if is_trace && cpu.traced.is_none() => (
+            "what no trace can tell, as the clock was set back",
+            "choose another --clock",
+        ),
+        Cause::NotSampled if is_trace => (
             "what was too short and too frequent to be kept",
             "raise --threshold, so that the stops that matter are kept",
         ),
@@ -104,7 +113,7 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     // Who takes it, what to do about it, how long together, and the cause that took most.
     let mut kinds: Vec<(&str, &str, u64, Cause)> = Vec::new();
     let mut add = |cause: Cause, total: u64| {
-        let told = remedy(cause, cpu.guest, config);
+        let told = remedy(cause, cpu, config);
         let Some((who, what)) = told else { return };
         match kinds.iter_mut().find(|kind| kind.0 == who) {
             Some(kind) => kind.2 += total,
@@ -145,17 +154,21 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     format!("{first} The main cause is {who}, {of_that:.0} % of that{most}: {what}.")
 }
 
-/// How long each cause took, in ticks: exactly where it was traced, else by whole jumps.
+/// How long each cause took, in ticks: exactly where it was traced, else by whole jumps, as those that were not kept.
 fn totals(cpu: &CpuResult, ticks: impl Fn(f64) -> u64) -> Vec<(Cause, u64)> {
     let causes = cpu.watched.jumps.causes().iter();
     let causes = causes.map(|(cause, tally)| (*cause, tally.total));
     let Some(traced) = &cpu.traced else {
         return causes.collect();
     };
-    let is_kept = |(cause, _): &(Cause, u64)| *cause != Cause::NotSampled;
-    let shares = traced.shares().filter(is_kept);
+    let shares = traced.shares();
     let shares = shares.map(|(cause, nanos)| (cause, ticks(nanos as f64)));
-    shares.chain(causes.filter(|it| !is_kept(it))).collect()
+    let jumps = cpu.watched.jumps.iter();
+    let kept = jumps.filter(|jump| jump.cause == Cause::NotSampled);
+    let kept: u64 = kept.map(|jump| jump.length).sum();
+    let not_sampled = causes.filter(|(cause, _)| *cause == Cause::NotSampled);
+    let not_kept = not_sampled.map(|(cause, total)| (cause, total - kept));
+    shares.chain(not_kept).collect()
 }
 
 #[cfg(test)]
@@ -189,6 +202,18 @@ mod tests {
         config.priority = priority;
         let clock = AnyClock::Monotonic(Posix);
         conclude(&config, clock, Vec::new(), cpus.collect(), None).verdict
+    }
+
+    #[test]
+    fn under_a_trace_the_advice_is_what_helps_there() {
+        let watched = Watched::nothing(&Task::made_up(2000)).unwrap();
+        let cpu = CpuResult::made_up(0, watched);
+        let mut config = Config::made_up(&[], Length::Iterations(2000));
+        config.causes = Causes::Trace;
+        let advice = |cause: Cause| remedy(cause, &cpu, &config).unwrap().1;
+        assert!(advice(Cause::Unexplained).contains("--causes counters"));
+        // It could not be matched.
+        assert_eq!(advice(Cause::NotSampled), "choose another --clock");
     }
 
     #[test]

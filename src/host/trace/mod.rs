@@ -3,8 +3,8 @@
 //! The records come from perf, which stamps them with CLOCK_MONOTONIC_RAW. All tracepoints of a CPU write to one ring
 //! of memory, so that they come in order. Where it is full, records are lost; the next one tells so.
 //!
-//! Left out: what has no tracepoint. That are system management interrupts, the hypervisor, and the way into and out of
-//! the kernel; and the interrupt `irq_work`, which perf raises itself.
+//! Left out: what has no tracepoint. That are system management interrupts, NMIs, page faults, the hypervisor, and the
+//! way into and out of the kernel; and the interrupt `irq_work`, which perf raises itself.
 //!
 //! Source: perf_event_open(2); Documentation/trace/events.rst of the kernel.
 
@@ -24,6 +24,7 @@ pub use record::{Record, Source, What};
 pub use stretches::{PARTS, Parts, Stretch, Stretches};
 
 use super::error::HostError;
+use super::open_files;
 use super::system_files::SystemFiles;
 
 /// Where tracefs is mounted, the usual place first.
@@ -32,6 +33,12 @@ const TRACEFS: [&str; 2] = [
     "sys/kernel/debug/tracing/events",
 ];
 const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
+const LOCKED: &str = "proc/sys/kernel/perf_event_mlock_kb";
+const NAMESPACE: &str = "proc/self/ns/pid";
+/// `PROC_PID_INIT_INO` of the kernel.
+const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
+/// Files that may be open beside those of the trace.
+const FILES_BESIDE: u64 = 256;
 
 /// Types of the ring's records.
 const LOST: u32 = 2;
@@ -70,6 +77,41 @@ pub enum TraceError {
         /// The setting that forbids it.
         paranoid: String,
     },
+    /// The rings may not be locked in memory.
+    #[error(
+        "a ring of {bytes} bytes for CPU {cpu} is not allowed (EPERM): without CAP_IPC_LOCK the rings of all \
+         CPUs may have /{LOCKED}, which is {allowed}, for each CPU of the machine, and `ulimit -l` beyond: raise one \
+         of them"
+    )]
+    NotLocked {
+        /// The CPU.
+        cpu: usize,
+        /// The size of the ring.
+        bytes: usize,
+        /// The setting that forbids it.
+        allowed: String,
+    },
+    /// The ids of threads are others here than in the records.
+    #[error(
+        "this process is in a PID namespace of its own, as in a container, and the kernel's records have the machine's \
+         ids of threads: run it outside, or in a container that has the machine's (docker run --pid=host)"
+    )]
+    OtherNamespace,
+    /// Too few files may be open.
+    #[error(
+        "{needed} files would be open for {cpus} CPUs, and the limit is {limit}, which allows {most}: watch fewer, \
+         or raise it as root with ulimit -n {needed}"
+    )]
+    OpenFiles {
+        /// As many as would be.
+        needed: u64,
+        /// The CPUs to be traced.
+        cpus: usize,
+        /// As many as may be.
+        limit: u64,
+        /// The CPUs for which that is enough.
+        most: u64,
+    },
     /// It failed for another reason.
     #[error("{operation} of tracepoint {id} on CPU {cpu} failed: {source}")]
     Failed {
@@ -103,15 +145,29 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Tracer {
-    /// Opens the tracepoints on `cpu` with a ring of so many bytes. They write from now on.
+    /// Opens the tracepoints on each of `cpus` with a ring of so many bytes. They write from now on.
     ///
     /// # Errors
-    /// With what is missing: tracefs, or the permission.
-    pub fn open(cpu: usize, bytes: usize) -> Result<Self, TraceError> {
+    /// With what is missing: tracefs, the permission, or files that may be open.
+    pub fn open(cpus: &[usize], bytes: usize) -> Result<Vec<Self>, TraceError> {
         let files = SystemFiles::of_this_machine();
+        in_first_namespace(&files)?;
         let is_there = |events: &&&str| !files.names(events).is_empty();
         let events = TRACEFS.iter().find(is_there).unwrap_or(&TRACEFS[0]);
         let decoder = Decoder::read(&files, events)?;
+        let of_a_cpu = decoder.ids().count() as u64;
+        let limit = |needed| open_files::raise(needed).map_err(TraceError::NoTracefs);
+        enough_files(of_a_cpu, cpus.len(), limit)?;
+        let open = |&cpu: &usize| Tracer::on_cpu(cpu, bytes, decoder.clone(), &files);
+        cpus.iter().map(open).collect()
+    }
+
+    fn on_cpu(
+        cpu: usize,
+        bytes: usize,
+        decoder: Decoder,
+        files: &SystemFiles,
+    ) -> Result<Self, TraceError> {
         let mut ring: Option<Sampler> = None;
         let mut others = Vec::new();
         for id in decoder.ids() {
@@ -123,10 +179,18 @@ impl Tracer {
                     source,
                 }
             };
-            let mut counter = open(id, cpu).map_err(|error| refused(id, cpu, error, &files))?;
+            let mut counter = open(id, cpu).map_err(|error| refused(id, cpu, error, files))?;
             match &ring {
                 None => {
-                    let mut sampler = counter.sampled(bytes).map_err(failed("mapping the ring"))?;
+                    let not_locked = |error: io::Error| match error.raw_os_error() {
+                        Some(libc::EPERM) => TraceError::NotLocked {
+                            cpu,
+                            bytes,
+                            allowed: setting(LOCKED, files),
+                        },
+                        _ => failed("mapping the ring")(error),
+                    };
+                    let mut sampler = counter.sampled(bytes).map_err(not_locked)?;
                     sampler.enable().map_err(failed("enabling"))?;
                     ring = Some(sampler);
                 }
@@ -137,7 +201,7 @@ impl Tracer {
                 }
             }
         }
-        let missing = || TraceError::Malformed((*events).to_owned());
+        let missing = || TraceError::Malformed(TRACEFS[0].to_owned());
         Ok(Tracer {
             ring: Ring(ring.ok_or_else(missing)?),
             _others: others,
@@ -199,15 +263,44 @@ fn redirect(counter: &Counter, ring: &Sampler) -> io::Result<()> {
     Errno::result(done).map(drop).map_err(io::Error::from)
 }
 
+fn in_first_namespace(files: &SystemFiles) -> Result<(), TraceError> {
+    match files.inode(NAMESPACE) {
+        None | Some(FIRST_NAMESPACE) => Ok(()),
+        Some(_) => Err(TraceError::OtherNamespace),
+    }
+}
+
+/// `limit`: raises the limit of open files as far as it can, and tells it.
+fn enough_files(
+    of_a_cpu: u64,
+    cpus: usize,
+    limit: impl FnOnce(u64) -> Result<u64, TraceError>,
+) -> Result<(), TraceError> {
+    let needed = FILES_BESIDE + of_a_cpu * cpus as u64;
+    let limit = limit(needed)?;
+    if needed <= limit {
+        return Ok(());
+    }
+    Err(TraceError::OpenFiles {
+        needed,
+        cpus,
+        limit,
+        most: limit.saturating_sub(FILES_BESIDE) / of_a_cpu.max(1),
+    })
+}
+
+fn setting(path: &str, files: &SystemFiles) -> String {
+    let setting = files.optional(path);
+    setting.unwrap_or_else(|| "unknown".to_owned())
+}
+
 fn refused(id: u16, cpu: usize, source: io::Error, files: &SystemFiles) -> TraceError {
     match source.raw_os_error().map(Errno::from_raw) {
         Some(errno @ (Errno::EACCES | Errno::EPERM)) => TraceError::NotAllowed {
             id,
             cpu,
             errno,
-            paranoid: files
-                .optional(PARANOID)
-                .unwrap_or_else(|| "unknown".to_owned()),
+            paranoid: setting(PARANOID, files),
         },
         _ => TraceError::Failed {
             operation: "perf_event_open",
@@ -238,5 +331,21 @@ mod tests {
             assert!(text.contains(words), "{text}");
         }
         assert!(told(Errno::ENODEV).contains("failed: "), "{text}");
+    }
+
+    #[test]
+    fn where_threads_have_other_ids_and_where_too_few_files_may_be_open_is_told() {
+        let machine = Machine::new(1, 1, 1);
+        let files = SystemFiles::below(machine.root());
+        assert!(in_first_namespace(&files).is_ok());
+        machine.file(NAMESPACE, "");
+        let text = in_first_namespace(&files).unwrap_err().to_string();
+        assert!(text.contains("--pid=host"), "{text}");
+        let limit = |_| Ok(256 + 70);
+        assert!(enough_files(25, 2, limit).is_ok());
+        let text = enough_files(25, 3, limit).unwrap_err().to_string();
+        for words in ["331 files", "326, which allows 2", "ulimit -n 331"] {
+            assert!(text.contains(words), "{text}");
+        }
     }
 }

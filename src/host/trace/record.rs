@@ -62,7 +62,7 @@ const NOT_TRACED: &str = "irq_work";
 const NAMES: usize = 1 << 14;
 
 /// The tracepoints to open, and what their records mean.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Decoder {
     points: Vec<(u16, Point)>,
     vectors: Vec<String>,

@@ -3,13 +3,20 @@
 //! At each moment the CPU is charged to one: to the innermost interrupt or softirq, or else to the thread that runs.
 //! While that is the thread in question nobody takes anything. Behind records that are lost it is not known which
 //! thread runs; the next switch tells which one it was since then.
+//!
+//! An interrupt ends before the softirqs and the switch that follow it on its way out of the kernel: they are one
+//! stretch.
+
+use std::ops::Range;
 
 use super::{Record, Source, What};
 
 /// Who can be told apart in one stretch; the last place is for all others.
 pub const PARTS: usize = 8;
-/// Losses that are told apart; later ones are one.
+/// Losses that are told apart; of more, those closest together are joined.
 const LOSSES: usize = 1 << 12;
+/// From the end of an interrupt to what follows it on its way out, at most, in nanoseconds.
+const WAY_OUT: u64 = 5_000;
 /// Interrupts within softirqs within interrupts: the kernel nests fewer.
 const NESTED: usize = 16;
 
@@ -37,11 +44,15 @@ pub struct Stretches {
     /// When the stretch began that is under way.
     began: Option<u64>,
     parts: Parts,
+    /// The stretch before, which may go on.
+    last: Option<Stretch>,
     /// Since when it is not known who runs, and how long that was nobody else.
     unsure: (u64, u64),
     lost: Vec<(u64, u64)>,
-    /// Records so far.
+    /// Records so far, from the first switch of the thread in question on.
     pub records: u64,
+    /// The time of the first of them.
+    first: u64,
     /// The time of the last.
     pub latest: u64,
 }
@@ -56,25 +67,32 @@ impl Stretches {
             since: 0,
             began: None,
             parts: Parts::default(),
+            last: None,
             unsure: (0, 0),
-            lost: Vec::with_capacity(LOSSES),
+            lost: Vec::with_capacity(LOSSES + 2),
             records: 0,
+            first: 0,
             latest: 0,
         }
     }
 
-    /// Tells which thread is meant; records before that tell nothing.
+    /// Tells which thread is meant; records before a switch names it tell nothing.
     pub fn of_thread(&mut self, thread: i32) {
         self.watcher = thread;
     }
 
-    /// Takes the next record; `keep` gets each stretch that it ends.
+    fn is_named(&self, what: What) -> bool {
+        let thread = self.watcher;
+        thread != 0 && matches!(what, What::Switch { from, to } if [from, to].contains(&thread))
+    }
+
+    /// Takes the next record; `keep` gets each stretch that cannot go on any more.
     pub fn take(&mut self, record: Record, keep: &mut impl FnMut(Stretch)) {
-        if self.watcher == 0 {
-            return;
-        }
         if self.records == 0 {
-            (self.since, self.unsure.0) = (record.at, record.at);
+            if !self.is_named(record.what) {
+                return;
+            }
+            (self.since, self.unsure.0, self.first) = (record.at, record.at, record.at);
         }
         self.records += 1;
         self.latest = self.latest.max(record.at);
@@ -83,12 +101,8 @@ impl Stretches {
         }
         self.charge(record.at);
         match record.what {
-            What::Begin(source) => {
-                self.began.get_or_insert(record.at);
-                if self.inside.len() < NESTED {
-                    self.inside.push(source);
-                }
-            }
+            What::Begin(source) if self.inside.len() < NESTED => self.inside.push(source),
+            What::Begin(_) => {}
             What::End(source) => match self.inside.iter().rposition(|it| *it == source) {
                 Some(at) => self.inside.truncate(at),
                 // It began where records are lost.
@@ -108,7 +122,7 @@ impl Stretches {
         }
         let is_taken = self.taker().is_some();
         match self.began {
-            None if is_taken => self.began = Some(record.at),
+            None if is_taken => self.begin(record, keep),
             Some(began) if !is_taken => self.close(began, record.at, keep),
             _ => {}
         }
@@ -141,10 +155,27 @@ impl Stretches {
         }
     }
 
+    /// A stretch begins, or the one before goes on: a loop makes no system calls, so that a softirq or a switch right
+    /// behind an interrupt comes before the loop goes on.
+    fn begin(&mut self, record: Record, keep: &mut impl FnMut(Stretch)) {
+        use Source::{Interrupt, Vector};
+        let is_new = matches!(record.what, What::Begin(Interrupt(_) | Vector(_)));
+        match self.last.take() {
+            Some(last) if !is_new && record.at.saturating_sub(last.end) <= WAY_OUT => {
+                (self.began, self.parts) = (Some(last.begin), last.parts);
+            }
+            last => {
+                last.into_iter().for_each(keep);
+                self.began = Some(record.at);
+            }
+        }
+    }
+
     fn close(&mut self, begin: u64, end: u64, keep: &mut impl FnMut(Stretch)) {
         self.began = None;
         let parts = std::mem::take(&mut self.parts);
-        keep(Stretch { begin, end, parts });
+        let last = self.last.replace(Stretch { begin, end, parts });
+        last.into_iter().for_each(keep);
     }
 
     /// Records since the last one are lost: nobody is charged for that time.
@@ -153,22 +184,45 @@ impl Stretches {
         if let Some(began) = self.began {
             self.close(began, from, keep);
         }
-        let is_full = self.lost.len() >= LOSSES;
+        self.last.take().into_iter().for_each(keep);
         match self.lost.last_mut() {
-            Some(last) if is_full || last.1 >= from => last.1 = now,
+            Some(last) if last.1 >= from => last.1 = now,
             _ => self.lost.push((from, now)),
+        }
+        if self.lost.len() > LOSSES {
+            self.join_the_closest();
         }
         self.inside.clear();
         self.running = None;
         (self.since, self.unsure) = (now, (now, 0));
     }
 
-    /// From when to when records are missing. `end`: what was measured ended then; if no record came since, it is not
-    /// known what is missing.
-    pub fn finish(mut self, end: u64, keep: &mut impl FnMut(Stretch)) -> Vec<(u64, u64)> {
-        if self.latest < end {
+    /// Two losses become one, where least lies between.
+    fn join_the_closest(&mut self) {
+        let between = |at: &usize| self.lost[at + 1].0 - self.lost[*at].1;
+        if let Some(at) = (0..self.lost.len() - 1).min_by_key(between) {
+            let (_, end) = self.lost.remove(at + 1);
+            self.lost[at].1 = end;
+        }
+    }
+
+    /// From when to when records are missing of what was measured in the time `watched`: if no record came since its
+    /// end, it is not known what is missing, and so before the first switch of the thread in question.
+    pub fn finish(
+        mut self,
+        watched: Range<u64>,
+        keep: &mut impl FnMut(Stretch),
+    ) -> Vec<(u64, u64)> {
+        if self.records == 0 {
+            self.first = watched.end;
+        } else if self.latest < watched.end {
             self.since = self.latest;
-            self.lose(end, keep);
+            self.lose(watched.end, keep);
+        }
+        self.last.take().into_iter().for_each(keep);
+        let first = self.first.min(watched.end);
+        if watched.start < first {
+            self.lost.insert(0, (watched.start, first));
         }
         self.lost
     }
@@ -197,7 +251,7 @@ mod tests {
         What::Switch { from, to }
     }
 
-    /// The stretches that these records come to, and what is lost until `end`.
+    /// The stretches that these records come to, and what is lost from the first of them until `end`.
     fn found(records: &[(u64, What)], end: u64) -> (Vec<Stretch>, Vec<(u64, u64)>) {
         let (mut stretches, mut found) = (Stretches::new(), Vec::new());
         stretches.of_thread(ME);
@@ -205,7 +259,7 @@ mod tests {
         for &(at, what) in records {
             stretches.take(Record { at, what }, &mut keep);
         }
-        let lost = stretches.finish(end, &mut keep);
+        let lost = stretches.finish(records[0].0..end, &mut keep);
         (found, lost)
     }
 
@@ -228,19 +282,19 @@ mod tests {
             (0, to(1, ME)),
             (1000, Begin(TIMER)),
             (1400, End(TIMER)),
-            (5000, to(ME, 7)),
-            (6000, Begin(BLOCK)),
-            (6100, Begin(DISK)),
-            (6400, End(DISK)),
-            (6600, End(BLOCK)),
-            (9000, to(7, ME)),
+            (8000, to(ME, 7)),
+            (9000, Begin(BLOCK)),
+            (9100, Begin(DISK)),
+            (9400, End(DISK)),
+            (9600, End(BLOCK)),
+            (12_000, to(7, ME)),
         ];
         let thread = vec![(Some(OTHER), 3400), (Some(BLOCK), 300), (Some(DISK), 300)];
         assert_eq!(
             stretches(&records),
             [
                 ((1000, 1400), vec![(Some(TIMER), 400)]),
-                ((5000, 9000), thread)
+                ((8000, 12_000), thread)
             ]
         );
     }
@@ -286,8 +340,8 @@ mod tests {
             [
                 ((1000, 2000), vec![(Some(Source::Thread(8)), 1000)]),
                 ((9000, 9400), vec![(Some(DISK), 400)]),
-                ((9500, 9600), vec![(Some(TIMER), 100)]),
                 ((9400, 10_000), vec![(Some(OTHER), 500)]),
+                ((9500, 9600), vec![(Some(TIMER), 100)]),
             ]
         );
         // Where it was the watching thread that ran, nobody took anything.
@@ -308,17 +362,110 @@ mod tests {
         let records = [(50, to(1, ME))];
         assert_eq!(found(&records, 90).1, [(50, 90)]);
         assert_eq!(found(&records, 50).1, []);
-        // Records before it is known who is meant tell nothing.
+    }
+
+    #[test]
+    fn what_comes_before_a_switch_of_the_thread_is_lost() {
+        let stranger = Record {
+            at: 5,
+            what: to(1, 7),
+        };
+        let own = Record {
+            at: 60,
+            what: to(1, ME),
+        };
+        let mut nothing = |stretch| panic!("{stretch:?}");
         let mut stretches = Stretches::new();
-        let nothing = |record| panic!("{record:?}");
+        // Not yet told who is meant, thread 0 is none.
         stretches.take(
             Record {
-                at: 5,
-                what: to(ME, 7),
+                what: to(1, 0),
+                ..stranger
             },
-            &mut { nothing },
+            &mut nothing,
         );
+        stretches.of_thread(ME);
+        stretches.take(stranger, &mut nothing);
         assert_eq!(stretches.records, 0);
+        stretches.take(own, &mut nothing);
+        assert_eq!(stretches.finish(20..50, &mut nothing), [(20, 50)]);
+        for (watched, lost) in [(20..60, &[(20, 60)][..]), (60..60, &[])] {
+            let mut stretches = Stretches::new();
+            stretches.of_thread(ME);
+            stretches.take(stranger, &mut nothing);
+            stretches.take(own, &mut nothing);
+            assert_eq!(stretches.finish(watched, &mut nothing), lost);
+        }
+        assert_eq!(Stretches::new().finish(20..90, &mut nothing), [(20, 90)]);
+    }
+
+    #[test]
+    fn an_interrupt_and_what_follows_on_its_way_out_are_one_stretch() {
+        let tick = |at: u64, softirq: u64| {
+            [
+                (at, Begin(TIMER)),
+                (at + 1000, End(TIMER)),
+                (at + softirq, Begin(BLOCK)),
+                (at + softirq + 500, End(BLOCK)),
+            ]
+        };
+        let both = vec![(Some(TIMER), 1000), (Some(BLOCK), 500)];
+        let mut records = vec![(0, to(1, ME))];
+        records.extend(tick(10_000, 1000 + WAY_OUT));
+        // An interrupt right behind the softirq is another one.
+        records.extend(tick(10_000 + 1600 + WAY_OUT, 1001 + WAY_OUT));
+        records.extend([(90_000, Begin(TIMER)), (90_400, End(TIMER))]);
+        records.extend([(90_600, to(ME, 7)), (95_000, to(7, ME))]);
+        let second = 10_000 + 1600 + WAY_OUT;
+        assert_eq!(
+            stretches(&records),
+            [
+                ((10_000, 11_500 + WAY_OUT), both),
+                ((second, second + 1000), vec![(Some(TIMER), 1000)]),
+                (
+                    (second + 1001 + WAY_OUT, second + 1501 + WAY_OUT),
+                    vec![(Some(BLOCK), 500)]
+                ),
+                (
+                    (90_000, 95_000),
+                    vec![(Some(TIMER), 400), (Some(OTHER), 4400)]
+                ),
+            ]
+        );
+        // Between the two records are lost.
+        let records = [
+            (0, to(1, ME)),
+            (1000, Begin(TIMER)),
+            (1400, End(TIMER)),
+            (1500, Lost),
+            (1600, to(ME, 7)),
+            (2000, to(7, ME)),
+        ];
+        let found = stretches(&records);
+        let times: Vec<(u64, u64)> = found.iter().map(|(times, _)| *times).collect();
+        assert_eq!(times, [(1000, 1400), (1600, 2000)]);
+    }
+
+    #[test]
+    fn of_too_many_losses_the_closest_are_joined() {
+        let mut records = vec![(0, to(1, ME))];
+        // A millisecond between two losses, but for one place.
+        let far = 1_000_000;
+        let begin = |at: u64| {
+            if at > 7 {
+                (at - 1) * far + 500
+            } else {
+                at * far
+            }
+        };
+        for at in 1..=LOSSES as u64 + 1 {
+            records.extend([(begin(at), to(ME, ME)), (begin(at) + 100, Lost)]);
+        }
+        let (_, lost) = found(&records, 0);
+        assert_eq!(lost.len(), LOSSES);
+        let lost_ns: u64 = lost.iter().map(|(from, to)| to - from).sum();
+        assert_eq!(lost_ns, 100 * (LOSSES as u64 + 1) + 400);
+        assert_eq!(lost[6], (begin(7), begin(7) + 600));
     }
 
     #[test]

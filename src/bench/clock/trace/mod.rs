@@ -1,12 +1,13 @@
 //! Who took a CPU and for how long exactly, by the kernel's tracepoints.
 //!
 //! While the threads watch, another reads the records (`reader`). The stretches that they come to are kept in constant
-//! memory. Afterwards each is given to the jump in which its middle lies, on the trace's clock, and the jumps' causes
-//! are told by that.
+//! memory. Afterwards each is given to the jump that is nearest to its middle, on the trace's clock, and the jumps'
+//! causes are told by that.
 //!
-//! Of a jump's length the records explain what interrupts, softirqs and threads took. The rest is the way into and out
-//! of the kernel if it is the smaller part or at most [`ENTRY`], else it is unexplained: no tracepoint knows of the
-//! hypervisor and of system management interrupts.
+//! Of a jump's length the records explain what interrupts, softirqs and threads took, and the way into and out of the
+//! kernel for it: what is left, but at most [`ENTRY`] for each stretch. What is beyond is unexplained, and so is the
+//! jump if that is the larger part of it. Where stretches were given up, and few of them would fill it, it is not
+//! sampled instead.
 
 mod reader;
 
@@ -25,6 +26,8 @@ pub(super) use reader::{Reader, Told};
 
 /// The way into and out of the kernel takes no longer, in nanoseconds.
 const ENTRY: u64 = 5_000;
+/// So many stretches of one jump may have been given up.
+const GIVEN_UP: u64 = 4;
 /// Stretches that are kept of all CPUs together, and of each at the least.
 const ROOM: usize = 1 << 14;
 const LEAST_ROOM: usize = 1 << 10;
@@ -69,11 +72,9 @@ struct Found {
     records: u64,
 }
 
-/// Whether these CPUs can be traced.
+/// Whether these CPUs can be traced, all at once. Nothing is kept open: it would write while other things are measured.
 pub(super) fn permitted(cpus: &[usize]) -> Result<(), TraceError> {
-    let ring = ring(cpus.len());
-    cpus.iter()
-        .try_for_each(|&cpu| Tracer::open(cpu, ring).map(drop))
+    Tracer::open(cpus, ring(cpus.len())).map(drop)
 }
 
 /// The trace of a CPU.
@@ -92,8 +93,9 @@ struct JumpTrace {
     parts: Vec<(Option<Source>, u64)>,
     /// Of the jump, the time whose records are lost.
     lost: u64,
-    /// What nobody took.
-    rest: u64,
+    /// What is left of it: the way into and out of the kernel, and what is beyond.
+    entering: u64,
+    beyond: u64,
 }
 
 /// A trace that was matched with the jumps of its CPU.
@@ -108,16 +110,16 @@ pub(super) struct Traced {
 }
 
 impl Trace {
-    /// Of a watch that ended at `end`.
+    /// Of a watch that lasted so, on the trace's clock.
     fn new(
         stretches: Stretches,
-        end: u64,
+        watched: Range<u64>,
         mut kept: Longest<Parts>,
         tracer: &Tracer,
         anchors: &Anchors,
     ) -> Self {
         let records = stretches.records;
-        let lost = stretches.finish(end, &mut |stretch| keep(&mut kept, stretch));
+        let lost = stretches.finish(watched, &mut |stretch| keep(&mut kept, stretch));
         let middles = kept
             .iter()
             .map(|(at, parts)| (at.begin + at.length / 2, *parts));
@@ -146,17 +148,7 @@ impl Trace {
 
     /// Tells the causes of the jumps by this trace. `epoch`: the reading from which on their time counts, in ticks.
     pub(super) fn matched(self, jumps: &mut JumpStore, epoch: u64) -> Traced {
-        let (stretches, slack) = (&self.found.stretches, self.anchors.error());
-        let (mut next, mut owned) = (0, Vec::new());
-        for jump in jumps.iter().filter(|jump| jump.cause != Cause::Backward) {
-            let (begin, end) = self.span(epoch, jump);
-            let before = |limit: u64| stretches.partition_point(|(middle, _)| *middle < limit);
-            let from = next.max(before(begin.saturating_sub(slack)));
-            next = from.max(before(end + slack));
-            if from < next {
-                owned.push((jump.begin, from..next));
-            }
-        }
+        let owned = self.owned(jumps, epoch);
         let mut traced = Traced {
             trace: self,
             owned,
@@ -166,13 +158,36 @@ impl Trace {
         let mut times = Vec::new();
         jumps.tell_again(|jump| {
             let told = traced.of(jump);
-            let cause = traced.cause(&told, jump);
-            traced.add(&mut times, &told, cause);
-            (cause, told.parts.len() == 1 && told.lost == 0)
+            traced.add(&mut times, &told);
+            let alone = told.parts.len() == 1 && told.lost == 0 && told.beyond == 0;
+            (traced.cause(&told), alone)
         });
         times.sort_by_key(|(_, tally, _)| std::cmp::Reverse(tally.total));
         traced.times = times;
         traced
+    }
+
+    /// When each jump began to which stretches belong, in ticks, and which: those to which it is the nearest.
+    fn owned(&self, jumps: &JumpStore, epoch: u64) -> Vec<(u64, Range<usize>)> {
+        let (stretches, slack) = (&self.found.stretches, self.anchors.error());
+        let stops = jumps.iter().filter(|jump| jump.cause != Cause::Backward);
+        let stops = stops.map(|jump| (jump.begin, self.span(epoch, jump)));
+        let (mut stops, mut last) = (stops.peekable(), None);
+        let before = |limit: u64| stretches.partition_point(|(middle, _)| *middle < limit);
+        let mut owned = Vec::new();
+        while let Some((jump, (begin, end))) = stops.next() {
+            // Halfway to its neighbours is nearer to them.
+            let from = last.map_or(0, |last: u64| last.midpoint(begin));
+            let to = stops.peek();
+            let to = to.map_or(u64::MAX, |(_, (next, _))| end.midpoint(*next));
+            last = Some(end);
+            let from = before(from.max(begin.saturating_sub(slack)));
+            let to = before(to.min(end + slack));
+            if from < to {
+                owned.push((jump, from..to));
+            }
+        }
+        owned
     }
 
     /// From when to when a jump lasted, on the trace's clock.
@@ -220,9 +235,10 @@ impl Traced {
             .owned
             .binary_search_by_key(&jump.begin, |(begin, _)| *begin);
         let range = at.map_or(0..0, |at| self.owned[at].1.clone());
+        let stretches = range.len();
         let mut parts: Vec<(Option<Source>, u64)> = Vec::new();
-        let stretches = self.trace.found.stretches[range].iter();
-        for (source, nanos) in stretches
+        let taken = self.trace.found.stretches[range].iter();
+        for (source, nanos) in taken
             .flat_map(|(_, parts)| *parts)
             .filter(|part| part.1 > 0)
         {
@@ -234,41 +250,49 @@ impl Traced {
         parts.sort_by_key(|part| std::cmp::Reverse(part.1));
         let taken: u64 = parts.iter().map(|part| part.1).sum();
         let left = (end - begin).saturating_sub(taken);
-        let lost = self.trace.found.lost.iter();
-        let lost = lost.map(|&(from, to)| to.min(end).saturating_sub(from.max(begin)));
+        let lost = &self.trace.found.lost;
+        let lost = lost[lost.partition_point(|(_, to)| *to <= begin)..].iter();
+        let lost = lost.take_while(|(from, _)| *from < end);
+        let times = stretches + lost.clone().count();
+        let lost = lost.map(|&(from, to)| to.min(end) - from.max(begin));
         let lost = lost.sum::<u64>().min(left);
+        let entering = (left - lost).min(ENTRY * times as u64);
         JumpTrace {
             parts,
             lost,
-            rest: left - lost,
+            entering,
+            beyond: left - lost - entering,
         }
     }
 
-    fn cause(&self, told: &JumpTrace, jump: &Jump) -> Cause {
-        let largest = told.parts.first().copied();
-        let (source, nanos) = largest.unwrap_or((None, 0));
-        let known = nanos.max(told.lost);
-        if known == 0 {
-            // What stopped it may be among the stretches that were given up.
-            let (begin, end) = self.trace.span(self.epoch, jump);
-            let is_missing = self.trace.found.kept_above > 0
-                && end - begin <= self.trace.found.kept_above + ENTRY;
-            return match is_missing {
-                true => Cause::NotSampled,
-                false => Cause::Unexplained,
-            };
-        }
-        if told.rest > known && told.rest > ENTRY {
-            Cause::Unexplained
-        } else if told.lost > nanos {
-            Cause::RecordsLost
+    fn cause(&self, told: &JumpTrace) -> Cause {
+        let taken: u64 = told.parts.iter().map(|part| part.1).sum();
+        if told.beyond > taken + told.lost || taken + told.lost == 0 {
+            self.cause_beyond(told)
         } else {
-            self.trace.cause_of(source)
+            self.main_cause(told)
         }
     }
 
-    /// Adds up what took a jump of this cause.
-    fn add(&self, times: &mut Vec<(Cause, Tally, u64)>, told: &JumpTrace, cause: Cause) {
+    /// Who had most of what is explained.
+    fn main_cause(&self, told: &JumpTrace) -> Cause {
+        match told.parts.first() {
+            Some(&(source, nanos)) if nanos >= told.lost => self.trace.cause_of(source),
+            _ => Cause::RecordsLost,
+        }
+    }
+
+    /// Of what is not explained: it may be among the stretches that were given up.
+    fn cause_beyond(&self, told: &JumpTrace) -> Cause {
+        let above = self.trace.found.kept_above;
+        match above > 0 && told.beyond <= GIVEN_UP * (above + ENTRY) {
+            true => Cause::NotSampled,
+            false => Cause::Unexplained,
+        }
+    }
+
+    /// Adds up what took a jump.
+    fn add(&self, times: &mut Vec<(Cause, Tally, u64)>, told: &JumpTrace) {
         let mut add = |cause: Cause, nanos: u64, entering: u64| {
             let at = times.iter().position(|(of, ..)| *of == cause);
             let at = at.unwrap_or_else(|| {
@@ -283,12 +307,16 @@ impl Traced {
         for &(source, nanos) in &told.parts {
             add(self.trace.cause_of(source), nanos, 0);
         }
-        if told.lost > 0 {
-            add(Cause::RecordsLost, told.lost, 0);
+        for (cause, nanos) in [
+            (Cause::RecordsLost, told.lost),
+            (self.cause_beyond(told), told.beyond),
+        ] {
+            if nanos > 0 {
+                add(cause, nanos, 0);
+            }
         }
-        match cause {
-            Cause::Unexplained | Cause::NotSampled => add(cause, told.rest, 0),
-            cause => add(cause, 0, told.rest),
+        if told.entering > 0 {
+            add(self.main_cause(told), 0, told.entering);
         }
     }
 
@@ -335,16 +363,16 @@ impl Traced {
         if jump.cause == Cause::Backward {
             return None;
         }
-        let JumpTrace { parts, lost, rest } = self.of(jump);
+        let told = self.of(jump);
         let name = |source: Option<Source>| match source {
             Some(source) => self.trace.name(source),
             None => "others".to_owned(),
         };
-        let parts = parts
-            .into_iter()
-            .map(|(source, nanos)| format!("{}:{nanos}", name(source)));
-        let lost = (lost > 0).then(|| format!("records lost:{lost}"));
-        Some((parts.chain(lost).collect::<Vec<_>>().join(";"), rest))
+        let parts = told.parts.into_iter();
+        let parts = parts.map(|(source, nanos)| format!("{}:{nanos}", name(source)));
+        let lost = (told.lost > 0).then(|| format!("records lost:{}", told.lost));
+        let words: Vec<String> = parts.chain(lost).collect();
+        Some((words.join(";"), told.entering + told.beyond))
     }
 
     /// Times in which records are lost, together, in nanoseconds, and how many.

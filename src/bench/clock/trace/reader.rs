@@ -15,22 +15,33 @@ use super::{SOMETHING, Trace, keep, ring, room};
 /// How often it looks; longer where it takes a CPU that is watched.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOK_BESIDE: Duration = Duration::from_millis(20);
-/// How long it waits for a record behind the end of the watch.
+/// How long it waits for a record behind the end of the watch, and a watching thread for the first, in milliseconds.
 const LAST_RECORDS: u32 = 100;
+const FIRST_RECORDS: u32 = 2000;
 
 /// What a watching thread tells the reader.
 #[derive(Debug, Default)]
 pub(in crate::bench::clock) struct Told {
     thread: AtomicI32,
+    begun: AtomicU64,
     ended: AtomicU64,
+    /// By the reader: a record names the thread.
+    is_named: AtomicBool,
 }
 
 impl Told {
-    /// By the watching thread. It sleeps once, so that the records have it go and come.
+    /// By the watching thread. It sleeps until the reader knows it by its going and coming. If that takes too long, the
+    /// records up to its next switch count as lost.
     pub(in crate::bench::clock) fn begin(&self) {
         let thread = nix::unistd::gettid().as_raw();
         self.thread.store(thread, Ordering::Release);
-        std::thread::sleep(Duration::from_millis(1));
+        for _ in 0..FIRST_RECORDS {
+            if self.is_named.load(Ordering::Acquire) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.begun.store(raw_now(), Ordering::Release);
     }
 
     /// The watch is over.
@@ -63,10 +74,13 @@ struct OfCpu {
 impl OfCpu {
     fn drain(&mut self, told: &[Told]) {
         let (stretches, kept) = (&mut self.stretches, &mut self.kept);
-        stretches.of_thread(told[self.told].thread.load(Ordering::Acquire));
+        let told = &told[self.told];
+        stretches.of_thread(told.thread.load(Ordering::Acquire));
         let mut keep = |stretch: Stretch| keep(kept, stretch);
         self.tracer
             .drain(|record| stretches.take(record, &mut keep));
+        told.is_named
+            .store(stretches.records > 0, Ordering::Release);
     }
 }
 
@@ -80,15 +94,16 @@ impl Reader {
         beside: bool,
     ) -> Result<Self, RunError> {
         let room = room(cpus.len());
-        let of_cpu = |(at, &cpu): (usize, &usize)| {
+        let tracers = Tracer::open(cpus, ring(cpus.len()))?;
+        let of_cpu = |(at, tracer)| {
             Ok(OfCpu {
-                tracer: Tracer::open(cpu, ring(cpus.len()))?,
+                tracer,
                 stretches: Stretches::new(),
                 kept: Longest::new(room, SOMETHING).map_err(|_| RunError::TraceMemory)?,
                 told: at,
             })
         };
-        let of_cpus = cpus.iter().enumerate().map(of_cpu);
+        let of_cpus = tracers.into_iter().enumerate().map(of_cpu);
         let mut of_cpus = of_cpus.collect::<Result<Vec<OfCpu>, RunError>>()?;
         let (told, stop) = (Arc::clone(told), Arc::new(AtomicBool::new(false)));
         let until = Arc::clone(&stop);
@@ -103,7 +118,9 @@ impl Reader {
             anchors.read(reading);
             anchors.finish();
             let finish = |mut of_cpu: OfCpu| {
-                let end = told[of_cpu.told].ended.load(Ordering::Acquire);
+                let own = &told[of_cpu.told];
+                let end = own.ended.load(Ordering::Acquire);
+                let watched = own.begun.load(Ordering::Acquire)..end;
                 // What is lost is told by the next record.
                 for _ in 0..LAST_RECORDS {
                     of_cpu.drain(&told);
@@ -112,7 +129,13 @@ impl Reader {
                     }
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                Trace::new(of_cpu.stretches, end, of_cpu.kept, &of_cpu.tracer, &anchors)
+                Trace::new(
+                    of_cpu.stretches,
+                    watched,
+                    of_cpu.kept,
+                    &of_cpu.tracer,
+                    &anchors,
+                )
             };
             of_cpus.into_iter().map(finish).collect()
         };

@@ -59,7 +59,7 @@ fn each_jump_has_what_lies_in_it_with_exact_durations() {
         (15_000, &[(TIMER, 100)]),
         (35_000, &[(OTHER, 20_000), (TIMER, 4000)]),
         (49_000, &[(TIMER, 900)]),
-        // The way in and out is far more than it, as where a hypervisor had the CPU.
+        // What is left is far more than the way in and out, as where a hypervisor had the CPU.
         (201_000, &[(TIMER, 1000)]),
     ];
     let traced = trace(&stretches, &[], 0).matched(&mut store, EPOCH);
@@ -92,9 +92,12 @@ fn each_jump_has_what_lies_in_it_with_exact_durations() {
     assert_eq!(
         shares,
         [
-            ("interrupt LOC local timer", 1200 + 1800 + 4900 + 1000),
+            (
+                "interrupt LOC local timer",
+                1200 + 1800 + 4900 + 1000 + ENTRY
+            ),
             ("thread sshd (7)", 25_100),
-            ("unexplained", 51_000)
+            ("unexplained", 51_000 - ENTRY)
         ]
     );
     let ran = traced.ran();
@@ -104,6 +107,41 @@ fn each_jump_has_what_lies_in_it_with_exact_durations() {
         .iter()
         .find(|(cause, _)| matches!(cause, Cause::Interrupts(_)));
     assert_eq!(alone.unwrap().1.alone, 1);
+}
+
+#[test]
+fn what_is_beyond_the_way_in_and_out_is_unexplained_in_jumps_of_any_cause() {
+    let mut store = jumps(&[(100_000, 79_000), (300_000, 80_000)]);
+    let stretches: [(u64, &[(Source, u64)]); 2] = [
+        (140_000, &[(OTHER, 40_000)]),
+        // More is left than the thread took, and less than all took.
+        (340_000, &[(OTHER, 27_000), (TIMER, 18_000)]),
+    ];
+    let traced = trace(&stretches, &[], 0).matched(&mut store, EPOCH);
+    let names = traced.names();
+    assert_eq!(causes(&store, &names), ["thread sshd (7)"; 2]);
+    let shares: Vec<(String, u64)> = traced
+        .shares()
+        .map(|(cause, nanos)| (cause.describe(&names), nanos))
+        .collect();
+    let expected = [
+        ("thread sshd (7)", 67_000 + 2 * ENTRY),
+        ("unexplained", 39_000 + 35_000 - 2 * ENTRY),
+        ("interrupt LOC local timer", 18_000),
+    ];
+    assert_eq!(shares, expected.map(|(of, nanos)| (of.to_owned(), nanos)));
+    assert!(store.causes().iter().all(|(_, tally)| tally.alone == 0));
+}
+
+#[test]
+fn what_lies_between_two_jumps_is_of_the_nearest() {
+    // The clocks fit to 10 ns.
+    let mut store = jumps(&[(10_000, 1000), (11_010, 1000)]);
+    let stretches: [(u64, &[(Source, u64)]); 2] =
+        [(11_004, &[(OTHER, 900)]), (11_006, &[(TIMER, 900)])];
+    let traced = trace(&stretches, &[], 0).matched(&mut store, EPOCH);
+    let expected = ["thread sshd (7)", "interrupt LOC local timer"];
+    assert_eq!(causes(&store, &traced.names()), expected);
 }
 
 #[test]
@@ -132,10 +170,21 @@ fn lost_records_are_told_apart_and_are_no_unexplained_time() {
 
 #[test]
 fn short_jumps_whose_stretches_were_given_up_are_not_called_unexplained() {
-    let mut store = jumps(&[(10_000, 6000), (50_000, 40_000)]);
+    // Few that were given up fill the second, too.
+    let mut store = jumps(&[(10_000, 6000), (50_000, 28_000), (90_000, 28_002)]);
     let traced = trace(&[], &[], 2000).matched(&mut store, EPOCH);
-    let causes = causes(&store, &traced.names());
-    assert_eq!(causes, ["not sampled", "unexplained"]);
+    let found = causes(&store, &traced.names());
+    assert_eq!(found, ["not sampled", "not sampled", "unexplained"]);
+    // What is left of a jump whose cause is told.
+    let mut store = jumps(&[(10_000, 20_000)]);
+    let stretches: [(u64, &[(Source, u64)]); 1] = [(20_000, &[(OTHER, 12_000)])];
+    let traced = trace(&stretches, &[], 2000).matched(&mut store, EPOCH);
+    assert_eq!(causes(&store, &traced.names()), ["thread sshd (7)"]);
+    let (_, nanos) = traced
+        .shares()
+        .find(|it| it.0 == Cause::NotSampled)
+        .unwrap();
+    assert_eq!(nanos, 8000 - ENTRY);
 }
 
 #[test]
