@@ -183,6 +183,9 @@ impl Prepared<'_> {
                 Some(_) => std::thread::sleep(Duration::from_micros(50)),
             }
         }
+        if let Some(told) = self.told {
+            told.start();
+        }
         let before = (ThreadUsage::now(), running::waited());
         let (watched, recorder) = watcher.run(together.epoch);
         if let Some(told) = self.told {

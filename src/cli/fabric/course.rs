@@ -71,14 +71,17 @@ impl Course {
         (known, earlier): (Known, Option<&Earlier>),
     ) -> anyhow::Result<Self> {
         let mut document = document(identity, arguments, conductor, earlier);
-        let kept = Kept::new(document.nodes.len(), &judgement::limited(arguments)?);
+        let mut kept = Kept::new(document.nodes.len(), &judgement::limited(arguments)?);
+        let resumed_at = earlier.iter().flat_map(|it| &it.document.resumed_at);
+        resumed_at.for_each(|order| kept.resumed_at(*order));
         let path = folder.file(RUNS)?;
-        let (runs, kept, order) = match (path.symlink_metadata(), earlier) {
-            (Ok(_), Some(earlier)) => go_on(&path, kept, &document, earlier)?,
+        let (runs, mut kept, order) = match (path.symlink_metadata(), earlier) {
+            (Ok(_), Some(earlier)) => go_on(&path, kept, &earlier.document.contradicted_rounds)?,
             _ => (RunsFile::create(&path, &SCHEMA)?, kept, 0),
         };
-        for member in &mut document.there {
-            member.clock_since = member.clock_since.min(order);
+        if earlier.is_some() {
+            kept.resumed_at(order);
+            document.resumed_at.push(order);
         }
         json_files::write(&folder.file(FABRIC)?, &document)?;
         let path = folder.file(LEFT_OUT)?;
@@ -262,12 +265,10 @@ impl Course {
     /// Whether all is there.
     pub(super) fn outcome(&self) -> Result<(), Ending> {
         match (self.left_out_count, self.failed) {
-            (0, 0) => match self.document.contradictions.len() {
-                0 => Ok(()),
-                many => Err(Ending::Failed(format!(
-                    "clocks contradict each other over third hosts, {many} times: fabric.json has it"
-                ))),
-            },
+            (0, 0) if self.document.contradictions.is_empty() => Ok(()),
+            (0, 0) => Err(Ending::Failed(
+                "clocks contradict each other over third hosts: fabric.json has which".to_owned(),
+            )),
             (left_out, failed) => Err(Ending::Failed(format!(
                 "{left_out} ordered pairs were left out and {failed} failed: left_out.csv and runs.csv say why"
             ))),
@@ -353,30 +354,22 @@ impl Course {
 }
 
 /// Goes on with the rows of an earlier run. Of pairs that are not whole in a round nothing stays, nor of a round whose
-/// clocks contradict each other: they are measured again. Returns what is kept of the rest, and the number of the next
+/// clocks contradict each other: they are measured again. Returns what is kept of the rest, and the order of the next
 /// row.
 fn go_on(
     path: &Path,
     kept: Kept,
-    document: &FabricDocument,
-    earlier: &Earlier,
+    contradicted: &[u32],
 ) -> Result<(RunsFile, Kept, u64), ReportError> {
-    let since: BTreeMap<usize, u64> = (document.there.iter())
-        .map(|member| (member.rank as usize, member.clock_since))
-        .collect();
-    let is_earlier = |rank: usize, order: u64| since.get(&rank).is_some_and(|since| order < *since);
     let read = |mut kept: Kept| {
         let [from, to, order] =
             [columns::FROM_RANK, columns::TO_RANK, ORDER].map(|column| place_of(&column));
         let mut next = 0;
-        let file = RunsFile::open_each(path, SCHEMA.runs(), |row, mut cells| {
+        let file = RunsFile::open_each(path, SCHEMA.runs(), |row, cells| {
             let number = |place: usize| cells[place].number().map(|number| number as usize);
             let order = number(order).map_or(0, |order| order as u64);
             if let (Some(from), Some(to)) = (number(from), number(to)) {
                 kept.check((from, to), path)?;
-                if is_earlier(from, order) || is_earlier(to, order) {
-                    kept.forget_clocks(&mut cells);
-                }
                 kept.take((from, to), row, &cells);
             }
             next = next.max(order.saturating_add(1));
@@ -385,7 +378,7 @@ fn go_on(
         Ok((file, kept, next))
     };
     let (file, kept, next) = read(kept)?;
-    let (whole, others) = kept.whole_rows(&earlier.document.contradicted_rounds);
+    let (whole, others) = kept.whole_rows(contradicted);
     if others == 0 {
         return Ok((file, kept, next));
     }
@@ -393,7 +386,8 @@ fn go_on(
     runs::write_each(path, &SCHEMA.runs(), |write| {
         whole.iter().try_for_each(|row| write(&reader.at(*row)?))
     })?;
-    read(kept.empty())
+    let (file, kept, _) = read(kept.empty())?;
+    Ok((file, kept, next))
 }
 
 /// `fabric.json`: also the ranks that took part in the earlier run only stand in it.
@@ -408,13 +402,7 @@ fn document(
         there.insert(member.rank, member.clone());
     }
     for (hello, prepared) in conductor.members() {
-        let clock_since = match there.get(&hello.rank) {
-            Some(earlier) if earlier.boot_id == hello.boot_id => earlier.clock_since,
-            Some(_) => u64::MAX,
-            None => 0,
-        };
         let member = Member {
-            clock_since,
             rank: hello.rank,
             node: hello.node.clone(),
             boot_id: hello.boot_id.clone(),
@@ -448,6 +436,7 @@ fn document(
         settings: settings(arguments),
         contradictions: Vec::new(),
         contradicted_rounds: Vec::new(),
+        resumed_at: earlier.map_or_else(Vec::new, |it| it.document.resumed_at.clone()),
         slow_ways: Vec::new(),
     }
 }

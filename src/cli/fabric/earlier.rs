@@ -35,6 +35,10 @@ pub(super) struct FabricDocument {
     /// The rounds in which they do. A run that goes on measures them again.
     #[serde(default)]
     pub(super) contradicted_rounds: Vec<u32>,
+    /// The first row in runs.csv, by its order, of each time that the run went on. Clocks of before are others: a host may
+    /// have been booted since, and each process measures the rate of a counter for itself.
+    #[serde(default)]
+    pub(super) resumed_at: Vec<u64>,
     /// Ways that are proved to be slower than they have to be, the slowest first.
     #[serde(default)]
     pub(super) slow_ways: Vec<SlowWay>,
@@ -55,9 +59,6 @@ pub(super) struct Member {
     /// As the engine calls it.
     pub(super) node: String,
     pub(super) boot_id: String,
-    /// The first row in runs.csv, by its order, that was measured since: rows before tell of another clock.
-    #[serde(default)]
-    pub(super) clock_since: u64,
     pub(super) topology: Option<String>,
     pub(super) serves: String,
     pub(super) port: Value,
@@ -179,6 +180,7 @@ mod tests {
             settings: Value::Null,
             contradictions: Vec::new(),
             contradicted_rounds: Vec::new(),
+            resumed_at: Vec::new(),
             slow_ways: Vec::new(),
         };
         let same =

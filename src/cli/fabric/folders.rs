@@ -67,6 +67,11 @@ impl Folders {
         direction: &DirectionReport,
     ) -> Result<(), ReportError> {
         for file in [MESSAGES, PROBES_FILE] {
+            let path = of_run.path().join(name).join(file.name);
+            if self.resumed && path.is_file() {
+                // A round that is not whole is measured again.
+                SampleWriter::keep_rounds(&path, &file, |kept| kept != round)?;
+            }
             let Some(rows) = direction.samples.get(file.name) else {
                 continue;
             };
@@ -77,11 +82,6 @@ impl Folders {
             let (folder, files) = self.open.get_mut(name).expect("made before");
             if files.insert(file.name) {
                 folder.file(file.name)?;
-            }
-            if self.resumed {
-                // A round that is not whole is measured again.
-                let path = folder.path().join(file.name);
-                SampleWriter::keep_rounds(&path, &file, |kept| kept != round)?;
             }
             let mut writer = SampleWriter::open(folder.path(), &file, round)?;
             writer.append_text(rows)?;

@@ -9,7 +9,7 @@ use crate::bench::fabric::scores::median;
 use crate::launch::schedule::Pair;
 use crate::results::schema::between::DECLARED;
 use crate::results::schema::fabric::{self as columns, SCHEMA};
-use crate::results::schema::{COMPLETE, Column, ROUND, STATUS};
+use crate::results::schema::{COMPLETE, Column, ORDER, ROUND, STATUS};
 use crate::results::{Cell, ReportError};
 use crate::time::Nanos;
 use crate::time::between::{Exchanged, Lines, Span};
@@ -61,10 +61,12 @@ type Place = (Column, usize);
 pub(super) struct Kept {
     nodes: usize,
     figures: Vec<Place>,
-    /// Round, status, and what the bounds of one way rest on.
-    places: [usize; 3],
+    /// Round, status, what the bounds of one way rest on, and order.
+    places: [usize; 4],
     /// Of [`OF_CLOCKS`].
     clocks: [usize; 9],
+    /// The order of the first row of each time that the run went on.
+    resumed_at: Vec<u64>,
     rounds: BTreeMap<u32, Round>,
 }
 
@@ -80,6 +82,8 @@ struct Round {
     theta: Vec<(Ends, Span)>,
     /// What they exchanged.
     exchanged: Vec<(Ends, Exchanged)>,
+    /// How often the run had gone on when these were measured: clocks of different times are not compared.
+    resumed: usize,
     /// What third hosts tell; empty before that is known.
     third: Vec<Third>,
 }
@@ -92,6 +96,7 @@ impl Round {
             figures: vec![Matrix::missing(nodes); figures],
             theta: Vec::new(),
             exchanged: Vec::new(),
+            resumed: 0,
             third: Vec::new(),
         }
     }
@@ -107,12 +112,13 @@ impl Kept {
             }
         }
         let with_place = |column: Column| (column, place_of(&column));
-        let places = [ROUND, STATUS, columns::ONE_WAY_STATUS];
+        let places = [ROUND, STATUS, columns::ONE_WAY_STATUS, ORDER];
         Kept {
             nodes,
             figures: columns.into_iter().map(with_place).collect(),
             places: places.map(|column| place_of(&column)),
             clocks: OF_CLOCKS.map(|column| place_of(&column)),
+            resumed_at: Vec::new(),
             rounds: BTreeMap::new(),
         }
     }
@@ -124,8 +130,14 @@ impl Kept {
             figures: self.figures.clone(),
             places: self.places,
             clocks: self.clocks,
+            resumed_at: self.resumed_at.clone(),
             rounds: BTreeMap::new(),
         }
+    }
+
+    /// The run went on with the row of this order.
+    pub(super) fn resumed_at(&mut self, order: u64) {
+        self.resumed_at.push(order);
     }
 
     /// Whether there are such ranks: a file may have been changed.
@@ -137,16 +149,9 @@ impl Kept {
         Err(ReportError::unfit("read", path, reason))
     }
 
-    /// Takes out of a row what it tells of the clocks.
-    pub(super) fn forget_clocks(&self, cells: &mut [Cell]) {
-        self.clocks
-            .iter()
-            .for_each(|place| cells[*place] = Cell::Empty);
-    }
-
     /// Takes a row with the columns of `runs.csv`, which stands there at `row`.
     pub(super) fn take(&mut self, ends: Ends, row: u64, cells: &[Cell]) {
-        let [round, status, bounds] = self.places.map(|place| &cells[place]);
+        let [round, status, bounds, order] = self.places.map(|place| &cells[place]);
         let number = round.number().unwrap_or(0.0) as u32;
         let (nodes, count) = (self.nodes, self.figures.len());
         let round = self.rounds.entry(number);
@@ -158,6 +163,15 @@ impl Kept {
         for ((_, place), figures) in self.figures.iter().zip(&mut round.figures) {
             let number = cells[*place].number().filter(|_| round.is_complete[at]);
             figures.set(from, to, number.unwrap_or(f64::NAN));
+        }
+        let order = order.number().unwrap_or(0.0) as u64;
+        let resumed = self.resumed_at.partition_point(|first| *first <= order);
+        if resumed > round.resumed {
+            (round.exchanged, round.theta) = (Vec::new(), Vec::new());
+        }
+        round.resumed = round.resumed.max(resumed);
+        if resumed < round.resumed {
+            return;
         }
         let Some(theta) = span(self.clocks.map(|place| &cells[place])) else {
             return;

@@ -19,9 +19,6 @@ use crate::results::schema::fabric as columns;
 
 const LONG: Duration = Duration::from_secs(60);
 
-/// The rank of a host that was booted since.
-const BOOTED: u32 = 1;
-
 /// A name of nodes: only rank 0 comes.
 const ALONE: &str = "alone";
 
@@ -109,16 +106,6 @@ fn run(
     node: &'static str,
     fails: Option<(u32, Pair)>,
 ) -> (anyhow::Result<u8>, Vec<(u32, Pair)>) {
-    run_in(options, ranks, (node, "boot"), fails)
-}
-
-/// The same of hosts with these names; [`BOOTED`] was booted as is said.
-fn run_in(
-    options: &[&str],
-    ranks: u32,
-    (node, booted): (&'static str, &str),
-    fails: Option<(u32, Pair)>,
-) -> (anyhow::Result<u8>, Vec<(u32, Pair)>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     let measured = Measured::default();
@@ -130,8 +117,7 @@ fn run_in(
         };
         let identity = Identity::find(&options, &|_| None, &format!("{node}{rank}")).unwrap();
         let serves = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 7000));
-        let boot = if rank == BOOTED { booted } else { "boot" };
-        let boot = (format!("{boot}{rank}"), "0-3".to_owned());
+        let boot = (format!("boot{rank}"), "0-3".to_owned());
         let hello = Hello::new(&identity, Value::Null, boot, serves);
         (identity, hello)
     };
@@ -409,28 +395,20 @@ fn a_round_of_clocks_that_contradict_each_other_is_measured_again_and_heals() {
 }
 
 #[test]
-fn a_clock_of_an_earlier_boot_is_compared_with_none_of_now() {
+fn clocks_of_a_run_that_goes_on_are_compared_with_none_of_before() {
     let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out").display().to_string();
+    let path = Path::new(&out);
     let options = ["--rounds", "1"];
     let bad = (0, Pair::of(1, 2));
-    for (name, booted, is_whole) in [("same", "boot", false), ("new", "since", true)] {
-        let out = folder.path().join(name).display().to_string();
-        let path = Path::new(&out);
-        let (ended, _) = run(
-            &[&["--out", &out][..], &options].concat(),
-            3,
-            SLOW_WAY,
-            Some(bad),
-        );
-        ended.unwrap_err();
-        // The clock of rank 1 is another from here on.
-        rename(path, SLOW_WAY, SET);
-        let again = [&["--resume", &out][..], &options].concat();
-        let (ended, measured) = run_in(&again, 3, (SET, booted), None);
-        assert_eq!(measured, [bad]);
-        assert_eq!(ended.is_ok(), is_whole, "{name}: {ended:?}");
-        let document: Value = serde_json::from_str(&text(path, columns::FABRIC)).unwrap();
-        let since = &document["there"][1]["clock_since"];
-        assert_eq!(since.as_u64(), Some(if is_whole { 6 } else { 0 }), "{name}");
-    }
+    let first = [&["--out", &out][..], &options].concat();
+    let (ended, _) = run(&first, 3, SLOW_WAY, Some(bad));
+    ended.unwrap_err();
+    // A clock is another from here on.
+    rename(path, SLOW_WAY, SET);
+    let again = [&["--resume", &out][..], &options].concat();
+    let (ended, measured) = run(&again, 3, SET, None);
+    assert_eq!((ended.unwrap(), measured), (0, vec![bad]));
+    let document: Value = serde_json::from_str(&text(path, columns::FABRIC)).unwrap();
+    assert_eq!(document["resumed_at"], serde_json::json!([6]));
 }

@@ -38,7 +38,7 @@ const NAMESPACE: &str = "proc/self/ns/pid";
 /// `PROC_PID_INIT_INO` of the kernel.
 const FIRST_NAMESPACE: u64 = 0xEFFF_FFFC;
 /// Files that may be open beside those of the trace.
-const FILES_BESIDE: u64 = 256;
+const FILES_BESIDE: u64 = 64;
 
 /// Types of the ring's records.
 const LOST: u32 = 2;
@@ -59,6 +59,9 @@ pub enum TraceError {
          tracefs /sys/kernel/tracing), which a kernel without tracepoints does not have"
     )]
     NoTracefs(#[from] HostError),
+    /// The limit of open files is not told, or cannot be raised.
+    #[error(transparent)]
+    Limit(HostError),
     /// A file of it holds something else than it should.
     #[error("/{0} is not as the kernel documents it")]
     Malformed(String),
@@ -156,7 +159,7 @@ impl Tracer {
         let events = TRACEFS.iter().find(is_there).unwrap_or(&TRACEFS[0]);
         let decoder = Decoder::read(&files, events)?;
         let of_a_cpu = decoder.ids().count() as u64;
-        let limit = |needed| open_files::raise(needed).map_err(TraceError::NoTracefs);
+        let limit = |needed| open_files::raise(needed).map_err(TraceError::Limit);
         enough_files(of_a_cpu, cpus.len(), limit)?;
         let open = |&cpu: &usize| Tracer::on_cpu(cpu, bytes, decoder.clone(), &files);
         cpus.iter().map(open).collect()
@@ -341,10 +344,10 @@ mod tests {
         machine.file(NAMESPACE, "");
         let text = in_first_namespace(&files).unwrap_err().to_string();
         assert!(text.contains("--pid=host"), "{text}");
-        let limit = |_| Ok(256 + 70);
+        let limit = |_| Ok(64 + 70);
         assert!(enough_files(25, 2, limit).is_ok());
         let text = enough_files(25, 3, limit).unwrap_err().to_string();
-        for words in ["331 files", "326, which allows 2", "ulimit -n 331"] {
+        for words in ["139 files", "134, which allows 2", "ulimit -n 139"] {
             assert!(text.contains(words), "{text}");
         }
     }

@@ -224,7 +224,9 @@ impl Stretches {
         if watched.start < first {
             self.lost.insert(0, (watched.start, first));
         }
-        self.lost
+        let lost = self.lost.into_iter();
+        let lost = lost.map(|(from, to)| (from.max(watched.start), to.min(watched.end)));
+        lost.filter(|(from, to)| from < to).collect()
     }
 }
 
@@ -333,8 +335,10 @@ mod tests {
             (9600, End(TIMER)),
             (10_000, to(7, ME)),
         ];
-        let (_, lost) = found(&records, 0);
+        let (_, lost) = found(&records, 10_000);
         assert_eq!(lost, [(2000, 9000)]);
+        // What is lost behind the end of what was measured is no matter.
+        assert_eq!(found(&records, 8000).1, [(2000, 8000)]);
         assert_eq!(
             stretches(&records),
             [
@@ -461,7 +465,8 @@ mod tests {
         for at in 1..=LOSSES as u64 + 1 {
             records.extend([(begin(at), to(ME, ME)), (begin(at) + 100, Lost)]);
         }
-        let (_, lost) = found(&records, 0);
+        let (end, _) = records[records.len() - 1];
+        let (_, lost) = found(&records, end);
         assert_eq!(lost.len(), LOSSES);
         let lost_ns: u64 = lost.iter().map(|(from, to)| to - from).sum();
         assert_eq!(lost_ns, 100 * (LOSSES as u64 + 1) + 400);

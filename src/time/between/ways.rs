@@ -73,7 +73,7 @@ pub struct Compared {
     is_concerned: Vec<bool>,
     /// Clocks that contradict each other, the first of them; nothing is said of these pairs.
     pub disagreements: Vec<Disagreement>,
-    /// How many there are beyond these.
+    /// How many there are beyond these; of three hosts up to three, as each two of them look at the third.
     pub untold: usize,
 }
 

@@ -5,7 +5,7 @@
 //! causes are told by that.
 //!
 //! Of a jump's length the records explain what interrupts, softirqs and threads took, and the way into and out of the
-//! kernel for it: what is left, but at most [`ENTRY`] for each stretch. What is beyond is unexplained, and so is the
+//! kernel for it: what is left, but at most [`ENTRY`] for each stretch, and what nobody had within it. What is beyond is unexplained, and so is the
 //! jump if that is the larger part of it. Where stretches were given up, and few of them would fill it, it is not
 //! sampled instead.
 
@@ -64,8 +64,8 @@ fn keep(kept: &mut Longest<Parts>, stretch: Stretch) {
 /// What the records of a watch come to, on the trace's clock.
 #[derive(Debug, Default)]
 struct Found {
-    /// The middle of each stretch with its parts, in the order of time.
-    stretches: Vec<(u64, Parts)>,
+    /// The middle of each stretch with its parts, and what nobody had of it, in the order of time.
+    stretches: Vec<(u64, Parts, u64)>,
     lost: Vec<(u64, u64)>,
     /// Stretches longer than this are all kept.
     kept_above: u64,
@@ -120,11 +120,13 @@ impl Trace {
     ) -> Self {
         let records = stretches.records;
         let lost = stretches.finish(watched, &mut |stretch| keep(&mut kept, stretch));
-        let middles = kept
-            .iter()
-            .map(|(at, parts)| (at.begin + at.length / 2, *parts));
-        let mut middles: Vec<(u64, Parts)> = middles.collect();
-        middles.sort_by_key(|(middle, _)| *middle);
+        let middles = kept.iter().map(|(at, parts)| {
+            let taken: u64 = parts.iter().map(|part| part.1).sum();
+            let gaps = at.length.saturating_sub(taken);
+            (at.begin + at.length / 2, *parts, gaps)
+        });
+        let mut middles: Vec<_> = middles.collect();
+        middles.sort_by_key(|(middle, ..)| *middle);
         let found = Found {
             stretches: middles,
             lost,
@@ -135,7 +137,7 @@ impl Trace {
     }
 
     fn named(found: Found, anchors: Anchors, name: impl Fn(Source) -> String) -> Self {
-        let parts = found.stretches.iter().flat_map(|(_, parts)| *parts);
+        let parts = found.stretches.iter().flat_map(|(_, parts, _)| *parts);
         let sources = parts.filter_map(|(source, _)| source);
         let names: BTreeMap<Source, String> =
             sources.map(|source| (source, name(source))).collect();
@@ -173,7 +175,7 @@ impl Trace {
         let stops = jumps.iter().filter(|jump| jump.cause != Cause::Backward);
         let stops = stops.map(|jump| (jump.begin, self.span(epoch, jump)));
         let (mut stops, mut last) = (stops.peekable(), None);
-        let before = |limit: u64| stretches.partition_point(|(middle, _)| *middle < limit);
+        let before = |limit: u64| stretches.partition_point(|(middle, ..)| *middle < limit);
         let mut owned = Vec::new();
         while let Some((jump, (begin, end))) = stops.next() {
             // Halfway to its neighbours is nearer to them.
@@ -235,13 +237,10 @@ impl Traced {
             .owned
             .binary_search_by_key(&jump.begin, |(begin, _)| *begin);
         let range = at.map_or(0..0, |at| self.owned[at].1.clone());
-        let stretches = range.len();
+        let stretches = &self.trace.found.stretches[range];
         let mut parts: Vec<(Option<Source>, u64)> = Vec::new();
-        let taken = self.trace.found.stretches[range].iter();
-        for (source, nanos) in taken
-            .flat_map(|(_, parts)| *parts)
-            .filter(|part| part.1 > 0)
-        {
+        let taken = stretches.iter().flat_map(|(_, parts, _)| *parts);
+        for (source, nanos) in taken.filter(|part| part.1 > 0) {
             match parts.iter_mut().find(|(of, _)| *of == source) {
                 Some(part) => part.1 += nanos,
                 None => parts.push((source, nanos)),
@@ -253,10 +252,11 @@ impl Traced {
         let lost = &self.trace.found.lost;
         let lost = lost[lost.partition_point(|(_, to)| *to <= begin)..].iter();
         let lost = lost.take_while(|(from, _)| *from < end);
-        let times = stretches + lost.clone().count();
+        let times = (stretches.len() + lost.clone().count()) as u64;
+        let gaps: u64 = stretches.iter().map(|(.., gaps)| gaps).sum();
         let lost = lost.map(|&(from, to)| to.min(end) - from.max(begin));
         let lost = lost.sum::<u64>().min(left);
-        let entering = (left - lost).min(ENTRY * times as u64);
+        let entering = (left - lost).min(ENTRY * times + gaps);
         JumpTrace {
             parts,
             lost,
@@ -267,7 +267,8 @@ impl Traced {
 
     fn cause(&self, told: &JumpTrace) -> Cause {
         let taken: u64 = told.parts.iter().map(|part| part.1).sum();
-        if told.beyond > taken + told.lost || taken + told.lost == 0 {
+        let explained = taken + told.lost;
+        if explained == 0 || told.beyond > explained + told.entering {
             self.cause_beyond(told)
         } else {
             self.main_cause(told)

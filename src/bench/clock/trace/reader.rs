@@ -41,6 +41,10 @@ impl Told {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    /// The watch begins.
+    pub(in crate::bench::clock) fn start(&self) {
         self.begun.store(raw_now(), Ordering::Release);
     }
 

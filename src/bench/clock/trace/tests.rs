@@ -11,7 +11,7 @@ fn trace(stretches: &[(u64, &[(Source, u64)])], lost: &[(u64, u64)], kept_above:
         for (place, &(source, nanos)) in all.iter_mut().zip(parts) {
             *place = (Some(source), nanos);
         }
-        (middle, all)
+        (middle, all, 0)
     };
     let found = Found {
         stretches: stretches.iter().map(stretch).collect(),
@@ -131,6 +131,24 @@ fn what_is_beyond_the_way_in_and_out_is_unexplained_in_jumps_of_any_cause() {
     ];
     assert_eq!(shares, expected.map(|(of, nanos)| (of.to_owned(), nanos)));
     assert!(store.causes().iter().all(|(_, tally)| tally.alone == 0));
+}
+
+#[test]
+fn the_way_in_and_out_is_explained_and_so_is_what_nobody_had_within_a_stretch() {
+    let mut store = jumps(&[(10_000, 8000), (50_000, 40_000)]);
+    let stretches: [(u64, &[(Source, u64)]); 2] =
+        [(14_000, &[(TIMER, 1000)]), (70_000, &[(OTHER, 6000)])];
+    let mut trace = trace(&stretches, &[], 0);
+    // As of several that follow each other closely.
+    trace.found.stretches[1].2 = 12_000;
+    let traced = trace.matched(&mut store, EPOCH);
+    let expected = ["interrupt LOC local timer", "thread sshd (7)"];
+    assert_eq!(causes(&store, &traced.names()), expected);
+    let beyond = 8000 - 1000 - ENTRY + 40_000 - 6000 - 12_000 - ENTRY;
+    let unexplained = traced
+        .shares()
+        .find(|(cause, _)| *cause == Cause::Unexplained);
+    assert_eq!(unexplained, Some((Cause::Unexplained, beyond)));
 }
 
 #[test]

@@ -71,7 +71,7 @@ impl Kept {
             all.extend(told);
             if compared.untold > 0 {
                 all.push(format!(
-                    "round {number}: and {} contradictions more",
+                    "round {number}: and {} times more",
                     compared.untold
                 ));
             }
@@ -186,14 +186,19 @@ impl Narrow {
         }
     }
 
+    /// As of clocks that contradict each other.
+    pub(in super::super) fn no_bounds(&self, cells: &mut [Cell]) {
+        for ((_, low), (_, high)) in &self.bounds {
+            cells[*low] = Cell::Empty;
+            cells[*high] = Cell::Empty;
+        }
+        cells[self.status] = CONTRADICTION.into();
+    }
+
     /// As third hosts tell.
     pub(in super::super) fn row(&self, cells: &mut [Cell], third: Third) {
         if third.contradicts {
-            for ((_, low), (_, high)) in &self.bounds {
-                cells[*low] = Cell::Empty;
-                cells[*high] = Cell::Empty;
-            }
-            cells[self.status] = CONTRADICTION.into();
+            self.no_bounds(cells);
         }
         let Some([lower, upper]) = third.gains else {
             return;
