@@ -1,4 +1,7 @@
 //! `hcabench clock --causes trace`: who took a CPU, and for how long, against what the thread that took it says itself.
+//!
+//! QEMU before 8.1 emulates several processors with a race: where a tracepoint is opened on one, another may run into
+//! the breakpoint that is no longer there, for ever. So `ci/test` runs these in a machine with one processor.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -12,7 +15,7 @@ use crate::program::{LIMIT, hcabench};
 use crate::results::{Row, Table};
 use crate::scratch;
 
-const WATCHED: usize = 1;
+const WATCHED: usize = 0;
 /// Each time that the busy thread takes the CPU, in milliseconds: no length fits another.
 const BUSY: [u64; 8] = [10, 15, 23, 35, 53, 80, 120, 180];
 const NAME: &str = "busybody";
@@ -64,7 +67,7 @@ fn watch(causes: &str, out: &Path) -> (Busy, Table, String, u64) {
         let names = names();
         let has = |name: &str| names.iter().any(|it| it == name);
         out.join("settings.json").exists()
-            && has("watch-1")
+            && has("watch-0")
             && (causes != "trace" || has("trace-reader"))
     };
     wait_until("a watch begins", LIMIT, begins);
@@ -75,7 +78,7 @@ fn watch(causes: &str, out: &Path) -> (Busy, Table, String, u64) {
     let memory = memory.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
     assert_eq!(pinning::current_affinity().unwrap(), allowed);
     let ended = running.wait(LIMIT).expect(0);
-    let jumps = Table::read(&out.join("cpu1/jumps.csv"));
+    let jumps = Table::read(&out.join("cpu0/jumps.csv"));
     (busy, jumps, ended.stdout, memory.unwrap())
 }
 
@@ -139,7 +142,7 @@ fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() 
     let words: Vec<&str> = shown.split_whitespace().collect();
     let ran = words.join(" ");
     let ran = ran
-        .split("ran instead on CPU 1: ")
+        .split("ran instead on CPU 0: ")
         .nth(1)
         .unwrap_or_default();
     assert!(ran.contains(&format!("{name} ")), "{shown}");
