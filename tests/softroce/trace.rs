@@ -1,6 +1,6 @@
 //! `hcabench clock --causes trace`: who took a CPU, and for how long, against what the thread that took it says itself.
 //!
-//! QEMU before 8.1 emulates several processors with a race: where a tracepoint is opened on one, another may run into
+//! QEMU 7.2 emulates several processors with a race: where a tracepoint is opened on one, another may run into
 //! the breakpoint that is no longer there, for ever. So `ci/test` runs these in a machine with one processor,
 //! where the thread that reads the records shares it with what it watches.
 
