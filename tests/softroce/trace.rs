@@ -68,7 +68,7 @@ fn watch(causes: &str, out: &Path) -> (Busy, Table, String, u64) {
         let names = names();
         let has = |name: &str| names.iter().any(|it| it == name);
         out.join("settings.json").exists()
-            && has("watch-0")
+            && has(&format!("watch-{WATCHED}"))
             && (causes != "trace" || has("trace-reader"))
     };
     wait_until("a watch begins", LIMIT, begins);
@@ -79,7 +79,7 @@ fn watch(causes: &str, out: &Path) -> (Busy, Table, String, u64) {
     let memory = memory.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
     assert_eq!(pinning::current_affinity().unwrap(), allowed);
     let ended = running.wait(LIMIT).expect(0);
-    let jumps = Table::read(&out.join("cpu0/jumps.csv"));
+    let jumps = Table::read(&out.join(format!("cpu{WATCHED}/jumps.csv")));
     (busy, jumps, ended.stdout, memory.unwrap())
 }
 
@@ -143,7 +143,7 @@ fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() 
     let words: Vec<&str> = shown.split_whitespace().collect();
     let ran = words.join(" ");
     let ran = ran
-        .split("ran instead on CPU 0: ")
+        .split(&format!("ran instead on CPU {WATCHED}: "))
         .nth(1)
         .unwrap_or_default();
     assert!(ran.contains(&format!("{name} ")), "{shown}");
