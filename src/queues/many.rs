@@ -147,14 +147,20 @@ mod tests {
 
     #[test]
     fn what_several_threads_put_in_comes_out_once_at_one_of_them() {
-        let count = if cfg!(miri) { 60 } else { 20_000 };
         let mut checked = 0;
         for &registry::Entry {
             name,
+            origin,
             ends: made_for,
             ..
         } in registry::ENTRIES
         {
+            let count = match (cfg!(miri), origin) {
+                (false, _) => 20_000,
+                (true, registry::Origin::Here) => 60,
+                // Of what others wrote only the adapter is ours, and their waiting takes an interpreter a minute.
+                (true, _) => 6,
+            };
             for ends in [[1, 1], [3, 1], [1, 3], [2, 2]] {
                 let capacity = 16;
                 let refusal = registry::refusal_of_shared(name, capacity, ends);
