@@ -6,9 +6,14 @@ use std::process::Command;
 /// What a run prints of its ranks: queues with the places that are not told apart from each.
 fn output(queues: &[(&str, &str)]) -> String {
     let mut text = "queue  through\nbaton  1\n\nranks by throughput\n".to_owned();
-    text += "place  queue    median  not told apart from places\n-----  -----  ------  ---\n";
+    text += "place  queue    median  from first  not told apart from places\n-----  -----  ------  ---  ---\n";
     for (place, (queue, alike)) in queues.iter().enumerate() {
-        text += &format!("{:>5}  {queue:<16}  {:>6}  {alike}\n", place + 1, "12.34");
+        text += &format!(
+            "{:>5}  {queue:<16}  {:>6}  {:>10}  {alike}\n",
+            place + 1,
+            "12.34",
+            ">1000"
+        );
     }
     text + "rank: what there is to say.\n"
 }

@@ -102,8 +102,33 @@ pub fn rounds_needed(test: Test, error: f64) -> usize {
     }
 }
 
+/// How many rounds of either side would show a difference with that error in [`POWER`] of all tries, if the two differ
+/// as these figures do; `None` where it would take more than anybody is asked for, or nothing speaks for `new` to be
+/// above. It is an estimate: few figures say little of how much two differ.
+///
+/// Noether, "Sample Size Determination for Some Common Nonparametric Tests", Journal of the American Statistical
+/// Association 82 (1987).
+pub fn rounds_to_show(base: &[f64], new: &[f64], error: f64) -> Option<usize> {
+    let pairs = || {
+        new.iter()
+            .flat_map(|new| base.iter().map(move |base| (new, base)))
+    };
+    // Equals count half.
+    let above = pairs().filter(|(new, base)| new > base).count() as f64;
+    let equal = pairs().filter(|(new, base)| new == base).count() as f64;
+    let above = (above + equal / 2.0) / pairs().count() as f64;
+    let deviations = normal_quantile(1.0 - error / 2.0) + normal_quantile(POWER);
+    let rounds = deviations.powi(2) / (6.0 * (above - 0.5).powi(2));
+    // Below any number of rounds that can show something the normal approximation does not hold.
+    (above > 0.5 && rounds <= MOST_ROUNDS as f64)
+        .then(|| (rounds.ceil() as usize).max(rounds_needed(Test::MannWhitney, error)))
+}
+
+/// The share of tries in which a difference is found that is there.
+const POWER: f64 = 0.8;
+
 /// More rounds are never asked for.
-const MOST_ROUNDS: usize = 1000;
+pub const MOST_ROUNDS: usize = 1000;
 
 /// So many figures of both sides together (of pairs, so many pairs) have their distribution counted exactly: the counts
 /// fit 127 bits. Beyond, it is as good as normal.
@@ -222,6 +247,20 @@ fn normal(z: f64) -> f64 {
         density / fraction
     };
     if z < 0.0 { beyond } else { 1.0 - beyond }
+}
+
+/// Where a standard normal variable is below with that probability.
+fn normal_quantile(probability: f64) -> f64 {
+    let (mut low, mut high) = (-10.0, 10.0);
+    for _ in 0..64 {
+        let middle = f64::midpoint(low, high);
+        if normal(middle) < probability {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! is compared by Mann and Whitney's test, as in [`rank`](super::rank).
 
 use super::modes::median_of;
-use super::rank::{Shift, Test, rounds_needed};
+use super::rank::{Shift, Test, rounds_needed, rounds_to_show};
 
 /// The probability that anything is told apart that is alike.
 pub const ERROR: f64 = 0.05;
@@ -18,6 +18,8 @@ pub struct Ranking {
     pub order: Vec<usize>,
     /// By place and place, whether the two are told apart.
     told: Vec<Vec<bool>>,
+    /// By place, what [`Self::rounds_from_first`] gives.
+    from_first: Vec<Option<usize>>,
     /// The least number of rounds that any of them has.
     pub rounds: usize,
 }
@@ -49,7 +51,18 @@ impl Ranking {
             told[place][behind] = true;
             told[behind][place] = true;
         }
+        let error = ERROR / pairs.len().max(1) as f64;
+        let from_first = |&at: &usize| {
+            let [better, worse] = [&figures[order[0]], &figures[at]];
+            let [low, high] = if higher_is_better {
+                [worse, better]
+            } else {
+                [better, worse]
+            };
+            rounds_to_show(low, high, error)
+        };
         Ranking {
+            from_first: order.iter().map(from_first).collect(),
             order,
             told,
             rounds: figures.iter().map(Vec::len).min().unwrap_or(0),
@@ -65,6 +78,12 @@ impl Ranking {
     pub fn alike(&self, place: usize) -> Vec<usize> {
         let others = (0..self.order.len()).filter(|other| *other != place);
         others.filter(|other| !self.told[place][*other]).collect()
+    }
+
+    /// How many rounds would probably tell what stands at this place from the first, if they differ as these rounds
+    /// do; `None` where it is more than [`MOST_ROUNDS`](super::rank::MOST_ROUNDS).
+    pub fn rounds_from_first(&self, place: usize) -> Option<usize> {
+        self.from_first[place]
     }
 
     /// How many rounds it takes before a pair could be told apart, if these are fewer and none was: where things have

@@ -178,6 +178,47 @@ fn as_many_rounds_are_asked_for_as_can_show_something() {
 }
 
 #[test]
+fn so_many_rounds_as_are_estimated_show_a_difference_of_that_size() {
+    for (level, error) in [
+        (0.7, 0.05),
+        (1.0, 0.05),
+        (1.0, 0.05 / 136.0),
+        (1.5, 0.05 / 136.0),
+    ] {
+        // As many as leave no doubt of how much two differ.
+        let mut draws = Draws::new(20_261_126);
+        let (base, new) = (draws.normals(600, 0.0), draws.normals(600, level));
+        let rounds = rounds_to_show(&base, &new, error).unwrap();
+        let found = |rounds: usize| {
+            share(200, |draws| {
+                let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, level));
+                shift(Test::MannWhitney, &base, &new, error).is_shown()
+            })
+        };
+        let (enough, half) = (found(rounds), found(rounds / 2));
+        // Noether's formula asks for a few too many where two hardly overlap.
+        assert!(
+            (0.75..0.97).contains(&enough),
+            "{level}, {rounds}: {enough}"
+        );
+        assert!(half < 0.6, "{level}, {rounds}: {half}");
+        // Nothing says that the other way round there is a difference, or among equals.
+        assert_eq!(rounds_to_show(&new, &base, error), None);
+        assert_eq!(rounds_to_show(&base, &base, error), None);
+    }
+    // The table of the normal distribution.
+    for (probability, deviations) in [
+        (0.5, 0.0),
+        (0.8, 0.841_62),
+        (0.975, 1.959_96),
+        (0.9995, 3.290_53),
+    ] {
+        let found = normal_quantile(probability);
+        assert!((found - deviations).abs() < 1e-3, "{probability}: {found}");
+    }
+}
+
+#[test]
 fn of_equals_at_most_the_nominal_share_differ() {
     const TRIES: u64 = 2000;
     for (rounds, error) in [(8, 0.05), (10, 0.01), (25, 0.05)] {

@@ -1,6 +1,7 @@
 //! Which queue is how good by its rounds, and which cannot be told apart.
 
 use super::*;
+use crate::stats::rank::MOST_ROUNDS;
 use crate::stats::ranking::{ERROR, Ranking};
 
 /// What queues are ranked by.
@@ -120,15 +121,24 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
             Heading::number("place", ""),
             Heading::text("queue").setting(),
             Heading::number("median", by.unit.0),
+            Heading::number("rounds that tell", "it from place 1"),
             Heading::text("not told apart from places"),
         ]);
         for (place, &at) in ranking.order.iter().enumerate() {
             let value = ranked[at].number(&by.column).map(|value| value / by.unit.1);
+            let alike = ranking.alike(place);
+            // Those told from it already have enough.
+            let from_first = match ranking.rounds_from_first(place) {
+                _ if !alike.contains(&0) => "-".to_owned(),
+                Some(rounds) => rounds.to_string(),
+                None => format!(">{MOST_ROUNDS}"),
+            };
             table.row([
                 (place + 1).to_string(),
                 name(ranked[at]),
                 number(value, if by.unit.1 > 1.0 { 2 } else { 0 }),
-                places(&ranking.alike(place)),
+                from_first,
+                places(&alike),
             ]);
         }
         text += &table.render(shown.width);

@@ -136,12 +136,16 @@ fn latencies_of_queues_that_kept_the_load_are_ranked() {
     );
     assert!(text.contains("ranks by median latency\n"), "{text}");
     let rows = ranking(&text);
-    let expected = [["1", "fair", "2"], ["2", "alike", "1"], ["3", "slow", "-"]];
+    let expected = [
+        ["1", "fair", "-", "2"],
+        ["2", "alike", "159", "1"],
+        ["3", "slow", "-", "-"],
+    ];
     assert_eq!(rows.len(), expected.len(), "{text}");
-    for (row, [place, queue, alike]) in rows.iter().zip(expected) {
+    for (row, [place, queue, from_first, alike]) in rows.iter().zip(expected) {
         assert_eq!(
-            (row[0], row[1], row[3..].join(" ")),
-            (place, queue, alike.to_owned()),
+            (row[0], row[1], row[3], row[4..].join(" ")),
+            (place, queue, from_first, alike.to_owned()),
             "{text}"
         );
     }
@@ -204,8 +208,11 @@ fn too_few_rounds_and_a_single_queue_and_a_curve_are_not_ranked() {
         "{text}"
     );
     assert_eq!(
-        ranking(&text).iter().map(|row| row[3]).collect::<Vec<_>>(),
-        ["2", "1"]
+        ranking(&text)
+            .iter()
+            .map(|row| row[3..].join(" "))
+            .collect::<Vec<_>>(),
+        ["- 2", "6 1"]
     );
     assert!(!shown(vec![clean("a", &[40; 9])], None).contains("rank"));
     let on_a_curve = |queue: &str| Point {
