@@ -44,14 +44,16 @@ impl Ranking {
         }
         pairs.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
         let mut told = vec![vec![false; order.len()]; order.len()];
+        // What is left to each pair, which grows with those that are told apart.
+        let mut error = ERROR;
         for (before, &(p_value, place, behind)) in pairs.iter().enumerate() {
-            if p_value > ERROR / (pairs.len() - before) as f64 {
+            error = ERROR / (pairs.len() - before) as f64;
+            if p_value > error {
                 break;
             }
             told[place][behind] = true;
             told[behind][place] = true;
         }
-        let error = ERROR / pairs.len().max(1) as f64;
         let from_first = |&at: &usize| {
             let [better, worse] = [&figures[order[0]], &figures[at]];
             let [low, high] = if higher_is_better {
@@ -80,8 +82,8 @@ impl Ranking {
         others.filter(|other| !self.told[place][*other]).collect()
     }
 
-    /// How many rounds would probably tell what stands at this place from the first, if they differ as these rounds
-    /// do; `None` where it is more than [`MOST_ROUNDS`](super::rank::MOST_ROUNDS).
+    /// About how many rounds would tell what stands at this place from the first, with the error that what is told
+    /// apart already leaves to the rest; `None` for the first itself and as [`rounds_to_show`] says.
     pub fn rounds_from_first(&self, place: usize) -> Option<usize> {
         self.from_first[place]
     }

@@ -179,19 +179,34 @@ fn as_many_rounds_are_asked_for_as_can_show_something() {
 
 #[test]
 fn so_many_rounds_as_are_estimated_show_a_difference_of_that_size() {
-    for (level, error) in [
-        (0.7, 0.05),
-        (1.0, 0.05),
-        (1.0, 0.05 / 136.0),
-        (1.5, 0.05 / 136.0),
+    for (level, error, unit) in [
+        (0.7, 0.05, 0.0),
+        (1.0, 0.05 / 136.0, 0.0),
+        (1.5, 0.05 / 136.0, 0.0),
+        // Many figures are equal, as those of whole nanoseconds are.
+        (1.0, 0.05, 0.5),
     ] {
+        let figures = |draws: &mut Draws, count, level| {
+            let exact = draws.normals(count, level).into_iter();
+            let rounded = exact.map(|it| {
+                if unit > 0.0 {
+                    (it / unit).round() * unit
+                } else {
+                    it
+                }
+            });
+            rounded.collect::<Vec<f64>>()
+        };
         // As many as leave no doubt of how much two differ.
         let mut draws = Draws::new(20_261_126);
-        let (base, new) = (draws.normals(600, 0.0), draws.normals(600, level));
+        let (base, new) = (
+            figures(&mut draws, 600, 0.0),
+            figures(&mut draws, 600, level),
+        );
         let rounds = rounds_to_show(&base, &new, error).unwrap();
         let found = |rounds: usize| {
             share(200, |draws| {
-                let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, level));
+                let (base, new) = (figures(draws, rounds, 0.0), figures(draws, rounds, level));
                 shift(Test::MannWhitney, &base, &new, error).is_shown()
             })
         };
@@ -206,6 +221,10 @@ fn so_many_rounds_as_are_estimated_show_a_difference_of_that_size() {
         assert_eq!(rounds_to_show(&new, &base, error), None);
         assert_eq!(rounds_to_show(&base, &base, error), None);
     }
+    // Where nothing overlaps, as many as can show anything; where half is equal, no number.
+    assert_eq!(rounds_to_show(&[1.0; 3], &[2.0; 3], 0.05), Some(4));
+    assert_eq!(rounds_to_show(&[7.0; 4], &[7.0, 8.0, 7.0, 8.0], 0.05), None);
+    assert_eq!(rounds_to_show(&[], &[1.0], 0.05), None);
     // The table of the normal distribution.
     for (probability, deviations) in [
         (0.5, 0.0),

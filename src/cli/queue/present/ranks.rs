@@ -118,10 +118,10 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
     let mut text = format!("ranks by {}{settings}\n", by.title);
     if !shown.brief && ranked.len() > 1 {
         let mut table = Table::new(vec![
-            Heading::number("place", ""),
+            Heading::number("place", "").setting(),
             Heading::text("queue").setting(),
             Heading::number("median", by.unit.0),
-            Heading::number("rounds that tell", "it from place 1"),
+            Heading::number("rounds to tell", "from place 1"),
             Heading::text("not told apart from places"),
         ]);
         for (place, &at) in ranking.order.iter().enumerate() {
