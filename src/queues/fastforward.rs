@@ -37,12 +37,22 @@ const PAUSES_PER_LINE: usize = 8;
 #[derive(Debug)]
 pub struct FastForward;
 
+/// The same where something was chosen: what was not would take registers and instructions from [`FastForward`].
+#[derive(Debug)]
+pub struct TunedFastForward;
+
 /// A place on the ring.
 #[derive(Debug)]
 pub struct End<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
+}
+
+/// An end that may demote lines.
+#[derive(Debug)]
+pub struct Demoting<const N: usize> {
+    end: End<N>,
     /// Which bits of an index say that a line has not ended.
     inside_line: usize,
 }
@@ -50,7 +60,7 @@ pub struct End<const N: usize> {
 /// The end that receives, and how far it keeps behind the sender.
 #[derive(Debug)]
 pub struct Following<const N: usize> {
-    end: End<N>,
+    end: Demoting<N>,
     slip: Slip,
     /// Elements before the next look; never 0 without a slip.
     left: usize,
@@ -68,8 +78,18 @@ struct Slip {
 }
 
 impl<const N: usize> End<N> {
-    /// The slot so many ahead of the next one, which are fewer than there are.
+    const fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
+        End { slots, next: 0 }
+    }
+
+    /// The next slot.
     #[inline(always)]
+    fn slot(&self) -> &FusedSlot<N> {
+        // SAFETY: `next` is less than the number of slots.
+        unsafe { self.slots.at(self.next) }
+    }
+
+    /// The slot so many ahead of the next one, which are fewer than there are.
     fn ahead(&self, distance: usize) -> &FusedSlot<N> {
         let mut index = self.next + distance;
         if index >= self.slots.count() {
@@ -79,11 +99,12 @@ impl<const N: usize> End<N> {
         unsafe { self.slots.at(index) }
     }
 
+    /// Goes on, and demotes the lines of the slot where these bits of an index say that they end.
     #[inline(always)]
-    fn advance(&mut self) {
+    fn advance(&mut self, inside_line: Option<usize>) {
         let after = self.next + 1;
-        if after & self.inside_line == 0 {
-            let slot = std::ptr::from_ref(self.ahead(0)).cast();
+        if inside_line.is_some_and(|inside| after & inside == 0) {
+            let slot = std::ptr::from_ref(self.slot()).cast();
             // SAFETY: the lines of a slot, whose memory is there as long as the queue.
             unsafe { demote_lines(slot, N.div_ceil(LINE)) };
         }
@@ -92,6 +113,26 @@ impl<const N: usize> End<N> {
         } else {
             after
         };
+    }
+
+    #[inline(always)]
+    fn put(&mut self, element: &Words<N>, inside_line: Option<usize>) -> bool {
+        let slot = self.slot();
+        if !slot.is_empty() {
+            return false;
+        }
+        // SAFETY: seen empty, and this is the only sender.
+        unsafe { slot.put(element) };
+        self.advance(inside_line);
+        true
+    }
+
+    #[inline(always)]
+    fn take(&mut self, inside_line: Option<usize>) -> Option<Words<N>> {
+        // SAFETY: this is the only receiver.
+        let element = unsafe { self.slot().take() }?;
+        self.advance(inside_line);
+        Some(element)
     }
 }
 
@@ -102,7 +143,7 @@ impl<const N: usize> Following<N> {
     fn look(&mut self) -> bool {
         let Following { end, slip, left } = self;
         let lines = |most: usize| {
-            let is_full = |lines: &usize| !end.ahead(lines * slip.line).is_empty();
+            let is_full = |lines: &usize| !end.end.ahead(lines * slip.line).is_empty();
             (1..=most).take_while(is_full).count()
         };
         let goes_on = match slip.seen {
@@ -126,14 +167,22 @@ impl<const N: usize> Following<N> {
 impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
-        let slot = self.0.ahead(0);
-        if !slot.is_empty() {
-            return false;
-        }
-        // SAFETY: seen empty, and this is the only sender.
-        unsafe { slot.put(&element) };
-        self.0.advance();
-        true
+        self.0.put(&element, None)
+    }
+}
+
+impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
+    #[inline(always)]
+    fn dequeue(&mut self) -> Option<Words<N>> {
+        self.0.take(None)
+    }
+}
+
+impl<const N: usize> Sender<Words<N>> for In<Demoting<N>> {
+    #[inline(always)]
+    fn enqueue(&mut self, element: Words<N>) -> bool {
+        let Demoting { end, inside_line } = &mut self.0;
+        end.put(&element, Some(*inside_line))
     }
 }
 
@@ -144,9 +193,8 @@ impl<const N: usize> Receiver<Words<N>> for Out<Following<N>> {
         if following.left == 0 && !following.look() {
             return None;
         }
-        // SAFETY: this is the only receiver.
-        let element = unsafe { following.end.ahead(0).take() }?;
-        following.end.advance();
+        let Demoting { end, inside_line } = &mut following.end;
+        let element = end.take(Some(*inside_line))?;
         following.left = following
             .left
             .wrapping_sub(usize::from(following.slip.wanted > 0));
@@ -156,6 +204,16 @@ impl<const N: usize> Receiver<Words<N>> for Out<Following<N>> {
 
 impl<const N: usize> Queue<Words<N>> for FastForward {
     type Sender = In<End<N>>;
+    type Receiver = Out<End<N>>;
+
+    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+        let slots = SharedSlots::new(check_capacity(capacity)?, FusedSlot::new);
+        Ok((In(End::new(slots.clone())), Out(End::new(slots))))
+    }
+}
+
+impl<const N: usize> Queue<Words<N>> for TunedFastForward {
+    type Sender = In<Demoting<N>>;
     type Receiver = Out<Following<N>>;
 
     fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
@@ -166,9 +224,8 @@ impl<const N: usize> Queue<Words<N>> for FastForward {
         let capacity = check_capacity(capacity)?;
         let [wanted, danger, demote] = given.values(&PARAMETERS, capacity);
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        let end = |slots| End {
-            slots,
-            next: 0,
+        let end = |slots| Demoting {
+            end: End::new(slots),
             inside_line: match demote {
                 0 => usize::MAX,
                 _ => inside_line(capacity, N),

@@ -14,6 +14,7 @@ use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
 use super::weakened;
 use super::{
     BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer, Sharded,
+    TunedFastForward,
 };
 
 /// With a second word, that may only be read when the first one is there.
@@ -256,7 +257,7 @@ fn batches() {
     check(4, || with::<BQueue, 2>(3, [2, 0]));
     check(4, || with::<EQueue, 3>(4, [2, 1, 0]));
     check(4, || made::<LinkedBlocks>(4));
-    check(4, || with::<FastForward, 3>(16, [1, 1, 0]));
+    check(4, || with::<TunedFastForward, 3>(16, [1, 1, 0]));
 }
 
 /// All tests above, asked of the program itself: one that is added later is among them.

@@ -45,7 +45,7 @@ mod sharded;
 pub(crate) use b_queue::BQueue;
 pub(crate) use baton::Baton;
 pub(crate) use equeue::EQueue;
-pub use fastforward::FastForward;
+pub use fastforward::{FastForward, TunedFastForward};
 pub(crate) use ffq::Ffq;
 pub use lamport::Lamport;
 pub(crate) use linked_blocks::LinkedBlocks;

@@ -70,7 +70,8 @@ pub struct Entry {
 
 macro_rules! registry {
     ($($(#[$condition:meta])? $origin:ident $queue:ty: $name:literal, $ends:ident, $source:literal
-        $(, differs $differs:literal)? $(, parameters $parameters:expr)? $(, sized $($size:literal => $sized:ty)+)?;)+) => {
+        $(, differs $differs:literal)? $(, parameters $parameters:expr)? $(, tuned $tuned:ty)?
+        $(, sized $($size:literal => $sized:ty)+)?;)+) => {
         /// All queues, in the order of a listing: our own, those of papers, those of crates.
         pub const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry {
             name: $name,
@@ -82,12 +83,13 @@ macro_rules! registry {
         },)+];
 
         /// Hands the queue of this name, with parameters behind it or without, to `user` as a type, which some queues
-        /// have for this capacity alone; `None` when there is none of this name.
+        /// have for this capacity or with parameters alone; `None` when there is none of this name.
         pub fn visit<U: QueueUser>(name: &str, capacity: usize, user: U) -> Option<U::Output> {
             match parts(name).0 {
                 $($(#[$condition])?
                 $name => Some(match capacity {
                     $($($size => user.with::<$sized>(),)+)?
+                    $(_ if parts(name).1.is_some() => user.with::<$tuned>(),)?
                     _ => user.with::<$queue>(),
                 }),)+
                 _ => None,
@@ -103,7 +105,7 @@ registry! {
     Here super::FastForward: "fastforward", Spsc,
         "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008",
         differs "keeps no temporal slip unless slip is given; demote is not of the paper",
-        parameters super::fastforward::PARAMETERS;
+        parameters super::fastforward::PARAMETERS, tuned super::TunedFastForward;
     Here super::McRingBuffer: "mcringbuffer", Spsc,
         "Lee, Bu, Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate \
          Network Traffic Monitoring. IPDPS 2010",
