@@ -130,6 +130,8 @@ impl Measurer for Timed<'_> {
             *record = [Ticks(stamp), self.before, after];
             self.noted += 1;
         }
+        // Kept until the next operation it would take a register from the loop.
+        self.before = Ticks(0);
     }
 
     #[inline(always)]

@@ -5,7 +5,7 @@ use super::control::{Control, Ending};
 use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
 use super::retry::pause;
-use super::runner::{Runner, WhileReceiving};
+use super::runner::{Runner, Waiting, WhileReceiving};
 use crate::pacing::{Idle, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
@@ -27,9 +27,7 @@ impl<T, S: Send, R: Receiver<T>> Receiver<T> for Both<S, R> {
 
 /// What an end does about attempts that fail.
 struct Retries<'a> {
-    control: &'a Control,
-    patience: Patience,
-    most_pauses: u32,
+    waiting: Waiting<'a>,
     failed: u64,
     /// Whether to leave, when asked at a look.
     end: fn(&mut Patience, &Control, u64) -> Option<Ending>,
@@ -41,9 +39,7 @@ impl<'a> Retries<'a> {
         end: fn(&mut Patience, &Control, u64) -> Option<Ending>,
     ) -> Self {
         Retries {
-            control: runner.control,
-            patience: runner.patience.anew(),
-            most_pauses: runner.most_pauses,
+            waiting: runner.waiting.anew(),
             failed: runner.failed,
             end,
         }
@@ -66,12 +62,16 @@ impl<'a> Retries<'a> {
             }
             self.failed += 1;
             if self.failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                && let Some(reason) = (self.end)(&mut self.patience, self.control, done as u64)
+                && let Some(reason) = (self.end)(
+                    &mut self.waiting.patience,
+                    self.waiting.control,
+                    done as u64,
+                )
             {
                 // What the other end did before it left is there by now.
                 return attempt().ok_or(reason);
             }
-            pause(&mut pauses, self.most_pauses);
+            pause(&mut pauses, self.waiting.most_pauses);
         }
     }
 }
@@ -85,12 +85,12 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
         R: Receiver<T>,
     {
         let mut retries = Retries::of(&self, Patience::end_of_sender);
+        let control = self.waiting.control;
         let Runner {
             mut queue,
             mut measurer,
             mut waiter,
             clock,
-            control,
             ..
         } = self;
         let (mut damaged, mut unanswered, mut ending) =
@@ -132,9 +132,7 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
             measurer,
             waiter,
             clock,
-            control,
-            patience: retries.patience,
-            most_pauses: retries.most_pauses,
+            waiting: retries.waiting,
             failed: retries.failed,
             damaged,
             unanswered,
@@ -150,12 +148,12 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
         R: Receiver<T>,
     {
         let mut retries = Retries::of(&self, Patience::end_of_receiver);
+        let control = self.waiting.control;
         let Runner {
             mut queue,
             mut measurer,
             mut waiter,
             clock,
-            control,
             ..
         } = self;
         let (mut damaged, mut unanswered, mut ending) =
@@ -191,9 +189,7 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
             measurer,
             waiter,
             clock,
-            control,
-            patience: retries.patience,
-            most_pauses: retries.most_pauses,
+            waiting: retries.waiting,
             failed: retries.failed,
             damaged,
             unanswered,

@@ -30,14 +30,31 @@ pub struct Runner<'a, Q, M, W, C> {
     pub(super) measurer: M,
     pub(super) waiter: W,
     pub(super) clock: C,
-    pub(super) control: &'a Control,
-    pub(super) patience: Patience,
-    pub(super) most_pauses: u32,
+    pub(super) waiting: Waiting<'a>,
     pub(super) failed: u64,
     pub(super) damaged: u64,
     /// See [`Tally::unanswered`].
     pub(super) unanswered: bool,
     pub(super) ending: Ending,
+}
+
+/// What only attempts that fail need, and the look around after many elements. As its address is passed on, it stays in
+/// memory, and the registers are the loop's.
+#[derive(Debug)]
+pub(super) struct Waiting<'a> {
+    pub(super) control: &'a Control,
+    pub(super) patience: Patience,
+    pub(super) most_pauses: u32,
+}
+
+impl Waiting<'_> {
+    /// The same for a loop that begins.
+    pub(super) fn anew(&self) -> Self {
+        Waiting {
+            patience: self.patience.anew(),
+            ..*self
+        }
+    }
 }
 
 impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
@@ -56,9 +73,11 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             measurer,
             waiter,
             clock,
-            control,
-            patience,
-            most_pauses: retry.most_pauses(),
+            waiting: Waiting {
+                control,
+                patience,
+                most_pauses: retry.most_pauses(),
+            },
             failed: 0,
             damaged: 0,
             unanswered: false,
@@ -86,16 +105,14 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             mut measurer,
             mut waiter,
             clock,
-            control,
-            mut patience,
-            most_pauses,
+            mut waiting,
             mut failed,
             damaged,
             unanswered,
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
-        patience.begin();
+        waiting.patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
@@ -104,12 +121,13 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             while !queue.enqueue(element) {
                 failed += 1;
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                    && let Some(reason) = patience.end_of_sender(control, done as u64)
+                    && let Some(reason) =
+                        waiting.patience.end_of_sender(waiting.control, done as u64)
                 {
                     ending = reason;
                     break 'elements;
                 }
-                pause(&mut pauses, most_pauses);
+                pause(&mut pauses, waiting.most_pauses);
                 if !measurer.measures_failed() {
                     measurer.pre(&clock);
                     // One word is its stamp and needs no building.
@@ -124,12 +142,12 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 queue: &mut *queue,
                 measurer: &mut measurer,
                 clock: &clock,
-                control,
+                control: waiting.control,
                 element: PhantomData::<T>,
             };
             waiter.pause(&clock, idle);
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
-                && let Some(reason) = control.look_of_sender()
+                && let Some(reason) = waiting.control.look_of_sender()
             {
                 ending = reason;
                 break;
@@ -140,9 +158,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             measurer,
             waiter,
             clock,
-            control,
-            patience,
-            most_pauses,
+            waiting,
             failed,
             damaged,
             unanswered,
@@ -161,16 +177,14 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             mut measurer,
             mut waiter,
             clock,
-            control,
-            mut patience,
-            most_pauses,
+            mut waiting,
             mut failed,
             mut damaged,
             unanswered,
             mut ending,
         } = self;
         let mut queue = kept_on_panic(queue);
-        patience.begin();
+        waiting.patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let mut pauses = 1;
@@ -180,21 +194,28 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 }
                 failed += 1;
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                    && let Some(reason) = patience.end_of_receiver(control, done as u64)
+                    && let Some(reason) = waiting
+                        .patience
+                        .end_of_receiver(waiting.control, done as u64)
                 {
                     ending = reason;
                     break 'elements;
                 }
-                pause(&mut pauses, most_pauses);
+                pause(&mut pauses, waiting.most_pauses);
                 if !measurer.measures_failed() {
                     measurer.pre(&clock);
                 }
             };
             measurer.post(&clock, element.stamp());
             damaged += u64::from(!element.is_intact());
-            waiter.pause(&clock, WhileReceiving { control });
+            waiter.pause(
+                &clock,
+                WhileReceiving {
+                    control: waiting.control,
+                },
+            );
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
-                && let Some(reason) = control.look_of_receiver()
+                && let Some(reason) = waiting.control.look_of_receiver()
             {
                 ending = reason;
                 break;
@@ -205,9 +226,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             measurer,
             waiter,
             clock,
-            control,
-            patience,
-            most_pauses,
+            waiting,
             failed,
             damaged,
             unanswered,
