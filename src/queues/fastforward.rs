@@ -5,7 +5,7 @@
 //! the element. By the paper's temporal slip the receiver keeps some lines behind the sender, so that neither takes a
 //! line that the other works on: where it has come too close it waits until there is room between them again, or the
 //! sender does not go on. Such a wait is latency, so it has to be asked for. So has demoting lines, which is ours (see
-//! [`baton`](super::baton)) and here to tell what it alone brings.
+//! [`baton`](super::baton)) and here to tell what it alone brings, against `demote=0`.
 
 use super::baton::{LINE, demote_lines, inside_line};
 use crate::queues::element::Words;
@@ -37,7 +37,8 @@ const PAUSES_PER_LINE: usize = 8;
 #[derive(Debug)]
 pub struct FastForward;
 
-/// The same where something was chosen: what was not would take registers and instructions from [`FastForward`].
+/// FastForward with parameters. It is a type of its own, as asking for them takes registers and instructions even where
+/// none is given.
 #[derive(Debug)]
 pub struct TunedFastForward;
 
@@ -115,21 +116,29 @@ impl<const N: usize> End<N> {
         };
     }
 
+    /// Puts an element in where the next slot is empty.
+    ///
+    /// # Safety
+    /// The caller is the only sender.
     #[inline(always)]
-    fn put(&mut self, element: &Words<N>, inside_line: Option<usize>) -> bool {
+    unsafe fn put(&mut self, element: &Words<N>, inside_line: Option<usize>) -> bool {
         let slot = self.slot();
         if !slot.is_empty() {
             return false;
         }
-        // SAFETY: seen empty, and this is the only sender.
+        // SAFETY: seen empty, and by the caller's word this is the only sender.
         unsafe { slot.put(element) };
         self.advance(inside_line);
         true
     }
 
+    /// Takes an element out where the next slot is full.
+    ///
+    /// # Safety
+    /// The caller is the only receiver.
     #[inline(always)]
-    fn take(&mut self, inside_line: Option<usize>) -> Option<Words<N>> {
-        // SAFETY: this is the only receiver.
+    unsafe fn take(&mut self, inside_line: Option<usize>) -> Option<Words<N>> {
+        // SAFETY: by the caller's word.
         let element = unsafe { self.slot().take() }?;
         self.advance(inside_line);
         Some(element)
@@ -167,14 +176,16 @@ impl<const N: usize> Following<N> {
 impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
-        self.0.put(&element, None)
+        // SAFETY: an `In` is the only sender.
+        unsafe { self.0.put(&element, None) }
     }
 }
 
 impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
-        self.0.take(None)
+        // SAFETY: an `Out` is the only receiver.
+        unsafe { self.0.take(None) }
     }
 }
 
@@ -182,7 +193,8 @@ impl<const N: usize> Sender<Words<N>> for In<Demoting<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let Demoting { end, inside_line } = &mut self.0;
-        end.put(&element, Some(*inside_line))
+        // SAFETY: an `In` is the only sender.
+        unsafe { end.put(&element, Some(*inside_line)) }
     }
 }
 
@@ -194,7 +206,8 @@ impl<const N: usize> Receiver<Words<N>> for Out<Following<N>> {
             return None;
         }
         let Demoting { end, inside_line } = &mut following.end;
-        let element = end.take(Some(*inside_line))?;
+        // SAFETY: an `Out` is the only receiver.
+        let element = unsafe { end.take(Some(*inside_line)) }?;
         following.left = following
             .left
             .wrapping_sub(usize::from(following.slip.wanted > 0));

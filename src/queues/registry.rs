@@ -88,8 +88,8 @@ macro_rules! registry {
             match parts(name).0 {
                 $($(#[$condition])?
                 $name => Some(match capacity {
-                    $($($size => user.with::<$sized>(),)+)?
                     $(_ if parts(name).1.is_some() => user.with::<$tuned>(),)?
+                    $($($size => user.with::<$sized>(),)+)?
                     _ => user.with::<$queue>(),
                 }),)+
                 _ => None,
