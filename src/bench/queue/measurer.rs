@@ -20,7 +20,7 @@ pub trait Measurer {
     #[inline(always)]
     fn pre<C: Clock>(&mut self, _clock: &C) {}
 
-    /// What an element carries that is enqueued now.
+    /// What an element carries that is enqueued now; asked between [`pre`](Self::pre) and [`post`](Self::post).
     #[inline(always)]
     fn stamp(&self) -> NonZeroU64 {
         NonZeroU64::MIN

@@ -38,8 +38,8 @@ pub struct Runner<'a, Q, M, W, C> {
     pub(super) ending: Ending,
 }
 
-/// What only attempts that fail need, and the look around after many elements. As its address is passed on, it stays in
-/// memory, and the registers are the loop's.
+/// What only attempts that fail, pauses, and the look after many elements need. As its address is passed on, it stays
+/// in memory, and the registers are the loop's.
 #[derive(Debug)]
 pub(super) struct Waiting<'a> {
     pub(super) control: &'a Control,

@@ -154,6 +154,8 @@ impl Measurer for TimedTagging<'_> {
         {
             *record = [self.first.get(), self.before, after];
         }
+        // Kept until the next operation it would take a register from the loop.
+        self.before = Ticks(0);
     }
 
     fn noted(&self) -> usize {
@@ -222,6 +224,7 @@ impl<N: Note> Measurer for Taking<'_, N> {
             *note = N::of(stamp, self.before, after);
             self.noted += 1;
         }
+        self.before = Ticks(0);
     }
 
     fn noted(&self) -> usize {
