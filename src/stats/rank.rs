@@ -123,9 +123,7 @@ pub fn rounds_to_show(base: &[f64], new: &[f64], error: f64) -> Option<usize> {
     let above = above as f64 / pairs as f64;
     let deviations = normal_quantile(1.0 - error / 2.0) + normal_quantile(POWER);
     let rounds = deviations.powi(2) / (6.0 * (above - 0.5).powi(2));
-    // Below any number of rounds that can show something the normal approximation does not hold.
-    (above > 0.5 && rounds <= MOST_ROUNDS as f64)
-        .then(|| (rounds.ceil() as usize).max(rounds_needed(Test::MannWhitney, error)))
+    (above > 0.5 && rounds <= MOST_ROUNDS as f64).then_some(rounds.ceil() as usize)
 }
 
 /// The share of tries in which a difference is found that is there.
