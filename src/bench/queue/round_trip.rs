@@ -3,7 +3,7 @@
 
 use super::control::{Control, Ending};
 use super::measurer::Measurer;
-use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
+use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use super::retry::pause;
 use super::runner::{Runner, Waiting, WhileReceiving};
 use crate::pacing::{Idle, Pacing};
@@ -30,13 +30,13 @@ struct Retries<'a> {
     waiting: Waiting<'a>,
     failed: u64,
     /// Whether to leave, when asked at a look.
-    end: fn(&mut Patience, &Control, u64) -> Option<Ending>,
+    end: fn(&mut Waiting<'a>, usize) -> Option<Ending>,
 }
 
 impl<'a> Retries<'a> {
     fn of<Q, M, W, C>(
         runner: &Runner<'a, Q, M, W, C>,
-        end: fn(&mut Patience, &Control, u64) -> Option<Ending>,
+        end: fn(&mut Waiting<'a>, usize) -> Option<Ending>,
     ) -> Self {
         Retries {
             waiting: runner.waiting.anew(),
@@ -62,11 +62,7 @@ impl<'a> Retries<'a> {
             }
             self.failed += 1;
             if self.failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                && let Some(reason) = (self.end)(
-                    &mut self.waiting.patience,
-                    self.waiting.control,
-                    done as u64,
-                )
+                && let Some(reason) = (self.end)(&mut self.waiting, done)
             {
                 // What the other end did before it left is there by now.
                 return attempt().ok_or(reason);
@@ -84,7 +80,7 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
         S: Sender<T>,
         R: Receiver<T>,
     {
-        let mut retries = Retries::of(&self, Patience::end_of_sender);
+        let mut retries = Retries::of(&self, Waiting::end_of_sender);
         let control = self.waiting.control;
         let Runner {
             mut queue,
@@ -147,7 +143,7 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
         S: Sender<T>,
         R: Receiver<T>,
     {
-        let mut retries = Retries::of(&self, Patience::end_of_receiver);
+        let mut retries = Retries::of(&self, Waiting::end_of_receiver);
         let control = self.waiting.control;
         let Runner {
             mut queue,

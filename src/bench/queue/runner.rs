@@ -55,6 +55,18 @@ impl Waiting<'_> {
             ..*self
         }
     }
+
+    /// See [`Patience::end_of_sender`].
+    #[inline(always)]
+    pub(super) fn end_of_sender(&mut self, done: usize) -> Option<Ending> {
+        self.patience.end_of_sender(self.control, done as u64)
+    }
+
+    /// See [`Patience::end_of_receiver`].
+    #[inline(always)]
+    pub(super) fn end_of_receiver(&mut self, done: usize) -> Option<Ending> {
+        self.patience.end_of_receiver(self.control, done as u64)
+    }
 }
 
 impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
@@ -121,8 +133,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             while !queue.enqueue(element) {
                 failed += 1;
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                    && let Some(reason) =
-                        waiting.patience.end_of_sender(waiting.control, done as u64)
+                    && let Some(reason) = waiting.end_of_sender(done)
                 {
                     ending = reason;
                     break 'elements;
@@ -194,9 +205,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 }
                 failed += 1;
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                    && let Some(reason) = waiting
-                        .patience
-                        .end_of_receiver(waiting.control, done as u64)
+                    && let Some(reason) = waiting.end_of_receiver(done)
                 {
                     ending = reason;
                     break 'elements;
