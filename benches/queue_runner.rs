@@ -5,9 +5,11 @@
 //! | instructions an element within 2 % | callgrind, which counts exactly: the difference of a long and a short run |
 //! | time an element within 3 % | the thread's time on its CPU, the median of rounds in which both sides take turns |
 //!
-//! Two nanoseconds an element are decided by where the linker puts a loop as much as by what is in it: the same loop
-//! takes up to 40 % longer in another place. So `ci/compare-runner` builds this program several times, with the code
-//! aligned in other ways, and each side counts with its fastest place; the range of the ratios is shown beside.
+//! Two nanoseconds an element are decided by where code and memory lie as much as by what is in a loop: the same loop
+//! takes up to 40 % longer in another place, and in another process of the same program. So `ci/compare-runner` builds
+//! this program several times, with the code aligned in other ways, and runs each in several processes, whose median
+//! counts. The runner is too slow where it is above the limit in five of six places. Of equals that is so by chance in
+//! one call of a hundred. Their fastest places, or the median of their ratios, are above it in one of four.
 //!
 //! Where the runner takes fewer instructions than that, the row says so: the loops written by hand are not the best
 //! there. The runner is put together as `hcabench queue` does it for no pause, with and without time stamps of the TSC.
@@ -43,13 +45,15 @@ const USAGE: &str = "\
 Usage: cargo bench --bench queue_runner [-- PROGRAM...]
 Compares the runner of hcabench queue with loops written by hand, in half a minute. Exit code 1 when
 it costs more than it may. Needs valgrind. Runs on one of the CPUs it may use; choose it with taskset.
-With PROGRAM..., which are this one built with other alignments, the times are those of the fastest
-for each side: ci/compare-runner does that.";
+With PROGRAM..., which are this one built with other alignments, each is run several times, and the
+verdict is that over all of them: ci/compare-runner does that.";
 
 /// At most so many times the instructions of the loops written by hand, and they at most so many times the runner's.
 const INSTRUCTION_LIMIT: f64 = 1.02;
 /// The same for the time.
 const TIME_LIMIT: f64 = 1.03;
+/// The runner may be above that in so large a share of the places.
+const SHARE_ABOVE: f64 = 0.7;
 
 /// Elements that are in the queue at once, at most.
 const BATCH: usize = 1000;
@@ -57,9 +61,11 @@ const CAPACITY: usize = 1024;
 /// Batches of the short and of the long run below callgrind.
 const SHORT: usize = 10;
 const LONG: usize = 60;
-/// Rounds against the clock, and the batches of one, with and without time stamps, so that it takes a twentieth of a
-/// second.
-const ROUNDS: usize = 15;
+/// Processes of each program.
+const PROCESSES: usize = 5;
+/// Rounds of a process against the clock, and the batches of one, with and without time stamps, so that it takes a
+/// twentieth of a second.
+const ROUNDS: usize = 9;
 const BATCHES_WITH_STAMPS: usize = 500;
 const BATCHES_WITHOUT: usize = 20_000;
 
@@ -202,6 +208,26 @@ fn print_times(queue: &str, measurer: &str) -> Result<bool, Failed> {
     Ok(true)
 }
 
+/// The times of both sides in each of the programs, and their ratio: the medians of its processes. The programs take
+/// turns, so that what else the machine does meets all of them.
+fn in_places(programs: &[PathBuf], case: Case) -> Result<Vec<([f64; 2], f64)>, Failed> {
+    let mut places = vec![Vec::new(); programs.len()];
+    for _ in 0..PROCESSES {
+        for (place, program) in places.iter_mut().zip(programs) {
+            place.push(times_of(program, case)?);
+        }
+    }
+    let medians = places.iter().map(|processes: &Vec<[f64; 2]>| {
+        let median = |figure: fn(&[f64; 2]) -> f64| {
+            let figures: Vec<f64> = processes.iter().map(figure).collect();
+            median_of(&figures).expect("there is a process")
+        };
+        let times = [median(|times| times[0]), median(|times| times[1])];
+        (times, median(|times| times[1] / times[0]))
+    });
+    Ok(medians.collect())
+}
+
 /// What [`print_times`] says in that program.
 fn times_of(program: &Path, case: Case) -> Result<[f64; 2], Failed> {
     let output = Command::new(program)
@@ -238,7 +264,8 @@ fn compare(programs: &[&str]) -> Result<bool, Failed> {
         Column::number("time [ns]", "by hand"),
         Column::number("", "runner"),
         Column::number("ratio", ""),
-        Column::text("in each place"),
+        Column::text("in all places"),
+        Column::number("above", ""),
         Column::text("verdict"),
     ]);
     let mut all_met = true;
@@ -247,24 +274,18 @@ fn compare(programs: &[&str]) -> Result<bool, Failed> {
         let [by_hand, runner] = instructions;
         let (by_hand, runner) = (by_hand?, runner?);
         let ratio = runner / by_hand;
-        let places = programs.iter().map(|program| times_of(program, case));
-        let places = places.collect::<Result<Vec<_>, _>>()?;
+        let places = in_places(&programs, case)?;
         let fastest = |side: usize| {
-            places
-                .iter()
-                .map(|times| times[side])
-                .fold(f64::INFINITY, f64::min)
+            let all = places.iter().map(|(times, _)| times[side]);
+            all.fold(f64::INFINITY, f64::min)
         };
         let times = [fastest(0), fastest(1)];
-        let time_ratio = times[1] / times[0];
-        let mut ratios: Vec<f64> = places
-            .iter()
-            .map(|[by_hand, runner]| runner / by_hand)
-            .collect();
+        let mut ratios: Vec<f64> = places.iter().map(|(_, ratio)| *ratio).collect();
         ratios.sort_by(f64::total_cmp);
-        // The fastest of each is the code without its place; the median sees to it that nothing was chosen.
         let middle = median_of(&ratios).expect("there is a place");
-        let met = ratio <= INSTRUCTION_LIMIT && time_ratio <= TIME_LIMIT && middle <= TIME_LIMIT;
+        let above = ratios.iter().filter(|ratio| **ratio > TIME_LIMIT).count();
+        let is_mostly_above = above as f64 > SHARE_ABOVE * ratios.len() as f64;
+        let met = ratio <= INSTRUCTION_LIMIT && !is_mostly_above;
         let verdict = match (met, ratio * INSTRUCTION_LIMIT < 1.0) {
             (false, _) => "NOT MET",
             (true, false) => "met",
@@ -279,24 +300,23 @@ fn compare(programs: &[&str]) -> Result<bool, Failed> {
             format!("{ratio:.3}"),
             format!("{:.2}", times[0]),
             format!("{:.2}", times[1]),
-            format!("{time_ratio:.3}"),
-            format!(
-                "{:.2} to {:.2}, median {middle:.3}",
-                ratios[0],
-                ratios[ratios.len() - 1]
-            ),
+            format!("{middle:.3}"),
+            format!("{:.2} to {:.2}", ratios[0], ratios[ratios.len() - 1]),
+            format!("{above} of {}", ratios.len()),
             verdict.to_owned(),
         ]);
     }
     println!(
         "What the queue benchmark's runner costs for an enqueue and a dequeue of {} bytes, on CPU {cpu}\n\n{}\n\
-         times: for each side the fastest of {} places of the code; instructions: in the first of them\n\
-         {}: the runner takes at most {INSTRUCTION_LIMIT} times the instructions and, in the fastest places and in the\n\
-         median of all places, {TIME_LIMIT} times the time",
+         times: of each side in its fastest place, the median of {PROCESSES} processes; their ratio: the median of {} places,\n\
+         and in how many it is above the limit; instructions: in the first place\n\
+         {}: the runner takes at most {INSTRUCTION_LIMIT} times the instructions, and more than {TIME_LIMIT} times the time in at\n\
+         most {:.0} % of the places",
         Payload::BYTES,
         table.render(None),
         programs.len(),
-        if all_met { "met" } else { "NOT MET" }
+        if all_met { "met" } else { "NOT MET" },
+        100.0 * SHARE_ABOVE
     );
     Ok(all_met)
 }
