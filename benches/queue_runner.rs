@@ -209,28 +209,26 @@ fn print_times(queue: &str, measurer: &str) -> Result<bool, Failed> {
     Ok(true)
 }
 
-/// The times of both sides in each of the programs, and their ratio: the medians of its processes. The programs take
-/// turns, so that what else the machine does meets all of them.
-fn in_places(programs: &[PathBuf], case: Case) -> Result<Vec<([f64; 2], f64)>, Failed> {
+/// What [`times_of`] says of each of the programs: the medians of its processes. The programs take turns, so that what
+/// else the machine does meets all of them.
+fn in_places(programs: &[PathBuf], case: Case) -> Result<Vec<[f64; 3]>, Failed> {
     let mut places = vec![Vec::new(); programs.len()];
     for _ in 0..PROCESSES {
         for (place, program) in places.iter_mut().zip(programs) {
             place.push(times_of(program, case)?);
         }
     }
-    let medians = places.iter().map(|processes: &Vec<[f64; 2]>| {
-        let median = |figure: fn(&[f64; 2]) -> f64| {
-            let figures: Vec<f64> = processes.iter().map(figure).collect();
+    let medians = places.iter().map(|processes: &Vec<[f64; 3]>| {
+        [0, 1, 2].map(|figure| {
+            let figures: Vec<f64> = processes.iter().map(|of| of[figure]).collect();
             median_of(&figures).expect("there is a process")
-        };
-        let times = [median(|times| times[0]), median(|times| times[1])];
-        (times, median(|times| times[1] / times[0]))
+        })
     });
     Ok(medians.collect())
 }
 
-/// What [`print_times`] says in that program.
-fn times_of(program: &Path, case: Case) -> Result<[f64; 2], Failed> {
+/// What [`print_times`] says in that program, by hand and by the runner, and their ratio.
+fn times_of(program: &Path, case: Case) -> Result<[f64; 3], Failed> {
     let output = Command::new(program)
         .args(["times", case.queue, case.measurer])
         .stderr(Stdio::inherit())
@@ -242,7 +240,7 @@ fn times_of(program: &Path, case: Case) -> Result<[f64; 2], Failed> {
         .map(str::parse)
         .collect::<Result<Vec<f64>, _>>()?;
     match (output.status.success(), numbers.as_slice()) {
-        (true, &[by_hand, runner]) => Ok([by_hand, runner]),
+        (true, &[by_hand, runner]) => Ok([by_hand, runner, runner / by_hand]),
         _ => Err(format!("{} said {text:?}", program.display()).into()),
     }
 }
@@ -277,11 +275,11 @@ fn compare(programs: &[&str]) -> Result<bool, Failed> {
         let ratio = runner / by_hand;
         let places = in_places(&programs, case)?;
         let fastest = |side: usize| {
-            let all = places.iter().map(|(times, _)| times[side]);
+            let all = places.iter().map(|place| place[side]);
             all.fold(f64::INFINITY, f64::min)
         };
         let times = [fastest(0), fastest(1)];
-        let mut ratios: Vec<f64> = places.iter().map(|(_, ratio)| *ratio).collect();
+        let mut ratios: Vec<f64> = places.iter().map(|[.., ratio]| *ratio).collect();
         ratios.sort_by(f64::total_cmp);
         let middle = median_of(&ratios).expect("there is a place");
         let above = ratios
