@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 
 use cpp_queues::Functions;
 
-use super::Baton;
 use super::crates::touched;
 use super::element::Words;
 use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared, alone};
@@ -145,12 +144,9 @@ impl<K: Kind, const N: usize> Queue<Words<N>> for Cpp<K> {
     }
 }
 
-type BatonSender<const N: usize> = <Baton as Queue<Words<N>>>::Sender;
-type BatonReceiver<const N: usize> = <Baton as Queue<Words<N>>>::Receiver;
-
-/// Our own queue behind calls of the same kind: what it loses by them is what the bridge costs.
+/// A queue of ours behind calls of the same kind: what it loses by them is what the bridge costs.
 #[derive(Debug)]
-pub struct BatonByCall;
+pub struct ByCall<Q>(PhantomData<Q>);
 
 /// An end of it, elsewhere, as those of C++ are.
 #[derive(Debug)]
@@ -159,8 +155,8 @@ pub struct Called<E>(Box<E>);
 /// # Safety
 /// The end is there, and nobody else uses it; the element is there.
 #[inline(never)]
-unsafe extern "C" fn call_enqueue<const N: usize>(
-    end: *mut BatonSender<N>,
+unsafe extern "C" fn call_enqueue<E: Sender<Words<N>>, const N: usize>(
+    end: *mut E,
     element: *const [u64; N],
 ) -> bool {
     // SAFETY: by the caller's word.
@@ -170,8 +166,8 @@ unsafe extern "C" fn call_enqueue<const N: usize>(
 /// # Safety
 /// The end is there, and nobody else uses it; there is room for an element.
 #[inline(never)]
-unsafe extern "C" fn call_dequeue<const N: usize>(
-    end: *mut BatonReceiver<N>,
+unsafe extern "C" fn call_dequeue<E: Receiver<Words<N>>, const N: usize>(
+    end: *mut E,
     element: *mut [u64; N],
 ) -> bool {
     // SAFETY: by the caller's word.
@@ -185,7 +181,7 @@ unsafe extern "C" fn call_dequeue<const N: usize>(
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for Called<BatonSender<N>> {
+impl<E: Sender<Words<N>>, const N: usize> Sender<Words<N>> for Called<E> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         // SAFETY: both are borrowed here, the end mutably.
@@ -193,7 +189,7 @@ impl<const N: usize> Sender<Words<N>> for Called<BatonSender<N>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Called<BatonReceiver<N>> {
+impl<E: Receiver<Words<N>>, const N: usize> Receiver<Words<N>> for Called<E> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         let mut words = [0; N];
@@ -203,12 +199,12 @@ impl<const N: usize> Receiver<Words<N>> for Called<BatonReceiver<N>> {
     }
 }
 
-impl<const N: usize> Queue<Words<N>> for BatonByCall {
-    type Sender = Called<BatonSender<N>>;
-    type Receiver = Called<BatonReceiver<N>>;
+impl<Q: Queue<Words<N>>, const N: usize> Queue<Words<N>> for ByCall<Q> {
+    type Sender = Called<Q::Sender>;
+    type Receiver = Called<Q::Receiver>;
 
     fn starting_at(capacity: usize, start: usize) -> Made<Self, Words<N>> {
-        let (sender, receiver) = <Baton as Queue<Words<N>>>::starting_at(capacity, start)?;
+        let (sender, receiver) = Q::starting_at(capacity, start)?;
         Ok((Called(Box::new(sender)), Called(Box::new(receiver))))
     }
 }

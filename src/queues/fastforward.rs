@@ -79,7 +79,7 @@ struct Slip {
 }
 
 impl<const N: usize> End<N> {
-    const fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
+    pub(super) const fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
         End { slots, next: 0 }
     }
 
@@ -137,7 +137,7 @@ impl<const N: usize> End<N> {
     /// # Safety
     /// The caller is the only receiver.
     #[inline(always)]
-    unsafe fn take(&mut self, inside_line: Option<usize>) -> Option<Words<N>> {
+    pub(super) unsafe fn take(&mut self, inside_line: Option<usize>) -> Option<Words<N>> {
         // SAFETY: by the caller's word.
         let element = unsafe { self.slot().take() }?;
         self.advance(inside_line);

@@ -13,8 +13,8 @@ use super::parameters::Given;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
 use super::weakened;
 use super::{
-    BQueue, Baton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer, Sharded,
-    TunedFastForward,
+    BQueue, Baton, DemotingBaton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks, McRingBuffer,
+    Sharded, TunedFastForward,
 };
 
 /// With a second word, that may only be read when the first one is there.
@@ -224,6 +224,7 @@ check_all! {
     ffq: Ffq;
     linked_blocks: LinkedBlocks;
     baton: Baton;
+    demoting_baton: DemotingBaton;
     sharded: Sharded;
 }
 

@@ -43,7 +43,7 @@ pub(crate) mod ring;
 mod sharded;
 
 pub(crate) use b_queue::BQueue;
-pub(crate) use baton::Baton;
+pub(crate) use baton::{Baton, DemotingBaton};
 pub(crate) use equeue::EQueue;
 pub use fastforward::FastForward;
 pub(crate) use fastforward::TunedFastForward;

@@ -1,6 +1,6 @@
 //! Sharded: our own queue for many threads at both ends, of which no two ever write to the same place.
 //!
-//! Each pair of a sender and a receiver has a ring of [`Baton`] for itself, and all rings together hold what the queue
+//! Each pair of a sender and a receiver has a ring of [`DemotingBaton`] for itself, and all rings together hold what the queue
 //! may. A sender puts its elements into the rings of its receivers in turn, and passes over one that is full. A receiver
 //! goes on to the ring of the next sender after each element, so that none starves, however fast another one is.
 //!
@@ -8,7 +8,7 @@
 //! senders, or of two receivers. An attempt that fails has looked at as many rings as there are threads at the other
 //! end.
 
-use super::baton::Baton;
+use super::baton::DemotingBaton;
 use super::element::Words;
 use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared, alone};
 use super::parameters::Given;
@@ -50,8 +50,8 @@ impl<E> Shards<E> {
     }
 }
 
-type RingSender<const N: usize> = <Baton as Queue<Words<N>>>::Sender;
-type RingReceiver<const N: usize> = <Baton as Queue<Words<N>>>::Receiver;
+type RingSender<const N: usize> = <DemotingBaton as Queue<Words<N>>>::Sender;
+type RingReceiver<const N: usize> = <DemotingBaton as Queue<Words<N>>>::Receiver;
 
 impl<const N: usize> Sender<Words<N>> for In<Shards<RingSender<N>>> {
     #[inline(always)]
@@ -94,7 +94,7 @@ impl<const N: usize> Queue<Words<N>> for Sharded {
         for sender in 0..senders {
             let mut rings = Vec::new();
             for of_receiver in &mut from_senders {
-                let (to, from) = <Baton as Queue<Words<N>>>::with_capacity(of_ring)?;
+                let (to, from) = <DemotingBaton as Queue<Words<N>>>::with_capacity(of_ring)?;
                 rings.push(to);
                 of_receiver.push(from);
             }

@@ -11,7 +11,7 @@ use super::element::{Element, Words};
 use super::equeue::{Batching, Elasticity};
 use super::interface::{Queue, Receiver, Sender};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::{Baton, EQueue};
+use super::{Baton, DemotingBaton, EQueue};
 
 mod parameters;
 
@@ -159,6 +159,12 @@ fn names() -> impl Iterator<Item = &'static str> {
     registry::names().chain(["fastforward:demote=0"])
 }
 
+/// Both kinds of our own queue, of which the registry has the one that suits this processor.
+fn with_both_batons<U: QueueUser>(user: impl Fn() -> U) {
+    user().with::<Baton>();
+    user().with::<DemotingBaton>();
+}
+
 fn made<Q: Queue<Words<N>>, const N: usize>(capacity: usize) -> (Q::Sender, Q::Receiver) {
     Q::with_capacity(capacity).unwrap()
 }
@@ -182,6 +188,7 @@ proptest! {
                 registry::visit(name, capacity, AgainstModel { name, capacity, start, steps }).unwrap();
             }
         }
+        with_both_batons(|| AgainstModel { name: "baton", capacity: any, start, steps: &steps });
     }
 
     #[test]
@@ -213,9 +220,9 @@ fn our_own_queue_gives_lines_away_unless_it_is_large() {
     for capacity in [1, 7, 8, 20, (1 << 14) + 3] {
         let several_times_round = (4 * capacity + 20_000) as u64;
         let many = if cfg!(miri) { 100 } else { several_times_round };
-        between_threads(made::<Baton, 1>(capacity), many);
-        between_threads(made::<Baton, 2>(capacity), many);
-        between_threads(made::<Baton, 8>(capacity), many);
+        between_threads(made::<DemotingBaton, 1>(capacity), many);
+        between_threads(made::<DemotingBaton, 2>(capacity), many);
+        between_threads(made::<DemotingBaton, 8>(capacity), many);
     }
 }
 
@@ -256,6 +263,9 @@ fn the_capacity_is_exact_but_for_what_a_batch_leaves_free() {
         for capacity in CAPACITIES {
             registry::visit(name, *capacity, FilledAndEmptied(name, *capacity)).unwrap();
         }
+    }
+    for capacity in CAPACITIES {
+        with_both_batons(|| FilledAndEmptied("baton", *capacity));
     }
 }
 
@@ -311,6 +321,9 @@ fn both_ends_can_go_first_with_elements_inside() {
         for sender_first in [true, false] {
             registry::visit(name, 16, Dropped { sender_first }).unwrap();
         }
+    }
+    for sender_first in [true, false] {
+        with_both_batons(|| Dropped { sender_first });
     }
 }
 
@@ -392,5 +405,9 @@ fn a_million_elements_arrive_once_and_in_order() {
             let count = if capacity < 64 { many / 50 } else { many };
             registry::visit(name, capacity, Stress { capacity, count }).unwrap();
         }
+    }
+    for capacity in [1, 2, 7, 64] {
+        let count = many / 50;
+        with_both_batons(|| Stress { capacity, count });
     }
 }
