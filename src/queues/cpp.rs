@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 
 use cpp_queues::Functions;
 
+use super::Baton;
 use super::crates::touched;
 use super::element::Words;
 use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared, alone};
@@ -144,9 +145,12 @@ impl<K: Kind, const N: usize> Queue<Words<N>> for Cpp<K> {
     }
 }
 
-/// A queue of ours behind calls of the same kind: what it loses by them is what the bridge costs.
+type BatonSender<const N: usize> = <Baton as Queue<Words<N>>>::Sender;
+type BatonReceiver<const N: usize> = <Baton as Queue<Words<N>>>::Receiver;
+
+/// Our own queue behind calls of the same kind: what it loses by them is what the bridge costs.
 #[derive(Debug)]
-pub struct ByCall<Q>(PhantomData<Q>);
+pub struct BatonByCall;
 
 /// An end of it, elsewhere, as those of C++ are.
 #[derive(Debug)]
@@ -155,8 +159,8 @@ pub struct Called<E>(Box<E>);
 /// # Safety
 /// The end is there, and nobody else uses it; the element is there.
 #[inline(never)]
-unsafe extern "C" fn call_enqueue<E: Sender<Words<N>>, const N: usize>(
-    end: *mut E,
+unsafe extern "C" fn call_enqueue<const N: usize>(
+    end: *mut BatonSender<N>,
     element: *const [u64; N],
 ) -> bool {
     // SAFETY: by the caller's word.
@@ -166,8 +170,8 @@ unsafe extern "C" fn call_enqueue<E: Sender<Words<N>>, const N: usize>(
 /// # Safety
 /// The end is there, and nobody else uses it; there is room for an element.
 #[inline(never)]
-unsafe extern "C" fn call_dequeue<E: Receiver<Words<N>>, const N: usize>(
-    end: *mut E,
+unsafe extern "C" fn call_dequeue<const N: usize>(
+    end: *mut BatonReceiver<N>,
     element: *mut [u64; N],
 ) -> bool {
     // SAFETY: by the caller's word.
@@ -181,7 +185,7 @@ unsafe extern "C" fn call_dequeue<E: Receiver<Words<N>>, const N: usize>(
     }
 }
 
-impl<E: Sender<Words<N>>, const N: usize> Sender<Words<N>> for Called<E> {
+impl<const N: usize> Sender<Words<N>> for Called<BatonSender<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         // SAFETY: both are borrowed here, the end mutably.
@@ -189,7 +193,7 @@ impl<E: Sender<Words<N>>, const N: usize> Sender<Words<N>> for Called<E> {
     }
 }
 
-impl<E: Receiver<Words<N>>, const N: usize> Receiver<Words<N>> for Called<E> {
+impl<const N: usize> Receiver<Words<N>> for Called<BatonReceiver<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         let mut words = [0; N];
@@ -199,12 +203,12 @@ impl<E: Receiver<Words<N>>, const N: usize> Receiver<Words<N>> for Called<E> {
     }
 }
 
-impl<Q: Queue<Words<N>>, const N: usize> Queue<Words<N>> for ByCall<Q> {
-    type Sender = Called<Q::Sender>;
-    type Receiver = Called<Q::Receiver>;
+impl<const N: usize> Queue<Words<N>> for BatonByCall {
+    type Sender = Called<BatonSender<N>>;
+    type Receiver = Called<BatonReceiver<N>>;
 
     fn starting_at(capacity: usize, start: usize) -> Made<Self, Words<N>> {
-        let (sender, receiver) = Q::starting_at(capacity, start)?;
+        let (sender, receiver) = <Baton as Queue<Words<N>>>::starting_at(capacity, start)?;
         Ok((Called(Box::new(sender)), Called(Box::new(receiver))))
     }
 }

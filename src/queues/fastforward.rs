@@ -5,9 +5,9 @@
 //! the element. By the paper's temporal slip the receiver keeps some lines behind the sender, so that neither takes a
 //! line that the other works on: where it has come too close it waits until there is room between them again, or the
 //! sender does not go on. Such a wait is latency, so it has to be asked for. So has demoting lines, which is ours (see
-//! [`baton`](super::baton)) and here to tell what it alone brings, against `demote=0`.
+//! [`demoting`](super::demoting)) and here to tell what it alone brings, against `demote=0`.
 
-use super::baton::{LINE, demote_lines, inside_line};
+use super::demoting::{LINE, demote_lines, inside_line};
 use crate::queues::element::Words;
 use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::parameters::{Given, Parameter};

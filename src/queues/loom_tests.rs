@@ -258,6 +258,7 @@ fn batches() {
     check(4, || with::<BQueue, 2>(3, [2, 0]));
     check(4, || with::<EQueue, 3>(4, [2, 1, 0]));
     check(4, || made::<LinkedBlocks>(4));
+    check(4, || made::<Baton>(3));
     check(4, || with::<TunedFastForward, 3>(16, [1, 1, 0]));
     check(3, || with::<TunedFastForward, 3>(2, [1, 1, 0]));
 }

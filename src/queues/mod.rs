@@ -1,9 +1,10 @@
 //! The queues, one file each: those written here, in `crates` those from crates.io, and in `cpp` those of C++.
 //!
-//! All but `Baton` are ideas of others, kept as they were published, with the parameters of their authors where they are
-//! known, but for what a non-blocking queue of any capacity needs; where that changes something, the file and
-//! `--list` say what. What an end does after a failed attempt is up to who calls it. Indices that count elements run
-//! freely and wrap around with the integer; a mask makes slots of them, and the capacity is kept exactly nevertheless.
+//! All but `Baton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published, with the
+//! parameters of their authors where they are known, but for what a non-blocking queue of any capacity needs. Where that
+//! changes something, the file and `--list` say what. What an end does after a failed attempt is up to who calls it.
+//! Indices that count elements run freely and wrap around with the integer. A mask makes slots of them, and the
+//! capacity is kept exactly nevertheless.
 //!
 //! Each ordering stands with its reason, in terms of the language's memory model, which both architectures keep: on
 //! x86-64 a load with acquire and a store with release are plain moves, and the reason shows only in what the compiler may
@@ -32,7 +33,8 @@ mod sync;
 mod weakened;
 
 mod b_queue;
-pub(crate) mod baton;
+mod baton;
+pub(crate) mod demoting;
 pub(crate) mod equeue;
 mod fastforward;
 mod ffq;
@@ -43,7 +45,8 @@ pub(crate) mod ring;
 mod sharded;
 
 pub(crate) use b_queue::BQueue;
-pub(crate) use baton::{Baton, DemotingBaton};
+pub(crate) use baton::Baton;
+pub(crate) use demoting::DemotingBaton;
 pub(crate) use equeue::EQueue;
 pub use fastforward::FastForward;
 pub(crate) use fastforward::TunedFastForward;

@@ -71,7 +71,7 @@ pub struct Entry {
 macro_rules! registry {
     ($($(#[$condition:meta])? $origin:ident $queue:ty: $name:literal, $ends:ident, $source:literal
         $(, differs $differs:literal)? $(, parameters $parameters:expr)? $(, tuned $tuned:ty)?
-        $(, demoting $demoting:ty)? $(, sized $($size:literal => $sized:ty)+)?;)+) => {
+        $(, sized $($size:literal => $sized:ty)+)?;)+) => {
         /// All queues, in the order of a listing: our own, those of papers, those of crates.
         pub const ENTRIES: &[Entry] = &[$($(#[$condition])? Entry {
             name: $name,
@@ -83,12 +83,11 @@ macro_rules! registry {
         },)+];
 
         /// Hands the queue of this name, with parameters behind it or without, to `user` as a type, which some queues
-        /// have for this capacity, with parameters or on this processor alone; `None` when there is none of this name.
+        /// have for this capacity or with parameters alone; `None` when there is none of this name.
         pub fn visit<U: QueueUser>(name: &str, capacity: usize, user: U) -> Option<U::Output> {
             match parts(name).0 {
                 $($(#[$condition])?
                 $name => Some(match capacity {
-                    $(_ if super::baton::can_demote() => user.with::<$demoting>(),)?
                     $(_ if parts(name).1.is_some() => user.with::<$tuned>(),)?
                     $($($size => user.with::<$sized>(),)+)?
                     _ => user.with::<$queue>(),
@@ -100,7 +99,9 @@ macro_rules! registry {
 }
 
 registry! {
-    Here super::Baton: "baton", Spsc, "hcabench", demoting super::DemotingBaton;
+    Here super::Baton: "baton", Spsc, "hcabench";
+    Here super::DemotingBaton: "baton-demoting", Spsc, "hcabench",
+        differs "for processors with cldemote: its ends demote the cache lines that they are done with";
     Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983",
         differs "the indices have cache lines of their own";
     Here super::FastForward: "fastforward", Spsc,
@@ -130,7 +131,7 @@ registry! {
          Systems. Euro-Par 2012",
         differs "bounded, with all blocks made in advance";
     Here super::Sharded: "sharded", Mpmc, "hcabench",
-        differs "a ring of baton for each pair of a sender and a receiver: in order from one to the other, not beyond";
+        differs "a ring of baton-demoting for each pair of a sender and a receiver: in order from one to the other, not beyond";
     #[cfg(feature = "competitors")] Crate crates::Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
     #[cfg(feature = "competitors")] Crate crates::Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
     #[cfg(feature = "competitors")] Crate crates::Heapless<0>: "heapless", Spsc, "crate heapless 0.9, spsc::Queue",
@@ -143,9 +144,8 @@ registry! {
         "Rust's standard library, mpsc::sync_channel";
     #[cfg(feature = "competitors")] Crate crates::Flume: "flume", Mpmc, "crate flume 0.12, bounded";
     #[cfg(feature = "competitors")] Crate crates::Kanal: "kanal", Mpmc, "crate kanal 0.1, bounded";
-    #[cfg(feature = "cpp")] Here cpp::ByCall<super::Baton>: "baton-by-call", Spsc, "hcabench",
-        differs "baton behind calls that are not inlined, as the queues of C++ are: what the bridge to them costs",
-        demoting cpp::ByCall<super::DemotingBaton>;
+    #[cfg(feature = "cpp")] Here cpp::BatonByCall: "baton-by-call", Spsc, "hcabench",
+        differs "baton behind calls that are not inlined, as the queues of C++ are: what the bridge to them costs";
     #[cfg(feature = "cpp")] Cpp cpp::Cpp<cpp::BoostSpsc>: "boost-spsc", Spsc,
         "Boost.Lockfree as installed where this was built, spsc_queue of a capacity chosen at run time";
     #[cfg(feature = "cpp")] Cpp cpp::Cpp<cpp::ReaderWriterQueue>: "reader-writer-queue", Spsc,

@@ -1,14 +1,14 @@
-//! Baton for elements whose size is known only at run time, in memory that the caller brings.
+//! The baton that demotes, for elements whose size is known only at run time, in memory that the caller brings.
 //!
-//! As in [`baton`](super::baton) each slot tells itself whether it is full, is given back at once, and its lines are
-//! demoted by the end that is done with them. A slot begins on a cache line with the first word of its element, or with
-//! zero if it is empty. So that word is never zero, and an element of up to eight words travels in one line.
+//! As in [`demoting`](super::demoting) each slot tells itself whether it is full, is given back at once, and its lines
+//! are demoted by the end that is done with them. A slot begins on a cache line with the first word of its element, or
+//! with zero if it is empty. So that word is never zero, and an element of up to eight words travels in one line.
 //!
 //! The memory holds nothing but slots: no index, which each end keeps for itself, and no pointer. So two processes can
 //! share it, each having mapped it elsewhere. All zeros is an empty ring. All words are atomic: what another process
 //! does to the memory can make elements wrong, but nothing else.
 
-use super::baton::{LINE, demote_lines, inside_line};
+use super::demoting::{LINE, demote_lines, inside_line};
 use super::sync::Ordering;
 
 /// A word of the memory.

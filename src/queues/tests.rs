@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use super::baton::inside_line;
+use super::demoting::inside_line;
 use super::element::{Element, Words};
 use super::equeue::{Batching, Elasticity};
 use super::interface::{Queue, Receiver, Sender};
 use super::registry::{self, AllPayloads, QueueUser};
-use super::{Baton, DemotingBaton, EQueue};
+use super::{DemotingBaton, EQueue};
 
 mod parameters;
 
-/// Capacities that every queue comes in, heapless included. In the largest our own works in whole lines.
+/// Capacities that every queue comes in, heapless included.
 const CAPACITIES: &[usize] = if cfg!(miri) {
     // Interpreted, each element costs a thousand times as much.
     &[1, 2, 7, 16]
@@ -159,12 +159,6 @@ fn names() -> impl Iterator<Item = &'static str> {
     registry::names().chain(["fastforward:demote=0"])
 }
 
-/// Both kinds of our own queue, of which the registry has the one that suits this processor.
-fn with_both_batons<U: QueueUser>(user: impl Fn() -> U) {
-    user().with::<Baton>();
-    user().with::<DemotingBaton>();
-}
-
 fn made<Q: Queue<Words<N>>, const N: usize>(capacity: usize) -> (Q::Sender, Q::Receiver) {
     Q::with_capacity(capacity).unwrap()
 }
@@ -188,7 +182,6 @@ proptest! {
                 registry::visit(name, capacity, AgainstModel { name, capacity, start, steps }).unwrap();
             }
         }
-        with_both_batons(|| AgainstModel { name: "baton", capacity: any, start, steps: &steps });
     }
 
     #[test]
@@ -264,9 +257,6 @@ fn the_capacity_is_exact_but_for_what_a_batch_leaves_free() {
             registry::visit(name, *capacity, FilledAndEmptied(name, *capacity)).unwrap();
         }
     }
-    for capacity in CAPACITIES {
-        with_both_batons(|| FilledAndEmptied("baton", *capacity));
-    }
 }
 
 #[test]
@@ -321,9 +311,6 @@ fn both_ends_can_go_first_with_elements_inside() {
         for sender_first in [true, false] {
             registry::visit(name, 16, Dropped { sender_first }).unwrap();
         }
-    }
-    for sender_first in [true, false] {
-        with_both_batons(|| Dropped { sender_first });
     }
 }
 
@@ -405,9 +392,5 @@ fn a_million_elements_arrive_once_and_in_order() {
             let count = if capacity < 64 { many / 50 } else { many };
             registry::visit(name, capacity, Stress { capacity, count }).unwrap();
         }
-    }
-    for capacity in [1, 2, 7, 64] {
-        let count = many / 50;
-        with_both_batons(|| Stress { capacity, count });
     }
 }

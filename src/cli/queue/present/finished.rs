@@ -8,6 +8,9 @@ use crate::results::schema::queue as columns;
 use crate::results::schema::{COMPLETE, Column, POINT, STATUS};
 use crate::stats::TwoModes;
 
+/// What a row is marked with that carried less than was offered.
+pub(super) const LOAD_MISSED: &str = "load missed";
+
 /// A point as the tables see it.
 pub(super) struct Finished<'a> {
     pub(super) record: &'a Record,
@@ -80,7 +83,7 @@ impl<'a> Finished<'a> {
     /// What the table marks it with.
     pub(super) fn in_a_word(&self) -> Option<&'static str> {
         let starved = self.is_unfair().then_some("UNFAIR");
-        let missed = self.misses_load().then_some("load missed");
+        let missed = self.misses_load().then_some(LOAD_MISSED);
         let modes = !self.modes().is_empty();
         self.mark
             .or(starved)

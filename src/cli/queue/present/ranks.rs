@@ -1,5 +1,6 @@
 //! Which queue is how good by its rounds, and which cannot be told apart.
 
+use super::finished::LOAD_MISSED;
 use super::*;
 use crate::stats::rank::MOST_ROUNDS;
 use crate::stats::ranking::{ERROR, Ranking};
@@ -97,7 +98,7 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
     let name = |one: &Finished| one.text(&columns::QUEUE);
     let excuse = |one: &Finished| {
         let unfair = one.is_unfair().then_some("UNFAIR");
-        let missed = (by.under_load && one.misses_load()).then_some("load missed");
+        let missed = (by.under_load && one.misses_load()).then_some(LOAD_MISSED);
         one.mark.or(unfair).or(missed)
     };
     let (ranked, left_out): (Vec<&Finished>, Vec<&Finished>) = rows
@@ -143,10 +144,18 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
         }
         text += &table.render(shown.width);
     }
-    let verdict = match by.under_load && ranked.is_empty() {
+    let others_missed_the_load = by.under_load
+        && !left_out.is_empty()
+        && left_out.iter().all(|one| excuse(one) == Some(LOAD_MISSED));
+    let verdict = match ranked.len() < 2 && others_missed_the_load {
         true => format!(
-            "rank: none of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
+            "rank: {} of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
              --rate, or a machine with a core for each end.",
+            if ranked.is_empty() {
+                "none"
+            } else {
+                "only one"
+            },
             rows.len()
         ),
         false => verdict(&ranking, |place| name(ranked[ranking.order[place]])),

@@ -163,6 +163,23 @@ fn latencies_of_queues_that_kept_the_load_are_ranked() {
         none.contains("none of these 2 rows kept the load"),
         "{none}"
     );
+    let one = [("a", 9000), ("b", 0)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
+    let one = shown(one.into(), None);
+    assert!(
+        one.contains("only one of these 2 rows kept the load"),
+        "{one}"
+    );
+    // A queue that is broken did not just miss the load.
+    let mut broken =
+        [("a", 9000), ("b", 9000)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
+    let mut point = made_up::point("a");
+    point.sender.load = Load::ConstantRate { rate_per_s: 1e6 };
+    broken[0] = late(&point, &[40; 6], Some(Outcome::Wrong), 9000);
+    let broken = shown(broken.into(), None);
+    assert!(
+        broken.contains("there are no two queues to compare. Not ranked: a (BROKEN)"),
+        "{broken}"
+    );
 }
 
 #[test]
