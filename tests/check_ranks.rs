@@ -23,10 +23,16 @@ fn judged(one: &[(&str, &str)], other: &[(&str, &str)]) -> (bool, String) {
 
 /// The same, with what has to be told apart and to be there.
 fn judged_with(one: &[(&str, &str)], other: &[(&str, &str)], required: &[&str]) -> (bool, String) {
+    judged_texts([output(one), output(other)], required)
+}
+
+/// The same of what two runs printed.
+fn judged_texts(texts: [String; 2], required: &[&str]) -> (bool, String) {
     let folder = tempfile::tempdir().unwrap();
     let paths = ["one", "other"].map(|name| folder.path().join(name));
-    fs::write(&paths[0], output(one)).unwrap();
-    fs::write(&paths[1], output(other)).unwrap();
+    for (path, text) in paths.iter().zip(texts) {
+        fs::write(path, text).unwrap();
+    }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-ranks");
     let done = Command::new(script)
         .arg("--judge")
@@ -125,6 +131,39 @@ fn what_was_not_ranked_was_not_compared() {
         let expected = format!("NOT RANKED: throughput: no queue in {where_not}");
         assert!(!accepted && said.contains(&expected), "{said}");
     }
+}
+
+#[test]
+fn that_queues_missed_the_load_has_to_be_said() {
+    const LATENCY: &str = "\nranks by median latency\n";
+    let said_of = |rows: &str| {
+        format!("{LATENCY}rank: {rows} of these 5 rows kept the load that was asked for\n")
+    };
+    let none = output(&CLEAR) + &said_of("none");
+    let accepted_as = |texts: [&String; 2], fifth: &str, what: &str| {
+        let (accepted, said) = judged_texts(texts.map(String::clone), &[fifth]);
+        assert!(said.contains(what), "{said}");
+        accepted
+    };
+    let both = "cannot be told: median latency: no two queues kept the load, as both runs said";
+    assert!(accepted_as([&none, &none], "0", both));
+    let only_one = output(&CLEAR) + &said_of("only one");
+    assert!(accepted_as([&none, &only_one], "0", both));
+    let ranked = output(&CLEAR) + &output(&CLEAR).replace("throughput", "median latency");
+    assert!(accepted_as([&ranked, &none], "0", "as one run said"));
+    // Nothing is compared where there is nothing else.
+    let alone = said_of("none");
+    assert!(!accepted_as(
+        [&alone, &alone],
+        "0",
+        "NOT COMPARED: no ranking has queues in both"
+    ));
+    // On an idle machine they have to keep it.
+    let not_ranked = "NOT RANKED: median latency: no queue in either run";
+    assert!(!accepted_as([&none, &none], "1", not_ranked));
+    // One that ranks nothing without saying why is no such run.
+    let silent = output(&CLEAR) + &said_of("all");
+    assert!(!accepted_as([&none, &silent], "0", not_ranked));
 }
 
 #[test]
