@@ -217,7 +217,7 @@ fn offsets(report: &Report) -> String {
         Finding::Missing(why) => return label_rows(&[("offset of CPUs", missing(why))]),
     };
     let mut table = Table::new(vec![
-        Column::text(format!("against CPU {}", found.against_cpu)).setting(),
+        Column::text("CPUs").setting(),
         Column::number("offset", "ns"),
         Column::number("uncertainty", "ns"),
         Column::number("offset", "counts"),
@@ -240,7 +240,7 @@ fn offsets(report: &Report) -> String {
     }
     for (each, offset) in known {
         table.row([
-            format!("CPU {}", each.cpu),
+            format!("{} against {}", each.cpu, found.against_cpu),
             in_number(each.offset_ns),
             in_number(each.uncertainty_ns),
             fixed(offset.ticks, 1),
