@@ -12,7 +12,7 @@
 //! | [`kind`] | the node-types by name, and what each can do |
 //! | [`fallback`] | what an end does that cannot connect |
 //! | [`error`] | what can go wrong in any of them |
-//! | [`rings`] | rings of our own queue, in memory of the process or shared |
+//! | [`rings`] | rings of our queue `baton-demoting`, in memory of the process or shared |
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
 //! | [`broker`] | mosquitto as a child, for `mqtt` |
 //! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |

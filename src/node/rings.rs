@@ -1,4 +1,4 @@
-//! Rings of our own queue, one for each publisher and subscriber that hears it.
+//! Rings of our queue `baton-demoting`, one for each publisher and subscriber that hears it.
 //!
 //! Inside the latency of a sample: copying it into a slot of the ring, the cache lines on their way to the other
 //! processor, and copying it out. Nothing is lost: a full ring refuses a sample. A publisher distributes its samples

@@ -3,17 +3,17 @@
 //! - *The slot tells whether it is full*, as in FastForward: an index beside it is a second line that the receiver has
 //!   to wait for, and half as much latency again. Each slot is given back at once.
 //! - *The sender fills batches*: it looks at the last slot of a batch, as in B-Queue. The receiver empties slots in
-//!   order, so if that one is empty, all from the sender's place up to there are. Else it looks at the next slot, so that
-//!   the capacity is exact. A batch is up to half of the ring. Between two looks the sender compares its place with the end
-//!   of the batch, and reads nothing that the receiver writes.
+//!   order, so if that one is empty, all from the sender's place up to there are. Else it looks at the next slot, so
+//!   that the capacity is exact. A batch is up to half of the ring. Between two looks the sender compares its place
+//!   with the end of the batch, and reads nothing that the receiver writes.
 //! - *The receiver is that of FastForward.* Slots that are emptied line by line, or counted in an index that the sender
 //!   looks at, were slower. So was one that works up to the end of a line or of the array.
 //! - *Who finds nothing should pause for a moment*, which is up to who calls: else the processor looks ahead several
 //!   times, and has to take all of it back when the line changes, just when the element arrives.
 //! - *Each end stands alone on its cache lines*, wherever it is put: two ends side by side cost more than any queue.
 //!
-//! This was measured on an AMD EPYC, which has no `cldemote`. For processors that have it there is
-//! [`demoting`](super::demoting).
+//! Sender and receiver came of measurements on an AMD EPYC, which has no `cldemote`. For processors that have it there
+//! is [`demoting`](super::demoting), of whose measurements the rest is.
 
 use crossbeam_utils::CachePadded;
 
@@ -40,7 +40,7 @@ pub struct Filling<const N: usize> {
 
 impl<const N: usize> Filling<N> {
     fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
-        // The largest power of two up to half of the slots: of a longer batch the last slot is often still full.
+        // The largest power of two up to half of the slots, rounded up. Of a longer batch the last slot is often full.
         let longest = 1 << slots.count().div_ceil(2).ilog2();
         Filling {
             slots,

@@ -14,7 +14,8 @@
 //!   not on three instructions in a row.
 //!
 //! Tried and left out, because it was slower or no faster: batches looked at by their last slot, lines emptied as a
-//! whole, lines fetched ahead for writing by either end, longer pauses, `lfence` instead of the pause.
+//! whole, lines fetched ahead for writing by either end, longer pauses of who finds nothing, `lfence`
+//! instead of them.
 //!
 //! The price: in large arrays the rate depends on whether one end keeps waiting for the other, as in FastForward: less
 //! than half if it does. A few instructions in the loops around the queue decide that.

@@ -131,7 +131,8 @@ registry! {
          Systems. Euro-Par 2012",
         differs "bounded, with all blocks made in advance";
     Here super::Sharded: "sharded", Mpmc, "hcabench",
-        differs "a ring of baton-demoting for each pair of a sender and a receiver: in order from one to the other, not beyond";
+        differs "a ring of baton-demoting for each pair of a sender and a receiver: in order from one to the other, \
+         not beyond";
     #[cfg(feature = "competitors")] Crate crates::Rtrb: "rtrb", Spsc, "crate rtrb 0.4";
     #[cfg(feature = "competitors")] Crate crates::Ringbuf: "ringbuf", Spsc, "crate ringbuf 0.6";
     #[cfg(feature = "competitors")] Crate crates::Heapless<0>: "heapless", Spsc, "crate heapless 0.9, spsc::Queue",

@@ -1,8 +1,8 @@
 //! Sharded: our own queue for many threads at both ends, of which no two ever write to the same place.
 //!
 //! Each pair of a sender and a receiver has a ring of [`DemotingBaton`] for itself, and all rings together hold what
-//! the queue may. A sender puts its elements into the rings of its receivers in turn, and passes over one that is full. A
-//! receiver goes on to the ring of the next sender after each element, so that none starves, however fast another one
+//! the queue may. A sender puts its elements into the rings of its receivers in turn, and passes over one that is full.
+//! A receiver goes on to the ring of the next sender after each element, so that none starves, however fast another one
 //! is.
 //!
 //! What is given up is order: elements of one sender come out in order at each receiver, and nothing is said of two

@@ -144,9 +144,7 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
         }
         text += &table.render(shown.width);
     }
-    let others_missed_the_load = by.under_load
-        && !left_out.is_empty()
-        && left_out.iter().all(|one| excuse(one) == Some(LOAD_MISSED));
+    let others_missed_the_load = left_out.iter().all(|one| excuse(one) == Some(LOAD_MISSED));
     let verdict = match ranked.len() < 2 && others_missed_the_load {
         true => format!(
             "rank: {} of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
