@@ -160,10 +160,10 @@ mod tests {
                 (true, registry::Origin::Here) => 60,
                 // Of what others wrote only the adapter is ours, and where they wait an interpreter takes a minute for
                 // each number of ends.
-                (true, _) => 6,
+                (true, _) => 8,
             };
             for ends in [[1, 1], [3, 1], [1, 3], [2, 2]] {
-                let capacity = if cfg!(miri) { 4 } else { 16 };
+                let capacity = if cfg!(miri) { 7 } else { 16 };
                 let refusal = registry::refusal_of_shared(name, capacity, ends);
                 assert_eq!(
                     refusal.is_none(),
