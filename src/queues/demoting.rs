@@ -114,7 +114,7 @@ impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
 
 /// Gives the lines of a slot away.
 #[inline(always)]
-fn demote<const N: usize>(slot: &FusedSlot<N>) {
+pub(super) fn demote<const N: usize>(slot: &FusedSlot<N>) {
     #[cfg(all(test, not(loom)))]
     tests::note(slot);
     // SAFETY: within the slot, whose memory is there as long as the queue.

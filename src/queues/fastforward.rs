@@ -7,7 +7,7 @@
 //! sender does not go on. Such a wait is latency, so it has to be asked for. So has demoting lines, which is ours (see
 //! [`demoting`](super::demoting)) and here to tell what it alone brings, against `demote=0`.
 
-use super::demoting::{LINE, demote_lines, inside_line};
+use super::demoting::{LINE, demote, inside_line};
 use crate::queues::element::Words;
 use crate::queues::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::queues::parameters::{Given, Parameter};
@@ -105,9 +105,7 @@ impl<const N: usize> End<N> {
     fn advance(&mut self, inside_line: Option<usize>) {
         let after = self.next + 1;
         if inside_line.is_some_and(|inside| after & inside == 0) {
-            let slot = std::ptr::from_ref(self.slot()).cast();
-            // SAFETY: the lines of a slot, whose memory is there as long as the queue.
-            unsafe { demote_lines(slot, N.div_ceil(LINE)) };
+            demote(self.slot());
         }
         self.next = if after == self.slots.count() {
             0
