@@ -101,9 +101,19 @@ fn a_broken_queue_and_two_modes_are_marked() {
 
 /// One that had so many enqueues late in each round of 100 000.
 fn at_a_rate(queue: &str, rounds: &[i64], missed: u64) -> (Record, Vec<Record>) {
+    ended_at_a_rate(queue, rounds, Outcome::Clean, missed)
+}
+
+/// The same that ended in this way.
+fn ended_at_a_rate(
+    queue: &str,
+    rounds: &[i64],
+    outcome: Outcome,
+    missed: u64,
+) -> (Record, Vec<Record>) {
     let mut point = made_up::point(queue);
     point.sender.load = Load::ConstantRate { rate_per_s: 1e6 };
-    late(&point, rounds, Some(Outcome::Clean), missed)
+    late(&point, rounds, Some(outcome), missed)
 }
 
 /// Nine rounds, some of them a little longer.
@@ -170,11 +180,8 @@ fn latencies_of_queues_that_kept_the_load_are_ranked() {
         "{one}"
     );
     // A queue that is broken did not just miss the load.
-    let mut broken =
-        [("a", 9000), ("b", 9000)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
-    let mut point = made_up::point("a");
-    point.sender.load = Load::ConstantRate { rate_per_s: 1e6 };
-    broken[0] = late(&point, &[40; 6], Some(Outcome::Wrong), 9000);
+    let broken = [("a", Outcome::Wrong), ("b", Outcome::Clean)]
+        .map(|(queue, outcome)| ended_at_a_rate(queue, &[40; 6], outcome, 9000));
     let broken = shown(broken.into(), None);
     assert!(
         broken.contains("there are no two queues to compare. Not ranked: a (BROKEN)"),
