@@ -22,8 +22,9 @@ pub trait Link {
     fn page_kind(&self) -> PageKind;
     /// What makes it impossible that any more messages pass: the end of the connection or of a device. Never blocks.
     fn trouble(&self) -> Option<String>;
-    /// That its device was removed, which also ends the other end's connection. Never blocks.
-    fn removal(&self) -> Option<String>;
+    /// What ends the other end's connection as well, whichever is noticed first: its device was removed, or the process
+    /// of another host has gone. Never blocks.
+    fn root_cause(&self) -> Option<String>;
     /// That its port takes no longer packets as large as the connection sends.
     fn lowered_mtu(&self) -> Option<String>;
     /// The counters of its port.

@@ -340,9 +340,9 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         // Whatever was noticed first, this is the reason for it.
         if record.failure.is_some()
             && !record.interrupted
-            && let Some(removal) = links.iter().find_map(|link| link.removal())
+            && let Some(cause) = links.iter().find_map(|link| link.root_cause())
         {
-            record.failure = Some(removal);
+            record.failure = Some(cause);
         }
         record.forget_what_was_under_way(operation, self.frame.point.queue_pairs);
         Ok(record)
@@ -421,8 +421,8 @@ fn retry_time(retries: Retries) -> Duration {
 
 /// What makes it impossible that any more messages arrive, or that they are measured as they should be.
 fn trouble(links: [&dyn Link; 2], background: Option<&Running>) -> Option<String> {
-    let removal = links.iter().find_map(|link| link.removal());
-    let of_links = removal.or_else(|| links.iter().find_map(|link| link.trouble()));
+    let cause = links.iter().find_map(|link| link.root_cause());
+    let of_links = cause.or_else(|| links.iter().find_map(|link| link.trouble()));
     of_links.or_else(|| background?.trouble())
 }
 

@@ -221,7 +221,7 @@ impl Link for VerbsLink {
         fatal.unwrap_or_else(|error| Some(error.to_string()))
     }
 
-    fn removal(&self) -> Option<String> {
+    fn root_cause(&self) -> Option<String> {
         let device = self.context.device_name();
         let removed = self.connections.iter().any(Connection::was_removed);
         removed.then(|| format!("the device {device} was removed"))

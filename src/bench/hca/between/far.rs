@@ -17,7 +17,7 @@ use super::super::watch::PREPARATION;
 use super::super::worker::{Frame, Task, Threads, start};
 use super::message::{ANSWER, Message, Part, hear, only, take, tell};
 use crate::buffer::{Arrival, PageKind};
-use crate::launch::wire::Wire;
+use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
 use crate::rig::error::RigError;
 use crate::rig::workers::Seat;
@@ -49,6 +49,8 @@ struct Known {
     trouble: Option<String>,
     /// Whether it does not answer any more.
     gone: bool,
+    /// That its process has closed the connection, or has told that it cannot go on.
+    ended: Option<String>,
     /// The word that atomics change, since the last burst.
     word: Option<u64>,
 }
@@ -77,9 +79,14 @@ impl FarReceiver {
         }
     }
 
-    /// The other process does not answer: it is not asked any more.
-    pub(super) fn set_gone(&self) {
-        self.known().gone = true;
+    /// The other process does not answer, for this reason: it is not asked any more.
+    pub(super) fn set_gone(&self, error: &RunError) {
+        let mut known = self.known();
+        known.gone = true;
+        // Silence may have its cause on the way there, so it explains nothing else.
+        if let RunError::Wire(WireError::Closed(_)) | RunError::Peer(..) = error {
+            known.ended.get_or_insert_with(|| error.to_string());
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -177,9 +184,10 @@ impl FarReceiver {
         let answer = told.and_then(|()| hear(&mut wire, limit, wanted));
         answer
             .inspect_err(|error| {
-                let mut known = self.known();
-                known.gone = true;
-                known.trouble.get_or_insert_with(|| error.to_string());
+                self.set_gone(error);
+                self.known()
+                    .trouble
+                    .get_or_insert_with(|| error.to_string());
             })
             .ok()
     }
@@ -213,13 +221,7 @@ impl ReceivingSide for FarReceiver {
         };
         start(threads, seat, move |post| {
             post.placed(Some(far.stamp_pages));
-            post.each(|task| {
-                let done = far.hand_on(task);
-                if done.is_err() {
-                    far.set_gone();
-                }
-                done
-            })
+            post.each(|task| far.hand_on(task).inspect_err(|error| far.set_gone(error)))
         })
     }
 
@@ -267,8 +269,8 @@ impl Link for FarReceiver {
         self.known().trouble.clone()
     }
 
-    fn removal(&self) -> Option<String> {
-        None
+    fn root_cause(&self) -> Option<String> {
+        self.known().ended.clone()
     }
 
     fn lowered_mtu(&self) -> Option<String> {
@@ -289,5 +291,60 @@ impl Link for FarReceiver {
         let changes = self.ask(&Message::Changes, ANSWER, changed);
         // That it has just gone is a change as well.
         changes.unwrap_or_else(|| self.trouble().filter(|_| !was_gone).into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::bench::hca::control::Control;
+    use crate::rig::benchmark::Failure;
+
+    /// A far receiver, and the other process.
+    fn far_receiver() -> (FarReceiver, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let wire = Arc::new(Mutex::new(Wire::of(here).unwrap()));
+        let far = FarReceiver::new(wire, [PageKind::Small; 2], 0);
+        (far, listener.accept().unwrap().0)
+    }
+
+    /// Why nothing more passes, once a burst was handed on to a process that has said `line` and closed the connection.
+    fn root_cause_after(line: &str) -> String {
+        let (far, mut other) = far_receiver();
+        other.write_all(line.as_bytes()).unwrap();
+        drop(other);
+        let task = Task {
+            number: 0,
+            count: 1,
+            others: 1,
+            control: Arc::new(Control::default()),
+        };
+        let error = far.hand_on(&task).unwrap_err();
+        assert_eq!(far.root_cause(), None);
+        far.set_gone(&error);
+        far.root_cause().unwrap()
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_the_root_cause() {
+        let cause = root_cause_after("");
+        assert!(cause.ends_with("has closed the connection"), "{cause}");
+        let failed = Message::Failed(Failure::Run("the machine goes down".to_owned()));
+        let line = format!("{}\n", serde_json::to_string(&failed).unwrap());
+        let cause = root_cause_after(&line);
+        assert!(cause.ends_with("the machine goes down"), "{cause}");
+    }
+
+    #[test]
+    fn silence_is_no_root_cause() {
+        let (far, _other) = far_receiver();
+        let error = lock(&far.wire).unanswered(ANSWER);
+        far.set_gone(&error.into());
+        assert_eq!(far.root_cause(), None);
+        assert_eq!(far.counted(false), PortCounters::default());
     }
 }

@@ -103,8 +103,8 @@ impl<C: Clock> Prober<C> {
     /// Exchanges the probes of a phase. Whoever fails to answer then is not asked again.
     fn phase(&mut self, phase: Phase) -> Result<(), RunError> {
         let done = self.exchange(phase);
-        if let Err(RunError::Wire(_)) = &done {
-            self.far.set_gone();
+        if let Err(error @ RunError::Wire(_)) = &done {
+            self.far.set_gone(error);
         }
         done
     }

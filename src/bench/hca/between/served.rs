@@ -201,7 +201,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             }
             if looked.elapsed() >= LINK_LOOK {
                 looked = Instant::now();
-                let found = link.removal().or_else(|| link.trouble());
+                let found = link.root_cause().or_else(|| link.trouble());
                 *trouble.borrow_mut() = found;
             }
             if told.elapsed() >= TELL {

@@ -60,6 +60,9 @@ struct Fabric {
     posted_requests: AtomicU32,
     released: AtomicBool,
     trouble: Option<&'static str>,
+    root_cause: Mutex<Option<&'static str>>,
+    /// Whether a thread has left its burst.
+    left: AtomicBool,
     mtu_is_lowered: AtomicBool,
     changes: &'static [&'static str],
     /// Where the receiving thread is moved to while it prepares a burst.
@@ -156,6 +159,12 @@ impl CompletionPort for Queue {
     }
 }
 
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.0.left.store(true, Ordering::Release);
+    }
+}
+
 impl EventPort for Queue {
     fn arm(&mut self) -> Result<(), Failure> {
         Ok(())
@@ -217,8 +226,11 @@ impl Link for End {
         self.0.trouble.map(str::to_owned)
     }
 
-    fn removal(&self) -> Option<String> {
-        None
+    /// It is found only by a thread that leaves.
+    fn root_cause(&self) -> Option<String> {
+        let found = self.0.left.load(Ordering::Acquire);
+        let cause = *self.0.root_cause.lock().unwrap();
+        cause.filter(|_| found).map(str::to_owned)
     }
 
     fn lowered_mtu(&self) -> Option<String> {
@@ -321,6 +333,8 @@ fn trial_of(
     let fabric = Arc::new(Fabric {
         fate,
         trouble,
+        root_cause: Mutex::default(),
+        left: AtomicBool::default(),
         mtu_is_lowered: AtomicBool::default(),
         changes: &["a port 1: the LID changed"],
         packets: AtomicU64::default(),
@@ -572,6 +586,14 @@ fn trouble_of_an_end_is_the_reason() {
     let lose = |_, _| Does::Lose;
     let mut trial = trial_with(Service::Rc, lose, Some("the port went down"), || None);
     assert_eq!(trial.burst().unwrap(), "the port went down");
+}
+
+#[test]
+fn the_root_cause_is_the_reason_though_it_is_found_after_its_effect() {
+    let lose = |_, _| Does::Lose;
+    let mut trial = trial_with(Service::Rc, lose, Some("disconnected"), || None);
+    *trial.fabric.root_cause.lock().unwrap() = Some("the other host has gone");
+    assert_eq!(trial.burst().unwrap(), "the other host has gone");
 }
 
 #[test]
