@@ -48,12 +48,14 @@ pub const CAUSES: usize = 256;
 /// Causes without rows, and the two with rows when those are taken together.
 const KINDS: usize = 16;
 
-/// Jumps, or what belongs to them, in the order of time. When there are more than fit, the shorter half is given up:
-/// what stays is all that are longer than a length that is known.
+/// The jumps that each part of tidying goes through.
+pub(super) const PART: usize = 128;
+
+/// Jumps, or what belongs to them, in the order of time. When there are more than fit, about half of them is given up,
+/// the shorter ones: what stays is all that are longer than a length that is known.
 #[derive(Debug)]
 pub(super) struct Longest<T> {
     kept: Vec<(Jump, T)>,
-    lengths: Vec<u64>,
     room: usize,
     /// All longer than this are kept.
     above: u64,
@@ -62,7 +64,7 @@ pub(super) struct Longest<T> {
 impl<T: Copy> Longest<T> {
     /// The memory for so many, in bytes.
     pub(super) const fn bytes(room: usize) -> u64 {
-        (room as u64).saturating_mul((size_of::<(Jump, T)>() + size_of::<u64>()) as u64)
+        (room as u64).saturating_mul(size_of::<(Jump, T)>() as u64)
     }
 
     /// The memory is touched, by writing `something` to it.
@@ -70,20 +72,19 @@ impl<T: Copy> Longest<T> {
         let jump = Jump::new(1, 1, Cause::NotSampled);
         Ok(Longest {
             kept: touched((jump, something), room)?,
-            lengths: touched(1, room)?,
             room,
             above: 0,
         })
     }
 
-    /// Returns whether memory had to be tidied for it, which takes long.
-    pub(super) fn push(&mut self, jump: Jump, what: T) -> bool {
+    /// Returns whether memory had to be tidied for it, which takes long: `look` is called behind each part of that.
+    pub(super) fn push(&mut self, jump: Jump, what: T, look: &mut impl FnMut()) -> bool {
         if jump.length <= self.above {
             return false;
         }
         let full = self.kept.len() == self.room;
         if full {
-            self.give_up_half();
+            self.give_up_half(look);
         }
         if jump.length > self.above {
             self.kept.push((jump, what));
@@ -100,14 +101,30 @@ impl<T: Copy> Longest<T> {
         self.above
     }
 
-    fn give_up_half(&mut self) {
-        self.lengths.clear();
-        let lengths = self.kept.iter().map(|(jump, _)| jump.length);
-        self.lengths.extend(lengths);
-        let middle = self.lengths.len() / 2;
-        let (_, &mut median, _) = self.lengths.select_nth_unstable(middle);
-        self.above = median;
-        self.kept.retain(|(jump, _)| jump.length > median);
+    fn give_up_half(&mut self, look: &mut impl FnMut()) {
+        // Of a sample, which takes no longer than another part.
+        let step = self.kept.len().div_ceil(PART);
+        let mut lengths = [0; PART];
+        let mut sampled = 0;
+        for (jump, _) in self.kept.iter().step_by(step) {
+            lengths[sampled] = jump.length;
+            sampled += 1;
+        }
+        let (_, median, _) = lengths[..sampled].select_nth_unstable(sampled / 2);
+        self.above = *median;
+        look();
+        let mut stay = 0;
+        for first in (0..self.kept.len()).step_by(PART) {
+            for at in first..self.kept.len().min(first + PART) {
+                let one = self.kept[at];
+                if one.0.length > self.above {
+                    self.kept[stay] = one;
+                    stay += 1;
+                }
+            }
+            look();
+        }
+        self.kept.truncate(stay);
     }
 }
 
@@ -153,10 +170,20 @@ impl JumpStore {
 
     /// Adds a jump. Returns whether memory had to be tidied for it, which takes long.
     pub fn push(&mut self, jump: Jump, sample: Option<Sample>) -> bool {
+        self.push_in_parts(jump, sample, &mut || ())
+    }
+
+    /// The same; `look` is called behind each part of tidying.
+    pub(super) fn push_in_parts(
+        &mut self,
+        jump: Jump,
+        sample: Option<Sample>,
+        look: &mut impl FnMut(),
+    ) -> bool {
         let alone = sample.is_some_and(|sample| sample.others == 0);
         self.tally(jump.cause).add(jump.length, alone);
-        let tidied = self.jumps.push(jump, ());
-        sample.is_some_and(|sample| self.samples.push(jump, sample)) || tidied
+        let tidied = self.jumps.push(jump, (), look);
+        sample.is_some_and(|sample| self.samples.push(jump, sample, look)) || tidied
     }
 
     fn tally(&mut self, cause: Cause) -> &mut Tally {

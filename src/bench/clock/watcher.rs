@@ -4,7 +4,8 @@
 //! anew from a fresh reading. The time between is *blind*. It is added up and reported. Where it takes much longer than
 //! what is done in it, by more than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a
 //! jump of a cause of its own, [`Cause::NotWatched`], and one difference more; it is not blind then. Stops shorter than
-//! that are not seen in blind time, and a stop that falls into a reading of counters is not charged.
+//! that are not seen in blind time, and a stop that falls into a reading of counters is not charged. Tidying the store
+//! of the jumps is watched by parts, as nobody knows how long all of it takes.
 //!
 //! A difference between the baseline and the threshold is no jump, but ends a pass as well: it is a rival for what the
 //! counters say, and they are read behind it when there is credit, so that the window of the next jump begins there.
@@ -19,7 +20,7 @@ use crate::time::{AnyClock, Clock, Nanos, Reading, Ticks};
 use super::cause::Cause;
 use super::credit::Credit;
 use super::hot_loop::{Found, watch};
-use super::jump::{Jump, JumpStore, SAMPLES};
+use super::jump::{Jump, JumpStore, PART, SAMPLES};
 use super::ranking::Ranking;
 use super::recorder::Recorder;
 use super::sampling::Sampling;
@@ -27,6 +28,9 @@ use super::timeline::Timeline;
 
 /// Blind time is a stop only beyond this.
 pub const STOP: Nanos = Nanos(2_000);
+
+/// What a part of tidying may take at the most: a microsecond for each of its jumps.
+const TIDYING: Nanos = Nanos(PART as u64 * 1_000);
 
 /// What a thread is to do, in ticks of its clock.
 #[derive(Debug, Clone, Copy)]
@@ -141,8 +145,46 @@ pub struct Watcher<'a, R, K, S> {
     stop_from: u64,
     /// The largest difference between baseline and threshold in this pass.
     lesser: u64,
-    /// Whether the store of the jumps took time for itself.
-    tidied: bool,
+    /// What is usual for a part of tidying.
+    tidying: u64,
+}
+
+/// Looks at the clock while time passes that is not watched, and remembers the longest time between two looks.
+struct Looks<R> {
+    clock: R,
+    first: Ticks,
+    last: Ticks,
+    longest: (Ticks, Ticks),
+}
+
+/// A stop that was filed, and the looks at the clock since.
+struct Filed<R> {
+    length: u64,
+    looks: Looks<R>,
+}
+
+impl<R: Reading> Looks<R> {
+    fn since(clock: R, first: Ticks) -> Self {
+        Looks {
+            clock,
+            first,
+            last: first,
+            longest: (first, first),
+        }
+    }
+
+    fn look(&mut self) {
+        let now = self.clock.read();
+        let part = (std::mem::replace(&mut self.last, now), now);
+        if between(part) > between(self.longest) {
+            self.longest = part;
+        }
+    }
+}
+
+/// None where the clock was set back.
+fn between((from, to): (Ticks, Ticks)) -> u64 {
+    to.0.saturating_sub(from.0)
 }
 
 impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
@@ -168,7 +210,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
                 .max(task.threshold)
                 .max(task.baseline.saturating_mul(2)),
             lesser: 0,
-            tidied: false,
+            tidying: scale.ticks_in(TIDYING).0,
         })
     }
 
@@ -305,6 +347,8 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         let renew = longest.is_none() && affordable && self.sampling.can_be_interrupt(lesser);
         let mut to_sample = longest.filter(|_| affordable);
         let reads = renew || to_sample.is_some();
+        let mut looks = Looks::since(self.clock, seen);
+        let mut tidied = false;
         for at in 0..self.pending.len() {
             let mut jump = self.pending[at];
             let mut sample = None;
@@ -314,16 +358,19 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
                 (jump.cause, sample) = (cause, Some(read));
             }
             self.watched.not_sampled += u64::from(jump.cause == Cause::NotSampled);
-            self.tidied |= self.watched.jumps.push(jump, sample);
+            tidied |= (self.watched.jumps).push_in_parts(jump, sample, &mut || looks.look());
         }
         self.pending.clear();
         if renew {
             self.sampling.read(lesser, now);
         }
-        let mut again = self.clock.read();
+        looks.look();
         let usual = if reads { self.credit.cost } else { 0 };
-        let stop = self.lose_sight(seen, again, usual);
+        let usual = usual + if tidied { self.tidying } else { 0 };
+        let mut filed = self.lose_sight(&looks, usual);
         if reads {
+            let again = looks.last;
+            let stop = filed.as_ref().map_or(0, |filed| filed.length);
             // The clock may have been set back meanwhile.
             let took = again.0.saturating_sub(seen.0);
             let charged = took - stop.min(took);
@@ -335,33 +382,32 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
             }
             self.credit.charge(length, charged);
         }
-        if stop > 0 {
-            // What was done for it must not be part of the next difference.
-            let filed = again;
-            again = self.clock.read();
-            self.add_blind(filed, again);
+        // What was done to file a stop must not be part of the next difference, and may have been stopped as well.
+        while let Some(stop) = filed {
+            looks = stop.looks;
+            looks.look();
+            filed = self.lose_sight(&looks, self.tidying);
         }
-        self.credit.skip_to(self.watched.time.at(again));
-        again
+        self.credit.skip_to(self.watched.time.at(looks.last));
+        looks.last
     }
 
-    /// Adds up the time from the last reading of a pass to the first of the next, in which `usual` ticks are not
-    /// surprising. Much more is a jump, whose length is returned, else 0.
-    fn lose_sight(&mut self, seen: Ticks, again: Ticks, usual: u64) -> u64 {
-        let begin = self.watched.time.at(seen);
-        let Some(blind) = self.add_blind(seen, again) else {
-            return 0;
-        };
+    /// Adds up the time from the last reading of a pass to the first of the next. In no part of it more than `usual`
+    /// ticks are expected: much more is a stop, which is filed as a jump.
+    fn lose_sight(&mut self, looks: &Looks<R>, usual: u64) -> Option<Filed<R>> {
+        let blind = self.add_blind(looks.first, looks.last)?;
         let time = &mut self.watched.time;
         time.longest_blind = time.longest_blind.max(blind);
-        let stop = blind.saturating_sub(usual);
-        let tidied = std::mem::take(&mut self.tidied);
-        if tidied || stop <= self.stop_from || blind / 2 <= usual {
-            return 0;
+        let part = between(looks.longest);
+        let stop = part.saturating_sub(usual);
+        if stop <= self.stop_from || part / 2 <= usual {
+            return None;
         }
+        let begin = self.watched.time.at(looks.longest.0);
+        let mut looks = Looks::since(self.clock, looks.last);
         self.watched.ranking.offer(begin, stop);
         let jump = Jump::new(begin, stop, Cause::NotWatched);
-        self.watched.jumps.push(jump, None);
+        (self.watched.jumps).push_in_parts(jump, None, &mut || looks.look());
         self.sampling.notice(stop);
         // It is a difference as any other, unless there are as many as are wanted.
         let is_wanted = self.left() > 0;
@@ -371,7 +417,10 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
             self.recorder.record(stop);
             self.watched.readings += 1;
         }
-        stop
+        Some(Filed {
+            length: stop,
+            looks,
+        })
     }
 
     /// Adds time that was not watched; `None` if the clock was set back in it.

@@ -468,3 +468,62 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
     assert_eq!((causes.len(), watched.samples), (5, 4));
     assert_eq!(causes[1], Cause::NotWatched);
 }
+
+/// The stops that are found where the parts of tidying a full store, and the reading behind it, take so long.
+fn stops_while_tidied(keep: usize, readings: &[u64]) -> Vec<Jump> {
+    let script = Script::of_differences(START, readings);
+    let task = Task {
+        keep,
+        causes: false,
+        ..Task::made_up(1000)
+    };
+    let (stop, seen) = (StopFlag::default(), Seen::default());
+    let clock = (Scripted, AnyClock::Monotonic(Posix));
+    let nothing = (|_: u64| (), Deltas::default);
+    let watcher = Watcher::new(clock, nothing.0, nothing.1, task, (&stop, &seen));
+    let mut watcher = watcher.unwrap();
+    for at in 0..keep as u64 {
+        let jump = Jump::new(at, 50 + at, Cause::NotSampled);
+        assert!(!watcher.watched.jumps.push(jump, None));
+    }
+    script.play(|| {
+        let seen = watcher.clock.read();
+        watcher
+            .pending
+            .push(Jump::new(START, 900, Cause::NotSampled));
+        watcher.store(seen);
+    });
+    let jumps = watcher.watched.jumps.iter();
+    let stops: Vec<Jump> = jumps
+        .filter(|jump| jump.cause == Cause::NotWatched)
+        .copied()
+        .collect();
+    let found: u64 = stops.iter().map(|jump| jump.length).sum();
+    assert_eq!(
+        watcher.watched.time.blind,
+        readings.iter().sum::<u64>() - found
+    );
+    stops
+}
+
+#[test]
+fn a_stop_while_jumps_are_tidied_is_found_by_the_part_that_it_falls_into() {
+    const STOPPED: u64 = 20_000_000;
+    let usual = PART as u64 * 1000;
+    // Choosing the length, two parts of keeping, and what is done behind them.
+    let mut parts = [usual, usual, usual, 30];
+    assert_eq!(stops_while_tidied(2 * PART, &parts), []);
+    for at in 0..parts.len() {
+        let whole = std::mem::replace(&mut parts[at], STOPPED);
+        let begin = START + parts[..at].iter().sum::<u64>();
+        let stop = Jump::new(begin, STOPPED - usual, Cause::NotWatched);
+        let readings: Vec<u64> = parts.into_iter().chain([usual]).collect();
+        assert_eq!(stops_while_tidied(2 * PART, &readings), [stop], "{at}");
+        // One more, while this one is filed.
+        let readings: Vec<u64> = parts.into_iter().chain([STOPPED, 30]).collect();
+        let begin = START + parts.iter().sum::<u64>();
+        let second = Jump::new(begin, STOPPED - usual, Cause::NotWatched);
+        assert_eq!(stops_while_tidied(2 * PART, &readings), [stop, second]);
+        parts[at] = whole;
+    }
+}

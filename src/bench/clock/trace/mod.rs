@@ -58,6 +58,7 @@ fn keep(kept: &mut Longest<Parts>, stretch: Stretch) {
     kept.push(
         Jump::new(stretch.begin, length, Cause::NotSampled),
         stretch.parts,
+        &mut || (),
     );
 }
 
