@@ -65,13 +65,16 @@ find_program() {
     say "the program is $program"
 }
 
+# How the code of a program can be aligned: each way puts its loops at other places.
+alignments=(align-loops=16 align-loops=32 align-loops=64 align-all-functions=6 align-all-nofallthru-blocks=4
+    align-all-nofallthru-blocks=5)
+
 # build_places BENCH FOLDER: builds that benchmark several times into FOLDER, with its code aligned in other ways,
 # and sets programs to them. How long a loop of a nanosecond or two takes depends on where the linker puts it.
 build_places() {
     local bench=$1 folder=$2 place messages built
     programs=()
-    for place in align-loops=16 align-loops=32 align-loops=64 align-all-functions=6 \
-        align-all-nofallthru-blocks=4 align-all-nofallthru-blocks=5; do
+    for place in "${alignments[@]}"; do
         messages=$("$cargo" rustc --quiet --locked --profile bench --bench "$bench" \
             --message-format=json-render-diagnostics -- -C "llvm-args=-$place") ||
             fail "$bench could not be built with $place"

@@ -166,7 +166,7 @@ impl<const N: usize> Queue<Words<N>> for DemotingBaton {
 }
 
 #[cfg(all(test, not(loom)))]
-mod tests {
+pub(super) mod tests {
     use std::cell::RefCell;
     use std::num::NonZeroU64;
 
@@ -181,39 +181,43 @@ mod tests {
         DEMOTED.with_borrow_mut(|slots| slots.push(std::ptr::from_ref(slot).addr()));
     }
 
-    /// The indices of the slots that were demoted since the last look.
-    fn demoted<const N: usize>(end: &End<N>) -> Vec<usize> {
-        // SAFETY: there is a first slot.
-        let first = std::ptr::from_ref(unsafe { end.slots.at(0) }).addr();
-        DEMOTED.with_borrow_mut(|slots| {
-            let index = |slot: usize| (slot - first) / size_of::<FusedSlot<N>>();
-            slots.drain(..).map(index).collect()
-        })
-    }
-
-    fn twice_round<const N: usize>(capacity: usize, expected: &[usize]) {
-        let (mut sender, mut receiver) =
-            <DemotingBaton as Queue<Words<N>>>::with_capacity(capacity).unwrap();
+    /// Fills and empties a queue twice; each time either end demotes these slots, given by their index.
+    pub(in crate::queues) fn demotes<const N: usize, Q: Queue<Words<N>>>(
+        capacity: usize,
+        (mut sender, mut receiver): (Q::Sender, Q::Receiver),
+        first_slot: *const FusedSlot<N>,
+        expected: &[usize],
+    ) {
+        let demoted = || {
+            let index = |slot: usize| (slot - first_slot.addr()) / size_of::<FusedSlot<N>>();
+            DEMOTED.with_borrow_mut(|slots| slots.drain(..).map(index).collect::<Vec<_>>())
+        };
         for lap in 0..2 {
             for number in 1..=capacity as u64 {
                 let element = Words::<N>::with_stamp(NonZeroU64::new(number).unwrap());
                 assert!(sender.enqueue(element));
             }
-            assert_eq!(demoted(&sender.0), expected, "filled, lap {lap}");
+            assert_eq!(demoted(), expected, "filled, lap {lap}");
             for number in 1..=capacity as u64 {
                 assert_eq!(receiver.dequeue().unwrap().stamp(), number);
             }
-            assert_eq!(demoted(&receiver.0), expected, "emptied, lap {lap}");
+            assert_eq!(demoted(), expected, "emptied, lap {lap}");
         }
+    }
+
+    fn baton_demotes<const N: usize>(capacity: usize, expected: &[usize]) {
+        let ends = <DemotingBaton as Queue<Words<N>>>::with_capacity(capacity).unwrap();
+        let first_slot = std::ptr::from_ref(ends.0.0.slot());
+        demotes::<N, DemotingBaton>(capacity, ends, first_slot, expected);
     }
 
     #[test]
     fn each_end_gives_a_line_away_when_it_is_done_with_it() {
-        twice_round::<1>(24, &[7, 15, 23]);
+        baton_demotes::<1>(24, &[7, 15, 23]);
         // The last line is not whole.
-        twice_round::<1>(20, &[7, 15]);
-        twice_round::<2>(8, &[3, 7]);
-        twice_round::<8>(3, &[0, 1, 2]);
-        twice_round::<1>((1 << 14) + 8, &[]);
+        baton_demotes::<1>(20, &[7, 15]);
+        baton_demotes::<2>(8, &[3, 7]);
+        baton_demotes::<8>(3, &[0, 1, 2]);
+        baton_demotes::<1>((1 << 14) + 8, &[]);
     }
 }

@@ -259,3 +259,23 @@ impl<const N: usize> Queue<Words<N>> for TunedFastForward {
         Ok((In(end(slots)), Out(receiver)))
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use crate::queues::demoting::tests::demotes;
+
+    #[test]
+    fn both_ends_demote_where_that_is_asked_for() {
+        let tuned = |given: &str, expected: &[usize]| {
+            let given = Given::parse(given, &PARAMETERS).unwrap();
+            let ends = <TunedFastForward as Queue<Words<2>>>::with_parameters(12, &given).unwrap();
+            let first_slot = std::ptr::from_ref(ends.0.0.end.slot());
+            demotes::<2, TunedFastForward>(12, ends, first_slot, expected);
+        };
+        if cfg!(target_arch = "x86_64") {
+            tuned("demote=1", &[3, 7, 11]);
+        }
+        tuned("demote=0", &[]);
+    }
+}
