@@ -43,7 +43,7 @@ pub enum WireError {
     Late {
         /// Who.
         peer: String,
-        /// `answer`, or `take what was sent`.
+        /// `answer`, `take what was sent`, or `acknowledge anything`.
         what: &'static str,
         /// The limit.
         limit: Duration,
@@ -213,7 +213,7 @@ impl Wire {
                 Err(error) if is_end(&error) => {
                     return Err(WireError::Closed(self.peer.to_string()));
                 }
-                Err(error) => return Err(self.refused("sending to", error)),
+                Err(error) => return Err(self.failed("sending to", error)),
             }
         }
         Ok(())
@@ -297,7 +297,7 @@ impl Wire {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
             Err(error) if is_end(&error) => Err(WireError::Closed(self.peer.to_string())),
-            Err(error) => Err(self.refused("receiving from", error)),
+            Err(error) => Err(self.failed("receiving from", error)),
         }
     }
 
@@ -333,6 +333,17 @@ impl Wire {
         }
     }
 
+    fn failed(&self, operation: &'static str, source: io::Error) -> WireError {
+        match source.kind() {
+            // Of a host without power, or behind a cable that was pulled.
+            io::ErrorKind::TimedOut => self.late(
+                "acknowledge anything",
+                Duration::from_millis(UNACKNOWLEDGED.into()),
+            ),
+            _ => self.refused(operation, source),
+        }
+    }
+
     fn refused(&self, operation: &'static str, source: io::Error) -> WireError {
         WireError::Io {
             operation,
@@ -344,10 +355,10 @@ impl Wire {
 
 /// Whether the other end has gone.
 fn is_end(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut};
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
     matches!(
         error.kind(),
-        BrokenPipe | ConnectionAborted | ConnectionReset | TimedOut
+        BrokenPipe | ConnectionAborted | ConnectionReset
     )
 }
 

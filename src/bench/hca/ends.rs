@@ -3,6 +3,8 @@
 //! A fabric is two types, which meet only where they are connected: the verbs are one implementation (`sending_end`,
 //! `receiving_end`), a scripted one lets sessions be tested without a device.
 
+use std::time::Duration;
+
 use super::port::{EventPort, SendPort};
 use super::stamper::StampSlots;
 use super::tag::Tag;
@@ -23,8 +25,8 @@ pub trait Link {
     /// What makes it impossible that any more messages pass: the end of the connection or of a device. Never blocks.
     fn trouble(&self) -> Option<String>;
     /// What ends the other end's connection as well, whichever is noticed first: its device was removed, or the process
-    /// of another host has gone. Never blocks.
-    fn root_cause(&self) -> Option<String>;
+    /// of another host has gone. That is waited for so long at the most.
+    fn root_cause(&self, limit: Duration) -> Option<String>;
     /// That its port takes no longer packets as large as the connection sends.
     fn lowered_mtu(&self) -> Option<String>;
     /// The counters of its port.

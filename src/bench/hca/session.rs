@@ -35,6 +35,8 @@ use crate::time::Clock;
 
 /// How long a thread may take to leave its loop after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long after a failure the other host may show that it is the reason.
+const AFTER_EFFECT: Duration = Duration::from_millis(500);
 /// How long the retries of a reliable connection are waited for at the most.
 const LONGEST_RETRIES: Duration = Duration::from_secs(30);
 
@@ -268,7 +270,8 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         let mut watch = Watch::new(self.timeout, pause, reliable, arrived);
         let patience = Patience {
             look: watch.look,
-            grace: GRACE,
+            // A far receiver takes longer than one here.
+            grace: 2 * GRACE,
             ..Patience::default()
         };
         let links = [self.sending.link(), self.receiving.link()];
@@ -340,7 +343,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         // Whatever was noticed first, this is the reason for it.
         if record.failure.is_some()
             && !record.interrupted
-            && let Some(cause) = links.iter().find_map(|link| link.root_cause())
+            && let Some(cause) = links.iter().find_map(|link| link.root_cause(AFTER_EFFECT))
         {
             record.failure = Some(cause);
         }
@@ -421,7 +424,7 @@ fn retry_time(retries: Retries) -> Duration {
 
 /// What makes it impossible that any more messages arrive, or that they are measured as they should be.
 fn trouble(links: [&dyn Link; 2], background: Option<&Running>) -> Option<String> {
-    let cause = links.iter().find_map(|link| link.root_cause());
+    let cause = (links.iter()).find_map(|link| link.root_cause(Duration::ZERO));
     let of_links = cause.or_else(|| links.iter().find_map(|link| link.trouble()));
     of_links.or_else(|| background?.trouble())
 }

@@ -1,6 +1,7 @@
 //! One end on verbs: what it is made of, and what both ends are when they are connected.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::comp_vector::CompletionVectors;
 use super::config::{Operation, Poll, Service};
@@ -221,7 +222,7 @@ impl Link for VerbsLink {
         fatal.unwrap_or_else(|error| Some(error.to_string()))
     }
 
-    fn root_cause(&self) -> Option<String> {
+    fn root_cause(&self, _limit: Duration) -> Option<String> {
         let device = self.context.device_name();
         let removed = self.connections.iter().any(Connection::was_removed);
         removed.then(|| format!("the device {device} was removed"))

@@ -19,6 +19,7 @@ use super::message::{ANSWER, Message, Part, hear, only, take, tell};
 use crate::buffer::{Arrival, PageKind};
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
+use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::workers::Seat;
 use crate::time::{Clock, Ticks};
@@ -49,8 +50,9 @@ struct Known {
     trouble: Option<String>,
     /// Whether it does not answer any more.
     gone: bool,
-    /// That its process has closed the connection, or has told that it cannot go on.
-    ended: Option<String>,
+    /// Why nothing more passes, where it says so: its process has closed the connection or does not go on, or its device
+    /// was removed.
+    root_cause: Option<String>,
     /// The word that atomics change, since the last burst.
     word: Option<u64>,
 }
@@ -85,7 +87,7 @@ impl FarReceiver {
         known.gone = true;
         // Silence may have its cause on the way there, so it explains nothing else.
         if let RunError::Wire(WireError::Closed(_)) | RunError::Peer(..) = error {
-            known.ended.get_or_insert_with(|| error.to_string());
+            known.root_cause.get_or_insert_with(|| error.to_string());
         }
     }
 
@@ -138,6 +140,10 @@ impl FarReceiver {
         };
         if part.failure.is_some() {
             task.control.set_failed();
+        }
+        if let Some(cause) = &part.root_cause {
+            let error = RunError::Peer(wire.peer(), Failure::Run(cause.clone()));
+            self.known().root_cause = Some(error.to_string());
         }
         Ok(self.record(part))
     }
@@ -269,8 +275,20 @@ impl Link for FarReceiver {
         self.known().trouble.clone()
     }
 
-    fn root_cause(&self) -> Option<String> {
-        self.known().ended.clone()
+    fn root_cause(&self, limit: Duration) -> Option<String> {
+        let gone = self.known().gone;
+        // During a burst of messages the thread of the far receiver holds the connection, and listens.
+        if !gone && let Ok(mut wire) = self.wire.try_lock() {
+            let heard = wire.poll::<Message>(limit).map_err(RunError::from);
+            let unasked = heard.and_then(|message| match message {
+                Some(message) => take(&wire, message, |other| Err(Box::new(other))),
+                None => Ok(()),
+            });
+            if let Err(error) = unasked {
+                self.set_gone(&error);
+            }
+        }
+        self.known().root_cause.clone()
     }
 
     fn lowered_mtu(&self) -> Option<String> {
@@ -301,7 +319,6 @@ mod tests {
 
     use super::*;
     use crate::bench::hca::control::Control;
-    use crate::rig::benchmark::Failure;
 
     /// A far receiver, and the other process.
     fn far_receiver() -> (FarReceiver, TcpStream) {
@@ -324,9 +341,9 @@ mod tests {
             control: Arc::new(Control::default()),
         };
         let error = far.hand_on(&task).unwrap_err();
-        assert_eq!(far.root_cause(), None);
+        assert_eq!(far.known().root_cause, None);
         far.set_gone(&error);
-        far.root_cause().unwrap()
+        far.root_cause(Duration::ZERO).unwrap()
     }
 
     #[test]
@@ -344,7 +361,15 @@ mod tests {
         let (far, _other) = far_receiver();
         let error = lock(&far.wire).unanswered(ANSWER);
         far.set_gone(&error.into());
-        assert_eq!(far.root_cause(), None);
-        assert_eq!(far.counted(false), PortCounters::default());
+        assert_eq!(far.root_cause(Duration::ZERO), None);
+    }
+
+    #[test]
+    fn a_process_that_ends_while_nobody_listens_is_noticed() {
+        let (far, other) = far_receiver();
+        assert_eq!(far.root_cause(Duration::ZERO), None);
+        drop(other);
+        let cause = far.root_cause(Duration::from_secs(20)).unwrap();
+        assert!(cause.ends_with("has closed the connection"), "{cause}");
     }
 }

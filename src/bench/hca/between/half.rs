@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::super::config::Service;
 use super::super::endpoints::{
@@ -12,10 +13,10 @@ use super::super::error::RunError;
 use super::super::receiving_end::Receiver;
 use super::super::sending_end::Sender;
 use super::super::verbs_link::{Connection, EndpointSettings, Made, Side, queue_pair_lengths};
-use super::message::{Facts, Message, WORK, hear, only, tell};
+use super::message::{Facts, Message, WORK, hear, only, take, tell};
 use crate::host::machine_name::machine_name;
 use crate::launch::wire::Wire;
-use crate::rdma::cm::{ActiveEndpoint, CmError, EventChannel, PassiveEndpoint, UcRoute};
+use crate::rdma::cm::{ActiveEndpoint, CmError, EventChannel, PassiveEndpoint, Requested, UcRoute};
 use crate::rdma::direct::Unconnected;
 use crate::rdma::verbs::{
     Capabilities, Context, Gid, VerbsError, gid_table, granted_inline, partition_keys,
@@ -36,6 +37,37 @@ pub(super) struct Half {
 
 /// A receiving half; what it was connected by must outlive it.
 pub(super) type Receiving = (Receiver, Option<PassiveEndpoint>);
+
+/// How often somebody who waits for a connection request looks whether the other end is still there.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Waits for a connection request of the other end; it comes no more once that has gone, or has told why it cannot.
+fn requested_at(listener: &PassiveEndpoint, wire: &mut Wire) -> Result<Requested, RunError> {
+    let begun = Instant::now();
+    loop {
+        match listener.request(LOOK) {
+            Err(CmError::TimedOut { .. }) if begun.elapsed() < STEP_LIMIT => {}
+            Err(CmError::TimedOut {
+                step,
+                object,
+                awaited,
+                ..
+            }) => {
+                let limit = STEP_LIMIT;
+                return Err(RunError::Connection(CmError::TimedOut {
+                    step,
+                    object,
+                    awaited,
+                    limit,
+                }));
+            }
+            requested => return Ok(requested?),
+        }
+        if let Some(message) = wire.poll(Duration::ZERO)? {
+            take(wire, message, |other| Err::<(), _>(Box::new(other)))?;
+        }
+    }
+}
 
 impl Half {
     /// Opens the device of a port.
@@ -159,7 +191,7 @@ impl Half {
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
-                    let requested = listener.request(STEP_LIMIT)?;
+                    let requested = requested_at(&listener, wire)?;
                     let end = match made.take() {
                         Some(end) => end,
                         None => Made::new(&requested.context(), settings, side)?,

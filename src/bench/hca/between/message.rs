@@ -122,6 +122,8 @@ pub(super) struct Part {
     pub(super) strays: Strays,
     pub(super) faults: u64,
     pub(super) failure: Option<String>,
+    /// What ends the other end's connection as well.
+    pub(super) root_cause: Option<String>,
 }
 
 /// All that is said.

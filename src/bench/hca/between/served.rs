@@ -201,7 +201,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             }
             if looked.elapsed() >= LINK_LOOK {
                 looked = Instant::now();
-                let found = link.root_cause().or_else(|| link.trouble());
+                let found = link.root_cause(Duration::ZERO).or_else(|| link.trouble());
                 *trouble.borrow_mut() = found;
             }
             if told.elapsed() >= TELL {
@@ -263,6 +263,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             strays,
             faults: record.faults.receiver,
             failure: record.failure.or(failure).or(trouble),
+            root_cause: ReceivingEnd::link(&*self.receiver).root_cause(Duration::ZERO),
         }
     }
 }

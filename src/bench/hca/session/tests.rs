@@ -227,7 +227,7 @@ impl Link for End {
     }
 
     /// It is found only by a thread that leaves.
-    fn root_cause(&self) -> Option<String> {
+    fn root_cause(&self, _limit: Duration) -> Option<String> {
         let found = self.0.left.load(Ordering::Acquire);
         let cause = *self.0.root_cause.lock().unwrap();
         cause.filter(|_| found).map(str::to_owned)
@@ -590,8 +590,9 @@ fn trouble_of_an_end_is_the_reason() {
 
 #[test]
 fn the_root_cause_is_the_reason_though_it_is_found_after_its_effect() {
-    let lose = |_, _| Does::Lose;
-    let mut trial = trial_with(Service::Rc, lose, Some("disconnected"), || None);
+    // No thread leaves before it is told to.
+    let vanish = |_, _| Does::Vanish;
+    let mut trial = trial_with(Service::Rc, vanish, Some("disconnected"), || None);
     *trial.fabric.root_cause.lock().unwrap() = Some("the other host has gone");
     assert_eq!(trial.burst().unwrap(), "the other host has gone");
 }
