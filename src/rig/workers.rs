@@ -212,6 +212,7 @@ where
         };
         let mut missing = vec![true; self.workers.len()];
         let mut stopped: Option<Instant> = None;
+        let mut looks = 0;
         while missing.contains(&true) {
             let look = stopped.map_or(patience.look, |_| STOPPING_LOOK);
             if self.held.wait(self.woken.as_fd(), look)? {
@@ -254,6 +255,7 @@ where
                 (Some(signal), None | Some(Cause::Watch(_) | Cause::Worker)) => {
                     collected.cause = None;
                     stopped = None;
+                    looks = 0;
                     self.end(&mut collected.cause, Cause::Signal(signal), &mut stopped);
                 }
                 (None, None) => {
@@ -269,7 +271,10 @@ where
                     Some(Cause::Signal(_)) => patience.grace_after_signal,
                     _ => patience.grace,
                 };
-                if since.elapsed() >= grace {
+                looks += 1;
+                // While the whole machine stood still, no worker could leave either.
+                let has_run = STOPPING_LOOK * looks >= grace;
+                if since.elapsed() >= grace && has_run {
                     return Err(self.stuck(&missing, &collected.cause, grace));
                 }
             }
