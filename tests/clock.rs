@@ -1,11 +1,14 @@
 //! `hcabench clock` as a user runs it, on the real clock.
 
+mod common;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use common::end_after_signal;
 use hcabench::host::{CpuSet, pinning};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
@@ -343,23 +346,15 @@ fn begin(words: &str, out: &Path) -> Child {
 }
 
 #[test]
-fn signals_end_it_within_a_second_with_what_was_measured() {
+fn a_signal_ends_it_with_what_was_measured() {
     let _alone = alone();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        // The files are synced to a disk that others write to as well: it may need another try.
-        let mut took = Vec::new();
-        while took
-            .last()
-            .is_none_or(|took| *took >= Duration::from_secs(1))
-        {
-            assert!(took.len() < 5, "{signal}: {took:?}");
-            took.push(end_by(signal));
-        }
+        end_by(signal);
     }
 }
 
-/// Ends a run by a signal, and checks what it leaves. Returns how long it took to end.
-fn end_by(signal: Signal) -> Duration {
+/// Ends a run by a signal, and checks what it leaves.
+fn end_by(signal: Signal) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let mut child = begin(
@@ -380,14 +375,17 @@ fn end_by(signal: Signal) -> Duration {
             }
         }
     };
-    let took = sent.elapsed();
+    assert!(
+        sent.elapsed() < end_after_signal(),
+        "{signal}: {:?}",
+        sent.elapsed()
+    );
     assert_eq!(status.code(), Some(1));
     let mark = std::fs::read_to_string(out.join("INCOMPLETE")).unwrap();
     assert!(mark.contains(&format!("interrupted by {signal}")), "{mark}");
     let summary = &rows(&out.join("summary.csv"))[0];
     assert_eq!(summary["status"], "incomplete");
     assert!(figure(summary, "iterations") > 1000.0);
-    took
 }
 
 /// A stop of a process by `CLOCK_MONOTONIC_RAW`, in ns: it was told to stop after `told` and stood at `stood`; it was
@@ -612,7 +610,7 @@ fn longest_of(report: &str, out: &Path) -> f64 {
 }
 
 #[test]
-fn a_stop_of_20_ms_is_found_in_each_report_within_its_first_second() {
+fn a_stop_of_20_ms_is_found_in_each_report() {
     const STOP: Duration = Duration::from_millis(20);
     // What a report may leave out of a stop: the reading to which it belongs, and the time to a wake-up.
     const LEFT_OUT: f64 = 2e6;
@@ -627,28 +625,29 @@ fn a_stop_of_20_ms_is_found_in_each_report_within_its_first_second() {
         "wakeup",
     ] {
         if report == "percentiles" && most_locked < 1 << 30 && !nix::unistd::geteuid().is_root() {
-            eprintln!("percentiles of a second do not fit into {most_locked} B of locked memory");
+            eprintln!(
+                "percentiles of two seconds do not fit into {most_locked} B of locked memory"
+            );
             continue;
         }
+        // The stop comes when all memory is touched, in the first second. On a busy machine it comes later.
         let words = format!(
-            "--clock monotonic-raw --report {report} --duration 1s --baseline-iterations 10k --hugepages off"
+            "--clock monotonic-raw --report {report} --duration 2s --baseline-iterations 10k --hugepages off"
         );
-        // On a busy machine a stop may come when the second is over.
-        let found = (0..5).find_map(|_| {
-            let folder = tempfile::tempdir().unwrap();
-            let out = folder.path().join("out");
-            let mut child = begin(&words, &out);
-            let thread = watching_thread(&child);
-            let stop = thread.map(|thread| stop(&child, &thread, STOP));
-            assert_eq!(child.wait().unwrap().code(), Some(0), "{report}");
-            let stop = stop?;
-            let found = longest_of(report, &out);
-            // Never less than it was, if it came in time.
-            let elapsed = figure(&rows(&out.join("summary.csv"))[0], "elapsed_ns");
-            assert!(elapsed < 60e9, "{report}: {elapsed}");
-            (found + LEFT_OUT >= stop.shortest()).then_some(found)
-        });
-        assert!(found.is_some(), "{report}: no stop was found in five runs");
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("out");
+        let mut child = begin(&words, &out);
+        std::thread::sleep(Duration::from_millis(500));
+        let thread = watching_thread(&child).expect("a thread watches");
+        let stop = stop(&child, &thread, STOP);
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{report}");
+        let found = longest_of(report, &out);
+        let elapsed = figure(&rows(&out.join("summary.csv"))[0], "elapsed_ns");
+        assert!(elapsed < 60e9, "{report}: {elapsed}");
+        assert!(
+            found + LEFT_OUT >= stop.shortest(),
+            "{report}: {found}, {stop:?}"
+        );
     }
 }
 

@@ -256,7 +256,7 @@ fn a_program_that_is_stopped_has_missed_as_many_steps_as_that_took() {
     // Without a trusted TSC the second wait has no period of known length.
     let waits = ["timerfd", "rdtscp"];
     for wait in &waits[..if trusted() == "none" { 1 } else { 2 }] {
-        let mut command = signal_generation("gcc", wait, 1_000, &["--duration", "1500"]);
+        let mut command = signal_generation("gcc", wait, 1_000, &["--duration", "5000"]);
         let running = Running::start(&mut command);
         let id = running.id();
         running.wait_for("generating=1\n");

@@ -290,7 +290,7 @@ fn windows_in_which_generators_stand_still_are_told() {
     let _alone = alone();
     for stops_all in [true, false] {
         let folder = tempfile::tempdir().unwrap();
-        let words = "--read-share 50 --pause 0 --rounds 1 --windows 200 --window 10ms --settle 0 --smooth none";
+        let words = "--read-share 50 --pause 0 --rounds 1 --windows 1000 --window 10ms --settle 0 --smooth none";
         let child = start(folder.path(), words);
         let process = Pid::from_raw(child.id() as i32);
         until("its folder", || {

@@ -455,8 +455,8 @@ fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing()
         let folder = tempfile::tempdir().unwrap();
         // The ring holds all: what a busy machine does to the subscriber has nothing refused.
         let words = format!(
-            "--type loopback --timer {timer} --rate 1k --count 2000 --warmup 0 --samples \
-             --receive-queue 4000"
+            "--type loopback --timer {timer} --rate 1k --count 6000 --warmup 0 --samples \
+             --receive-queue 8000"
         );
         let child = start(folder.path(), &words);
         until("the publisher", || {
@@ -496,7 +496,7 @@ fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing()
             "{timer}: {steps} steps in {periods} periods"
         );
         let all = made.last().unwrap()[0] - (made.len() as u64 - 1);
-        let at_the_end = 1999 - made.last().unwrap()[0];
+        let at_the_end = 5999 - made.last().unwrap()[0];
         assert_eq!(number(&row, "steps_missed"), all + at_the_end, "{timer}");
     }
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::time::Duration;
 
 /// All figures of `hcabench plot`.
 pub const FIGURES: [&str; 9] = [
@@ -22,6 +23,15 @@ pub const FIGURES: [&str; 9] = [
     "curves",
     "matrix",
 ];
+
+/// How long a run may take to end after a signal. That it is a second is checked by `ci/check-signals`, where nothing else
+/// runs; other work makes it longer.
+pub fn end_after_signal() -> Duration {
+    match std::env::var_os("HCABENCH_SIGNALS_WITHIN_A_SECOND") {
+        Some(_) => Duration::from_secs(1),
+        None => Duration::from_secs(60),
+    }
+}
 
 /// The program with these words, quoted as in a shell.
 pub fn hcabench(folder: &Path, words: &str) -> Command {

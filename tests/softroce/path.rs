@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::loss::wait_for_traffic;
-use crate::machine::{Disturbance, ENDS, Machine, sh};
+use crate::machine::{Disturbance, ENDS, Machine, sh, wait_until};
 use crate::program::{LIMIT, hcabench};
 use crate::results::{Results, Row, Table};
 use crate::scratch;
@@ -171,18 +171,25 @@ fn a_change_of_the_receivers_gids_marks_the_point_and_does_not_end_it() {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");
-    let running = hcabench("--service rc --burst 1000 --pause 2ms --warmup 0")
+    let running = hcabench("--service rc --burst 5000 --pause 2ms --warmup 0")
         .out(&out)
         .start();
     wait_for_traffic();
     sh("ip address add 10.99.0.2/24 dev veth1");
+    wait_until("there is a GID of it", LIMIT, || {
+        let gids = std::fs::read_dir("/sys/class/infiniband/rxe1/ports/1/gids").unwrap();
+        // Those that are not in use cannot be read.
+        let gids = gids.filter_map(|gid| std::fs::read_to_string(gid.unwrap().path()).ok());
+        gids.into_iter()
+            .any(|gid| gid.trim_end().ends_with(":ffff:0a63:0002"))
+    });
     let ended = running.wait(LIMIT);
     sh("ip address del 10.99.0.2/24 dev veth1");
     ended
         .expect(0)
         .warns("rxe1 port 1: the table of GIDs changed since it was connected");
     let results = Results::at(&out);
-    assert_eq!(only_row(&results).count("messages_received"), 1000);
+    assert_eq!(only_row(&results).count("messages_received"), 5000);
     let changes = &results.points()[0].settings["details"]["port_changes"];
     assert_eq!(
         *changes,

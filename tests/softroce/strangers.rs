@@ -21,7 +21,7 @@ use crate::scratch;
 
 const STEP: Duration = Duration::from_secs(20);
 /// Of a burst of so many; a stranger's messages bear the number of the last one, which is not sent yet when they come.
-const BURST: u32 = 2000;
+const BURST: u32 = 5000;
 /// What the stranger sends; a run has receive requests for some more messages than its own.
 const STRANGE: u64 = 20;
 /// Bytes of its largest message.
