@@ -630,9 +630,14 @@ fn a_stop_of_20_ms_is_found_in_each_report() {
             );
             continue;
         }
-        // The stop comes when all memory is touched, in the first second. On a busy machine it comes later.
+        // The stop comes when all memory is touched, in the first second. On a busy machine it comes later, so that the
+        // watch goes on where its memory allows that.
+        let (length, code) = match report {
+            "percentiles" => ("2s", 0),
+            _ => ("1h", 1),
+        };
         let words = format!(
-            "--clock monotonic-raw --report {report} --duration 2s --baseline-iterations 10k --hugepages off"
+            "--clock monotonic-raw --report {report} --duration {length} --baseline-iterations 10k --hugepages off"
         );
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
@@ -640,7 +645,10 @@ fn a_stop_of_20_ms_is_found_in_each_report() {
         std::thread::sleep(Duration::from_millis(500));
         let thread = watching_thread(&child).expect("a thread watches");
         let stop = stop(&child, &thread, STOP);
-        assert_eq!(child.wait().unwrap().code(), Some(0), "{report}");
+        if code != 0 {
+            kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+        }
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{report}");
         let found = longest_of(report, &out);
         let elapsed = figure(&rows(&out.join("summary.csv"))[0], "elapsed_ns");
         assert!(elapsed < 60e9, "{report}: {elapsed}");

@@ -10,8 +10,8 @@ use crate::program::{Ended, LIMIT, hcabench};
 use crate::results::{Results, Row, Table};
 use crate::scratch;
 
-/// The same after the removal of a device, which the kernel does not do at once.
-const END_OF_REMOVAL: Duration = Duration::from_secs(10);
+/// How long a run may take to end, which would go on for minutes: more than load makes of a second.
+const END: Duration = Duration::from_secs(10);
 
 /// Runs points of the node-type infiniband.
 fn node(arguments: &str, out: &Path) -> Ended {
@@ -171,7 +171,7 @@ fn a_signal_ends_it() {
         crate::loss::wait_for_traffic();
         running.signal(signal);
         running
-            .wait(LIMIT)
+            .wait(END)
             .expect(1)
             .says(&["interrupted by", signal.as_str()]);
         assert!(Results::at(&out).is_marked());
@@ -195,7 +195,7 @@ fn the_removal_of_a_device_ends_it() {
         let running = hcabench(&line).out(&out).start();
         crate::loss::wait_for_traffic();
         let away = Away::take("rxe1");
-        let ended = running.wait(END_OF_REMOVAL).expect(1).says(&["infiniband"]);
+        let ended = running.wait(END).expect(1).says(&["infiniband"]);
         assert!(Results::at(&out).is_marked(), "{}", ended.stderr);
         away.bring_back();
     }
@@ -293,7 +293,7 @@ fn a_subscriber_of_datagrams_has_one_queue_pair_for_all_publishers_and_they_one_
         crate::loss::wait_for_traffic();
         let pairs = ["rxe0", "rxe1"].map(queue_pairs_of);
         running.signal(Signal::SIGINT);
-        running.wait(LIMIT).expect(1);
+        running.wait(END).expect(1);
         for end in 0..2 {
             assert_eq!(pairs[end], none[end] + ends[end], "{scenario}");
         }

@@ -1,5 +1,7 @@
 //! SIGINT and SIGTERM in the middle of a sweep.
 
+use std::time::Duration;
+
 use nix::sys::signal::Signal;
 
 use crate::loss::wait_for_traffic;
@@ -7,6 +9,9 @@ use crate::machine::{Disturbance, Machine};
 use crate::program::{LIMIT, hcabench};
 use crate::results::Results;
 use crate::scratch;
+
+/// Less than what is left of the burst, and more than load makes of a second.
+const END: Duration = Duration::from_secs(10);
 
 fn ended_by(signal: Signal, poll: &str) {
     let _machine = Machine::take();
@@ -20,11 +25,10 @@ fn ended_by(signal: Signal, poll: &str) {
     Results::wait_for_point(&out, 2);
     wait_for_traffic();
     running.signal(signal);
-    let ended =
-        running
-            .wait(LIMIT)
-            .expect(1)
-            .says(&["burst8000", "interrupted by", signal.as_str()]);
+    let ended = running
+        .wait(END)
+        .expect(1)
+        .says(&["burst8000", "interrupted by", signal.as_str()]);
     assert!(
         ended.stderr.contains("(incomplete; go on by"),
         "{}",
@@ -96,7 +100,7 @@ fn sigint_while_connecting() {
         let running = hcabench(&format!("--service {service}")).out(&out).start();
         Results::wait_for_point(&out, 1);
         running.signal(Signal::SIGINT);
-        running.wait(LIMIT).expect(1).says(&["interrupted"]);
+        running.wait(END).expect(1).says(&["interrupted"]);
         let results = Results::at(&out);
         assert!(results.is_marked() && results.points()[0].is_marked());
     }

@@ -5,7 +5,8 @@
 //! what is done in it, by more than [`STOP`], the thresholds and the usual cost of reading counters, the excess is a
 //! jump of a cause of its own, [`Cause::NotWatched`], and one difference more; it is not blind then. Stops shorter than
 //! that are not seen in blind time, and a stop that falls into a reading of counters is not charged. Tidying the store
-//! of the jumps is watched by parts, as nobody knows how long all of it takes.
+//! of the jumps is watched by parts, as nobody knows how long all of it takes: of several stops in it the longest is
+//! found.
 //!
 //! A difference between the baseline and the threshold is no jump, but ends a pass as well: it is a rival for what the
 //! counters say, and they are read behind it when there is credit, so that the window of the next jump begins there.
@@ -29,7 +30,7 @@ use super::timeline::Timeline;
 /// Blind time is a stop only beyond this.
 pub const STOP: Nanos = Nanos(2_000);
 
-/// What a part of tidying may take at the most: a microsecond for each of its jumps.
+/// What a part of tidying, or filing a stop, takes at the most: a microsecond for each jump of the part.
 const TIDYING: Nanos = Nanos(PART as u64 * 1_000);
 
 /// What a thread is to do, in ticks of its clock.
@@ -145,7 +146,7 @@ pub struct Watcher<'a, R, K, S> {
     stop_from: u64,
     /// The largest difference between baseline and threshold in this pass.
     lesser: u64,
-    /// What is usual for a part of tidying.
+    /// What a part of tidying takes at the most.
     tidying: u64,
 }
 
@@ -399,7 +400,8 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         let time = &mut self.watched.time;
         time.longest_blind = time.longest_blind.max(blind);
         let part = between(looks.longest);
-        let stop = part.saturating_sub(usual);
+        // The clock may have been set back in another part.
+        let stop = part.saturating_sub(usual).min(blind);
         if stop <= self.stop_from || part / 2 <= usual {
             return None;
         }

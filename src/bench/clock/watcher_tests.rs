@@ -499,10 +499,8 @@ fn stops_while_tidied(keep: usize, readings: &[u64]) -> Vec<Jump> {
         .copied()
         .collect();
     let found: u64 = stops.iter().map(|jump| jump.length).sum();
-    assert_eq!(
-        watcher.watched.time.blind,
-        readings.iter().sum::<u64>() - found
-    );
+    let passed = (readings.iter()).fold(0_u64, |sum, &each| sum.wrapping_add(each));
+    assert_eq!(watcher.watched.time.blind, passed - found);
     stops
 }
 
@@ -526,4 +524,14 @@ fn a_stop_while_jumps_are_tidied_is_found_by_the_part_that_it_falls_into() {
         assert_eq!(stops_while_tidied(2 * PART, &readings), [stop, second]);
         parts[at] = whole;
     }
+}
+
+#[test]
+fn a_stop_while_jumps_are_tidied_is_no_longer_than_the_time_of_a_clock_that_is_set_back_in_it() {
+    const STOPPED: u64 = 20_000_000;
+    const STEP_BACK: u64 = 15_000_000;
+    let parts = [STOPPED, STEP_BACK.wrapping_neg(), 30, 30, 30];
+    let passed = STOPPED - STEP_BACK + 60;
+    let stop = Jump::new(START, passed, Cause::NotWatched);
+    assert_eq!(stops_while_tidied(2 * PART, &parts), [stop]);
 }

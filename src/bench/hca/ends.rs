@@ -25,7 +25,7 @@ pub trait Link {
     /// What makes it impossible that any more messages pass: the end of the connection or of a device. Never blocks.
     fn trouble(&self) -> Option<String>;
     /// What ends the other end's connection as well, whichever is noticed first: its device was removed, or the process
-    /// of another host has gone. That is waited for so long at the most.
+    /// of another host has gone. It is waited so long at the most until that host shows it.
     fn root_cause(&self, limit: Duration) -> Option<String>;
     /// That its port takes no longer packets as large as the connection sends.
     fn lowered_mtu(&self) -> Option<String>;

@@ -189,7 +189,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 Err(error) if tally.counts.sent == 0 => return Err(error),
                 Err(error) => {
                     // The bursts before it are whole.
-                    tally.failure = Some(error.to_string());
+                    tally.failure = Some(self.reason(&error));
                     break;
                 }
             };
@@ -205,7 +205,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             }
         }
         if tally.failure.is_none() {
-            tally.failure = between.after_bursts().err().map(|error| error.to_string());
+            tally.failure = between.after_bursts().err().map(|it| self.reason(&it));
         }
         if let Some((delivered, trouble)) = self.background.take().map(Running::end) {
             tally.background = Some(delivered);
@@ -213,6 +213,14 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         }
         tally.ports = self.port_record(counters);
         Ok(tally)
+    }
+
+    /// Why what is done between bursts failed.
+    fn reason(&self, error: &RunError) -> String {
+        match (self.requested)() {
+            Some(_) => error.to_string(),
+            None => root_cause(self.links()).unwrap_or_else(|| error.to_string()),
+        }
     }
 
     /// What the ports tell since their counters were those before the first measured burst, if there was one.
@@ -343,7 +351,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         // Whatever was noticed first, this is the reason for it.
         if record.failure.is_some()
             && !record.interrupted
-            && let Some(cause) = links.iter().find_map(|link| link.root_cause(AFTER_EFFECT))
+            && let Some(cause) = root_cause(links)
         {
             record.failure = Some(cause);
         }
@@ -420,6 +428,13 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
 fn retry_time(retries: Retries) -> Duration {
     let timeout = Duration::from_nanos(4096 << retries.timeout);
     (timeout * 4 * (u32::from(retries.count) + 1)).min(LONGEST_RETRIES)
+}
+
+/// Why something has failed, whichever end noticed what first.
+fn root_cause(links: [&dyn Link; 2]) -> Option<String> {
+    let of_any = |limit| links.iter().find_map(|link| link.root_cause(limit));
+    // While the one is waited for, the other one may have found it.
+    of_any(AFTER_EFFECT).or_else(|| of_any(Duration::ZERO))
 }
 
 /// What makes it impossible that any more messages arrive, or that they are measured as they should be.

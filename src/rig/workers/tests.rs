@@ -172,6 +172,23 @@ fn a_worker_that_hangs_is_left_behind_and_named() {
 }
 
 #[test]
+fn a_machine_that_stands_still_after_a_signal_costs_no_report() {
+    let (control, mut crew) = crew();
+    start_a_loop(&mut crew, &control);
+    let patience = patience();
+    let mut stands_still = true;
+    let told = || {
+        // The supervisor gets no CPU for longer than a worker may take.
+        if std::mem::take(&mut stands_still) {
+            std::thread::sleep(2 * patience.grace_after_signal);
+        }
+    };
+    let signal = || Some(Signal::SIGINT);
+    let found = crew.collect_under(&signal, &patience, || None::<()>, told);
+    assert_eq!(found.unwrap().reports, [(0, 7)]);
+}
+
+#[test]
 fn a_worker_that_hangs_after_a_signal_does_not_hold_the_program_up() {
     let (_, mut crew) = crew();
     let release = start_one_that_hangs(&mut crew);

@@ -50,8 +50,7 @@ struct Known {
     trouble: Option<String>,
     /// Whether it does not answer any more.
     gone: bool,
-    /// Why nothing more passes, where it says so: its process has closed the connection or does not go on, or its device
-    /// was removed.
+    /// That its process has closed the connection, or has told that it cannot go on or that its device was removed.
     root_cause: Option<String>,
     /// The word that atomics change, since the last burst.
     word: Option<u64>,

@@ -118,6 +118,7 @@ struct Shared {
     strangers: Mutex<Strangers>,
     port: Option<PortRequest>,
     pair: Option<Arc<PairEnd>>,
+    once: bool,
     tell: Box<dyn Fn(Event) + Send + Sync>,
 }
 
@@ -152,7 +153,9 @@ impl Shared {
             Some(_) => {}
             None => {
                 holder.run = Some((hello.run.clone(), hello.host.clone()));
-                holder.failure = None;
+                if !self.once {
+                    holder.failure = None;
+                }
                 let host = hello.host.clone();
                 (self.tell)(Event::Begun { host, peer });
             }
@@ -197,6 +200,7 @@ pub fn serve(
         strangers: Mutex::default(),
         port: service.port.clone(),
         pair: service.pair.clone(),
+        once: service.once,
         tell: Box::new(tell),
     });
     (shared.tell)(Event::Listening(listening));
