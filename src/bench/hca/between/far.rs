@@ -101,7 +101,7 @@ impl FarReceiver {
         tell(&mut wire, &Message::Burst { number, count })?;
         let mut stopping = None;
         let begun = Instant::now();
-        let (mut ready, mut heard, mut beaten) = (false, begun, begun);
+        let (mut heard, mut beaten) = (begun, begun);
         let part = loop {
             if task.control.stopped() && stopping.is_none() {
                 tell(&mut wire, &Message::Stop)?;
@@ -109,7 +109,6 @@ impl FarReceiver {
             }
             let limit = match stopping {
                 Some(since) => (since, ENDING),
-                None if !ready => (begun, PREPARATION),
                 None => (heard, ANSWER),
             };
             if limit.0.elapsed() > limit.1 {
@@ -124,10 +123,7 @@ impl FarReceiver {
             };
             heard = Instant::now();
             match message {
-                Message::Receiving => {
-                    ready = true;
-                    task.control.announce_ready();
-                }
+                Message::Receiving => task.control.announce_ready(),
                 Message::Far { received, trouble } => {
                     task.control.set_received(received);
                     if trouble.is_some() {

@@ -159,9 +159,16 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
         // A thread that has gone shows by its missing report.
         let _ = self.tasks.send(task);
         let begun = Instant::now();
+        let mut told = begun;
         while control.ready() == 0 && !control.failed() && begun.elapsed() < PREPARATION {
             if interrupt::requested().is_some() {
                 break;
+            }
+            // The other end waits for as long as this one shows that it does not hang.
+            if told.elapsed() >= TELL {
+                told = Instant::now();
+                let (received, trouble) = (0, None);
+                tell(wire, &Message::Far { received, trouble })?;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
