@@ -210,9 +210,6 @@ impl Wire {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_end(&error) => {
-                    return Err(WireError::Closed(self.peer.to_string()));
-                }
                 Err(error) => return Err(self.failed("sending to", error)),
             }
         }
@@ -296,7 +293,6 @@ impl Wire {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
-            Err(error) if is_end(&error) => Err(WireError::Closed(self.peer.to_string())),
             Err(error) => Err(self.failed("receiving from", error)),
         }
     }
@@ -334,7 +330,11 @@ impl Wire {
     }
 
     fn failed(&self, operation: &'static str, source: io::Error) -> WireError {
+        use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
         match source.kind() {
+            BrokenPipe | ConnectionAborted | ConnectionReset => {
+                WireError::Closed(self.peer.to_string())
+            }
             // Of a host without power, or behind a cable that was pulled.
             io::ErrorKind::TimedOut => self.late(
                 "acknowledge anything",
@@ -351,15 +351,6 @@ impl Wire {
             source,
         }
     }
-}
-
-/// Whether the other end has gone.
-fn is_end(error: &io::Error) -> bool {
-    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
-    matches!(
-        error.kind(),
-        BrokenPipe | ConnectionAborted | ConnectionReset
-    )
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ use nix::unistd::Pid;
 /// takes some seconds.
 pub const LIMIT: Duration = Duration::from_secs(120);
 
+/// How long a run that would go on may take to end: more than load makes of a second.
+pub const END: Duration = Duration::from_secs(10);
+
 /// A run to be started.
 pub struct Program {
     command: Command,

@@ -2,7 +2,7 @@
 
 use crate::loss::wait_for_traffic;
 use crate::machine::{Away, Machine};
-use crate::program::{LIMIT, hcabench};
+use crate::program::{END, hcabench};
 use crate::results::Results;
 use crate::scratch;
 
@@ -20,7 +20,7 @@ fn removed_in_mid_run(service: &str, poll: &str) {
     wait_for_traffic();
     let away = Away::take("rxe1");
     let ended = running
-        .wait(LIMIT)
+        .wait(END)
         .expect(1)
         .says(&["burst8000", "rxe1", "removed"]);
     away.bring_back();

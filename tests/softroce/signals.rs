@@ -1,17 +1,12 @@
 //! SIGINT and SIGTERM in the middle of a sweep.
 
-use std::time::Duration;
-
 use nix::sys::signal::Signal;
 
 use crate::loss::wait_for_traffic;
 use crate::machine::{Disturbance, Machine};
-use crate::program::{LIMIT, hcabench};
+use crate::program::{END, LIMIT, hcabench};
 use crate::results::Results;
 use crate::scratch;
-
-/// Less than what is left of the burst, and more than load makes of a second.
-const END: Duration = Duration::from_secs(10);
 
 fn ended_by(signal: Signal, poll: &str) {
     let _machine = Machine::take();

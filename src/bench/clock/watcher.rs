@@ -183,7 +183,7 @@ impl<R: Reading> Looks<R> {
     }
 }
 
-/// None where the clock was set back.
+/// How long that was; 0 where the clock was set back.
 fn between((from, to): (Ticks, Ticks)) -> u64 {
     to.0.saturating_sub(from.0)
 }

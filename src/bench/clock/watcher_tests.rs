@@ -479,8 +479,7 @@ fn stops_while_tidied(keep: usize, readings: &[u64]) -> Vec<Jump> {
     };
     let (stop, seen) = (StopFlag::default(), Seen::default());
     let clock = (Scripted, AnyClock::Monotonic(Posix));
-    let nothing = (|_: u64| (), Deltas::default);
-    let watcher = Watcher::new(clock, nothing.0, nothing.1, task, (&stop, &seen));
+    let watcher = Watcher::new(clock, |_: u64| (), Deltas::default, task, (&stop, &seen));
     let mut watcher = watcher.unwrap();
     for at in 0..keep as u64 {
         let jump = Jump::new(at, 50 + at, Cause::NotSampled);

@@ -15,7 +15,7 @@ use super::super::requesting_end::Target;
 use super::super::result::LoopFaults;
 use super::super::watch::PREPARATION;
 use super::super::worker::{Frame, Task, Threads, start};
-use super::message::{ANSWER, Message, Part, hear, only, take, tell};
+use super::message::{ANSWER, Message, Part, hear, hear_nothing, only, take, tell};
 use crate::buffer::{Arrival, PageKind};
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
@@ -273,15 +273,11 @@ impl Link for FarReceiver {
     fn root_cause(&self, limit: Duration) -> Option<String> {
         let gone = self.known().gone;
         // During a burst of messages the thread of the far receiver holds the connection, and listens.
-        if !gone && let Ok(mut wire) = self.wire.try_lock() {
-            let heard = wire.poll::<Message>(limit).map_err(RunError::from);
-            let unasked = heard.and_then(|message| match message {
-                Some(message) => take(&wire, message, |other| Err(Box::new(other))),
-                None => Ok(()),
-            });
-            if let Err(error) = unasked {
-                self.set_gone(&error);
-            }
+        if !gone
+            && let Ok(mut wire) = self.wire.try_lock()
+            && let Err(error) = hear_nothing(&mut wire, limit)
+        {
+            self.set_gone(&error);
         }
         self.known().root_cause.clone()
     }

@@ -13,7 +13,7 @@ use super::super::error::RunError;
 use super::super::receiving_end::Receiver;
 use super::super::sending_end::Sender;
 use super::super::verbs_link::{Connection, EndpointSettings, Made, Side, queue_pair_lengths};
-use super::message::{Facts, Message, WORK, hear, only, take, tell};
+use super::message::{Facts, Message, WORK, hear, hear_nothing, only, tell};
 use crate::host::machine_name::machine_name;
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{ActiveEndpoint, CmError, EventChannel, PassiveEndpoint, Requested, UcRoute};
@@ -46,7 +46,9 @@ fn requested_at(listener: &PassiveEndpoint, wire: &mut Wire) -> Result<Requested
     let begun = Instant::now();
     loop {
         match listener.request(LOOK) {
-            Err(CmError::TimedOut { .. }) if begun.elapsed() < STEP_LIMIT => {}
+            Err(CmError::TimedOut { .. }) if begun.elapsed() < STEP_LIMIT => {
+                hear_nothing(wire, Duration::ZERO)?;
+            }
             Err(CmError::TimedOut {
                 step,
                 object,
@@ -54,17 +56,15 @@ fn requested_at(listener: &PassiveEndpoint, wire: &mut Wire) -> Result<Requested
                 ..
             }) => {
                 let limit = STEP_LIMIT;
-                return Err(RunError::Connection(CmError::TimedOut {
+                let error = CmError::TimedOut {
                     step,
                     object,
                     awaited,
                     limit,
-                }));
+                };
+                return Err(error.into());
             }
             requested => return Ok(requested?),
-        }
-        if let Some(message) = wire.poll(Duration::ZERO)? {
-            take(wire, message, |other| Err::<(), _>(Box::new(other)))?;
         }
     }
 }

@@ -260,6 +260,14 @@ pub(super) fn take<T>(
     })
 }
 
+/// Waits so long while nothing is asked: whatever comes is an error, and so is the end of the connection.
+pub(super) fn hear_nothing(wire: &mut Wire, limit: Duration) -> Result<(), RunError> {
+    match wire.poll(limit)? {
+        Some(message) => take(wire, message, |other| Err(Box::new(other))),
+        None => Ok(()),
+    }
+}
+
 /// What takes a message of one kind.
 macro_rules! only {
     ($pattern:pat => $value:expr) => {

@@ -167,8 +167,11 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             // The other end waits for as long as this one shows that it does not hang.
             if told.elapsed() >= TELL {
                 told = Instant::now();
-                let (received, trouble) = (0, None);
-                tell(wire, &Message::Far { received, trouble })?;
+                let far = Message::Far {
+                    received: 0,
+                    trouble: None,
+                };
+                tell(wire, &far)?;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
