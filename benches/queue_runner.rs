@@ -28,10 +28,10 @@ use hcabench::bench::queue::control::Control;
 use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Timed};
 use hcabench::bench::queue::patience::Patience;
 use hcabench::bench::queue::retry::Retry;
-use hcabench::bench::queue::runner::Runner;
+use hcabench::bench::queue::runner::{Counted, Runner, Waiting};
 use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
-use hcabench::pacing::BackToBack;
+use hcabench::pacing::NoPause;
 use hcabench::queues::element::{Element, Words};
 use hcabench::queues::interface::Queue;
 use hcabench::queues::{FastForward, Lamport};
@@ -106,7 +106,7 @@ impl Clock for Counter {
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     #[inline(always)]
     fn now(&self) -> Ticks {
-        hcabench::time::Monotonic::default().now()
+        hcabench::time::Posix::MONOTONIC.now()
     }
 }
 
@@ -402,8 +402,8 @@ fn work(case: Case, side: Side, batches: usize, shift: usize) {
 trait Measuring {
     /// What an end notes in.
     type Notes: Clone;
-    type Sender<'a>: Measurer;
-    type Receiver<'a>: Measurer;
+    type Sender<'a>: Measurer + Default;
+    type Receiver<'a>: Measurer + Default;
     const EMPTY: Self::Notes;
     fn sender(notes: &mut [Self::Notes]) -> Self::Sender<'_>;
     fn receiver(notes: &mut [Self::Notes]) -> Self::Receiver<'_>;
@@ -447,39 +447,40 @@ impl Measuring for With {
 
 /// The runner's loops, batch by batch. Returns the elements of the last batch.
 fn by_runner<Q: Queue<Payload>, M: Measuring>(batches: usize, shift: usize) -> usize {
-    let (mut sender, mut receiver) =
-        Q::with_capacity(CAPACITY).expect("both come in this capacity");
+    let (sender, receiver) = Q::with_capacity(CAPACITY).expect("both come in this capacity");
     let (mut sent, mut received) = (vec![M::EMPTY; BATCH + shift], vec![M::EMPTY; BATCH + shift]);
+    let (mut sender, mut receiver) = (Some(sender), Some(receiver));
     let control = Control::default();
-    let patience = || Patience::new(Duration::from_secs(1));
+    let waiting = || {
+        let patience = Patience::new(Duration::from_secs(1));
+        Waiting::new(&control, patience, black_box(Retry::Pause))
+    };
     let mut taken = 0;
     for _ in 0..batches {
-        let runner = Runner::new(
-            sender,
-            M::sender(black_box(&mut sent[shift..])),
-            BackToBack,
-            Counter,
-            &control,
-            patience(),
-            black_box(Retry::Pause),
-        );
-        let runner = runner.send::<Payload>(black_box(BATCH));
-        assert_eq!(runner.tally().noted, BATCH);
-        sender = runner.into_queue();
-        let runner = Runner::new(
-            receiver,
-            M::receiver(black_box(&mut received[shift..])),
-            BackToBack,
-            Counter,
-            &control,
-            patience(),
-            black_box(Retry::Pause),
-        );
-        let runner = runner.receive::<Payload>(black_box(BATCH));
-        let tally = runner.tally();
-        assert_eq!(tally.damaged, 0);
-        taken = tally.noted;
-        receiver = runner.into_queue();
+        let mut measurer = M::sender(black_box(&mut sent[shift..]));
+        let runner = Runner {
+            queue: &mut sender,
+            measurer: &mut measurer,
+            waiter: &mut NoPause,
+            clock: &Counter,
+            waiting: &mut waiting(),
+            counted: &mut Counted::default(),
+        };
+        runner.send::<Payload>(black_box(BATCH));
+        assert_eq!(measurer.noted(), BATCH);
+        let mut measurer = M::receiver(black_box(&mut received[shift..]));
+        let mut counted = Counted::default();
+        let runner = Runner {
+            queue: &mut receiver,
+            measurer: &mut measurer,
+            waiter: &mut NoPause,
+            clock: &Counter,
+            waiting: &mut waiting(),
+            counted: &mut counted,
+        };
+        runner.receive::<Payload>(black_box(BATCH));
+        assert_eq!(counted.damaged, 0);
+        taken = measurer.noted();
     }
     black_box((&sent, &received));
     taken

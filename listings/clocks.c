@@ -8,7 +8,7 @@
  *     clocks [--interval MS] [--readings N]
  *
  * In Rust: hcabench::time::Counter
- *          hcabench::time::Monotonic
+ *          hcabench::time::Posix
  */
 #define _GNU_SOURCE
 #include <getopt.h>

@@ -8,7 +8,7 @@
  *
  * CLOCK_MONOTONIC never steps; CLOCK_REALTIME does, whenever somebody sets it.
  *
- * In Rust: hcabench::time::Monotonic
+ * In Rust: hcabench::time::Posix
  */
 #ifndef LISTINGS_TIMESPEC_H
 #define LISTINGS_TIMESPEC_H

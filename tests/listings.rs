@@ -61,7 +61,7 @@ named_items! {
     hcabench::pacing::Pacing,
     hcabench::stats::percentile_of_sorted,
     hcabench::time::Clock,
-    hcabench::time::Monotonic,
+    hcabench::time::Posix,
     hcabench::time::Counter,
     hcabench::time::TscTrust,
     hcabench::time::calibrate_against,

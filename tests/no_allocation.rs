@@ -25,7 +25,7 @@ use hcabench::node::udp::Udp;
 use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, rings};
 use hcabench::pacing::{ConstantWait, NoPause, Pacing};
 use hcabench::time::{
-    AnyClock, AnyReading, Clock, ClockKind, ClockUser, Monotonic, Nanos, Reading, ReadingKind,
+    AnyClock, AnyReading, Clock, ClockKind, ClockUser, Nanos, Posix, Reading, ReadingKind,
     ReadingUser, Ticks,
 };
 
@@ -116,7 +116,7 @@ fn looking_for_messages_in_memory_allocates_nothing() {
         payload.fill(index, 1, index as u32);
     }
     let mut arrivals = vec![Arrival::default(); MESSAGES];
-    let (clock, control) = (Monotonic::default(), Control::default());
+    let (clock, control) = (Posix::MONOTONIC, Control::default());
     let expected = Expected::new(1, MESSAGES, &[]);
     let (outcome, calls) = counted(|| {
         let (clock, log) = (&clock, &mut arrivals);

@@ -1,6 +1,6 @@
 //! Operations that start at a constant rate: their moments lie fixed from the start.
 
-use super::{Idle, Interval, Pacing};
+use super::{Interval, Pacing, is_after};
 use crate::time::{Clock, Ticks};
 
 /// How a schedule goes on when an operation was still running at the moment the next one was due.
@@ -45,15 +45,18 @@ impl ConstantRate {
         self.due = Ticks(self.due.0.wrapping_add(length.0));
     }
 
-    /// Waits for the current moment, or counts it as missed.
+    /// The current moment, or `None` if it has passed, which is counted as a miss.
     #[inline(always)]
-    pub(super) fn wait<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
-        if let Err(now) = wait_until(self.due, clock, idle) {
-            self.missed += 1;
-            if self.after_miss == AfterMiss::StartOver {
-                self.start_at(now);
-            }
+    pub(super) fn due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
+        let now = clock.now();
+        if !is_after(now, self.due) {
+            return Some(self.due);
         }
+        self.missed += 1;
+        if self.after_miss == AfterMiss::StartOver {
+            self.start_at(now);
+        }
+        None
     }
 
     /// The first `count` moments after a start, with `each` of them kept for so many operations.
@@ -81,9 +84,9 @@ impl Pacing for ConstantRate {
     }
 
     #[inline(always)]
-    fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
+    fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
         self.advance();
-        self.wait(clock, idle);
+        self.due(clock)
     }
 
     fn missed(&self) -> u64 {
@@ -93,32 +96,6 @@ impl Pacing for ConstantRate {
     fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
         self.moments(start, count, 1)
     }
-}
-
-/// Waits for a moment. If it has passed, `idle` ticks once.
-///
-/// # Errors
-/// With the time, if it has passed.
-#[inline(always)]
-pub(super) fn wait_until<C: Clock>(
-    due: Ticks,
-    clock: &C,
-    mut idle: impl Idle,
-) -> Result<(), Ticks> {
-    let now = clock.now();
-    if is_after(now, due) {
-        idle.tick();
-        return Err(now);
-    }
-    idle.begin();
-    while idle.tick() && is_after(due, clock.now()) {}
-    Ok(())
-}
-
-/// Whether `first` is later than `second`, on a counter that may wrap around.
-#[inline(always)]
-fn is_after(first: Ticks, second: Ticks) -> bool {
-    (first.0.wrapping_sub(second.0) as i64) > 0
 }
 
 #[cfg(test)]

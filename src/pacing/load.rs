@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{AfterMiss, BackToBack, Bursty, ConstantRate, ConstantWait, Interval, Jitter, Paced};
+use super::{AfterMiss, Bursty, ConstantRate, ConstantWait, Interval, Jitter, NoPause, Paced};
 use crate::time::Clock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -89,7 +89,7 @@ impl EndLoad {
         };
         let waits = |wait_ns: f64| with_jitter(Interval::from_rate(clock, 1e9 / wait_ns));
         match self.load {
-            Load::None => Paced::Not(BackToBack),
+            Load::None => Paced::Not(NoPause),
             Load::ConstantWait { wait_ns } => Paced::Wait(ConstantWait::of(waits(wait_ns))),
             Load::ConstantRate { rate_per_s } => {
                 let interval = with_jitter(Interval::from_rate(clock, rate_per_s));

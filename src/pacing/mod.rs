@@ -2,7 +2,7 @@
 //!
 //! | pace | between two operations |
 //! | --- | --- |
-//! | [`NoPause`], [`BackToBack`] | nothing; the first gives the thread a moment for other work |
+//! | [`NoPause`] | nothing |
 //! | [`ConstantWait`] | the same time from the end of one to the start of the next |
 //! | [`ConstantRate`] | the same time from start to start: what an operation takes is subtracted from the wait |
 //! | [`Poisson`] | random times from start to start, independent of each other, drawn before |
@@ -11,9 +11,8 @@
 //! `Load` is which of them an end has, as a setting, and `Paced` any of them.
 //!
 //! All but the first row can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on
-//! the benchmark's own clock and never falls into a sample. While it lasts, [`Idle::tick`] is called over and over, so
-//! that the thread can do small work such as polling a completion queue; it returns whether to go on, so that a stop is
-//! seen during a long pause.
+//! the benchmark's own clock and never falls into a sample. While it lasts, the thread can do small work such as polling
+//! a completion queue, and sees that it is to stop.
 
 mod bursty;
 mod constant_rate;
@@ -35,23 +34,6 @@ pub use schedule::{LONGEST_INTERVAL, Poisson};
 
 use crate::time::{Clock, Nanos, Ticks};
 
-/// What a thread does while it waits. A closure is the `tick` of one that does nothing at the beginning.
-pub trait Idle {
-    /// Called once when there is time to wait for, before the first tick.
-    #[inline(always)]
-    fn begin(&mut self) {}
-
-    /// Called over and over; whether to go on waiting.
-    fn tick(&mut self) -> bool;
-}
-
-impl<F: FnMut() -> bool> Idle for F {
-    #[inline(always)]
-    fn tick(&mut self) -> bool {
-        self()
-    }
-}
-
 /// The way from one operation to the next.
 pub trait Pacing {
     /// Called when there is time, before operations begin: draws what is to be drawn for them.
@@ -61,9 +43,17 @@ pub trait Pacing {
     #[inline(always)]
     fn start_at(&mut self, _now: Ticks) {}
 
-    /// Called after each operation; returns when the next one is due. `idle` ticks at least once, unless the pace is in
-    /// the middle of a group or [`BackToBack`].
-    fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle);
+    /// Called after each operation: when the next one is due. `None` where it follows at once: without a pace, within a
+    /// group, or as it is overdue.
+    fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks>;
+
+    /// Called after each operation instead of [`next_due`](Self::next_due); returns when the next one is due. `tick` is
+    /// called at least once, and over and over while there is time; it returns whether to go on waiting.
+    #[inline(always)]
+    fn pause<C: Clock>(&mut self, clock: &C, mut tick: impl FnMut() -> bool) {
+        let due = self.next_due(clock);
+        while tick() && due.is_some_and(|due| is_after(due, clock.now())) {}
+    }
 
     /// Operations so far that were already due when the one before them ended.
     fn missed(&self) -> u64 {
@@ -77,24 +67,27 @@ pub trait Pacing {
     }
 }
 
-/// One operation right after the other; `idle` ticks once between them.
+/// Waits for a moment; `tick` returns whether to go on waiting.
+#[inline(always)]
+pub fn wait_until<C: Clock>(due: Ticks, clock: &C, mut tick: impl FnMut() -> bool) {
+    while tick() && is_after(due, clock.now()) {}
+}
+
+/// Whether `first` is later than `second`, on a counter that may wrap around.
+#[inline(always)]
+fn is_after(first: Ticks, second: Ticks) -> bool {
+    (first.0.wrapping_sub(second.0) as i64) > 0
+}
+
+/// One operation right after the other.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoPause;
 
 impl Pacing for NoPause {
     #[inline(always)]
-    fn pause<C: Clock>(&mut self, _clock: &C, mut idle: impl Idle) {
-        idle.tick();
+    fn next_due<C: Clock>(&mut self, _clock: &C) -> Option<Ticks> {
+        None
     }
-}
-
-/// One operation right after the other, and nothing between them.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct BackToBack;
-
-impl Pacing for BackToBack {
-    #[inline(always)]
-    fn pause<C: Clock>(&mut self, _clock: &C, _idle: impl Idle) {}
 }
 
 /// A constant time from the end of one operation to the start of the next, or one that varies by a jitter.
@@ -117,22 +110,20 @@ impl ConstantWait {
 
 impl Pacing for ConstantWait {
     #[inline(always)]
-    fn pause<C: Clock>(&mut self, clock: &C, mut idle: impl Idle) {
-        let start = clock.now();
-        let length = self.interval.next_whole();
-        idle.begin();
-        while idle.tick() && clock.now().0.wrapping_sub(start.0) < length.0 {}
+    fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
+        let now = clock.now();
+        Some(Ticks(now.0.wrapping_add(self.interval.next_whole().0)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Monotonic;
+    use crate::time::Posix;
 
     #[test]
     fn a_wait_ends_when_idle_says_so() {
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         let hour = Interval::new(&clock, Nanos(3_600_000_000_000));
         let mut rate = ConstantRate::new(hour, AfterMiss::CatchUp);
         rate.start_at(clock.now());
@@ -180,25 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_announced_once_and_only_where_there_is_something_to_wait_for() {
-        #[derive(Default)]
-        struct Count(u32, u32);
-        impl Idle for &mut Count {
-            fn begin(&mut self) {
-                self.0 += 1;
-            }
-            fn tick(&mut self) -> bool {
-                self.1 += 1;
-                true
-            }
-        }
+    fn a_thread_has_a_moment_for_other_work_even_without_a_pause() {
         let clock = scripted::set(0, 10);
-        let mut count = Count::default();
-        BackToBack.pause(&clock, &mut count);
-        assert_eq!((count.0, count.1), (0, 0));
-        NoPause.pause(&clock, &mut count);
-        assert_eq!((count.0, count.1), (0, 1));
-        ConstantWait::new(&clock, Nanos(30)).pause(&clock, &mut count);
-        assert_eq!((count.0, count.1), (1, 4));
+        let mut ticks = 0;
+        let mut tick = || {
+            ticks += 1;
+            true
+        };
+        assert_eq!(NoPause.next_due(&clock), None);
+        NoPause.pause(&clock, &mut tick);
+        ConstantWait::new(&clock, Nanos(30)).pause(&clock, &mut tick);
+        assert_eq!(ticks, 1 + 3);
     }
 }

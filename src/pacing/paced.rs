@@ -1,46 +1,56 @@
 //! The paces as one type.
 
-use super::{BackToBack, Bursty, ConstantRate, ConstantWait, Idle, Pacing};
+use super::{Bursty, ConstantRate, ConstantWait, NoPause, Pacing, Poisson};
 use crate::time::{Clock, Ticks};
 
-/// The waiters as one type: which it is, is asked after each operation, outside of every sample. Where no time is
-/// taken, and a nanosecond counts, the loop without a pause is compiled for itself.
-#[derive(Debug, Clone, Copy)]
+/// Any pace: which it is, is asked after each operation, outside of every sample, by a call. So a hot loop is compiled
+/// twice, for [`NoPause`], where a nanosecond counts, and for this one, and not for each pace.
+#[derive(Debug, Clone)]
 pub enum Paced {
-    Not(BackToBack),
+    /// None.
+    Not(NoPause),
+    /// From the end of an operation.
     Wait(ConstantWait),
+    /// From start to start.
     Rate(ConstantRate),
+    /// In groups.
     Bursty(Bursty),
+    /// At random.
+    Poisson(Poisson),
 }
 
-/// What the waiter that it is does.
+/// What the pace that it is does.
 macro_rules! of_each {
-    ($paced:expr, $waiter:ident => $does:expr) => {
+    ($paced:expr, $pace:ident => $does:expr) => {
         match $paced {
-            Paced::Not($waiter) => $does,
-            Paced::Wait($waiter) => $does,
-            Paced::Rate($waiter) => $does,
-            Paced::Bursty($waiter) => $does,
+            Paced::Not($pace) => $does,
+            Paced::Wait($pace) => $does,
+            Paced::Rate($pace) => $does,
+            Paced::Bursty($pace) => $does,
+            Paced::Poisson($pace) => $does,
         }
     };
 }
 
 impl Pacing for Paced {
-    #[inline(always)]
-    fn start_at(&mut self, now: Ticks) {
-        of_each!(self, waiter => waiter.start_at(now));
+    fn renew(&mut self) {
+        of_each!(self, pace => pace.renew());
     }
 
-    #[inline(always)]
-    fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
-        of_each!(self, waiter => waiter.pause(clock, idle));
+    fn start_at(&mut self, now: Ticks) {
+        of_each!(self, pace => pace.start_at(now));
+    }
+
+    #[inline(never)]
+    fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
+        of_each!(self, pace => pace.next_due(clock))
     }
 
     fn missed(&self) -> u64 {
-        of_each!(self, waiter => waiter.missed())
+        of_each!(self, pace => pace.missed())
     }
 
     fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
-        of_each!(self, waiter => waiter.intended_starts(start, count))
+        of_each!(self, pace => pace.intended_starts(start, count))
     }
 }

@@ -1,7 +1,6 @@
 //! Operations at random moments that are drawn before the first.
 
-use super::constant_rate::wait_until;
-use super::{Idle, Pacing, SplitMix64};
+use super::{Pacing, SplitMix64, is_after};
 use crate::time::{Clock, Nanos, Ticks};
 
 /// The longest interval that can be drawn, in means: -ln(2^-53), rounded up.
@@ -59,10 +58,12 @@ impl Pacing for Poisson {
     }
 
     #[inline(always)]
-    fn pause<C: Clock>(&mut self, clock: &C, idle: impl Idle) {
+    fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
         self.next += 1;
         let due = Ticks(self.start.0.wrapping_add(self.moments[self.next].0));
-        self.missed += u64::from(wait_until(due, clock, idle).is_err());
+        let is_missed = is_after(clock.now(), due);
+        self.missed += u64::from(is_missed);
+        (!is_missed).then_some(due)
     }
 
     fn missed(&self) -> u64 {

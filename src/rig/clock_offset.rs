@@ -57,11 +57,11 @@ pub fn measure_offset<C: Clock>(
 mod tests {
     use super::*;
     use crate::host::pinning;
-    use crate::time::{Monotonic, Nanos};
+    use crate::time::{Nanos, Posix};
 
     /// A clock of which four ticks are a nanosecond.
     #[derive(Debug, Clone, Copy)]
-    struct Fine(Monotonic);
+    struct Fine(Posix);
 
     impl Clock for Fine {
         fn now(&self) -> Ticks {
@@ -77,7 +77,7 @@ mod tests {
     fn one_clock_on_two_cpus_is_ahead_by_nothing_within_the_bound() {
         let cpus: Vec<usize> = pinning::current_affinity().unwrap().iter().collect();
         let (first, last) = (cpus[0], *cpus.last().unwrap());
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         assert_eq!(measure_offset(&clock, first, first).unwrap(), None);
         if first == last {
             return;

@@ -196,7 +196,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::time::{Clock, Monotonic};
+    use crate::time::{Clock, Posix};
 
     /// The exchange of two CPUs, the second `ahead` by some counts, whose messages take `to` and `back`.
     fn exchange(at: u64, ahead: i64, to: u64, back: u64) -> Exchange {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     fn now() -> u64 {
-        Monotonic::default().now().0
+        Posix::MONOTONIC.now().0
     }
 
     fn never() -> bool {

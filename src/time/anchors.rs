@@ -4,7 +4,7 @@
 //! way is a straight line. How far an anchor lies from the line between its neighbours, and how long it took, is the
 //! error. Left out is by how much the clock of another CPU differs from that of the CPU where it is read.
 
-use super::{AnyReading, Clock as _, MonotonicRaw, Posix};
+use super::{AnyReading, Clock as _, Posix};
 
 /// Anchors that are kept: when there are more, every second is left out from then on.
 const ROOM: usize = 1024;
@@ -31,8 +31,7 @@ pub struct Anchors {
 
 /// CLOCK_MONOTONIC_RAW, in nanoseconds.
 pub fn raw_now() -> u64 {
-    let raw: MonotonicRaw = Posix;
-    raw.now().0
+    Posix::MONOTONIC_RAW.now().0
 }
 
 impl Anchors {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Clock, Monotonic, Nanos, Ticks};
+use super::{Clock, Nanos, Posix, Ticks};
 
 /// The price of one reading of a clock, and its resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -20,7 +20,7 @@ const READINGS_PER_BATCH: usize = 100;
 
 /// Measures what a reading costs on the CPU that runs this; takes a few milliseconds.
 pub fn measure_stamp_cost<C: Clock>(clock: &C) -> StampCost {
-    let judge = Monotonic::default();
+    let judge = Posix::MONOTONIC;
     let mut batches = [0.0_f64; BATCHES];
     let mut step = 0;
     for batch in &mut batches {

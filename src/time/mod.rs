@@ -23,7 +23,7 @@ pub use counter::{
 };
 #[cfg(target_arch = "x86_64")]
 pub use counter::{RdtscpInstruction, read_tsc};
-pub use posix::{Monotonic, MonotonicRaw, Posix, Realtime};
+pub use posix::{Posix, PosixReading};
 pub use rate::{RateSource, TscKilohertz, TscRate};
 pub use reading::{AnyReading, Reading, ReadingKind, ReadingUser};
 
@@ -111,10 +111,8 @@ pub trait ClockUser {
 /// A clock that is ready to be read, chosen at run time.
 #[derive(Debug, Clone, Copy)]
 pub enum AnyClock {
-    /// `CLOCK_MONOTONIC`.
-    Monotonic(Monotonic),
-    /// `CLOCK_MONOTONIC_RAW`.
-    MonotonicRaw(MonotonicRaw),
+    /// `CLOCK_MONOTONIC` or `CLOCK_MONOTONIC_RAW`.
+    Posix(Posix),
     /// The processor's counter, calibrated.
     Counter(Counter),
 }
@@ -188,8 +186,8 @@ impl AnyClock {
         tsc_rate: Option<TscKilohertz>,
     ) -> Result<Self, ClockError> {
         match kind {
-            ClockKind::Monotonic => Ok(AnyClock::Monotonic(Posix)),
-            ClockKind::MonotonicRaw => Ok(AnyClock::MonotonicRaw(Posix)),
+            ClockKind::Monotonic => Ok(AnyClock::Posix(Posix::MONOTONIC)),
+            ClockKind::MonotonicRaw => Ok(AnyClock::Posix(Posix::MONOTONIC_RAW)),
             ClockKind::Counter => Ok(AnyClock::Counter(Counter::with_rate(tsc_rate)?)),
         }
     }
@@ -209,8 +207,8 @@ impl AnyClock {
     /// Which clock it is.
     pub fn kind(&self) -> ClockKind {
         match self {
-            AnyClock::Monotonic(_) => ClockKind::Monotonic,
-            AnyClock::MonotonicRaw(_) => ClockKind::MonotonicRaw,
+            AnyClock::Posix(clock) if clock.is_raw() => ClockKind::MonotonicRaw,
+            AnyClock::Posix(_) => ClockKind::Monotonic,
             AnyClock::Counter(_) => ClockKind::Counter,
         }
     }
@@ -218,8 +216,7 @@ impl AnyClock {
     /// Hands the clock to `user` as its own type, so that what follows is compiled for that clock alone.
     pub fn visit<U: ClockUser>(self, user: U) -> U::Output {
         match self {
-            AnyClock::Monotonic(clock) => user.with(clock),
-            AnyClock::MonotonicRaw(clock) => user.with(clock),
+            AnyClock::Posix(clock) => user.with(clock),
             AnyClock::Counter(clock) => user.with(clock),
         }
     }
@@ -243,8 +240,7 @@ impl Clock for AnyClock {
     #[inline]
     fn now(&self) -> Ticks {
         match self {
-            AnyClock::Monotonic(clock) => clock.now(),
-            AnyClock::MonotonicRaw(clock) => clock.now(),
+            AnyClock::Posix(clock) => clock.now(),
             AnyClock::Counter(clock) => clock.now(),
         }
     }

@@ -14,9 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::RdtscpInstruction;
 #[cfg(target_arch = "aarch64")]
 use super::SelfSynchronised;
-use super::{
-    AnyClock, ClockError, ClockKind, Monotonic, MonotonicRaw, Posix, Realtime, Ticks, TscKilohertz,
-};
+use super::{AnyClock, ClockError, ClockKind, Posix, PosixReading, Ticks, TscKilohertz};
 
 /// The sequences a clock can be read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -214,9 +212,7 @@ pub struct AnyReading {
 
 #[derive(Debug, Clone, Copy)]
 enum Sequence {
-    Realtime(Realtime),
-    Monotonic(Monotonic),
-    MonotonicRaw(MonotonicRaw),
+    Posix(PosixReading),
     #[cfg(target_arch = "x86_64")]
     Rdtsc(Rdtsc),
     #[cfg(target_arch = "x86_64")]
@@ -236,9 +232,9 @@ impl AnyReading {
         #[cfg(target_arch = "x86_64")]
         let rdtscp = || RdtscpInstruction::find().ok_or(ClockError::NoRdtscp);
         let sequence = match kind {
-            ReadingKind::Realtime => Sequence::Realtime(Posix),
-            ReadingKind::Monotonic => Sequence::Monotonic(Posix),
-            ReadingKind::MonotonicRaw => Sequence::MonotonicRaw(Posix),
+            ReadingKind::Realtime => Sequence::Posix(PosixReading::REALTIME),
+            ReadingKind::Monotonic => Sequence::Posix(Posix::MONOTONIC.into()),
+            ReadingKind::MonotonicRaw => Sequence::Posix(Posix::MONOTONIC_RAW.into()),
             #[cfg(target_arch = "x86_64")]
             ReadingKind::Rdtsc => Sequence::Rdtsc(Rdtsc),
             #[cfg(target_arch = "x86_64")]
@@ -272,9 +268,7 @@ impl AnyReading {
     /// Hands the reading to `user` as its own type, so that what follows is compiled for it alone.
     pub fn visit<U: ReadingUser>(self, user: U) -> U::Output {
         match self.sequence {
-            Sequence::Realtime(reading) => user.with(reading),
-            Sequence::Monotonic(reading) => user.with(reading),
-            Sequence::MonotonicRaw(reading) => user.with(reading),
+            Sequence::Posix(reading) => user.with(reading),
             #[cfg(target_arch = "x86_64")]
             Sequence::Rdtsc(reading) => user.with(reading),
             #[cfg(target_arch = "x86_64")]

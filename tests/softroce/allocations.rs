@@ -22,7 +22,7 @@ use hcabench::node::Scenario;
 use hcabench::pacing::NoPause;
 use hcabench::rdma::cm::EventChannel;
 use hcabench::rig::ports::Service as NodeService;
-use hcabench::time::{Monotonic, Ticks};
+use hcabench::time::{Posix, Ticks};
 
 use crate::connections::{SERVICES, ends, settings};
 use crate::machine::Machine;
@@ -111,7 +111,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
     for slot in 0..MESSAGES {
         endpoints.receiver.post(slot).unwrap();
     }
-    let clock = Monotonic::default();
+    let clock = Posix::MONOTONIC;
     let control = Control::default();
     let policy = HugePagePolicy::Off;
     let tag = Tag::new(5);

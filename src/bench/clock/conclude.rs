@@ -133,7 +133,7 @@ mod tests {
             });
         conclude(
             &config,
-            AnyClock::Monotonic(Posix),
+            AnyClock::Posix(Posix::MONOTONIC),
             Vec::new(),
             cpus.collect(),
             None,

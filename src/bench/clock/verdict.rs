@@ -200,7 +200,7 @@ mod tests {
         });
         let mut config = Config::made_up(&[], Length::Iterations(2000));
         config.priority = priority;
-        let clock = AnyClock::Monotonic(Posix);
+        let clock = AnyClock::Posix(Posix::MONOTONIC);
         conclude(&config, clock, Vec::new(), cpus.collect(), None).verdict
     }
 

@@ -24,7 +24,7 @@ use crate::rig::benchmark::{Outcome, Progress, RowOutcome};
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::named::Named;
 use crate::rig::workers::Crew;
-use crate::time::{Clock, Monotonic, ReadingKind};
+use crate::time::{Clock, Posix, ReadingKind};
 
 use super::conclude::judged;
 use super::config::{Config, Length};
@@ -171,7 +171,7 @@ pub fn outcome(
     for &cpu in &config.cpus {
         let control = Arc::clone(&control);
         crew.start(seat(cpu, config.priority), move |supervisor| {
-            let read = || Monotonic::default().now().0;
+            let read = || Posix::MONOTONIC.now().0;
             let woken = wake(
                 read,
                 interval,
@@ -300,7 +300,7 @@ mod tests {
     #[test]
     fn both_timers_wake_at_the_moment_or_later() {
         for &timer in Timer::ALL {
-            let clock = Monotonic::default();
+            let clock = Posix::MONOTONIC;
             let mut sleep = timer.sleeper().unwrap();
             for _ in 0..3 {
                 let until = clock.now().0 + 200_000;

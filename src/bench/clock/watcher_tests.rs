@@ -102,7 +102,7 @@ impl Watch {
             told.pop_front().unwrap_or_default()
         };
         let (stop, seen) = (StopFlag::default(), Seen::default());
-        let clock = (Scripted, AnyClock::Monotonic(Posix));
+        let clock = (Scripted, AnyClock::Posix(Posix::MONOTONIC));
         let watcher = Watcher::new(clock, recorder, counters, *task, (&stop, &seen)).unwrap();
         let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
         // Those who look on are not told of the first ten.
@@ -478,7 +478,7 @@ fn stops_while_tidied(keep: usize, readings: &[u64]) -> Vec<Jump> {
         ..Task::made_up(1000)
     };
     let (stop, seen) = (StopFlag::default(), Seen::default());
-    let clock = (Scripted, AnyClock::Monotonic(Posix));
+    let clock = (Scripted, AnyClock::Posix(Posix::MONOTONIC));
     let watcher = Watcher::new(clock, |_: u64| (), Deltas::default, task, (&stop, &seen));
     let mut watcher = watcher.unwrap();
     for at in 0..keep as u64 {

@@ -152,7 +152,7 @@ pub fn judge_requests(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Monotonic;
+    use crate::time::Posix;
 
     fn arrival(sequence: u32, stamp: u64) -> Arrival {
         Arrival {
@@ -179,7 +179,7 @@ mod tests {
             intended: None,
             timestamp,
         };
-        judge(&Monotonic::default(), burst, false, |_, sequence| {
+        judge(&Posix::MONOTONIC, burst, false, |_, sequence| {
             stamps[sequence as usize]
         })
     }
@@ -216,7 +216,7 @@ mod tests {
             intended: None,
             timestamp: Timestamp::Submit,
         };
-        let (messages, counts) = judge_requests(&Monotonic::default(), burst, |one| one != 2);
+        let (messages, counts) = judge_requests(&Posix::MONOTONIC, burst, |one| one != 2);
         let fates: Vec<_> = messages.iter().map(|message| message.fate).collect();
         assert_eq!(fates, [Fate::Received, Fate::Lost, Fate::Corrupted]);
         assert_eq!(ends(counts), (3, 1, 1, 1));

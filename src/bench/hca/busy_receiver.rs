@@ -60,7 +60,7 @@ mod tests {
     use crate::bench::hca::receiver::receive;
     use crate::bench::hca::tag::{Expected, Tag};
     use crate::buffer::Arrival;
-    use crate::pacing::{BackToBack, ConstantWait};
+    use crate::pacing::{ConstantWait, NoPause};
     use crate::time::Nanos;
 
     /// The stamps of three messages that are there from the beginning, with one look in between that finds nothing.
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn each_look_comes_after_the_work() {
-        assert_eq!(stamps(BackToBack), [1, 2, 3]);
+        assert_eq!(stamps(NoPause), [1, 2, 3]);
         // The clock counts its readings. A wait of 20 takes 21 of them, the stamp one more; one look found nothing.
         let waiting = stamps(ConstantWait::new(&Counting, Nanos(20)));
         assert_eq!(waiting, [22, 22 + 21 + 22, 22 + 21 + 22 + 22]);

@@ -5,7 +5,7 @@
 //! late: it is in the latency from the intended time.
 
 use super::control::Control;
-use crate::pacing::{Idle, Pacing};
+use crate::pacing::Pacing;
 use crate::time::{Clock, Ticks};
 
 /// A pace whose every pause lasts until there is room for one more message.
@@ -53,11 +53,15 @@ impl<P: Pacing> Pacing for WithinDepth<'_, P> {
         self.pacing.start_at(now);
     }
 
+    fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
+        self.pacing.next_due(clock)
+    }
+
     #[inline(always)]
-    fn pause<C: Clock>(&mut self, clock: &C, mut idle: impl Idle) {
+    fn pause<C: Clock>(&mut self, clock: &C, mut tick: impl FnMut() -> bool) {
         self.posted += 1;
-        self.pacing.pause(clock, || idle.tick());
-        while !self.has_room() && idle.tick() {}
+        self.pacing.pause(clock, &mut tick);
+        while !self.has_room() && tick() {}
     }
 }
 

@@ -76,8 +76,8 @@ mod tests {
     use crate::bench::hca::receiver::{Strays, receive};
     use crate::bench::hca::tag::Expected;
     use crate::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer};
-    use crate::pacing::{BackToBack, ConstantWait};
-    use crate::time::{Monotonic, Nanos, Ticks};
+    use crate::pacing::{ConstantWait, NoPause};
+    use crate::time::{Nanos, Posix, Ticks};
 
     const BURST: u32 = 65_537;
     const MESSAGES: usize = 500;
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn the_unchanged_loop_finds_all_messages_in_order_while_they_are_written() {
         for (size, pause) in [(8, 0), (9, 0), (4096, 0), (9, 2000)] {
-            let (target, control, clock) = (target(size), Control::default(), Monotonic::default());
+            let (target, control, clock) = (target(size), Control::default(), Posix::MONOTONIC);
             let mut port =
                 MemoryPollingPort::new(PolledSlots::new(&target, BURST, MESSAGES), BURST);
             let mut arrivals = vec![Arrival::default(); MESSAGES];
@@ -148,7 +148,7 @@ mod tests {
         let mut first = port();
         arrive(&target, 0);
         control.stop();
-        let mut busy = BusyReceiver::new(&mut first, &Counting, BackToBack, control.stop_flag());
+        let mut busy = BusyReceiver::new(&mut first, &Counting, NoPause, control.stop_flag());
         let expected = Expected::new(BURST, 2, &[]);
         let outcome = receive(
             &Counting,

@@ -61,25 +61,24 @@ impl Target for Here {
 }
 
 /// A sender that asks for what lies at the other end.
-#[derive(Debug)]
-pub struct Requester<T> {
+pub struct Requester {
     sender: Arc<Sender>,
-    target: T,
+    target: Box<dyn Target>,
     operation: Operation,
 }
 
-impl<T: Target> Requester<T> {
+impl Requester {
     /// Asks by `operation` for what lies at the other end.
-    pub fn new(sender: &Arc<Sender>, target: T, operation: Operation) -> Self {
+    pub fn new(sender: &Arc<Sender>, target: impl Target + 'static, operation: Operation) -> Self {
         Requester {
             sender: Arc::clone(sender),
-            target,
+            target: Box::new(target),
             operation,
         }
     }
 }
 
-impl<T: Target + 'static> SendingEnd for Requester<T> {
+impl SendingEnd for Requester {
     type Port = RequestPort;
     type SpreadPort = RequestPort;
     type Completions = VerbsCompletionPort;

@@ -21,7 +21,9 @@ use super::stamper::restamp;
 use super::tag::Tag;
 use super::worker::{Frame, Post, Task, Threads, counting_faults, start};
 use crate::buffer::StampBuffer;
-use crate::pacing::{AfterMiss, ConstantRate, ConstantWait, Interval, NoPause, Pacing, Poisson};
+use crate::pacing::{
+    AfterMiss, ConstantRate, ConstantWait, Interval, NoPause, Paced, Pacing, Poisson,
+};
 use crate::rig::error::RigError;
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -137,17 +139,24 @@ fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
     let rate = |rate: Rate| f64::from(rate.per_second);
     match (point.rate, point.pause_ns) {
         (None, Nanos(0)) => send_paced::<F, _, _>(way, port, NoPause),
-        (None, pause) => send_paced::<F, _, _>(way, port, ConstantWait::new(clock, pause)),
-        (Some(at), _) => match at.arrivals {
-            Arrivals::Constant => {
-                let interval = Interval::from_rate(clock, rate(at));
-                send_paced::<F, _, _>(way, port, ConstantRate::new(interval, AfterMiss::CatchUp))
-            }
-            Arrivals::Poisson => {
-                let pacing = Poisson::new(clock, rate(at), point.burst as usize, frame.seed);
-                send_paced::<F, _, _>(way, port, pacing)
-            }
-        },
+        (None, pause) => {
+            send_paced::<F, _, _>(way, port, Paced::Wait(ConstantWait::new(clock, pause)))
+        }
+        (Some(at), _) => {
+            let pacing = match at.arrivals {
+                Arrivals::Constant => Paced::Rate(ConstantRate::new(
+                    Interval::from_rate(clock, rate(at)),
+                    AfterMiss::CatchUp,
+                )),
+                Arrivals::Poisson => Paced::Poisson(Poisson::new(
+                    clock,
+                    rate(at),
+                    point.burst as usize,
+                    frame.seed,
+                )),
+            };
+            send_paced::<F, _, _>(way, port, pacing)
+        }
     }
 }
 

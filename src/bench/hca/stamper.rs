@@ -42,7 +42,7 @@ mod tests {
     use super::*;
     use crate::bench::hca::port::scripted::Counting;
     use crate::host::pinning;
-    use crate::time::Monotonic;
+    use crate::time::Posix;
 
     /// Writes down what is rewritten, and lets the burst go on meanwhile.
     struct Watching<'a, F> {
@@ -125,7 +125,7 @@ mod tests {
                 std::thread::yield_now();
             }
         };
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         std::thread::scope(|scope| {
             let stamper = scope.spawn(|| restamp(&clock, &Take(&control), &control));
             wait_until(&|| control.ready() == 1);
@@ -172,7 +172,7 @@ mod tests {
             });
             let stamper = scope.spawn(|| {
                 pinning::pin_current_thread(cpus[0]).unwrap();
-                let (mut missed, clock) = (0, Monotonic::default());
+                let (mut missed, clock) = (0, Posix::MONOTONIC);
                 for control in &bursts {
                     if Instant::now() > enough {
                         control.stop();

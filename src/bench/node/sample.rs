@@ -110,7 +110,7 @@ impl Epoch {
 mod tests {
     use super::*;
     use crate::buffer::HugePagePolicy;
-    use crate::time::Monotonic;
+    use crate::time::Posix;
 
     #[test]
     fn values_follow_from_seed_publisher_and_number() {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn stamps_count_from_the_unix_epoch() {
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         let epoch = Epoch::of(&clock);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let stamp = epoch.at(&clock, clock.now());

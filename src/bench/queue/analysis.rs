@@ -129,7 +129,7 @@ fn depth(sent: &[Record], received: &[Record]) -> Option<Depth> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Monotonic;
+    use crate::time::Posix;
 
     fn records(moments: &[[u64; 3]]) -> Vec<Record> {
         moments.iter().map(|moments| moments.map(Ticks)).collect()
@@ -145,7 +145,7 @@ mod tests {
             received: &received,
             intended: Some([95, 140].map(Ticks).to_vec()),
         };
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         let times = times(&clock, &noted).unwrap();
         let found = times.figures.all().map(|summary| {
             let summary = summary.as_ref()?;
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_is_behind_gives_a_length_below_zero() {
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         assert_eq!(length_ns(&clock, Ticks(100), Ticks(93)), -7);
         assert_eq!(length_ns(&clock, Ticks(u64::MAX), Ticks(4)), 5);
     }

@@ -18,7 +18,7 @@ use super::result::{ElementRow, PerEnd, RunResult, Times};
 use super::round::{self, measure_run};
 use super::rows;
 use super::task::{SENDER, Task};
-use super::threads::Start;
+use super::threads::MakeEnds;
 use super::warnings;
 use crate::buffer::{BufferError, HugePagePolicy};
 use crate::generators::Beside;
@@ -70,7 +70,7 @@ pub struct QueueBenchmark {
     /// The generators of memory load, if any point has one.
     beside: Option<Beside>,
     machine: Option<Machine>,
-    start_of: fn(&Point) -> Start,
+    make_of: fn(&Point) -> MakeEnds,
     /// The elements a second that were found for points, in runs before those that count, or why none were.
     rates: HashMap<String, Result<f64, String>>,
     /// How far the receiver's clock is ahead of the sender's, by their CPUs.
@@ -95,7 +95,7 @@ impl QueueBenchmark {
             most_elements: 0,
             beside: None,
             machine: None,
-            start_of: round::start_of,
+            make_of: round::make_of,
             rates: HashMap::new(),
             offsets: HashMap::new(),
         }
@@ -224,7 +224,7 @@ impl QueueBenchmark {
             task.arena = arena(bytes, self.config.huge_pages, round)?;
         }
         let load = beside.and_then(|beside| beside.load(point.memory_load));
-        let run = measure_run((self.start_of)(point), task, round, load)?;
+        let run = measure_run((self.make_of)(point), task, round, load)?;
         Ok((run, placement.warnings))
     }
 
@@ -570,9 +570,9 @@ mod tests {
         let plan = benchmark.plan().unwrap();
         assert_eq!(plan.points.len(), CURVE_PERCENTS.len());
         benchmark.prepare(plan).unwrap();
-        benchmark.start_of = |point| match point.queue.as_str() {
-            "faulty" => faulty::start_of::<PANICS>(),
-            _ => round::start_of(point),
+        benchmark.make_of = |point| match point.queue.as_str() {
+            "faulty" => faulty::make_of::<PANICS>(),
+            _ => round::make_of(point),
         };
         let mut bad = benchmark.points.clone();
         (bad.iter_mut()).for_each(|point| point.queue = "faulty".to_owned());

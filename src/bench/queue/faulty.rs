@@ -10,7 +10,7 @@ use super::config::{Config, Length};
 use super::cpus::Cpus;
 use super::plan::Point;
 use super::result::made_up;
-use super::threads::{self, Start};
+use super::threads::{self, MakeEnds};
 use crate::host::pinning;
 use crate::queues::element::{Element, Words};
 use crate::queues::interface::{Queue, QueueError, Receiver, Sender};
@@ -69,14 +69,14 @@ pub(super) const BLOCKS_AT_THE_END: u8 = 15;
 /// A queue with a fault, which is its type.
 pub(super) struct Faulty<const FAULT: u8>;
 
-/// Starts runs of it.
-pub(super) fn start_of<const FAULT: u8>() -> Start {
-    threads::start::<Faulty<FAULT>, Words<8>>
+/// Makes its ends.
+pub(super) fn make_of<const FAULT: u8>() -> MakeEnds {
+    threads::make::<Faulty<FAULT>, Words<8>>
 }
 
-/// Starts round trips over one with a fault there and one with another fault back.
-pub(super) fn start_of_round_trip<const THERE: u8, const BACK: u8>() -> Start {
-    threads::start_round_trip::<Faulty<THERE>, Faulty<BACK>, Words<8>>
+/// Makes the ends of round trips over one with a fault there and one with another fault back.
+pub(super) fn make_of_round_trip<const THERE: u8, const BACK: u8>() -> MakeEnds {
+    threads::make_round_trip::<Faulty<THERE>, Faulty<BACK>, Words<8>>
 }
 
 pub(super) struct End {

@@ -85,7 +85,7 @@ pub type Record = [Ticks; 3];
 
 /// The clock before and after each operation. Where failed attempts are measured, the time before is that of the first
 /// attempt and not of the one that succeeded, and the clock is not read in between.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Timed<'a> {
     records: &'a mut [Record],
     measures_failed: bool,
@@ -197,7 +197,7 @@ impl Measurer for Numbering {
 }
 
 /// No time, at the receiver: what elements carry is noted.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Numbers<'a> {
     numbers: &'a mut [u64],
     noted: usize,

@@ -5,7 +5,7 @@
 //! | what the rig calls | `benchmark` |
 //! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `crowded`, `memory` |
 //! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
-//! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
+//! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | several threads at each end, which share queues | `many` |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
 //!
@@ -40,6 +40,7 @@ mod round_trip;
 pub(crate) mod rows;
 pub mod runner;
 mod supervisor;
+mod tagging;
 mod task;
 mod threads;
 mod warm_up;

@@ -11,7 +11,7 @@ use super::plan::Point;
 use super::result::{End, PerEnd, PerOperation, RunResult, Times};
 use super::supervisor::make_run;
 use super::task::Task;
-use super::threads::{self, Start};
+use super::threads::{self, MakeEnds};
 use crate::generators::Drawing;
 use crate::host::interrupt;
 use crate::pacing::{AfterMiss, EndLoad, Load, Pacing};
@@ -21,27 +21,26 @@ use crate::rig::error::RigError;
 use crate::time::{Clock, Ticks};
 use std::time::Duration;
 
-/// Starts runs with elements of so many bytes.
-struct StartOf(usize);
+/// Makes ends for elements of so many bytes.
+struct MakeOf(usize);
 
-impl QueueUser for StartOf {
-    type Output = Option<Start>;
+impl QueueUser for MakeOf {
+    type Output = Option<MakeEnds>;
 
     fn with<Q: AllPayloads>(self) -> Self::Output {
         match self.0 {
-            8 => Some(threads::start::<Q, Words<1>>),
-            64 => Some(threads::start::<Q, Words<8>>),
-            256 => Some(threads::start::<Q, Words<32>>),
+            8 => Some(threads::make::<Q, Words<1>>),
+            64 => Some(threads::make::<Q, Words<8>>),
+            256 => Some(threads::make::<Q, Words<32>>),
             _ => None,
         }
     }
 }
 
-/// Starts runs of this queue and this size of an element.
-pub(super) fn start_of(point: &Point) -> Start {
-    let start = registry::visit(&point.queue, point.capacity, StartOf(point.payload));
-    start
-        .flatten()
+/// Makes ends of this queue for this size of an element.
+pub(super) fn make_of(point: &Point) -> MakeEnds {
+    let make = registry::visit(&point.queue, point.capacity, MakeOf(point.payload));
+    make.flatten()
         .expect("a plan has queues of the registry, for elements that they are made for")
 }
 
@@ -71,7 +70,7 @@ impl RunResult {
 /// Makes one run, checks it, and works out its figures. Those of many elements take seconds: a signal does not wait for
 /// them. A memory load begins and ends with the run, not before the floor of its latency.
 pub(super) fn measure_run(
-    start: Start,
+    make: MakeEnds,
     task: Task,
     round: u32,
     mut load: Option<Drawing<'_>>,
@@ -80,7 +79,7 @@ pub(super) fn measure_run(
         measure if measure.has_times() => times_of_handoff(&task)?,
         _ => None,
     };
-    let ends = make_run(start, &task, load.as_mut())?;
+    let ends = make_run(make, &task, load.as_mut())?;
     let drawn = load.and_then(|load| load.drawn());
     let figures = move || RunResult {
         drawn,
@@ -158,7 +157,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     };
     let count = floor::HANDOFFS;
     let task = Task::new(task.clock, task.locks_memory, &point, &config, count);
-    let ended = make_run(threads::start::<Handoff, Words<1>>, &task, None);
+    let ended = make_run(threads::make::<Handoff, Words<1>>, &task, None);
     let clean = unless_disturbed(ended)?
         .filter(|ends| verdict_of(config.measure, ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| match noted(&task, &ends) {

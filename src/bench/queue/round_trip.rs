@@ -1,12 +1,12 @@
 //! The two loops of a round trip: an element goes there through one queue, and its answer comes back through another.
 //! Both stamps are of one CPU, so that no offset of clocks is in the time.
 
-use super::control::{Control, Ending};
+use super::control::Ending;
 use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use super::retry::pause;
-use super::runner::{Runner, Waiting, WhileReceiving};
-use crate::pacing::{Idle, Pacing};
+use super::runner::{Runner, Waiting, give_back, taken};
+use crate::pacing::{Pacing, wait_until};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
 use crate::time::Clock;
@@ -26,21 +26,23 @@ impl<T, S: Send, R: Receiver<T>> Receiver<T> for Both<S, R> {
 }
 
 /// What an end does about attempts that fail.
-struct Retries<'a> {
-    waiting: Waiting<'a>,
+struct Retries<'r, 'a> {
+    waiting: &'r mut Waiting<'a>,
     failed: u64,
     /// Whether to leave, when asked at a look.
     end: fn(&mut Waiting<'a>, usize) -> Option<Ending>,
 }
 
-impl<'a> Retries<'a> {
-    fn of<Q, M, W, C>(
-        runner: &Runner<'a, Q, M, W, C>,
+impl<'r, 'a> Retries<'r, 'a> {
+    fn new(
+        waiting: &'r mut Waiting<'a>,
+        failed: u64,
         end: fn(&mut Waiting<'a>, usize) -> Option<Ending>,
     ) -> Self {
+        waiting.patience.begin();
         Retries {
-            waiting: runner.waiting.anew(),
-            failed: runner.failed,
+            waiting,
+            failed,
             end,
         }
     }
@@ -62,7 +64,7 @@ impl<'a> Retries<'a> {
             }
             self.failed += 1;
             if self.failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                && let Some(reason) = (self.end)(&mut self.waiting, done)
+                && let Some(reason) = (self.end)(self.waiting, done)
             {
                 // What the other end did before it left is there by now.
                 return attempt().ok_or(reason);
@@ -72,29 +74,25 @@ impl<'a> Retries<'a> {
     }
 }
 
-impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
+impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>, M, W, C> {
     /// Puts `count` elements in, each when the answer to the one before it is there, unless it has to leave before.
     #[inline(never)]
-    pub fn ask<T: Element>(self, count: usize) -> Self
+    pub fn ask<T: Element>(self, count: usize)
     where
         S: Sender<T>,
         R: Receiver<T>,
     {
-        let mut retries = Retries::of(&self, Waiting::end_of_sender);
-        let control = self.waiting.control;
+        let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
         let Runner {
-            mut queue,
-            mut measurer,
-            mut waiter,
-            clock,
-            ..
+            waiter, counted, ..
         } = self;
-        let (mut damaged, mut unanswered, mut ending) =
-            (self.damaged, self.unanswered, self.ending);
+        let (clock, control) = (*self.clock, self.waiting.control);
+        let mut retries = Retries::new(self.waiting, counted.failed, Waiting::end_of_sender);
+        let mut damaged = counted.damaged;
         for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
-            let Both { sender, receiver } = &mut queue;
+            let Both { sender, receiver } = &mut *queue;
             let asked = retries.until(done, || sender.enqueue(T::with_stamp(stamp)).then_some(()));
             sender.flush();
             let is_asked = asked.is_ok();
@@ -109,57 +107,48 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
                     if is_asked {
                         // It went in: whether it is lost is to be seen.
                         measurer.post(&clock, stamp.get());
-                        unanswered = true;
+                        counted.unanswered = true;
                     }
-                    ending = reason;
+                    counted.ending = reason;
                     break;
                 }
             }
-            waiter.pause(&clock, WhileAsking { control });
+            if let Some(due) = waiter.next_due(self.clock) {
+                control.sender.beat();
+                wait_until(due, &clock, || !control.sender_is_over());
+            }
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = control.look_of_sender()
             {
-                ending = reason;
+                counted.ending = reason;
                 break;
             }
         }
-        Runner {
-            queue,
-            measurer,
-            waiter,
-            clock,
-            waiting: retries.waiting,
-            failed: retries.failed,
-            damaged,
-            unanswered,
-            ending,
-        }
+        (counted.failed, counted.damaged) = (retries.failed, damaged);
+        *self.measurer = measurer;
+        give_back(self.queue, queue);
     }
 
     /// Takes `count` elements out and answers each with itself, unless it has to leave before.
     #[inline(never)]
-    pub fn answer<T: Element>(self, count: usize) -> Self
+    pub fn answer<T: Element>(self, count: usize)
     where
         S: Sender<T>,
         R: Receiver<T>,
     {
-        let mut retries = Retries::of(&self, Waiting::end_of_receiver);
-        let control = self.waiting.control;
+        let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
         let Runner {
-            mut queue,
-            mut measurer,
-            mut waiter,
-            clock,
-            ..
+            waiter, counted, ..
         } = self;
-        let (mut damaged, mut unanswered, mut ending) =
-            (self.damaged, self.unanswered, self.ending);
+        let (clock, control) = (*self.clock, self.waiting.control);
+        let mut retries = Retries::new(self.waiting, counted.failed, Waiting::end_of_receiver);
+        let mut damaged = counted.damaged;
         for done in 0..count {
-            let Both { sender, receiver } = &mut queue;
+            let Both { sender, receiver } = &mut *queue;
             let element = match retries.until(done, || receiver.dequeue()) {
                 Ok(element) => element,
                 Err(reason) => {
-                    ending = reason;
+                    counted.ending = reason;
                     break;
                 }
             };
@@ -168,45 +157,23 @@ impl<S, R, M: Measurer, W: Pacing, C: Clock> Runner<'_, Both<S, R>, M, W, C> {
             measurer.post(&clock, element.stamp());
             damaged += u64::from(!element.is_intact());
             if let Err(reason) = answered {
-                unanswered = true;
-                ending = reason;
+                counted.unanswered = true;
+                counted.ending = reason;
                 break;
             }
-            waiter.pause(&clock, WhileReceiving { control });
+            if let Some(due) = waiter.next_due(self.clock) {
+                control.receiver.beat();
+                wait_until(due, &clock, || !control.stopped());
+            }
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = control.look_of_receiver()
             {
-                ending = reason;
+                counted.ending = reason;
                 break;
             }
         }
-        Runner {
-            queue,
-            measurer,
-            waiter,
-            clock,
-            waiting: retries.waiting,
-            failed: retries.failed,
-            damaged,
-            unanswered,
-            ending,
-        }
-    }
-}
-
-/// What who asks does while it pauses.
-struct WhileAsking<'a> {
-    control: &'a Control,
-}
-
-impl Idle for WhileAsking<'_> {
-    #[inline(always)]
-    fn begin(&mut self) {
-        self.control.sender.beat();
-    }
-
-    #[inline(always)]
-    fn tick(&mut self) -> bool {
-        !self.control.sender_is_over()
+        (counted.failed, counted.damaged) = (retries.failed, damaged);
+        *self.measurer = measurer;
+        give_back(self.queue, queue);
     }
 }

@@ -1,5 +1,5 @@
-//! The two hot loops: one end of a queue, a measurer and a waiter, each a type, so that every combination is compiled
-//! as if written by hand.
+//! The two hot loops: one end of a queue, a measurer, a waiter and a clock, each a type, so that every combination is
+//! compiled as if written by hand. `loops` says which combinations there are.
 //!
 //! In the time of an enqueue: building the element around its stamp, which is done anew for each attempt, and
 //! enqueueing it; where a queue hands over in batches and the sender pauses, handing over as well. In the time of a
@@ -9,50 +9,65 @@
 //! [`Retry`] says, and nothing that a queue does by itself.
 
 use std::hint::black_box;
-use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 
 use super::control::{Control, Ending};
-use super::measurer::{Carried, Measurer};
+use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
 use super::retry::{Retry, pause};
-use crate::pacing::{Idle, Pacing};
+use crate::pacing::{Pacing, wait_until};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
-use crate::time::{Clock, Ticks};
+use crate::time::Clock;
 
 /// One end of a queue `Q` at work, measured by `M` and paced by `W`.
 ///
-/// The loops take it by value and give it back, so that its parts can live in registers.
+/// The loops move the queue and the measurer to variables of their own and back, so that their parts can live in
+/// registers. What only attempts that fail, pauses, and the look after many elements need stays in memory.
 #[derive(Debug)]
-pub struct Runner<'a, Q, M, W, C> {
-    pub(super) queue: Q,
-    pub(super) measurer: M,
-    pub(super) waiter: W,
-    pub(super) clock: C,
-    pub(super) waiting: Waiting<'a>,
-    pub(super) failed: u64,
-    pub(super) damaged: u64,
-    /// See [`Tally::unanswered`].
-    pub(super) unanswered: bool,
-    pub(super) ending: Ending,
+pub struct Runner<'r, 'a, Q, M, W, C> {
+    /// The end of the queue; there while no loop runs.
+    pub queue: &'r mut Option<Q>,
+    /// What takes notes.
+    pub measurer: &'r mut M,
+    /// What is between two elements.
+    pub waiter: &'r mut W,
+    /// What time is taken by.
+    pub clock: &'r C,
+    /// What attempts that fail need.
+    pub waiting: &'r mut Waiting<'a>,
+    /// What the loops count.
+    pub counted: &'r mut Counted,
 }
 
-/// What only attempts that fail, pauses, and the look after many elements need. As its address is passed on, it stays
-/// in memory, and the registers are the loop's.
+/// What a loop counts, and how it ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Attempts that failed, the queue being full or empty.
+    pub failed: u64,
+    /// Elements that came out with other words than their stamp's.
+    pub damaged: u64,
+    /// Whether the element noted last went in, or came out, of which no answer came back or could be given.
+    pub unanswered: bool,
+    /// How it ended.
+    pub ending: Ending,
+}
+
+/// What an end does while it waits for the other one.
 #[derive(Debug)]
-pub(super) struct Waiting<'a> {
+pub struct Waiting<'a> {
     pub(super) control: &'a Control,
     pub(super) patience: Patience,
     pub(super) most_pauses: u32,
 }
 
-impl Waiting<'_> {
-    /// The same for a loop that begins.
-    pub(super) fn anew(&self) -> Self {
+impl<'a> Waiting<'a> {
+    /// Of an end that has not waited yet.
+    pub fn new(control: &'a Control, patience: Patience, retry: Retry) -> Self {
         Waiting {
-            patience: self.patience.anew(),
-            ..*self
+            control,
+            patience,
+            most_pauses: retry.most_pauses(),
         }
     }
 
@@ -69,61 +84,22 @@ impl Waiting<'_> {
     }
 }
 
-impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
-    /// Puts the parts together.
-    pub fn new(
-        queue: Q,
-        measurer: M,
-        waiter: W,
-        clock: C,
-        control: &'a Control,
-        patience: Patience,
-        retry: Retry,
-    ) -> Self {
-        Runner {
-            queue,
-            measurer,
-            waiter,
-            clock,
-            waiting: Waiting {
-                control,
-                patience,
-                most_pauses: retry.most_pauses(),
-            },
-            failed: 0,
-            damaged: 0,
-            unanswered: false,
-            ending: Ending::Complete,
-        }
-    }
-
-    /// Begins the schedule of the waiter, and returns when that was.
-    #[inline(always)]
-    pub fn start(&mut self) -> Ticks {
-        let now = self.clock.now();
-        self.waiter.start_at(now);
-        now
-    }
-
+impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
     /// Enqueues `count` elements, unless it has to leave before.
     #[inline(never)]
-    pub fn send<T: Element>(self, count: usize) -> Self
+    pub fn send<T: Element>(self, count: usize)
     where
         Q: Sender<T>,
     {
-        // Each part on its own: one that is passed on by reference would keep all of them out of registers.
+        let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
         let Runner {
-            queue,
-            mut measurer,
-            mut waiter,
-            clock,
-            mut waiting,
-            mut failed,
-            damaged,
-            unanswered,
-            mut ending,
+            waiter,
+            waiting,
+            counted,
+            ..
         } = self;
-        let mut queue = kept_on_panic(queue);
+        let clock = *self.clock;
+        let mut failed = counted.failed;
         waiting.patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
@@ -135,7 +111,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
                     && let Some(reason) = waiting.end_of_sender(done)
                 {
-                    ending = reason;
+                    counted.ending = reason;
                     break 'elements;
                 }
                 pause(&mut pauses, waiting.most_pauses);
@@ -149,52 +125,44 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 }
             }
             measurer.post(&clock, stamp.get());
-            let idle = WhileSending {
-                queue: &mut *queue,
-                measurer: &mut measurer,
-                clock: &clock,
-                control: waiting.control,
-                element: PhantomData::<T>,
-            };
-            waiter.pause(&clock, idle);
+            if let Some(due) = waiter.next_due(self.clock) {
+                // First of all it hands over what it holds back.
+                if Q::HOLDS_BACK {
+                    measurer.beside(&clock, || queue.flush());
+                } else {
+                    queue.flush();
+                }
+                let control = waiting.control;
+                control.sender.beat();
+                wait_until(due, &clock, || !control.sender_is_over());
+            }
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = waiting.control.look_of_sender()
             {
-                ending = reason;
+                counted.ending = reason;
                 break;
             }
         }
-        Runner {
-            queue: ManuallyDrop::into_inner(queue),
-            measurer,
-            waiter,
-            clock,
-            waiting,
-            failed,
-            damaged,
-            unanswered,
-            ending,
-        }
+        counted.failed = failed;
+        *self.measurer = measurer;
+        give_back(self.queue, queue);
     }
 
     /// Dequeues `count` elements, unless it has to leave before.
     #[inline(never)]
-    pub fn receive<T: Element>(self, count: usize) -> Self
+    pub fn receive<T: Element>(self, count: usize)
     where
         Q: Receiver<T>,
     {
+        let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
         let Runner {
-            queue,
-            mut measurer,
-            mut waiter,
-            clock,
-            mut waiting,
-            mut failed,
-            mut damaged,
-            unanswered,
-            mut ending,
+            waiter,
+            waiting,
+            counted,
+            ..
         } = self;
-        let mut queue = kept_on_panic(queue);
+        let clock = *self.clock;
+        let (mut failed, mut damaged) = (counted.failed, counted.damaged);
         waiting.patience.begin();
         'elements: for done in 0..count {
             measurer.pre(&clock);
@@ -207,7 +175,7 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
                     && let Some(reason) = waiting.end_of_receiver(done)
                 {
-                    ending = reason;
+                    counted.ending = reason;
                     break 'elements;
                 }
                 pause(&mut pauses, waiting.most_pauses);
@@ -217,81 +185,36 @@ impl<'a, Q, M: Measurer, W: Pacing, C: Clock> Runner<'a, Q, M, W, C> {
             };
             measurer.post(&clock, element.stamp());
             damaged += u64::from(!element.is_intact());
-            waiter.pause(
-                &clock,
-                WhileReceiving {
-                    control: waiting.control,
-                },
-            );
+            if let Some(due) = waiter.next_due(self.clock) {
+                let control = waiting.control;
+                control.receiver.beat();
+                wait_until(due, &clock, || !control.stopped());
+            }
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = waiting.control.look_of_receiver()
             {
-                ending = reason;
+                counted.ending = reason;
                 break;
             }
         }
-        Runner {
-            queue: ManuallyDrop::into_inner(queue),
-            measurer,
-            waiter,
-            clock,
-            waiting,
-            failed,
-            damaged,
-            unanswered,
-            ending,
-        }
-    }
-
-    /// Hands over what the queue holds back.
-    pub fn flush<T: Element>(&mut self)
-    where
-        Q: Sender<T>,
-    {
-        self.queue.flush();
-    }
-
-    /// What the queue still gives out, which must be nothing; at most `most` elements, by their stamps.
-    pub fn leftovers<T: Element>(&mut self, most: usize) -> Vec<u64>
-    where
-        Q: Receiver<T>,
-    {
-        // So many that fail one after the other: elements that become visible late, one by one, are found as well.
-        const ATTEMPTS: usize = 1000;
-        let next = || (0..ATTEMPTS).find_map(|_| self.queue.dequeue());
-        let found = std::iter::from_fn(next).take(most);
-        found.map(|element| element.stamp()).collect()
-    }
-
-    /// Forgets what was noted, as [`Measurer::forget`] does.
-    pub fn forget(&mut self) -> Carried {
-        self.measurer.forget()
-    }
-
-    /// The end of the queue, to go on with.
-    pub fn into_queue(self) -> Q {
-        self.queue
-    }
-
-    /// What the loops have counted.
-    pub fn tally(&self) -> Tally {
-        Tally {
-            noted: self.measurer.noted(),
-            extended: self.measurer.extended(),
-            failed: self.failed,
-            damaged: self.damaged,
-            unanswered: self.unanswered,
-            missed: self.waiter.missed(),
-            ending: self.ending,
-        }
+        (counted.failed, counted.damaged) = (failed, damaged);
+        *self.measurer = measurer;
+        give_back(self.queue, queue);
     }
 }
 
 /// A queue that is not dropped when its loop panics, which would keep it out of registers as long as the loop runs. The
 /// process does not go on for long after that.
-fn kept_on_panic<Q>(queue: Q) -> ManuallyDrop<Q> {
-    ManuallyDrop::new(queue)
+pub(super) fn taken<Q>(queue: &mut Option<Q>) -> ManuallyDrop<Q> {
+    ManuallyDrop::new(queue.take().expect(AT_REST))
 }
+
+pub(super) fn give_back<Q>(place: &mut Option<Q>, queue: ManuallyDrop<Q>) {
+    // What was there was taken.
+    std::mem::forget(place.replace(ManuallyDrop::into_inner(queue)));
+}
+
+pub(super) const AT_REST: &str = "a loop gives the queue back";
 
 /// What an end has counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -313,6 +236,18 @@ pub struct Tally {
 }
 
 impl Tally {
+    pub(super) fn of(measurer: &impl Measurer, waiter: &impl Pacing, counted: &Counted) -> Self {
+        Tally {
+            noted: measurer.noted(),
+            extended: measurer.extended(),
+            failed: counted.failed,
+            damaged: counted.damaged,
+            unanswered: counted.unanswered,
+            missed: waiter.missed(),
+            ending: counted.ending,
+        }
+    }
+
     /// The same, but with only the failed attempts and the misses that came after `earlier`: those of a warm-up do not
     /// count. Elements are checked from the first one on.
     pub fn since(self, earlier: &Tally) -> Self {
@@ -325,49 +260,6 @@ impl Tally {
     }
 }
 
-/// What the sender does while it pauses: first of all it hands over what it holds back.
-struct WhileSending<'a, Q, M, C, T> {
-    queue: &'a mut Q,
-    measurer: &'a mut M,
-    clock: &'a C,
-    control: &'a Control,
-    element: PhantomData<T>,
-}
-
-impl<T: Element, Q: Sender<T>, M: Measurer, C: Clock> Idle for WhileSending<'_, Q, M, C, T> {
-    #[inline(always)]
-    fn begin(&mut self) {
-        if Q::HOLDS_BACK {
-            self.measurer.beside(self.clock, || self.queue.flush());
-        } else {
-            self.queue.flush();
-        }
-        self.control.sender.beat();
-    }
-
-    #[inline(always)]
-    fn tick(&mut self) -> bool {
-        !self.control.sender_is_over()
-    }
-}
-
-/// What the receiver does while it pauses.
-pub(super) struct WhileReceiving<'a> {
-    pub(super) control: &'a Control,
-}
-
-impl Idle for WhileReceiving<'_> {
-    #[inline(always)]
-    fn begin(&mut self) {
-        self.control.receiver.beat();
-    }
-
-    #[inline(always)]
-    fn tick(&mut self) -> bool {
-        !self.control.stopped()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
@@ -376,11 +268,11 @@ mod tests {
 
     use super::*;
     use crate::bench::queue::measurer::{Record, Timed};
-    use crate::pacing::{AfterMiss, BackToBack, ConstantRate, Interval, scripted};
+    use crate::pacing::{AfterMiss, ConstantRate, Interval, NoPause, scripted};
     use crate::queues::McRingBuffer;
     use crate::queues::element::Words;
     use crate::queues::interface::Queue;
-    use crate::time::Nanos;
+    use crate::time::{Nanos, Ticks};
 
     thread_local! {
         static BUILT: Cell<u64> = const { Cell::new(0) };
@@ -420,12 +312,18 @@ mod tests {
         let mut records: [Record; 2] = [[Ticks(0); 3]; 2];
         let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
         BUILT.set(0);
-        let measurer = Timed::new(&mut records, false);
-        let (queue, retry) = (Third(0), Retry::None);
-        let runner = Runner::new(
-            queue, measurer, BackToBack, clock, &control, patience, retry,
-        );
-        let tally = runner.send::<Built>(2).tally();
+        let mut measurer = Timed::new(&mut records, false);
+        let mut counted = Counted::default();
+        let runner = Runner {
+            queue: &mut Some(Third(0)),
+            measurer: &mut measurer,
+            waiter: &mut NoPause,
+            clock: &clock,
+            waiting: &mut Waiting::new(&control, patience, Retry::None),
+            counted: &mut counted,
+        };
+        runner.send::<Built>(2);
+        let tally = Tally::of(&measurer, &NoPause, &counted);
         assert_eq!((tally.noted, tally.failed, BUILT.get()), (2, 4, 6));
         let lengths = records.map(|[_, before, after]| after.0 - before.0);
         assert_eq!(lengths, [6, 6]);
@@ -458,22 +356,29 @@ mod tests {
     fn sent_every(interval: u64) -> (Tally, [Record; 3], Vec<Option<u64>>) {
         let clock = scripted::set(100, 1);
         let (sender, receiver) = <McRingBuffer as Queue<Words<1>>>::with_capacity(64).unwrap();
-        let watched = Watched {
+        let mut watched = Some(Watched {
             sender,
             receiver,
             seen: Vec::new(),
-        };
+        });
         let mut records: [Record; 3] = [[Ticks(0); 3]; 3];
         let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
         let interval = Interval::new(&clock, Nanos(interval));
-        let rate = ConstantRate::new(interval, AfterMiss::CatchUp);
-        let measurer = Timed::new(&mut records, false);
-        let retry = Retry::Backoff;
-        let mut runner = Runner::new(watched, measurer, rate, clock, &control, patience, retry);
-        runner.start();
-        let runner = runner.send::<Words<1>>(3);
-        let (tally, seen) = (runner.tally(), runner.into_queue().seen);
-        (tally, records, seen)
+        let mut rate = ConstantRate::new(interval, AfterMiss::CatchUp);
+        rate.start_at(clock.now());
+        let mut measurer = Timed::new(&mut records, false);
+        let mut counted = Counted::default();
+        let runner = Runner {
+            queue: &mut watched,
+            measurer: &mut measurer,
+            waiter: &mut rate,
+            clock: &clock,
+            waiting: &mut Waiting::new(&control, patience, Retry::Backoff),
+            counted: &mut counted,
+        };
+        runner.send::<Words<1>>(3);
+        let tally = Tally::of(&measurer, &rate, &counted);
+        (tally, records, watched.unwrap().seen)
     }
 
     #[test]

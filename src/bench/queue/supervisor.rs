@@ -11,7 +11,7 @@ use super::notes::EndReport;
 use super::patience::ELEMENTS_PER_LOOK;
 use super::result::PerEnd;
 use super::task::{PREPARATION, RECEIVER, SENDER, SLOWEST_ELEMENT, Task};
-use super::threads::Start;
+use super::threads::{self, MakeEnds};
 use crate::generators::Drawing;
 use crate::host::interrupt;
 use crate::rig::control::{self, Pulse, Silence};
@@ -27,16 +27,16 @@ const PATIENCE: Patience = Patience {
 
 /// Makes a run, under a memory load if there is one: it begins when both ends are ready, before the first element.
 pub(super) fn make_run(
-    start: Start,
+    make: MakeEnds,
     task: &Task,
     load: Option<&mut Drawing<'_>>,
 ) -> Result<PerEnd<EndReport>, RunError> {
-    supervise(start, task, &interrupt::requested, load)
+    supervise(make, task, &interrupt::requested, load)
 }
 
 /// The same with signals from elsewhere.
 pub(super) fn supervise(
-    start: Start,
+    make: MakeEnds,
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
     load: Option<&mut Drawing<'_>>,
@@ -49,7 +49,7 @@ pub(super) fn supervise(
     if let Some(signal) = requested() {
         return Err(RunError::Rig(RigError::Interrupted(signal)));
     }
-    start(task, &control, &mut crew)?;
+    threads::start(make, task, &control, &mut crew)?;
     let pulses = vec![(SENDER, &control.sender), (RECEIVER, &control.receiver)];
     let watch = Watch::new(task, &control.run, pulses, load);
     let mut ends = reports(crew, watch, requested)?.into_iter();

@@ -3,8 +3,8 @@
 //! The sender's thread makes the queue, so that its memory is near the sender. Page faults are counted while
 //! the elements that count go through, and in nothing else.
 //!
-//! Only the loops are compiled for each queue, element, clock and waiter; all else is behind [`Start`] and `dyn Loop`,
-//! which is called a few times a run. Otherwise the compiler would be busy for ten minutes.
+//! Only the loops are compiled for each queue and element; all else is behind [`MakeEnds`] and `dyn Loop`, which is
+//! called a few times a run. Otherwise the compiler would be busy for ten minutes.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -15,7 +15,7 @@ use super::control::{Control, Ending};
 use super::counters::{Counters, Counting};
 use super::error::ThreadError;
 use super::floor::{self, OperationFloors};
-use super::loops::{Answering, Asking, In, Loop, Out, Parts, loop_of, loop_there_and_back};
+use super::loops::{Answering, Asking, In, MakeLoop, Out, Parts, Side, loop_of};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
 use super::patience::Patience;
@@ -26,7 +26,6 @@ use crate::host::{memory_lock, pinning};
 use crate::pacing::AfterMiss;
 use crate::queues::element::Element;
 use crate::queues::interface::Queue;
-use crate::queues::parameters::Given;
 use crate::queues::registry;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, Seat};
@@ -36,82 +35,47 @@ use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 /// that are still in the queue are taken out as well, to tell whether any is lost.
 pub(super) const MOST_LEFTOVERS: usize = 64;
 
-/// Makes the loop of an end, in the thread that will run it.
-type Make =
-    Box<dyn for<'a> FnOnce(&Task, Parts<'a>) -> Result<Box<dyn Loop + 'a>, ThreadError> + Send>;
+/// Makes a queue of one kind and elements of one size, and the loops of its two ends, in the sender's thread. Everything
+/// behind it knows neither, so that only the loops are compiled for each.
+pub(super) type MakeEnds = fn(&Task) -> Result<[MakeLoop; 2], ThreadError>;
 
-/// Starts both threads of a run: a queue of one kind and elements of one size. Everything behind it knows neither, so
-/// that only the loops are compiled for each.
-pub(super) type Start =
-    fn(&Task, &Arc<Control>, &mut Crew<EndReport, ThreadError>) -> Result<(), RigError>;
-
-/// [`Start`] for a kind of queue and element.
-pub(super) fn start<Q: Queue<T>, T: Element>(
-    task: &Task,
-    control: &Arc<Control>,
-    crew: &mut Crew<EndReport, ThreadError>,
-) -> Result<(), RigError> {
+/// [`MakeEnds`] for a kind of queue and element.
+pub(super) fn make<Q: Queue<T>, T: Element>(task: &Task) -> Result<[MakeLoop; 2], ThreadError> {
     if task.config.measure == Measure::RoundTrip {
-        return start_round_trip::<Q, Q, T>(task, control, crew);
+        return make_round_trip::<Q, Q, T>(task);
     }
-    let (give, take) = channel::<Q::Receiver>();
-    // A plan has no others.
-    let given = registry::given(&task.point.queue).unwrap_or_default();
-    let sender: Make = Box::new(move |task, parts| {
-        let (sender, receiver) = made::<Q, T>(task, &given)?;
-        if give.send(receiver).is_err() {
-            return Err(ThreadError::Alone);
-        }
-        Ok(loop_of::<In, T, _>(sender, parts))
-    });
-    let receiver: Make = Box::new(move |_, parts| {
-        let receiver = take
-            .recv_timeout(PREPARATION)
-            .map_err(|_| ThreadError::Alone)?;
-        Ok(loop_of::<Out, T, _>(receiver, parts))
-    });
-    start_ends(task, control, crew, [sender, receiver])
+    let (sender, receiver) = queue_of::<Q, T>(task)?;
+    Ok([
+        loop_of::<In, T, _>(Side::Sends, sender),
+        loop_of::<Out, T, _>(Side::Receives, receiver),
+    ])
 }
 
 /// The same with a queue there and another one back.
-pub(super) fn start_round_trip<There: Queue<T>, Back: Queue<T>, T: Element>(
+pub(super) fn make_round_trip<There: Queue<T>, Back: Queue<T>, T: Element>(
     task: &Task,
-    control: &Arc<Control>,
-    crew: &mut Crew<EndReport, ThreadError>,
-) -> Result<(), RigError> {
-    let (give, take) = channel::<Both<Back::Sender, There::Receiver>>();
-    let given = registry::given(&task.point.queue).unwrap_or_default();
-    let asking: Make = Box::new(move |task, parts| {
-        let (there, arrives) = made::<There, T>(task, &given)?;
-        let (back, returns) = made::<Back, T>(task, &given)?;
-        let answering = Both {
-            sender: back,
-            receiver: arrives,
-        };
-        if give.send(answering).is_err() {
-            return Err(ThreadError::Alone);
-        }
-        let asking = Both {
-            sender: there,
-            receiver: returns,
-        };
-        Ok(loop_there_and_back::<Asking, T, _>(asking, parts))
-    });
-    let answering: Make = Box::new(move |_, parts| {
-        let answering = take
-            .recv_timeout(PREPARATION)
-            .map_err(|_| ThreadError::Alone)?;
-        Ok(loop_there_and_back::<Answering, T, _>(answering, parts))
-    });
-    start_ends(task, control, crew, [asking, answering])
+) -> Result<[MakeLoop; 2], ThreadError> {
+    let (there, arrives) = queue_of::<There, T>(task)?;
+    let (back, returns) = queue_of::<Back, T>(task)?;
+    let asking = Both {
+        sender: there,
+        receiver: returns,
+    };
+    let answering = Both {
+        sender: back,
+        receiver: arrives,
+    };
+    Ok([
+        loop_of::<Asking, T, _>(Side::Asks, asking),
+        loop_of::<Answering, T, _>(Side::Answers, answering),
+    ])
 }
 
 /// A queue in the memory of the run.
-fn made<Q: Queue<T>, T: Element>(
-    task: &Task,
-    given: &Given,
-) -> Result<(Q::Sender, Q::Receiver), ThreadError> {
-    let make = || Q::with_parameters(task.point.capacity, given);
+fn queue_of<Q: Queue<T>, T: Element>(task: &Task) -> Result<(Q::Sender, Q::Receiver), ThreadError> {
+    // A plan has no others.
+    let given = registry::given(&task.point.queue).unwrap_or_default();
+    let make = || Q::with_parameters(task.point.capacity, &given);
     let made = match &task.arena {
         Some(arena) => arena.within(make),
         None => make(),
@@ -119,30 +83,52 @@ fn made<Q: Queue<T>, T: Element>(
     made.map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))
 }
 
-fn start_ends(
+/// Makes the loop of one end, in the thread that will run it, once its memory is there.
+type MadeInThread<'a> = &'a mut dyn FnMut() -> Result<MakeLoop, ThreadError>;
+
+/// Starts both threads of a run.
+pub(super) fn start(
+    make: MakeEnds,
     task: &Task,
     control: &Arc<Control>,
     crew: &mut Crew<EndReport, ThreadError>,
-    [sender, receiver]: [Make; 2],
 ) -> Result<(), RigError> {
-    for (role, cpu, make) in [
-        (SENDER, task.point.cpus.sender, sender),
-        (RECEIVER, task.point.cpus.receiver, receiver),
-    ] {
-        let seat = Seat {
-            role,
-            cpu,
-            priority: task.config.priority,
+    let (give, take) = channel::<MakeLoop>();
+    let seat = |role, cpu| Seat {
+        role,
+        cpu,
+        priority: task.config.priority,
+    };
+    let (sends, of_sender, of_run) = (
+        seat(SENDER, task.point.cpus.sender),
+        task.clone(),
+        Arc::clone(control),
+    );
+    crew.start(sends, move |reporter| {
+        let mut made = || {
+            let [sender, receiver] = make(&of_sender)?;
+            give.send(receiver).map_err(|_| ThreadError::Alone)?;
+            Ok(sender)
         };
-        let (task, control) = (task.clone(), Arc::clone(control));
-        crew.start(seat, move |reporter| {
-            let report = run_end(seat, &task, &control, make)?;
-            // Nobody listens once the supervisor has given up.
-            reporter.send(report);
-            Ok(())
-        })?;
-    }
-    Ok(())
+        let report = run_end(sends, &of_sender, &of_run, &mut made)?;
+        // Nobody listens once the supervisor has given up.
+        reporter.send(report);
+        Ok(())
+    })?;
+    let (receives, of_receiver, of_run) = (
+        seat(RECEIVER, task.point.cpus.receiver),
+        task.clone(),
+        Arc::clone(control),
+    );
+    crew.start(receives, move |reporter| {
+        let mut made = || {
+            take.recv_timeout(PREPARATION)
+                .map_err(|_| ThreadError::Alone)
+        };
+        let report = run_end(receives, &of_receiver, &of_run, &mut made)?;
+        reporter.send(report);
+        Ok(())
+    })
 }
 
 /// What a thread does on its CPU, up to its report.
@@ -150,7 +136,7 @@ fn run_end(
     seat: Seat,
     task: &Task,
     control: &Control,
-    make: Make,
+    made: MadeInThread<'_>,
 ) -> Result<EndReport, ThreadError> {
     let is_sender = seat.role == SENDER;
     let (load, after_miss, pulse) = if is_sender {
@@ -175,7 +161,7 @@ fn run_end(
         retry: config.retry,
         notes: &mut notes,
     };
-    let mut end = make(task, parts)?;
+    let mut end = made()?(parts);
     touch_stack();
     // The sender has made the queue; what the receiver needs beside that locks itself.
     let queue_pages = task.arena.as_ref().and_then(|arena| arena.pages());

@@ -224,7 +224,7 @@ proptest! {
             if let Ok(senders) = queue.senders() {
                 for sender in senders {
                     // What is accepted can be paced.
-                    let clock = crate::time::Monotonic::default();
+                    let clock = crate::time::Posix::MONOTONIC;
                     sender.waiter(&clock, crate::pacing::AfterMiss::CatchUp);
                     prop_assert!(!sender.to_string().contains('/'));
                 }

@@ -256,7 +256,7 @@ mod tests {
     use std::cell::Cell;
 
     use super::*;
-    use crate::time::{Clock, Monotonic};
+    use crate::time::{Clock, Posix};
 
     fn cpus(list: &str) -> CpuSet {
         list.parse().unwrap()
@@ -369,7 +369,7 @@ mod tests {
         let all = pinning::current_affinity().unwrap();
         let read = || {
             let cpu = pinning::current_cpu().unwrap() as u32;
-            (Monotonic::default().now().0, Some(cpu))
+            (Posix::MONOTONIC.now().0, Some(cpu))
         };
         let found = across_migrations(&all, 20_000, read, &|| false).unwrap();
         assert_eq!(found.wrong_cpu_names, Some(0));
@@ -381,7 +381,7 @@ mod tests {
 
     #[test]
     fn threads_that_share_their_latest_reading_find_the_one_behind() {
-        let agree = |_| Monotonic::default().now().0;
+        let agree = |_| Posix::MONOTONIC.now().0;
         let found = shared(&cpus("0-1"), 200_000, &agree, false, &|| false).unwrap();
         assert_eq!((found.reads, found.backward_steps), (200_000, 0));
         // A thread that is alone follows none but itself.
@@ -397,7 +397,7 @@ mod tests {
                     thread::yield_now();
                 }
             }
-            Monotonic::default().now().0 - 3_000_000_000 * cpu as u64
+            Posix::MONOTONIC.now().0 - 3_000_000_000 * cpu as u64
         };
         let found = shared(&cpus("0-1"), 200_000, &behind, false, &|| false).unwrap();
         let step = found.largest_steps[0];
@@ -412,7 +412,7 @@ mod tests {
 
     #[test]
     fn nothing_hangs_on_a_missing_cpu_or_after_the_stop_flag() {
-        let read = |_| Monotonic::default().now().0;
+        let read = |_| Posix::MONOTONIC.now().0;
         let begun = Instant::now();
         let missing = shared(&cpus("0,1023"), 1 << 40, &read, true, &|| false);
         assert!(matches!(missing, Err(ThreadsError::Host(_))), "{missing:?}");

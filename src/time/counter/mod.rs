@@ -6,8 +6,8 @@
 use serde::Serialize;
 
 use super::{
-    Calibration, CalibrationError, Clock, ClockError, MonotonicRaw, Nanos, RateSource, Ticks,
-    TscFacts, TscKilohertz, TscRate, calibrate_against,
+    Calibration, CalibrationError, Clock, ClockError, Nanos, Posix, RateSource, Ticks, TscFacts,
+    TscKilohertz, TscRate, calibrate_against,
 };
 
 mod generic_timer;
@@ -91,7 +91,7 @@ pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
     let reader = CounterReader::find();
     calibrate_against(
         || reader.read().0,
-        &MonotonicRaw::default(),
+        &Posix::MONOTONIC_RAW,
         std::thread::sleep,
     )
 }

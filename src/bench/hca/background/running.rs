@@ -160,12 +160,12 @@ pub(in crate::bench::hca) mod tests {
     use crate::bench::hca::background::traffic::Copies;
     use crate::bench::hca::port::scripted::failure;
     use crate::bench::hca::port::{Failure, Polled};
-    use crate::time::Monotonic;
+    use crate::time::Posix;
 
     fn started<N: Channel>(channels: impl FnOnce() -> Vec<N> + Send + 'static) -> Running {
         let cpu = pinning::reachable_cpus().unwrap().first().unwrap();
         let background = background(1_000_000, 64, 1);
-        Running::start(Monotonic::default(), &background, cpu, channels, || None).unwrap()
+        Running::start(Posix::MONOTONIC, &background, cpu, channels, || None).unwrap()
     }
 
     /// One that copies.

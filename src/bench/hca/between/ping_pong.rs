@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
     use crate::bench::hca::port::{BusyPolling, Completion, SendPort};
-    use crate::time::Monotonic;
+    use crate::time::Posix;
 
     const LIMIT: Duration = Duration::from_secs(20);
 
@@ -301,7 +301,7 @@ mod tests {
         let (mut from_b, mut from_a) = (In(at_a), In(at_b));
         let (asking, answering) = (Watched::default(), Watched::default());
         let numbers = (SLOTS - 3, count);
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         std::thread::scope(|scope| {
             let second = scope.spawn(|| {
                 let ports = Ports {
@@ -381,7 +381,7 @@ mod tests {
             post: &mut |_| Ok(()),
             unsignalled: 0,
         };
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         let stamped = answer(&clock, ports, BusyPolling, (0, 10), &watched).unwrap();
         assert!(stamped.is_empty());
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::time::{Clock, Reading as _, Realtime};
+use crate::time::{Clock, PosixReading, Reading as _};
 
 /// Readings of which the closest is taken.
 const READINGS: u32 = 32;
@@ -17,7 +17,7 @@ impl Ahead {
         let nanos = |ticks| clock.to_nanos(ticks).0 as i64;
         let once = |_| {
             let before = clock.now();
-            let (day, ()) = Realtime::default().read_beside(|| ());
+            let (day, ()) = PosixReading::REALTIME.read_beside(|| ());
             let after = clock.now();
             let day = day.0 as i64;
             Ahead(
@@ -41,11 +41,11 @@ impl Ahead {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::{Monotonic, MonotonicRaw};
+    use crate::time::Posix;
 
     #[test]
     fn two_clocks_of_one_host_are_apart_by_what_their_times_of_day_are_not() {
-        let (one, other) = (Monotonic::default(), MonotonicRaw::default());
+        let (one, other) = (Posix::MONOTONIC, Posix::MONOTONIC_RAW);
         let (shift, error) = Ahead::of(&one).shift_of(Ahead::of(&other));
         // By so much is the first ahead, read right after.
         let (first, second) = (one.now().0 as i64, other.now().0 as i64);

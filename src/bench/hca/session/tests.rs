@@ -18,7 +18,7 @@ use crate::bench::hca::tag::Tag;
 use crate::buffer::{Arrival, HugePagePolicy};
 use crate::host::{CpuSet, Topology, Wakeable, pinning};
 use crate::rdma::verbs::VerbsError;
-use crate::time::{Monotonic, Nanos, Ticks};
+use crate::time::{Nanos, Posix, Ticks};
 
 const MESSAGES: u32 = 8;
 /// The one counter of a port.
@@ -369,7 +369,7 @@ fn trial_of(
     };
     let end = Arc::new(End(Arc::clone(&fabric)));
     let timeout = Duration::from_millis(300);
-    let clock = Monotonic::default();
+    let clock = Posix::MONOTONIC;
     let session = Session::start(clock, &end, &end, frame, timeout, &placement, requested);
     Trial {
         fabric,
@@ -386,7 +386,7 @@ impl Trial {
             .run_burst(MESSAGES as usize, &mut |_| ())
             .unwrap();
         let failure = record.failure.clone();
-        let clock = Monotonic::default();
+        let clock = Posix::MONOTONIC;
         self.session.judge(&clock, 0, record, &mut self.tally);
         failure
     }
@@ -426,7 +426,7 @@ fn measure(trial: &mut Trial) -> (Result<Tally, RunError>, Option<Progress>) {
         last = Some(told);
     };
     let measured = (trial.session).measure(
-        &Monotonic::default(),
+        &Posix::MONOTONIC,
         Warmup::Messages(3),
         2,
         &mut progress,

@@ -5,7 +5,7 @@ use crate::bench::node::result::{PublisherReport, Sent, SubscriberReport};
 use crate::bench::node::sample::Header;
 use crate::bench::node::timer::Schedule;
 use crate::node::Scenario;
-use crate::time::{Monotonic, Ticks};
+use crate::time::{Posix, Ticks};
 
 /// A sample is on its way for so long, in nanoseconds.
 const WAY: u64 = 700;
@@ -25,7 +25,7 @@ fn log<const N: usize>(rows: &[[u64; N]]) -> Entries<N> {
 
 /// A publisher of 10 steps that made samples at those steps, and whose node took all but those `refused`.
 fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
-    let mut schedule = Schedule::of_rate(&Monotonic::default(), 1e9 / PERIOD as f64);
+    let mut schedule = Schedule::of_rate(&Posix::MONOTONIC, 1e9 / PERIOD as f64);
     schedule.begin(Ticks(START));
     let mut number = FIRST;
     let rows = steps.iter().map(|&step| {
@@ -54,7 +54,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
 }
 
 /// A subscriber to which those samples came: publisher, number of those that count, step.
-fn subscriber(judge: &Judge<Monotonic>, samples: &[(u32, u64, u64)]) -> SubscriberReport {
+fn subscriber(judge: &Judge<Posix>, samples: &[(u32, u64, u64)]) -> SubscriberReport {
     let rows = samples.iter().map(|&(publisher, number, step)| {
         let stamp = Ticks(START + (2 + step) * PERIOD + LATE);
         let received = Received {
@@ -73,8 +73,8 @@ fn subscriber(judge: &Judge<Monotonic>, samples: &[(u32, u64, u64)]) -> Subscrib
     }
 }
 
-fn judge(scenario: Scenario, publishers: u32, subscribers: u32) -> Judge<Monotonic> {
-    let clock = Monotonic::default();
+fn judge(scenario: Scenario, publishers: u32, subscribers: u32) -> Judge<Posix> {
+    let clock = Posix::MONOTONIC;
     Judge {
         clock,
         epoch: Epoch::of(&clock),

@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 
 use super::benchmark::ManyBenchmark;
 use super::judge::{Shares, judged as judge};
-use super::loops::{MakeAll, Tag, make, make_of};
+use super::loops::{MakeAll, make, make_of};
 use super::plan::Seats;
 use super::run::{ManyTask, Reports, supervise};
 use crate::bench::queue::config::{Config, Length, Measure};
@@ -20,6 +20,7 @@ use crate::bench::queue::faulty::{clock, turn};
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{Point, Sweep};
 use crate::bench::queue::result::{RunResult, made_up};
+use crate::bench::queue::tagging::Tag;
 use crate::bench::queue::task::Task;
 use crate::generators::MemoryLoad;
 use crate::host::Topology;

@@ -3,7 +3,6 @@
 //! Every element tells who put it in and its number among those, so each that comes out is booked. Of the order only that
 //! of one producer at one consumer is judged: no queue for several threads promises more to who looks from outside.
 
-use super::loops::Tag;
 use super::plan::{Line, lines};
 use super::run::{ManyTask, Report, Reports, load_of};
 use crate::bench::queue::analysis::{self, Noted};
@@ -15,6 +14,7 @@ use crate::bench::queue::notes::Notes;
 use crate::bench::queue::passage::Passed;
 use crate::bench::queue::result::{End, PerEnd, PerOperation, RunResult, Times};
 use crate::bench::queue::runner::Tally;
+use crate::bench::queue::tagging::Tag;
 use crate::pacing::{AfterMiss, Pacing};
 use crate::results::Record as Row;
 use crate::results::schema::queue as columns;

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::loops::{MakeAll, MakeLoop};
+use super::loops::MakeAll;
 use super::plan::Seats;
 use crate::bench::queue::control::{Control, Ending};
 use crate::bench::queue::error::{RunError, ThreadError};
-use crate::bench::queue::loops::{Loop, Parts};
+use crate::bench::queue::loops::{Loop, MakeLoop, Parts};
 use crate::bench::queue::notes::{EndReport, Notes};
 use crate::bench::queue::passage::{Passed, take_leftovers};
 use crate::bench::queue::patience::Patience;

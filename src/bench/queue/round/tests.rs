@@ -25,7 +25,7 @@ fn config(measure: Measure) -> Config {
 fn run<const FAULT: u8>(point: &Point, config: &Config) -> RunResult {
     let _turn = faulty::turn();
     let task = Task::new(clock(), false, point, config, COUNT as u64);
-    measure_run(faulty::start_of::<FAULT>(), task, 0, None).unwrap()
+    measure_run(faulty::make_of::<FAULT>(), task, 0, None).unwrap()
 }
 
 /// The run of a queue with a fault, without and with time stamps.
@@ -122,7 +122,7 @@ fn there_and_back<const THERE: u8, const BACK: u8>() -> Verdict {
     let _turn = faulty::turn();
     let config = config(Measure::RoundTrip);
     let task = Task::new(clock(), false, &point(), &config, COUNT as u64);
-    let run = measure_run(faulty::start_of_round_trip::<THERE, BACK>(), task, 0, None).unwrap();
+    let run = measure_run(faulty::make_of_round_trip::<THERE, BACK>(), task, 0, None).unwrap();
     assert_eq!(run.outcome, Outcome::Wrong, "{run:?}");
     assert!(run.times.is_none() && run.throughput_per_s.is_none());
     run.verdict
@@ -282,7 +282,7 @@ fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
         &config(Measure::Time),
         COUNT as u64,
     );
-    let error = make_run(faulty::start_of::<MOVES>(), &task, None).unwrap_err();
+    let error = make_run(faulty::make_of::<MOVES>(), &task, None).unwrap_err();
     let is_moved = matches!(error, RunError::Rig(RigError::Moved { role: SENDER, .. }));
     assert!(is_moved, "{error}");
     assert!(error.fails_its_point() && !error.leaves_thread_behind());
@@ -298,7 +298,7 @@ fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
         COUNT as u64,
     );
     task.point.cpus.receiver = 60_000;
-    let error = make_run(faulty::start_of::<NOTHING>(), &task, None).unwrap_err();
+    let error = make_run(faulty::make_of::<NOTHING>(), &task, None).unwrap_err();
     assert!(
         matches!(error, RunError::Thread(RECEIVER, ThreadError::Host(_))),
         "{error}"

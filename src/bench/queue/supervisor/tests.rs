@@ -33,7 +33,7 @@ fn run<const FAULT: u8>(
         let delay = signal?;
         (begun.elapsed() >= delay).then_some(Signal::SIGTERM)
     };
-    let ended = supervise(faulty::start_of::<FAULT>(), task, &requested, None);
+    let ended = supervise(faulty::make_of::<FAULT>(), task, &requested, None);
     (ended, begun.elapsed())
 }
 

@@ -13,7 +13,7 @@ fn reads_go_by_their_completions_and_have_no_receiving_thread() {
         let record = record.unwrap();
         assert_eq!(record.failure, None);
         assert!(record.arrivals.is_empty() && record.receive.is_none());
-        (trial.session).judge(&Monotonic::default(), burst, record, &mut trial.tally);
+        (trial.session).judge(&Posix::MONOTONIC, burst, record, &mut trial.tally);
     }
     let expected = Counts {
         sent: 24,
@@ -41,7 +41,7 @@ fn a_read_that_does_not_complete_is_a_failure_though_nothing_is_to_arrive() {
     let record = (trial.session).run_burst(MESSAGES as usize, &mut progress);
     let record = record.unwrap();
     let failure = record.failure.clone().unwrap();
-    (trial.session).judge(&Monotonic::default(), 0, record, &mut trial.tally);
+    (trial.session).judge(&Posix::MONOTONIC, 0, record, &mut trial.tally);
     assert_eq!(told, MESSAGES - 1, "what has completed is the progress");
     let said = "1 requests of a reliable connection did not complete within --timeout";
     assert!(failure.starts_with(said), "{failure}");
