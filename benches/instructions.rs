@@ -1,0 +1,259 @@
+//! Instructions a message, or a reading, takes in the hot loops, counted by callgrind: the difference of a long and a
+//! short run of one thread. Prints a table; run it on two commits to compare them. What the verbs do, and what waits for
+//! another thread, is not in it. The loops of queues: `queue_runner`.
+
+use std::hint::black_box;
+use std::process::{Command, ExitCode};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hcabench::bench::clock::hot_loop::watch;
+use hcabench::bench::clock::recorder::{Counted, Recorder};
+use hcabench::bench::hca::completion::{Collector, LeftToThread};
+use hcabench::bench::hca::control::Control;
+use hcabench::bench::hca::memory_port::{self, MemorySendPort};
+use hcabench::bench::hca::port::{BusyPolling, Completion, CompletionPort, Polled};
+use hcabench::bench::hca::receiver::receive;
+use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::signalling::Signalling;
+use hcabench::bench::hca::tag::{Expected, Tag};
+use hcabench::buffer::{Arrival, Bytes, PageSize, Region};
+use hcabench::cli::table::{Column, Table};
+use hcabench::generators::chase::Chase;
+use hcabench::pacing::{NoPause, Pacing};
+use hcabench::time::{Clock, Reading, Ticks};
+
+const USAGE: &str = "\
+Usage: cargo bench --bench instructions
+Counts the instructions a message takes in the hot loops, in a minute. Needs valgrind.";
+
+const SHORT: u32 = 2_000;
+const LONG: u32 = 12_000;
+
+const KINDS: [&str; 8] = [
+    "hca: sender, t_subm",
+    "hca: sender, t_send",
+    "hca: sender, t_subm, completions taken in its pauses",
+    "hca: completion thread",
+    "hca: receiver",
+    "clock: a reading, only jumps",
+    "clock: a reading, counted",
+    "memory: a step of the chase",
+];
+
+type Failed = Box<dyn std::error::Error>;
+
+/// The processor's counter without its calibration, which would take most of the instructions, or a number where there
+/// is none.
+#[derive(Clone, Copy)]
+struct Counter;
+
+impl Clock for Counter {
+    #[inline(always)]
+    fn now(&self) -> Ticks {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: every x86-64 processor has both instructions.
+        return Ticks(unsafe {
+            std::arch::x86_64::_mm_lfence();
+            let reading = std::arch::x86_64::_rdtsc();
+            std::arch::x86_64::_mm_lfence();
+            reading
+        });
+        #[cfg(not(target_arch = "x86_64"))]
+        Ticks(black_box(1))
+    }
+}
+
+/// A clock that never jumps: each reading is 20 ticks behind the one before it.
+struct Steady;
+
+impl Reading for Steady {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let next = LAST.load(Ordering::Relaxed) + 20;
+        LAST.store(next, Ordering::Relaxed);
+        (Ticks(next), work())
+    }
+}
+
+fn main() -> ExitCode {
+    // Cargo passes `--bench`.
+    let arguments: Vec<String> = (std::env::args().skip(1))
+        .filter(|argument| argument != "--bench")
+        .collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        [] => print_table(),
+        ["-h" | "--help"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        // What callgrind runs.
+        ["once", kind, count] => once(kind, count),
+        other => {
+            eprintln!("instructions: unknown arguments {other:?}\n{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("instructions: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn print_table() -> Result<(), Failed> {
+    let mut table = Table::new(vec![
+        Column::text("loop"),
+        Column::number("instructions", "a message"),
+    ]);
+    for kind in KINDS {
+        let [(short, of_short), (long, of_long)] = [counted(kind, SHORT)?, counted(kind, LONG)?];
+        let each = (of_long - of_short) / (long - short);
+        table.row([kind.to_owned(), format!("{each:.2}")]);
+    }
+    println!("{}", table.render(None));
+    Ok(())
+}
+
+/// Messages of a run below callgrind, as it prints them, and all instructions of the process.
+fn counted(kind: &str, count: u32) -> Result<(f64, f64), Failed> {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(std::env::current_exe()?)
+        .args(["once", kind, &count.to_string()])
+        .output()
+        .map_err(|error| format!("valgrind cannot be run ({error}): ci/setup bench installs it"))?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    let collected = text
+        .lines()
+        .find_map(|line| line.split_once("Collected :"))
+        .and_then(|(_, number)| number.trim().parse().ok());
+    let messages = String::from_utf8(output.stdout)?.trim().parse();
+    match (messages, collected) {
+        (Ok(messages), Some(instructions)) if output.status.success() => {
+            Ok((messages, instructions))
+        }
+        _ => Err(format!("callgrind did not count {kind}: {text}").into()),
+    }
+}
+
+fn once(kind: &str, count: &str) -> Result<(), Failed> {
+    let count = count.parse()?;
+    let kind = KINDS.iter().position(|known| *known == kind);
+    let messages = match kind.ok_or("no such loop")? {
+        0 => posted::<SubmitStamp>(count, NoPause),
+        1 => posted::<SendStamp>(count, NoPause),
+        2 => posted_and_completed(count),
+        3 => completed(count),
+        4 => received(count),
+        5 => watched(count, &mut |_: u64| ()),
+        6 => watched(count, &mut Counted::default()),
+        _ => chased(count),
+    };
+    println!("{messages}");
+    Ok(())
+}
+
+fn sending<'a>(submitted: &'a mut [Ticks], control: &'a Control) -> Sending<'a> {
+    Sending {
+        signalling: Signalling::new(black_box(1), black_box(1)),
+        submitted,
+        control,
+    }
+}
+
+fn port(count: u32) -> MemorySendPort {
+    memory_port::connect(count as usize, Tag::new(1).immediate_data(0)).0
+}
+
+fn posted<S: StampMode>(count: u32, mut pacing: impl Pacing) -> u64 {
+    let (control, mut submitted) = (Control::default(), vec![Ticks(0); count as usize]);
+    let burst = sending(&mut submitted, &control);
+    let (mut port, mut left) = (port(count), LeftToThread);
+    let sent = send::<S>(&Counter, &mut port, &mut pacing, &mut left, burst);
+    u64::from(sent.posted)
+}
+
+/// Send completions of what was posted, one each.
+struct Completed<'a> {
+    control: &'a Control,
+    next: u32,
+}
+
+impl CompletionPort for Completed<'_> {
+    #[inline(always)]
+    fn poll(&mut self) -> Polled {
+        if self.next >= self.control.posted() {
+            return Polled::Empty;
+        }
+        self.next += 1;
+        Polled::Done(Completion {
+            request: u64::from(self.next - 1),
+            ..Completion::default()
+        })
+    }
+}
+
+fn posted_and_completed(count: u32) -> u64 {
+    let (control, mut submitted) = (Control::default(), vec![Ticks(0); count as usize]);
+    let mut stamps = vec![Ticks(0); count as usize];
+    let completions = Completed {
+        control: &control,
+        next: 0,
+    };
+    let mut collector = Collector::new(completions, &mut stamps, count, Tag::new(0), &control);
+    let burst = sending(&mut submitted, &control);
+    let (mut port, mut pacing) = (port(count), NoPause);
+    let sent = send::<SubmitStamp>(&Counter, &mut port, &mut pacing, &mut collector, burst);
+    assert_eq!(collector.into_outcome().succeeded, count);
+    u64::from(sent.posted)
+}
+
+fn completed(count: u32) -> u64 {
+    let (control, mut stamps) = (Control::default(), vec![Ticks(0); count as usize]);
+    control.set_posted(count);
+    let completions = Completed {
+        control: &control,
+        next: 0,
+    };
+    let collector = Collector::new(completions, &mut stamps, count, Tag::new(0), &control);
+    u64::from(collector.run(&Counter, BusyPolling).succeeded)
+}
+
+fn received(count: u32) -> u64 {
+    let (control, tag) = (Control::default(), Tag::new(1));
+    let (mut from, mut to) = memory_port::connect(count as usize, tag.immediate_data(0));
+    let mut submitted = vec![Ticks(0); count as usize];
+    let burst = sending(&mut submitted, &control);
+    send::<SubmitStamp>(&Counter, &mut from, &mut NoPause, &mut LeftToThread, burst);
+    let mut arrivals = vec![Arrival::default(); count as usize];
+    let expected = Expected::new(1, count as usize, &[]);
+    let outcome = receive(
+        &Counter,
+        &mut to,
+        BusyPolling,
+        expected,
+        &mut arrivals,
+        &control,
+    );
+    outcome.received as u64
+}
+
+fn watched(count: u32, recorder: &mut impl Recorder) -> u64 {
+    let limit = recorder.direct_limit();
+    let from = Steady.read();
+    watch(&Steady, recorder, from, u64::from(count), limit).readings
+}
+
+fn chased(count: u32) -> u64 {
+    let region = Region::new(Bytes(1 << 16), PageSize::Small, None).expect("64 KiB can be mapped");
+    let mut chase = Chase::new(region, 5, || true).expect("a small chase is made");
+    // By time: the more of it, the more steps.
+    chase
+        .run(Duration::from_millis(u64::from(count) / 50))
+        .steps
+}
