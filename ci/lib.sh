@@ -49,6 +49,20 @@ find_cargo() {
     PATH=$(dirname -- "$cargo"):$PATH
 }
 
+# Lets cargo build for aarch64 on a machine of another architecture, and sets root to the folder with its libraries.
+# shellcheck disable=SC2034 # used by those who source this
+cross_for_aarch64() {
+    local image
+    image=$("$repository/ci/vm-fetch" --arch aarch64) || exit
+    root=$(dirname -- "$image")/root
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+    export CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
+    export PKG_CONFIG_ALLOW_CROSS=1 PKG_CONFIG_SYSROOT_DIR=$root
+    export PKG_CONFIG_LIBDIR=$root/usr/lib/aarch64-linux-gnu/pkgconfig
+    # For bindgen, of ci/check-bindings.
+    export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-I$root/usr/include -I/usr/aarch64-linux-gnu/include"
+}
+
 # Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and says which.
 find_program() {
     local target=${CARGO_TARGET_DIR:-$repository/target}

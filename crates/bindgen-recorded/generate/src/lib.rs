@@ -1,0 +1,1 @@
+//! Nothing: its dependency is built for what its build script writes.
