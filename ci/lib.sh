@@ -29,6 +29,47 @@ whole_number() {
     fi
 }
 
+# takes COUNT ARGUMENT...: prints the usage text if that is asked for, and refuses more than COUNT arguments.
+takes() {
+    case ${2-} in
+    -h | --help)
+        usage
+        exit
+        ;;
+    esac
+    (($# <= $1 + 1)) || usage_error "unexpected argument '${*:$1+2:1}'"
+}
+
+# read_options ARGUMENT...: sets a variable for each option of the table options, such as [for-ever]='1 9' or
+# [name]='': MIN and MAX of a whole number, or nothing. --for-ever sets for_ever.
+read_options() {
+    local option
+    while (($#)); do
+        takes $# "$@"
+        option=${1#--}
+        [[ $1 == --* && -v options[$option] ]] || usage_error "unexpected argument '$1'"
+        (($# >= 2)) || usage_error "$1: a value is missing"
+        # shellcheck disable=SC2086 # two words
+        [[ -z ${options[$option]} ]] || whole_number "$1" "$2" ${options[$option]}
+        printf -v "${option//-/_}" %s "$2"
+        shift 2
+    done
+}
+
+# files_of INTERPRETER SUFFIX: the files of the repository with that suffix, or whose first line names that interpreter
+# (a pattern), each with a zero behind it. A link leads to a file that is among them.
+files_of() {
+    local file line
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        [[ -f $file && ! -L $file ]] || continue
+        line=
+        IFS= read -r line <"$file" 2>/dev/null || true
+        if [[ $file == *"$2" || $line =~ ^'#!'.*[/\ ]$1$ ]]; then
+            printf '%s\0' "$file"
+        fi
+    done
+}
+
 # Sets as_root to what stands before a command to run it as root; exit code 1 where there is no way. It may ask for a
 # password, on a terminal only.
 # shellcheck disable=SC2034 # used by those who source this
@@ -49,20 +90,28 @@ find_cargo() {
     PATH=$(dirname -- "$cargo"):$PATH
 }
 
-# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and says which.
+# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, or one of the
+# profile that build_profile names; says which, and exports that variable.
 find_program() {
-    local target=${CARGO_TARGET_DIR:-$repository/target}
+    local target=${CARGO_TARGET_DIR:-$repository/target} profile=${build_profile-release}
     program=${HCABENCH_PROGRAM-}
     if [[ -n $program ]]; then
         [[ -f $program && -x $program ]] || fail "HCABENCH_PROGRAM: '$program' is no program that can be run"
     else
         find_cargo
-        "$cargo" build --quiet --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
+        "$cargo" build --quiet --profile "$profile" --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
             --target-dir "$target" || fail "hcabench could not be built"
-        program=$target/release/hcabench
+        program=$target/$profile/hcabench
     fi
     program=$(realpath -- "$program")
+    export HCABENCH_PROGRAM=$program
     say "the program is $program"
+}
+
+# Builds the listings that need no device, and sets listings to their folder.
+make_listings() {
+    listings=$(realpath -m -- "${CARGO_TARGET_DIR:-$repository/target}/listings")
+    make --quiet -C "$repository/listings" OUT="$listings" machine >&2 || fail "the listings could not be built"
 }
 
 # How the code of a program can be aligned: each way puts its loops at other places.
