@@ -40,18 +40,44 @@ takes() {
     (($# <= $1 + 1)) || usage_error "unexpected argument '${*:$1+2:1}'"
 }
 
-# read_options ARGUMENT...: sets a variable for each option of the table options, such as [for-ever]='1 9' or
-# [name]='': MIN and MAX of a whole number, or nothing. --for-ever sets for_ever.
+# read_options ARGUMENT...: sets a variable for each option, for_ever for --for-ever, and rest to what is behind --. The
+# table options says what is allowed: MIN and MAX of a whole number; =PATTERN|WHAT; flag; list, which may be there
+# again, and is an array; or nothing for any text.
 read_options() {
-    local option
+    local option allowed
+    rest=()
     while (($#)); do
-        takes $# "$@"
+        case $1 in
+        -h | --help) takes 0 "$1" ;;
+        --)
+            rest=("${@:2}")
+            return
+            ;;
+        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+        esac
         option=${1#--}
         [[ $1 == --* && -v options[$option] ]] || usage_error "unexpected argument '$1'"
+        allowed=${options[$option]}
+        if [[ $allowed == flag ]]; then
+            printf -v "$option" 1
+            shift
+            continue
+        fi
         (($# >= 2)) || usage_error "$1: a value is missing"
         # shellcheck disable=SC2086 # two words
-        [[ -z ${options[$option]} ]] || whole_number "$1" "$2" ${options[$option]}
-        printf -v "${option//-/_}" %s "$2"
+        case $allowed in
+        '') ;;
+        list)
+            local -n all_of_it=${option//-/_}
+            all_of_it+=("$2")
+            ;;
+        =*)
+            allowed=${allowed#=}
+            [[ $2 =~ ${allowed%|*} ]] || usage_error "$1: '$2' is not allowed, must be ${allowed##*|}"
+            ;;
+        *) whole_number "$1" "$2" $allowed ;;
+        esac
+        [[ $allowed == list ]] || printf -v "${option//-/_}" %s "$2"
         shift 2
     done
 }
