@@ -3,7 +3,8 @@
 
 Computes the bounds of the clocks of two hosts again, from the exchanges in results of two hosts or of a fabric: for
 each row of DIR/runs.csv from the rows of its round in POINT/probes.csv and POINT/messages.csv. Nothing of hcabench is
-used, and the way is another: no hull, but a line of each message over the rates, which are cut until nothing lies below.
+used, and the way is another: no hull, but a line of each message over the rates, which are cut until nothing lies
+below.
 
 Compared are theta_low_ns and theta_high_ns at theta_at_ns, clock_rate_low_ppm and clock_rate_high_ppm, and the bounds
 of messages (latency_low_ns, latency_high_ns), where there are such columns. The bounds of theta must be no further

@@ -34,7 +34,8 @@ def judge_loop(ours, theirs):
 def loop(listing, rounds):
     """Compares the loop with C, for each clock that can be read here."""
     compared, failed = 0, False
-    print(f"{'clock':14} {'report':12} {'iterations':>10} {'ours [tick]':>12} {'C [tick]':>12} {'ratio':>8} {'again':>8}")
+    head = ("clock", "report", "iterations", "ours [tick]", "C [tick]", "ratio", "again")
+    print("{:14} {:12} {:>10} {:>12} {:>12} {:>8} {:>8}".format(*head))
     for clock in ("realtime", "monotonic", "monotonic-raw", "rdtsc", "rdtscp", "rdtscp-lfence"):
         # In a virtual machine each of them may leave it.
         iterations = 20_000 if clock == "rdtscp" else 2_000_000

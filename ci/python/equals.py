@@ -72,7 +72,8 @@ def main(sets, rounds, aways, away_rounds, away):
         for point, figures in pairs(away_rounds, not_away, f"{not_away} --receiver-pause {away}"):
             found += "latency.p50=worse" in figures
             print(f"away, set {number}: {point} {' '.join(figures)}", file=sys.stderr)
-        print(f"{number * POINTS} of {aways * POINTS} pairs with a receiver that is away, {found} were found", file=sys.stderr)
+        print(f"{number * POINTS} of {aways * POINTS} pairs with a receiver that is away, {found} were found",
+              file=sys.stderr)
     most, least = limits(sets * POINTS, aways * POINTS)
     print(f"{datetime.date.today()}, kernel {os.uname().release}\nequal: {EQUAL}\naway:  {not_away}\n")
     print("| pairs | rounds | of | said to differ | required |\n| --- | ---: | ---: | ---: | ---: |")

@@ -33,8 +33,9 @@ def there(folder, *dead):
     runs = results.rows(folder / "runs.csv")
     found = {(row["from_rank"], row["to_rank"], row["round"]) for row in runs if row["status"] == "complete"}
     left_out = [{row["from_rank"], row["to_rank"]} for row in results.rows(folder / "left_out.csv")]
-    print(f"{folder.name}: {len(found)} complete rows, {len(left_out)} left out, missing {sorted(wanted - found)}", flush=True)
-    return found >= wanted and all(set(dead) & pair for pair in left_out) and bool(left_out) == bool(dead)
+    missing = sorted(wanted - found)
+    print(f"{folder.name}: {len(found)} complete rows, {len(left_out)} left out, missing {missing}", flush=True)
+    return not missing and all(set(dead) & pair for pair in left_out) and bool(left_out) == bool(dead)
 
 
 def kept(before, after):

@@ -79,7 +79,8 @@ def peer_us(messages):
 @contextlib.contextmanager
 def serving():
     """While it serves on this machine, as the other host."""
-    with subprocess.Popen([compare.PROGRAM, "serve", "--bind", "127.0.0.1", "--quiet"], stdout=subprocess.DEVNULL) as one:
+    command = [compare.PROGRAM, "serve", "--bind", "127.0.0.1", "--quiet"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as one:
         time.sleep(2)
         try:
             yield
@@ -100,7 +101,7 @@ def perftest(rounds, *names):
         with serving() if name == "half" else contextlib.nullcontext():
             figures = compare.turns(
                 int(rounds), lambda: hcabench_us(pair.ours.split(), messages, bursts, pair.columns), other,
-                pair.theirs.split()[0],
+                "peer" if name == "peer" else "perftest",
             )
         all_met &= compare.judge(compare.of_medians(*figures), *limits)
     return all_met
@@ -178,9 +179,9 @@ def listings(rounds, messages, oneway):
             # All of them, whatever they give: to stop at a good moment would be to choose the result.
             point.measure(2 * rounds, number + rounds)
         ours, theirs = point.figures.values()
-        print(f"{service:7} {size:6} {len(ours):5} {results.median(ours):12.2f} {results.spread_percent(ours):8.1f} "
-              f"{results.median(theirs):12.2f} {results.spread_percent(theirs):8.1f} {compare.of_medians(ours, theirs):8.3f} "
-              f"{min(ours) / min(theirs):10.3f}{words_of(ours, theirs)}", flush=True)
+        cells = [f"{results.median(of):12.2f} {results.spread_percent(of):8.1f}" for of in (ours, theirs)]
+        ratios = f"{compare.of_medians(ours, theirs):8.3f} {min(ours) / min(theirs):10.3f}"
+        print(f"{service:7} {size:6} {len(ours):5}", *cells, ratios + words_of(ours, theirs), flush=True)
         over |= side(ours, theirs) == "above"
         if side(ours, theirs) == "below":
             remarks.append(f"{service} {size}: hcabench lower than C: look why")

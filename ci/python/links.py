@@ -39,7 +39,7 @@ def broken_links(pages):
 if __name__ == "__main__":
     there = [page for page in sys.argv[1:] if os.path.exists(page)]
     wrong, count = broken_links(there)
-    print("\n".join(wrong), file=sys.stderr)
     if wrong or count < 50:
+        print("\n".join(wrong), file=sys.stderr)
         sys.exit(f"{len(wrong)} of {count} links lead nowhere; at least 50 are expected")
     print(f"{count} links of {len(there)} pages lead somewhere")

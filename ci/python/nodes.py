@@ -75,21 +75,25 @@ def judge_million(count, divisor, row):
 
 def million(rate, count):
     """Passes samples through the node-type infiniband, over each service."""
-    rate, all_met = int(rate), True
-    print(f"{'':12}" + "".join(f" {name:>12}" for name in ("samples", "received", "requests", "completions")) + "     lost")
-    kinds = [(f"{service}, inline", EVERY, ["--service", service, "--signal-every", EVERY]) for service in ("rc", "uc", "ud")]
-    for name, divisor, options in [*kinds, ("rc", 1, ["--service", "rc", "--max-inline", 0])]:
+    rate, all_met, columns = int(rate), True, "{:12}" + " {:>12}" * 4 + " {:>8}  {}"
+    print(columns.format("", "samples", "received", "requests", "completions", "lost", ""))
+    inline = ["--signal-every", EVERY]
+    for name, service, divisor, options in (
+        ("rc, inline", "rc", EVERY, inline), ("uc, inline", "uc", EVERY, inline), ("ud, inline", "ud", EVERY, inline),
+        ("rc", "rc", 1, ["--max-inline", 0]),
+    ):
         row = compare.summary(
-            "node", "--type", "infiniband", "--send-queue", 510, "--receive-queue", 512, "--rate", rate, "--count", count,
-            "--after-miss", "catch-up", "--warmup", 0, *options, seconds=count * 2 // rate + 60,
+            "node", "--type", "infiniband", "--send-queue", 510, "--receive-queue", 512, "--rate", rate, "--count",
+            count, "--after-miss", "catch-up", "--warmup", 0, "--service", service, *options,
+            seconds=count * 2 // rate + 60,
         )
-        met, (*figures, lost) = judge_million(count, divisor, row)
-        print(f"{name:12}" + "".join(f" {figure:12}" for figure in (count, *figures)) + f" {lost:8}  {'ok' if met else 'wrong'}",
-              flush=True)
+        met, figures = judge_million(count, divisor, row)
+        print(columns.format(name, count, *figures, "ok" if met else "wrong"), flush=True)
         all_met &= met
     return all_met
 
 
 if __name__ == "__main__":
     what, *others, number = sys.argv[1:]
-    sys.exit(not {"infiniband": infiniband, "shmem": shmem, "timer": timer, "million": million}[what](*others, int(number)))
+    commands = {"infiniband": infiniband, "shmem": shmem, "timer": timer, "million": million}
+    sys.exit(not commands[what](*others, int(number)))

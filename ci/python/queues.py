@@ -39,7 +39,7 @@ def medians(folders, column, scale):
 
 
 def verdict(shape, what, by_queue, own_name, places):
-    """Our own queue against the best other in each place: whether it is as good, what is said, and a line of the table."""
+    """Our own queue against the best other in each place: whether it is as good, what is said, and the table's line."""
     more_is_better = what == "throughput"
     best = max if more_is_better else min
     own = by_queue.get(own_name, {})
@@ -99,7 +99,7 @@ def main(folder, places, table, rounds, capacities, sizes, own):
             word = "as promised" if ratio >= 1 else "SLOWER THAN PROMISED"
             print(f"{word}: {queue} has {ratio:.2f} times the throughput of {BASELINE}")
         print()
-    print(f"the median of {places} places of the code, of medians over rounds, and the least and the most of the places")
+    print(f"the median of {places} places of the code, of medians over rounds, and the least and the most of them")
     if table:
         head = "| capacity | size | figure | ratio to the best other | in the places | used | mostly | met |"
         lines = [head, "| --- | --- | --- | --- | --- | --- | --- | --- |", *lines, ""]

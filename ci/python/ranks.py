@@ -51,7 +51,8 @@ def judge(texts, fifth, expected):
     """Whether two runs hold against each other; prints why."""
     (one, missed), (other, missed_there) = (rankings(text.splitlines()) for text in texts)
     if not one or one.keys() != other.keys() or not one.keys() >= set(expected):
-        print(f"NOT COMPARED: the two rank by {sorted(one)} and {sorted(other)}, and have to by {expected or 'the same'}")
+        wanted = expected or "the same"
+        print(f"NOT COMPARED: the two rank by {sorted(one)} and {sorted(other)}, and have to by {wanted}")
         return False
     failed, compared = False, 0
     for title, ranking in one.items():

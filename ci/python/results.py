@@ -1,9 +1,4 @@
-#!/usr/bin/env python3
-"""Usage: ci/python/results.py FILE COLUMN...
-
-Prints these cells of the first row of a CSV file of hcabench, in one line. Scripts of this folder read results by the
-functions of this file.
-"""
+"""Reads results of hcabench, for all scripts of this folder."""
 
 import csv
 import json
@@ -49,7 +44,7 @@ def values(text):
 def time_us(row, column, counted, messages):
     """A time in us, if as many messages arrived as were sent."""
     if row.get(counted) != str(messages):
-        raise ValueError(f"{counted} is {row.get(counted)}, not {messages}")
+        sys.exit(f"not all messages arrived: {counted} is {row.get(counted)}, not {messages}")
     return float(row[column]) / 1000
 
 
@@ -64,10 +59,3 @@ def boot_ids(hosts, count=2):
     if len(hosts) != count or len(ids) != count or not all(ids):
         raise ValueError(f"not {count} hosts with a boot id each: {ids}")
     return ids
-
-
-if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    row = first(sys.argv[1])
-    print(*(row[column] for column in sys.argv[2:]))

@@ -83,7 +83,8 @@ class Clock(unittest.TestCase):
 
 class Latency(unittest.TestCase):
     def test_listings(self):
-        self.assertEqual([latency.side([of], [100]) for of in (103, 104, 97.2, 97)], ["within", "above", "within", "below"])
+        sides = [latency.side([of], [100]) for of in (103, 104, 97.2, 97)]
+        self.assertEqual(sides, ["within", "above", "within", "below"])
         self.assertEqual(latency.words_of([100, 100, 120], [100, 100, 100]), "")
         self.assertEqual(latency.words_of([100, 100, 130], [100, 100, 100]), "  noisy")
         self.assertEqual(latency.words_of([110], [100]), "  too much")
