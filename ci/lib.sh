@@ -29,6 +29,73 @@ whole_number() {
     fi
 }
 
+# takes COUNT ARGUMENT...: prints the usage text if that is asked for, and refuses more than COUNT arguments.
+takes() {
+    case ${2-} in
+    -h | --help)
+        usage
+        exit
+        ;;
+    esac
+    (($# <= $1 + 1)) || usage_error "unexpected argument '${*:$1+2:1}'"
+}
+
+# read_options ARGUMENT...: sets a variable for each option, for_ever for --for-ever, and rest to what is behind --. The
+# table options says what is allowed: MIN and MAX of a whole number; =PATTERN|WHAT; flag; list, which may be there
+# again, and is an array; or nothing for any text.
+read_options() {
+    local option allowed
+    rest=()
+    while (($#)); do
+        case $1 in
+        -h | --help) takes 0 "$1" ;;
+        --)
+            rest=("${@:2}")
+            return
+            ;;
+        --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
+        esac
+        option=${1#--}
+        [[ $1 == --* && -v options[$option] ]] || usage_error "unexpected argument '$1'"
+        allowed=${options[$option]}
+        if [[ $allowed == flag ]]; then
+            printf -v "$option" 1
+            shift
+            continue
+        fi
+        (($# >= 2)) || usage_error "$1: a value is missing"
+        # shellcheck disable=SC2086 # two words
+        case $allowed in
+        '') ;;
+        list)
+            local -n all_of_it=${option//-/_}
+            all_of_it+=("$2")
+            ;;
+        =*)
+            allowed=${allowed#=}
+            [[ $2 =~ ${allowed%|*} ]] || usage_error "$1: '$2' is not allowed, must be ${allowed##*|}"
+            ;;
+        *) whole_number "$1" "$2" $allowed ;;
+        esac
+        [[ $allowed == list ]] || printf -v "${option//-/_}" %s "$2"
+        shift 2
+    done
+}
+
+# files_of INTERPRETER SUFFIX: the files of the repository with that suffix, or whose first line names that interpreter
+# (a pattern), each with a zero behind it. A link leads to a file that is among them.
+files_of() {
+    local file line
+    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+        [[ -f $file && ! -L $file ]] || continue
+        line=
+        IFS= read -r line <"$file" 2>/dev/null || true
+        if [[ $file == *"$2" || $line =~ ^'#!'.*[/\ ]$1$ ]]; then
+            printf '%s\0' "$file"
+        fi
+    done
+}
+
 # Sets as_root to what stands before a command to run it as root; exit code 1 where there is no way. It may ask for a
 # password, on a terminal only.
 # shellcheck disable=SC2034 # used by those who source this
@@ -63,7 +130,8 @@ cross_for_aarch64() {
     export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-I$root/usr/include -I/usr/aarch64-linux-gnu/include"
 }
 
-# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and says which.
+# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now; says which, and
+# exports that variable.
 find_program() {
     local target=${CARGO_TARGET_DIR:-$repository/target}
     program=${HCABENCH_PROGRAM-}
@@ -76,7 +144,14 @@ find_program() {
         program=$target/release/hcabench
     fi
     program=$(realpath -- "$program")
+    export HCABENCH_PROGRAM=$program
     say "the program is $program"
+}
+
+# Builds the listings that need no device, and sets listings to their folder.
+make_listings() {
+    listings=$(realpath -m -- "${CARGO_TARGET_DIR:-$repository/target}/listings")
+    make --quiet -C "$repository/listings" OUT="$listings" machine >&2 || fail "the listings could not be built"
 }
 
 # How the code of a program can be aligned: each way puts its loops at other places.

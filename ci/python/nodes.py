@@ -1,0 +1,99 @@
+#!/usr/bin/env python3
+"""Usage: ci/python/nodes.py infiniband|shmem ROUNDS | timer LISTINGS ROUNDS | million RATE COUNT
+
+Measures and judges what ci/compare-nodes and ci/node-million describe, with the program that HCABENCH_PROGRAM names.
+Exit code 1 if a limit is broken.
+"""
+
+import subprocess
+import sys
+
+import compare
+import results
+
+MESSAGES, RATE, BYTES = 2000, 1000, 64
+# Stamp and number take two words of a sample.
+VALUES = BYTES // 8 - 2
+# Of inline samples one in so many has a completion.
+EVERY = 100
+
+
+def node_type(name, their_options, rounds, most, *options):
+    """What a node-type adds to what it is made of."""
+    node = ["node", "--type", name, *options, "--rate", RATE, "--values", VALUES, "--count", MESSAGES]
+
+    def median_us(*arguments):
+        return float(compare.summary(*arguments)["latency_p50_ns"]) / 1000
+
+    print(f"\n{name} {' '.join(options)} against hcabench {' '.join(map(str, their_options))}")
+    figures = compare.turns(
+        rounds, lambda: median_us(*node, "--warmup", "500ms"), lambda: median_us(*their_options), "without"
+    )
+    return compare.judge(compare.of_medians(*figures), most=most)
+
+
+def infiniband(rounds):
+    burst = ["--inline", "--size", BYTES, "--rate", RATE, "--burst", MESSAGES, "--poll", "busy"]
+    services = [["--service", service] for service in ("rc", "uc", "ud")]
+    return all([node_type("infiniband", service + burst, rounds, 1.10, *service) for service in services])
+
+
+def shmem(rounds):
+    queue = ["queue", "--queue", "baton-demoting", "--payload", BYTES, "--load", "constant-rate", "--rate", RATE]
+    return node_type("shmem", [*queue, "--count", MESSAGES, "--rounds", 1], rounds, 1.25)
+
+
+def timer(listings, rounds):
+    """The steps that a timer misses, against a loop in C beside which another one keeps the second CPU busy."""
+
+    def signal(cpu, milliseconds):
+        words = ["taskset", "-c", cpu, f"{listings}/signal_generation", "--wait", "rdtscp", "--rate", 100_000]
+        return list(map(str, [*words, "--duration", milliseconds]))
+
+    def ours():
+        load = ["node", "--type", "loopback", "--rate", "100k", "--values", 6, "--count", 1_000_000]
+        return int(compare.summary(*load, "--timer", "tsc")["steps_missed"])
+
+    def theirs():
+        with subprocess.Popen(signal(1, 12_000), stdout=subprocess.DEVNULL) as beside:
+            said = compare.run(*signal(0, 10_000))
+        if beside.returncode:
+            sys.exit("signal_generation failed on the second CPU")
+        return int(results.values(said)["missed"])
+
+    print("\nsteps missed of 1000000 at 100 kHz")
+    return compare.judge(compare.of_medians(*compare.turns(rounds, ours, theirs, "C", "steps")), most=1)
+
+
+def judge_million(count, divisor, row):
+    """Whether each sample came back, and so many requests had a completion; the figures that are shown."""
+    names = ("messages_received", "send_requests", "send_completions", "messages_lost", "messages_refused")
+    received, requests, completions, lost, refused = (int(row[name]) for name in names)
+    met = completions == requests // divisor and lost == 0 and received + refused == count
+    return met, (received, requests, completions, lost)
+
+
+def million(rate, count):
+    """Passes samples through the node-type infiniband, over each service."""
+    rate, all_met, columns = int(rate), True, "{:12}" + " {:>12}" * 4 + " {:>8}  {}"
+    print(columns.format("", "samples", "received", "requests", "completions", "lost", ""))
+    inline = ["--signal-every", EVERY]
+    for name, service, divisor, options in (
+        ("rc, inline", "rc", EVERY, inline), ("uc, inline", "uc", EVERY, inline), ("ud, inline", "ud", EVERY, inline),
+        ("rc", "rc", 1, ["--max-inline", 0]),
+    ):
+        row = compare.summary(
+            "node", "--type", "infiniband", "--send-queue", 510, "--receive-queue", 512, "--rate", rate, "--count",
+            count, "--after-miss", "catch-up", "--warmup", 0, "--service", service, *options,
+            seconds=count * 2 // rate + 60,
+        )
+        met, figures = judge_million(count, divisor, row)
+        print(columns.format(name, count, *figures, "ok" if met else "wrong"), flush=True)
+        all_met &= met
+    return all_met
+
+
+if __name__ == "__main__":
+    what, *others, number = sys.argv[1:]
+    commands = {"infiniband": infiniband, "shmem": shmem, "timer": timer, "million": million}
+    sys.exit(not commands[what](*others, int(number)))

@@ -1,0 +1,136 @@
+"""Tests of the verdicts of comparisons."""
+
+import contextlib
+import io
+import unittest
+
+import clock
+import compare
+import equals
+import latency
+import memory
+import nodes
+import taken
+
+
+def silently(function, *arguments):
+    """What it returns, and what it printed."""
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        return function(*arguments), said.getvalue()
+
+
+class Ratios(unittest.TestCase):
+    def test_limits_are_allowed_themselves(self):
+        for found, limits, met in ((1.1, (None, 1.1), True), (1.11, (None, 1.1), False), (0.98, (0.98,), True),
+                                   (0.97, (0.98,), False), (1.03, (0.98, 1.02), False), (5, (0.98,), True)):
+            is_met, said = silently(compare.judge, found, *limits)
+            self.assertEqual((is_met, "NOT MET" in said), (met, not met), (found, limits))
+
+    def test_less_than_expected_is_remarked_only(self):
+        is_met, said = silently(compare.judge, 0.8, None, 1.05, 0.85)
+        self.assertTrue(is_met and "below 0.85" in said)
+        self.assertNotIn("below", silently(compare.judge, 0.9, None, 1.05, 0.85)[1])
+
+    def test_of_medians_and_of_rounds(self):
+        self.assertEqual(compare.of_medians([1, 2, 9], [1, 1, 1]), 2)
+        # A processor that changes its speed between two rounds changes both sides of a round.
+        self.assertEqual(compare.of_rounds([1, 10, 20], [1, 10, 20]), 1)
+        self.assertEqual([compare.ratio(*of) for of in ((0, 0), (1, 0), (0, 1))], [1, float("inf"), 0])
+        with self.assertRaises(ValueError):
+            compare.of_rounds([1, 2], [1])
+
+    def test_neither_is_always_first(self):
+        order = []
+        sides = {name: lambda name=name: order.append(name) or len(order) for name in "ab"}
+        *_, figures = compare.alternate(3, sides)
+        self.assertEqual("".join(order), "abbaab")
+        self.assertEqual(figures, {"a": [1, 4, 5], "b": [2, 3, 6]})
+        (ours, theirs), said = silently(compare.turns, 2, lambda: 1, lambda: 3, "C")
+        self.assertEqual((ours, theirs), ([1, 1], [3, 3]))
+        self.assertRegex(said, r"median +1\.00 +3\.00")
+
+    def test_a_command_that_fails_ends_the_comparison(self):
+        self.assertEqual(compare.run("echo", 1), "1\n")
+        with self.assertRaisesRegex(SystemExit, "(?s)why.*exit code 3"):
+            compare.run("sh", "-c", "echo why; exit 3")
+        with self.assertRaisesRegex(SystemExit, "within 0.1 s"):
+            compare.run("sleep", 5, seconds=0.1)
+
+
+class Clock(unittest.TestCase):
+    def test_the_loop_and_whether_runs_agree(self):
+        self.assertEqual(clock.judge_loop([20, 20, 20, 20], [20, 20, 20, 20]), (1, 1, True))
+        self.assertFalse(clock.judge_loop([22, 22, 22, 22], [20, 20, 20, 20])[2])
+        self.assertFalse(clock.judge_loop([0, 0, 1, 1], [1, 1, 1, 1])[2])
+        # Slower in the rounds 3 and 4, of either program: runs do not agree.
+        self.assertFalse(clock.judge_loop([20, 20, 30, 30], [20, 20, 30, 30])[2])
+
+    def test_wakeups(self):
+        table = "# Histogram\n000001 00001\n000003 00002\n000004 0\n000100 00001\n# Total: 4\n"
+        self.assertEqual(clock.of_cyclictest(table), (1.5, 3.5, (1.5 + 7 + 100.5) / 4, 100.5))
+        for ours, theirs, met in ((52, 40, True), (52.1, 40, False), (40, 52.1, False), (2, 0.1, True)):
+            self.assertEqual(clock.judge_wakeup("median", ours, theirs), met)
+            self.assertTrue(clock.judge_wakeup("max", ours, theirs))
+
+    def test_memory_and_start(self):
+        self.assertEqual(clock.judge_memory([(1000, 3500), (65536, 2400)]), (65536, 400, True))
+        self.assertFalse(clock.judge_memory([(65537, 2400)])[2])
+        self.assertFalse(clock.judge_memory([(1000, 3100), (1000, 3001)])[2])
+        self.assertEqual(taken.verdict(1024, 10, 1024, 10), "")
+        self.assertIn("MEMORY", taken.verdict(1025, 1, 1024, 10))
+        self.assertIn("SLOW", taken.verdict(1, 11, 1024, 10))
+
+
+class Latency(unittest.TestCase):
+    def test_listings(self):
+        sides = [latency.side([of], [100]) for of in (103, 104, 97.2, 97)]
+        self.assertEqual(sides, ["within", "above", "within", "below"])
+        self.assertEqual(latency.words_of([100, 100, 120], [100, 100, 100]), "")
+        self.assertEqual(latency.words_of([100, 100, 130], [100, 100, 100]), "  noisy")
+        self.assertEqual(latency.words_of([110], [100]), "  too much")
+
+    def test_all_runs_have_the_same_pages(self):
+        self.assertIsNone(latency.other_pages({"2m,2m"}, {"2m,2m"}))
+        for ours, theirs in (({"2m,2m"}, {"4k,2m"}), ({"2m", "4k"}, {"2m"}), (set(), set()), ({""}, {""})):
+            self.assertIn("not the same pages", latency.other_pages(ours, theirs))
+
+    def test_the_median_of_perftest(self):
+        table = " #bytes #iterations t_min t_max t_typical\n 8       20000          1.50    90.1     2.75    3.0\n"
+        self.assertEqual(latency.of_perftest(table, 20_000), 2.75)
+        with self.assertRaises(StopIteration):
+            latency.of_perftest(table, 2000)
+
+
+class Others(unittest.TestCase):
+    def test_intervals_overlap(self):
+        def rows(*intervals):
+            return [{"latency_low_ns": str(low), "latency_high_ns": str(high)} for low, high in intervals]
+
+        self.assertTrue(memory.judge_lowest(rows((1, 3), (2, 4))))
+        self.assertTrue(memory.judge_lowest(rows((1, 9), (2, 4))))
+        self.assertFalse(memory.judge_lowest(rows((1, 2), (3, 4))))
+        self.assertFalse(memory.judge_lowest(rows((1, 2))))
+
+    def test_levels_take_little_more_than_their_windows(self):
+        row = {"setup_time_ns": "1e9", "settle_time_ns": "1e9", "windows": "10", "window_ns": "1e8"}
+        for wall, met in ((6.4e9, True), (6.5e9, False)):
+            self.assertEqual(silently(memory.judge_levels, wall, [row, row])[0], met)
+        with self.assertRaises(ZeroDivisionError):
+            silently(memory.judge_levels, 1e9, [])
+
+    def test_each_sample_comes_back(self):
+        row = {"messages_received": "990", "send_requests": "1001", "send_completions": "10", "messages_lost": "0",
+               "messages_refused": "10"}
+        self.assertEqual(nodes.judge_million(1000, 100, row), (True, (990, 1001, 10, 0)))
+        for column, value in (("messages_received", "989"), ("send_completions", "9"), ("messages_lost", "1")):
+            self.assertFalse(nodes.judge_million(1000, 100, {**row, column: value})[0], column)
+
+    def test_equal_runs(self):
+        def comparison(*verdicts):
+            return {"comparison": {"points": [{"figures": [{"figure": "f", "verdict": it} for it in verdicts]}]}}
+
+        self.assertEqual(equals.shown(comparison("no-difference-shown", "worse")), ["f=worse"])
+        for nothing in (comparison(), comparison("worse", "not-judged")):
+            with self.assertRaises(SystemExit):
+                equals.shown(nothing)
+        self.assertEqual(equals.limits(200, 20), (10, 18))
