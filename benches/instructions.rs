@@ -65,6 +65,7 @@ impl Clock for Counter {
 }
 
 /// A clock that never jumps: each reading is 20 ticks behind the one before it.
+#[derive(Clone, Copy)]
 struct Steady;
 
 impl Reading for Steady {

@@ -8,7 +8,7 @@ use crate::pacing::SplitMix64;
 use crate::refused::refused;
 use crate::results::schema::{Column, hca, memory};
 
-#[path = "../../tests/made_up_rounds/mod.rs"]
+#[path = "../../tests/anywhere/made_up_rounds/mod.rs"]
 mod made_up_rounds;
 
 use made_up_rounds::{Made, document, hca_point, run};

@@ -16,6 +16,10 @@ pub enum Paced {
     /// In groups.
     Bursty(Bursty),
     /// At random.
+    #[cfg_attr(
+        not(feature = "rdma"),
+        expect(dead_code, reason = "the HCA benchmark alone has it")
+    )]
     Poisson(Poisson),
 }
 

@@ -34,7 +34,7 @@ fn serve_ahead(offset: &str, told: Option<&Path>) -> Running {
             .flat_map(|file| ["--tell", file.to_str().unwrap()]),
     );
     starter.push("--");
-    let hcabench = Path::new(env!("CARGO_BIN_EXE_hcabench"));
+    let hcabench = &crate::program::path();
     let arguments = "serve --bind 127.0.0.1 --receiver rxe1 --once --quiet";
     let serving = Program::under(&starter, hcabench, arguments).start();
     serving.wait_for_line(&format!("serving at {ADDRESS}"));

@@ -12,7 +12,7 @@ fn a_memlock_limit_that_is_too_small_is_told_with_what_is_needed() {
     let _machine = Machine::take();
     let folder = scratch();
     let out = folder.path().join("results");
-    let program = Path::new(env!("CARGO_BIN_EXE_hcabench"));
+    let program = &crate::program::path();
     // Root without the capability that puts it above the limit.
     let starter = [
         "setpriv",

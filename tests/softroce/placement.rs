@@ -122,7 +122,7 @@ fn variables_of_the_drivers_are_in_the_result() {
     let folder = scratch();
     let out = folder.path().join("results");
     let starter = ["env", "MLX5_SCATTER_TO_CQE=0", "IBV_SHOW_WARNINGS=1"];
-    let program = Path::new(env!("CARGO_BIN_EXE_hcabench"));
+    let program = &crate::program::path();
     Program::under(&starter, program, "--burst 20")
         .out(&out)
         .run()

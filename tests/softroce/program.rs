@@ -1,7 +1,7 @@
 //! The program as a user runs it, with a time limit.
 
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, sleep};
@@ -22,9 +22,18 @@ pub struct Program {
     command: Command,
 }
 
+/// The program: that of the environment variable HCABENCH_PROGRAM, which users run, or the one built beside this test.
+pub fn path() -> PathBuf {
+    match std::env::var_os("HCABENCH_PROGRAM") {
+        Some(program) => std::fs::canonicalize(&program)
+            .unwrap_or_else(|error| panic!("HCABENCH_PROGRAM is {program:?}: {error}")),
+        None => PathBuf::from(env!("CARGO_BIN_EXE_hcabench")),
+    }
+}
+
 /// `hcabench` with arguments that hold no white space.
 pub fn hcabench(arguments: &str) -> Program {
-    Program::under(&[], Path::new(env!("CARGO_BIN_EXE_hcabench")), arguments)
+    Program::under(&[], &path(), arguments)
 }
 
 impl Program {

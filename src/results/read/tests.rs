@@ -10,7 +10,7 @@ use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
 
-#[path = "../../../tests/made_up_run/mod.rs"]
+#[path = "../../../tests/anywhere/made_up_run/mod.rs"]
 pub(crate) mod made_up_run;
 
 use made_up_run::{MadePoint, MadeRow, hca_rounds, hca_run, run_of};

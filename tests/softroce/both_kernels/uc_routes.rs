@@ -37,7 +37,7 @@ fn with_patched() -> String {
 }
 
 fn patched_hcabench(arguments: &str) -> Program {
-    let program = Path::new(env!("CARGO_BIN_EXE_hcabench"));
+    let program = &crate::program::path();
     Program::under(&["env", &with_patched()], program, arguments)
 }
 

@@ -16,7 +16,7 @@ pub const HANGS: Duration = Duration::from_secs(120);
 
 /// With its results in `run`. The TSC may not be trusted where the tests run.
 pub fn node(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .args(["node", "--out", "run"])
         .args(words.split_ascii_whitespace())

@@ -1,8 +1,7 @@
 //! What `hcabench plot`, `report` and `compare` make of results of the node benchmark: of a run made by the program's
 //! own writers.
 
-mod made_up_run;
-
+use crate::made_up_run;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -120,7 +119,7 @@ fn sweep(path: &Path, slower: &'static str) -> PathBuf {
 }
 
 fn hcabench(words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .args(words.split_ascii_whitespace())
         .env("COLUMNS", "150");

@@ -1,14 +1,13 @@
 //! What is done with the folder of a fabric: compared, reported, drawn; and refused by all that reads points.
 
+use crate::common;
+use crate::made_up_run;
 use std::fs;
 use std::path::Path;
 
 use hcabench::results::folder::{MARK, RUNS, SUMMARY};
 use hcabench::results::schema::fabric::{FABRIC, NODES, PAIRS};
 use serde_json::Value;
-
-mod common;
-mod made_up_run;
 
 use common::{FIGURES, expect};
 use made_up_run::fabric::{MadeFabric, fabric_run};

@@ -1,10 +1,8 @@
 //! What the documentation shows is what the program takes and writes: its commands, options and columns.
 //!
 //! The pages of options and columns are generated: `HCABENCH_WRITE_DOCS=1 cargo test --test documentation` writes them.
-#![cfg(feature = "rdma")]
 
-mod common;
-
+use crate::common;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
@@ -21,7 +19,7 @@ const COMMANDS: [&str; 10] = [
 ];
 
 fn hcabench(words: &[String]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hcabench"))
+    Command::new(crate::common::program())
         .args(words)
         .env("COLUMNS", "100")
         .output()

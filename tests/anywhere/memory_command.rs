@@ -1,27 +1,19 @@
 //! `hcabench memory` as a user runs it.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::node::{ended, number, until};
-use common::{Row, json, rows};
+use common::{Row, alone, json, rows};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Each test measures: none beside another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// With its results in `run`.
 fn memory(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .args(["memory", "--out", "run", "--size", "1M"])
         .args(words.split_ascii_whitespace())
@@ -134,7 +126,7 @@ fn least_latency(size: &str) -> f64 {
     let words = format!(
         "--pause off --read-share 100 --rounds 1 --windows 500 --window 1ms --smooth none --size {size}"
     );
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .args(["memory", "--out", "run"])
         .args(words.split_ascii_whitespace());
@@ -188,16 +180,10 @@ fn one_cpu_is_not_enough_unless_nothing_is_generated() {
     let folder = tempfile::tempdir().unwrap();
     let with_one = |words: &str| {
         let mut command = Command::new("taskset");
-        command.args([
-            "-c",
-            "0",
-            env!("CARGO_BIN_EXE_hcabench"),
-            "memory",
-            "--size",
-            "1M",
-            "--out",
-            "run",
-        ]);
+        command
+            .args(["-c", "0"])
+            .arg(crate::common::program())
+            .args(["memory", "--size", "1M", "--out", "run"]);
         command
             .args(words.split_ascii_whitespace())
             .current_dir(folder.path());

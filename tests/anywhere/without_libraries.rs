@@ -1,6 +1,4 @@
 //! The program where libibverbs cannot be loaded.
-#![cfg(feature = "rdma")]
-
 use std::fs;
 use std::process::{Command, Output};
 
@@ -8,7 +6,7 @@ use std::process::{Command, Output};
 fn hcabench(arguments: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("libibverbs.so.1"), "").unwrap();
-    Command::new(env!("CARGO_BIN_EXE_hcabench"))
+    Command::new(crate::common::program())
         .args(arguments)
         .current_dir(folder.path())
         .env("LD_LIBRARY_PATH", folder.path())

@@ -1,14 +1,13 @@
 //! What several tests of the program read of it.
-// Each of them takes its part.
-#![allow(dead_code)]
 
 pub mod listings;
 pub mod node;
 
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// All figures of `hcabench plot`.
@@ -33,9 +32,24 @@ pub fn end_after_signal() -> Duration {
     }
 }
 
+/// Held by each test that measures: none beside another.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The program: that of the environment variable HCABENCH_PROGRAM, which users run, or the one built beside this test.
+pub fn program() -> PathBuf {
+    match std::env::var_os("HCABENCH_PROGRAM") {
+        Some(program) => fs::canonicalize(&program)
+            .unwrap_or_else(|error| panic!("HCABENCH_PROGRAM is {program:?}: {error}")),
+        None => PathBuf::from(env!("CARGO_BIN_EXE_hcabench")),
+    }
+}
+
 /// The program with these words, quoted as in a shell.
 pub fn hcabench(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(program());
     command
         .args(shlex::split(words).unwrap())
         .current_dir(folder);

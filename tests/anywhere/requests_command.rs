@@ -1,7 +1,6 @@
 //! Runs of RDMA reads and atomics, of which nothing arrives, as a user draws, reports and compares them.
 
-mod made_up_run;
-
+use crate::made_up_run;
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -9,7 +8,7 @@ use hcabench::results::schema::hca::SCHEMA;
 use made_up_run::{hca_row, request_row, run_of};
 
 fn hcabench(words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .args(words.split_ascii_whitespace())
         .output()

@@ -1,9 +1,8 @@
 //! `hcabench plot` as its user has it: figures of real results of the queue and clock benchmarks, and of an HCA run
 //! made by the program's own writers; exit codes; what is said when something is wrong.
 
-mod common;
-mod made_up_run;
-
+use crate::common;
+use crate::made_up_run;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,7 +12,7 @@ use made_up_run::memory::{MadeCurve, memory_run};
 use made_up_run::{MadePoint, hca_run};
 
 fn hcabench(words: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .args(words.split_ascii_whitespace())
         .output()
@@ -361,7 +360,7 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
     );
     // Labels of several settings have commas in them.
     let order = |orders: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+        let mut command = Command::new(crate::common::program());
         command.args(["plot", "ecdf", &run, "--only", "service=rc", "--json"]);
         command.args(["--out", &out.display().to_string()]);
         for order in orders {
@@ -657,7 +656,7 @@ fn figures_of_queues_and_clocks() {
             &["--metric \"difference\"", "ecdf and percentiles draw it"],
         );
     }
-    let renamed = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+    let renamed = Command::new(crate::common::program())
         .args([
             "plot",
             "time",

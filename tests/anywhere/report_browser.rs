@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(90);
 
 fn hcabench(folder: &Path, words: &str) {
-    let output = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+    let output = Command::new(crate::common::program())
         .args(words.split_ascii_whitespace())
         .current_dir(folder)
         .output()

@@ -1,8 +1,7 @@
 //! `hcabench node --ends processes`: that ends are processes, that they get what threads get, and that none is left
 //! behind.
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -366,7 +365,7 @@ fn a_run_of_processes_is_resumed_as_one() {
         .output()
         .unwrap();
     ended(&output, 0);
-    let mut resume = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut resume = Command::new(crate::common::program());
     resume
         .args(["node", "--resume", "run"])
         .current_dir(folder.path());

@@ -1,7 +1,6 @@
 //! `hcabench queue` as its user has it: exit codes, what is on disk, and what ends it early.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 fn queue(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .arg("queue")
         .args(words.split_ascii_whitespace())

@@ -1,8 +1,6 @@
 //! The functions that generate memory load, as they are in the program: what `objdump` finds in them is followed step by
 //! step. What they access when they run: `src/generators/traced.rs`.
 
-#![cfg(target_arch = "x86_64")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -317,7 +315,7 @@ fn instruction_in(line: &str) -> Option<Instruction> {
 
 #[test]
 fn every_function_has_the_accesses_that_its_name_says_and_no_others() {
-    let functions = functions(Path::new(env!("CARGO_BIN_EXE_hcabench")));
+    let functions = functions(&crate::common::program());
     let expected = Name::all();
     assert_eq!(expected.len(), 306);
     let wrong: Vec<String> = expected

@@ -242,7 +242,7 @@ ud       1.25
 const WIDTHS: [usize; 4] = [60, 61, 80, 120];
 
 fn hcabench(words: &str, width: usize) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_hcabench"))
+    let output = Command::new(crate::common::program())
         .args(words.split_whitespace())
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .env("COLUMNS", width.to_string())

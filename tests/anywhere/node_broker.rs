@@ -1,8 +1,6 @@
 //! `hcabench node` by mosquitto and by libzmq: what comes where, by the word of others as well, and what breaks.
-#![cfg(all(feature = "mqtt", feature = "zeromq"))]
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};

@@ -4,10 +4,7 @@
 //! A machine under load may stop a program at any time, so what is checked is that the figures fit each other, never
 //! that one of them is small.
 
-#![cfg(target_arch = "x86_64")]
-
-mod common;
-
+use crate::common;
 use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};

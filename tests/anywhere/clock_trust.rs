@@ -1,6 +1,4 @@
 //! `hcabench clock --trust` on the machine that runs the test, as a user would call it.
-#![cfg(target_arch = "x86_64")]
-
 use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +19,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 fn start(words: &str) -> Child {
-    Command::new(env!("CARGO_BIN_EXE_hcabench"))
+    Command::new(crate::common::program())
         .arg("clock")
         .args(words.split_ascii_whitespace())
         .stdout(Stdio::piped())

@@ -1,12 +1,11 @@
 //! `hcabench compare` as its user has it: exit codes, tables, JSON, and what it refuses.
 
+use crate::common;
+use crate::made_up_rounds;
 use std::path::Path;
 
 use hcabench::results::schema::{Column, hca};
 use serde_json::json;
-
-mod common;
-mod made_up_rounds;
 
 use common::expect;
 use made_up_rounds::{Made, document, hca_point, run};

@@ -1,8 +1,7 @@
 //! Sweeps as their user has them: rounds, what a kill leaves and how it is completed, budgets, files of options, and
 //! the turns of `compare --run`. Measured on queues, which need no device.
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader};

@@ -1,8 +1,7 @@
 //! `hcabench node` as its user has it: exit codes, what is on disk, what ends it early, and what its threads ask of the
 //! kernel. With the node-types that need nothing installed.
 
-mod common;
-
+use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -169,7 +168,7 @@ fn what_a_kill_leaves_is_completed_by_resume() {
     let run = folder.join("run");
     assert!(run.join("INCOMPLETE").exists());
     let before = rows(&runs);
-    let mut resume = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut resume = Command::new(crate::common::program());
     let resumed = resume
         .args(["node", "--resume", "run"])
         .current_dir(folder)
@@ -533,7 +532,8 @@ fn traced(folder: &Path, calls: &str, words: &str) -> String {
     let output = Command::new("strace")
         .args(["-f", "-ttt", "-qq", "-o", "trace", "-e"])
         .arg(format!("trace=prctl,{calls}"))
-        .args([env!("CARGO_BIN_EXE_hcabench"), "node", "--out", "run"])
+        .arg(crate::common::program())
+        .args(["node", "--out", "run"])
         .args(words.split_ascii_whitespace())
         .current_dir(folder)
         .output()

@@ -1,8 +1,7 @@
 //! `--memory-load` with the real program. On a machine with two CPUs no generator has one: that is told. Where one is left,
 //! it is measured.
 
-mod common;
-
+use crate::common;
 use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 type Row = HashMap<String, String>;
 
 fn queue(folder: &Path, words: &str) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hcabench"))
+    Command::new(crate::common::program())
         .arg("queue")
         .args(words.split_ascii_whitespace())
         .current_dir(folder)

@@ -1,28 +1,20 @@
 //! `hcabench clock` as a user runs it, on the real clock.
 
-mod common;
-
+use crate::common;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use common::end_after_signal;
+use common::{alone, end_after_signal};
 use hcabench::host::{CpuSet, pinning};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Each test measures: none beside another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn hcabench(words: &str, out: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hcabench"));
+    let mut command = Command::new(crate::common::program());
     command
         .arg("clock")
         .args(words.split_whitespace())
@@ -911,7 +903,7 @@ fn memory_for_jumps_that_is_refused_is_told_with_its_option() {
     // 400 MiB of address space: the jumps take more.
     let line = format!(
         "ulimit -v 409600; exec {} {}",
-        env!("CARGO_BIN_EXE_hcabench"),
+        crate::common::program().display(),
         words.join(" ")
     );
     let output = Command::new("sh").args(["-c", &line]).output().unwrap();

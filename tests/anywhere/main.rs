@@ -1,0 +1,37 @@
+//! The tests that run anywhere, as one program: each that is linked takes time and a hundred megabytes. Those that need a
+//! process of their own, for what they do to its memory or its allocator, are files beside this folder.
+
+mod common;
+mod made_up_rounds;
+mod made_up_run;
+
+mod check_bounds;
+mod check_ranks;
+mod clock;
+#[cfg(target_arch = "x86_64")]
+mod clock_trust;
+mod compare_command;
+#[cfg(feature = "rdma")]
+mod documentation;
+mod fabric_results;
+#[cfg(target_arch = "x86_64")]
+mod listings;
+mod memory_command;
+#[cfg(target_arch = "x86_64")]
+mod memory_kernels;
+mod memory_load;
+#[cfg(all(feature = "mqtt", feature = "zeromq"))]
+mod node_broker;
+mod node_command;
+mod node_processes;
+mod node_results;
+mod plot_command;
+mod queue_command;
+mod queue_sweeps;
+#[cfg(feature = "browser")]
+mod report_browser;
+mod requests_command;
+mod sweep_command;
+mod tables;
+#[cfg(feature = "rdma")]
+mod without_libraries;
