@@ -76,13 +76,69 @@ await() {
     done
 }
 
+# took SECONDS TITLE: for the table of steps.
+took() { printf '%s\t%s\n' "$1" "$2" >>"$step_logs/took"; }
+
+# print_times: how long each step took, and all of it.
+print_times() {
+    title "minutes by step"
+    printf 'all\t%s\n' "$SECONDS" | cat -- "$step_logs/took" - |
+        awk -F'\t' '$1 == "all" { $1 = $2; $2 = "all, since it began" } { printf "%4d:%02d  %s\n", $1 / 60, $1 % 60, $2 }'
+}
+
 # step TITLE COMMAND...
 step() {
+    local began=$SECONDS
     title "$1"
     launch "${@:2}"
     current_step=$launched
     await "$current_step" || fail "$1: failed, with exit code $?"
     current_step=
+    took $((SECONDS - began)) "$1"
+}
+
+# What a step that runs when its inputs have changed depends on beside them: the tools and packages of this machine.
+machine_state() {
+    rustc -vV && cargo -V && uname -srm && cat /etc/os-release && dpkg-query -W -f '${Package} ${Version}\n'
+}
+
+# inputs_of PATH...: one word that changes with any of these files, tracked or new, by name and content, with what all
+# tests are run by, and with the machine. Exit code 1 where a path is not there or a file cannot be read.
+inputs_of() {
+    local path
+    for path; do [[ -e $path ]] || return 1; done
+    {
+        machine_state || return 1
+        git ls-files -z --cached --others --exclude-standard -- "$@" Cargo.toml Cargo.lock build.rs ci/test ci/steps.sh \
+            ci/lib.sh ci/setup | sort -zu | xargs -0 sha256sum || return 1
+    } >"$step_logs/inputs" || return 1
+    sha256sum <"$step_logs/inputs" | cut -d ' ' -f 1
+}
+
+# unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed on this machine with the same inputs. What has
+# passed is kept outside of the clone, by what the inputs are, so that it holds in any clone. Where the inputs cannot be
+# told, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
+unless_passed() {
+    local label=$1 inputs='' record='' paths=() began=$SECONDS
+    shift
+    while [[ $1 != -- ]]; do paths+=("$1") && shift; done
+    shift
+    inputs=$(inputs_of "${paths[@]}") || inputs=
+    if [[ $inputs ]]; then
+        record=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/hcabench/passed/$(tr -c 'a-z0-9\n' - <<<"${label,,}")
+        if [[ -z ${HCABENCH_TEST_ALL-} && $(cat -- "$record" 2>/dev/null) == "$inputs "* ]]; then
+            title "$label: passed before with the same inputs, $(cut -d ' ' -f 2- "$record")"
+            took 0 "$label (passed before with the same inputs)"
+            return
+        fi
+    fi
+    step "$label" "$@"
+    [[ $inputs ]] || return 0
+    # What changed while it ran was not what it began with.
+    [[ $(inputs_of "${paths[@]}") == "$inputs" ]] || return 0
+    { mkdir -p -- "${record%/*}" && printf '%s on %s, in %d s\n' "$inputs" "$(date -u +%F)" \
+        $((SECONDS - began)) >"$record.new" && mv -- "$record.new" "$record"; } ||
+        say "that '$label' passed could not be recorded: it runs again next time"
 }
 
 # beside NAME TITLE COMMAND...: runs it beside the steps that follow, up to finish NAME.
@@ -95,7 +151,7 @@ beside() {
 
 # finish NAME: waits for it, and shows what it wrote.
 finish() {
-    local process label
+    local process label began=$SECONDS
     { read -r process && read -r label; } <"$step_logs/$1.step"
     if [[ -n ${beside_titles[$process]-} ]]; then
         await "$process" || {
@@ -106,4 +162,5 @@ finish() {
     fi
     title "$label"
     cat -- "$step_logs/$1"
+    took $((SECONDS - began)) "$label (waited for; it ran beside others)"
 }

@@ -1,4 +1,4 @@
-//! The examples below the help of each command; `tests/documentation.rs` gives each of them to the program.
+//! The examples below the help of each command; `tests/anywhere/documentation.rs` gives each of them to the program.
 
 pub const HCA: &str = "\
 Examples:
