@@ -1,7 +1,5 @@
 //! Locked memory and huge pages.
 
-use std::path::Path;
-
 use crate::machine::{HugePages, Machine};
 use crate::program::{Program, hcabench};
 use crate::results::Results;

@@ -1,7 +1,7 @@
 //! What a run holds of the machine, and what it tells of it: idle states, completion vectors, variables of the drivers,
 //! the clocks of both CPUs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use super::control::Ending;
 use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use super::retry::pause;
-use super::runner::{Runner, Waiting, give_back, taken};
+use super::runner::{Counted, Runner, Waiting, give_back, taken};
 use crate::pacing::{Pacing, wait_until};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
@@ -26,22 +26,21 @@ impl<T, S: Send, R: Receiver<T>> Receiver<T> for Both<S, R> {
 }
 
 /// What an end does about attempts that fail.
-struct Retries<'r, 'a> {
-    waiting: &'r mut Waiting<'a>,
+struct Retries<'a> {
+    waiting: Waiting<'a>,
     failed: u64,
     /// Whether to leave, when asked at a look.
     end: fn(&mut Waiting<'a>, usize) -> Option<Ending>,
 }
 
-impl<'r, 'a> Retries<'r, 'a> {
+impl<'a> Retries<'a> {
     fn new(
-        waiting: &'r mut Waiting<'a>,
+        waiting: &Waiting<'a>,
         failed: u64,
         end: fn(&mut Waiting<'a>, usize) -> Option<Ending>,
     ) -> Self {
-        waiting.patience.begin();
         Retries {
-            waiting,
+            waiting: waiting.anew(),
             failed,
             end,
         }
@@ -64,7 +63,7 @@ impl<'r, 'a> Retries<'r, 'a> {
             }
             self.failed += 1;
             if self.failed.is_multiple_of(ATTEMPTS_PER_LOOK)
-                && let Some(reason) = (self.end)(self.waiting, done)
+                && let Some(reason) = (self.end)(&mut self.waiting, done)
             {
                 // What the other end did before it left is there by now.
                 return attempt().ok_or(reason);
@@ -83,12 +82,14 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
         R: Receiver<T>,
     {
         let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
-        let Runner {
-            waiter, counted, ..
-        } = self;
-        let (clock, control) = (*self.clock, self.waiting.control);
-        let mut retries = Retries::new(self.waiting, counted.failed, Waiting::end_of_sender);
-        let mut damaged = counted.damaged;
+        let (waiter, clock, control) = (self.waiter, *self.clock, self.waiting.control);
+        let Counted {
+            failed,
+            mut damaged,
+            mut unanswered,
+            mut ending,
+        } = *self.counted;
+        let mut retries = Retries::new(self.waiting, failed, Waiting::end_of_sender);
         for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
@@ -107,9 +108,9 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
                     if is_asked {
                         // It went in: whether it is lost is to be seen.
                         measurer.post(&clock, stamp.get());
-                        counted.unanswered = true;
+                        unanswered = true;
                     }
-                    counted.ending = reason;
+                    ending = reason;
                     break;
                 }
             }
@@ -120,11 +121,17 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = control.look_of_sender()
             {
-                counted.ending = reason;
+                ending = reason;
                 break;
             }
         }
-        (counted.failed, counted.damaged) = (retries.failed, damaged);
+        *self.counted = Counted {
+            failed: retries.failed,
+            damaged,
+            unanswered,
+            ending,
+        };
+        *self.waiting = retries.waiting;
         *self.measurer = measurer;
         give_back(self.queue, queue);
     }
@@ -137,18 +144,20 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
         R: Receiver<T>,
     {
         let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
-        let Runner {
-            waiter, counted, ..
-        } = self;
-        let (clock, control) = (*self.clock, self.waiting.control);
-        let mut retries = Retries::new(self.waiting, counted.failed, Waiting::end_of_receiver);
-        let mut damaged = counted.damaged;
+        let (waiter, clock, control) = (self.waiter, *self.clock, self.waiting.control);
+        let Counted {
+            failed,
+            mut damaged,
+            mut unanswered,
+            mut ending,
+        } = *self.counted;
+        let mut retries = Retries::new(self.waiting, failed, Waiting::end_of_receiver);
         for done in 0..count {
             let Both { sender, receiver } = &mut *queue;
             let element = match retries.until(done, || receiver.dequeue()) {
                 Ok(element) => element,
                 Err(reason) => {
-                    counted.ending = reason;
+                    ending = reason;
                     break;
                 }
             };
@@ -157,8 +166,8 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
             measurer.post(&clock, element.stamp());
             damaged += u64::from(!element.is_intact());
             if let Err(reason) = answered {
-                counted.unanswered = true;
-                counted.ending = reason;
+                unanswered = true;
+                ending = reason;
                 break;
             }
             if let Some(due) = waiter.next_due(self.clock) {
@@ -168,11 +177,17 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = control.look_of_receiver()
             {
-                counted.ending = reason;
+                ending = reason;
                 break;
             }
         }
-        (counted.failed, counted.damaged) = (retries.failed, damaged);
+        *self.counted = Counted {
+            failed: retries.failed,
+            damaged,
+            unanswered,
+            ending,
+        };
+        *self.waiting = retries.waiting;
         *self.measurer = measurer;
         give_back(self.queue, queue);
     }

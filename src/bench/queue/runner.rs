@@ -71,6 +71,14 @@ impl<'a> Waiting<'a> {
         }
     }
 
+    /// The same for a loop that begins.
+    pub(super) fn anew(&self) -> Self {
+        Waiting {
+            patience: self.patience.anew(),
+            ..*self
+        }
+    }
+
     /// See [`Patience::end_of_sender`].
     #[inline(always)]
     pub(super) fn end_of_sender(&mut self, done: usize) -> Option<Ending> {
@@ -92,15 +100,14 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
         Q: Sender<T>,
     {
         let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
-        let Runner {
-            waiter,
-            waiting,
-            counted,
+        // A copy too: a pointer to it would take a register.
+        let mut waiting = self.waiting.anew();
+        let (waiter, clock) = (self.waiter, *self.clock);
+        let Counted {
+            mut failed,
+            mut ending,
             ..
-        } = self;
-        let clock = *self.clock;
-        let mut failed = counted.failed;
-        waiting.patience.begin();
+        } = *self.counted;
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
@@ -111,7 +118,7 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
                     && let Some(reason) = waiting.end_of_sender(done)
                 {
-                    counted.ending = reason;
+                    ending = reason;
                     break 'elements;
                 }
                 pause(&mut pauses, waiting.most_pauses);
@@ -139,11 +146,12 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = waiting.control.look_of_sender()
             {
-                counted.ending = reason;
+                ending = reason;
                 break;
             }
         }
-        counted.failed = failed;
+        (self.counted.failed, self.counted.ending) = (failed, ending);
+        *self.waiting = waiting;
         *self.measurer = measurer;
         give_back(self.queue, queue);
     }
@@ -155,15 +163,14 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
         Q: Receiver<T>,
     {
         let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
-        let Runner {
-            waiter,
-            waiting,
-            counted,
+        let mut waiting = self.waiting.anew();
+        let (waiter, clock) = (self.waiter, *self.clock);
+        let Counted {
+            mut failed,
+            mut damaged,
+            mut ending,
             ..
-        } = self;
-        let clock = *self.clock;
-        let (mut failed, mut damaged) = (counted.failed, counted.damaged);
-        waiting.patience.begin();
+        } = *self.counted;
         'elements: for done in 0..count {
             measurer.pre(&clock);
             let mut pauses = 1;
@@ -175,7 +182,7 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
                 if failed.is_multiple_of(ATTEMPTS_PER_LOOK)
                     && let Some(reason) = waiting.end_of_receiver(done)
                 {
-                    counted.ending = reason;
+                    ending = reason;
                     break 'elements;
                 }
                 pause(&mut pauses, waiting.most_pauses);
@@ -193,11 +200,13 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
             if done.is_multiple_of(ELEMENTS_PER_LOOK)
                 && let Some(reason) = waiting.control.look_of_receiver()
             {
-                counted.ending = reason;
+                ending = reason;
                 break;
             }
         }
-        (counted.failed, counted.damaged) = (failed, damaged);
+        (self.counted.failed, self.counted.damaged) = (failed, damaged);
+        self.counted.ending = ending;
+        *self.waiting = waiting;
         *self.measurer = measurer;
         give_back(self.queue, queue);
     }
