@@ -34,7 +34,6 @@ mod values;
 mod devices;
 
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 
@@ -183,25 +182,8 @@ pub(crate) fn expanded_arguments() -> &'static [OsString] {
     EXPANDED.get().map_or(&[], Vec::as_slice)
 }
 
-/// Lets a panic of any thread, which is a defect of the program, end the process with exit code 1: what was measured so
-/// far is on disk and marked incomplete, and children end with their parent. The program is built without unwinding, a
-/// quarter of its code.
-fn exit_on_panic() {
-    let print = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
-        print(panic);
-        // Whether it can be written changes nothing.
-        let _ = writeln!(
-            std::io::stderr(),
-            "hcabench: this is a defect; please report the lines above"
-        );
-        std::process::exit(1);
-    }));
-}
-
 /// Parses the command line, runs what it names, and returns the exit code.
 pub fn main() -> ExitCode {
-    exit_on_panic();
     // Rounds are started by a name that says nothing. Only those who list processes look at it.
     let _ = std::fs::write("/proc/self/comm", "hcabench");
     match parse() {
