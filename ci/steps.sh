@@ -99,7 +99,16 @@ step() {
 
 # What a step that runs when its inputs have changed depends on beside them: the tools and packages of this machine.
 machine_state() {
-    rustc -vV && cargo -V && uname -srm && cat /etc/os-release && dpkg-query -W -f '${Package} ${Version}\n'
+    local file
+    rustc -vV && cargo -V && uname -srm && nproc && cat /etc/os-release || return 1
+    dpkg-query -W -f '${Package} ${Version}\n' || return 1
+    if [[ -e /dev/kvm ]]; then echo kvm; fi
+    env | { grep -E '^(RUSTFLAGS|RUSTDOCFLAGS|CARGO_)' || true; } | sort
+    for file in "${CARGO_HOME:-$HOME/.cargo}"/config{,.toml}; do
+        if [[ -e $file ]]; then cat -- "$file" || return 1; fi
+    done
+    # The kernels of the SoftRoCE machine, which dpkg of this one does not know.
+    find target/vm -path '*/boot/vmlinuz*' -printf '%P\n' | sort
 }
 
 # inputs_of PATH...: one word that changes with any of these files, tracked or new, by name and content, with what all
@@ -115,7 +124,8 @@ inputs_of() {
     sha256sum <"$step_logs/inputs" | cut -d ' ' -f 1
 }
 
-# unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed on this machine with the same inputs. What has
+# unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed on this machine with the same inputs and command.
+# Whoever calls it has set tree to inputs_of . before anything was built: what changed since was not tested. What has
 # passed is kept outside of the clone, by what the inputs are, so that it holds in any clone. Where the inputs cannot be
 # told, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
 unless_passed() {
@@ -124,6 +134,7 @@ unless_passed() {
     while [[ $1 != -- ]]; do paths+=("$1") && shift; done
     shift
     inputs=$(inputs_of "${paths[@]}") || inputs=
+    [[ -z $inputs ]] || inputs=$(printf '%s\n' "$inputs" "$@" | sha256sum | cut -d ' ' -f 1)
     if [[ $inputs ]]; then
         record=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/hcabench/passed/$(tr -c 'a-z0-9\n' - <<<"${label,,}")
         if [[ -z ${HCABENCH_TEST_ALL-} && $(cat -- "$record" 2>/dev/null) == "$inputs "* ]]; then
@@ -134,8 +145,7 @@ unless_passed() {
     fi
     step "$label" "$@"
     [[ $inputs ]] || return 0
-    # What changed while it ran was not what it began with.
-    [[ $(inputs_of "${paths[@]}") == "$inputs" ]] || return 0
+    [[ ${tree-} && $(inputs_of .) == "$tree" ]] || return 0
     { mkdir -p -- "${record%/*}" && printf '%s on %s, in %d s\n' "$inputs" "$(date -u +%F)" \
         $((SECONDS - began)) >"$record.new" && mv -- "$record.new" "$record"; } ||
         say "that '$label' passed could not be recorded: it runs again next time"

@@ -36,6 +36,13 @@ macro_rules! of_each {
     };
 }
 
+impl Paced {
+    #[inline(never)]
+    fn next_due_of_any<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
+        of_each!(self, pace => pace.next_due(clock))
+    }
+}
+
 impl Pacing for Paced {
     fn renew(&mut self) {
         of_each!(self, pace => pace.renew());
@@ -45,9 +52,13 @@ impl Pacing for Paced {
         of_each!(self, pace => pace.start_at(now));
     }
 
-    #[inline(never)]
+    /// Without a pace there is no call.
+    #[inline(always)]
     fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
-        of_each!(self, pace => pace.next_due(clock))
+        match self {
+            Paced::Not(_) => None,
+            _ => self.next_due_of_any(clock),
+        }
     }
 
     fn missed(&self) -> u64 {

@@ -1,7 +1,6 @@
 //! `hcabench clock --trust` on the machine that runs the test, as a user would call it.
 use std::io::Read;
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hcabench::host::pinning;
@@ -11,12 +10,6 @@ use serde_json::Value;
 
 /// Far more than it takes; a bound on a run that hangs.
 const LIMIT: Duration = Duration::from_secs(120);
-
-/// Each test keeps all CPUs busy: none beside another.
-fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 fn start(words: &str) -> Child {
     Command::new(crate::common::program())
@@ -63,7 +56,7 @@ fn json(output: &Output) -> Value {
 
 #[test]
 fn it_comes_to_a_verdict_and_leaves_nothing_out() {
-    let _alone = alone();
+    let _alone = crate::common::alone();
     let output = run("--trust --trust-reads 200000 --json");
     let report = json(&output);
     let verdict = report["verdict"].as_str().unwrap();
@@ -121,7 +114,7 @@ fn it_comes_to_a_verdict_and_leaves_nothing_out() {
 
 #[test]
 fn on_one_cpu_the_comparison_of_cpus_is_missing_and_says_why() {
-    let _alone = alone();
+    let _alone = crate::common::alone();
     let report = std::thread::spawn(|| {
         let first = pinning::current_affinity().unwrap().first().unwrap();
         // What this thread starts inherits its CPU.
@@ -138,7 +131,7 @@ fn on_one_cpu_the_comparison_of_cpus_is_missing_and_says_why() {
 
 #[test]
 fn the_text_names_the_verdict_and_quiet_prints_nothing() {
-    let _alone = alone();
+    let _alone = crate::common::alone();
     let output = run("--trust --trust-reads 10000");
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("The TSC of this machine: "), "{text}");
@@ -160,7 +153,7 @@ fn has_reason(report: &Value, name: &str) -> bool {
 
 #[test]
 fn a_given_rate_is_used_recorded_and_doubted() {
-    let _alone = alone();
+    let _alone = crate::common::alone();
     let measured = json(&run("--trust --trust-reads 10000 --json"));
     let Some(hertz) = measured["rate"]["hertz"].as_f64() else {
         // A busy machine: the verdict must say so, and a given rate is used all the same.
@@ -191,7 +184,7 @@ fn a_given_rate_is_used_recorded_and_doubted() {
 
 #[test]
 fn bad_values_name_option_value_and_what_is_allowed() {
-    let _alone = alone();
+    let _alone = crate::common::alone();
     for (words, named) in [
         (
             "--trust --tsc-khz 99999",
@@ -221,7 +214,7 @@ fn bad_values_name_option_value_and_what_is_allowed() {
 
 #[test]
 fn a_signal_ends_it() {
-    let _alone = alone();
+    let _alone = crate::common::alone();
     let child = start("--trust --trust-reads 10000000000");
     std::thread::sleep(Duration::from_secs(2));
     kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | time stamps | no pause by the processor's counter; any pace by the counter; any pace by a POSIX clock |
 //! | time stamps, of round trips and of several threads | any pace by any clock: a stamp more or less is little of such an operation |
-//! | numbers | no pause; any pace by any clock |
+//! | numbers | no pause; any pace by any clock (to several queues, and of round trips, the second alone) |
 //!
 //! All that is asked a few times a run and not for each element is in [`State`], and compiled once.
 
