@@ -16,26 +16,23 @@
 //! | results | [`results`], `compare`, `plot`, `page` | data and schemas; no benchmark |
 //! | command line | [`cli`] | all |
 
-pub mod bench;
-pub mod buffer;
 pub mod cli;
-mod compare;
-pub mod generators;
-pub mod host;
-pub mod launch;
-pub mod node;
-pub mod pacing;
-mod page;
-mod plot;
-pub mod queues;
+
+pub use hcabench_bench::bench;
+pub use hcabench_platform::{buffer, host, pacing, time};
+pub use hcabench_queues as queues;
 #[cfg(feature = "rdma")]
-pub mod rdma;
+pub use hcabench_rdma as rdma;
+pub use hcabench_results::{compare, page, plot, results, stats};
+pub use hcabench_rig::{generators, launch, node, rig};
+
 #[cfg(test)]
+#[path = "../tests/anywhere/made_up_run/mod.rs"]
+mod made_up_run;
+
+#[cfg(test)]
+#[path = "../crates/refused.rs"]
 mod refused;
-pub mod results;
-pub mod rig;
-pub mod stats;
-pub mod time;
 
 // Under this name, tests of the library share files with those of the program.
 #[cfg(test)]

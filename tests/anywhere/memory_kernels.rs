@@ -1,5 +1,5 @@
 //! The functions that generate memory load, as they are in the program: what `objdump` finds in them is followed step by
-//! step. What they access when they run: `src/generators/traced.rs`.
+//! step. What they access when they run: `crates/rig/src/generators/traced.rs`.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -3,7 +3,7 @@
 //!
 //! Neither rxe nor the connection manager brings a route error or a connect error about: on RoCE a route is known as
 //! soon as the address is, and rxe takes all attributes that a peer can ask for. That these are told apart is tested
-//! without a device, in src/node/infiniband/fallback.rs.
+//! without a device, in crates/rig/src/node/infiniband/fallback.rs.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser};
 use proptest::prelude::*;
 
 use super::*;
-use crate::bench::hca::plan::{Limits, tests::single};
+use crate::bench::hca::plan::{Limits, made_up::single};
 use crate::cli::refused::assert_refused;
 
 #[derive(Debug, Parser)]

@@ -12,12 +12,10 @@ use super::made::Made;
 use super::metric::METRICS;
 use super::options::{Figure, SETTINGS, Setting};
 use crate::cli::UsageError;
+use crate::made_up_run::fabric::{MadeFabric, fabric_run};
+use crate::made_up_run::{MadeLoad, MadePoint, hca_loads, hca_rounds, hca_run};
 use crate::plot::svg;
 use crate::results::read::Benchmark;
-use crate::results::read::tests::made_up_run::fabric::{MadeFabric, fabric_run};
-use crate::results::read::tests::made_up_run::{
-    MadeLoad, MadePoint, hca_loads, hca_rounds, hca_run,
-};
 use crate::results::schema::Schema;
 
 fn made(figure: Figure, from: &[PathBuf], options: &[&str]) -> anyhow::Result<Made> {

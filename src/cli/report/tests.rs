@@ -3,8 +3,8 @@ mod memory;
 use std::path::Path;
 
 use super::*;
+use crate::made_up_run::{MadePoint, hca_rounds, hca_run};
 use crate::refused::refused;
-use crate::results::read::tests::made_up_run::{MadePoint, hca_rounds, hca_run};
 
 fn page(unfinished: bool) -> Page {
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::*;
-use crate::results::read::tests::made_up_run::memory::{MadeCurve, memory_run};
+use crate::made_up_run::memory::{MadeCurve, memory_run};
 
 /// A run of these curves.
 pub(super) fn curves_in(

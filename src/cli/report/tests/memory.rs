@@ -1,7 +1,7 @@
 //! The report of a memory: its curves, and words that speak of no message.
 
 use super::*;
-use crate::results::read::tests::made_up_run::memory::{MadeCurve, memory_run};
+use crate::made_up_run::memory::{MadeCurve, memory_run};
 
 fn page_of_curves(curves: &[MadeCurve], rounds: u32, unfinished: bool) -> Page {
     let folder = tempfile::tempdir().unwrap();

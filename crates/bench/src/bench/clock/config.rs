@@ -1,0 +1,177 @@
+//! What a watch is asked to do.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::buffer::HugePagePolicy;
+use crate::rig::limit::Limit;
+use crate::rig::named::Named;
+use crate::time::{Nanos, ReadingKind, TscKilohertz};
+
+use super::jump::JumpStore;
+
+/// The memory that the jumps of all CPUs may take if nobody asks for more, in bytes.
+const JUMPS_TOGETHER: u64 = 32 << 20;
+/// Jumps of a CPU that are kept by default, at the most and at the least.
+const MOST_JUMPS: usize = 1 << 18;
+const FEWEST_JUMPS: usize = 1 << 8;
+
+/// What is reported of the differences.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Report {
+    /// The first ten and percentiles of all, each difference kept in memory.
+    Percentiles,
+    /// The ten largest, with their times.
+    Highest,
+    /// Jumps summed over windows that slide.
+    Cumulative,
+    /// The distribution, in constant memory.
+    Histogram,
+    /// How late a timer wakes a thread.
+    Wakeup,
+}
+
+impl Named for Report {
+    const ALL: &'static [Self] = &[
+        Report::Percentiles,
+        Report::Highest,
+        Report::Cumulative,
+        Report::Histogram,
+        Report::Wakeup,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Report::Percentiles => "percentiles",
+            Report::Highest => "highest",
+            Report::Cumulative => "cumulative",
+            Report::Histogram => "histogram",
+            Report::Wakeup => "wakeup",
+        }
+    }
+}
+
+/// What is looked at to find out what causes a jump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Causes {
+    /// Nothing: hardly any time goes unwatched.
+    Off,
+    /// The kernel's counters.
+    Counters,
+    /// The kernel's tracepoints, which tell exactly who ran and for how long.
+    Trace,
+}
+
+impl Named for Causes {
+    const ALL: &'static [Self] = &[Causes::Off, Causes::Counters, Causes::Trace];
+
+    fn name(self) -> &'static str {
+        match self {
+            Causes::Off => "off",
+            Causes::Counters => "counters",
+            Causes::Trace => "trace",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    Iterations(u64),
+    Duration(Duration),
+    /// Until each CPU has so many jumps.
+    Jumps(u64),
+}
+
+impl std::fmt::Display for Length {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Length::Iterations(iterations) => write!(formatter, "{iterations} iterations"),
+            Length::Jumps(jumps) => write!(formatter, "until {jumps} jumps"),
+            Length::Duration(duration) => humantime::format_duration(*duration).fmt(formatter),
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct Config {
+    pub clock: ReadingKind,
+    /// The rate of the TSC as the user gave it; measured otherwise.
+    pub tsc_khz: Option<TscKilohertz>,
+    pub reports: BTreeSet<Report>,
+    pub length: Length,
+    /// The CPUs, ascending, at least one.
+    pub cpus: Vec<usize>,
+    /// Length of the windows that slide, and of those by which clusters are told.
+    pub window: Nanos,
+    /// Readings for the baseline; as many as fit into [`baseline::QUICK`](super::baseline::QUICK) if `None`.
+    pub baseline_iterations: Option<u64>,
+    /// Longer differences are jumps; twice the mean difference if `None`.
+    pub threshold: Option<Nanos>,
+    /// Jumps of several CPUs that begin within this of each other coincide.
+    pub coincidence: Nanos,
+    /// Jumps kept for each CPU, the longest; if `None`, as many as fit into what all may take together.
+    pub keep: Option<usize>,
+    pub huge_pages: HugePagePolicy,
+    pub limits: Vec<Limit>,
+    pub causes: Causes,
+    /// Between two wake-ups by a timer.
+    pub interval: Nanos,
+    /// The SCHED_FIFO priority of the threads that watch.
+    pub priority: Option<u8>,
+    /// Whether idle CPUs may sleep deeply.
+    pub allow_idle_states: bool,
+}
+
+#[cfg(test)]
+impl Config {
+    pub fn made_up(reports: &[Report], length: Length) -> Self {
+        Config {
+            clock: ReadingKind::MonotonicRaw,
+            tsc_khz: None,
+            reports: reports.iter().copied().collect(),
+            length,
+            cpus: vec![0],
+            window: Nanos(1_000_000),
+            baseline_iterations: Some(10_000),
+            threshold: None,
+            coincidence: Nanos(100),
+            keep: Some(100),
+            huge_pages: HugePagePolicy::Off,
+            limits: Vec::new(),
+            causes: Causes::Counters,
+            interval: Nanos(1_000_000),
+            priority: None,
+            allow_idle_states: true,
+        }
+    }
+}
+
+impl Config {
+    pub fn wants(&self, report: Report) -> bool {
+        self.reports.contains(&report)
+    }
+
+    /// Whether a clock is watched at all.
+    pub fn watches(&self) -> bool {
+        self.reports.iter().any(|report| *report != Report::Wakeup)
+    }
+
+    /// The jumps to keep for each CPU.
+    pub fn kept_jumps(&self) -> usize {
+        let fits =
+            |room: &usize| JumpStore::bytes(*room) * self.cpus.len() as u64 <= JUMPS_TOGETHER;
+        let rooms = std::iter::successors(Some(MOST_JUMPS), |room| Some(room / 2));
+        let default = || rooms.take_while(|room| *room > FEWEST_JUMPS).find(fits);
+        self.keep.or_else(default).unwrap_or(FEWEST_JUMPS)
+    }
+
+    /// Whether all differences have to be counted, for the histogram or for a limit on a percentile.
+    pub fn counts(&self) -> bool {
+        self.wants(Report::Histogram)
+            || (!self.wants(Report::Percentiles)
+                && self.limits.iter().any(|limit| limit.percent.is_some()))
+    }
+}

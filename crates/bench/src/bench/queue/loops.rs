@@ -1,0 +1,473 @@
+//! The ends of queues with their loops, behind one trait that hides the types of the queue and its elements.
+//!
+//! | what is noted | compiled for |
+//! | --- | --- |
+//! | time stamps | no pause by the processor's counter; any pace by the counter; any pace by a POSIX clock |
+//! | time stamps, of round trips and of several threads | any pace by any clock: a stamp more or less is little of such an operation |
+//! | numbers | no pause; any pace by any clock (to several queues, and of round trips, the second alone) |
+//!
+//! All that is asked a few times a run and not for each element is in [`State`], and compiled once.
+
+use std::marker::PhantomData;
+
+use super::control::Control;
+use super::measurer::{Carried, Measurer, Numbering, Numbers, Record, Timed};
+use super::notes::Notes;
+use super::patience::Patience;
+use super::retry::Retry;
+use super::round_trip::Both;
+use super::runner::{AT_REST, Counted, Runner, Tally, Waiting};
+use super::tagging::{Tagging, Taking, TimedTagging};
+use crate::pacing::{NoPause, Paced, Pacing};
+use crate::queues::element::Element;
+use crate::queues::interface::{Receiver, Sender};
+use crate::time::{AnyClock, Clock, Ticks};
+
+/// What a loop is made of beside the queue.
+pub(super) struct Parts<'a> {
+    pub(super) clock: AnyClock,
+    pub(super) control: &'a Control,
+    pub(super) patience: Patience,
+    pub(super) waiter: Paced,
+    pub(super) measures_failed: bool,
+    pub(super) retry: Retry,
+    pub(super) notes: &'a mut Notes,
+}
+
+/// An end with its loop, whose types are hidden: it is called a few times a run.
+pub(super) trait Loop {
+    /// Begins the schedule, and returns when that was.
+    fn start(&mut self) -> Ticks;
+    fn run(&mut self, count: usize);
+    /// Forgets what was noted, and returns what elements carried.
+    fn forget(&mut self) -> Carried;
+    fn flush(&mut self);
+    fn tally(&self) -> Tally;
+    /// What is left in the queue, at most so many.
+    fn leftovers(&mut self, most: usize) -> Vec<u64>;
+}
+
+/// Makes the loop of an end in the thread that will run it.
+pub(super) struct MakeLoop {
+    side: Side,
+    end: Box<dyn QueueEnd>,
+}
+
+impl MakeLoop {
+    pub(super) fn of(self, parts: Parts<'_>) -> Box<dyn Loop + '_> {
+        Box::new(EndLoop {
+            end: self.end,
+            state: State::new(self.side, parts),
+        })
+    }
+}
+
+/// What an end does, of which it depends what is noted.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Side {
+    Sends,
+    Receives,
+    /// Puts elements in, and waits for the answer to each.
+    Asks,
+    /// Answers each element with itself.
+    Answers,
+    /// As one of several threads, by its number.
+    Produces(usize),
+    Consumes,
+}
+
+/// Any of the measurers.
+pub(super) enum AnyMeasurer<'a> {
+    Timed(Timed<'a>),
+    Numbering(Numbering),
+    Numbers(Numbers<'a>),
+    TimedTagging(TimedTagging<'a>),
+    Tagging(Tagging),
+    TakingTimes(Taking<'a, Record>),
+    TakingNumbers(Taking<'a, u64>),
+}
+
+impl<'a> AnyMeasurer<'a> {
+    fn of(side: Side, notes: &'a mut Notes, measures_failed: bool) -> Self {
+        use AnyMeasurer as Any;
+        match (side, notes) {
+            (Side::Sends | Side::Receives, Notes::Times(records)) => {
+                Any::Timed(Timed::new(records, measures_failed))
+            }
+            (Side::Asks | Side::Answers, Notes::Times(records)) => {
+                Any::Timed(Timed::new(records, true))
+            }
+            (Side::Sends | Side::Asks, Notes::Numbers(_)) => Any::Numbering(Numbering::default()),
+            (Side::Receives | Side::Answers, Notes::Numbers(numbers)) => {
+                Any::Numbers(Numbers::new(numbers))
+            }
+            (Side::Produces(number), Notes::Times(records)) => {
+                Any::TimedTagging(TimedTagging::new(number, records, measures_failed))
+            }
+            (Side::Produces(number), Notes::Numbers(_)) => Any::Tagging(Tagging::of(number)),
+            (Side::Consumes, Notes::Times(records)) => {
+                Any::TakingTimes(Taking::new(records, measures_failed))
+            }
+            (Side::Consumes, Notes::Numbers(numbers)) => {
+                Any::TakingNumbers(Taking::new(numbers, true))
+            }
+        }
+    }
+}
+
+const MISPLACED: &str = "the other end notes this";
+
+/// What the measurer that it is does.
+macro_rules! of_each {
+    ($any:expr, $measurer:ident => $does:expr) => {
+        match $any {
+            AnyMeasurer::Timed($measurer) => $does,
+            AnyMeasurer::Numbering($measurer) => $does,
+            AnyMeasurer::Numbers($measurer) => $does,
+            AnyMeasurer::TimedTagging($measurer) => $does,
+            AnyMeasurer::Tagging($measurer) => $does,
+            AnyMeasurer::TakingTimes($measurer) => $does,
+            AnyMeasurer::TakingNumbers($measurer) => $does,
+        }
+    };
+}
+
+/// An end but for its queue, between two runs of its loop.
+pub(super) struct State<'a> {
+    clock: AnyClock,
+    waiter: Paced,
+    measurer: AnyMeasurer<'a>,
+    waiting: Waiting<'a>,
+    counted: Counted,
+}
+
+impl<'a> State<'a> {
+    fn new(side: Side, parts: Parts<'a>) -> Self {
+        State {
+            clock: parts.clock,
+            waiter: parts.waiter,
+            measurer: AnyMeasurer::of(side, parts.notes, parts.measures_failed),
+            waiting: Waiting::new(parts.control, parts.patience, parts.retry),
+            counted: Counted::default(),
+        }
+    }
+
+    fn start(&mut self) -> Ticks {
+        let now = self.clock.now();
+        self.waiter.start_at(now);
+        now
+    }
+
+    fn forget(&mut self) -> Carried {
+        of_each!(&mut self.measurer, measurer => measurer.forget())
+    }
+
+    fn tally(&self) -> Tally {
+        of_each!(&self.measurer, measurer => Tally::of(measurer, &self.waiter, &self.counted))
+    }
+}
+
+/// What the loops of an end are lent, but for the measurer.
+pub(super) struct Lent<'r, 'a, Q> {
+    queue: &'r mut Option<Q>,
+    waiter: &'r mut Paced,
+    clock: &'r AnyClock,
+    waiting: &'r mut Waiting<'a>,
+    counted: &'r mut Counted,
+    count: usize,
+}
+
+impl<Q> Lent<'_, '_, Q> {
+    /// Runs the loop that is compiled for this clock and, where a stamp is a few instructions, for no pause.
+    fn by_clock<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
+        match (self.clock, &*self.waiter) {
+            (AnyClock::Counter(clock), Paced::Not(_)) => self.unpaced::<D, T>(measurer, clock),
+            (AnyClock::Counter(clock), _) => self.paced::<D, T>(measurer, clock),
+            (AnyClock::Posix(clock), _) => self.paced::<D, T>(measurer, clock),
+        }
+    }
+
+    /// Runs the loop that is compiled for no pause, if there is none: where no time is taken, asking for it would show.
+    fn by_pace<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
+        let clock = self.clock;
+        match self.waiter {
+            Paced::Not(_) => self.unpaced::<D, T>(measurer, clock),
+            _ => self.paced::<D, T>(measurer, clock),
+        }
+    }
+
+    /// Runs the loop that is compiled for any pace and any clock.
+    fn by_any_clock<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
+        let clock = self.clock;
+        self.paced::<D, T>(measurer, clock);
+    }
+
+    fn unpaced<D: Direction<T, Q>, T>(
+        self,
+        measurer: &mut (impl Measurer + Default),
+        clock: &impl Clock,
+    ) {
+        let runner = Runner {
+            queue: self.queue,
+            measurer,
+            waiter: &mut NoPause,
+            clock,
+            waiting: self.waiting,
+            counted: self.counted,
+        };
+        D::hot_loop(runner, self.count);
+    }
+
+    fn paced<D: Direction<T, Q>, T>(
+        self,
+        measurer: &mut (impl Measurer + Default),
+        clock: &impl Clock,
+    ) {
+        let runner = Runner {
+            queue: self.queue,
+            measurer,
+            waiter: self.waiter,
+            clock,
+            waiting: self.waiting,
+            counted: self.counted,
+        };
+        D::hot_loop(runner, self.count);
+    }
+}
+
+/// What an end `Q` does.
+pub(super) trait Direction<T, Q>: Sized {
+    /// The loop of [`Runner`] for it.
+    fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+        runner: Runner<'_, '_, Q, M, W, C>,
+        count: usize,
+    );
+
+    /// Runs the loop that is compiled for what this end notes.
+    fn run(lent: Lent<'_, '_, Q>, measurer: &mut AnyMeasurer<'_>);
+
+    fn flush(_queue: &mut Q) {}
+
+    fn leftovers(_queue: &mut Q, _most: usize) -> Vec<u64> {
+        Vec::new()
+    }
+}
+
+/// Into a queue.
+pub(super) struct In;
+
+impl<T: Element, S: Sender<T>> Direction<T, S> for In {
+    fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+        runner: Runner<'_, '_, S, M, W, C>,
+        count: usize,
+    ) {
+        runner.send::<T>(count);
+    }
+
+    fn run(lent: Lent<'_, '_, S>, measurer: &mut AnyMeasurer<'_>) {
+        match measurer {
+            AnyMeasurer::Timed(it) => lent.by_clock::<Self, T>(it),
+            AnyMeasurer::Numbering(it) => lent.by_pace::<Self, T>(it),
+            AnyMeasurer::TimedTagging(it) => lent.by_any_clock::<Self, T>(it),
+            AnyMeasurer::Tagging(it) => lent.by_pace::<Self, T>(it),
+            _ => panic!("{MISPLACED}"),
+        }
+    }
+
+    fn flush(queue: &mut S) {
+        queue.flush();
+    }
+}
+
+/// Into several queues.
+pub(super) struct InAll;
+
+impl<T: Element, S: Sender<T>> Direction<T, S> for InAll {
+    fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+        runner: Runner<'_, '_, S, M, W, C>,
+        count: usize,
+    ) {
+        runner.send::<T>(count);
+    }
+
+    fn run(lent: Lent<'_, '_, S>, measurer: &mut AnyMeasurer<'_>) {
+        match measurer {
+            AnyMeasurer::TimedTagging(it) => lent.by_any_clock::<Self, T>(it),
+            AnyMeasurer::Tagging(it) => lent.by_any_clock::<Self, T>(it),
+            _ => panic!("{MISPLACED}"),
+        }
+    }
+
+    fn flush(queue: &mut S) {
+        queue.flush();
+    }
+}
+
+/// Out of a queue.
+pub(super) struct Out;
+
+impl<T: Element, R: Receiver<T>> Direction<T, R> for Out {
+    fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+        runner: Runner<'_, '_, R, M, W, C>,
+        count: usize,
+    ) {
+        runner.receive::<T>(count);
+    }
+
+    fn run(lent: Lent<'_, '_, R>, measurer: &mut AnyMeasurer<'_>) {
+        match measurer {
+            AnyMeasurer::Timed(it) => lent.by_clock::<Self, T>(it),
+            AnyMeasurer::Numbers(it) => lent.by_pace::<Self, T>(it),
+            AnyMeasurer::TakingTimes(it) => lent.by_any_clock::<Self, T>(it),
+            AnyMeasurer::TakingNumbers(it) => lent.by_pace::<Self, T>(it),
+            _ => panic!("{MISPLACED}"),
+        }
+    }
+
+    fn leftovers(queue: &mut R, most: usize) -> Vec<u64> {
+        leftovers(queue, most)
+    }
+}
+
+/// Puts elements in, and waits for the answer to each.
+pub(super) struct Asking;
+
+impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, Both<S, R>> for Asking {
+    fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+        runner: Runner<'_, '_, Both<S, R>, M, W, C>,
+        count: usize,
+    ) {
+        runner.ask::<T>(count);
+    }
+
+    fn run(lent: Lent<'_, '_, Both<S, R>>, measurer: &mut AnyMeasurer<'_>) {
+        match measurer {
+            AnyMeasurer::Timed(it) => lent.by_any_clock::<Self, T>(it),
+            _ => panic!("{MISPLACED}"),
+        }
+    }
+
+    fn leftovers(queue: &mut Both<S, R>, most: usize) -> Vec<u64> {
+        leftovers::<T>(queue, most)
+    }
+}
+
+/// Answers each element with itself.
+pub(super) struct Answering;
+
+impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, Both<S, R>> for Answering {
+    fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
+        runner: Runner<'_, '_, Both<S, R>, M, W, C>,
+        count: usize,
+    ) {
+        runner.answer::<T>(count);
+    }
+
+    fn run(lent: Lent<'_, '_, Both<S, R>>, measurer: &mut AnyMeasurer<'_>) {
+        match measurer {
+            AnyMeasurer::Numbers(it) => lent.by_any_clock::<Self, T>(it),
+            _ => panic!("{MISPLACED}"),
+        }
+    }
+
+    fn leftovers(queue: &mut Both<S, R>, most: usize) -> Vec<u64> {
+        leftovers::<T>(queue, most)
+    }
+}
+
+/// What a queue still gives out, which must be nothing; at most `most` elements, by their stamps.
+fn leftovers<T: Element>(queue: &mut impl Receiver<T>, most: usize) -> Vec<u64> {
+    // So many that fail one after the other: elements that become visible late, one by one, are found as well.
+    const ATTEMPTS: usize = 1000;
+    let next = || (0..ATTEMPTS).find_map(|_| queue.dequeue());
+    let found = std::iter::from_fn(next).take(most);
+    found.map(|element| element.stamp()).collect()
+}
+
+/// An end of a queue, whose type and that of its elements are hidden.
+trait QueueEnd: Send {
+    /// Runs the loop for so many elements.
+    fn run(&mut self, state: &mut State<'_>, count: usize);
+    fn flush(&mut self);
+    fn leftovers(&mut self, most: usize) -> Vec<u64>;
+}
+
+/// An end `Q` that does what `D` says.
+struct End<D, T, Q> {
+    queue: Option<Q>,
+    types: PhantomData<fn() -> (D, T)>,
+}
+
+impl<D: Direction<T, Q>, T, Q: Send> QueueEnd for End<D, T, Q> {
+    fn run(&mut self, state: &mut State<'_>, count: usize) {
+        let State {
+            clock,
+            waiter,
+            measurer,
+            waiting,
+            counted,
+        } = state;
+        let lent = Lent {
+            queue: &mut self.queue,
+            waiter,
+            clock,
+            waiting,
+            counted,
+            count,
+        };
+        D::run(lent, measurer);
+    }
+
+    fn flush(&mut self) {
+        D::flush(self.queue.as_mut().expect(AT_REST));
+    }
+
+    fn leftovers(&mut self, most: usize) -> Vec<u64> {
+        D::leftovers(self.queue.as_mut().expect(AT_REST), most)
+    }
+}
+
+struct EndLoop<'a> {
+    end: Box<dyn QueueEnd>,
+    state: State<'a>,
+}
+
+impl Loop for EndLoop<'_> {
+    fn start(&mut self) -> Ticks {
+        self.state.start()
+    }
+
+    fn run(&mut self, count: usize) {
+        self.end.run(&mut self.state, count);
+    }
+
+    fn forget(&mut self) -> Carried {
+        self.state.forget()
+    }
+
+    fn flush(&mut self) {
+        self.end.flush();
+    }
+
+    fn tally(&self) -> Tally {
+        self.state.tally()
+    }
+
+    fn leftovers(&mut self, most: usize) -> Vec<u64> {
+        self.end.leftovers(most)
+    }
+}
+
+/// Makes the loop of an end of a queue.
+pub(super) fn loop_of<D, T, Q>(side: Side, queue: Q) -> MakeLoop
+where
+    D: Direction<T, Q> + 'static,
+    T: 'static,
+    Q: Send + 'static,
+{
+    let end = Box::new(End {
+        queue: Some(queue),
+        types: PhantomData::<fn() -> (D, T)>,
+    });
+    MakeLoop { side, end }
+}

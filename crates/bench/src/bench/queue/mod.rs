@@ -1,0 +1,47 @@
+//! The queue benchmark: what an enqueue and a dequeue cost, and how long an element stays in the queue.
+//!
+//! | concept | modules |
+//! | --- | --- |
+//! | what the rig calls | `benchmark` |
+//! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `crowded`, `memory` |
+//! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
+//! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
+//! | several threads at each end, which share queues | `many` |
+//! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
+//!
+//! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, and what an
+//! application does with an element.
+
+pub mod analysis;
+pub mod benchmark;
+pub mod config;
+pub mod control;
+pub mod counters;
+pub mod cpus;
+mod crowded;
+pub mod error;
+#[cfg(test)]
+mod faulty;
+pub mod floor;
+pub mod judge;
+mod left_out;
+mod loops;
+pub mod many;
+pub mod measurer;
+pub mod memory;
+mod notes;
+mod passage;
+pub mod patience;
+pub mod plan;
+pub mod result;
+pub mod retry;
+mod round;
+mod round_trip;
+pub mod rows;
+pub mod runner;
+mod supervisor;
+mod tagging;
+mod task;
+mod threads;
+mod warm_up;
+mod warnings;

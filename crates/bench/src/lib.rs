@@ -1,0 +1,18 @@
+//! The benchmarks: settings, plan, hot loops and analysis. They do not know each other and never print.
+
+// Only the other crates of the program use it: what a name says needs no sentence.
+#![allow(missing_docs)]
+
+use hcabench_platform::{buffer, host, pacing, time};
+use hcabench_queues as queues;
+#[cfg(feature = "rdma")]
+use hcabench_rdma as rdma;
+use hcabench_results::{results, stats};
+#[cfg(feature = "rdma")]
+use hcabench_rig::launch;
+use hcabench_rig::{generators, node, rig};
+
+pub mod bench;
+#[cfg(test)]
+#[path = "../../refused.rs"]
+mod refused;

@@ -1,0 +1,43 @@
+//! Libraries of the system that are loaded when they are first needed: the program runs where they are not installed.
+
+use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
+
+/// Loads a library by the name of its file.
+pub fn open(name: &str) -> Result<Library, libloading::Error> {
+    // SAFETY: what a library does when it is loaded is what it does in each program that is linked to it.
+    unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
+}
+
+/// A table of functions of a library, and each of them as a function that calls the one in the table. The types must
+/// be those of the library's header.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! library_functions {
+    ($table:ident of $where:expr;
+     $($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+) => {
+        struct $table {
+            $($name: unsafe extern "C" fn($($type),*) $(-> $result)?,)+
+        }
+
+        impl $table {
+            fn of(library: &libloading::os::unix::Library) -> Result<Self, libloading::Error> {
+                // SAFETY: the types are those of the library's header, which keeps them.
+                $(let $name = unsafe { *library.get(concat!(stringify!($name), "\0").as_bytes())? };)+
+                Ok($table { $($name,)+ })
+            }
+        }
+
+        $(
+            #[doc = concat!("`", stringify!($name), "(3)`.")]
+            ///
+            /// # Safety
+            /// What its manual page asks for.
+            pub unsafe fn $name($($argument: $type),*) $(-> $result)? {
+                // SAFETY: the caller vouches for it.
+                unsafe { ($where.$name)($($argument),*) }
+            }
+        )+
+    };
+}
+
+pub use crate::library_functions as functions;

@@ -1,0 +1,63 @@
+//! The machine under a measurement: what it is, where its threads run, and what would disturb them.
+//!
+//! | concept | modules |
+//! | --- | --- |
+//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
+//! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
+//! | what must not happen in a hot loop | [`memory_lock`], `counters` |
+//! | what stops a thread | `counters`, `interrupt_lines`, `running`, `trace` |
+//! | what moves between memory and the processor | [`uncore`] |
+//! | what keeps an idle CPU awake | `idle_hold` |
+//! | how many files may be open | `open_files` |
+//! | which machine it is | `machine_name` |
+//! | how a run is ended from outside | `interrupt`, [`wake`] |
+//! | libraries that a part of the program needs | `library` |
+//! | how fast the TSC is by the kernel's word | `kernel_tsc` |
+//! | whether it is fit to measure | `readiness` |
+//!
+//! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
+//! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
+
+pub mod boot;
+pub mod cgroup;
+pub mod compromise;
+pub mod core_pairs;
+pub mod counters;
+pub mod cpu_set;
+pub mod error;
+pub mod fingerprint;
+pub mod huge_pages;
+pub mod idle_hold;
+pub mod idle_states;
+pub mod interrupt;
+pub mod interrupt_lines;
+pub mod kernel_tsc;
+#[cfg(feature = "libraries")]
+pub mod library;
+pub mod machine_name;
+#[cfg(any(test, feature = "testing"))]
+pub mod made_up;
+pub mod memory_layout;
+pub mod memory_lock;
+pub mod open_files;
+pub mod pinning;
+pub mod placement;
+pub mod priority;
+pub mod readiness;
+pub mod running;
+pub mod system_files;
+pub mod topology;
+pub mod trace;
+pub mod uncore;
+mod virtual_machines;
+pub mod wake;
+
+pub use compromise::PlacementWarning;
+pub use core_pairs::CoreRelation;
+pub use cpu_set::CpuSet;
+pub use error::HostError;
+pub use huge_pages::HugePages;
+pub use memory_lock::MemoryLock;
+pub use placement::{Need, Placement, RoleSpec, Waiting};
+pub use topology::Topology;
+pub use wake::Wakeable;

@@ -1,0 +1,288 @@
+//! Both ends of a connection, state by state: the active one resolves the peer's address and connects, the passive one
+//! listens and accepts.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::{CmError, Event, EventChannel, EventKind, Id, IdService};
+use crate::verbs::{
+    AddressVector, Context, OutstandingReads, ProtectionDomain, QueuePair, QueuePairAttributes,
+    Retries,
+};
+
+/// The end that connects, with the way to its peer.
+#[derive(Debug)]
+pub struct ActiveEndpoint {
+    id: Arc<Id>,
+}
+
+impl ActiveEndpoint {
+    /// Resolves the way from a local address, which must lead to `device` and `port`, to the peer, with a traffic class
+    /// if one is given, all within `limit`.
+    ///
+    /// # Errors
+    /// When there is no way, it is not found in time, or it leads over another device.
+    pub fn resolve(
+        channel: &Arc<EventChannel>,
+        service: IdService,
+        (device, port): (&str, u8),
+        (from, to): (IpAddr, SocketAddr),
+        traffic_class: Option<u8>,
+        limit: Duration,
+    ) -> Result<Self, CmError> {
+        let id = Id::create(channel, service, from)?;
+        if let Some(class) = traffic_class {
+            id.set_traffic_class(class)?;
+        }
+        let deadline = Instant::now() + limit;
+        resolve_address(&id, from, to, limit)?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        id.resolve_route(left)?;
+        channel.expect(&id, EventKind::RouteResolved, "resolving the route", left)?;
+        id.check_device(from, device, port)?;
+        Ok(ActiveEndpoint { id: Arc::new(id) })
+    }
+
+    /// The device's context.
+    pub fn context(&self) -> Arc<Context> {
+        self.id.context()
+    }
+
+    /// Makes a queue pair and asks the peer for a connection.
+    ///
+    /// # Errors
+    /// When the device refuses, or the peer cannot be asked.
+    pub fn connect(
+        self,
+        domain: &Arc<ProtectionDomain>,
+        attributes: QueuePairAttributes,
+        retries: Retries,
+        reads: OutstandingReads,
+    ) -> Result<Connecting, CmError> {
+        let queue_pair = self.id.create_queue_pair(domain, attributes)?;
+        self.connect_by(Arc::new(queue_pair), retries, reads)
+    }
+
+    /// Asks the peer where to send datagrams to. They will be sent by a queue pair that there is already, on the device
+    /// of this end: one queue pair of UD reaches any number of peers.
+    ///
+    /// # Errors
+    /// When the peer cannot be asked.
+    pub fn connect_datagrams(self, queue_pair: &Arc<QueuePair>) -> Result<Connecting, CmError> {
+        let (retries, reads) = (Retries::default(), OutstandingReads::default());
+        self.connect_by(Arc::clone(queue_pair), retries, reads)
+    }
+
+    fn connect_by(
+        self,
+        queue_pair: Arc<QueuePair>,
+        retries: Retries,
+        reads: OutstandingReads,
+    ) -> Result<Connecting, CmError> {
+        self.id.connect(retries, reads)?;
+        Ok(Connecting {
+            queue_pair,
+            id: self.id,
+            awaited: Some("connecting"),
+        })
+    }
+}
+
+/// One attempt of the kernel to resolve an address.
+const ATTEMPT: Duration = Duration::from_millis(250);
+
+/// Resolves the address in short attempts: where the two ports are joined without a wire (veth), the answer of the
+/// neighbour can come before the kernel waits for it, and is then noticed at the end of the attempt only.
+fn resolve_address(id: &Id, from: IpAddr, to: SocketAddr, limit: Duration) -> Result<(), CmError> {
+    let deadline = Instant::now() + limit;
+    loop {
+        id.resolve_address(from, to, ATTEMPT)?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let (channel, step) = (id.channel(), "resolving the address");
+        match channel.expect(id, EventKind::AddressResolved, step, left) {
+            Ok(_) => return Ok(()),
+            Err(CmError::Event {
+                event: EventKind::AddressError,
+                status,
+                ..
+            }) if status == -libc::ETIMEDOUT && Instant::now() < deadline => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The end that is connected to: it waits for somebody to connect.
+#[derive(Debug)]
+pub struct PassiveEndpoint {
+    address: SocketAddr,
+    service: IdService,
+    id: Id,
+}
+
+/// Somebody wants to connect.
+#[derive(Debug)]
+pub struct Requested {
+    service: IdService,
+    id: Arc<Id>,
+}
+
+impl PassiveEndpoint {
+    /// Listens on a local address, which must lead to `device` and `port`; the kernel chooses the port number. Of
+    /// requests that come at once at most `waiting` are kept until they are asked for; it rejects the others.
+    ///
+    /// # Errors
+    /// When the address has no RDMA device or another one.
+    pub fn listen(
+        channel: &Arc<EventChannel>,
+        service: IdService,
+        (device, port): (&str, u8),
+        address: IpAddr,
+        waiting: usize,
+    ) -> Result<Self, CmError> {
+        let id = Id::bound(channel, service, address)?;
+        id.check_device(address, device, port)?;
+        id.listen(waiting)?;
+        Ok(PassiveEndpoint {
+            address: SocketAddr::new(address, id.local_port()),
+            service,
+            id,
+        })
+    }
+
+    /// Where to connect to.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits for a request.
+    ///
+    /// # Errors
+    /// When none comes in time.
+    pub fn request(&self, limit: Duration) -> Result<Requested, CmError> {
+        let step = "waiting for a connection request";
+        let channel = self.id.channel();
+        let event = channel.expect(&self.id, EventKind::ConnectRequest, step, limit)?;
+        let id = event.into_request(channel).expect("a request brings an id");
+        Ok(Requested {
+            service: self.service,
+            id: Arc::new(id),
+        })
+    }
+}
+
+impl Requested {
+    /// The device's context.
+    pub fn context(&self) -> Arc<Context> {
+        self.id.context()
+    }
+
+    /// Makes a queue pair and accepts the request.
+    ///
+    /// # Errors
+    /// When the device or the connection manager refuses.
+    pub fn accept(
+        self,
+        domain: &Arc<ProtectionDomain>,
+        attributes: QueuePairAttributes,
+        retries: Retries,
+        reads: OutstandingReads,
+    ) -> Result<Connecting, CmError> {
+        let queue_pair = self.id.create_queue_pair(domain, attributes)?;
+        self.accept_by(Arc::new(queue_pair), retries, reads)
+    }
+
+    /// Accepts the request of one that will send datagrams, and tells it a queue pair that there is already, on the
+    /// device of this end: any number of peers send to one queue pair of UD.
+    ///
+    /// # Errors
+    /// When the connection manager refuses.
+    pub fn accept_datagrams(self, queue_pair: &Arc<QueuePair>) -> Result<Connecting, CmError> {
+        let (retries, reads) = (Retries::default(), OutstandingReads::default());
+        self.accept_by(Arc::clone(queue_pair), retries, reads)
+    }
+
+    fn accept_by(
+        self,
+        queue_pair: Arc<QueuePair>,
+        retries: Retries,
+        reads: OutstandingReads,
+    ) -> Result<Connecting, CmError> {
+        self.id.accept(&queue_pair, retries, reads)?;
+        let stands_at_once = self.service == IdService::UnreliableDatagram;
+        Ok(Connecting {
+            queue_pair,
+            id: self.id,
+            awaited: (!stands_at_once).then_some("accepting"),
+        })
+    }
+}
+
+/// A queue pair whose connection was asked for or accepted.
+#[derive(Debug)]
+pub struct Connecting {
+    queue_pair: Arc<QueuePair>,
+    id: Arc<Id>,
+    /// What the connection manager is still to tell of, in words, unless the end stands at once.
+    awaited: Option<&'static str>,
+}
+
+impl Connecting {
+    /// Waits until the connection stands.
+    ///
+    /// # Errors
+    /// When it does not come about, or not in time.
+    pub fn established(self, limit: Duration) -> Result<Connection, CmError> {
+        let channel = self.id.channel();
+        let expect = |step| channel.expect(&self.id, EventKind::Established, step, limit);
+        let event = self.awaited.map(expect).transpose()?;
+        Ok(Connection {
+            queue_pair: self.queue_pair,
+            id: self.id,
+            address: event.and_then(|event| event.address),
+        })
+    }
+}
+
+/// A queue pair that reaches its peer: one end of an established connection, or of a UD pair that knows its peer.
+#[derive(Debug)]
+pub struct Connection {
+    queue_pair: Arc<QueuePair>,
+    id: Arc<Id>,
+    address: Option<AddressVector>,
+}
+
+impl Connection {
+    /// The queue pair.
+    pub fn queue_pair(&self) -> &Arc<QueuePair> {
+        &self.queue_pair
+    }
+
+    /// Where the peer is; known to the active end of a UD pair.
+    pub fn address(&self) -> Option<&AddressVector> {
+        self.address.as_ref()
+    }
+
+    /// The event that ended the connection, if one came. Never blocks.
+    pub fn ending(&self) -> Option<Event> {
+        let ends = EventKind::ends_connection;
+        self.id.channel().find(&self.id, ends)
+    }
+
+    /// Ends it: the queue pair fails, and all of its requests complete, if only by being flushed.
+    pub fn disconnect(&self) {
+        self.id.disconnect();
+    }
+
+    /// Whether its device was removed. Never blocks.
+    pub fn was_removed(&self) -> bool {
+        let removal = |kind| kind == EventKind::DeviceRemoval;
+        self.id.channel().find(&self.id, removal).is_some()
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.disconnect();
+    }
+}

@@ -1,0 +1,299 @@
+//! What the counters of a port mean, by the names that the kernel's drivers give them.
+//!
+//! From the kernel's sources: `core/sysfs.c` (`counters/`), `sw/rxe/rxe_hw_counters.c`, `hw/mlx5/counters.c`,
+//! `hw/mlx4/main.c`, `hw/bnxt_re/hw_counters.c`, `hw/irdma/verbs.c`, `hw/mana/counters.c`, and for OPA the names of
+//! `hw/hfi1/chip.c`. A driver that is missing here has its counters in the results all the same.
+
+use super::PortCounters;
+
+/// Packets that a port sent; the first of them that it has.
+pub(super) const PACKETS_SENT: &[&str] = &[
+    "hw_counters/sent_pkts",
+    "hw_counters/tx_roce_only_pkts",
+    "hw_counters/tx_pkts",
+    "hw_counters/tx_packets",
+    "hw_counters/TxUDP",
+    "counters/port_xmit_packets",
+];
+
+/// Packets that a port received; the first of them that it has.
+pub(super) const PACKETS_RECEIVED: &[&str] = &[
+    "hw_counters/rcvd_pkts",
+    "hw_counters/rx_roce_only_pkts",
+    "hw_counters/rx_pkts",
+    "hw_counters/rx_packets",
+    "hw_counters/RxUDP",
+    "counters/port_rcv_packets",
+];
+
+/// Why a requester sends again, each counted at the sender: it was told of a gap, got no answer in time, or the
+/// receiver was not ready.
+pub(super) const RETRANSMISSIONS: &[&str] = &[
+    // rxe
+    "hw_counters/completer_retry_err",
+    "hw_counters/rcvd_rnr_err",
+    // mlx5
+    "hw_counters/packet_seq_err",
+    "hw_counters/implied_nak_seq_err",
+    "hw_counters/local_ack_timeout_err",
+    "hw_counters/rnr_nak_retry_err",
+    "hw_counters/roce_adp_retrans",
+    // mlx4
+    "hw_counters/sq_num_oos",
+    "hw_counters/sq_num_to",
+    "hw_counters/sq_num_rnr",
+    // bnxt_re
+    "hw_counters/to_retransmits",
+    "hw_counters/seq_err_naks_rcvd",
+    "hw_counters/rnr_naks_rcvd",
+    // irdma
+    "hw_counters/RetransSegs",
+    "hw_counters/tcpRetransSegs",
+    "hw_counters/Nak_Sequence_Error",
+    "hw_counters/Nak_Sequence_Error_Implied",
+    "hw_counters/RTO",
+    "hw_counters/RNR_received",
+    // mana
+    "hw_counters/requester_oos_nak",
+    "hw_counters/requester_implicit_nak",
+    "hw_counters/requester_timeout",
+    "hw_counters/requester_rnr_nak",
+    // hfi1
+    "hw_counters/RcResend",
+];
+
+/// Congestion notifications that a port received, which make it send slower.
+pub(super) const NOTIFICATIONS_RECEIVED: &[&str] = &[
+    // mlx5
+    "hw_counters/rp_cnp_handled",
+    // bnxt_re
+    "hw_counters/rx_cnp_pkts",
+    // irdma
+    "hw_counters/cnpHandled",
+    // mana
+    "hw_counters/received_cnps",
+    // hfi1
+    "hw_counters/RcvBecn",
+];
+
+/// Congestion notifications that a port sent, as packets with a congestion mark came.
+pub(super) const NOTIFICATIONS_SENT: &[&str] = &[
+    // mlx5
+    "hw_counters/np_cnp_sent",
+    // bnxt_re
+    "hw_counters/tx_cnp_pkts",
+    // irdma
+    "hw_counters/cnpSent",
+];
+
+/// Ticks in which a port had something to send and did not: for want of credits, or of its turn.
+pub(super) const WAITS: &[&str] = &["counters/port_xmit_wait"];
+
+/// Packets that were damaged or thrown away, and requests that failed. Connections that end are not among them.
+pub(super) const ERRORS: &[&str] = &[
+    // InfiniBand performance management
+    "counters/symbol_error",
+    "counters/link_error_recovery",
+    "counters/link_downed",
+    "counters/port_rcv_errors",
+    "counters/port_rcv_remote_physical_errors",
+    "counters/port_xmit_discards",
+    "counters/port_xmit_constraint_errors",
+    "counters/port_rcv_constraint_errors",
+    "counters/local_link_integrity_errors",
+    "counters/excessive_buffer_overrun_errors",
+    // rxe
+    "hw_counters/send_err",
+    "hw_counters/link_downed",
+    "hw_counters/retry_exceeded_err",
+    "hw_counters/retry_rnr_exceeded_err",
+    // mlx5
+    "hw_counters/out_of_buffer",
+    "hw_counters/rx_icrc_encapsulated",
+    "hw_counters/resp_local_length_error",
+    "hw_counters/resp_cqe_error",
+    "hw_counters/req_cqe_error",
+    "hw_counters/req_remote_invalid_request",
+    "hw_counters/req_remote_access_errors",
+    "hw_counters/resp_remote_access_errors",
+    "hw_counters/req_transport_retries_exceeded",
+    "hw_counters/req_rnr_retries_exceeded",
+    // mlx4
+    "hw_counters/rq_num_lle",
+    "hw_counters/sq_num_lle",
+    "hw_counters/rq_num_lqpoe",
+    "hw_counters/sq_num_lqpoe",
+    "hw_counters/rq_num_lpe",
+    "hw_counters/sq_num_lpe",
+    "hw_counters/sq_num_bre",
+    "hw_counters/rq_num_rire",
+    "hw_counters/sq_num_rire",
+    "hw_counters/rq_num_rae",
+    "hw_counters/sq_num_rae",
+    "hw_counters/sq_num_roe",
+    "hw_counters/sq_num_tree",
+    "hw_counters/sq_num_rree",
+    // bnxt_re
+    "hw_counters/rx_roce_errors",
+    "hw_counters/rx_roce_discards",
+    "hw_counters/rx_out_of_buffer",
+    "hw_counters/oos_drop_count",
+    "hw_counters/max_retry_exceeded",
+    "hw_counters/unrecoverable_err",
+    "hw_counters/bad_resp_err",
+    "hw_counters/local_qp_op_err",
+    "hw_counters/local_protection_err",
+    "hw_counters/remote_invalid_req_err",
+    "hw_counters/remote_access_err",
+    "hw_counters/remote_op_err",
+    // irdma
+    "hw_counters/rxVlanErrors",
+    "hw_counters/ip4InDiscards",
+    "hw_counters/ip4InTruncatedPkts",
+    "hw_counters/ip4OutNoRoutes",
+    "hw_counters/ip6InDiscards",
+    "hw_counters/ip6InTruncatedPkts",
+    "hw_counters/ip6OutNoRoutes",
+    "hw_counters/InOptErrors",
+    "hw_counters/InProtoErrors",
+    "hw_counters/tcpInOptErrors",
+    "hw_counters/tcpInProtoErrors",
+    "hw_counters/CRC_errors",
+    // mana
+    "hw_counters/general_hw_error",
+    "hw_counters/total_fatal_error",
+    "hw_counters/requester_retries_exceeded",
+    "hw_counters/requester_rnr_nak_retries_exceeded",
+];
+
+/// Each is `None` where the driver has no counter for it.
+impl PortCounters {
+    /// Packets that the port sent, of whatever kind and for whomever.
+    pub fn packets_sent(&self) -> Option<u64> {
+        self.first(PACKETS_SENT)
+    }
+
+    /// Packets that the port received, of whatever kind and for whomever.
+    pub fn packets_received(&self) -> Option<u64> {
+        self.first(PACKETS_RECEIVED)
+    }
+
+    /// How often a requester had reason to send again.
+    pub fn retransmissions(&self) -> Option<u64> {
+        self.sum(RETRANSMISSIONS)
+    }
+
+    /// Congestion notifications that the port received.
+    pub fn notifications_received(&self) -> Option<u64> {
+        self.sum(NOTIFICATIONS_RECEIVED)
+    }
+
+    /// Congestion notifications that the port sent.
+    pub fn notifications_sent(&self) -> Option<u64> {
+        self.sum(NOTIFICATIONS_SENT)
+    }
+
+    /// Ticks in which the port had something to send and did not.
+    pub fn waits(&self) -> Option<u64> {
+        self.sum(WAITS)
+    }
+
+    /// Errors; a mishap that the driver counts twice counts twice.
+    pub fn errors(&self) -> Option<u64> {
+        self.sum(ERRORS)
+    }
+
+    fn first(&self, names: &[&str]) -> Option<u64> {
+        names.iter().find_map(|name| self.named(name))
+    }
+
+    fn sum(&self, names: &[&str]) -> Option<u64> {
+        let found = names.iter().filter_map(|name| self.named(name));
+        found.reduce(u64::saturating_add)
+    }
+
+    /// One of them. Some names of irdma have blanks in some kernels, and underscores in others.
+    fn named(&self, name: &str) -> Option<u64> {
+        let with_blanks = || {
+            let (folder, name) = name.split_once('/')?;
+            self.get(&format!("{folder}/{}", name.replace('_', " ")))
+        };
+        self.get(name).or_else(with_blanks)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(names: &[(&str, u64)]) -> PortCounters {
+        let named = names
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), *value));
+        named.collect()
+    }
+
+    #[test]
+    fn what_a_driver_does_not_count_is_none_and_not_zero() {
+        let none = counters(&[("hw_counters/something_new", 3)]);
+        let all = [
+            none.packets_sent(),
+            none.packets_received(),
+            none.retransmissions(),
+            none.notifications_received(),
+            none.notifications_sent(),
+            none.waits(),
+            none.errors(),
+        ];
+        assert_eq!(all, [None; 7]);
+        let quiet = counters(&[("hw_counters/completer_retry_err", 0)]);
+        assert_eq!(quiet.retransmissions(), Some(0));
+    }
+
+    #[test]
+    fn reasons_to_send_again_add_up_and_packets_are_counted_once() {
+        let mlx5 = counters(&[
+            ("counters/port_xmit_packets", 100),
+            ("hw_counters/local_ack_timeout_err", 2),
+            ("hw_counters/packet_seq_err", 3),
+            // Of the responder: it is told of at the other end.
+            ("hw_counters/out_of_sequence", 50),
+        ]);
+        assert_eq!(
+            (mlx5.packets_sent(), mlx5.retransmissions()),
+            (Some(100), Some(5))
+        );
+        let bnxt_re = counters(&[
+            ("counters/port_xmit_packets", 7),
+            ("hw_counters/tx_pkts", 9),
+        ]);
+        assert_eq!(bnxt_re.packets_sent(), Some(9));
+    }
+
+    #[test]
+    fn blanks_and_underscores_in_a_name_are_the_same() {
+        for name in ["hw_counters/RNR received", "hw_counters/RNR_received"] {
+            assert_eq!(counters(&[(name, 4)]).retransmissions(), Some(4), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_book_names_each_counter() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/path.md");
+        let book = std::fs::read_to_string(path).unwrap();
+        for name in [
+            PACKETS_SENT,
+            PACKETS_RECEIVED,
+            RETRANSMISSIONS,
+            NOTIFICATIONS_RECEIVED,
+            NOTIFICATIONS_SENT,
+            WAITS,
+            ERRORS,
+        ]
+        .concat()
+        {
+            let (_, name) = name.split_once('/').expect("a folder and a name");
+            assert!(book.contains(&format!("`{name}`")), "{name}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Memory regions: memory that the HCA may read or write.
+
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys as sys;
+
+use super::{ProtectionDomain, VerbsError};
+use crate::buffer::{Bytes, StableMemory};
+use crate::loaded;
+
+/// What the HCA may do with a region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Read it, to send from it.
+    Send,
+    /// Write it, for incoming sends and for RDMA writes of the peer.
+    Receive,
+    /// Write it with what the peer's memory is read or had before. (iWARP would ask for the peer's right to write, too.)
+    Fetch,
+    /// Read it for the peer.
+    Serve,
+    /// Read and write it for atomic operations of the peer.
+    ServeAtomics,
+}
+
+impl Access {
+    /// What the peer may do by it, as a queue pair's attributes have it too.
+    pub(crate) fn of_peer(self) -> sys::ibv_access_flags {
+        use sys::ibv_access_flags as of;
+        match self {
+            Access::Send | Access::Fetch => of(0),
+            Access::Receive => of::IBV_ACCESS_REMOTE_WRITE,
+            Access::Serve => of::IBV_ACCESS_REMOTE_READ,
+            Access::ServeAtomics => of::IBV_ACCESS_REMOTE_ATOMIC,
+        }
+    }
+
+    // Without IBV_ACCESS_RELAXED_ORDERING: what polls for the last byte of a message relies on the order.
+    fn flags(self) -> sys::ibv_access_flags {
+        match self {
+            Access::Send | Access::Serve => self.of_peer(),
+            // What the peer may write the device must be allowed to write.
+            Access::Receive | Access::Fetch | Access::ServeAtomics => {
+                self.of_peer() | sys::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
+            }
+        }
+    }
+}
+
+/// Registered memory.
+#[derive(Debug)]
+pub struct MemoryRegion {
+    raw: NonNull<sys::ibv_mr>,
+    domain: Arc<ProtectionDomain>,
+    memory: Option<Arc<dyn StableMemory>>,
+}
+
+// SAFETY: verbs may be called from any thread; the keys never change.
+unsafe impl Send for MemoryRegion {}
+// SAFETY: as above.
+unsafe impl Sync for MemoryRegion {}
+
+impl MemoryRegion {
+    /// Registers all of `memory`.
+    ///
+    /// # Errors
+    /// When the device or the memlock limit does not allow it.
+    pub fn register(
+        domain: &Arc<ProtectionDomain>,
+        memory: Arc<dyn StableMemory>,
+        access: Access,
+    ) -> Result<Arc<Self>, VerbsError> {
+        let (start, length) = memory.region();
+        let flags = access.flags().0;
+        // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is
+        // deregistered; what the HCA writes there is read through raw pointers only.
+        let raw =
+            unsafe { loaded::ibv_reg_mr(domain.as_ptr(), start.cast(), length, flags as i32) };
+        let (device, size) = (domain.context().device_name(), Bytes(length as u64));
+        Ok(Arc::new(MemoryRegion {
+            raw: VerbsError::created(raw, "ibv_reg_mr", || format!("{device} ({size})"))?,
+            domain: Arc::clone(domain),
+            memory: Some(memory),
+        }))
+    }
+
+    /// The address of its first byte, and its length in bytes.
+    pub fn extent(&self) -> (u64, u64) {
+        // SAFETY: registered until drop.
+        let raw = unsafe { self.raw.as_ref() };
+        (raw.addr as u64, raw.length as u64)
+    }
+
+    /// The key for local work requests.
+    pub fn local_key(&self) -> u32 {
+        // SAFETY: registered until drop.
+        unsafe { self.raw.as_ref().lkey }
+    }
+
+    /// The key that the peer's RDMA operations name.
+    pub fn remote_key(&self) -> u32 {
+        // SAFETY: registered until drop.
+        unsafe { self.raw.as_ref().rkey }
+    }
+
+    /// The protection domain it is registered in.
+    pub fn domain(&self) -> &Arc<ProtectionDomain> {
+        &self.domain
+    }
+}
+
+impl Drop for MemoryRegion {
+    fn drop(&mut self) {
+        // SAFETY: registered here, once.
+        if unsafe { loaded::ibv_dereg_mr(self.raw.as_ptr()) } != 0 {
+            // The HCA may still write there: the memory must never be used for anything else.
+            std::mem::forget(self.memory.take());
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Queue pairs.
+
+use std::mem::MaybeUninit;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use rdma_sys as sys;
+use serde::Serialize;
+
+use super::{
+    CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendList, SendRequest, VerbsError,
+};
+use crate::loaded;
+
+/// The service type of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+pub enum ServiceType {
+    /// Reliable connection.
+    ReliableConnection,
+    /// Unreliable connection.
+    UnreliableConnection,
+    /// Unreliable datagram.
+    UnreliableDatagram,
+}
+
+impl ServiceType {
+    pub fn raw(self) -> sys::ibv_qp_type::Type {
+        match self {
+            ServiceType::ReliableConnection => sys::ibv_qp_type::IBV_QPT_RC,
+            ServiceType::UnreliableConnection => sys::ibv_qp_type::IBV_QPT_UC,
+            ServiceType::UnreliableDatagram => sys::ibv_qp_type::IBV_QPT_UD,
+        }
+    }
+}
+
+/// The lengths of a queue pair's queues and the bytes it takes inline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
+pub struct Capabilities {
+    /// Send requests that may be outstanding.
+    pub send_requests: u32,
+    /// Receive requests that may be outstanding.
+    pub receive_requests: u32,
+    /// Bytes of a message that can be copied into the request itself.
+    pub inline_bytes: u32,
+}
+
+impl Capabilities {
+    pub(super) fn granted(raw: &sys::ibv_qp_cap) -> Self {
+        Capabilities {
+            send_requests: raw.max_send_wr,
+            receive_requests: raw.max_recv_wr,
+            inline_bytes: raw.max_inline_data,
+        }
+    }
+}
+
+/// What a queue pair is made of.
+#[derive(Debug, Clone)]
+pub struct QueuePairAttributes {
+    /// The service type.
+    pub service: ServiceType,
+    /// What is asked for; the device may grant more.
+    pub capabilities: Capabilities,
+    /// Places in memory of which one message can be put together.
+    pub send_elements: u32,
+    /// Where send requests complete.
+    pub send_queue: Arc<CompletionQueue>,
+    /// Where receive requests complete.
+    pub receive_queue: Arc<CompletionQueue>,
+}
+
+impl QueuePairAttributes {
+    pub fn raw(&self) -> sys::ibv_qp_init_attr {
+        sys::ibv_qp_init_attr {
+            qp_context: std::ptr::null_mut(),
+            send_cq: self.send_queue.as_ptr(),
+            recv_cq: self.receive_queue.as_ptr(),
+            srq: std::ptr::null_mut(),
+            cap: sys::ibv_qp_cap {
+                max_send_wr: self.capabilities.send_requests,
+                max_recv_wr: self.capabilities.receive_requests,
+                max_send_sge: self.send_elements,
+                max_recv_sge: 1,
+                max_inline_data: self.capabilities.inline_bytes,
+            },
+            qp_type: self.service.raw(),
+            // Each request says itself whether it wants a completion.
+            sq_sig_all: 0,
+        }
+    }
+}
+
+/// How a reliable connection repeats what is not acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retries {
+    /// Time until an unacknowledged packet is sent again: 4.096 us times two to this power.
+    pub timeout: u8,
+    /// Repetitions of a packet without an answer before the connection is given up.
+    pub count: u8,
+    /// Repetitions when the receiver has no request posted; 7 is without end.
+    pub receiver_not_ready: u8,
+}
+
+impl Default for Retries {
+    /// 134 ms: the connection manager's own choice for RoCE is seconds, which makes a lost packet look like a broken
+    /// connection. Six repetitions: the field has 3 bits, but its largest value, 7, means without end to Linux's rxe.
+    fn default() -> Self {
+        Retries {
+            timeout: 15,
+            count: 6,
+            receiver_not_ready: 6,
+        }
+    }
+}
+
+/// RDMA reads and atomics that may be outstanding at a time on a reliable connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct OutstandingReads {
+    /// To the peer (`max_rd_atomic`, the initiator depth).
+    pub to_peer: u8,
+    /// From the peer (`max_dest_rd_atomic`, the responder resources).
+    pub from_peer: u8,
+}
+
+/// Destroys a queue pair that something else than the verbs created.
+pub(crate) type Destroy = Box<dyn Fn() + Send + Sync>;
+
+/// A queue pair.
+pub struct QueuePair {
+    raw: NonNull<sys::ibv_qp>,
+    granted: Capabilities,
+    /// `None` for one that was created here.
+    destroy: Option<Destroy>,
+    attributes: QueuePairAttributes,
+    domain: Arc<ProtectionDomain>,
+}
+
+// SAFETY: verbs may be called from any thread.
+unsafe impl Send for QueuePair {}
+// SAFETY: as above.
+unsafe impl Sync for QueuePair {}
+
+impl QueuePair {
+    /// Takes over a queue pair that `destroy` destroys.
+    ///
+    /// # Safety
+    /// `raw` must have been created in `domain` with `attributes`, and must live until `destroy` is called.
+    pub unsafe fn from_raw(
+        raw: NonNull<sys::ibv_qp>,
+        granted: &sys::ibv_qp_cap,
+        attributes: QueuePairAttributes,
+        domain: &Arc<ProtectionDomain>,
+        destroy: Destroy,
+    ) -> Self {
+        QueuePair {
+            raw,
+            granted: Capabilities::granted(granted),
+            destroy: Some(destroy),
+            attributes,
+            domain: Arc::clone(domain),
+        }
+    }
+
+    /// Creates a queue pair, which is in the state RESET.
+    ///
+    /// # Errors
+    /// When the device refuses.
+    pub fn create(
+        domain: &Arc<ProtectionDomain>,
+        attributes: QueuePairAttributes,
+    ) -> Result<Self, VerbsError> {
+        let mut raw = attributes.raw();
+        // SAFETY: the domain and the queues exist, and the queue pair holds them.
+        let created = unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
+        let created = VerbsError::created(created, "ibv_create_qp", || {
+            let (service, capabilities) = (attributes.service, attributes.capabilities);
+            format!(
+                "{}, {service:?}, {capabilities:?}",
+                domain.context().device_name()
+            )
+        })?;
+        Ok(QueuePair {
+            raw: created,
+            granted: Capabilities::granted(&raw.cap),
+            destroy: None,
+            attributes,
+            domain: Arc::clone(domain),
+        })
+    }
+
+    /// Sets the attributes that the mask names. `step` says in words what for.
+    pub fn modify(
+        &self,
+        attributes: &mut sys::ibv_qp_attr,
+        mask: sys::ibv_qp_attr_mask,
+        step: &str,
+    ) -> Result<(), VerbsError> {
+        // SAFETY: the queue pair exists; the attributes are only read.
+        let code = unsafe { loaded::ibv_modify_qp(self.raw.as_ptr(), attributes, mask.0 as i32) };
+        VerbsError::check(code, "ibv_modify_qp", || format!("{self:?} ({step})"))
+    }
+
+    pub(super) fn as_ptr(&self) -> *mut sys::ibv_qp {
+        self.raw.as_ptr()
+    }
+
+    /// Its service type.
+    pub fn service(&self) -> ServiceType {
+        self.attributes.service
+    }
+
+    /// What the device granted.
+    pub fn granted(&self) -> Capabilities {
+        self.granted
+    }
+
+    /// Its number.
+    pub fn number(&self) -> u32 {
+        // SAFETY: the queue pair exists.
+        unsafe { self.raw.as_ref().qp_num }
+    }
+
+    /// Where its send requests complete.
+    pub fn send_queue(&self) -> &Arc<CompletionQueue> {
+        &self.attributes.send_queue
+    }
+
+    /// Where its receive requests complete.
+    pub fn receive_queue(&self) -> &Arc<CompletionQueue> {
+        &self.attributes.receive_queue
+    }
+
+    /// Posts a receive request of this number for `length` bytes at `address` in a region.
+    ///
+    /// # Errors
+    /// When the receive queue is full or the queue pair has failed.
+    pub fn post_receive(
+        &self,
+        region: &MemoryRegion,
+        number: u64,
+        address: u64,
+        length: u32,
+    ) -> Result<(), VerbsError> {
+        let mut element = sys::ibv_sge {
+            addr: address,
+            length,
+            lkey: region.local_key(),
+        };
+        let mut request = sys::ibv_recv_wr {
+            wr_id: number,
+            next: std::ptr::null_mut(),
+            sg_list: &raw mut element,
+            num_sge: 1,
+        };
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair exists and copies the request. By the key the HCA writes inside of the region only,
+        // whose deregistration ends its access, whatever is still posted.
+        let code = unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) };
+        VerbsError::check(code, "ibv_post_recv", || {
+            let (device, most) = (self.device_name(), self.granted.receive_requests);
+            format!("{device} (request {number} of {most})")
+        })
+    }
+
+    /// Posts a send request.
+    ///
+    /// # Errors
+    /// The errno: ENOMEM when the send queue is full, others when the queue pair has failed.
+    #[inline(always)]
+    pub fn post_send(&self, request: &mut SendRequest) -> Result<(), i32> {
+        debug_assert!(Arc::ptr_eq(request.source().domain(), &self.domain));
+        let mut bad = MaybeUninit::uninit();
+        // SAFETY: the queue pair exists and copies the request; address handle and regions are held by the request, and
+        // the end of a region's registration ends the HCA's access to it.
+        match unsafe { sys::ibv_post_send(self.raw.as_ptr(), request.as_ptr(), bad.as_mut_ptr()) } {
+            0 => Ok(()),
+            code => Err(code),
+        }
+    }
+
+    /// Posts all requests of a list by one call, and empties it. Returns how many were posted, and the errno
+    /// of the first that was not: ENOMEM when the send queue is full, others when the queue pair has failed.
+    #[inline(always)]
+    pub fn post_list(&self, list: &mut SendList) -> (usize, Option<i32>) {
+        debug_assert!(Arc::ptr_eq(list.source().domain(), &self.domain));
+        let count = list.length();
+        if count == 0 {
+            return (0, None);
+        }
+        let mut bad = std::ptr::null_mut();
+        // SAFETY: the queue pair exists and copies the requests; address handle and region are held by the
+        // list, and the end of a region's registration ends the HCA's access to it.
+        let code = unsafe { sys::ibv_post_send(self.raw.as_ptr(), list.linked(), &mut bad) };
+        let posted = match code {
+            0 => count,
+            _ => list.place_of(bad),
+        };
+        list.clear();
+        (posted, (code != 0).then_some(code))
+    }
+
+    /// The device it belongs to.
+    pub fn device_name(&self) -> &str {
+        self.domain.context().device_name()
+    }
+}
+
+impl Drop for QueuePair {
+    fn drop(&mut self) {
+        match &self.destroy {
+            Some(destroy) => destroy(),
+            // SAFETY: created here, and nothing else destroys it.
+            None => drop(unsafe { loaded::ibv_destroy_qp(self.raw.as_ptr()) }),
+        }
+    }
+}
+
+impl std::fmt::Debug for QueuePair {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (number, device) = (self.number(), self.device_name());
+        write!(formatter, "QueuePair({number:#x} on {device})")
+    }
+}
+
+/// Creates `count` queue pairs of this kind with completion queues in common, and destroys them, to find out whether and
+/// with what the device grants them.
+///
+/// # Errors
+/// When the device refuses.
+pub fn try_queue_pairs(
+    context: &Arc<Context>,
+    service: ServiceType,
+    capabilities: Capabilities,
+    count: u32,
+) -> Result<Capabilities, VerbsError> {
+    let domain = ProtectionDomain::allocate(context)?;
+    let queue_of =
+        |requests: u32| CompletionQueue::create(context, (requests * count).max(1), false, 0);
+    let attributes = QueuePairAttributes {
+        service,
+        capabilities,
+        send_elements: 1,
+        send_queue: queue_of(capabilities.send_requests)?,
+        receive_queue: queue_of(capabilities.receive_requests)?,
+    };
+    let create = |_| QueuePair::create(&domain, attributes.clone());
+    let created = (0..count).map(create).collect::<Result<Vec<_>, _>>()?;
+    Ok(created
+        .first()
+        .map_or(capabilities, |first| first.granted()))
+}
+
+/// The largest inline size, in bytes, that a queue pair of this service type gets on a device, found by creating some
+/// with a single request; 0 where inline data is not supported.
+///
+/// # Errors
+/// When even a queue pair without inline data is refused: the device does not have the service type.
+pub fn granted_inline(context: &Arc<Context>, service: ServiceType) -> Result<u32, VerbsError> {
+    let try_with = |inline_bytes: u32| {
+        let smallest = Capabilities {
+            send_requests: 1,
+            receive_requests: 1,
+            inline_bytes,
+        };
+        try_queue_pairs(context, service, smallest, 1).map(|granted| granted.inline_bytes)
+    };
+    let mut largest = try_with(0)?;
+    // Devices refuse what is too much and grant what is less, some of them more than asked for: halve the interval
+    // between what was granted and what was refused.
+    let mut refused = 65_536;
+    while refused > largest + 1 {
+        let middle = largest + (refused - largest) / 2;
+        match try_with(middle) {
+            Ok(granted) if granted >= middle => largest = granted,
+            _ => refused = middle,
+        }
+    }
+    Ok(largest)
+}

@@ -1,0 +1,487 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::figures::Which;
+use super::*;
+use crate::pacing::SplitMix64;
+use crate::refused::refused;
+use crate::results::schema::{Column, hca, memory};
+
+#[path = "../../../../tests/anywhere/made_up_rounds/mod.rs"]
+mod made_up_rounds;
+
+use made_up_rounds::{Made, document, hca_point, run};
+
+const RC: [(Column, &str); 2] = [(hca::SERVICE, "rc"), (hca::SIZE, "8")];
+
+fn request() -> Request {
+    Request {
+        percentiles: vec![50.0, 99.0],
+        limits: Vec::new(),
+        permitted: Permitted::Named(Vec::new()),
+    }
+}
+
+fn limited(percent: f64, of: &str) -> Request {
+    let of = of.parse().unwrap();
+    Request {
+        limits: vec![Limit { percent, of }],
+        ..request()
+    }
+}
+
+/// With settings that may differ.
+fn permitting(permitted: Permitted) -> Request {
+    Request {
+        permitted,
+        ..request()
+    }
+}
+
+fn named(name: &str) -> Request {
+    permitting(Permitted::Named(vec![name.to_owned()]))
+}
+
+/// A run in a folder that goes away.
+fn recorded(points: &[Made], second: usize) -> Run {
+    with_document(&document(&hca::SCHEMA), points, second)
+}
+
+fn with_document(document: &Value, points: &[Made], second: usize) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run");
+    rounds::open(&run(&path, &hca::SCHEMA, document, points, second)).unwrap()
+}
+
+/// One point with median latencies about a level, in nanoseconds.
+fn about(level: f64, seed: u64, rounds: usize) -> Run {
+    recorded(&[hca_point(&RC, seed, rounds, level)], seed as usize % 30)
+}
+
+fn of<'a>(comparison: &'a Comparison, figure: &str) -> &'a FigureComparison {
+    let mut figures = comparison.figures();
+    figures
+        .find(|found| found.figure.to_string() == figure)
+        .unwrap()
+}
+
+/// Whether latency has this verdict in all points, and nothing else shows a difference.
+fn is_told(comparison: &Comparison, latency: Verdict) -> bool {
+    comparison
+        .figures()
+        .all(|found| match found.figure.scope.as_str() {
+            "latency" => found.verdict == latency,
+            _ => found.verdict == Verdict::NoDifferenceShown,
+        })
+}
+
+#[test]
+fn slower_is_worse_faster_is_better_and_equal_is_neither() {
+    let (quick, slow) = (about(30_000.0, 1, 8), about(60_000.0, 2, 8));
+    let found = compare(&quick, &slow, &request()).unwrap();
+    assert!(is_told(&found, Verdict::Worse), "{found:?}");
+    let figures = found.figures().map(|found| found.figure.to_string());
+    let all = "latency.p50 latency.p99 completion.p50 completion.p99";
+    assert!(figures.eq(all.split(' ')));
+    assert_eq!((found.comparisons, found.rounds_needed), (4, 5));
+    let p50 = of(&found, "latency.p50");
+    assert_eq!((p50.unit, p50.rounds), ("ns", [8, 8]));
+    let ([low, high], shift) = (p50.interval.unwrap(), p50.shift.unwrap());
+    assert!((92.0..102.0).contains(&shift), "{p50:?}");
+    assert!(low < shift && shift < high, "{p50:?}");
+    assert!(p50.p.unwrap() <= ERROR / 4.0);
+
+    let back = compare(&slow, &quick, &request()).unwrap();
+    assert!(is_told(&back, Verdict::Better), "{back:?}");
+    let same = compare(&quick, &about(30_000.0, 3, 8), &request()).unwrap();
+    assert!(is_told(&same, Verdict::NoDifferenceShown), "{same:?}");
+}
+
+#[test]
+fn a_limit_is_broken_by_what_is_worse_and_beyond_it() {
+    let (quick, slow) = (about(30_000.0, 1, 8), about(60_000.0, 2, 8));
+    let broken = |base: &Run, new: &Run, percent, of| {
+        let request = limited(percent, of);
+        let found = compare(base, new, &request).unwrap();
+        assert_eq!(found.gaps(&request.limits), Vec::<String>::new());
+        found.has_broken_limit()
+    };
+    assert!(broken(&quick, &slow, 5.0, "p50"));
+    // Worse, but within the limit: 97 % are allowed.
+    assert!(!broken(&quick, &slow, 120.0, "p50"));
+    assert!(!broken(&slow, &quick, 0.0, "p50"));
+    // Beyond the limit, but not shown.
+    assert!(!broken(&quick, &about(30_000.0, 4, 8), 0.0, "p50"));
+    // Completion latency is the same, whatever latency is.
+    assert!(broken(&quick, &slow, 5.0, "latency.p50"));
+    assert!(!broken(&quick, &slow, 5.0, "completion.p50"));
+    let found = compare(&quick, &slow, &limited(5.0, "completion.p50")).unwrap();
+    let limits = found.figures().filter(|found| found.limit.is_some());
+    assert_eq!(limits.count(), 1);
+}
+
+#[test]
+fn a_limit_is_kept_only_if_the_worse_bound_is_within_it() {
+    let (base, new) = (about(30_000.0, 1, 8), about(30_000.0, 4, 8));
+    let found = compare(&base, &new, &limited(0.1, "latency.p50")).unwrap();
+    let p50 = of(&found, "latency.p50");
+    let (outcome, [_, high]) = (p50.limit.as_ref().unwrap(), p50.interval.unwrap());
+    assert_eq!(
+        (p50.verdict, outcome.worst),
+        (Verdict::NoDifferenceShown, Some(high))
+    );
+    assert!(!outcome.broken && outcome.is_open(), "{p50:?}");
+    assert!(found.open_limits()[0].contains("latency.p50"), "{p50:?}");
+    let found = compare(&base, &new, &limited(high + 0.1, "latency.p50")).unwrap();
+    assert_eq!(found.open_limits(), Vec::<String>::new());
+}
+
+#[test]
+fn nothing_falls_by_more_than_all_of_it() {
+    let (base, new) = (about(60_000.0, 1, 8), about(600.0, 2, 8));
+    let found = compare(&base, &new, &request()).unwrap();
+    let p50 = of(&found, "latency.p50");
+    let [low, high] = p50.interval.unwrap();
+    assert!(-100.0 < low && low < p50.shift.unwrap(), "{p50:?}");
+    assert!(p50.shift.unwrap() < high && high < -90.0, "{p50:?}");
+}
+
+#[test]
+fn a_figure_that_there_is_not_is_named_with_those_that_are() {
+    let run = about(30_000.0, 1, 8);
+    let regression = limited(5.0, "throughput");
+    let told = ["--max-regression", "no throughput", "latency.p50"];
+    refused(compare(&run, &run, &regression), &told);
+    let regression = limited(5.0, "enqueue.p50");
+    let told = ["--max-regression", "no enqueue.p50", "completion.p99.9"];
+    refused(compare(&run, &run, &regression), &told);
+    // The floor is the instrument's.
+    let figures = figures::of_schema(&hca::SCHEMA, &request()).unwrap();
+    let is_floor = |figure: &Figure| figure.to_string().contains("floor");
+    assert!(!figures.iter().any(is_floor));
+}
+
+#[test]
+fn losses_are_judged_by_round_and_mark_what_looks_better() {
+    let lossy = |level, lost: [f64; 8]| {
+        let mut point = hca_point(&RC, 5, 8, level);
+        for (figures, lost) in point.rounds.iter_mut().zip(lost) {
+            figures.retain(|(column, _)| ![hca::LOST, hca::RECEIVED].contains(column));
+            figures.extend([(hca::LOST, lost), (hca::RECEIVED, 1000.0 - lost)]);
+        }
+        recorded(&[point], 3)
+    };
+    let base = about(60_000.0, 1, 8);
+    let new = lossy(30_000.0, [10.0, 12.0, 9.0, 11.0, 10.0, 13.0, 8.0, 10.0]);
+    let found = compare(&base, &new, &limited(0.5, "lost")).unwrap();
+    let p50 = of(&found, "latency.p50");
+    assert_eq!(p50.verdict, Verdict::BetterButMoreFaults);
+    let reason = p50.reason.as_ref().unwrap();
+    assert_eq!(reason, "messages_lost rose from 0 to 83");
+    let lost = of(&found, "lost");
+    assert_eq!((lost.verdict, lost.unit), (Verdict::Worse, "%"));
+    // Percentage points.
+    assert!((lost.shift.unwrap() - 1.0).abs() < 0.05, "{lost:?}");
+    assert!(found.has_broken_limit());
+    let found = compare(&base, &new, &limited(2.0, "lost")).unwrap();
+    assert!(!found.has_broken_limit());
+    // One loss in one round is nothing.
+    let once = lossy(60_000.0, [0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    let found = compare(&base, &once, &request()).unwrap();
+    assert_eq!(of(&found, "lost").verdict, Verdict::NoDifferenceShown);
+}
+
+#[test]
+fn runs_one_after_the_other_are_told() {
+    let later = |second| recorded(&[hca_point(&RC, 1, 8, 30_000.0)], second);
+    let warned = |base: &Run, new: &Run| {
+        let warnings = compare(base, new, &request()).unwrap().warnings;
+        warnings
+            .join("\n")
+            .contains("a drift between them cannot be told")
+    };
+    let first = later(0);
+    assert!(warned(&first, &later(600)) && warned(&later(600), &first));
+    // In turn, and one that began when the other had not ended.
+    assert!(!warned(&first, &later(30)) && !warned(&first, &later(300)));
+}
+
+#[test]
+fn other_settings_are_refused_but_those_that_may_differ() {
+    let [one, other] = [("rc", "busy"), ("rc", "event")].map(|(service, poll)| {
+        let settings = [(hca::SERVICE, service), (hca::POLL_RECV, poll)];
+        recorded(&[hca_point(&settings, 1, 8, 30_000.0)], 0)
+    });
+    let told = ["no point in common", "--allow poll_recv"];
+    refused(compare(&one, &other, &request()), &told);
+    let found = compare(&one, &other, &named("poll_recv")).unwrap();
+    assert_eq!(found.differs.len(), 1);
+    assert_eq!(found.differs[0].to_string(), "poll_recv: busy and event");
+
+    // Of the run, and of the machine.
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut document = document(&hca::SCHEMA);
+        change(&mut document);
+        with_document(&document, &[hca_point(&RC, 1, 8, 30_000.0)], 0)
+    };
+    let plain = with(&|_| ());
+    let pages = with(&|document| document["run"]["hugepages"] = json!("2M"));
+    let machine = with(&|document| document["machine"]["hostname"] = json!("hugepages"));
+    let told = ["run.hugepages: none and 2M", "--allow"];
+    refused(compare(&plain, &pages, &request()), &told);
+    assert!(compare(&plain, &pages, &named("hugepages")).is_ok());
+    let told = ["machine.hostname: made-up and hugepages"];
+    for name in ["hostname", "machine", "hugepages"] {
+        refused(compare(&plain, &machine, &named(name)), &told);
+    }
+    let settings = permitting(Permitted::Settings);
+    refused(compare(&plain, &machine, &settings), &told);
+    assert!(compare(&plain, &machine, &permitting(Permitted::All)).is_ok());
+}
+
+#[test]
+fn what_one_side_lacks_is_named() {
+    let sizes = |sizes: &[&'static str]| {
+        let settings = |size| [(hca::SERVICE, "rc"), (hca::SIZE, size)];
+        let point = |size: &&'static str| hca_point(&settings(size), 1, 8, 30_000.0);
+        recorded(&sizes.iter().map(point).collect::<Vec<_>>(), 0)
+    };
+    let limit = limited(5.0, "latency.p50");
+    let (base, new) = (sizes(&["8", "16", "32"]), sizes(&["32", "8", "64"]));
+    let found = compare(&base, &new, &limit).unwrap();
+    let names = found.points.iter().map(|point| point.names[0].as_str());
+    assert!(names.eq(["rc-8", "rc-32"]));
+    assert_eq!(found.only_in_base, ["rc-16"]);
+    assert_eq!(found.only_in_new, ["rc-64"]);
+    assert_eq!(found.gaps(&limit.limits), ["rc-16 of BASE is not in NEW"]);
+}
+
+/// Points of one sweep: services, each with both ways to wait; poll_comp goes along.
+fn sweep(rounds: usize, event: f64) -> Vec<Made> {
+    let point = |(service, poll): (&'static str, &'static str)| {
+        let settings = [
+            (hca::SERVICE, service),
+            (hca::POLL_RECV, poll),
+            (hca::POLL_COMP, poll),
+        ];
+        let level = if poll == "event" { event } else { 30_000.0 };
+        hca_point(&settings, 7 + service.len() as u64, rounds, level)
+    };
+    let services = ["rc", "uc"].into_iter();
+    let settings = services.flat_map(|service| [(service, "busy"), (service, "event")]);
+    settings.map(point).collect()
+}
+
+#[test]
+fn a_setting_is_compared_within_a_sweep() {
+    let run = recorded(&sweep(8, 45_000.0), 0);
+    let found = compare_within(&run, "poll-recv", &request()).unwrap();
+    let by = found.by.as_ref().unwrap();
+    assert_eq!((by.setting, by.first.as_str()), ("poll_recv", "busy"));
+    assert_eq!(by.along, ["poll_comp"]);
+    let names = found.points.iter().map(|point| point.names.join(" and "));
+    let expected = ["rc", "uc"].map(|it| format!("{it}-busy-busy and {it}-event-event"));
+    assert!(names.eq(expected));
+    let mut levels = found.points.iter().map(|point| point.level.as_deref());
+    assert!(levels.all(|level| level == Some("event")));
+    // Eight rounds are too few for signed ranks of eight figures.
+    assert_eq!((found.comparisons, found.test), (8, Test::MannWhitney));
+    assert!(is_told(&found, Verdict::Worse), "{found:?}");
+    // The services differ in nothing but chance.
+    let found = compare_within(&run, "service", &request()).unwrap();
+    assert!(found.by.as_ref().unwrap().along.is_empty());
+    assert!(is_told(&found, Verdict::NoDifferenceShown), "{found:?}");
+}
+
+#[test]
+fn a_drift_of_the_rounds_goes_where_there_are_enough_of_them() {
+    let mut points = sweep(12, 31_500.0);
+    for point in &mut points {
+        for (round, figures) in point.rounds.iter_mut().enumerate() {
+            let drift = 4_000.0 * (round as f64 - 6.0).abs();
+            figures.iter_mut().for_each(|(_, figure)| *figure += drift);
+        }
+    }
+    let run = recorded(&points, 0);
+    let one = Request {
+        percentiles: vec![50.0],
+        ..request()
+    };
+    let found = compare_within(&run, "poll_recv", &one).unwrap();
+    assert_eq!(found.test, Test::SignedRank);
+    assert_eq!(of(&found, "latency.p50").verdict, Verdict::Worse);
+    // As two samples, the same rounds show nothing.
+    let level = |poll| {
+        let mut run = run.clone();
+        run.points
+            .retain(|point| point.setting("poll_recv") == Some(poll));
+        run
+    };
+    let allowed = Request {
+        permitted: Permitted::Settings,
+        ..one
+    };
+    let found = compare(&level("busy"), &level("event"), &allowed).unwrap();
+    assert!(is_told(&found, Verdict::NoDifferenceShown), "{found:?}");
+}
+
+#[test]
+fn what_cannot_be_compared_within_a_sweep_is_told_with_what_varies() {
+    let run = recorded(&sweep(8, 30_000.0), 0);
+    for (by, reason) in [
+        ("colour", "is no setting"),
+        ("size", "has one value"),
+        ("burst", "has one value"),
+    ] {
+        let found = compare_within(&run, by, &request());
+        refused(found, &[reason, "service, poll_recv, poll_comp"]);
+    }
+    // Each size has a service of its own, and one has two.
+    let settings = |service, size| [(hca::SERVICE, service), (hca::SIZE, size)];
+    let point = |(service, size)| hca_point(&settings(service, size), 1, 8, 30_000.0);
+    let run = recorded(&[("rc", "8"), ("uc", "16"), ("ud", "16")].map(point), 0);
+    let found = compare_within(&run, "size", &request());
+    refused(found, &["only together with others"]);
+}
+
+/// Equal points of a sweep whose rounds drift, two of them and five: any difference is an error.
+#[test]
+fn equal_points_of_a_sweep_differ_in_at_most_the_nominal_share() {
+    const SWEEPS: u64 = 300;
+    let sizes = ["8", "16", "32", "64", "128"];
+    for (points, rounds) in [(2, 8), (2, 12), (5, 8), (5, 14)] {
+        let mut draws = SplitMix64::new(points as u64 + rounds as u64);
+        let mut uniform = || (draws.draw() >> 11) as f64 / (1_u64 << 53) as f64;
+        let point = |size: &&'static str| hca_point(&[(hca::SIZE, size)], 1, rounds, 1.0);
+        let template = recorded(&sizes[..points].iter().map(point).collect::<Vec<_>>(), 0);
+        let one = Request {
+            percentiles: vec![50.0],
+            ..request()
+        };
+        let figures = figures::of_schema(&hca::SCHEMA, &one).unwrap();
+        let levels = within::levels(&template, "size").unwrap();
+        let apart = (0..SWEEPS).filter(|_| {
+            let mut drift = 0.0;
+            let drifts: Vec<f64> = (0..rounds)
+                .map(|_| {
+                    drift = 0.8 * drift + uniform() - 0.5;
+                    drift
+                })
+                .collect();
+            let mut side = || -> [BTreeMap<u64, f64>; 2] {
+                [(); 2].map(|()| {
+                    let figures = drifts.iter().map(|drift| 10.0 + drift + uniform());
+                    (0..).zip(figures).collect()
+                })
+            };
+            let sides: Vec<_> = (0..points).map(|_| side()).collect();
+            let of_pair = |other: &[BTreeMap<u64, f64>; 2]| {
+                let of_kind = |kind: usize| {
+                    let values = [sides[0][kind].clone(), other[kind].clone()];
+                    (figures[kind].clone(), values)
+                };
+                vec![of_kind(0), of_kind(1)]
+            };
+            let judged = Judged {
+                figures: sides[1..].iter().map(of_pair).collect(),
+                limits: &[],
+            };
+            let test = within::test(judged.least_rounds(), judged.error());
+            let found = judged.comparison([&template; 2], &levels.pairs, test);
+            !is_told(&found, Verdict::NoDifferenceShown)
+        });
+        // Four standard deviations above 5 %.
+        let apart = apart.count();
+        assert!(apart <= 30, "{apart} of {points} points, {rounds} rounds");
+    }
+}
+
+#[test]
+fn names_of_figures_are_read_back() {
+    let good = "p50 p99.9 latency.p50 completion.p99.99 lost jump-time";
+    for text in good.split(' ') {
+        assert_eq!(text.parse::<Which>().unwrap().to_string(), text);
+    }
+    for text in "p p0 p100 latency. latency.max latency.p ".split(' ') {
+        assert!(text.parse::<Which>().is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_figure_that_is_no_number_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = [hca_point(&RC, 1, 2, 30_000.0)];
+    let (path, document) = (folder.path().join("run"), document(&hca::SCHEMA));
+    let path = run(&path, &hca::SCHEMA, &document, &made, 0);
+    let file = path.join("runs.csv");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains(",200,"));
+    std::fs::write(&file, text.replace(",200,", ",abc,")).unwrap();
+    let told = ["runs.csv", "floor_p50_ns", "\"abc\""];
+    refused(rounds::open(&path), &told);
+}
+
+/// A run of a memory with one point, whose latency and bandwidth are about these.
+fn memory_about(latency: f64, bandwidth: f64, seed: u64) -> Run {
+    let mut draws = SplitMix64::new(seed);
+    let mut about = |level: f64| level * (1.0 + (draws.draw() % 1000) as f64 / 1e5);
+    let round = |_| {
+        vec![
+            (memory::LATENCY, about(latency)),
+            (memory::ISSUED, about(bandwidth)),
+            (memory::MEASURED_WINDOWS, 8.0),
+            (memory::STALLED, 0.0),
+        ]
+    };
+    let point = Made {
+        settings: vec![(memory::READ_SHARE, "50"), (memory::PAUSE, "8")],
+        rounds: (0..8).map(round).collect(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (path, schema) = (folder.path().join("run"), &memory::SCHEMA);
+    rounds::open(&run(
+        &path,
+        schema,
+        &document(schema),
+        &[point],
+        seed as usize,
+    ))
+    .unwrap()
+}
+
+#[test]
+fn a_memory_is_compared_by_its_latency_and_its_bandwidth() {
+    let base = memory_about(100.0, 9_000.0, 1);
+    let verdicts = |new: &Run| -> Vec<(String, Verdict)> {
+        let found = compare(&base, new, &request()).unwrap();
+        (found.figures())
+            .map(|found| (found.figure.to_string(), found.verdict))
+            .collect()
+    };
+    let both = |latency, bandwidth| {
+        vec![
+            ("latency".to_owned(), latency),
+            ("bandwidth".to_owned(), bandwidth),
+        ]
+    };
+    let same = Verdict::NoDifferenceShown;
+    assert_eq!(verdicts(&memory_about(100.0, 9_000.0, 2)), both(same, same));
+    let slower = memory_about(120.0, 7_000.0, 3);
+    assert_eq!(verdicts(&slower), both(Verdict::Worse, Verdict::Worse));
+    let quicker = memory_about(80.0, 9_000.0, 4);
+    assert_eq!(verdicts(&quicker), both(Verdict::Better, same));
+
+    let limit = limited(5.0, "latency");
+    assert!(compare(&base, &slower, &limit).unwrap().has_broken_limit());
+    assert!(!compare(&base, &quicker, &limit).unwrap().has_broken_limit());
+    // There are no percentiles, so that one that is asked for is none of them.
+    let asked = Request {
+        percentiles: vec![90.0],
+        ..request()
+    };
+    refused(
+        compare(&base, &slower, &asked),
+        &["p90", "latency, bandwidth"],
+    );
+}

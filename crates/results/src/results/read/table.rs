@@ -1,0 +1,107 @@
+//! Small tables with named columns, such as the summary.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::{ReadError, Wrong};
+use crate::results::durable::open_regular;
+
+/// The most that is read in one piece.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The whole of a small file.
+pub fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
+    let file = open_regular(path).map_err(|cause| ReadError::opening(path, cause, why))?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|cause| ReadError::io(path, cause))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let size = path.metadata().map_or(MOST_BYTES + 1, |found| found.len());
+        return Err(Wrong::TooLarge(size, MOST_BYTES).at(path));
+    }
+    String::from_utf8(bytes).map_err(|cause| {
+        let good = &cause.as_bytes()[..cause.utf8_error().valid_up_to()];
+        let lines = good.split(|&byte| byte == b'\n').count();
+        ReadError::foreign(path, lines as u64, "it is not text")
+    })
+}
+
+/// A table: rows of text under named columns.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Table {
+    pub columns: Arc<[String]>,
+    pub rows: Vec<Row>,
+}
+
+/// A row: a text for each column, empty where nothing was measured.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    columns: Arc<[String]>,
+    cells: Vec<String>,
+}
+
+impl Table {
+    /// The table of a CSV file, whose first line names the columns.
+    pub(super) fn of(path: &Path, text: &str) -> Result<Self, ReadError> {
+        if text.is_empty() {
+            return Err(ReadError::truncated(path, 1, "it is empty"));
+        }
+        let lines = text.lines().count() as u64;
+        if !text.ends_with('\n') {
+            let reason = "the last line has no end";
+            return Err(ReadError::truncated(path, lines, reason));
+        }
+        let mut reader = csv::ReaderBuilder::new();
+        let mut reader = reader.flexible(true).from_reader(text.as_bytes());
+        let failed = |cause: csv::Error| {
+            let line = cause.position().map_or(0, csv::Position::line);
+            ReadError::foreign(path, line, cause.to_string())
+        };
+        let header = reader.headers().map_err(failed)?;
+        let columns: Arc<[String]> = header.iter().map(str::to_owned).collect();
+        let mut rows = Vec::new();
+        for record in reader.records() {
+            let record = record.map_err(failed)?;
+            let line = record.position().map_or(0, csv::Position::line);
+            if record.len() != columns.len() {
+                let (found, wanted) = (record.len(), columns.len());
+                let reason = format!("{found} cells under {wanted} columns");
+                return Err(if line >= lines && found < wanted {
+                    ReadError::truncated(path, line, reason)
+                } else {
+                    ReadError::foreign(path, line, reason)
+                });
+            }
+            rows.push(Row {
+                columns: Arc::clone(&columns),
+                cells: record.iter().map(str::to_owned).collect(),
+            });
+        }
+        Ok(Table { columns, rows })
+    }
+
+    /// Whether there is a column of that name.
+    pub fn has(&self, column: &str) -> bool {
+        self.columns.iter().any(|name| name == column)
+    }
+}
+
+impl Row {
+    /// The text of a cell; `None` without such a column.
+    pub fn text(&self, column: &str) -> Option<&str> {
+        let place = self.columns.iter().position(|name| name == column)?;
+        self.cells.get(place).map(String::as_str)
+    }
+
+    /// A cell as a finite number; `None` without such a column, when it is empty, or when it is no number.
+    pub fn number(&self, column: &str) -> Option<f64> {
+        let number: f64 = self.text(column)?.parse().ok()?;
+        number.is_finite().then_some(number)
+    }
+
+    pub fn count(&self, column: &str) -> Option<u64> {
+        self.text(column)?.parse().ok()
+    }
+}

@@ -1,0 +1,40 @@
+//! What every benchmark shares, whatever it measures.
+//!
+//! | module | what is in it |
+//! | --- | --- |
+//! | `benchmark` | the trait of a benchmark, its plan and its outcome |
+//! | `child` | this program once more, as a child that is asked and answers |
+//! | `control` | what threads of a run share: ready barrier, stop flag, signs of life |
+//! | `role` | what a thread does, as data |
+//! | `workers` | pinned threads with roles, and their one supervisor |
+//! | `memory` | whether a run fits into the machine and its control group |
+//! | `ledger` | what was sent against what arrived |
+//! | `error` | what can go wrong in any benchmark |
+//! | `in_threads` | short work in several threads at once |
+//! | `exchange`, `clock_offset` | the offset of two CPUs' clocks |
+//! | [`limit`] | a limit on a length of time |
+//! | [`named`] | settings with a fixed set of named values |
+//! | `priority` | whether threads that spin can have a real-time priority |
+//! | [`ports`], `port_choice` | ports as the user names them, and which two a run uses |
+//! | `sweep` | the order of points over rounds, and the time for them |
+//! | `trust` | whether the processor's counter can be trusted: flags, rate, offsets, steps back |
+
+pub mod benchmark;
+pub mod child;
+pub mod clock_offset;
+pub mod control;
+pub mod error;
+pub mod exchange;
+pub mod in_threads;
+pub mod ledger;
+pub mod limit;
+pub mod memory;
+pub mod named;
+#[cfg(feature = "rdma")]
+pub mod port_choice;
+pub mod ports;
+pub mod priority;
+pub mod role;
+pub mod sweep;
+pub mod trust;
+pub mod workers;

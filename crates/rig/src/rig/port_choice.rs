@@ -1,0 +1,441 @@
+//! Which two ports a run uses.
+
+mod one;
+
+use std::net::IpAddr;
+
+pub use self::one::{choose_nth, choose_one};
+use super::ports::{PortRequest, Service, UcRouteRequest};
+use crate::rdma::cm::{CmError, UcRoute};
+use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, ServiceType, Transport};
+
+/// Why no pair of ports can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ChoiceError {
+    /// What was named does not exist or cannot be used.
+    #[error("{option} {value}: {reason}")]
+    Named {
+        option: &'static str,
+        value: String,
+        reason: String,
+    },
+    /// The ports that were named cannot talk to each other.
+    #[error("--sender {sender} and --receiver {receiver} cannot talk to each other: {reason}")]
+    Apart {
+        sender: String,
+        receiver: String,
+        reason: String,
+    },
+    /// There are not two ports to choose.
+    #[error("{0}")]
+    TooFew(String),
+}
+
+/// The two ports of a run, with their devices.
+#[derive(Debug, Clone)]
+pub struct Pair {
+    pub sender: ChosenPort,
+    pub receiver: ChosenPort,
+}
+
+/// A port of a device with the address to be used, if it has one; the connection manager needs it.
+#[derive(Debug, Clone)]
+pub struct ChosenPort {
+    pub device: Device,
+    pub port: Port,
+    pub address: Option<IpAddr>,
+}
+
+/// How likely it is that packets pass from one port to another. The less, the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Reach {
+    SameSubnet,
+    Unknown,
+    OtherSubnet,
+}
+
+/// How much of the way the two ports have for themselves. The less, the better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Apart {
+    Adapters,
+    Devices,
+    Ports,
+    /// They are one port.
+    Nothing,
+}
+
+impl ChosenPort {
+    fn is_port_of(&self, other: &Self) -> bool {
+        (&self.device.name, self.port.number) == (&other.device.name, other.port.number)
+    }
+
+    fn network(&self) -> Option<IpNetwork> {
+        let mut places = self.port.addresses.iter().zip(&self.port.networks);
+        let place = places.find(|(address, _)| Some(**address) == self.address);
+        place.map(|(_, network)| *network)
+    }
+
+    fn name(&self) -> String {
+        format!("{}:{}", self.device.name, self.port.number)
+    }
+
+    /// What it is, for people.
+    pub fn describe(&self) -> String {
+        let firmware = Some(self.device.firmware.as_str()).filter(|text| !text.is_empty());
+        let firmware = firmware.unwrap_or("none");
+        let address = self.address.map(|address| format!(" at {address}"));
+        format!(
+            "{} port {}{}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
+            self.device.name,
+            self.port.number,
+            address.unwrap_or_default(),
+            self.port.link_layer.name(),
+            self.port.mtu,
+            self.port.gigabits_per_second,
+        )
+    }
+
+    /// As the command line has it.
+    pub fn request(&self) -> PortRequest {
+        PortRequest {
+            device: self.device.name.clone(),
+            port: Some(self.port.number),
+            address: self.address,
+        }
+    }
+}
+
+impl Pair {
+    /// Why the two cannot talk to each other, if that is certain.
+    fn obstacle(&self) -> Option<String> {
+        let (sender, receiver) = (&self.sender, &self.receiver);
+        let layers = [sender, receiver].map(|end| end.port.link_layer);
+        let known = layers.iter().all(|layer| *layer != LinkLayer::Unspecified);
+        if known && layers[0] != layers[1] {
+            let [sender, receiver] = layers.map(LinkLayer::name);
+            return Some(format!(
+                "the one is {sender}, the other {receiver}; name two ports of one kind (hcabench devices lists them)"
+            ));
+        }
+        let [first, second] = [sender, receiver].map(|end| end.device.transport);
+        if (first == Transport::Iwarp) != (second == Transport::Iwarp) {
+            return Some("only one of them is iWARP; name two of one kind".to_owned());
+        }
+        let (sender, receiver) = sender.address.zip(receiver.address)?;
+        (sender.is_ipv4() != receiver.is_ipv4()).then(|| {
+            format!(
+                "the address {sender} is of another family than {receiver}; give both ports IPv4 or both IPv6 addresses"
+            )
+        })
+    }
+
+    fn reach(&self) -> Reach {
+        let same = match self.sender.port.link_layer {
+            LinkLayer::InfiniBand => {
+                // Subnets that nobody named all have the default prefix; the subnet manager tells them apart.
+                let subnet =
+                    |end: &ChosenPort| Some((end.port.subnet_prefix.clone()?, end.port.sm_lid));
+                subnet(&self.sender)
+                    .zip(subnet(&self.receiver))
+                    .map(|(one, other)| one == other)
+            }
+            LinkLayer::Ethernet | LinkLayer::Unspecified => {
+                let networks = self.sender.network().zip(self.receiver.network());
+                networks.map(|(one, other)| one == other)
+            }
+        };
+        match same {
+            Some(true) => Reach::SameSubnet,
+            None => Reach::Unknown,
+            Some(false) => Reach::OtherSubnet,
+        }
+    }
+
+    fn apart(&self) -> Apart {
+        let (sender, receiver) = (&self.sender, &self.receiver);
+        if sender.is_port_of(receiver) {
+            return Apart::Nothing;
+        }
+        if sender.device.name == receiver.device.name {
+            return Apart::Ports;
+        }
+        let adapter = &sender.device.adapter_guid;
+        if adapter.is_some() && *adapter == receiver.device.adapter_guid {
+            Apart::Devices
+        } else {
+            Apart::Adapters
+        }
+    }
+
+    /// Why the connection manager cannot connect the two.
+    pub fn without_address(&self) -> Option<String> {
+        let mut ends = [&self.sender, &self.receiver].into_iter();
+        let end = ends.find(|end| end.address.is_none())?;
+        Some(format!(
+            "--connect cm is impossible: {} port {} has no IP address, which the connection manager needs: give its network \
+             interface one (ip address add), or use --connect direct",
+            end.device.name, end.port.number
+        ))
+    }
+
+    /// What makes it doubtful that the two talk to each other.
+    pub fn doubt(&self) -> Option<String> {
+        (self.reach() == Reach::OtherSubnet).then(|| {
+            let (sender, receiver) = (&self.sender, &self.receiver);
+            let subnets = match sender.port.link_layer {
+                LinkLayer::InfiniBand => [sender, receiver].map(|end| {
+                    let prefix = end.port.subnet_prefix.as_deref().unwrap_or("none");
+                    format!("{prefix} with the subnet manager at LID {}", end.port.sm_lid)
+                }),
+                LinkLayer::Ethernet | LinkLayer::Unspecified => [sender, receiver].map(|end| {
+                    let network = end.network().map(|network| network.to_string());
+                    let address = end.address.map(|address| address.to_string());
+                    network.or(address).unwrap_or_default()
+                }),
+            };
+            format!(
+                "{} and {} are in different subnets, {}: packets need a router, if they pass at all",
+                sender.name(),
+                receiver.name(),
+                subnets.join(" and ")
+            )
+        })
+    }
+}
+
+/// Chooses the sending and the receiving port among those that were named, else among the active ports. Ports that
+/// cannot talk to each other are no pair. Of the others the best is taken: first two with IP addresses, then two in the
+/// same subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
+/// A port is both only if it was named twice.
+///
+/// # Errors
+/// When a named port cannot be used, the named ones cannot talk to each other, or there are not two.
+pub fn choose(
+    all: &Devices,
+    sender: Option<&PortRequest>,
+    receiver: Option<&PortRequest>,
+) -> Result<Pair, ChoiceError> {
+    let devices = all.usable.as_slice();
+    if devices.is_empty() {
+        return Err(ChoiceError::TooFew(match all.refused.first() {
+            None => "no RDMA device on this host (libibverbs finds none): load its driver, until `hcabench devices` lists it, \
+                     or run on SoftRoCE in a virtual machine with ci/hcabench"
+                .to_owned(),
+            Some((_, reason)) => format!("no RDMA device of this host can be used: {reason}"),
+        }));
+    }
+    let candidates = |option, request: Option<&PortRequest>| match request {
+        Some(request) => find(all, option, request),
+        None => Ok(usable_ports(devices)),
+    };
+    let senders = candidates("--sender", sender)?;
+    let receivers = candidates("--receiver", receiver)?;
+    let both_named = sender.is_some() && receiver.is_some();
+    let pairs = senders.iter().flat_map(|sender| {
+        let with = |receiver: &ChosenPort| Pair {
+            sender: sender.clone(),
+            receiver: receiver.clone(),
+        };
+        receivers.iter().map(with)
+    });
+    let pairs: Vec<Pair> = pairs
+        .filter(|pair| both_named || pair.apart() != Apart::Nothing)
+        .collect();
+    // The first of those that are equally good.
+    let possible = pairs.iter().filter(|pair| pair.obstacle().is_none());
+    let rank = |pair: &&Pair| (pair.without_address().is_some(), pair.reach(), pair.apart());
+    if let Some(best) = possible.min_by_key(rank) {
+        return Ok(best.clone());
+    }
+    let Some((pair, reason)) = pairs
+        .first()
+        .and_then(|pair| Some((pair, pair.obstacle()?)))
+    else {
+        return Err(ChoiceError::TooFew(
+            match senders.first().or(receivers.first()) {
+                Some(only) => format!(
+                    "only one usable RDMA port ({} port {}): two are needed; name both by --sender and --receiver, also if \
+                 they are to be the same one",
+                    only.device.name, only.port.number
+                ),
+                None => format!(
+                    "no RDMA port is active: {}; bring a port up (ip link set DEV up)",
+                    describe_all(devices)
+                ),
+            },
+        ));
+    };
+    let (sender, receiver) = (pair.sender.name(), pair.receiver.name());
+    Err(if both_named {
+        ChoiceError::Apart {
+            sender,
+            receiver,
+            reason,
+        }
+    } else {
+        ChoiceError::TooFew(format!(
+            "no two usable RDMA ports can talk to each other; of {sender} and {receiver}, {reason}"
+        ))
+    })
+}
+
+/// Each way to an active port.
+fn usable_ports(devices: &[Device]) -> Vec<ChosenPort> {
+    let active = all_ports(devices).filter(|(_, port)| port.active);
+    active
+        .flat_map(|(device, port)| ways_to(device, port))
+        .collect()
+}
+
+/// A way is an address; the only one to a port that has none is without.
+fn ways_to(device: &Device, port: &Port) -> Vec<ChosenPort> {
+    let by = |address: Option<IpAddr>| ChosenPort {
+        device: device.clone(),
+        port: port.clone(),
+        address,
+    };
+    match port.addresses.as_slice() {
+        [] => vec![by(None)],
+        addresses => addresses.iter().map(|address| by(Some(*address))).collect(),
+    }
+}
+
+fn find(
+    all: &Devices,
+    option: &'static str,
+    request: &PortRequest,
+) -> Result<Vec<ChosenPort>, ChoiceError> {
+    let value = match request.port {
+        Some(port) => format!("{}:{port}", request.device),
+        None => request.device.clone(),
+    };
+    let unusable = |reason| ChoiceError::Named {
+        option,
+        value,
+        reason,
+    };
+    named(all, request).map_err(unusable)
+}
+
+/// The ways to the port that was asked for, or why there is none. Without a number they are those to all ports of the
+/// device that can be used.
+fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String> {
+    if let Some((_, error)) = all.refused.iter().find(|(name, _)| *name == request.device) {
+        return Err(error.to_string());
+    }
+    let mut devices = all.usable.iter();
+    let device = devices
+        .find(|device| device.name == request.device)
+        .ok_or_else(|| {
+            let names: Vec<_> = all.usable.iter().map(|one| one.name.as_str()).collect();
+            let names = names.join(", ");
+            format!("there is no device of that name; the devices are {names}")
+        })?;
+    let is_asked_for = |port: &&Port| request.port.is_none_or(|number| port.number == number);
+    let ports = || device.ports.iter().filter(is_asked_for);
+    let has_address = |way: &ChosenPort| {
+        let asked_for = request.address;
+        asked_for.is_none_or(|address| way.address == Some(address))
+    };
+    let active = ports().filter(|port| port.active);
+    let ways: Vec<_> = active
+        .flat_map(|port| ways_to(device, port))
+        .filter(has_address)
+        .collect();
+    if !ways.is_empty() {
+        return Ok(ways);
+    }
+    // Of several, the one that comes closest.
+    let has_it = |port: &&Port| match request.address {
+        Some(address) => port.addresses.contains(&address),
+        None => port.active,
+    };
+    let port = ports().find(has_it).or(ports().next()).ok_or_else(|| {
+        let (name, count) = (&device.name, device.ports.len());
+        format!("{name} has {count} port(s), counted from 1")
+    })?;
+    let number = port.number;
+    if !port.active {
+        let state = port.state;
+        return Err(format!("port {number} is {state}, not active: bring it up"));
+    }
+    let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
+    let there = match there.as_slice() {
+        [] => "none".to_owned(),
+        some => some.join(", "),
+    };
+    let address = request.address.map(|address| address.to_string());
+    let address = address.unwrap_or_default();
+    Err(format!(
+        "port {number} does not have the address {address}; it has: {there}"
+    ))
+}
+
+/// Why no operation with immediate data can be measured between these ports.
+pub fn without_immediate_data(pair: &Pair) -> Option<String> {
+    let mut ends = [&pair.sender, &pair.receiver].into_iter();
+    let iwarp = ends.find(|end| end.device.transport == Transport::Iwarp)?;
+    Some(format!(
+        "{} is iWARP, which has no immediate data, and each message of --operation send and write is known by it: use \
+         --operation write-polled or read, or an adapter for InfiniBand or RoCE",
+        iwarp.device.name
+    ))
+}
+
+impl From<Service> for ServiceType {
+    fn from(service: Service) -> Self {
+        match service {
+            Service::Rc => ServiceType::ReliableConnection,
+            Service::Uc => ServiceType::UnreliableConnection,
+            Service::Ud => ServiceType::UnreliableDatagram,
+        }
+    }
+}
+
+/// The route to UC that was asked for or, for `auto`, the first that works.
+///
+/// # Errors
+/// Why none does, by route.
+pub fn choose_route(
+    asked: UcRouteRequest,
+    works: impl Fn(UcRoute) -> Result<(), CmError>,
+) -> Result<UcRoute, Vec<(UcRoute, CmError)>> {
+    let mut refusals = Vec::new();
+    for route in asked.routes() {
+        match works(*route) {
+            Ok(()) => return Ok(*route),
+            Err(error) => refusals.push((*route, error)),
+        }
+    }
+    Err(refusals)
+}
+
+impl UcRouteRequest {
+    fn routes(self) -> &'static [UcRoute] {
+        match self {
+            UcRouteRequest::Auto => &UcRoute::ALL,
+            UcRouteRequest::Endpoint => &[UcRoute::Endpoint],
+            UcRouteRequest::Patched => &[UcRoute::Patched],
+        }
+    }
+}
+
+fn describe_all(devices: &[Device]) -> String {
+    let describe = |(device, port): (&Device, &Port)| {
+        let address = port.addresses.first().map(ToString::to_string);
+        let address = address.as_deref().unwrap_or("no address");
+        let (name, number, state) = (&device.name, port.number, port.state);
+        format!("{name} port {number} ({state}, {address})")
+    };
+    let all: Vec<_> = all_ports(devices).map(describe).collect();
+    all.join("; ")
+}
+
+fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {
+    devices
+        .iter()
+        .flat_map(|device| device.ports.iter().map(move |port| (device, port)))
+}
+
+#[cfg(test)]
+pub mod tests;

@@ -1,0 +1,400 @@
+//! The threads of a run: each pinned to its CPU, with a role that is data, and one supervisor for all of them.
+//!
+//! A worker places itself, does its work, and sends reports. The [`Crew`] that started it collects them: it sleeps
+//! until a report, a signal or the next look is due, and ends the run when a signal came, when the benchmark's own
+//! watch has a reason, or when a worker failed or panicked. A worker that does not leave its loop then is left behind, as
+//! is one that panics: the program is built without unwinding, so it reports the panic and sleeps, with all that it
+//! holds, and the sweep goes on.
+
+use std::cell::RefCell;
+use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::os::fd::AsFd as _;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Once};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::Signal;
+
+use super::control::Control;
+use super::error::RigError;
+use super::role::Role;
+use crate::host::interrupt::{self, HeldBack};
+use crate::host::{HostError, pinning, priority};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seat {
+    pub role: Role,
+    pub cpu: usize,
+    /// Its SCHED_FIFO priority, if any.
+    pub priority: Option<u8>,
+}
+
+/// How long the supervisor waits, and for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// How often it looks around; each look costs a measuring thread a few microseconds where no CPU is left.
+    pub look: Duration,
+    /// How long a worker may take to leave its loop once the stop flag is raised.
+    pub grace: Duration,
+    /// The same after a signal, which is to end the program within a second.
+    pub grace_after_signal: Duration,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience {
+            look: Duration::from_millis(200),
+            grace: Duration::from_secs(2),
+            grace_after_signal: Duration::from_millis(300),
+        }
+    }
+}
+
+/// What ended a run before all reports were there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause<X> {
+    Signal(Signal),
+    /// The benchmark's watch had a reason.
+    Watch(X),
+    Worker,
+}
+
+#[derive(Debug)]
+pub struct Collected<R, E, X> {
+    /// Their reports, with the place of each in the crew.
+    pub reports: Vec<(usize, R)>,
+    pub failures: Vec<(Role, E)>,
+    pub cause: Option<Cause<X>>,
+}
+
+enum Event<R, E> {
+    Report(usize, R),
+    Failed(usize, E),
+    Panicked(usize),
+}
+
+/// What a worker does on its CPU.
+type Work<R, E> = Box<dyn FnOnce(&Reporter<R, E>) -> Result<(), E> + Send>;
+
+/// A worker's way to its supervisor.
+#[derive(Debug)]
+pub struct Reporter<R, E> {
+    place: usize,
+    events: Sender<Event<R, E>>,
+    wake: PipeWriter,
+    has_panicked: AtomicBool,
+}
+
+impl<R, E> Reporter<R, E> {
+    /// Sends a report. Returns false where nobody listens any more: the supervisor has given up.
+    pub fn send(&self, report: R) -> bool {
+        self.tell(Event::Report(self.place, report))
+    }
+
+    fn tell(&self, event: Event<R, E>) -> bool {
+        let heard = self.events.send(event).is_ok();
+        // One byte wakes the supervisor. A pipe that is full has woken it already.
+        let _ = (&self.wake).write(&[1]);
+        heard
+    }
+}
+
+thread_local! {
+    /// What the panic of this thread is reported by.
+    static REPORT_PANIC: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+}
+
+/// From now on a worker that panics prints its message as any thread, and reports. Where nothing unwinds it sleeps from
+/// then on, or it would end the program.
+fn park_workers_that_panic() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let print = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            print(panic);
+            if let Some(report) = REPORT_PANIC.take() {
+                report();
+                while cfg!(panic = "abort") {
+                    std::thread::park();
+                }
+            }
+        }));
+    });
+}
+
+/// Workers, and what they share: `C` holds their [`Control`].
+#[derive(Debug)]
+pub struct Crew<R, E, C: AsRef<Control> = Control> {
+    events: Receiver<Event<R, E>>,
+    give: Sender<Event<R, E>>,
+    woken: PipeReader,
+    wake: PipeWriter,
+    held: HeldBack,
+    workers: Vec<Worker<R, E>>,
+    control: Arc<C>,
+}
+
+#[derive(Debug)]
+struct Worker<R, E> {
+    role: Role,
+    thread: JoinHandle<()>,
+    reporter: Arc<Reporter<R, E>>,
+}
+
+impl<R, E> Worker<R, E> {
+    /// Whether it has nothing more to do.
+    fn has_ended(&self) -> bool {
+        self.thread.is_finished() || self.reporter.has_panicked.load(Ordering::Acquire)
+    }
+}
+
+impl<R, E, C> Crew<R, E, C>
+where
+    R: Send + 'static,
+    E: From<HostError> + Send + 'static,
+    C: AsRef<Control> + Send + Sync + 'static,
+{
+    /// A crew without workers. The calling thread is its supervisor; SIGINT and SIGTERM reach it only while it waits.
+    pub fn new(control: &Arc<C>) -> Result<Self, RigError> {
+        park_workers_that_panic();
+        let (give, events) = channel();
+        let (woken, wake) = std::io::pipe().map_err(|error| RigError::pipe(&error))?;
+        nonblocking(&woken)?;
+        nonblocking(&wake)?;
+        Ok(Crew {
+            events,
+            give,
+            woken,
+            wake,
+            held: HeldBack::new()?,
+            workers: Vec::new(),
+            control: Arc::clone(control),
+        })
+    }
+
+    /// Starts a worker: it goes to its CPU, takes its priority, and does `work`. Its failure, or its panic, is told to
+    /// the supervisor and to all who wait for it.
+    ///
+    /// # Errors
+    /// [`RigError::Spawn`]; the workers started before are told to leave.
+    pub fn start(
+        &mut self,
+        seat: Seat,
+        work: impl FnOnce(&Reporter<R, E>) -> Result<(), E> + Send + 'static,
+    ) -> Result<(), RigError> {
+        // Compiled once for each crew, not for each thing that workers do.
+        self.start_work(seat, Box::new(work))
+    }
+
+    fn start_work(&mut self, seat: Seat, work: Work<R, E>) -> Result<(), RigError> {
+        let failed = |source: std::io::Error| RigError::Spawn {
+            role: seat.role,
+            source,
+        };
+        let reporter = Arc::new(Reporter {
+            place: self.workers.len(),
+            events: self.give.clone(),
+            wake: self.wake.try_clone().map_err(failed)?,
+            has_panicked: AtomicBool::new(false),
+        });
+        let control = Arc::clone(&self.control);
+        let kept = Arc::clone(&reporter);
+        let thread = std::thread::Builder::new().name(seat.role.thread.to_owned());
+        let thread = thread
+            .spawn(move || {
+                let panicked = {
+                    let (control, reporter) = (Arc::clone(&control), Arc::clone(&reporter));
+                    move || {
+                        (*control).as_ref().set_failed();
+                        reporter.tell(Event::Panicked(reporter.place));
+                        reporter.has_panicked.store(true, Ordering::Release);
+                    }
+                };
+                REPORT_PANIC.set(Some(Box::new(panicked)));
+                let control = (*control).as_ref();
+                let placed = || -> Result<(), E> {
+                    pinning::pin_current_thread(seat.cpu)?;
+                    if let Some(level) = seat.priority {
+                        priority::set_fifo(i32::from(level))?;
+                    }
+                    work(&reporter)
+                };
+                if let Err(error) = placed() {
+                    control.set_failed();
+                    reporter.tell(Event::Failed(reporter.place, error));
+                }
+                REPORT_PANIC.set(None);
+            })
+            .map_err(|source| {
+                self.control().stop();
+                failed(source)
+            })?;
+        self.workers.push(Worker {
+            role: seat.role,
+            thread,
+            reporter: kept,
+        });
+        Ok(())
+    }
+
+    /// Waits for one report of each worker, under signals of this process. `watch` is asked at each look; a reason
+    /// raises the stop flag. Where a thread sleeps in the kernel, `watch` or `told` must wake it: `told` is called when
+    /// the flag was raised and at each look from then on.
+    pub fn collect<X>(
+        &mut self,
+        patience: &Patience,
+        watch: impl FnMut() -> Option<X>,
+        told: impl FnMut(),
+    ) -> Result<Collected<R, E, X>, RigError> {
+        self.collect_under(&interrupt::requested, patience, watch, told)
+    }
+
+    /// The same with signals from elsewhere.
+    pub fn collect_under<X>(
+        &mut self,
+        requested: &dyn Fn() -> Option<Signal>,
+        patience: &Patience,
+        mut watch: impl FnMut() -> Option<X>,
+        mut told: impl FnMut(),
+    ) -> Result<Collected<R, E, X>, RigError> {
+        let mut collected = Collected {
+            reports: Vec::new(),
+            failures: Vec::new(),
+            cause: None,
+        };
+        let mut missing = vec![true; self.workers.len()];
+        let mut stopped: Option<Instant> = None;
+        let mut looks = 0;
+        while missing.contains(&true) {
+            let look = stopped.map_or(patience.look, |_| STOPPING_LOOK);
+            if self.held.wait(self.woken.as_fd(), look)? {
+                let _ = (&self.woken).read(&mut [0; 64]);
+            }
+            // Before the channel is emptied: who had ended by then has sent all it ever will.
+            let ended = |place: usize| missing[place] && self.workers[place].has_ended();
+            let gone: Vec<usize> = (0..missing.len()).filter(|&place| ended(place)).collect();
+            loop {
+                match self.events.try_recv() {
+                    Ok(Event::Report(place, report)) => {
+                        missing[place] = false;
+                        collected.reports.push((place, report));
+                    }
+                    Ok(Event::Failed(place, error)) => {
+                        missing[place] = false;
+                        collected.failures.push((self.workers[place].role, error));
+                        self.end(&mut collected.cause, Cause::Worker, &mut stopped);
+                    }
+                    Ok(Event::Panicked(place)) => {
+                        self.control().stop();
+                        told();
+                        return Err(RigError::Panicked {
+                            role: self.workers[place].role,
+                        });
+                    }
+                    Err(TryRecvError::Empty | TryRecvError::Disconnected) => break,
+                }
+            }
+            if !missing.contains(&true) {
+                break;
+            }
+            if let Some(&place) = gone.iter().find(|&&place| missing[place]) {
+                return Err(RigError::NoReport {
+                    role: self.workers[place].role,
+                });
+            }
+            match (requested(), &collected.cause) {
+                // Whatever else there was: a signal ends it sooner.
+                (Some(signal), None | Some(Cause::Watch(_) | Cause::Worker)) => {
+                    collected.cause = None;
+                    stopped = None;
+                    looks = 0;
+                    self.end(&mut collected.cause, Cause::Signal(signal), &mut stopped);
+                }
+                (None, None) => {
+                    if let Some(reason) = watch() {
+                        self.end(&mut collected.cause, Cause::Watch(reason), &mut stopped);
+                    }
+                }
+                _ => {}
+            }
+            if let Some(since) = stopped {
+                told();
+                let grace = match collected.cause {
+                    Some(Cause::Signal(_)) => patience.grace_after_signal,
+                    _ => patience.grace,
+                };
+                looks += 1;
+                // While the whole machine stood still, no worker could leave either.
+                let has_run = STOPPING_LOOK * looks >= grace;
+                if since.elapsed() >= grace && has_run {
+                    return Err(self.stuck(&missing, &collected.cause, grace));
+                }
+            }
+        }
+        if let (None, Some(signal)) = (&collected.cause, requested()) {
+            collected.cause = Some(Cause::Signal(signal));
+        }
+        Ok(collected)
+    }
+
+    fn end<X>(&self, cause: &mut Option<Cause<X>>, new: Cause<X>, stopped: &mut Option<Instant>) {
+        self.control().stop();
+        cause.get_or_insert(new);
+        stopped.get_or_insert_with(Instant::now);
+    }
+
+    fn stuck<X>(&self, missing: &[bool], cause: &Option<Cause<X>>, grace: Duration) -> RigError {
+        if let Some(Cause::Signal(signal)) = cause {
+            return RigError::Interrupted(*signal);
+        }
+        let place = missing.iter().position(|missing| *missing).unwrap_or(0);
+        RigError::Stuck {
+            role: self.workers[place].role,
+            grace,
+        }
+    }
+}
+
+impl<R, E, C: AsRef<Control>> Crew<R, E, C> {
+    fn control(&self) -> &Control {
+        (*self.control).as_ref()
+    }
+
+    /// Ends the crew: raises the stop flag and joins the workers that end within `limit`. Others are left behind.
+    pub fn dismiss(&mut self, limit: Duration) {
+        self.control().stop();
+        let deadline = Instant::now() + limit;
+        for worker in self.workers.drain(..) {
+            while !worker.has_ended() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_micros(100));
+            }
+            if worker.thread.is_finished() {
+                // Nothing to say: a worker sends what it failed by.
+                let _ = worker.thread.join();
+            }
+        }
+    }
+}
+
+/// How often the supervisor looks while it waits for workers to leave.
+const STOPPING_LOOK: Duration = Duration::from_millis(20);
+
+impl<R, E, C: AsRef<Control>> Drop for Crew<R, E, C> {
+    fn drop(&mut self) {
+        if !self.workers.is_empty() {
+            self.dismiss(Patience::default().grace_after_signal);
+        }
+    }
+}
+
+fn nonblocking(end: &impl std::os::fd::AsFd) -> Result<(), RigError> {
+    use nix::fcntl::{FcntlArg, OFlag, fcntl};
+    let set = fcntl(end.as_fd(), FcntlArg::F_SETFL(OFlag::O_NONBLOCK));
+    set.map(|_| ())
+        .map_err(|errno| RigError::pipe(&errno.into()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,0 @@
-//! Verbs and the RDMA connection manager, as safe types. They know bytes and work requests.
-
-pub mod cm;
-pub mod direct;
-pub mod environment;
-mod loaded;
-pub mod verbs;
