@@ -4,17 +4,15 @@
 //! adapters of one host, with every time stamp taken from one clock; and what it costs to hand data from one thread to
 //! another through a queue.
 //!
-//! | layer | modules | may use |
+//! | crate | modules | may use |
 //! | --- | --- | --- |
-//! | ground | [`time`], [`buffer`], [`host`], [`pacing`], [`stats`] | each other; nothing of RDMA |
-//! | RDMA | `rdma::verbs`, then `rdma::cm` | the ground |
-//! | queues | [`queues`] | the ground |
-//! | rig | [`rig`] | all of these; no benchmark |
-//! | several processes | [`launch`] | the rig and all below |
-//! | nodes | [`node`] | all of these; no benchmark |
-//! | benchmarks | [`mod@bench`] | the rig and all below; never each other, and they never print |
-//! | results | [`results`], `compare`, `plot`, `page` | data and schemas; no benchmark |
-//! | command line | [`cli`] | all |
+//! | platform | [`time`], [`buffer`], [`host`], [`pacing`] | each other; nothing of RDMA |
+//! | results | [`stats`], [`results`], [`compare`], [`plot`], [`page`] | data and schemas; no benchmark |
+//! | rdma | `rdma::verbs`, then `rdma::cm` | platform |
+//! | queues | [`queues`] | platform |
+//! | rig | [`rig`], [`generators`], [`launch`], [`node`] | all of these; no benchmark |
+//! | bench | [`mod@bench`] | all of these; benchmarks never use each other, and never print |
+//! | hcabench | [`cli`] | all |
 
 pub mod cli;
 
