@@ -1,6 +1,6 @@
 //! Which queues there are. A new one is a file in this folder and a line here.
 //!
-//! A name is turned into a type by [`visit`], as [`crate::time::AnyClock::visit`] does it for clocks: what the visitor
+//! A name is turned into a type by [`visit`], as `AnyClock::visit` does it for clocks: what the visitor
 //! does is compiled for each queue on its own.
 
 use super::element::Words;

@@ -102,7 +102,7 @@ pub fn rounds_needed(test: Test, error: f64) -> usize {
     }
 }
 
-/// How many rounds of either side would show with that error that `new` lies above `base`, in [`POWER`] of all tries,
+/// How many rounds of either side would show with that error that `new` lies above `base`, in `POWER` of all tries,
 /// if the two differ as these figures do; `None` where it would take more than [`MOST_ROUNDS`], or where they do not
 /// speak for `new`. Equal figures speak for neither, as in the test.
 ///

@@ -11,7 +11,7 @@
 //! | [`Point`] | one point: its folder, settings, row of the summary, and whether it is incomplete and why |
 //! | [`Table`], [`Row`] | `summary.csv`, `runs.csv`, `left_out.csv`: small tables, cells by column |
 //! | [`Fabric`] | the folder of a fabric: nodes, and a column of all pairs |
-//! | [`RowFile`] | a file of samples row by row, in constant memory |
+//! | `RowFile` | a file of samples row by row, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
 
 mod error;
