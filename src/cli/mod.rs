@@ -186,6 +186,9 @@ pub(crate) fn expanded_arguments() -> &'static [OsString] {
 pub fn main() -> ExitCode {
     // Rounds are started by a name that says nothing. Only those who list processes look at it.
     let _ = std::fs::write("/proc/self/comm", "hcabench");
+    if let Some(commit) = option_env!("HCABENCH_COMMIT") {
+        crate::results::document::set_commit(commit);
+    }
     match parse() {
         Ok(line) => run(&line),
         Err(error) => {

@@ -76,6 +76,9 @@ fn a_run_leaves_whole_files() {
         let settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
         assert_eq!(settings["status"], "complete");
         assert_eq!(settings["rounds"]["done"], 6);
+        // None where there is no git to ask.
+        let commit = serde_json::json!(option_env!("HCABENCH_COMMIT"));
+        assert_eq!(settings["hcabench"]["commit"], commit);
     }
 }
 

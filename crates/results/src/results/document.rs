@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -47,6 +48,13 @@ pub struct Document {
     pub details: Value,
 }
 
+static COMMIT: OnceLock<&str> = OnceLock::new();
+
+/// The commit that this program is built from, which its build script has found; the first that is set counts.
+pub fn set_commit(commit: &'static str) {
+    COMMIT.get_or_init(|| commit);
+}
+
 /// What wrote the results.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Program {
@@ -59,11 +67,11 @@ pub struct Program {
 }
 
 impl Program {
-    /// This program. The commit is that of the environment variable `HCABENCH_COMMIT` when it was built.
+    /// This program, with the commit that was [set](set_commit).
     pub fn this() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: option_env!("HCABENCH_COMMIT").map(str::to_owned),
+            commit: COMMIT.get().map(|commit| (*commit).to_owned()),
             format: FORMAT,
         }
     }

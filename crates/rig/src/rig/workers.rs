@@ -4,7 +4,7 @@
 //! until a report, a signal or the next look is due, and ends the run when a signal came, when the benchmark's own
 //! watch has a reason, or when a worker failed or panicked. A worker that does not leave its loop then is left behind, as
 //! is one that panics: the program is built without unwinding, so it reports the panic and sleeps, with all that it
-//! holds, and the sweep goes on.
+//! holds. What the benchmark makes of it is its own: that of queues fails the point and goes on.
 
 use std::cell::RefCell;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
@@ -108,7 +108,7 @@ thread_local! {
 
 /// From now on a worker that panics prints its message as any thread, and reports. Where nothing unwinds it sleeps from
 /// then on, or it would end the program.
-fn park_workers_that_panic() {
+fn report_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let print = std::panic::take_hook();
@@ -122,6 +122,13 @@ fn park_workers_that_panic() {
             }
         }));
     });
+}
+
+/// If this thread panics from now on, does this, and sleeps where nothing unwinds. Otherwise its panic would end the
+/// program, as that of any other thread does.
+pub fn on_panic(report: impl FnOnce() + 'static) {
+    report_panics();
+    REPORT_PANIC.set(Some(Box::new(report)));
 }
 
 /// Workers, and what they share: `C` holds their [`Control`].
@@ -146,7 +153,8 @@ struct Worker<R, E> {
 impl<R, E> Worker<R, E> {
     /// Whether it has nothing more to do.
     fn has_ended(&self) -> bool {
-        self.thread.is_finished() || self.reporter.has_panicked.load(Ordering::Acquire)
+        let sleeps = cfg!(panic = "abort") && self.reporter.has_panicked.load(Ordering::Acquire);
+        self.thread.is_finished() || sleeps
     }
 }
 
@@ -158,7 +166,7 @@ where
 {
     /// A crew without workers. The calling thread is its supervisor; SIGINT and SIGTERM reach it only while it waits.
     pub fn new(control: &Arc<C>) -> Result<Self, RigError> {
-        park_workers_that_panic();
+        report_panics();
         let (give, events) = channel();
         let (woken, wake) = std::io::pipe().map_err(|error| RigError::pipe(&error))?;
         nonblocking(&woken)?;
@@ -204,15 +212,14 @@ where
         let thread = std::thread::Builder::new().name(seat.role.thread.to_owned());
         let thread = thread
             .spawn(move || {
-                let panicked = {
+                on_panic({
                     let (control, reporter) = (Arc::clone(&control), Arc::clone(&reporter));
                     move || {
                         (*control).as_ref().set_failed();
                         reporter.tell(Event::Panicked(reporter.place));
                         reporter.has_panicked.store(true, Ordering::Release);
                     }
-                };
-                REPORT_PANIC.set(Some(Box::new(panicked)));
+                });
                 let control = (*control).as_ref();
                 let placed = || -> Result<(), E> {
                     pinning::pin_current_thread(seat.cpu)?;

@@ -47,7 +47,7 @@ pub(super) trait Loop {
     fn leftovers(&mut self, most: usize) -> Vec<u64>;
 }
 
-/// Makes the loop of an end in the thread that will run it.
+/// An end of a queue, on its way to the thread that will run its loop.
 pub(super) struct MakeLoop {
     side: Side,
     end: Box<dyn QueueEnd>,

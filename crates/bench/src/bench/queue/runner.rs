@@ -212,8 +212,7 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
     }
 }
 
-/// A queue that is not dropped when its loop panics, which would keep it out of registers as long as the loop runs. The
-/// process does not go on for long after that.
+/// A queue that is not dropped when its loop panics, which would keep it out of registers as long as the loop runs.
 pub(super) fn taken<Q>(queue: &mut Option<Q>) -> ManuallyDrop<Q> {
     ManuallyDrop::new(queue.take().expect(AT_REST))
 }

@@ -7,8 +7,8 @@
 //! called a few times a run. Otherwise the compiler would be busy for ten minutes.
 
 use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 use super::config::Measure;
 use super::control::{Control, Ending};
@@ -86,6 +86,24 @@ fn queue_of<Q: Queue<T>, T: Element>(task: &Task) -> Result<(Q::Sender, Q::Recei
 /// Makes the loop of one end, in the thread that will run it, once its memory is there.
 type MadeInThread<'a> = &'a mut dyn FnMut() -> Result<MakeLoop, ThreadError>;
 
+/// The loop that the thread sends which makes the queue. A thread that panicked keeps its end of the channel, so this one
+/// looks whether the run was given up.
+pub(super) fn received(
+    take: &Receiver<MakeLoop>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<MakeLoop, ThreadError> {
+    const LOOK: Duration = Duration::from_millis(20);
+    let began = Instant::now();
+    while !stopped() && began.elapsed() < PREPARATION {
+        match take.recv_timeout(LOOK) {
+            Ok(made) => return Ok(made),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    Err(ThreadError::Alone)
+}
+
 /// Starts both threads of a run.
 pub(super) fn start(
     make: MakeEnds,
@@ -121,10 +139,7 @@ pub(super) fn start(
         Arc::clone(control),
     );
     crew.start(receives, move |reporter| {
-        let mut made = || {
-            take.recv_timeout(PREPARATION)
-                .map_err(|_| ThreadError::Alone)
-        };
+        let mut made = || received(&take, &|| of_run.stopped());
         let report = run_end(receives, &of_receiver, &of_run, &mut made)?;
         reporter.send(report);
         Ok(())

@@ -21,6 +21,8 @@ use crate::rdma::verbs::devices;
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::rig::port_choice::choose_one;
+#[cfg(panic = "abort")]
+use crate::rig::workers::on_panic;
 
 /// How long who connects may take to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
@@ -92,6 +94,14 @@ impl Strangers {
         self.next += 1;
         self.streams.insert(name, copy);
         Ok(name)
+    }
+
+    /// Ends one.
+    #[cfg(panic = "abort")]
+    fn end(&mut self, name: u64) {
+        if let Some(copy) = self.streams.remove(&name) {
+            let _ = copy.shutdown(Shutdown::Both);
+        }
     }
 }
 
@@ -249,6 +259,14 @@ pub fn serve(
 /// Finds out who has connected, and serves it if it may be served.
 fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
     let shared = Arc::clone(&stranger.0);
+    // A panic ends this connection and no other. Where it unwinds, what is dropped sees to that.
+    #[cfg(panic = "abort")]
+    let copy = stream.try_clone();
+    #[cfg(panic = "abort")]
+    on_panic({
+        let (shared, name) = (Arc::clone(&shared), stranger.1);
+        move || shared.strangers().end(name)
+    });
     let greeted = greet(stranger, stream, peer);
     match greeted {
         Err(error) => {
@@ -257,6 +275,19 @@ fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
         }
         Ok((mut wire, hello)) => {
             let _guest = Guest(&shared);
+            #[cfg(panic = "abort")]
+            on_panic({
+                let shared = Arc::clone(&shared);
+                move || {
+                    if let Ok(copy) = copy {
+                        let _ = copy.shutdown(Shutdown::Both);
+                    }
+                    let reason = "the thread that serves it panicked".to_owned();
+                    shared.holder().failure = Some(reason.clone());
+                    (shared.tell)(Event::Failed { peer, reason });
+                    shared.leave();
+                }
+            });
             let done = welcome(&shared, &mut wire, &hello);
             if let Err(error) = done {
                 let reason = error.to_string();

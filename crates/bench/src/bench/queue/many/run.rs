@@ -19,8 +19,8 @@ use crate::bench::queue::patience::Patience;
 use crate::bench::queue::result::End;
 use crate::bench::queue::runner::Tally;
 use crate::bench::queue::supervisor::{self, Watch};
-use crate::bench::queue::task::{PREPARATION, RECEIVER, SENDER, Task};
-use crate::bench::queue::threads::{CostOf, MOST_LEFTOVERS, touch_stack};
+use crate::bench::queue::task::{RECEIVER, SENDER, Task};
+use crate::bench::queue::threads::{CostOf, MOST_LEFTOVERS, received, touch_stack};
 use crate::bench::queue::warm_up::part_of;
 use crate::host::counters::ThreadUsage;
 use crate::host::{interrupt, memory_lock, pinning};
@@ -185,7 +185,7 @@ pub(super) fn supervise(
         // The first one makes all queues.
         let give = give.take();
         crew.start(seat, move |reporter| {
-            let made = || made(make, &task, give, &take);
+            let made = || made(make, &task, &stage, give, &take);
             let report = run_end(seat, place, &task, &stage, made)?;
             // Nobody listens once the supervisor has given up.
             reporter.send(report);
@@ -208,6 +208,7 @@ pub(super) fn supervise(
 fn made(
     make: MakeAll,
     task: &ManyTask,
+    stage: &Stage,
     give: Option<Vec<Sender<MakeLoop>>>,
     take: &Receiver<MakeLoop>,
 ) -> Result<MakeLoop, ThreadError> {
@@ -216,8 +217,7 @@ fn made(
             give.send(made).map_err(|_| ThreadError::Alone)?;
         }
     }
-    take.recv_timeout(PREPARATION)
-        .map_err(|_| ThreadError::Alone)
+    received(take, &|| stage.run.stopped())
 }
 
 /// The load of a thread: those of an end differ in what is random.
