@@ -284,7 +284,7 @@ fn all_tests() -> Vec<String> {
     tests
 }
 
-const HERE: &str = "queues::loom_tests::";
+const HERE: &str = "loom_tests::";
 
 /// Runs a test in a process of its own, as one that fails leaves loom in no state to go on, and without an ordering.
 fn without(ordering: &str, test: &str) -> (bool, String) {
@@ -334,7 +334,7 @@ fn each_ordering_taken_away_is_found() {
         "slots",
         "ring",
     ] {
-        let of = format!("src/queues/{file}.rs:");
+        let of = format!("crates/queues/src/{file}.rs:");
         assert!(met.keys().any(|place| place.starts_with(&of)), "{met:?}");
     }
     let mut unseen = Vec::new();
