@@ -124,11 +124,17 @@ fn report_panics() {
     });
 }
 
-/// If this thread panics from now on, does this, and sleeps where nothing unwinds. Otherwise its panic would end the
-/// program, as that of any other thread does.
-pub fn on_panic(report: impl FnOnce() + 'static) {
+fn on_panic(report: impl FnOnce() + 'static) {
     report_panics();
     REPORT_PANIC.set(Some(Box::new(report)));
+}
+
+/// Does this if the thread panics from now on, where nothing unwinds and so nothing is dropped. The thread sleeps then,
+/// while the panic of one that has not called this ends the program.
+pub fn instead_of_dropping(work: impl FnOnce() + 'static) {
+    if cfg!(panic = "abort") {
+        on_panic(work);
+    }
 }
 
 /// Workers, and what they share: `C` holds their [`Control`].

@@ -21,8 +21,7 @@ use crate::rdma::verbs::devices;
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::rig::port_choice::choose_one;
-#[cfg(panic = "abort")]
-use crate::rig::workers::on_panic;
+use crate::rig::workers::instead_of_dropping;
 
 /// How long who connects may take to say who it is.
 const GREETING: Duration = Duration::from_secs(5);
@@ -97,7 +96,6 @@ impl Strangers {
     }
 
     /// Ends one.
-    #[cfg(panic = "abort")]
     fn end(&mut self, name: u64) {
         if let Some(copy) = self.streams.remove(&name) {
             let _ = copy.shutdown(Shutdown::Both);
@@ -172,6 +170,11 @@ impl Shared {
         }
         holder.connections += 1;
         Ok(())
+    }
+
+    fn failed(&self, peer: SocketAddr, reason: String) {
+        self.holder().failure = Some(reason.clone());
+        (self.tell)(Event::Failed { peer, reason });
     }
 
     fn leave(&self) {
@@ -259,11 +262,9 @@ pub fn serve(
 /// Finds out who has connected, and serves it if it may be served.
 fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
     let shared = Arc::clone(&stranger.0);
-    // A panic ends this connection and no other. Where it unwinds, what is dropped sees to that.
-    #[cfg(panic = "abort")]
+    // A panic ends this connection and no other.
     let copy = stream.try_clone();
-    #[cfg(panic = "abort")]
-    on_panic({
+    instead_of_dropping({
         let (shared, name) = (Arc::clone(&shared), stranger.1);
         move || shared.strangers().end(name)
     });
@@ -275,24 +276,19 @@ fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
         }
         Ok((mut wire, hello)) => {
             let _guest = Guest(&shared);
-            #[cfg(panic = "abort")]
-            on_panic({
+            instead_of_dropping({
                 let shared = Arc::clone(&shared);
                 move || {
                     if let Ok(copy) = copy {
                         let _ = copy.shutdown(Shutdown::Both);
                     }
-                    let reason = "the thread that serves it panicked".to_owned();
-                    shared.holder().failure = Some(reason.clone());
-                    (shared.tell)(Event::Failed { peer, reason });
+                    shared.failed(peer, "the thread that serves it panicked".to_owned());
                     shared.leave();
                 }
             });
             let done = welcome(&shared, &mut wire, &hello);
             if let Err(error) = done {
-                let reason = error.to_string();
-                shared.holder().failure = Some(reason.clone());
-                (shared.tell)(Event::Failed { peer, reason });
+                shared.failed(peer, error.to_string());
             }
         }
     }
