@@ -1,8 +1,5 @@
 //! The benchmarks: settings, plan, hot loops and analysis. They do not know each other and never print.
 
-// Only the other crates of the program use it: what a name says needs no sentence.
-#![allow(missing_docs)]
-
 use hcabench_platform::{buffer, host, pacing, time};
 use hcabench_queues as queues;
 #[cfg(feature = "rdma")]

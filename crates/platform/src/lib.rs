@@ -2,9 +2,6 @@
 //!
 //! Nothing here knows of RDMA or of a benchmark.
 
-// Only the other crates of the program use it: what a name says needs no sentence.
-#![allow(missing_docs)]
-
 pub mod buffer;
 pub mod host;
 pub mod pacing;

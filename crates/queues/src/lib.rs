@@ -16,12 +16,10 @@
 //! as x86-64 fetches lines in pairs, and one line of those Arm processors whose lines have 128. On one with lines of 256
 //! two threads share a line, which costs time and nothing else.
 
-// Only the other crates of the program use it: what a name says needs no sentence.
-#![allow(missing_docs)]
-
 use hcabench_platform::buffer;
 
 #[cfg(feature = "cpp")]
+#[allow(missing_docs)]
 pub mod cpp;
 #[cfg(feature = "competitors")]
 pub(crate) mod crates;
@@ -31,10 +29,12 @@ pub mod element;
 pub mod interface;
 pub mod many;
 pub mod parameters;
+#[allow(missing_docs)]
 pub mod registry;
 pub mod slots;
 mod sync;
 #[cfg(loom)]
+#[allow(missing_docs)]
 mod weakened;
 
 mod b_queue;
@@ -45,21 +45,22 @@ mod fastforward;
 mod ffq;
 mod lamport;
 mod linked_blocks;
+#[allow(missing_docs)]
 mod mcringbuffer;
 pub mod ring;
 mod sharded;
 
 pub(crate) use b_queue::BQueue;
-pub use baton::Baton;
-pub use demoting::DemotingBaton;
+pub(crate) use baton::Baton;
+pub(crate) use demoting::DemotingBaton;
 pub(crate) use equeue::EQueue;
 pub use fastforward::FastForward;
-pub use fastforward::TunedFastForward;
-pub use ffq::Ffq;
+pub(crate) use fastforward::TunedFastForward;
+pub(crate) use ffq::Ffq;
 pub use lamport::Lamport;
 pub(crate) use linked_blocks::LinkedBlocks;
 pub use mcringbuffer::McRingBuffer;
-pub use sharded::Sharded;
+pub(crate) use sharded::Sharded;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -2,14 +2,14 @@
 //!
 //! It knows data and their schemas, and no benchmark.
 
-// Only the other crates of the program use it: what a name says needs no sentence.
-#![allow(missing_docs)]
-
 #[cfg(test)]
 use hcabench_platform::pacing;
 
+#[allow(missing_docs)]
 pub mod compare;
+#[allow(missing_docs)]
 pub mod page;
+#[allow(missing_docs)]
 pub mod plot;
 #[cfg(test)]
 #[path = "../../refused.rs"]

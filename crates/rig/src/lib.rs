@@ -1,9 +1,6 @@
 //! What the benchmarks share: workers and their roles, rounds, memory load, node-types, and several processes as one
 //! measurement.
 
-// Only the other crates of the program use it: what a name says needs no sentence.
-#![allow(missing_docs)]
-
 use hcabench_platform::{buffer, host, pacing, time};
 use hcabench_queues as queues;
 #[cfg(feature = "rdma")]

@@ -18,19 +18,27 @@
 //! Everything here is Linux, and nothing knows of RDMA: of the RDMA devices only their place in sysfs is read. What a
 //! clock costs belongs to [`crate::time`], and mapping memory to [`crate::buffer`].
 
+#[allow(missing_docs)]
 pub mod boot;
+#[allow(missing_docs)]
 pub mod cgroup;
+#[allow(missing_docs)]
 pub mod compromise;
+#[allow(missing_docs)]
 pub mod core_pairs;
+#[allow(missing_docs)]
 pub mod counters;
 pub mod cpu_set;
 pub mod error;
+#[allow(missing_docs)]
 pub mod fingerprint;
 pub mod huge_pages;
 pub mod idle_hold;
+#[allow(missing_docs)]
 pub mod idle_states;
 pub mod interrupt;
 pub mod interrupt_lines;
+#[allow(missing_docs)]
 pub mod kernel_tsc;
 #[cfg(feature = "libraries")]
 pub mod library;
@@ -41,12 +49,17 @@ pub mod memory_layout;
 pub mod memory_lock;
 pub mod open_files;
 pub mod pinning;
+#[allow(missing_docs)]
 pub mod placement;
 pub mod priority;
+#[allow(missing_docs)]
 pub mod readiness;
+#[allow(missing_docs)]
 pub mod running;
 pub mod system_files;
+#[allow(missing_docs)]
 pub mod topology;
+#[allow(missing_docs)]
 pub mod trace;
 pub mod uncore;
 mod virtual_machines;

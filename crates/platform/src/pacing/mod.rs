@@ -18,6 +18,7 @@ mod bursty;
 mod constant_rate;
 mod interval;
 mod jitter;
+#[allow(missing_docs)]
 mod load;
 mod paced;
 mod schedule;

@@ -11,7 +11,7 @@ use crate::loaded;
 /// The way to a UD queue pair, as the connection manager's event tells it.
 #[derive(Clone, Copy)]
 pub struct AddressVector {
-    pub attributes: sys::ibv_ah_attr,
+    pub(crate) attributes: sys::ibv_ah_attr,
     pub(crate) queue_pair_number: u32,
     pub(crate) queue_key: u32,
 }

@@ -247,7 +247,7 @@ impl Context {
     ///
     /// # Safety
     /// `raw` must stay open as long as `keeper` lives.
-    pub unsafe fn borrowed(
+    pub(crate) unsafe fn borrowed(
         raw: NonNull<sys::ibv_context>,
         keeper: Arc<dyn Any + Send + Sync>,
     ) -> Self {

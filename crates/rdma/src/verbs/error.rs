@@ -41,7 +41,7 @@ impl VerbsError {
     }
 
     /// The error that errno holds now.
-    pub fn last(operation: &'static str, object: impl Into<String>) -> Self {
+    pub(crate) fn last(operation: &'static str, object: impl Into<String>) -> Self {
         Self::with(operation, object, io::Error::last_os_error())
     }
 

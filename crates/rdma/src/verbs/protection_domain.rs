@@ -34,7 +34,7 @@ impl ProtectionDomain {
         }))
     }
 
-    pub fn as_ptr(&self) -> *mut sys::ibv_pd {
+    pub(crate) fn as_ptr(&self) -> *mut sys::ibv_pd {
         self.raw.as_ptr()
     }
 

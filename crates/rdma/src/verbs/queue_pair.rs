@@ -24,7 +24,7 @@ pub enum ServiceType {
 }
 
 impl ServiceType {
-    pub fn raw(self) -> sys::ibv_qp_type::Type {
+    pub(crate) fn raw(self) -> sys::ibv_qp_type::Type {
         match self {
             ServiceType::ReliableConnection => sys::ibv_qp_type::IBV_QPT_RC,
             ServiceType::UnreliableConnection => sys::ibv_qp_type::IBV_QPT_UC,
@@ -70,7 +70,7 @@ pub struct QueuePairAttributes {
 }
 
 impl QueuePairAttributes {
-    pub fn raw(&self) -> sys::ibv_qp_init_attr {
+    pub(crate) fn raw(&self) -> sys::ibv_qp_init_attr {
         sys::ibv_qp_init_attr {
             qp_context: std::ptr::null_mut(),
             send_cq: self.send_queue.as_ptr(),
@@ -145,7 +145,7 @@ impl QueuePair {
     ///
     /// # Safety
     /// `raw` must have been created in `domain` with `attributes`, and must live until `destroy` is called.
-    pub unsafe fn from_raw(
+    pub(crate) unsafe fn from_raw(
         raw: NonNull<sys::ibv_qp>,
         granted: &sys::ibv_qp_cap,
         attributes: QueuePairAttributes,
@@ -189,7 +189,7 @@ impl QueuePair {
     }
 
     /// Sets the attributes that the mask names. `step` says in words what for.
-    pub fn modify(
+    pub(crate) fn modify(
         &self,
         attributes: &mut sys::ibv_qp_attr,
         mask: sys::ibv_qp_attr_mask,

@@ -26,6 +26,7 @@ pub mod error;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
+#[allow(missing_docs)]
 pub mod read;
 pub mod record;
 pub mod runs;

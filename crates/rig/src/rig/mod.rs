@@ -19,22 +19,33 @@
 //! | `sweep` | the order of points over rounds, and the time for them |
 //! | `trust` | whether the processor's counter can be trusted: flags, rate, offsets, steps back |
 
+#[allow(missing_docs)]
 pub mod benchmark;
 pub mod child;
 pub mod clock_offset;
+#[allow(missing_docs)]
 pub mod control;
+#[allow(missing_docs)]
 pub mod error;
+#[allow(missing_docs)]
 pub mod exchange;
+#[allow(missing_docs)]
 pub mod in_threads;
+#[allow(missing_docs)]
 pub mod ledger;
 pub mod limit;
+#[allow(missing_docs)]
 pub mod memory;
 pub mod named;
 #[cfg(feature = "rdma")]
+#[allow(missing_docs)]
 pub mod port_choice;
 pub mod ports;
 pub mod priority;
 pub mod role;
+#[allow(missing_docs)]
 pub mod sweep;
+#[allow(missing_docs)]
 pub mod trust;
+#[allow(missing_docs)]
 pub mod workers;

@@ -438,4 +438,4 @@ fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {
 }
 
 #[cfg(test)]
-pub mod tests;
+mod tests;

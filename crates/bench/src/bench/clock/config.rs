@@ -127,7 +127,7 @@ pub struct Config {
 
 #[cfg(test)]
 impl Config {
-    pub fn made_up(reports: &[Report], length: Length) -> Self {
+    pub(crate) fn made_up(reports: &[Report], length: Length) -> Self {
         Config {
             clock: ReadingKind::MonotonicRaw,
             tsc_khz: None,

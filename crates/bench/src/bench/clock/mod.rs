@@ -19,10 +19,12 @@
 //! Left out: which thread ran in which jump, unless it is traced (`trace`).
 
 mod baseline;
+#[allow(missing_docs)]
 pub mod benchmark;
 mod cause;
 mod coincidence;
 mod conclude;
+#[allow(missing_docs)]
 pub mod config;
 mod credit;
 mod details;
@@ -34,6 +36,7 @@ pub mod hot_loop;
 mod jump;
 mod memory;
 mod notes;
+#[allow(missing_docs)]
 pub mod pattern;
 mod ranking;
 pub mod recorder;

@@ -11,7 +11,7 @@ thread_local! {
 
 /// The readings to come on this thread.
 #[derive(Debug, Clone, Default)]
-pub struct Script {
+pub(crate) struct Script {
     now: u64,
     differences: VecDeque<u64>,
     /// What each reading adds when the script has ended; without it, that is an error of the test.
@@ -31,7 +31,7 @@ impl Script {
     }
 
     /// The same behind other readings, the first of which lies `before[0]` behind the start.
-    pub fn behind(mut self, before: &[u64]) -> Self {
+    pub(crate) fn behind(mut self, before: &[u64]) -> Self {
         let start = self.differences.pop_front();
         let before = before.iter().copied();
         self.differences = start
@@ -63,7 +63,7 @@ impl Script {
 }
 
 /// Lets time pass on the clock of this thread's script, without a reading.
-pub fn pass(ticks: u64) {
+pub(crate) fn pass(ticks: u64) {
     SCRIPT.with_borrow_mut(|script| {
         let script = script.as_mut().expect("a script is played");
         script.now = script.now.wrapping_add(ticks);
@@ -72,7 +72,7 @@ pub fn pass(ticks: u64) {
 
 /// Reads the script of the thread.
 #[derive(Debug, Clone, Copy)]
-pub struct Scripted;
+pub(crate) struct Scripted;
 
 impl Reading for Scripted {
     fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {

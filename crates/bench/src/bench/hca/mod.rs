@@ -21,7 +21,6 @@
 pub mod analysis;
 pub mod background;
 pub mod busy_receiver;
-#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub mod comp_vector;
 pub mod completion;
 pub mod config;
@@ -36,10 +35,8 @@ pub mod path;
 pub mod plan;
 pub mod port;
 pub mod receiver;
-// Nothing is measured without devices.
-#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+#[allow(missing_docs)]
 pub mod result;
-#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
 pub mod schedule;
 pub mod sender;
 pub mod signalling;
@@ -49,9 +46,9 @@ pub mod warmup;
 
 #[cfg(feature = "rdma")]
 mod burst_record;
-#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+#[allow(missing_docs)]
 pub mod in_flight;
-#[cfg_attr(not(feature = "rdma"), allow(dead_code))]
+#[allow(missing_docs)]
 pub mod placement;
 #[cfg(feature = "rdma")]
 mod receive_requests;
@@ -67,11 +64,14 @@ mod watch;
 mod worker;
 
 #[cfg(feature = "rdma")]
+#[allow(missing_docs)]
 pub mod rows;
 #[cfg(feature = "rdma")]
+#[allow(missing_docs)]
 pub mod warnings;
 
 #[cfg(feature = "rdma")]
+#[allow(missing_docs)]
 pub mod benchmark;
 #[cfg(feature = "rdma")]
 pub mod between;

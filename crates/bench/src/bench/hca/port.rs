@@ -4,7 +4,7 @@
 //! another, which gives the instrument's floor and lets the loops be tested without a device.
 
 #[cfg(test)]
-pub mod scripted;
+pub(crate) mod scripted;
 
 use crate::time::Ticks;
 

@@ -13,16 +13,23 @@
 //! application does with an element.
 
 pub mod analysis;
+#[allow(missing_docs)]
 pub mod benchmark;
+#[allow(missing_docs)]
 pub mod config;
 pub mod control;
+#[allow(missing_docs)]
 pub mod counters;
+#[allow(missing_docs)]
 pub mod cpus;
 mod crowded;
+#[allow(missing_docs)]
 pub mod error;
 #[cfg(test)]
 mod faulty;
+#[allow(missing_docs)]
 pub mod floor;
+#[allow(missing_docs)]
 pub mod judge;
 mod left_out;
 mod loops;
@@ -32,7 +39,9 @@ pub mod memory;
 mod notes;
 mod passage;
 pub mod patience;
+#[allow(missing_docs)]
 pub mod plan;
+#[allow(missing_docs)]
 pub mod result;
 pub mod retry;
 mod round;

@@ -21,7 +21,7 @@ mod rows;
 mod run;
 mod table;
 #[cfg(test)]
-pub mod tests;
+mod tests;
 
 pub use error::{ReadError, Wrong};
 pub use fabric::{Fabric, FabricNode};

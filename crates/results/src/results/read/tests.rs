@@ -11,7 +11,7 @@ use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
 
 #[path = "../../../../../tests/anywhere/made_up_run/mod.rs"]
-pub mod made_up_run;
+mod made_up_run;
 
 use made_up_run::{MadePoint, MadeRow, hca_rounds, hca_run, run_of};
 

@@ -105,7 +105,7 @@ impl fmt::Display for Background {
 pub(crate) mod tests {
     use super::*;
 
-    pub fn background(per_second: u32, size: u32, queue_pairs: u32) -> Background {
+    pub(crate) fn background(per_second: u32, size: u32, queue_pairs: u32) -> Background {
         Background {
             per_second,
             size,

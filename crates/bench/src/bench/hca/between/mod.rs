@@ -28,6 +28,7 @@ mod client;
 mod far;
 mod figures;
 mod half;
+#[allow(missing_docs)]
 pub mod listening;
 mod message;
 pub mod pair;

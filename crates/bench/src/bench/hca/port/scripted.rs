@@ -16,7 +16,7 @@ thread_local! {
 
 /// What a loop did, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub(crate) enum Entry {
     Prepare(u32, bool),
     Clock(u64),
     Stamp(u64),
@@ -25,7 +25,7 @@ pub enum Entry {
 }
 
 /// Writes down what happened on this thread.
-pub fn note(entry: Entry) {
+pub(crate) fn note(entry: Entry) {
     JOURNAL.with_borrow_mut(|journal| journal.push(entry));
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn journal() -> Vec<Entry> {
 
 /// A clock that moves on by one at each reading; each test has its own.
 #[derive(Debug, Clone, Copy)]
-pub struct Counting;
+pub(crate) struct Counting;
 
 impl Clock for Counting {
     fn now(&self) -> Ticks {
@@ -47,7 +47,7 @@ impl Clock for Counting {
 }
 
 /// A failure that calls itself by its code.
-pub fn failure(code: i64, consequence: bool) -> Failure {
+pub(crate) fn failure(code: i64, consequence: bool) -> Failure {
     Failure {
         request: None,
         code,
@@ -69,7 +69,7 @@ fn completed(request: u64, immediate_data: u32, source_queue_pair: u32) -> Polle
 
 /// What one look into a [`Script`] brings.
 #[derive(Debug, Clone, Copy)]
-pub enum Look {
+pub(crate) enum Look {
     Empty,
     /// A completion of this request, with this immediate data.
     Done(u64, u32),
@@ -102,7 +102,7 @@ pub(crate) fn any_looks(
 
 /// A completion port that plays a list of looks, then tells the loops to stop and repeats the last one for ever. A loop
 /// that is not out after [`PATIENCE`] more looks hangs.
-pub struct Script<'a> {
+pub(crate) struct Script<'a> {
     looks: VecDeque<Look>,
     afterwards: Look,
     after_stop: u32,
@@ -115,10 +115,10 @@ pub struct Script<'a> {
 }
 
 /// Looks that a loop may take after it was told to stop, beside those it takes because there is still room.
-pub const PATIENCE: u32 = 1000;
+pub(crate) const PATIENCE: u32 = 1000;
 
 impl<'a> Script<'a> {
-    pub fn new(
+    pub(crate) fn new(
         looks: impl IntoIterator<Item = Look>,
         afterwards: Look,
         control: &'a Control,
@@ -205,11 +205,11 @@ pub(crate) struct Eventful<'a> {
     events: u32,
     control: &'a Control,
     /// How often it was slept through the arrival of a completion that was there.
-    pub sleeps: u32,
+    pub(crate) sleeps: u32,
 }
 
 impl<'a> Eventful<'a> {
-    pub fn new(arrivals: &[u32], control: &'a Control) -> Self {
+    pub(crate) fn new(arrivals: &[u32], control: &'a Control) -> Self {
         Eventful {
             arrivals: arrivals.iter().copied().collect(),
             waiting: VecDeque::new(),

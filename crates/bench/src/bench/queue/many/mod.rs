@@ -12,6 +12,7 @@
 //! who is measured alone has no one to share with. Not measured: how a sleeping thread is woken, and the floor of a
 //! latency.
 
+#[allow(missing_docs)]
 pub mod benchmark;
 #[cfg(test)]
 mod faulty;
