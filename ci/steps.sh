@@ -97,58 +97,70 @@ step() {
     took $((SECONDS - began)) "$1"
 }
 
-# What a step that runs when its inputs have changed depends on beside them: the tools and packages of this machine.
+# What a step that runs when its inputs have changed depends on beside files: the tools of this machine. Of its packages
+# those that ci/setup installs for the groups named as @GROUP, and the C library.
 machine_state() {
-    local file
-    rustc -vV && cargo -V && uname -srm && nproc && cat /etc/os-release || return 1
-    dpkg-query -W -f '${Package} ${Version}\n' || return 1
-    if [[ -e /dev/kvm ]]; then echo kvm; fi
+    local file groups=() packages
+    for file; do [[ $file != @* ]] || groups+=("${file#@}"); done
+    rustc -vV && cargo -V && uname -sm && nproc && cat /etc/os-release || return 1
+    packages=$(ci/setup --list run "${groups[@]}") || return 1
+    # shellcheck disable=SC2086 # one word each
+    dpkg-query -W -f '${Package} ${Version} ${Status}\n' libc6 $packages || return 1
     env | { grep -E '^(RUSTFLAGS|RUSTDOCFLAGS|CARGO_)' || true; } | sort
     for file in "${CARGO_HOME:-$HOME/.cargo}"/config{,.toml}; do
         if [[ -e $file ]]; then cat -- "$file" || return 1; fi
     done
+    [[ " ${groups[*]} " == *" vm "* ]] || return 0
+    if [[ -e /dev/kvm ]]; then echo kvm; fi
     # The kernels of the SoftRoCE machine, which dpkg of this one does not know.
     find target/vm -path '*/boot/vmlinuz*' -printf '%P\n' | sort
 }
 
-# inputs_of PATH...: one word that changes with any of these files, tracked or new, by name and content, with what all
-# tests are run by, and with the machine. Exit code 1 where a path is not there or a file cannot be read.
+# inputs_of PATH|@GROUP...: one word that changes with any of these files, tracked or new, by name and content, with
+# what all tests are run by, and with the tools. Exit code 1 where a path is not there or a file cannot be read.
 inputs_of() {
-    local path
-    for path; do [[ -e $path ]] || return 1; done
+    local path paths=()
+    for path; do
+        [[ $path != @* ]] || continue
+        [[ -e $path ]] || return 1
+        paths+=("$path")
+    done
     {
-        machine_state || return 1
-        git ls-files -z --cached --others --exclude-standard -- "$@" Cargo.toml Cargo.lock build.rs ci/test ci/steps.sh \
-            ci/lib.sh ci/setup | sort -zu | xargs -0 sha256sum || return 1
+        machine_state "$@" || return 1
+        git ls-files -z --cached --others --exclude-standard -- "${paths[@]}" Cargo.toml Cargo.lock build.rs ci/test \
+            ci/steps.sh ci/lib.sh ci/setup ":(exclude)$passed" | sort -zu | xargs -0 sha256sum || return 1
     } >"$step_logs/inputs" || return 1
     sha256sum <"$step_logs/inputs" | cut -d ' ' -f 1
 }
 
-# unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed on this machine with the same inputs and command.
-# Whoever calls it has set tree to inputs_of . before anything was built: what changed since was not tested. What has
-# passed is kept outside of the clone, by what the inputs are, so that it holds in any clone. Where the inputs cannot be
-# told, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
+# A line a step that runs when its inputs have changed: the hash of all inputs it last passed with, the day, and its
+# seconds. Committed: the same inputs have the same hash on any machine.
+passed=ci/passed
+
+# unless_passed TITLE PATH|@GROUP... -- COMMAND...: a step, unless it has passed with the same inputs and command.
+# Whoever calls it has set tree to inputs_of . before anything was built: what changed since was not tested. Where the
+# inputs cannot be told, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
 unless_passed() {
-    local label=$1 inputs='' record='' paths=() began=$SECONDS
+    local label=$1 inputs='' depends=() began=$SECONDS before
     shift
-    while [[ $1 != -- ]]; do paths+=("$1") && shift; done
+    while [[ $1 != -- ]]; do depends+=("$1") && shift; done
     shift
-    inputs=$(inputs_of "${paths[@]}") || inputs=
-    [[ -z $inputs ]] || inputs=$(printf '%s\n' "$inputs" "$@" | sha256sum | cut -d ' ' -f 1)
-    if [[ $inputs ]]; then
-        record=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/hcabench/passed/$(tr -c 'a-z0-9\n' - <<<"${label,,}")
-        if [[ -z ${HCABENCH_TEST_ALL-} && $(cat -- "$record" 2>/dev/null) == "$inputs "* ]]; then
-            title "$label: passed before with the same inputs, $(cut -d ' ' -f 2- "$record")"
-            took 0 "$label (passed before with the same inputs)"
-            return
-        fi
+    inputs=$(inputs_of "${depends[@]}") || inputs=
+    [[ -z $inputs ]] || inputs=$(printf '%s\n' "$inputs" "$label" "$@" | sha256sum | cut -d ' ' -f 1)
+    if [[ $inputs && -z ${HCABENCH_TEST_ALL-} ]] && before=$(grep -m 1 "^$inputs " "$passed" 2>/dev/null); then
+        read -r _ before _ <<<"$before"
+        title "$label: passed on $before with the same inputs"
+        took 0 "$label (passed before with the same inputs)"
+        return
     fi
     step "$label" "$@"
     [[ $inputs ]] || return 0
     [[ ${tree-} && $(inputs_of .) == "$tree" ]] || return 0
-    { mkdir -p -- "${record%/*}" && printf '%s on %s, in %d s\n' "$inputs" "$(date -u +%F)" \
-        $((SECONDS - began)) >"$record.new" && mv -- "$record.new" "$record"; } ||
-        say "that '$label' passed could not be recorded: it runs again next time"
+    {
+        { grep -v " s  $label\$" "$passed" 2>/dev/null || true; } >"$step_logs/passed" &&
+            printf '%s %s %4d s  %s\n' "$inputs" "$(date -u +%F)" $((SECONDS - began)) "$label" >>"$step_logs/passed" &&
+            sort -k 5 -o "$passed" "$step_logs/passed"
+    } || say "that '$label' passed could not be recorded: it runs again next time"
 }
 
 # beside NAME TITLE COMMAND...: runs it beside the steps that follow, up to finish NAME.
