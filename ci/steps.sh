@@ -157,7 +157,8 @@ unless_passed() {
     [[ $inputs ]] || return 0
     [[ ${tree-} && $(inputs_of .) == "$tree" ]] || return 0
     {
-        { grep -v " s  $label\$" "$passed" 2>/dev/null || true; } >"$step_logs/passed" &&
+        { label=$label awk '{ line = $0; sub(/^[^ ]+ [^ ]+ +[0-9]+ s  /, "") } $0 != ENVIRON["label"] { print line }' \
+            "$passed" 2>/dev/null || true; } >"$step_logs/passed" &&
             printf '%s %s %4d s  %s\n' "$inputs" "$(date -u +%F)" $((SECONDS - began)) "$label" >>"$step_logs/passed" &&
             sort -k 5 -o "$passed" "$step_logs/passed"
     } || say "that '$label' passed could not be recorded: it runs again next time"
