@@ -108,6 +108,13 @@ find_root() {
     [[ -t 0 ]] || as_root=(sudo -n)
 }
 
+# Whether a virtual machine can use KVM. /dev/kvm may be there, and even open, on a processor that cannot do it: the
+# guest then hangs.
+has_kvm() {
+    { [[ $(uname -m) == aarch64 ]] || grep -qE '^flags.* (vmx|svm)( |$)' /proc/cpuinfo; } &&
+        [[ -r /dev/kvm && -w /dev/kvm ]]
+}
+
 # Sets cargo to the cargo of this machine: rustup puts it where not every PATH leads.
 find_cargo() {
     cargo=$(type -P cargo) || cargo=${CARGO_HOME:-$HOME/.cargo}/bin/cargo

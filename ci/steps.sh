@@ -97,71 +97,151 @@ step() {
     took $((SECONDS - began)) "$1"
 }
 
-# What a step that runs when its inputs have changed depends on beside files: the tools of this machine. Of its packages
-# those that ci/setup installs for the groups named as @GROUP, and the C library.
+# What the compiler and the tools read of the environment, and what only says where they get their files from.
+read_by_tools='^(HCABENCH_|RUST|CARGO_|CC|CXX|CPP|CFLAGS|CPATH|C_INCLUDE|AR|AS|LD|LIBRARY_PATH|HOST_|TARGET_|PKG_CONFIG'
+read_by_tools+='|BINDGEN|LIBCLANG|CLANG|LLVM|CMAKE|MAKE|PYTHONPATH|PYTHONHOME|QEMU|RDMAV|IBV_|MLX|GLIBC|MALLOC|TZ)'
+only_where='^(HCABENCH_TEST_|RUSTUP_|CARGO_(HOME|NET|HTTP|REGISTR|SOURCE|TERM|TARGET_DIR))'
+# Tools that another program may take the place of, whatever dpkg knows.
+tools=(cc c++ ld make cmake clang pkg-config git qemu-system-x86_64 qemu-system-aarch64 qemu-aarch64-static
+    aarch64-linux-gnu-gcc)
+
+# What each step depends on beside files of the repository: Rust, the packages of ci/setup with all that they depend
+# on, the tools that PATH leads to, the environment, the processor, and what the SoftRoCE machines boot with. Not the
+# kernel of this machine: what tests it runs each time. Exit code 1 where any of it cannot be read.
 machine_state() {
-    local file groups=() packages
-    for file; do [[ $file != @* ]] || groups+=("${file#@}"); done
+    local file files folder packages
     rustc -vV && cargo -V && uname -sm && nproc && cat /etc/os-release || return 1
-    packages=$(ci/setup --list run "${groups[@]}") || return 1
+    grep -m 1 '^model name' /proc/cpuinfo || uname -p
+    if has_kvm; then echo kvm; fi
+    packages=$(ci/setup --list run vm test package notebooks rdma-cm aarch64 bindings) || return 1
     # shellcheck disable=SC2086 # one word each
-    dpkg-query -W -f '${Package} ${Version} ${Status}\n' libc6 $packages || return 1
-    env | { grep -E '^(RUSTFLAGS|RUSTDOCFLAGS|CARGO_)' || true; } | sort
-    for file in "${CARGO_HOME:-$HOME/.cargo}"/config{,.toml}; do
-        if [[ -e $file ]]; then cat -- "$file" || return 1; fi
+    packages=$(apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks \
+        --no-replaces --no-enhances libc6 $packages) || return 1
+    dpkg-query -W -f '${Package} ${Version} ${Architecture} ${db:Status-Abbrev}\n' >"$step_logs/installed" || return 1
+    grep '^[a-z0-9]' <<<"$packages" | sed 's/:.*//' | awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - \
+        "$step_logs/installed" | LC_ALL=C sort || return 1
+    for file in "${tools[@]}"; do
+        if file=$(type -P "$file"); then
+            file=$(realpath -- "$file") && sha256sum -- "$file" || return 1
+        fi
     done
-    [[ " ${groups[*]} " == *" vm "* ]] || return 0
-    if [[ -e /dev/kvm ]]; then echo kvm; fi
-    # The kernels of the SoftRoCE machine, which dpkg of this one does not know.
-    find target/vm -path '*/boot/vmlinuz*' -printf '%P\n' | sort
+    python3 -VV || return 1
+    env | { grep -E "$read_by_tools" || true; } | { grep -vE "$only_where" || true; } | LC_ALL=C sort
+    # Of cargo's configuration all but where packages come from: Cargo.lock has the sum of each.
+    files=("${CARGO_HOME:-$HOME/.cargo}"/config{,.toml})
+    folder=$PWD
+    while [[ $folder ]]; do
+        files+=("$folder"/.cargo/config{,.toml})
+        folder=${folder%/*}
+    done
+    for file in "${files[@]}"; do
+        [[ -e $file ]] || continue
+        awk '/^\[/ { skip = /^\[(source|registr|net|http|term)/ } !skip' "$file" || return 1
+    done
+    (cd target/vm && sha256sum kernel-6.1/boot/vmlinuz-* kernel-6.12/boot/vmlinuz-* aarch64/vmlinuz \
+        aarch64/root/var/lib/dpkg/status && LC_ALL=C ls -d python/lib/python*/site-packages/*.dist-info) || return 1
 }
 
-# inputs_of PATH|@GROUP...: one word that changes with any of these files, tracked or new, by name and content, with
-# what all tests are run by, and with the tools. Exit code 1 where a path is not there or a file cannot be read.
+# inputs_of PATH...: one word that changes with any of these files, tracked or new, by name, content and whether it can
+# be run, with all of ci and what all is built by, and with the machine's state at the first call. Exit code 1 where a
+# path is not there or a file cannot be read.
 inputs_of() {
-    local path paths=()
-    for path; do
-        [[ $path != @* ]] || continue
-        [[ -e $path ]] || return 1
-        paths+=("$path")
-    done
+    local path
+    for path; do [[ -e $path ]] || return 1; done
+    [[ -e $step_logs/machine ]] || machine_state >"$step_logs/machine.new" || return 1
+    [[ -e $step_logs/machine ]] || mv -- "$step_logs/machine.new" "$step_logs/machine" || return 1
+    git ls-files -z --cached --others --exclude-standard -- "$@" Cargo.toml Cargo.lock build.rs benches ci .cargo \
+        .clippy.toml clippy.toml .rustfmt.toml rustfmt.toml rust-toolchain rust-toolchain.toml \
+        ":(exclude)$passed" ":(exclude)$whole_runs" | LC_ALL=C sort -zu >"$step_logs/names" || return 1
     {
-        machine_state "$@" || return 1
-        git ls-files -z --cached --others --exclude-standard -- "${paths[@]}" Cargo.toml Cargo.lock build.rs ci/test \
-            ci/steps.sh ci/lib.sh ci/setup ":(exclude)$passed" | sort -zu | xargs -0 sha256sum || return 1
+        cat -- "$step_logs/machine" && xargs -0 sha256sum -- <"$step_logs/names" || return 1
+        # shellcheck disable=SC2016 # expanded there
+        xargs -0 sh -c 'for file; do [ ! -x "$file" ] || echo "runs $file"; done' sh <"$step_logs/names" || return 1
     } >"$step_logs/inputs" || return 1
     sha256sum <"$step_logs/inputs" | cut -d ' ' -f 1
 }
 
-# A line a step that runs when its inputs have changed: the hash of all inputs it last passed with, the day, and its
-# seconds. Committed: the same inputs have the same hash on any machine.
+# One line per step: the hash of all inputs that it last passed with, the date, and its seconds. Committed: the same
+# inputs have the same hash on any machine.
 passed=ci/passed
+# One line per ci/test --whole that passed: the date, the commit and the minutes.
+whole_runs=docs/whole.txt
 
-# unless_passed TITLE PATH|@GROUP... -- COMMAND...: a step, unless it has passed with the same inputs and command.
-# Whoever calls it has set tree to inputs_of . before anything was built: what changed since was not tested. Where the
-# inputs cannot be told, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
+# write_passed PATTERN [LINE]: without the lines that match, and with that one.
+write_passed() {
+    { [[ ! -e $passed ]] || PATTERN=$1 awk '$0 !~ ENVIRON["PATTERN"]' "$passed"; } >"$step_logs/passed" &&
+        { [[ -z ${2-} ]] || printf '%s\n' "$2" >>"$step_logs/passed"; } &&
+        LC_ALL=C sort -k 5 -o "$passed" "$step_logs/passed"
+}
+
+# unless_passed TITLE PATH... -- COMMAND...: a step, unless it has passed with the same inputs and command. The caller
+# has set tree to inputs_of . before anything was built: what changed since was not tested. Where the inputs cannot be
+# determined, or the record cannot be read or written, it runs. HCABENCH_TEST_ALL=1 runs all.
 unless_passed() {
-    local label=$1 inputs='' depends=() began=$SECONDS before
+    local label=$1 inputs depends=() began=$SECONDS before pattern
     shift
     while [[ $1 != -- ]]; do depends+=("$1") && shift; done
     shift
-    inputs=$(inputs_of "${depends[@]}") || inputs=
-    [[ -z $inputs ]] || inputs=$(printf '%s\n' "$inputs" "$label" "$@" | sha256sum | cut -d ' ' -f 1)
-    if [[ $inputs && -z ${HCABENCH_TEST_ALL-} ]] && before=$(grep -m 1 "^$inputs " "$passed" 2>/dev/null); then
+    if ! inputs=$(inputs_of "${depends[@]}"); then
+        step "$label" "$@"
+        say "'$label' is not recorded as passed, because its inputs could not be read: it runs again next time"
+        return
+    fi
+    inputs=$(printf '%s\n' "$inputs" "$label" "$@" | sha256sum | cut -d ' ' -f 1)
+    if [[ -z ${HCABENCH_TEST_ALL-} ]] && before=$(grep -m 1 "^$inputs " "$passed" 2>/dev/null); then
         read -r _ before _ <<<"$before"
         title "$label: passed on $before with the same inputs"
         took 0 "$label (passed before with the same inputs)"
         return
     fi
+    # If it fails now, what it passed with before is no record.
+    write_passed "^$inputs " || fail "$passed cannot be written"
     step "$label" "$@"
-    [[ $inputs ]] || return 0
-    [[ ${tree-} && $(inputs_of .) == "$tree" ]] || return 0
-    {
-        { label=$label awk '{ line = $0; sub(/^[^ ]+ [^ ]+ +[0-9]+ s  /, "") } $0 != ENVIRON["label"] { print line }' \
-            "$passed" 2>/dev/null || true; } >"$step_logs/passed" &&
-            printf '%s %s %4d s  %s\n' "$inputs" "$(date -u +%F)" $((SECONDS - began)) "$label" >>"$step_logs/passed" &&
-            sort -k 5 -o "$passed" "$step_logs/passed"
-    } || say "that '$label' passed could not be recorded: it runs again next time"
+    if [[ -z ${tree-} || $(inputs_of .) != "$tree" ]]; then
+        say "'$label' is not recorded as passed, because files changed during the run: it runs again next time"
+        return
+    fi
+    # shellcheck disable=SC2001 # a class of characters
+    pattern=$(sed 's/[][\\.*^$+?(){}|]/\\&/g' <<<"$label")
+    write_passed "^[^ ]+ [^ ]+ +[0-9]+ s  $pattern\$" \
+        "$inputs $(date -u +%F) $(printf '%4d' $((SECONDS - began))) s  $label" ||
+        say "that '$label' passed could not be recorded: it runs again next time"
+}
+
+# The state of the repository that a run of all can be recorded for; nothing where it is not that of a commit.
+commit_of_tree() { [[ -n $(git status --porcelain -- . ":(exclude)$passed") ]] || git rev-parse HEAD; }
+
+# record_whole COMMIT: that ci/test --whole passed, which began at that commit.
+record_whole() {
+    if [[ -z $1 || $(commit_of_tree) != "$1" ]]; then
+        say "this run of all is not recorded in $whole_runs, because the tree is not that of a commit"
+        return
+    fi
+    printf '%s %s %d min\n' "$(date -u +%F)" "$1" $((SECONDS / 60)) >>"$whole_runs"
+}
+
+# check_whole: fails where the last ci/test --whole that passed is older than 7 days or 30 commits, counted to the last
+# commit: what has been released stays as it was tested.
+check_whole() {
+    local date commit days count now
+    read -r date commit _ <<<"$(tail -n 1 -- "$whole_runs" 2>/dev/null)"
+    [[ ${commit-} =~ ^[0-9a-f]{40}$ ]] ||
+        fail "$whole_runs has no ci/test --whole that passed: run one and commit that file"
+    date=$(date -u -d "$date" +%s) || fail "$whole_runs: no date in its last line"
+    now=$(git log -1 --format=%ct) || fail "git has no commit here"
+    days=$(((now - date) / 86400))
+    if git merge-base --is-ancestor "$commit" HEAD 2>/dev/null; then
+        count=$(git rev-list --count "$commit..HEAD")
+    elif [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+        # A clone without the history.
+        count=$(git rev-list --count HEAD)
+    else
+        fail "$whole_runs: this branch does not have the commit $commit"
+    fi
+    ((days <= 7 && count <= 30)) ||
+        fail "the last ci/test --whole that passed is $days days and $count commits old, allowed: 7 days and 30" \
+            "commits. Run one, and commit $whole_runs"
+    printf 'the last ci/test --whole that passed: %d days and %d commits ago\n' "$days" "$count"
 }
 
 # beside NAME TITLE COMMAND...: runs it beside the steps that follow, up to finish NAME.
