@@ -101,13 +101,9 @@ step() {
 read_by_tools='^(HCABENCH_|RUST|CARGO_|CC|CXX|CPP|CFLAGS|CPATH|C_INCLUDE|AR|AS|LD|LIBRARY_PATH|HOST_|TARGET_|PKG_CONFIG'
 read_by_tools+='|BINDGEN|LIBCLANG|CLANG|LLVM|CMAKE|MAKE|PYTHONPATH|PYTHONHOME|QEMU|RDMAV|IBV_|MLX|GLIBC|MALLOC|TZ)'
 only_where='^(HCABENCH_TEST_|RUSTUP_|CARGO_(HOME|NET|HTTP|REGISTR|SOURCE|TERM|TARGET_DIR))'
-# Tools that another program may take the place of, whatever dpkg knows.
-tools=(cc c++ ld make cmake clang pkg-config git qemu-system-x86_64 qemu-system-aarch64 qemu-aarch64-static
-    aarch64-linux-gnu-gcc)
-
 # What each step depends on beside files of the repository: Rust, the packages of ci/setup with all that they depend
-# on, the tools that PATH leads to, the environment, the processor, and what the SoftRoCE machines boot with. Not the
-# kernel of this machine: what tests it runs each time. Exit code 1 where any of it cannot be read.
+# on (ci/test has PATH lead to these only), the environment, the processor, and what the SoftRoCE machines boot with. Not
+# the kernel of this machine: what tests it runs each time. Exit code 1 where any of it cannot be read.
 machine_state() {
     local file files folder packages
     rustc -vV && cargo -V && uname -sm && nproc && cat /etc/os-release || return 1
@@ -120,12 +116,6 @@ machine_state() {
     dpkg-query -W -f '${Package} ${Version} ${Architecture} ${db:Status-Abbrev}\n' >"$step_logs/installed" || return 1
     grep '^[a-z0-9]' <<<"$packages" | sed 's/:.*//' | awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - \
         "$step_logs/installed" | LC_ALL=C sort || return 1
-    for file in "${tools[@]}"; do
-        if file=$(type -P "$file"); then
-            file=$(realpath -- "$file") && sha256sum -- "$file" || return 1
-        fi
-    done
-    python3 -VV || return 1
     env | { grep -E "$read_by_tools" || true; } | { grep -vE "$only_where" || true; } | LC_ALL=C sort
     # Of cargo's configuration all but where packages come from: Cargo.lock has the sum of each.
     files=("${CARGO_HOME:-$HOME/.cargo}"/config{,.toml})
