@@ -2,6 +2,7 @@
 
 use std::sync::{LazyLock, Once};
 
+use miniz_oxide::inflate::decompress_to_vec_zlib;
 use plotters::style::{FontDesc, FontFamily, FontStyle, register_font};
 use ttf_parser::{Face, GlyphId};
 
@@ -9,10 +10,13 @@ use ttf_parser::{Face, GlyphId};
 /// ours is registered.
 pub(super) const FAMILY: &str = "DejaVu Sans, Verdana, Arial, sans-serif";
 
-pub(super) static BYTES: &[u8] = include_bytes!("font/DejaVuSans.ttf");
+static COMPRESSED: &[u8] = include_bytes!("font/DejaVuSans.ttf.zlib");
+/// Half of the program's constant data, were it not compressed.
+pub(super) static BYTES: LazyLock<Vec<u8>> =
+    LazyLock::new(|| decompress_to_vec_zlib(COMPRESSED).expect("the font of the program is whole"));
 static REGISTERED: Once = Once::new();
 static FACE: LazyLock<Face<'static>> =
-    LazyLock::new(|| Face::parse(BYTES, 0).expect("the font of the program is whole"));
+    LazyLock::new(|| Face::parse(&BYTES, 0).expect("the font of the program is whole"));
 
 /// From the font's lowest to its highest point, in its em: the size that `ab_glyph` goes by.
 pub(super) const HEIGHT: f64 = 2384.0 / 2048.0;
@@ -21,7 +25,7 @@ pub(super) const HEIGHT: f64 = 2384.0 / 2048.0;
 pub(super) fn at(size: f64) -> FontDesc<'static> {
     REGISTERED.call_once(|| {
         // Only what is no font is refused; a test draws with it.
-        let _ = register_font(FAMILY, FontStyle::Normal, BYTES);
+        let _ = register_font(FAMILY, FontStyle::Normal, &BYTES);
     });
     FontDesc::new(FontFamily::Name(FAMILY), size, FontStyle::Normal)
 }

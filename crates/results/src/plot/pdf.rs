@@ -170,7 +170,7 @@ impl Page {
 
 /// The font, with no more than the glyphs that are used.
 fn embed(pdf: &mut Pdf, id: Ref, page: &Page) -> Result<(), PlotError> {
-    let subset = subsetter::subset(font::BYTES, 0, &page.glyphs).map_err(PlotError::failed)?;
+    let subset = subsetter::subset(&font::BYTES, 0, &page.glyphs).map_err(PlotError::failed)?;
     let [cid_font, about, file, letters] = [1, 2, 3, 4].map(|next| Ref::new(id.get() + next));
     stream(pdf, file, &subset);
     let mut whole = pdf.type0_font(id);
