@@ -285,8 +285,8 @@ fn functions(program: &Path) -> BTreeMap<Name, Vec<Instruction>> {
     let mut places = places(program);
     places.sort_by_key(|place| place.start);
     let mut functions = BTreeMap::new();
-    // Neighbours are read at once.
-    for places in places.chunk_by(|one, next| next.start - one.end < 4096) {
+    // Neighbours are read at once. Equal functions may be one.
+    for places in places.chunk_by(|one, next| next.start.saturating_sub(one.end) < 4096) {
         let start = format!("--start-address={}", places[0].start);
         let stop = format!("--stop-address={}", places[places.len() - 1].end);
         let text = objdump(
