@@ -21,6 +21,7 @@ pub use hcabench_platform::{buffer, host, pacing, time};
 pub use hcabench_queues as queues;
 #[cfg(feature = "rdma")]
 pub use hcabench_rdma as rdma;
+use hcabench_results::sorting;
 pub use hcabench_results::{compare, page, plot, results, stats};
 pub use hcabench_rig::{generators, launch, node, rig};
 

@@ -6,6 +6,7 @@ use super::UsageError;
 use crate::results::Record;
 use crate::results::record::Cell;
 use crate::results::schema::{COMPLETE, Column, Kind, STATUS, split_unit};
+use crate::sorting::sort_by;
 
 /// Of the commands that show a table or a list.
 #[derive(Debug, Clone, Copy, Default, Args)]
@@ -95,7 +96,7 @@ impl From<Option<f64>> for Key {
 impl Order {
     /// Sorts rows by their key in the column; those that are equal keep their order.
     pub fn sort<R>(&self, rows: &mut [R], key: impl Fn(&R) -> Key) {
-        rows.sort_by(|a, b| {
+        sort_by(rows, |a, b| {
             let keys = (key(a), key(b));
             let order = match &keys {
                 (Key::Number(a), Key::Number(b)) => a.total_cmp(b),

@@ -15,6 +15,7 @@ pub mod plot;
 #[path = "../../refused.rs"]
 mod refused;
 pub mod results;
+pub mod sorting;
 pub mod stats;
 
 // Under this name, tests share files with those of the program.

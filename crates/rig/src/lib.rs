@@ -5,7 +5,7 @@ use hcabench_platform::{buffer, host, pacing, time};
 use hcabench_queues as queues;
 #[cfg(feature = "rdma")]
 use hcabench_rdma as rdma;
-use hcabench_results::{results, stats};
+use hcabench_results::{results, sorting, stats};
 
 pub mod generators;
 pub mod launch;

@@ -13,6 +13,7 @@ use crate::results::units::fixed;
 use crate::rig::trust::{
     Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
 };
+use crate::sorting::sort_by;
 use crate::time::{COUNTER_IN_WORDS, RateSource};
 
 /// More CPUs than this are not listed one by one.
@@ -235,7 +236,9 @@ fn offsets(report: &Report) -> String {
     }
     let measured = known.len();
     if measured > LISTED_CPUS {
-        known.sort_by(|(_, a), (_, b)| b.ticks.abs().total_cmp(&a.ticks.abs()));
+        sort_by(&mut known, |(_, a), (_, b)| {
+            b.ticks.abs().total_cmp(&a.ticks.abs())
+        });
         known.truncate(LISTED_CPUS);
     }
     for (each, offset) in known {

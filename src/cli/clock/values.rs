@@ -7,6 +7,7 @@ use crate::bench::clock::config::Report;
 use crate::cli::values::{list_of_ranges, one, time};
 use crate::host::cpu_set::CpuSet;
 use crate::rig::named::Named as _;
+use crate::sorting::distinct;
 use crate::time::Nanos;
 
 /// A list of reports; `all` is those of jumps.
@@ -23,7 +24,7 @@ pub fn reports(text: &str) -> Result<BTreeSet<Report>, String> {
         }
         Ok(vec![one(part).map_err(|error| format!("{error}, all"))?])
     })?;
-    Ok(reports.0.into_iter().collect())
+    Ok(distinct(reports.0))
 }
 
 /// The time between two wake-ups.

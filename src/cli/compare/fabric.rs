@@ -2,7 +2,7 @@
 
 mod present;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -24,6 +24,7 @@ use crate::results::schema::fabric::{
     EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99,
 };
 use crate::results::text::printable;
+use crate::sorting::distinct;
 
 /// What is compared: how a limit names it, its percentile and its column.
 const FIGURES: [(&str, f64, Column); 6] = [
@@ -232,7 +233,7 @@ fn settings(fabric: &Fabric) -> BTreeMap<String, String> {
 
 fn differs(fabrics: &[Fabric; 2]) -> Vec<Differs> {
     let [base, new] = fabrics.each_ref().map(settings);
-    let names: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
+    let names = distinct(base.keys().chain(new.keys()));
     let text = |of: &BTreeMap<String, String>, name| of.get(name).cloned().unwrap_or_default();
     let differs = names.into_iter().map(|name| Differs {
         what: name.clone(),
@@ -285,7 +286,7 @@ fn refuse(
 
 /// The nodes of one that another has not.
 fn only(one: &Fabric, other: &Fabric) -> Vec<String> {
-    let there: BTreeSet<&String> = other.nodes.iter().map(|node| &node.name).collect();
+    let there = distinct(other.nodes.iter().map(|node| &node.name));
     let names = one.nodes.iter().map(|node| node.name.clone());
     names.filter(|name| !there.contains(name)).collect()
 }

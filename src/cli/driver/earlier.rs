@@ -15,6 +15,7 @@ use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
 use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
+use crate::sorting::distinct;
 
 /// An earlier run that is to go on.
 pub struct Earlier {
@@ -148,7 +149,7 @@ impl Earlier {
                 row::is_complete(record) && row::name_in(record).as_ref() == Some(&planned.name)
             };
             let records = self.rows.iter().filter(is_of_row);
-            of_rows.push(records.filter_map(row::round_of).collect::<BTreeSet<u32>>());
+            of_rows.push(distinct(records.filter_map(row::round_of)));
             counted.extend(row::rounds_beside_mark(&self.path.join(&planned.name)));
         }
         let all = of_rows.iter().chain(&counted).cloned();

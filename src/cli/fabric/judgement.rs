@@ -22,6 +22,7 @@ use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;
 use crate::results::units;
 use crate::results::{Cell, Record, ReportError};
+use crate::sorting::sort_by_key;
 
 /// Nodes and pairs that stand out by a smaller share of the usual are of no consequence.
 const OF_NO_CONSEQUENCE: f64 = 0.05;
@@ -217,7 +218,7 @@ impl Overview {
             .iter()
             .map(|(ends, ns)| (*ends, *ns))
             .collect();
-        ways.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
+        sort_by_key(&mut ways, |(_, ns)| std::cmp::Reverse(*ns));
         ways
     }
 

@@ -1,6 +1,8 @@
 //! What nodes are called in the tables and in the names of folders.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use crate::sorting::distinct;
 
 /// What stands between two names in the name of a pair's folder.
 pub(super) const BETWEEN: &str = "-to-";
@@ -31,7 +33,7 @@ pub(super) fn told_apart(names: &[String]) -> Vec<String> {
     for name in &names {
         *counts.entry(name.clone()).or_default() += 1;
     }
-    let mut taken: BTreeSet<String> = counts.keys().cloned().collect();
+    let mut taken = distinct(counts.keys().cloned());
     for (rank, name) in names.iter_mut().enumerate() {
         if counts[name.as_str()] == 1 {
             continue;
@@ -65,14 +67,12 @@ mod tests {
             let names: Vec<String> = names.split(' ').map(str::to_owned).collect();
             let found = told_apart(&names);
             assert_eq!(found.join(" "), expected);
-            let apart: BTreeSet<&String> = found.iter().collect();
+            let apart = distinct(&found);
             assert_eq!(apart.len(), names.len());
             let pairs = found
                 .iter()
                 .flat_map(|from| found.iter().map(move |to| (from, to)));
-            let folders: BTreeSet<String> = pairs
-                .map(|(from, to)| format!("{from}{BETWEEN}{to}"))
-                .collect();
+            let folders = distinct(pairs.map(|(from, to)| format!("{from}{BETWEEN}{to}")));
             assert_eq!(folders.len(), names.len() * names.len());
         }
     }

@@ -10,6 +10,7 @@ use crate::bench::fabric::tiers::Tiers;
 use crate::bench::fabric::verdict::PairVerdict;
 use crate::cli::table::{Column as Heading, Table};
 use crate::results::units;
+use crate::sorting::sort_by;
 
 /// So many of the worst pairs are shown.
 const SHOWN: usize = 8;
@@ -113,7 +114,7 @@ pub(super) fn text(
         text += &format!("missing: {name}: {reason}\n");
     }
     let mut worst: Vec<(usize, usize, f64)> = matrices.half.each().collect();
-    worst.sort_by(|one, other| {
+    sort_by(&mut worst, |one, other| {
         let rest = |it: &(usize, usize, f64)| fit.rest.get(it.0, it.1).unwrap_or(0.0);
         rest(other).total_cmp(&rest(one))
     });

@@ -8,6 +8,7 @@ use crate::cli::UsageError;
 use crate::results::durable::open_regular;
 use crate::results::schema::memory;
 use crate::results::text::printable_path;
+use crate::sorting::sort_by;
 
 /// The most that is read.
 const MOST_BYTES: u64 = 64 << 20;
@@ -130,7 +131,9 @@ fn of_text(text: &str) -> Result<Found, String> {
         rows.push((reads, pause, (bandwidth * unit, latency)));
     }
     // The order of load, and that of the file where nothing tells it.
-    rows.sort_by(|one, other| one.0.total_cmp(&other.0).then(other.1.total_cmp(&one.1)));
+    sort_by(&mut rows, |one, other| {
+        one.0.total_cmp(&other.0).then(other.1.total_cmp(&one.1))
+    });
     let mut curves: Vec<OfOthers> = Vec::new();
     for (reads_percent, _, point) in rows {
         match curves

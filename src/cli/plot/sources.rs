@@ -1,7 +1,7 @@
 //! The results that were named, as what can be drawn: a point and a metric each, with a label that tells them apart.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::config::Checked;
 use super::metric::Metric;
@@ -14,6 +14,7 @@ use crate::plot::{INCOMPLETE, Words, both};
 use crate::results::read::{Benchmark, Point, Run};
 use crate::results::schema::{ROUND, clock, hca, memory, node, queue};
 use crate::results::text::printable_path;
+use crate::sorting::distinct;
 
 pub(super) struct Sources {
     pub all: Vec<Source>,
@@ -141,7 +142,7 @@ impl Sources {
         if all.is_empty() {
             let only = settings.given.names("only");
             let by = only.keys().map(|name| settings.named_only(name));
-            let by = Vec::from_iter(BTreeSet::from_iter(by)).join(" and ");
+            let by = Vec::from_iter(distinct(by)).join(" and ");
             let only = only.iter();
             let only = only.map(|(name, values)| format!("{name}={}", values.join(",")));
             let only = only.collect::<Vec<_>>().join(" ");
@@ -215,8 +216,7 @@ impl Sources {
     fn follows(&self, name: &str) -> bool {
         let is_told = |text: &&str| !text.is_empty();
         if name == memory::GENERATORS.name {
-            let texts: BTreeSet<&str> = self.texts(name).filter(is_told).collect();
-            return texts.len() == 1;
+            return distinct(self.texts(name).filter(is_told)).len() == 1;
         }
         let mut shares = self.texts(queue::PERCENT_OF_SATURATION.name);
         name == queue::RATE.name && shares.any(|text| !text.is_empty())
@@ -247,9 +247,9 @@ impl Sources {
             let others: Vec<String> = others.map(|text| text.unwrap_or_default().into()).collect();
             (plain(source), others)
         };
-        let distinct: BTreeSet<_> = self.all.iter().map(identity).collect();
-        let runs: BTreeSet<&str> = self.all.iter().map(|source| source.run.as_str()).collect();
-        let with_run = runs.len() > 1 && distinct.len() < self.all.len();
+        let runs = distinct(self.all.iter().map(|source| source.run.as_str()));
+        let are_alike = distinct(self.all.iter().map(identity)).len() < self.all.len();
+        let with_run = runs.len() > 1 && are_alike;
         let label = |source: &Source| {
             let mut parts = plain(source);
             if with_run {
@@ -334,9 +334,8 @@ fn run_names(runs: &[Run]) -> Vec<String> {
         name.to_string_lossy().into_owned()
     };
     let names: Vec<String> = runs.iter().map(name).collect();
-    let paths: BTreeSet<&Path> = runs.iter().map(|run| run.path.as_path()).collect();
-    let distinct: BTreeSet<&String> = names.iter().collect();
-    if distinct.len() < paths.len() {
+    let paths = distinct(runs.iter().map(|run| run.path.as_path()));
+    if distinct(&names).len() < paths.len() {
         return runs.iter().map(|run| printable_path(&run.path)).collect();
     }
     names
@@ -373,7 +372,7 @@ fn check_choice(
     settings: &Checked,
 ) -> Result<(), UsageError> {
     let texts = points.iter().filter_map(|point| point.setting(name));
-    let texts = Vec::from_iter(BTreeSet::from_iter(texts));
+    let texts = Vec::from_iter(distinct(texts));
     if texts.is_empty() {
         let first = points.first().map_or(&[][..], |point| &point.settings);
         let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();

@@ -9,6 +9,7 @@ use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::{Benchmark, Point, ReadError, Row, Run, Table};
 use crate::results::schema::{Column, Schema, between, clock, hca, memory, node, queue};
 use crate::results::units::fixed;
+use crate::sorting::sort_by;
 
 /// Columns of the summary that the page's table shows behind the settings.
 const HCA: [Column; 12] = [
@@ -392,7 +393,7 @@ pub fn instrument(run: &Run) -> Sheet {
         let rows = run.points.iter().filter_map(|point| point.row.as_ref());
         let found = rows.filter_map(|row| Some((row.number(name)?, row.text(name)?)));
         let mut found: Vec<(f64, &str)> = found.collect();
-        found.sort_by(|one, other| one.0.total_cmp(&other.0));
+        sort_by(&mut found, |one, other| one.0.total_cmp(&other.0));
         if let (Some(least), Some(most)) = (found.first(), found.last()) {
             let row = [figure.meaning, figure.unit(), least.1, most.1];
             sheet.rows.push(row.map(str::to_owned).to_vec());

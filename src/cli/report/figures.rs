@@ -9,6 +9,7 @@ use crate::cli::plot::embedded::{Asked, chosen, figure, is_chosen};
 use crate::page::Figure;
 use crate::results::read::{Benchmark, Point, Run};
 use crate::results::schema::Schema;
+use crate::sorting::{distinct, sort_by_key};
 
 /// Of one kind, at most so many.
 const MOST_OF_A_KIND: usize = 4;
@@ -206,7 +207,7 @@ fn strange(asked: &[Asked]) -> Vec<String> {
     let of = |key: &str| {
         let names = |found: bool| -> BTreeSet<&String> {
             let asked = asked.iter().filter(|it| it.key == key && it.found == found);
-            asked.map(|it| &it.name).collect()
+            distinct(asked.map(|it| &it.name))
         };
         let strange: Vec<String> = (names(false).difference(&names(true)))
             .map(|name| format!("{name:?}"))
@@ -222,7 +223,7 @@ fn strange(asked: &[Asked]) -> Vec<String> {
 fn parts(run: &Run) -> Vec<Part<'_>> {
     let mut parts = settings_of(run);
     parts.retain(|(_, texts)| texts.len() > 1 && !texts.contains(&""));
-    parts.sort_by_key(|(_, texts)| texts.len());
+    sort_by_key(&mut parts, |(_, texts)| texts.len());
     parts
 }
 

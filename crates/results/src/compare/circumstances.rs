@@ -14,6 +14,7 @@ use super::figures::is_instrument;
 use super::matching::{Matched, Pair};
 use super::rounds::{time_range, version};
 use crate::results::read::{Point, Run};
+use crate::sorting::distinct;
 use crate::stats::median_of;
 
 /// Something that is not the same in both runs.
@@ -186,7 +187,7 @@ pub fn differences_of(part: &str, base: &Value, new: &Value) -> Vec<Differs> {
         leaves
     };
     let (base, new) = (leaves(base), leaves(new));
-    let places: BTreeSet<&String> = base.keys().chain(new.keys()).collect();
+    let places = distinct(base.keys().chain(new.keys()));
     let differs = |place: &String| {
         let told = |leaves: &Leaves| {
             let texts = leaves.get(place).into_iter().flatten();

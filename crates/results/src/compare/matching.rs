@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Permitted;
 use crate::results::read::{Point, Run};
 use crate::results::schema::queue;
+use crate::sorting::distinct;
 
 /// A setting that follows from another, and is measured: the rate of a point on a load curve is a share of what the
 /// queue took in that run.
@@ -61,7 +62,7 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<
 fn differing(base: &Run, new: &Run) -> Vec<String> {
     let texts = |run: &Run, name: &str| -> BTreeSet<String> {
         let text = |point: &Point| point.setting(name).unwrap_or_default().to_owned();
-        run.points.iter().map(text).collect()
+        distinct(run.points.iter().map(text))
     };
     let is_differing = |name: &&str| {
         let (base, new) = (texts(base, name), texts(new, name));

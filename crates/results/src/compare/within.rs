@@ -9,11 +9,10 @@
 //! compared as two samples, with the drift in them: that is careful, for the drift widens both alike. Which of the
 //! two it is depends on the number of rounds and of figures alone, never on what was measured.
 
-use std::collections::BTreeSet;
-
 use super::matching::{OF_SATURATION, Pair};
 use super::{By, CompareError};
 use crate::results::read::{Point, Run};
+use crate::sorting::distinct;
 use crate::stats::rank::{Test, rounds_needed};
 
 /// So many rounds beyond the least are as good as two samples where nothing drifts, and better where something does.
@@ -30,9 +29,7 @@ pub struct Levels<'a> {
 
 pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError> {
     let text = |point: &'a Point, name: &str| point.setting(name).unwrap_or_default();
-    let texts = |name: &str| -> BTreeSet<&str> {
-        run.points.iter().map(|point| text(point, name)).collect()
-    };
+    let texts = |name: &str| distinct(run.points.iter().map(|point| text(point, name)));
     let varying = || {
         let names = run.schema.point.iter().map(|column| column.name);
         names.filter(|name| texts(name).len() > 1)
@@ -51,7 +48,7 @@ pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError>
     let is_decided = |other: &&str| {
         let points = run.points.iter();
         let both = points.map(|point| (text(point, name), text(point, other)));
-        both.collect::<BTreeSet<_>>().len() == texts(name).len()
+        distinct(both).len() == texts(name).len()
     };
     let others = varying().filter(|other| *other != name);
     let along: Vec<&str> = others.filter(is_decided).collect();

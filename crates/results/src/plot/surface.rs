@@ -10,6 +10,7 @@ use super::frame::{Chart, LABEL_EM, RING, TICK_EM, ring, words};
 use super::palette::heat;
 use super::scale::{Axis, Kind, Unit, ends, so_many};
 use super::{PlotError, at_most};
+use crate::sorting::sort_by;
 
 /// What was measured at a pair of settings.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -300,8 +301,8 @@ impl Surface {
                 pieces.push((away, corners, share));
             }
         }
-        pieces.sort_by(|a, b| b.0.total_cmp(&a.0));
-        points.sort_by(|a, b| b.0.total_cmp(&a.0));
+        sort_by(&mut pieces, |a, b| b.0.total_cmp(&a.0));
+        sort_by(&mut points, |a, b| b.0.total_cmp(&a.0));
         let mut points = points.into_iter().peekable();
         let point = |drawing: &mut Drawing, at: (f64, f64), share: f64| {
             drawing.dot(at, 3.0, line);

@@ -8,6 +8,7 @@
 
 use super::record::{Cell, Record};
 use super::schema::{Across, COMPLETE, Column, STATUS, Schema, memory};
+use crate::sorting::{sort_by, sort_by_key};
 use crate::stats::Smoothing;
 
 /// Settings that say nothing where there are no generators.
@@ -78,9 +79,13 @@ impl Curve {
         let mut curves: Vec<Curve> = curves.into_iter().map(|(_, curve)| curve).collect();
         for curve in &mut curves {
             let pause = |load: &Load| load.pause.unwrap_or(f64::INFINITY);
-            (curve.loads).sort_by(|one, other| pause(other).total_cmp(&pause(one)));
+            sort_by(&mut curve.loads, |one, other| {
+                pause(other).total_cmp(&pause(one))
+            });
         }
-        curves.sort_by_key(|curve| curve.loads.iter().map(|load| load.row).min());
+        sort_by_key(&mut curves, |curve| {
+            curve.loads.iter().map(|load| load.row).min()
+        });
         curves
     }
 

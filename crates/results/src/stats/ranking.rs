@@ -7,6 +7,7 @@
 
 use super::modes::median_of;
 use super::rank::{Shift, Test, rounds_needed, rounds_to_show};
+use crate::sorting::sort_by;
 
 /// The probability that anything is told apart that is alike.
 pub const ERROR: f64 = 0.05;
@@ -31,7 +32,9 @@ impl Ranking {
         let medians = figures.iter().map(|rounds| median_of(rounds));
         let medians: Vec<f64> = medians.map(|it| sign * it.unwrap_or(f64::NAN)).collect();
         let mut order: Vec<usize> = (0..figures.len()).collect();
-        order.sort_by(|one, other| medians[*one].total_cmp(&medians[*other]));
+        sort_by(&mut order, |one, other| {
+            medians[*one].total_cmp(&medians[*other])
+        });
         let mut pairs = Vec::new();
         for place in 0..order.len() {
             for behind in place + 1..order.len() {
@@ -42,7 +45,7 @@ impl Ranking {
                 pairs.push((shift.map_or(1.0, |shift| shift.p_value), place, behind));
             }
         }
-        pairs.sort_by(|(one, ..), (other, ..)| one.total_cmp(other));
+        sort_by(&mut pairs, |(one, ..), (other, ..)| one.total_cmp(other));
         let mut told = vec![vec![false; order.len()]; order.len()];
         // What is left to each pair, which grows with those that are told apart.
         let mut error = ERROR;

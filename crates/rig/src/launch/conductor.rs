@@ -24,6 +24,7 @@ use super::message::{FromRank, Hello, Order, PairReport, Start, Terms, ToRank};
 use super::roll::{Member, Roll, UNASKED};
 use super::schedule::Pair;
 use crate::host::{interrupt, machine_name};
+use crate::sorting::distinct;
 
 /// Who takes what is measured. What it was given is safe when [`batch_over`](Sink::batch_over) returns.
 pub trait Sink {
@@ -179,7 +180,7 @@ impl Conductor {
 
     /// Whether ranks on other hosts can reach each of them, as far as addresses tell.
     fn can_be_reached(&mut self) -> Result<(), LaunchError> {
-        let hosts: BTreeSet<&str> = self.members().map(|(hello, _)| &*hello.boot_id).collect();
+        let hosts = distinct(self.members().map(|(hello, _)| &*hello.boot_id));
         let mut only_here = self.members().filter_map(|(hello, _)| {
             let address = hello.serves.ip();
             let rank = hello.name();

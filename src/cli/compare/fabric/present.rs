@@ -12,6 +12,7 @@ use crate::cli::table::{Column, Table};
 use crate::cli::table_options::{Key, Order, TableOptions};
 use crate::compare::{ERROR, Verdict};
 use crate::results::units::fixed;
+use crate::sorting::sort_by;
 
 /// Of nodes without a verdict, so many of each figure are shown: those that changed most.
 const MOST_NODES: usize = 4;
@@ -139,7 +140,7 @@ impl Shown<'_> {
                 }
             }
             others.retain(|place| size(place) > 0.0);
-            others.sort_by(|one, other| size(other).total_cmp(&size(one)));
+            sort_by(&mut others, |one, other| size(other).total_cmp(&size(one)));
             kept.extend(others.into_iter().take(MOST_NODES));
         }
         kept.into_iter()

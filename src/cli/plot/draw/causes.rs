@@ -8,6 +8,7 @@ use super::{Checked, Made, Sources, bars};
 use crate::cli::plot::metric::JUMP;
 use crate::plot::both;
 use crate::plot::median::{Line, Medians};
+use crate::sorting::sort_by_key;
 use crate::stats::percentile_of_sorted;
 
 /// Jumps by their cause: time and length of each.
@@ -54,7 +55,7 @@ fn by_time(found: &[Causes]) -> Vec<String> {
         *totals.entry(cause).or_default() += lengths.sum::<i128>();
     }
     let mut names: Vec<(&String, i128)> = totals.into_iter().collect();
-    names.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    sort_by_key(&mut names, |(_, total)| std::cmp::Reverse(*total));
     names.into_iter().map(|(name, _)| name.clone()).collect()
 }
 

@@ -1,6 +1,5 @@
 //! `curves`: the family of curves of a memory, beside curves of others; or the latency at shares of the peak.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::names::named;
@@ -17,6 +16,7 @@ use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::Benchmark;
 use crate::results::schema::memory;
 use crate::results::text::printable_path;
+use crate::sorting::{distinct, sort_by};
 use crate::stats::Smoothing;
 
 /// Of more curves of others, those are drawn that are nearest to ours.
@@ -51,7 +51,7 @@ pub(in crate::cli::plot) fn family(from: &[PathBuf], settings: &Checked) -> anyh
         let why = format!("it is drawn beside curves, and not with the metric {LOADED}");
         return Err(settings.refused("with", text, &why).into());
     }
-    found.sort_by(|one, other| {
+    sort_by(&mut found, |one, other| {
         let by_kind = one.others.cmp(&other.others);
         by_kind.then(one.reads_percent.total_cmp(&other.reads_percent))
     });
@@ -65,11 +65,7 @@ pub(in crate::cli::plot) fn family(from: &[PathBuf], settings: &Checked) -> anyh
 fn found(sources: &Sources) -> Vec<Found<'_>> {
     let along = [memory::PAUSE.name, memory::READ_SHARE.name];
     let (labels, others) = (sources.labels(&along[..1]), sources.labels(&along));
-    let runs: BTreeSet<&str> = sources
-        .all
-        .iter()
-        .map(|source| source.run.as_str())
-        .collect();
+    let runs = distinct(sources.all.iter().map(|source| source.run.as_str()));
     let mut found = Vec::new();
     for run in runs {
         let of_run = sources.all.iter().enumerate();
@@ -111,7 +107,7 @@ fn bandwidth_of(found: &[Found<'_>]) -> &'static str {
 }
 
 fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::Result<Made> {
-    let kinds = Vec::from_iter(BTreeSet::from_iter(found.iter().map(|it| &it.others)));
+    let kinds = Vec::from_iter(distinct(found.iter().map(|it| &it.others)));
     let curves = found.iter().map(|found| Curve {
         label: found.label.clone(),
         shade: found.reads_percent / 100.0,
@@ -309,7 +305,7 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow:
             ticks.push((place, words.unwrap_or_else(|| (*text).to_owned())));
         }
     }
-    ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
+    sort_by(&mut ticks, |one, other| one.0.total_cmp(&other.0));
     let x = super::axis(sources.benchmark, name);
     let figure = Medians {
         chart: settings.chart(words, x, "latency of a load", looks),

@@ -15,6 +15,7 @@ use crate::plot::both;
 use crate::plot::load::{Line, Loads, Step};
 use crate::results::read::Benchmark;
 use crate::results::schema::{Column, hca};
+use crate::sorting::{distinct, sort_by};
 
 /// The settings that are on the axis.
 const OF_AXIS: [&str; 3] = [
@@ -88,7 +89,9 @@ pub(in crate::cli::plot) fn load(from: &[PathBuf], settings: &Checked) -> anyhow
         }
     }
     for line in &mut lines {
-        (line.steps).sort_by(|one, other| one.delivered.total_cmp(&other.delivered));
+        sort_by(&mut line.steps, |one, other| {
+            one.delivered.total_cmp(&other.delivered)
+        });
     }
     let (lines, looks, mut told) = named(lines, |line| &mut line.label, colours, settings)?;
     let value = one_metric_label(&sources);
@@ -145,7 +148,7 @@ fn number(source: &Source, column: &Column) -> Option<f64> {
 
 /// Refuses results without a curve.
 fn must_be_swept(sources: &Sources) -> Result<(), UsageError> {
-    let texts: BTreeSet<&str> = sources.texts(hca::BACKGROUND.name).collect();
+    let texts = distinct(sources.texts(hca::BACKGROUND.name));
     if sources.benchmark == Benchmark::Hca && texts.len() > 1 {
         return Ok(());
     }

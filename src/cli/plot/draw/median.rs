@@ -15,6 +15,7 @@ use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Kind;
 use crate::results::read::{Benchmark, Hgrm};
 use crate::results::schema::{hca, memory, node, queue};
+use crate::sorting::sort_by;
 use crate::stats::percentile_of_sorted;
 
 /// The mark of a source at a percentile by what is known of it; `None` without samples.
@@ -129,7 +130,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     }
     let empty = Vec::from_iter(empty);
     for line in &mut lines {
-        line.middles.sort_by(|a, b| a.x.total_cmp(&b.x));
+        sort_by(&mut line.middles, |a, b| a.x.total_cmp(&b.x));
         if let Some(twice) = line.middles.windows(2).find(|pair| pair[0].x == pair[1].x) {
             return Err(UsageError(format!(
                 "two points have the same place in the line {:?} ({x} {}): name one of the runs only, or choose by --only",

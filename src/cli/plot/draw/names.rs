@@ -1,10 +1,9 @@
 //! The names in the legend: other words for them, and which come first.
 
-use std::collections::BTreeSet;
-
 use super::{Asked, Checked, Colours, Setting, Told, UsageError};
 use crate::plot::INCOMPLETE;
 use crate::plot::palette::LookNumber;
+use crate::sorting::{distinct, sort_by_key};
 
 impl Told {
     /// Refuses names that no line has. A file may name more lines than this figure has, as a dictionary for several
@@ -36,9 +35,9 @@ impl Told {
             self.hints.push(hint);
             return Ok(());
         }
-        let distinct: BTreeSet<&String> = there.iter().filter(|name| !name.is_empty()).collect();
-        let distinct: Vec<String> = distinct.iter().map(|name| format!("{name:?}")).collect();
-        let refusal = match &distinct[..] {
+        let there = distinct(there.iter().filter(|name| !name.is_empty()));
+        let there: Vec<String> = there.iter().map(|name| format!("{name:?}")).collect();
+        let refusal = match &there[..] {
             [] => "no line of this figure has a name".to_owned(),
             names => format!(
                 "no line of this figure is called so, only {}",
@@ -90,7 +89,9 @@ pub(super) fn named<T>(
     told.check("order", &Vec::from_iter(&order), &shown, of_file, settings)?;
     let place = |name: &String| order.iter().position(|it| it == name);
     let mut placed: Vec<(usize, T)> = lines.into_iter().enumerate().collect();
-    placed.sort_by_key(|(number, _)| place(&shown[*number]).unwrap_or(usize::MAX));
+    sort_by_key(&mut placed, |(number, _)| {
+        place(&shown[*number]).unwrap_or(usize::MAX)
+    });
     let looks = placed.iter().map(|(number, _)| looks[*number]).collect();
     let lines = placed.into_iter().map(|(_, line)| line).collect();
     Ok((lines, looks, told))

@@ -4,6 +4,7 @@ use super::{Checked, MEDIAN, Source, Sources, UsageError, apart, tick};
 use crate::plot::median::Middle;
 use crate::results::read::Point;
 use crate::results::schema::memory;
+use crate::sorting::sort_by;
 
 /// The mark of a source at `x`, by what is asked for, 10th and 90th percentile in nanoseconds, and the interval of the
 /// first. Bars from one to the other are those of a median.
@@ -84,7 +85,7 @@ impl Places {
         let places = || (0..).map(f64::from).take(texts.len()).collect();
         let numbers: Vec<f64> = numbers.unwrap_or_else(places);
         let mut both: Vec<(f64, &str)> = numbers.into_iter().zip(texts).collect();
-        both.sort_by(|a, b| a.0.total_cmp(&b.0));
+        sort_by(&mut both, |a, b| a.0.total_cmp(&b.0));
         let words = |text: &str| {
             let others = both.iter().map(|(_, text)| *text);
             let words = apart(tick, name, text, others);

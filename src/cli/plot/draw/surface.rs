@@ -14,6 +14,7 @@ use crate::plot::scale::so_many;
 use crate::plot::surface::{Height, Surface};
 use crate::results::read::Benchmark;
 use crate::results::schema::{Column, hca, memory, node, queue};
+use crate::sorting::sort_by_key;
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     for id in ["metric", "percentile"] {
@@ -154,7 +155,7 @@ fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), Usage
     });
     let most = |name: &String| std::cmp::Reverse(Places::of(name, sources).texts.len());
     let mut by_values = free.clone();
-    by_values.sort_by_key(most);
+    sort_by_key(&mut by_values, most);
     by_values.truncate([&x, &y].into_iter().filter(|axis| axis.is_none()).count());
     free.retain(|name| by_values.contains(name));
     let mut free = free.into_iter();

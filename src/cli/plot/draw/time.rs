@@ -11,6 +11,7 @@ use super::{
 use crate::plot::palette::MOST_SERIES;
 use crate::plot::time::{Cloud, OverTime, Thinned, WHAT};
 use crate::results::read::Benchmark;
+use crate::sorting::sort_by_key;
 
 pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     let mut sources = Sources::open(from, settings, samples_usual)?;
@@ -30,7 +31,7 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
         }
         clouds.extend(marks.into_values().map(|marks| marks.cloud));
         // What is rare stands on top.
-        clouds.sort_by_key(|cloud| cloud.points.len());
+        sort_by_key(&mut clouds, |cloud| cloud.points.len());
     } else {
         for (source, label) in with_samples(&sources, MOST_SERIES, WHAT)? {
             clouds.push(over_time(source, thinned(label))?);

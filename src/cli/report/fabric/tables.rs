@@ -16,6 +16,7 @@ use crate::results::schema::fabric::{
 };
 use crate::results::schema::{Column, REASON};
 use crate::results::units::fixed;
+use crate::sorting::{sort_by, sort_by_key};
 
 /// So many pairs and nodes are in the tables at the top.
 const SHOWN: usize = 12;
@@ -76,7 +77,7 @@ pub(super) fn pairs(fabric: &Fabric) -> Result<Vec<Pair>, ReadError> {
         Ok(())
     })?;
     let rank = |pair: &Pair| pair.rest.unwrap_or(f64::NEG_INFINITY);
-    pairs.sort_by(|one, other| rank(other).total_cmp(&rank(one)));
+    sort_by(&mut pairs, |one, other| rank(other).total_cmp(&rank(one)));
     Ok(pairs)
 }
 
@@ -139,7 +140,7 @@ pub(super) fn slow_ways<'a>(fabric: &'a Fabric, pairs: &[Pair]) -> Vec<(&'a str,
         Some((name(from), name(to), pair.slower_by?))
     });
     let mut ways: Vec<_> = ways.collect();
-    ways.sort_by(|one, other| other.2.total_cmp(&one.2));
+    sort_by(&mut ways, |one, other| other.2.total_cmp(&one.2));
     ways
 }
 
@@ -165,7 +166,7 @@ pub(super) fn nodes(table: &Table) -> Sheet {
     let (mut named, mut others): (Vec<&Row>, Vec<&Row>) = table.rows.iter().partition(is_named);
     let score = |row: &&Row| row.number(node::SCORE.name).unwrap_or(f64::NEG_INFINITY);
     for rows in [&mut named, &mut others] {
-        rows.sort_by(|one, other| score(other).total_cmp(&score(one)));
+        sort_by(rows, |one, other| score(other).total_cmp(&score(one)));
     }
     named.extend(others);
     sheet(table, &node::NODE, named.into_iter().take(SHOWN))
@@ -183,7 +184,7 @@ pub(super) fn left_out(table: &Table) -> Sheet {
         reasons.entry(text(row, &REASON)).or_default().push(row);
     }
     let mut reasons: Vec<_> = reasons.into_iter().collect();
-    reasons.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
+    sort_by_key(&mut reasons, |(_, rows)| std::cmp::Reverse(rows.len()));
     let row = |(reason, rows): (String, Vec<&Row>)| {
         let pair = |row: &Row| format!("{} to {}", text(row, &FROM), text(row, &TO));
         vec![rows.len().to_string(), pair(rows[0]), reason]

@@ -14,6 +14,7 @@ use super::distribution::{Distribution, percentiles};
 use super::pattern::patterns;
 use super::recorder::DIRECT;
 use super::result::{ClockResult, CpuResult};
+use crate::sorting::sort_by_key;
 
 /// Threads that ran instead are listed so far.
 const RAN_LISTED: usize = 20;
@@ -56,7 +57,7 @@ pub fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
         })
     };
     let mut causes: Vec<_> = jumps.causes().iter().collect();
-    causes.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.total));
+    sort_by_key(&mut causes, |(_, tally)| std::cmp::Reverse(tally.total));
     let causes = causes.iter();
     let causes = causes.map(|(of, tally)| cause(&of.describe(&cpu.names), tally));
     let at_once = || cause("unexplained", &cpu.unexplained_on_several());

@@ -21,6 +21,7 @@ use crate::rig::error::RigError;
 use crate::rig::priority::Places;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
+use crate::sorting::sort_by_key;
 use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::{self, Baseline};
@@ -397,7 +398,7 @@ fn reports<R>(mut found: Collected<R, RunError, ()>) -> Result<(Vec<R>, Option<S
     if let Some((_, error)) = found.failures.into_iter().next() {
         return Err(error);
     }
-    found.reports.sort_by_key(|(place, _)| *place);
+    sort_by_key(&mut found.reports, |(place, _)| *place);
     let signal = match found.cause {
         Some(Cause::Signal(signal)) => Some(signal),
         _ => None,

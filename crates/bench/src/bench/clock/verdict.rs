@@ -2,6 +2,7 @@
 //! it and can be done about that.
 
 use crate::results::units;
+use crate::sorting::sort_by_key;
 
 use super::cause::Cause;
 use super::config::{Causes, Config};
@@ -122,7 +123,7 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     };
     let ticks = |nanos: f64| (nanos / result.nanos_f64(1.0)) as u64;
     let mut causes = totals(cpu, ticks);
-    causes.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
+    sort_by_key(&mut causes, |(_, total)| std::cmp::Reverse(*total));
     let of_others = |(cause, _): &&(Cause, u64)| *cause == Cause::InvoluntarySwitch;
     let told = causes.iter().find(of_others).map_or(0, |it| it.1);
     // What the thread waited is the scheduler's word: it is more than was found stop by stop, and missing elsewhere.

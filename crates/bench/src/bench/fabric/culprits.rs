@@ -9,6 +9,7 @@
 use super::matrix::Matrix;
 use super::scores::{Fit, LEAST_NODES, median, polish};
 use super::tiers::Tiers;
+use crate::sorting::sort_by;
 
 /// A figure of all pairs that may name nodes.
 #[derive(Debug, Clone, Copy)]
@@ -163,7 +164,7 @@ pub fn ranked(judged: &[Judged]) -> Vec<usize> {
         let named = node.verdict.direction().is_some();
         (named, node.score.unwrap_or(f64::NEG_INFINITY))
     };
-    order.sort_by(|one, other| {
+    sort_by(&mut order, |one, other| {
         let (one, other) = (key(one), key(other));
         other.0.cmp(&one.0).then(other.1.total_cmp(&one.1))
     });

@@ -8,6 +8,7 @@ use super::verdict::PairVerdict;
 use crate::results::schema::Column;
 use crate::results::schema::fabric::{HALF_MAX, HALF_P50, HALF_P90, HALF_P99};
 use crate::rig::limit::Limit;
+use crate::sorting::sort_by;
 
 /// The figures that a limit may be on: their percentile, none for the greatest.
 const FIGURES: [(Option<f64>, Column); 4] = [
@@ -61,7 +62,7 @@ pub fn judge(limit: &Limit, figure: &Matrix) -> Outcome {
         .each()
         .filter(|(.., found)| *found > limit.length.0 as f64)
         .collect();
-    above.sort_by(|one, other| other.2.total_cmp(&one.2));
+    sort_by(&mut above, |one, other| other.2.total_cmp(&one.2));
     Outcome {
         limit: limit.describe(),
         above,

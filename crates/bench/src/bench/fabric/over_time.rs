@@ -6,6 +6,7 @@
 use super::matrix::Matrix;
 use super::scores::{median, polish};
 use super::tiers::Tiers;
+use crate::sorting::sort_by;
 use crate::stats::rank::{Shift, Test, rounds_needed};
 
 /// A run: its nodes, their tiers, and a figure of all pairs in each complete round, in ns.
@@ -126,7 +127,9 @@ pub fn compare(base: Measured<'_>, new: Measured<'_>, error: f64, most_pairs: us
         };
         pairs.push((from, to, [base, new]));
     }
-    pairs.sort_by(|one, other| (other.2[1] - other.2[0]).total_cmp(&(one.2[1] - one.2[0])));
+    sort_by(&mut pairs, |one, other| {
+        (other.2[1] - other.2[0]).total_cmp(&(one.2[1] - one.2[0]))
+    });
     let pair = |(from, to, medians_ns): (usize, usize, [f64; 2])| PairChange {
         pair: [from, to].map(|node: usize| common[node].clone()),
         tier: name(0, from, to).to_owned(),

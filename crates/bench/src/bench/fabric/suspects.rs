@@ -1,13 +1,12 @@
 //! Which pairs are measured once more, alone: those that stood out beside others, and a random control set. A pair that
 //! is slow alone as well is compared with the controls of its tier, measured in the same way at the same time.
 
-use std::collections::BTreeSet;
-
 use super::culprits::Judged;
 use super::scores::Fit;
 use super::tiers::Tiers;
 use super::verdict::{LEAST_CONTROLS, PairJudge, PairVerdict};
 use crate::pacing::SplitMix64;
+use crate::sorting::{distinct, sort_by, sort_by_key};
 
 /// Of each node that is named, so many pairs are measured again.
 const OF_A_NODE: usize = 3;
@@ -62,7 +61,7 @@ pub fn choose(
     let mut suspects = suspects(fit, tiers, nodes, least_ns);
     let left_out = suspects.len().saturating_sub(most);
     suspects.truncate(most);
-    let taken: BTreeSet<(usize, usize)> = suspects.iter().copied().collect();
+    let taken = distinct(suspects.iter().copied());
     let is_named = |node: usize| {
         nodes
             .get(node)
@@ -119,9 +118,9 @@ fn suspects(fit: &Fit, tiers: &Tiers, nodes: &[Judged], least_ns: f64) -> Vec<(u
     };
     let found = unordered(tiers.nodes()).filter_map(|pair| Some((pair, stands_out(pair)?)));
     let mut found: Vec<((usize, usize), f64)> = found.collect();
-    found.sort_by(|one, other| other.1.total_cmp(&one.1));
+    sort_by(&mut found, |one, other| other.1.total_cmp(&one.1));
     let mut chosen: Vec<(usize, usize)> = found.into_iter().map(|(pair, _)| pair).collect();
-    let mut taken: BTreeSet<(usize, usize)> = chosen.iter().copied().collect();
+    let mut taken = distinct(chosen.iter().copied());
     let named = (0..nodes.len()).filter(|&node| nodes[node].verdict.direction().is_some());
     for node in named {
         let others = (0..tiers.nodes()).filter(|&other| other != node);
@@ -136,7 +135,7 @@ fn suspects(fit: &Fit, tiers: &Tiers, nodes: &[Judged], least_ns: f64) -> Vec<(u
             .filter(|pair| !taken.contains(pair))
             .collect();
         // Those with the nearest partners: fewer others share their way.
-        new.sort_by_key(|pair| (tiers.of(pair.0, pair.1), *pair));
+        sort_by_key(&mut new, |pair| (tiers.of(pair.0, pair.1), *pair));
         new.truncate(OF_A_NODE);
         taken.extend(&new);
         chosen.extend(new);

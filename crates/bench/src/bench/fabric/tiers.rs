@@ -8,10 +8,11 @@ mod files;
 mod hostlist;
 mod subnet;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use thiserror::Error;
 
+use crate::sorting::{distinct, sort_by_key};
 use files::{groups, topology};
 pub use hostlist::expand;
 use subnet::Subnet;
@@ -146,11 +147,7 @@ impl Tiers {
         let off_diagonal = |(place, distance): (usize, &u32)| {
             (place / nodes != place % nodes).then_some(*distance)
         };
-        let found: BTreeSet<u32> = distances
-            .iter()
-            .enumerate()
-            .filter_map(off_diagonal)
-            .collect();
+        let found = distinct(distances.iter().enumerate().filter_map(off_diagonal));
         let found: Vec<u32> = found.into_iter().collect();
         let place = |distance: &u32| found.binary_search(distance).unwrap_or(0) as u16;
         Tiers {
@@ -169,7 +166,9 @@ impl Tiers {
     pub fn of_names(groups: Vec<String>, names: &[String], of: &[u16]) -> Self {
         assert_eq!(of.len(), groups.len() * groups.len());
         let mut order: Vec<usize> = (0..names.len()).collect();
-        order.sort_by_key(|place| (nearness(&names[*place]), &names[*place]));
+        sort_by_key(&mut order, |place| {
+            (nearness(&names[*place]), &names[*place])
+        });
         let mut places = vec![0; names.len()];
         for (new, old) in order.iter().enumerate() {
             places[*old] = new as u16;

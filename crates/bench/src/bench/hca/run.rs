@@ -39,6 +39,7 @@ use crate::rdma::verbs::{
 use crate::rig::benchmark::Progress;
 use crate::rig::clock_offset::measure_offset;
 use crate::rig::named::Named;
+use crate::sorting::distinct;
 use crate::rig::port_choice::{ChosenPort, Pair, choose, without_immediate_data};
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
 
@@ -108,7 +109,7 @@ impl Runner {
         });
         let open = |end: &ChosenPort| Context::open_by_name(&end.device.name).map(Arc::new);
         let contexts = [open(&self.pair.sender)?, open(&self.pair.receiver)?];
-        let services: BTreeSet<Service> = plan.points.iter().map(|point| point.service).collect();
+        let services = distinct(plan.points.iter().map(|point| point.service));
         let without_address = self.pair.without_address();
         let mut open_ones = plan.points.iter();
         if without_address.is_none() && open_ones.any(|point| point.connect != Connect::Direct) {

@@ -6,6 +6,7 @@ use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Sent, Time
 use super::sample::Epoch;
 use crate::node::{Wiring, Work};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
+use crate::sorting::sort_by_key;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Clock;
 
@@ -213,7 +214,9 @@ impl<'a> Books<'a> {
                 cause: Cause::Lost,
             }));
         }
-        lost.sort_by_key(|lost| (lost.publisher, lost.step, lost.subscriber));
+        sort_by_key(&mut lost, |lost| {
+            (lost.publisher, lost.step, lost.subscriber)
+        });
         let tallies = self.ledgers.into_iter().map(Ledger::close);
         let mut tally = tallies.fold(Tally::default(), |sum, one| sum.plus(&one));
         // They came beside all that had room.

@@ -20,6 +20,7 @@ use crate::rig::control::Control;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Collected, Crew, Seat};
+use crate::sorting::sort_by_key;
 use crate::time::Clock;
 
 pub(super) const PUBLISHER: Role = Role::new("publisher", "hcabench-pub");
@@ -226,6 +227,6 @@ pub(super) fn finished(
         });
     }
     let mut reports = collected.reports;
-    reports.sort_by_key(|(place, _)| *place);
+    sort_by_key(&mut reports, |(place, _)| *place);
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }

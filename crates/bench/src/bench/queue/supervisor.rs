@@ -18,6 +18,7 @@ use crate::rig::control::{self, Pulse, Silence};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Crew, Patience};
+use crate::sorting::sort_by_key;
 
 const PATIENCE: Patience = Patience {
     look: Duration::from_millis(50),
@@ -83,7 +84,7 @@ pub(super) fn reports<R: Send + 'static>(
     }
     crew.dismiss(PATIENCE.grace);
     let mut reports = found.reports;
-    reports.sort_by_key(|(place, _)| *place);
+    sort_by_key(&mut reports, |(place, _)| *place);
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 

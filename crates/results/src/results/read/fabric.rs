@@ -1,6 +1,6 @@
 //! The folder of a fabric's results.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -15,6 +15,7 @@ use crate::results::schema::fabric::{
     FABRIC, FROM, FROM_RANK, NODES, PAIRS, TIER, TO, TO_RANK, node,
 };
 use crate::results::schema::{COMPLETE, Column, ROUND, STATUS};
+use crate::sorting::{distinct, sort_by_key};
 use crate::stats::median_of;
 
 /// A fabric: its nodes, and where its pairs are. These are read a column at a time: of a thousand nodes there are a
@@ -210,8 +211,7 @@ impl Fabric {
         let told: Vec<String> = told
             .filter_map(|it| Some(it.as_str()?.to_owned()))
             .collect();
-        let unequal: BTreeSet<&String> = told.iter().collect();
-        if !told.is_empty() && unequal.len() == told.len() {
+        if !told.is_empty() && distinct(&told).len() == told.len() {
             return Ok(told.into_iter().map(node).collect());
         }
         let mut names = BTreeMap::new();
@@ -271,6 +271,6 @@ fn nodes_of(path: &Path, table: &Table) -> Result<Vec<FabricNode>, ReadError> {
             },
         ));
     }
-    nodes.sort_by_key(|(rank, _)| *rank);
+    sort_by_key(&mut nodes, |(rank, _)| *rank);
     Ok(nodes.into_iter().map(|(_, node)| node).collect())
 }

@@ -99,18 +99,14 @@ impl OverRounds {
         let is_complete =
             |row: &&[Cell]| matches!(&row[self.status], Cell::Text(it) if it == schema::COMPLETE);
         let all: Vec<&[Cell]> = rows.iter().map(Vec::as_slice).collect();
-        let mut failed_first = all.clone();
-        failed_first.sort_by_key(is_complete);
-        let failed = failed_first
-            .iter()
-            .position(is_complete)
-            .unwrap_or(all.len());
-        let complete = &failed_first[failed..];
-        let whole = if complete.is_empty() { &all } else { complete };
-        let status = match failed == 0 && !all.is_empty() {
+        let (complete, mut failed_first): (Vec<_>, Vec<_>) =
+            all.iter().copied().partition(is_complete);
+        let status = match failed_first.is_empty() && !all.is_empty() {
             true => schema::COMPLETE,
             false => schema::INCOMPLETE,
         };
+        failed_first.extend(&complete);
+        let whole = if complete.is_empty() { &all } else { &complete };
         let of_rule = |&(rule, place): &(Rule, usize)| match rule {
             Rule::First => first(&all, place),
             Rule::FirstOfFailed => first(&failed_first, place),

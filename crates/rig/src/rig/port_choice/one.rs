@@ -3,6 +3,7 @@
 use super::{ChoiceError, ChosenPort, describe_all, find, usable_ports};
 use crate::rdma::verbs::Devices;
 use crate::rig::ports::PortRequest;
+use crate::sorting::sort_by_key;
 
 /// Chooses one port: the one that was named, or the first active one, of those with an IP address if there is one.
 ///
@@ -55,7 +56,7 @@ pub fn choose_nth(
     let mut ports = usable_ports(&all.usable);
     ports.dedup_by(|one, other| one.is_port_of(other));
     // The kernel lists them in the order in which they came.
-    ports.sort_by_key(|port| {
+    sort_by_key(&mut ports, |port| {
         let name = port.device.name.clone();
         let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
         let number = name[stem.len()..].parse::<u32>().unwrap_or(0);

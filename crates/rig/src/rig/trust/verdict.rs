@@ -6,6 +6,7 @@ use super::reads::Monotony;
 use super::{CpuOffset, Finding, Report, hertz};
 use crate::host::fingerprint::{Clock, Virtualisation};
 use crate::rig::trust::frequency::FrequencySource;
+use crate::sorting::sort_by_key;
 
 /// A proven offset beyond this spoils latencies between CPUs, in nanoseconds.
 pub const SPOILING_OFFSET_NS: f64 = 100.0;
@@ -77,7 +78,7 @@ pub fn judge(report: &Report) -> Judgement {
     found.below(&report.virtualisation);
     let mut reasons = found.0;
     // Stable: within a weight they stay in the order of the report.
-    reasons.sort_by_key(|it| std::cmp::Reverse(it.weighs));
+    sort_by_key(&mut reasons, |it| std::cmp::Reverse(it.weighs));
     Judgement {
         verdict: reasons.first().map_or(Verdict::Trusted, |it| it.weighs),
         reasons,

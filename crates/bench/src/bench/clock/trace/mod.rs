@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::host::running::Ran;
 use crate::host::trace::{PARTS, Parts, Source, Stretch, Stretches, TraceError, Tracer};
+use crate::sorting::sort_by_key;
 use crate::time::Anchors;
 
 use super::cause::{Cause, NAMED, Names, Tally};
@@ -127,7 +128,7 @@ impl Trace {
             (at.begin + at.length / 2, *parts, gaps)
         });
         let mut middles: Vec<_> = middles.collect();
-        middles.sort_by_key(|(middle, ..)| *middle);
+        sort_by_key(&mut middles, |(middle, ..)| *middle);
         let found = Found {
             stretches: middles,
             lost,
@@ -165,7 +166,7 @@ impl Trace {
             let alone = told.parts.len() == 1 && told.lost == 0 && told.beyond == 0;
             (traced.cause(&told), alone)
         });
-        times.sort_by_key(|(_, tally, _)| std::cmp::Reverse(tally.total));
+        sort_by_key(&mut times, |(_, tally, _)| std::cmp::Reverse(tally.total));
         traced.times = times;
         traced
     }

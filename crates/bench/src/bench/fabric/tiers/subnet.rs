@@ -6,6 +6,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 use super::{TierError, Tiers, all_known, lookup};
+use crate::sorting::distinct;
 
 /// Switches by number, with their neighbours, and the switches that each host is at.
 #[derive(Debug, Default)]
@@ -84,10 +85,7 @@ impl Subnet {
             hosts.iter().map(|host| lookup(&self.hosts, host)).collect();
         all_known(hosts, &found)?;
         let at: Vec<&BTreeSet<usize>> = found.into_iter().flatten().collect();
-        let leaves: BTreeSet<usize> = at
-            .iter()
-            .flat_map(|leaves| leaves.iter().copied())
-            .collect();
+        let leaves = distinct(at.iter().flat_map(|leaves| leaves.iter().copied()));
         let away: HashMap<usize, Vec<u32>> = leaves
             .into_iter()
             .map(|leaf| (leaf, self.distances(leaf)))

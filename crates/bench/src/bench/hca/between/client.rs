@@ -2,7 +2,7 @@
 
 mod within_devices;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -40,6 +40,7 @@ use crate::rig::benchmark::Progress;
 use crate::rig::child;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
+use crate::sorting::distinct;
 use crate::time::{
     AnyClock, Clock, ClockKind, ClockUser, Nanos, StampCost, TscFacts, measure_stamp_cost,
 };
@@ -291,7 +292,7 @@ impl Client {
             }
             most = needed.bytes().max(most);
         }
-        let clocks: BTreeSet<ClockKind> = plan.points.iter().map(|point| point.clock).collect();
+        let clocks = distinct(plan.points.iter().map(|point| point.clock));
         let Some(point) = plan.points.first() else {
             return Ok(Vec::new());
         };

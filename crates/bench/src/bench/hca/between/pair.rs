@@ -26,6 +26,7 @@ use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{CLOCKS, CONTRADICTION, MESSAGES, PROBES_FILE};
 use crate::rig::benchmark::Failure;
 use crate::rig::port_choice::choose_nth;
+use crate::sorting::sort_by_key;
 use crate::time::between::Unproved;
 use crate::time::{AnyClock, ClockKind};
 
@@ -65,7 +66,9 @@ impl Cpus {
     /// Of a rank that shares what it may use with others: neighbours in the same NUMA node and core stay together.
     fn of(topology: &Topology, (place, count): (u32, u32)) -> Self {
         let mut allowed: Vec<_> = topology.cpus.iter().filter(|cpu| cpu.allowed).collect();
-        allowed.sort_by_key(|cpu| (cpu.numa_node, cpu.siblings.first(), cpu.id));
+        sort_by_key(&mut allowed, |cpu| {
+            (cpu.numa_node, cpu.siblings.first(), cpu.id)
+        });
         let all: Vec<usize> = allowed.iter().map(|cpu| cpu.id).collect();
         let (place, count) = (place as usize, count.max(1) as usize);
         if all.len() < count {

@@ -1,7 +1,7 @@
 //! What the devices of the two hosts can do of a plan: each end is asked, and tries queue pairs and routes.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use super::super::message::{Message, WORK, only};
 use super::super::serving::receives_of;
@@ -15,6 +15,7 @@ use crate::bench::hca::uc_route::choose_route;
 use crate::bench::hca::verbs_link::queue_pair_lengths;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Capabilities, Transport};
+use crate::sorting::distinct;
 
 impl Client {
     /// Leaves out of a plan what these two hosts cannot do.
@@ -125,12 +126,7 @@ impl Client {
     }
 
     fn limits(&self) -> Limits {
-        let there: BTreeSet<Service> = self
-            .there
-            .inline
-            .iter()
-            .map(|(service, _)| *service)
-            .collect();
+        let there = distinct(self.there.inline.iter().map(|(service, _)| *service));
         let both = self
             .here
             .inline
