@@ -7,7 +7,7 @@ use super::{label_rows, text_width, wrap};
 use crate::host::fingerprint::Fingerprint;
 use crate::host::idle_states::{IdleState, IdleStates};
 use crate::host::readiness::{Check, Needs, Readiness, Verdict};
-use crate::rig::named::Named;
+use crate::rig::named::named;
 use anyhow::Context;
 
 /// Arguments of `hcabench host`.
@@ -26,23 +26,12 @@ pub struct HostArguments {
     pub brief: BriefOption,
 }
 
-/// What a machine is to be ready for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Purpose {
-    Hca,
-    Queue,
-    Clock,
-}
-
-impl Named for Purpose {
-    const ALL: &'static [Self] = &[Purpose::Hca, Purpose::Queue, Purpose::Clock];
-
-    fn name(self) -> &'static str {
-        match self {
-            Purpose::Hca => "hca",
-            Purpose::Queue => "queue",
-            Purpose::Clock => "clock",
-        }
+named! {
+    /// What a machine is to be ready for.
+    Purpose {
+        Hca = "hca",
+        Queue = "queue",
+        Clock = "clock",
     }
 }
 

@@ -11,7 +11,6 @@ use crate::cli::table::{Column, Table};
 use crate::cli::{text_width_of, wrap};
 use crate::results::schema::{ROUNDS, clock as schema};
 use crate::results::{Record, units};
-use crate::rig::named::Named as _;
 
 /// How the results are shown.
 pub const VIEW: View = View {

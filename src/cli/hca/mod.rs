@@ -37,7 +37,6 @@ use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 #[cfg(feature = "rdma")]
 use crate::results::{Record, schema::hca as columns};
-use crate::rig::named::Named;
 use crate::time::{COUNTER_IN_WORDS, ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.

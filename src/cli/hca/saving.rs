@@ -10,7 +10,6 @@ use crate::cli::table::{Column as Heading, Table};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
 use crate::results::schema::{Column, POINT};
-use crate::rig::named::Named;
 
 /// The largest share of messages that may have left the figure of t_send: those without a stamp of their own are the
 /// fastest, and the median of the others is too high.

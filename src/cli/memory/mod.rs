@@ -19,7 +19,6 @@ use crate::host::CpuSet;
 use crate::host::readiness::Needs;
 use crate::results::Record;
 use crate::results::schema::memory as columns;
-use crate::rig::named::Named as _;
 use crate::stats::outliers::Outliers;
 use crate::stats::smoothing::Smoothing;
 

@@ -27,7 +27,7 @@ use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
-use crate::rig::named::Named;
+use crate::rig::named::named;
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 use crate::time::ClockKind;
 
@@ -194,23 +194,13 @@ pub struct NodeArguments {
     pub sweep: SweepArguments,
 }
 
-/// Where ends note what they send and receive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LogChoice {
-    /// In memory.
-    Memory,
-    /// In a file.
-    File,
-}
-
-impl Named for LogChoice {
-    const ALL: &'static [Self] = &[LogChoice::Memory, LogChoice::File];
-
-    fn name(self) -> &'static str {
-        match self {
-            LogChoice::Memory => "memory",
-            LogChoice::File => "file",
-        }
+named! {
+    /// Where ends note what they send and receive.
+    LogChoice {
+        /// In memory.
+        Memory = "memory",
+        /// In a file.
+        File = "file",
     }
 }
 

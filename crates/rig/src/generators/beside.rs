@@ -19,7 +19,6 @@ use crate::buffer::{Bytes, HUGE_PAGE};
 use crate::host::{CpuSet, memory_layout};
 use crate::rig::error::RigError;
 use crate::rig::memory::{Allowance, Need, TooMuch};
-use crate::rig::named::Named;
 
 /// Of the lines, those that are read, in percent.
 const READ_SHARE: u32 = 50;

@@ -16,7 +16,7 @@ use std::net::Ipv6Addr;
 use serde::{Deserialize, Serialize};
 
 use super::node_list;
-use crate::rig::named::{Named as _, named};
+use crate::rig::named::named;
 
 /// The environment: the value of a variable, if it is set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 
 use crate::buffer::BufferError;
 use crate::host::HostError;
-use crate::rig::named::Named as _;
 
 use super::fallback::ConnectFailure;
 

@@ -215,7 +215,6 @@ mod tests {
     use super::*;
     use crate::buffer::HugePagePolicy;
     use crate::node::{Ends, Scenario};
-    use crate::rig::named::Named as _;
 
     const WORDS: usize = 9;
 

@@ -8,49 +8,28 @@ use serde::{Deserialize, Serialize};
 use super::Wiring;
 use super::fallback::Fallback;
 use crate::buffer::HugePagePolicy;
-use crate::rig::named::Named;
+use crate::rig::named::named;
 use crate::rig::ports::Service;
 
-/// How a subscriber waits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Poll {
-    /// It looks again and again.
-    Busy,
-    /// It sleeps until something has come.
-    Event,
-}
-
-impl Named for Poll {
-    const ALL: &'static [Self] = &[Poll::Busy, Poll::Event];
-
-    fn name(self) -> &'static str {
-        match self {
-            Poll::Busy => "busy",
-            Poll::Event => "event",
-        }
+named! {
+    /// How a subscriber waits.
+    Poll {
+        /// It looks again and again.
+        Busy = "busy",
+        /// It sleeps until something has come.
+        Event = "event",
     }
 }
 
-/// What a broker of MQTT promises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Qos {
-    /// Nothing: a sample may be lost.
-    AtMostOnce,
-    /// Samples are acknowledged.
-    AtLeastOnce,
-    /// The same in two steps, so that none comes twice.
-    ExactlyOnce,
-}
-
-impl Named for Qos {
-    const ALL: &'static [Self] = &[Qos::AtMostOnce, Qos::AtLeastOnce, Qos::ExactlyOnce];
-
-    fn name(self) -> &'static str {
-        match self {
-            Qos::AtMostOnce => "0",
-            Qos::AtLeastOnce => "1",
-            Qos::ExactlyOnce => "2",
-        }
+named! {
+    /// What a broker of MQTT promises.
+    Qos {
+        /// Nothing: a sample may be lost.
+        AtMostOnce = "0",
+        /// Samples are acknowledged.
+        AtLeastOnce = "1",
+        /// The same in two steps, so that none comes twice.
+        ExactlyOnce = "2",
     }
 }
 

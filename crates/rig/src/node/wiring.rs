@@ -1,35 +1,18 @@
 //! Which publisher is heard by which subscriber.
 
-use crate::rig::named::Named;
+use crate::rig::named::named;
 
-/// How publishers and subscribers are wired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Scenario {
-    /// Each publisher has one subscriber, and each subscriber one publisher.
-    StraightRun,
-    /// The publishers are divided among the subscribers; each sample goes to one.
-    FanIn,
-    /// Each sample goes to all subscribers.
-    FanOut,
-    /// Each sample goes to one subscriber, in turn.
-    RoundRobin,
-}
-
-impl Named for Scenario {
-    const ALL: &'static [Self] = &[
-        Scenario::StraightRun,
-        Scenario::FanIn,
-        Scenario::FanOut,
-        Scenario::RoundRobin,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Scenario::StraightRun => "straight-run",
-            Scenario::FanIn => "fan-in",
-            Scenario::FanOut => "fan-out",
-            Scenario::RoundRobin => "round-robin",
-        }
+named! {
+    /// How publishers and subscribers are wired.
+    Scenario {
+        /// Each publisher has one subscriber, and each subscriber one publisher.
+        StraightRun = "straight-run",
+        /// The publishers are divided among the subscribers; each sample goes to one.
+        FanIn = "fan-in",
+        /// Each sample goes to all subscribers.
+        FanOut = "fan-out",
+        /// Each sample goes to one subscriber, in turn.
+        RoundRobin = "round-robin",
     }
 }
 
@@ -146,6 +129,7 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rig::named::Named;
 
     fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
         Wiring {

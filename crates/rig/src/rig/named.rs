@@ -72,10 +72,16 @@ macro_rules! named {
         pub enum $kind {
             $($(#[$inner])* #[serde(rename = $name)] $variant,)+
         }
+        impl $kind {
+            /// Its name on the command line and in results.
+            pub const fn name(self) -> &'static str {
+                match self { $($kind::$variant => $name,)+ }
+            }
+        }
         impl $crate::rig::named::Named for $kind {
             const ALL: &'static [Self] = &[$($kind::$variant,)+];
             fn name(self) -> &'static str {
-                match self { $($kind::$variant => $name,)+ }
+                $kind::name(self)
             }
         }
     };

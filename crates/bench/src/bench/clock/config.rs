@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde::Serialize;
-
 use crate::buffer::HugePagePolicy;
 use crate::rig::limit::Limit;
-use crate::rig::named::Named;
+use crate::rig::named::named;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
 use super::jump::JumpStore;
@@ -18,62 +16,31 @@ const JUMPS_TOGETHER: u64 = 32 << 20;
 const MOST_JUMPS: usize = 1 << 18;
 const FEWEST_JUMPS: usize = 1 << 8;
 
-/// What is reported of the differences.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Report {
-    /// The first ten and percentiles of all, each difference kept in memory.
-    Percentiles,
-    /// The ten largest, with their times.
-    Highest,
-    /// Jumps summed over windows that slide.
-    Cumulative,
-    /// The distribution, in constant memory.
-    Histogram,
-    /// How late a timer wakes a thread.
-    Wakeup,
-}
-
-impl Named for Report {
-    const ALL: &'static [Self] = &[
-        Report::Percentiles,
-        Report::Highest,
-        Report::Cumulative,
-        Report::Histogram,
-        Report::Wakeup,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Report::Percentiles => "percentiles",
-            Report::Highest => "highest",
-            Report::Cumulative => "cumulative",
-            Report::Histogram => "histogram",
-            Report::Wakeup => "wakeup",
-        }
+named! {
+    /// What is reported of the differences.
+    Report {
+        /// The first ten and percentiles of all, each difference kept in memory.
+        Percentiles = "percentiles",
+        /// The ten largest, with their times.
+        Highest = "highest",
+        /// Jumps summed over windows that slide.
+        Cumulative = "cumulative",
+        /// The distribution, in constant memory.
+        Histogram = "histogram",
+        /// How late a timer wakes a thread.
+        Wakeup = "wakeup",
     }
 }
 
-/// What is looked at to find out what causes a jump.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Causes {
-    /// Nothing: hardly any time goes unwatched.
-    Off,
-    /// The kernel's counters.
-    Counters,
-    /// The kernel's tracepoints, which tell exactly who ran and for how long.
-    Trace,
-}
-
-impl Named for Causes {
-    const ALL: &'static [Self] = &[Causes::Off, Causes::Counters, Causes::Trace];
-
-    fn name(self) -> &'static str {
-        match self {
-            Causes::Off => "off",
-            Causes::Counters => "counters",
-            Causes::Trace => "trace",
-        }
+named! {
+    /// What is looked at to find out what causes a jump.
+    Causes {
+        /// Nothing: hardly any time goes unwatched.
+        Off = "off",
+        /// The kernel's counters.
+        Counters = "counters",
+        /// The kernel's tracepoints, which tell exactly who ran and for how long.
+        Trace = "trace",
     }
 }
 

@@ -22,7 +22,7 @@ use crate::results::Record;
 use crate::results::schema::clock as column;
 use crate::rig::benchmark::{Outcome, Progress, RowOutcome};
 use crate::rig::control::{Control, StopFlag};
-use crate::rig::named::Named;
+use crate::rig::named::named;
 use crate::rig::workers::Crew;
 use crate::time::{Clock, Posix, ReadingKind};
 
@@ -42,23 +42,13 @@ pub const FOR_NOTHING: u64 = 5;
 /// Who sleeps longer wakes up in between to see whether to stop, and sleeps at least half as long before the moment.
 const LONGEST_SLEEP: u64 = 400_000_000;
 
-/// What wakes a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timer {
-    /// `clock_nanosleep` until a moment; the kernel may add the thread's timer slack, 50 us unless it has a priority.
-    Nanosleep,
-    /// A read of a `timerfd` that expires at a moment.
-    Timerfd,
-}
-
-impl Named for Timer {
-    const ALL: &'static [Self] = &[Timer::Nanosleep, Timer::Timerfd];
-
-    fn name(self) -> &'static str {
-        match self {
-            Timer::Nanosleep => "nanosleep",
-            Timer::Timerfd => "timerfd",
-        }
+named! {
+    /// What wakes a thread.
+    Timer {
+        /// `clock_nanosleep` until a moment; the kernel may add the thread's timer slack, 50 us unless it has a priority.
+        Nanosleep = "nanosleep",
+        /// A read of a `timerfd` that expires at a moment.
+        Timerfd = "timerfd",
     }
 }
 
@@ -249,6 +239,7 @@ fn figures(woken: &Woken) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rig::named::Named;
     use std::cell::Cell;
 
     #[test]

@@ -9,6 +9,7 @@
 use super::matrix::Matrix;
 use super::scores::{Fit, LEAST_NODES, median, polish};
 use super::tiers::Tiers;
+use crate::rig::named::named;
 use crate::sorting::sort_by;
 
 /// A figure of all pairs that may name nodes.
@@ -26,28 +27,17 @@ pub struct Evidence<'a> {
     pub least_ns: f64,
 }
 
-/// In which direction a node is slow.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// In what it sends.
-    Egress,
-    /// In what it receives.
-    Ingress,
-    /// In both.
-    Both,
-    /// Only round trips tell of it.
-    Unknown,
-}
-
-impl Direction {
-    /// As `nodes.csv` has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Direction::Egress => "egress",
-            Direction::Ingress => "ingress",
-            Direction::Both => "both",
-            Direction::Unknown => "unknown",
-        }
+named! {
+    /// In which direction a node is slow.
+    Direction {
+        /// In what it sends.
+        Egress = "egress",
+        /// In what it receives.
+        Ingress = "ingress",
+        /// In both.
+        Both = "both",
+        /// Only round trips tell of it.
+        Unknown = "unknown",
     }
 }
 

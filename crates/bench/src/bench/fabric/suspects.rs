@@ -6,27 +6,19 @@ use super::scores::Fit;
 use super::tiers::Tiers;
 use super::verdict::{LEAST_CONTROLS, PairJudge, PairVerdict};
 use crate::pacing::SplitMix64;
+use crate::rig::named::named;
 use crate::sorting::{distinct, sort_by, sort_by_key};
 
 /// Of each node that is named, so many pairs are measured again.
 const OF_A_NODE: usize = 3;
 
-/// Why a pair is measured again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
-    /// It stood out, or one of its nodes is named.
-    Suspect,
-    /// By chance.
-    Control,
-}
-
-impl Role {
-    /// As `pairs.csv` has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Role::Suspect => "suspect",
-            Role::Control => "control",
-        }
+named! {
+    /// Why a pair is measured again.
+    Role {
+        /// It stood out, or one of its nodes is named.
+        Suspect = "suspect",
+        /// By chance.
+        Control = "control",
     }
 }
 

@@ -3,6 +3,7 @@
 use super::matrix::Matrix;
 use super::scores::{Fit, LEAST_NODES, median};
 use super::tiers::Tiers;
+use crate::rig::named::named;
 use crate::stats::outliers::DEVIATIONS_PER_MAD;
 
 /// From so many robust standard deviations above what its tier and nodes lead to expect a pair is suspect.
@@ -10,31 +11,19 @@ pub const PAIR_LIMIT: f64 = 6.0;
 /// So many pairs of the control set are needed to compare with.
 pub const LEAST_CONTROLS: usize = 3;
 
-/// What is said of an ordered pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PairVerdict {
-    /// As its tier and nodes lead to expect.
-    Ok,
-    /// Slow, also alone: the way itself.
-    Slow,
-    /// Slow beside others and not alone: a way that is shared.
-    Congested,
-    /// Slow beside others; nothing is known of it alone.
-    Suspect,
-    /// Without a figure.
-    Missing,
-}
-
-impl PairVerdict {
-    /// As `pairs.csv` has it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PairVerdict::Ok => "ok",
-            PairVerdict::Slow => "slow",
-            PairVerdict::Congested => "congested",
-            PairVerdict::Suspect => "suspect",
-            PairVerdict::Missing => "missing",
-        }
+named! {
+    /// What is said of an ordered pair.
+    PairVerdict {
+        /// As its tier and nodes lead to expect.
+        Ok = "ok",
+        /// Slow, also alone: the way itself.
+        Slow = "slow",
+        /// Slow beside others and not alone: a way that is shared.
+        Congested = "congested",
+        /// Slow beside others; nothing is known of it alone.
+        Suspect = "suspect",
+        /// Without a figure.
+        Missing = "missing",
     }
 }
 

@@ -13,7 +13,6 @@ use super::config::{Arrivals, Connect, Operation, Poll, Rate, Service, Sweep, Sw
 use super::path::{PathSettings, impossible_by_manager, resolved};
 use super::signalling::Signalling;
 use crate::generators::MemoryLoad;
-use crate::rig::named::Named;
 use crate::time::{ClockKind, Nanos};
 
 /// The longest name of a folder on Linux, in bytes (NAME_MAX).

@@ -9,7 +9,6 @@ use super::plan::Point;
 use super::result::{Counts, Message, PointResult};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
-use crate::rig::named::Named;
 
 /// A row of `messages.csv`.
 #[derive(Debug, Default, Serialize)]

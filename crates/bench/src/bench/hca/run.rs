@@ -38,9 +38,8 @@ use crate::rdma::verbs::{
 };
 use crate::rig::benchmark::Progress;
 use crate::rig::clock_offset::measure_offset;
-use crate::rig::named::Named;
-use crate::sorting::distinct;
 use crate::rig::port_choice::{ChosenPort, Pair, choose, without_immediate_data};
+use crate::sorting::distinct;
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
 
 /// Measures points on one pair of ports.

@@ -20,7 +20,6 @@ use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
 use crate::rig::error::{RigError, unless_interrupted};
-use crate::rig::named::Named as _;
 use crate::rig::role::Role;
 
 /// An upper estimate of a row of `windows.csv`, and of what else a point leaves, in bytes.

@@ -14,7 +14,6 @@ use crate::generators::Accesses;
 use crate::host::CpuSet;
 use crate::results::schema::memory as columns;
 use crate::results::{Record, SampleWriter};
-use crate::rig::named::Named as _;
 
 /// The settings of a point.
 pub(super) fn settings(point: &Point, setting: &Setting, config: &Config) -> Record {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::node::fallback::Fallback;
 use crate::node::settings::{BrokerAddress, Poll, Qos};
-use crate::rig::named::Named;
+use crate::rig::named::{Named, named};
 use crate::rig::ports::{PortRequest, UcRouteRequest};
 use crate::time::ClockKind;
 
@@ -43,43 +43,23 @@ impl Named for TimerKind {
     }
 }
 
-/// What becomes of steps that were due while the publisher was busy with something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterMiss {
-    /// They are missed, as in a control system: the sample of the last one due is sent.
-    Skip,
-    /// All of them follow at once: load that comes from outside behaves so.
-    CatchUp,
-}
-
-impl Named for AfterMiss {
-    const ALL: &'static [Self] = &[AfterMiss::Skip, AfterMiss::CatchUp];
-
-    fn name(self) -> &'static str {
-        match self {
-            AfterMiss::Skip => "skip",
-            AfterMiss::CatchUp => "catch-up",
-        }
+named! {
+    /// What becomes of steps that were due while the publisher was busy with something else.
+    AfterMiss {
+        /// They are missed, as in a control system: the sample of the last one due is sent.
+        Skip = "skip",
+        /// All of them follow at once: load that comes from outside behaves so.
+        CatchUp = "catch-up",
     }
 }
 
-/// What the ends of a node are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunsAs {
-    /// Threads of one process.
-    Threads,
-    /// Processes, one for each.
-    Processes,
-}
-
-impl Named for RunsAs {
-    const ALL: &'static [Self] = &[RunsAs::Threads, RunsAs::Processes];
-
-    fn name(self) -> &'static str {
-        match self {
-            RunsAs::Threads => "threads",
-            RunsAs::Processes => "processes",
-        }
+named! {
+    /// What the ends of a node are.
+    RunsAs {
+        /// Threads of one process.
+        Threads = "threads",
+        /// Processes, one for each.
+        Processes = "processes",
     }
 }
 
@@ -95,23 +75,13 @@ pub enum LogPlace {
     },
 }
 
-/// The format of files of samples.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// CSV, with the columns of the schema.
-    Hcabench,
-    /// `villas.human` of VILLASnode.
-    Villas,
-}
-
-impl Named for Format {
-    const ALL: &'static [Self] = &[Format::Hcabench, Format::Villas];
-
-    fn name(self) -> &'static str {
-        match self {
-            Format::Hcabench => "hcabench",
-            Format::Villas => "villas",
-        }
+named! {
+    /// The format of files of samples.
+    Format {
+        /// CSV, with the columns of the schema.
+        Hcabench = "hcabench",
+        /// `villas.human` of VILLASnode.
+        Villas = "villas",
     }
 }
 

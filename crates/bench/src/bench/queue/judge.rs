@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::measurer::Carried;
 use crate::rig::ledger::{Arrival, Ledger, Tally};
+use crate::rig::named::named;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seen<'a> {
@@ -23,26 +24,16 @@ pub struct Seen<'a> {
     pub warmed_up: [Carried; 2],
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Outcome {
-    /// What was put in came out as it should.
-    Clean,
-    /// It did not: the queue is broken.
-    Wrong,
-    /// Nothing went through for too long; what did was in order. A CPU was taken away, or the queue is stuck.
-    GaveUp,
-    /// The clock did not tell elements apart.
-    Unjudged,
-}
-
-impl Outcome {
-    pub const fn name(self) -> &'static str {
-        match self {
-            Outcome::Clean => "clean",
-            Outcome::Wrong => "wrong",
-            Outcome::GaveUp => "gave-up",
-            Outcome::Unjudged => "unjudged",
-        }
+named! {
+    Outcome {
+        /// What was put in came out as it should.
+        Clean = "clean",
+        /// It did not: the queue is broken.
+        Wrong = "wrong",
+        /// Nothing went through for too long; what did was in order. A CPU was taken away, or the queue is stuck.
+        GaveUp = "gave-up",
+        /// The clock did not tell elements apart.
+        Unjudged = "unjudged",
     }
 }
 

@@ -13,7 +13,6 @@ use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::Record;
 use crate::results::schema::REASON;
-use crate::rig::named::Named;
 
 /// The offered rates of a load curve, in per cent of saturation.
 pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 100];

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use crate::node::{NodeError, Settings, Wiring};
 use crate::rdma::cm::{EventChannel, IdService, UcRoute};
 use crate::rdma::verbs::{Capabilities, Context, ServiceType, devices, try_queue_pairs};
-use crate::rig::named::Named as _;
 use crate::rig::port_choice::{ChosenPort, Pair, choose, choose_route};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 

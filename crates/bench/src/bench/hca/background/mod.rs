@@ -21,6 +21,8 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use crate::rig::named::named;
+
 /// How many queue pairs it may have.
 pub const QUEUE_PAIRS: RangeInclusive<u32> = 1..=64;
 
@@ -46,23 +48,13 @@ pub struct Background {
     pub shares_cpu: Option<bool>,
 }
 
-/// What becomes of the messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Traffic {
-    /// They are sent.
-    Sent,
-    /// They are copied in memory, for comparison.
-    None,
-}
-
-impl Traffic {
-    /// As results name it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Traffic::Sent => "sent",
-            Traffic::None => "none",
-        }
+named! {
+    /// What becomes of the messages.
+    Traffic {
+        /// They are sent.
+        Sent = "sent",
+        /// They are copied in memory, for comparison.
+        None = "none",
     }
 }
 

@@ -2,7 +2,6 @@
 
 use super::{Limits, Point};
 use crate::bench::hca::config::{Operation, Poll, SMALLEST_SIZE, Service, Timestamp};
-use crate::rig::named::Named;
 use crate::time::Nanos;
 
 /// Why the operation of a point is impossible with its other settings on any device.
@@ -104,6 +103,7 @@ mod tests {
     use super::super::{Plan, Sweep};
     use super::*;
     use crate::bench::hca::config::Switch;
+    use crate::rig::named::Named;
 
     /// The points of a sweep over all operations, and the reasons of those left out, by operation.
     fn planned(change: impl FnOnce(&mut Sweep)) -> (Vec<Operation>, Vec<(Operation, String)>) {

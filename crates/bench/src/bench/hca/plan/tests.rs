@@ -3,6 +3,7 @@
 use super::made_up::single;
 use super::*;
 use crate::bench::hca::background::tests::background;
+use crate::rig::named::Named;
 
 pub(super) fn limits() -> Limits {
     Limits {

@@ -25,7 +25,6 @@ use crate::rig::benchmark::{
 };
 use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
-use crate::rig::named::Named;
 use crate::rig::priority::Places;
 use crate::time::{AnyClock, Clock, Ticks};
 

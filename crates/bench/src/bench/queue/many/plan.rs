@@ -6,7 +6,6 @@ use crate::node::wiring::{Scenario, Wiring};
 use crate::queues::registry;
 use crate::results::Record;
 use crate::results::schema::queue as columns;
-use crate::rig::named::Named;
 
 /// The most threads at each end.
 pub const MOST_THREADS: u32 = 64;
