@@ -6,8 +6,10 @@
 //! is one that panics: the program is built without unwinding, so it reports the panic and sleeps, with all that it
 //! holds. What the benchmark makes of it is its own: that of queues fails the point and goes on.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _};
+use std::marker::PhantomData;
 use std::os::fd::AsFd as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
@@ -69,35 +71,52 @@ pub struct Collected<R, E, X> {
     pub cause: Option<Cause<X>>,
 }
 
-enum Event<R, E> {
-    Report(usize, R),
-    Failed(usize, E),
+/// A report or a failure, of the type that its crew has: what supervises is compiled once for all crews.
+type Sent = Box<dyn Any + Send>;
+
+fn opened<T: 'static>(sent: Sent) -> T {
+    *sent.downcast().expect("workers send what their crew has")
+}
+
+enum Event {
+    Report(usize, Sent),
+    Failed(usize, Sent),
     Panicked(usize),
 }
 
 /// What a worker does on its CPU.
-type Work<R, E> = Box<dyn FnOnce(&Reporter<R, E>) -> Result<(), E> + Send>;
+type Work = Box<dyn FnOnce(&Arc<Channel>) -> Result<(), Sent> + Send>;
 
 /// A worker's way to its supervisor.
 #[derive(Debug)]
-pub struct Reporter<R, E> {
+struct Channel {
     place: usize,
-    events: Sender<Event<R, E>>,
+    events: Sender<Event>,
     wake: PipeWriter,
     has_panicked: AtomicBool,
 }
 
-impl<R, E> Reporter<R, E> {
-    /// Sends a report. Returns false where nobody listens any more: the supervisor has given up.
-    pub fn send(&self, report: R) -> bool {
-        self.tell(Event::Report(self.place, report))
-    }
-
-    fn tell(&self, event: Event<R, E>) -> bool {
+impl Channel {
+    fn send(&self, event: Event) -> bool {
         let heard = self.events.send(event).is_ok();
         // One byte wakes the supervisor. A pipe that is full has woken it already.
         let _ = (&self.wake).write(&[1]);
         heard
+    }
+}
+
+/// What a worker reports by.
+#[derive(Debug)]
+pub struct Reporter<R> {
+    channel: Arc<Channel>,
+    reports: PhantomData<fn(R)>,
+}
+
+impl<R: Send + 'static> Reporter<R> {
+    /// Sends a report. Returns false where nobody listens any more: the supervisor has given up.
+    pub fn send(&self, report: R) -> bool {
+        let place = self.channel.place;
+        self.channel.send(Event::Report(place, Box::new(report)))
     }
 }
 
@@ -137,55 +156,26 @@ pub fn instead_of_dropping(work: impl FnOnce() + 'static) {
     }
 }
 
-/// Workers, and what they share: `C` holds their [`Control`].
-#[derive(Debug)]
-pub struct Crew<R, E, C: AsRef<Control> = Control> {
-    events: Receiver<Event<R, E>>,
-    give: Sender<Event<R, E>>,
-    woken: PipeReader,
-    wake: PipeWriter,
-    held: HeldBack,
-    workers: Vec<Worker<R, E>>,
-    control: Arc<C>,
+/// Workers that report `R` and fail by `E`, and their supervisor.
+pub struct Crew<R, E> {
+    team: Team,
+    sends: PhantomData<fn() -> (R, E)>,
 }
 
-#[derive(Debug)]
-struct Worker<R, E> {
-    role: Role,
-    thread: JoinHandle<()>,
-    reporter: Arc<Reporter<R, E>>,
-}
-
-impl<R, E> Worker<R, E> {
-    /// Whether it has nothing more to do.
-    fn has_ended(&self) -> bool {
-        let sleeps = cfg!(panic = "abort") && self.reporter.has_panicked.load(Ordering::Acquire);
-        self.thread.is_finished() || sleeps
-    }
-}
-
-impl<R, E, C> Crew<R, E, C>
+impl<R, E> Crew<R, E>
 where
     R: Send + 'static,
     E: From<HostError> + Send + 'static,
-    C: AsRef<Control> + Send + Sync + 'static,
 {
-    /// A crew without workers. The calling thread is its supervisor; SIGINT and SIGTERM reach it only while it waits.
-    pub fn new(control: &Arc<C>) -> Result<Self, RigError> {
-        report_panics();
-        let (give, events) = channel();
-        let (woken, wake) = std::io::pipe().map_err(|error| RigError::pipe(&error))?;
-        nonblocking(&woken)?;
-        nonblocking(&wake)?;
-        Ok(Crew {
-            events,
-            give,
-            woken,
-            wake,
-            held: HeldBack::new()?,
-            workers: Vec::new(),
-            control: Arc::clone(control),
-        })
+    /// A crew without workers, which share what holds their [`Control`]. The calling thread is its supervisor; SIGINT
+    /// and SIGTERM reach it only while it waits.
+    pub fn new<C>(control: &Arc<C>) -> Result<Self, RigError>
+    where
+        C: AsRef<Control> + Send + Sync + 'static,
+    {
+        let team = Team::new(Arc::<C>::clone(control))?;
+        let sends = PhantomData;
+        Ok(Crew { team, sends })
     }
 
     /// Starts a worker: it goes to its CPU, takes its priority, and does `work`. Its failure, or its panic, is told to
@@ -196,60 +186,18 @@ where
     pub fn start(
         &mut self,
         seat: Seat,
-        work: impl FnOnce(&Reporter<R, E>) -> Result<(), E> + Send + 'static,
+        work: impl FnOnce(&Reporter<R>) -> Result<(), E> + Send + 'static,
     ) -> Result<(), RigError> {
-        // Compiled once for each crew, not for each thing that workers do.
-        self.start_work(seat, Box::new(work))
-    }
-
-    fn start_work(&mut self, seat: Seat, work: Work<R, E>) -> Result<(), RigError> {
-        let failed = |source: std::io::Error| RigError::Spawn {
-            role: seat.role,
-            source,
+        let work = move |channel: &Arc<Channel>| {
+            let reporter = Reporter {
+                channel: Arc::clone(channel),
+                reports: PhantomData,
+            };
+            let placed = seat.take().map_err(E::from);
+            let done = placed.and_then(|()| work(&reporter));
+            done.map_err(|error| -> Sent { Box::new(error) })
         };
-        let reporter = Arc::new(Reporter {
-            place: self.workers.len(),
-            events: self.give.clone(),
-            wake: self.wake.try_clone().map_err(failed)?,
-            has_panicked: AtomicBool::new(false),
-        });
-        let control = Arc::clone(&self.control);
-        let kept = Arc::clone(&reporter);
-        let thread = std::thread::Builder::new().name(seat.role.thread.to_owned());
-        let thread = thread
-            .spawn(move || {
-                on_panic({
-                    let (control, reporter) = (Arc::clone(&control), Arc::clone(&reporter));
-                    move || {
-                        (*control).as_ref().set_failed();
-                        reporter.tell(Event::Panicked(reporter.place));
-                        reporter.has_panicked.store(true, Ordering::Release);
-                    }
-                });
-                let control = (*control).as_ref();
-                let placed = || -> Result<(), E> {
-                    pinning::pin_current_thread(seat.cpu)?;
-                    if let Some(level) = seat.priority {
-                        priority::set_fifo(i32::from(level))?;
-                    }
-                    work(&reporter)
-                };
-                if let Err(error) = placed() {
-                    control.set_failed();
-                    reporter.tell(Event::Failed(reporter.place, error));
-                }
-                REPORT_PANIC.set(None);
-            })
-            .map_err(|source| {
-                self.control().stop();
-                failed(source)
-            })?;
-        self.workers.push(Worker {
-            role: seat.role,
-            thread,
-            reporter: kept,
-        });
-        Ok(())
+        self.team.start(seat.role, Box::new(work))
     }
 
     /// Waits for one report of each worker, under signals of this process. `watch` is asked at each look; a reason
@@ -272,6 +220,129 @@ where
         mut watch: impl FnMut() -> Option<X>,
         mut told: impl FnMut(),
     ) -> Result<Collected<R, E, X>, RigError> {
+        let mut reason = None;
+        let mut watch = || {
+            reason = watch();
+            reason.is_some()
+        };
+        let found = (self.team).collect(requested, patience, &mut watch, &mut told)?;
+        let (reports, failures) = (found.reports.into_iter(), found.failures.into_iter());
+        Ok(Collected {
+            reports: reports.map(|(at, sent)| (at, opened(sent))).collect(),
+            failures: failures.map(|(role, sent)| (role, opened(sent))).collect(),
+            cause: found.cause.and_then(|cause| match cause {
+                Cause::Signal(signal) => Some(Cause::Signal(signal)),
+                Cause::Watch(()) => reason.map(Cause::Watch),
+                Cause::Worker => Some(Cause::Worker),
+            }),
+        })
+    }
+}
+
+impl<R, E> Crew<R, E> {
+    /// Ends the crew: raises the stop flag and joins the workers that end within `limit`. Others are left behind.
+    pub fn dismiss(&mut self, limit: Duration) {
+        self.team.dismiss(limit);
+    }
+}
+
+/// A crew without the types of what its workers send.
+struct Team {
+    events: Receiver<Event>,
+    give: Sender<Event>,
+    woken: PipeReader,
+    wake: PipeWriter,
+    held: HeldBack,
+    workers: Vec<Worker>,
+    control: Arc<dyn AsRef<Control> + Send + Sync>,
+}
+
+struct Worker {
+    role: Role,
+    thread: JoinHandle<()>,
+    channel: Arc<Channel>,
+}
+
+impl Worker {
+    /// Whether it has nothing more to do.
+    fn has_ended(&self) -> bool {
+        let sleeps = cfg!(panic = "abort") && self.channel.has_panicked.load(Ordering::Acquire);
+        self.thread.is_finished() || sleeps
+    }
+}
+
+impl Seat {
+    fn take(&self) -> Result<(), HostError> {
+        pinning::pin_current_thread(self.cpu)?;
+        self.priority
+            .map_or(Ok(()), |level| priority::set_fifo(i32::from(level)))
+    }
+}
+
+impl Team {
+    fn new(control: Arc<dyn AsRef<Control> + Send + Sync>) -> Result<Self, RigError> {
+        report_panics();
+        let (give, events) = channel();
+        let (woken, wake) = std::io::pipe().map_err(|error| RigError::pipe(&error))?;
+        nonblocking(&woken)?;
+        nonblocking(&wake)?;
+        Ok(Team {
+            events,
+            give,
+            woken,
+            wake,
+            held: HeldBack::new()?,
+            workers: Vec::new(),
+            control,
+        })
+    }
+
+    fn start(&mut self, role: Role, work: Work) -> Result<(), RigError> {
+        let failed = |source: std::io::Error| RigError::Spawn { role, source };
+        let channel = Arc::new(Channel {
+            place: self.workers.len(),
+            events: self.give.clone(),
+            wake: self.wake.try_clone().map_err(failed)?,
+            has_panicked: AtomicBool::new(false),
+        });
+        let control = Arc::clone(&self.control);
+        let kept = Arc::clone(&channel);
+        let thread = std::thread::Builder::new().name(role.thread.to_owned());
+        let thread = thread
+            .spawn(move || {
+                on_panic({
+                    let (control, channel) = (Arc::clone(&control), Arc::clone(&channel));
+                    move || {
+                        (*control).as_ref().set_failed();
+                        channel.send(Event::Panicked(channel.place));
+                        channel.has_panicked.store(true, Ordering::Release);
+                    }
+                });
+                if let Err(error) = work(&channel) {
+                    (*control).as_ref().set_failed();
+                    channel.send(Event::Failed(channel.place, error));
+                }
+                REPORT_PANIC.set(None);
+            })
+            .map_err(|source| {
+                self.control().stop();
+                failed(source)
+            })?;
+        self.workers.push(Worker {
+            role,
+            thread,
+            channel: kept,
+        });
+        Ok(())
+    }
+
+    fn collect(
+        &mut self,
+        requested: &dyn Fn() -> Option<Signal>,
+        patience: &Patience,
+        watch: &mut dyn FnMut() -> bool,
+        told: &mut dyn FnMut(),
+    ) -> Result<Collected<Sent, Sent, ()>, RigError> {
         let mut collected = Collected {
             reports: Vec::new(),
             failures: Vec::new(),
@@ -325,10 +396,8 @@ where
                     looks = 0;
                     self.end(&mut collected.cause, Cause::Signal(signal), &mut stopped);
                 }
-                (None, None) => {
-                    if let Some(reason) = watch() {
-                        self.end(&mut collected.cause, Cause::Watch(reason), &mut stopped);
-                    }
+                (None, None) if watch() => {
+                    self.end(&mut collected.cause, Cause::Watch(()), &mut stopped);
                 }
                 _ => {}
             }
@@ -352,13 +421,13 @@ where
         Ok(collected)
     }
 
-    fn end<X>(&self, cause: &mut Option<Cause<X>>, new: Cause<X>, stopped: &mut Option<Instant>) {
+    fn end(&self, cause: &mut Option<Cause<()>>, new: Cause<()>, stopped: &mut Option<Instant>) {
         self.control().stop();
         cause.get_or_insert(new);
         stopped.get_or_insert_with(Instant::now);
     }
 
-    fn stuck<X>(&self, missing: &[bool], cause: &Option<Cause<X>>, grace: Duration) -> RigError {
+    fn stuck(&self, missing: &[bool], cause: &Option<Cause<()>>, grace: Duration) -> RigError {
         if let Some(Cause::Signal(signal)) = cause {
             return RigError::Interrupted(*signal);
         }
@@ -368,15 +437,12 @@ where
             grace,
         }
     }
-}
 
-impl<R, E, C: AsRef<Control>> Crew<R, E, C> {
     fn control(&self) -> &Control {
         (*self.control).as_ref()
     }
 
-    /// Ends the crew: raises the stop flag and joins the workers that end within `limit`. Others are left behind.
-    pub fn dismiss(&mut self, limit: Duration) {
+    fn dismiss(&mut self, limit: Duration) {
         self.control().stop();
         let deadline = Instant::now() + limit;
         for worker in self.workers.drain(..) {
@@ -394,7 +460,7 @@ impl<R, E, C: AsRef<Control>> Crew<R, E, C> {
 /// How often the supervisor looks while it waits for workers to leave.
 const STOPPING_LOOK: Duration = Duration::from_millis(20);
 
-impl<R, E, C: AsRef<Control>> Drop for Crew<R, E, C> {
+impl Drop for Team {
     fn drop(&mut self) {
         if !self.workers.is_empty() {
             self.dismiss(Patience::default().grace_after_signal);

@@ -68,7 +68,7 @@ pub(super) struct Prepared<'a> {
     pub(super) together: &'a Together,
     pub(super) seen: &'a Seen,
     pub(super) told: Option<&'a trace::Told>,
-    pub(super) supervisor: &'a Reporter<Told, RunError>,
+    pub(super) supervisor: &'a Reporter<Told>,
 }
 
 impl ReadingUser for Prepared<'_> {

@@ -98,7 +98,7 @@ impl Frame {
 pub(super) struct Post<'a> {
     seat: Seat,
     tasks: Receiver<Task>,
-    reporter: &'a Reporter<Report, RunError>,
+    reporter: &'a Reporter<Report>,
 }
 
 impl Post<'_> {

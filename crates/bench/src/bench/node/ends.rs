@@ -16,7 +16,6 @@ use crate::host::Wakeable;
 use crate::node::settings::BrokerAddress;
 use crate::node::{Ends, Maker, Node, NodeError, NodeType, Settings, rings, udp};
 use crate::rig::benchmark::Failure;
-use crate::rig::control::Control;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Collected, Crew, Seat};
@@ -48,7 +47,7 @@ pub(super) struct Setup<'a> {
 }
 
 /// The threads of the ends, or those that wait for their processes.
-pub(super) type Workers<C> = Crew<Report, ThreadError, C>;
+pub(super) type Workers = Crew<Report, ThreadError>;
 
 /// Something to be done with whichever node-type a point names.
 pub(super) trait MakerUser {
@@ -110,12 +109,12 @@ impl Setup<'_> {
     }
 
     /// Starts the thread of a publisher.
-    pub(super) fn start_publisher<C: Clock, K: AsRef<Control> + Send + Sync + 'static>(
+    pub(super) fn start_publisher<C: Clock>(
         &self,
         cpu: usize,
         task: Task<C>,
         node: impl Node,
-        workers: &mut Workers<K>,
+        workers: &mut Workers,
     ) -> Result<(), RunError> {
         let schedule = Schedule::of_rate(&task.clock, self.point.rate_per_s);
         let (after_miss, seat) = (self.config.after_miss, seat(PUBLISHER, cpu));
@@ -134,22 +133,22 @@ impl Setup<'_> {
     }
 
     /// Starts the thread of a subscriber.
-    pub(super) fn start_subscriber<C: Clock, K: AsRef<Control> + Send + Sync + 'static>(
+    pub(super) fn start_subscriber<C: Clock>(
         &self,
         cpu: usize,
         task: Task<C>,
         node: impl Node,
-        workers: &mut Workers<K>,
+        workers: &mut Workers,
     ) -> Result<(), RunError> {
         let subscribe = move || task.run_subscriber(node).map(Report::Subscriber);
         self.start(seat(SUBSCRIBER, cpu), subscribe, workers)
     }
 
-    fn start<K: AsRef<Control> + Send + Sync + 'static>(
+    fn start(
         &self,
         seat: Seat,
         work: impl FnOnce() -> Result<Report, ThreadError> + Send + 'static,
-        workers: &mut Workers<K>,
+        workers: &mut Workers,
     ) -> Result<(), RunError> {
         let wakeable = self.wakeable.clone();
         workers.start(seat, move |reporter| {
@@ -176,7 +175,7 @@ pub(super) struct InThreads<'a, C> {
     pub(super) cpus: &'a [usize],
     /// Where logs in files go.
     pub(super) folder: &'a Path,
-    pub(super) workers: &'a mut Workers<Shared>,
+    pub(super) workers: &'a mut Workers,
 }
 
 impl<C: Clock> MakerUser for InThreads<'_, C> {

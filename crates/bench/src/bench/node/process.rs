@@ -236,11 +236,7 @@ impl Processes {
     }
 
     /// Starts a thread for each process that waits for its report, and sleeps on that CPU.
-    pub(super) fn follow(
-        mut self,
-        cpu: usize,
-        workers: &mut Workers<Shared>,
-    ) -> Result<Self, RunError> {
+    pub(super) fn follow(mut self, cpu: usize, workers: &mut Workers) -> Result<Self, RunError> {
         for (role, mut child) in self.waiting.drain(..) {
             let waits = Role::new(role.name, "hcabench-wait");
             workers.start(seat(waits, cpu), move |reporter| {
@@ -434,7 +430,7 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
         let told = told.map_err(misunderstood)?;
         let log = LogRoom::Shared(SharedLog::of_parent(ask.log.clone())?);
         let task = setup.task(clock, ask.number, log);
-        let made = |tells: M::Told| -> Result<Workers<Control>, RunError> {
+        let made = |tells: M::Told| -> Result<Workers, RunError> {
             let tells = serde_json::to_value(tells).map_err(misunderstood)?;
             // A parent that has gone ends this process.
             let _ = answer(&Answer::Made(tells));

@@ -44,7 +44,7 @@ fn no_reason() -> Option<()> {
 /// Starts a worker that waits for the stop flag, as a loop does, and reports then.
 fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
     let control = Arc::clone(control);
-    let work = move |reporter: &Reporter<Report, Failure>| {
+    let work = move |reporter: &Reporter<Report>| {
         while !control.stopped() {
             std::thread::yield_now();
         }
@@ -57,7 +57,7 @@ fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
 /// Starts a worker that hangs until what is given back is dropped.
 fn start_one_that_hangs(crew: &mut Crew<Report, Failure>) -> Sender<()> {
     let (release, wait) = channel::<()>();
-    let work = move |_: &Reporter<Report, Failure>| {
+    let work = move |_: &Reporter<Report>| {
         let _ = wait.recv();
         Ok(())
     };
@@ -220,7 +220,7 @@ fn workers_report_more_than_once() {
     }
     assert_eq!(all, [(0, 1), (0, 2)]);
     crew.dismiss(Duration::from_secs(20));
-    assert!(crew.workers.is_empty());
+    assert!(crew.team.workers.is_empty());
 }
 
 #[test]
