@@ -23,6 +23,8 @@ use crate::bench::hca::config::{
     Arrivals, Config, Connect, CpuRequest, Operation, Poll, PortRequest, Rate, Service, Sweep,
     Switch, Timestamp, UcRouteRequest,
 };
+#[cfg(feature = "rdma")]
+use crate::bench::hca::one_host::OneHost;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
@@ -304,7 +306,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             sweep: &arguments.sweep,
             output: &arguments.output,
             run: settings_of_run(&config),
-            benchmark: Box::new(HcaBenchmark::new(config)),
+            benchmark: Box::new(HcaBenchmark::new(config, OneHost)),
             default_rounds: 1,
             needs: Needs::between_devices(),
             view: View {

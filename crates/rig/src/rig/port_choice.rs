@@ -169,13 +169,8 @@ impl Pair {
 
     /// Why the connection manager cannot connect the two.
     pub fn without_address(&self) -> Option<String> {
-        let mut ends = [&self.sender, &self.receiver].into_iter();
-        let end = ends.find(|end| end.address.is_none())?;
-        Some(format!(
-            "--connect cm is impossible: {} port {} has no IP address, which the connection manager needs: give its network \
-             interface one (ip address add), or use --connect direct",
-            end.device.name, end.port.number
-        ))
+        let ends = [&self.sender, &self.receiver];
+        without_address(ends.map(|end| (&*end.device.name, end.port.number, end.address)))
     }
 
     /// What makes it doubtful that the two talk to each other.
@@ -371,14 +366,22 @@ fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String
     ))
 }
 
-/// Why no operation with immediate data can be measured between these ports.
-pub fn without_immediate_data(pair: &Pair) -> Option<String> {
-    let mut ends = [&pair.sender, &pair.receiver].into_iter();
-    let iwarp = ends.find(|end| end.device.transport == Transport::Iwarp)?;
+/// Why the connection manager cannot connect two ports, of which the device, the number and the address are given.
+pub fn without_address(ends: [(&str, u8, Option<IpAddr>); 2]) -> Option<String> {
+    let (device, port, _) = ends.into_iter().find(|(.., address)| address.is_none())?;
     Some(format!(
-        "{} is iWARP, which has no immediate data, and each message of --operation send and write is known by it: use \
-         --operation write-polled or read, or an adapter for InfiniBand or RoCE",
-        iwarp.device.name
+        "--connect cm is impossible: {device} port {port} has no IP address, which the connection manager needs: give its \
+         network interface one (ip address add), or use --connect direct"
+    ))
+}
+
+/// Why no operation with immediate data can be measured between these ports.
+pub fn without_immediate_data(ends: [(&str, Transport); 2]) -> Option<String> {
+    let mut ends = ends.into_iter();
+    let (device, _) = ends.find(|(_, transport)| *transport == Transport::Iwarp)?;
+    Some(format!(
+        "{device} is iWARP, which has no immediate data, and each message of --operation send and write is known by it: use \
+         --operation write-polled or read, or an adapter for InfiniBand or RoCE"
     ))
 }
 

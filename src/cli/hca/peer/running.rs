@@ -1,7 +1,8 @@
 //! Runs the benchmark to another host, and prints its table.
 
 use super::PeerArguments;
-use crate::bench::hca::between::benchmark::{PeerBenchmark, PeerConfig};
+use crate::bench::hca::benchmark::HcaBenchmark;
+use crate::bench::hca::between::PeerConfig;
 use crate::bench::hca::config::Config;
 use crate::cli::driver::{self, Request, Shown, View};
 use crate::cli::hca::{HcaArguments, present, settings_of_run};
@@ -61,7 +62,7 @@ pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
         sweep: &arguments.sweep,
         output: &arguments.output,
         run: settings,
-        benchmark: Box::new(PeerBenchmark::new(config, asked)),
+        benchmark: Box::new(HcaBenchmark::new(config, asked)),
         default_rounds: 1,
         needs: Needs::between_devices(),
         view: View {

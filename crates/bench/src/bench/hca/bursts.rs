@@ -18,23 +18,24 @@ use crate::rig::benchmark::Progress;
 use crate::time::Clock;
 
 /// The bursts of a point, between ends of any type.
-pub(super) struct Bursts<'a, C> {
+pub struct Bursts<'a, C> {
     pub(super) clock: C,
     pub(super) config: &'a Config,
     pub(super) frame: Frame,
     pub(super) placement: &'a Placement,
-    pub(super) background: Option<Running>,
     pub(super) load: Option<Drawing<'a>>,
     pub(super) progress: &'a mut dyn FnMut(Progress),
-    pub(super) between: &'a mut dyn Between,
 }
 
 impl<C: Clock> Bursts<'_, C> {
-    /// Measures them; tells the pages of the buffers, too.
+    /// Measures them, beside what runs in the background, and with what is done `between` them; returns the pages of the
+    /// buffers, too.
     pub(super) fn measure<S: SendingEnd, R: ReceivingSide>(
         self,
         sender: &Arc<S>,
         receiver: &Arc<R>,
+        background: Option<Running>,
+        between: &mut dyn Between,
     ) -> Result<(Tally, [PageKind; 3]), RunError> {
         let (config, clock) = (self.config, self.clock);
         let (timeout, placement) = (config.timeout, self.placement);
@@ -47,13 +48,11 @@ impl<C: Clock> Bursts<'_, C> {
             placement,
             interrupt::requested,
         )?;
-        self.background
-            .into_iter()
-            .for_each(|it| session.beside(it));
+        background.into_iter().for_each(|it| session.beside(it));
         let mut load = self.load;
         load.as_mut().map_or(Ok(()), Drawing::begin)?;
         let (warmup, repeat) = (config.warmup, config.repeat);
-        let mut tally = session.measure(&clock, warmup, repeat, self.progress, self.between)?;
+        let mut tally = session.measure(&clock, warmup, repeat, self.progress, between)?;
         if let Some(mut load) = load {
             let ended = load.end().map_err(RunError::from);
             tally.drawn = load.drawn();

@@ -1,6 +1,6 @@
 //! The connected queue pairs of a point with their memory: where the sending and the receiving end meet.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -13,7 +13,9 @@ use super::sending_end::Sender;
 use super::verbs_link::{Connection, Made, Side};
 pub use super::verbs_link::{EndpointSettings, Receives};
 use crate::host::pinning::on_cpu;
-use crate::rdma::cm::{ActiveEndpoint, EventChannel, IdService, PassiveEndpoint};
+use crate::rdma::cm::{
+    ActiveEndpoint, CmError, Connecting, EventChannel, IdService, PassiveEndpoint, Requested,
+};
 use crate::rdma::direct::{self, Local, Unconnected};
 use crate::rdma::verbs::{Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
 use crate::rig::error::unless_interrupted;
@@ -114,63 +116,75 @@ fn by_manager(
     receiver: &EndPort,
     settings: &EndpointSettings,
 ) -> Result<([Connected; 2], PassiveEndpoint), RunError> {
-    let service = id_service(settings);
-    let path = &settings.point.path;
-    let retries = retries_of(path);
     let to = (receiver.device.as_str(), receiver.port);
+    let from = (sender.device.as_str(), sender.port);
     // Points without addresses are not connected by the manager.
     let addresses = sender.address.zip(receiver.address);
     let (sender_address, receiver_address) = addresses.ok_or(RunError::NoAddress)?;
+    let service = id_service(settings);
     let listener = PassiveEndpoint::listen(channel, service, to, receiver_address, 1)?;
-    let from = (sender.device.as_str(), sender.port);
-    let resolve = || {
-        ActiveEndpoint::resolve(
-            channel,
-            service,
-            from,
-            (sender_address, listener.address()),
-            path.traffic_class,
-            STEP_LIMIT,
-        )
-    };
-    let mut active = resolve()?;
-    let context = active.context();
-    let source = || Made::new(&context, settings, Side::Sending);
-    let source = on_cpu(settings.sender_cpu, source)??;
-    let mut target = None;
+    let (mut source, mut target) = (None, None);
     let mut connections = [Vec::new(), Vec::new()];
     // One after the other: each queue pair has an id of its own, all on the memory of the first.
-    loop {
-        let (domain, attributes) = (source.region.domain(), source.attributes.clone());
-        let reads = Side::Sending.reads(settings);
+    for _ in 0..settings.point.queue_pairs {
+        unless_interrupted()?;
+        let addresses = (sender_address, listener.address());
+        let active = resolve(channel, from, addresses, settings)?;
         // The device's library allocates and clears the queues on the CPU that makes the queue pair.
-        let connect = || active.connect(domain, attributes, retries, reads);
-        let connecting = on_cpu(settings.sender_cpu, connect)??;
-
+        let connect = || connect_one(active, source.take(), settings);
+        let (made, connecting) = on_cpu(settings.sender_cpu, connect)??;
+        source = Some(made);
         let requested = listener.request(STEP_LIMIT)?;
-        let accept = || -> Result<_, RunError> {
-            let made = match target.take() {
-                Some(made) => made,
-                None => Made::new(&requested.context(), settings, Side::Receiving)?,
-            };
-            let (domain, attributes) = (made.region.domain(), made.attributes.clone());
-            let reads = Side::Receiving.reads(settings);
-            let accepting = requested.accept(domain, attributes, retries, reads)?;
-            Ok((made, accepting))
-        };
+        let accept = || accept_one(requested, target.take(), settings);
         let (made, accepting) = on_cpu(settings.receiver_cpu, accept)??;
+        target = Some(made);
         let established = [connecting, accepting].map(|one| one.established(STEP_LIMIT));
         for (connections, one) in connections.iter_mut().zip(established) {
             connections.push(Connection::Manager(one?));
         }
-        if connections[0].len() == settings.point.queue_pairs as usize {
-            let [active, passive] = connections;
-            return Ok(([(source, active), (made, passive)], listener));
-        }
-        unless_interrupted()?;
-        target = Some(made);
-        active = resolve()?;
     }
+    let [active, passive] = connections;
+    let (source, target) = source.zip(target).expect("a point has a queue pair");
+    Ok(([(source, active), (target, passive)], listener))
+}
+
+/// An id of the sending end that knows the way to the receiving one.
+pub(super) fn resolve(
+    channel: &Arc<EventChannel>,
+    from: (&str, u8),
+    addresses: (IpAddr, SocketAddr),
+    settings: &EndpointSettings,
+) -> Result<ActiveEndpoint, CmError> {
+    let (service, class) = (id_service(settings), settings.point.path.traffic_class);
+    ActiveEndpoint::resolve(channel, service, from, addresses, class, STEP_LIMIT)
+}
+
+/// Makes a queue pair of the sending end and begins to connect it; with the first one, the end is made.
+pub(super) fn connect_one(
+    active: ActiveEndpoint,
+    made: Option<Made>,
+    settings: &EndpointSettings,
+) -> Result<(Made, Connecting), RunError> {
+    let side = Side::Sending;
+    let made = made.map_or_else(|| Made::new(&active.context(), settings, side), Ok)?;
+    let (domain, attributes) = (made.region.domain(), made.attributes.clone());
+    let (retries, reads) = (retries_of(&settings.point.path), side.reads(settings));
+    let connecting = active.connect(domain, attributes, retries, reads)?;
+    Ok((made, connecting))
+}
+
+/// Makes a queue pair of the receiving end and accepts a request with it; with the first one, the end is made.
+pub(super) fn accept_one(
+    requested: Requested,
+    made: Option<Made>,
+    settings: &EndpointSettings,
+) -> Result<(Made, Connecting), RunError> {
+    let side = Side::Receiving;
+    let made = made.map_or_else(|| Made::new(&requested.context(), settings, side), Ok)?;
+    let (domain, attributes) = (made.region.domain(), made.attributes.clone());
+    let (retries, reads) = (retries_of(&settings.point.path), side.reads(settings));
+    let accepting = requested.accept(domain, attributes, retries, reads)?;
+    Ok((made, accepting))
 }
 
 fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connected; 2], RunError> {

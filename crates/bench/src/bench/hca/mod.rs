@@ -16,7 +16,7 @@
 //! [`config`] says what can be set, [`plan`] lists the points of a sweep, [`sender`], [`receiver`] and [`completion`]
 //! are the hot loops over the [`port`]s ([`busy_receiver`] makes one of a receiver with other work), [`floor`] runs the
 //! same loops over shared memory, [`background`] is traffic beside them, [`analysis`] judges each message, `result` is what comes out. `run` (feature `rdma`)
-//! puts it together on real verbs.
+//! puts it together on real verbs, with a `peer` in this process (`local`) or on another host (`between`).
 
 pub mod analysis;
 pub mod background;
@@ -78,15 +78,30 @@ pub mod between;
 #[cfg(feature = "rdma")]
 mod bursts;
 #[cfg(feature = "rdma")]
+mod clocks;
+#[cfg(feature = "rdma")]
 mod crowded;
 #[cfg(feature = "rdma")]
 pub mod endpoints;
 #[cfg(feature = "rdma")]
 pub mod error;
 #[cfg(feature = "rdma")]
+mod facts;
+#[cfg(feature = "rdma")]
+mod local;
+#[cfg(feature = "rdma")]
+mod mode;
+#[cfg(feature = "rdma")]
 mod needs;
 #[cfg(feature = "rdma")]
+#[allow(missing_docs)]
+pub mod one_host;
+#[cfg(feature = "rdma")]
+mod open_port;
+#[cfg(feature = "rdma")]
 pub mod path_proof;
+#[cfg(feature = "rdma")]
+mod peer;
 #[cfg(feature = "rdma")]
 pub(crate) mod polled_end;
 #[cfg(feature = "rdma")]
@@ -105,3 +120,5 @@ pub mod uc_route;
 mod verbs_link;
 #[cfg(feature = "rdma")]
 pub mod verbs_port;
+#[cfg(feature = "rdma")]
+mod within_devices;

@@ -2,6 +2,7 @@
 //! both ports grew during the measured bursts, and what changed of the ports meanwhile.
 
 use serde::Serialize;
+use serde_json::Value;
 
 use super::plan::Point;
 use super::result::Counts;
@@ -40,8 +41,8 @@ impl PathEnd {
 pub struct Path {
     /// Where messages come from.
     pub sender: PathEnd,
-    /// Where they arrive.
-    pub receiver: PathEnd,
+    /// Where they arrive: a [`PathEnd`] of this host or of another one.
+    pub receiver: Value,
 }
 
 /// What the two ports tell of the measured bursts.

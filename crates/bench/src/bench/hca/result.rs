@@ -209,17 +209,21 @@ pub struct PointResult {
 
 #[cfg(feature = "rdma")]
 impl PointResult {
-    /// What came of the bursts of a point.
+    /// What came of the bursts of a point. Stamps of two clocks make no latency, nor the number of messages in flight.
     pub(super) fn new(
         point: Point,
         tally: Tally,
         circumstances: Circumstances,
         costs: InstrumentCosts,
+        one_clock: bool,
     ) -> Self {
         let of = |latency: fn(&Message) -> Option<i64>| -> Vec<i64> {
             tally.messages.iter().filter_map(latency).collect()
         };
-        let latencies = of(Message::latency_ns);
+        let latencies = match one_clock {
+            true => of(Message::latency_ns),
+            false => Vec::new(),
+        };
         PointResult {
             point,
             counts: tally.counts,
@@ -229,8 +233,12 @@ impl PointResult {
             post_rate: tally.post_rate(),
             schedule: point
                 .rate
+                .filter(|_| one_clock)
                 .map(|rate| Schedule::of(&tally.messages, rate.interval())),
-            in_flight: InFlight::of(&tally.messages, point.burst),
+            in_flight: match one_clock {
+                true => InFlight::of(&tally.messages, point.burst),
+                false => InFlight::default(),
+            },
             circumstances,
             costs,
             messages: tally.messages,
@@ -245,7 +253,7 @@ impl PointResult {
 /// What the bursts of a point add up to.
 #[cfg(feature = "rdma")]
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub struct Tally {
     pub(super) messages: Vec<Message>,
     pub(super) counts: Counts,
     pub(super) faults: LoopFaults,

@@ -7,8 +7,10 @@ use super::floor::Floor;
 use super::path_proof::PortRecord;
 use super::plan::Point;
 use super::result::{Counts, Message, PointResult};
-use crate::results::Record;
-use crate::results::schema::hca as columns;
+use crate::results::schema::{SampleFile, hca as columns};
+use crate::results::{Record, ReportError, SampleWriter};
+use crate::rig::benchmark::Place;
+use crate::rig::named::Named;
 
 /// A row of `messages.csv`.
 #[derive(Debug, Default, Serialize)]
@@ -68,6 +70,20 @@ impl CounterRow<'_> {
                 })
         })
     }
+}
+
+/// Writes rows to the file of samples in each folder of a point.
+pub fn write_rows<R: Serialize, I: Iterator<Item = R>>(
+    place: &Place,
+    file: &'static SampleFile,
+    rows: impl Fn() -> I,
+) -> Result<(), ReportError> {
+    for folder in &place.folders {
+        let mut file = SampleWriter::open(folder, file, place.round)?;
+        rows().try_for_each(|row| file.append(&row))?;
+        file.finish()?;
+    }
+    Ok(())
 }
 
 pub fn settings(point: &Point, config: &Config) -> Record {
@@ -133,21 +149,13 @@ pub fn settings(point: &Point, config: &Config) -> Record {
 }
 
 pub fn figures(result: &PointResult) -> Record {
-    let (counts, costs, in_flight) = (&result.counts, &result.costs, &result.in_flight);
+    let (costs, in_flight) = (&result.costs, &result.in_flight);
     let offset = costs.offset;
-    let faults = result.circumstances.loop_faults.total();
     let schedule = result.schedule.as_ref();
-    let completions = result.completion_latency.as_ref();
     let floor = |of: fn(&Floor) -> f64| costs.floor.as_ref().map(of);
-    let mut record = Record::new();
-    set_counts(&mut record, &result.point, counts);
+    let mut record = figures_of_one_clock(result);
     record
         .distribution(&columns::latency::ALL, result.latency.as_ref())
-        .set(
-            &columns::COMPLETIONS,
-            completions.map_or(0, |all| all.count),
-        )
-        .distribution(&columns::completion::ALL, completions)
         .distribution(
             &columns::intended::ALL,
             schedule.and_then(|schedule| schedule.latency.as_ref()),
@@ -160,16 +168,6 @@ pub fn figures(result: &PointResult) -> Record {
         .set(&columns::IN_FLIGHT_MAX, in_flight.max)
         .set(&columns::ALONE_SHARE, in_flight.alone_share)
         .set(&columns::LATENCY_ALONE_P50, in_flight.latency_alone_p50_ns)
-        .set(&columns::POST_RATE, result.post_rate);
-    set_path(&mut record, &result.ports);
-    record
-        .set(&columns::PAGE_FAULTS, faults)
-        .set(&columns::STAMP_COST, costs.stamp.cost_ns)
-        .set(&columns::RESOLUTION, costs.stamp.resolution_ns)
-        .set(
-            &columns::STAMP_REFRESH,
-            result.circumstances.stamp_refresh_ns,
-        )
         .set(&columns::FLOOR_P50, floor(|floor| floor.p50_ns))
         .set(&columns::FLOOR_P99, floor(|floor| floor.p99_ns))
         .set(
@@ -185,8 +183,29 @@ pub fn figures(result: &PointResult) -> Record {
     record
 }
 
+/// The figures that need no clock but the sender's.
+pub fn figures_of_one_clock(result: &PointResult) -> Record {
+    let completions = result.completion_latency.as_ref();
+    let (stamp, obtained) = (&result.costs.stamp, &result.circumstances);
+    let mut record = Record::new();
+    set_counts(&mut record, &result.point, &result.counts);
+    record
+        .set(
+            &columns::COMPLETIONS,
+            completions.map_or(0, |all| all.count),
+        )
+        .distribution(&columns::completion::ALL, completions)
+        .set(&columns::POST_RATE, result.post_rate)
+        .set(&columns::PAGE_FAULTS, obtained.loop_faults.total())
+        .set(&columns::STAMP_COST, stamp.cost_ns)
+        .set(&columns::RESOLUTION, stamp.resolution_ns)
+        .set(&columns::STAMP_REFRESH, obtained.stamp_refresh_ns);
+    set_path(&mut record, &result.ports);
+    record
+}
+
 /// What became of the messages.
-pub fn set_counts(record: &mut Record, point: &Point, counts: &Counts) {
+fn set_counts(record: &mut Record, point: &Point, counts: &Counts) {
     // Of reads and atomics nothing arrives: a zero would tell of a loss.
     let arrives = point.operation.is_one_way();
     let of_arrival = |count: u64| arrives.then_some(count);
@@ -207,7 +226,7 @@ pub fn set_counts(record: &mut Record, point: &Point, counts: &Counts) {
 }
 
 /// What the ports tell of the way.
-pub fn set_path(record: &mut Record, ports: &PortRecord) {
+fn set_path(record: &mut Record, ports: &PortRecord) {
     let (sender, receiver) = (&ports.sender, &ports.receiver);
     record
         .set(&columns::PACKETS_SENT, sender.packets_sent())

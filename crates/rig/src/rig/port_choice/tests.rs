@@ -251,7 +251,10 @@ fn iwarp_is_named_as_the_reason_why_nothing_can_be_measured() {
             on("a", transport, "10.0.0.1"),
             on("b", transport, "10.0.0.2"),
         ]);
-        let found = without_immediate_data(&choose(&devices, None, None).unwrap());
+        let pair = choose(&devices, None, None).unwrap();
+        let ends = [&pair.sender, &pair.receiver];
+        let found =
+            without_immediate_data(ends.map(|end| (&*end.device.name, end.device.transport)));
         assert_eq!(found.is_some(), reason.is_some());
         let found = found.unwrap_or_default();
         assert!(found.starts_with(reason.unwrap_or_default()), "{found}");

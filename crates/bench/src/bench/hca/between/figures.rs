@@ -2,13 +2,13 @@
 
 use serde::Serialize;
 
-use super::super::result::{Fate, Message};
-use super::super::rows::{set_counts, set_path};
-use super::client::{PeerConfig, PeerResult};
+use super::super::result::{Fate, Message, PointResult};
+use super::super::rows::figures_of_one_clock;
 use super::prober::Probed;
+use super::remote::{FarEnd, PeerConfig};
 use crate::results::Record;
 use crate::results::schema::between as columns;
-use crate::results::schema::{fabric, hca};
+use crate::results::schema::fabric;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Nanos;
 use crate::time::between::{self, Bounds, RateLimit, Span, Unproved};
@@ -54,22 +54,21 @@ fn moved(message: between::Message, shift: i64) -> between::Message {
 ///
 /// # Errors
 /// When they contradict each other, or what is declared.
-pub(super) fn prove(result: &PeerResult, asked: &PeerConfig) -> Result<Proved, Unproved> {
+pub(super) fn prove(
+    result: &PointResult,
+    far: &FarEnd,
+    asked: &PeerConfig,
+) -> Result<Proved, Unproved> {
     let limit = RateLimit::new(asked.drift).unwrap_or(RateLimit::ANY);
-    let messages = || result.tally.messages.iter();
-    let probes = || {
-        result
-            .probes
-            .iter()
-            .flat_map(|probe| probe.stamps.messages())
-    };
+    let messages = || result.messages.iter();
+    let probes = || far.probes.iter().flat_map(|probe| probe.stamps.messages());
     let all = || messages().filter_map(forward).chain(probes());
     let proven = Bounds::prove(all(), limit)?;
     // What is declared is declared of the times of day: there both clocks are moved to.
     let (bounds, shift, status) = match asked.uncertainty {
         None => (proven.clone(), 0, columns::PROVEN),
         Some(uncertainty) => {
-            let (shift, error) = result.time_of_day.shift_of(result.made.time_of_day);
+            let (shift, error) = far.time_of_day.shift_of(far.made.time_of_day);
             let moved = Bounds::prove(all().map(|message| moved(message, shift)), limit)?;
             let declared = moved.declared(uncertainty.0.saturating_add(error))?;
             (declared, shift, columns::DECLARED)
@@ -140,23 +139,22 @@ fn halves(probes: &[Probed]) -> Vec<i64> {
 
 /// The figures of a point, and the distributions of the excess and of half a round trip.
 pub(super) fn figures(
-    result: &PeerResult,
+    result: &PointResult,
+    far: &FarEnd,
     proved: Option<&Proved>,
 ) -> (Record, [LatencyHistogram; 2]) {
-    let mut record = Record::new();
-    let tally = &result.tally;
-    set_counts(&mut record, &result.point, &tally.counts);
-    let halves = halves(&result.probes);
+    let mut record = figures_of_one_clock(result);
+    let halves = halves(&far.probes);
     let half = Summary::of(&halves);
     record.distribution(&columns::half::ALL, half.as_ref());
-    let shortest = result
+    let shortest = far
         .probes
         .iter()
         .map(|probe| probe.stamps.round_trip_ns())
         .min();
     record
-        .set(&columns::PROBES, result.probes.len() as u64)
-        .set(&columns::UNANSWERED, result.unanswered)
+        .set(&columns::PROBES, far.probes.len() as u64)
+        .set(&columns::UNANSWERED, far.unanswered)
         .set(&columns::SHORTEST, shortest);
     let mut histogram = LatencyHistogram::of(&[]);
     if let Some(proved) = proved {
@@ -197,23 +195,6 @@ pub(super) fn figures(
             .map(|(_, _, excess)| excess.width_ns().div_ceil(2));
         record.set(&columns::EXCESS_ERROR, errors.max());
     }
-    let completions = tally
-        .messages
-        .iter()
-        .filter_map(Message::completion_latency_ns);
-    let completions = Summary::of(&completions.collect::<Vec<_>>());
-    record
-        .set(
-            &hca::COMPLETIONS,
-            completions.as_ref().map_or(0, |found| found.count),
-        )
-        .distribution(&hca::completion::ALL, completions.as_ref())
-        .set(&hca::POST_RATE, tally.post_rate())
-        .set(&hca::PAGE_FAULTS, tally.faults.total())
-        .set(&hca::STAMP_COST, result.stamp.cost_ns)
-        .set(&hca::RESOLUTION, result.stamp.resolution_ns)
-        .set(&hca::STAMP_REFRESH, tally.stamp_refresh_ns());
-    set_path(&mut record, &tally.ports);
     (record, [histogram, LatencyHistogram::of(&halves)])
 }
 
@@ -237,14 +218,14 @@ pub(super) struct MessageRow {
 /// The rows of `messages.csv`.
 pub(super) fn message_rows<'a>(
     round: u32,
-    result: &'a PeerResult,
+    result: &'a PointResult,
     proved: Option<&'a Proved>,
 ) -> impl Iterator<Item = MessageRow> + 'a {
     let mut spans = proved
         .into_iter()
         .flat_map(|proved| &proved.messages)
         .peekable();
-    let messages = result.tally.messages.iter().enumerate();
+    let messages = result.messages.iter().enumerate();
     messages.map(move |(place, message)| {
         let found = spans.next_if(|(of, ..)| *of == place);
         MessageRow {

@@ -1,39 +1,26 @@
-//! The port of this host, and one half of a connection: what `endpoints` does for both ends in one process, step by
-//! step with the other end.
+//! One half of a connection: what `endpoints` does for both ends in one process, step by step with the other end.
 
-use std::collections::BTreeSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::config::Service;
+use super::super::config::Connect;
 use super::super::endpoints::{
-    STEP_LIMIT, directly_here, gids_of, id_service, path_between, retries_of,
+    STEP_LIMIT, accept_one, connect_one, directly_here, gids_of, id_service, path_between, resolve,
 };
 use super::super::error::RunError;
+use super::super::facts::Facts;
+use super::super::open_port::OpenPort;
 use super::super::receiving_end::Receiver;
 use super::super::sending_end::Sender;
-use super::super::verbs_link::{Connection, EndpointSettings, Made, Side, queue_pair_lengths};
-use super::message::{Facts, Message, WORK, hear, hear_nothing, only, tell};
-use crate::host::machine_name::machine_name;
+use super::super::verbs_link::{Connection, EndpointSettings, Made, Side};
+use super::message::{Message, WORK, hear, hear_nothing, only, tell};
 use crate::launch::wire::Wire;
-use crate::rdma::cm::{ActiveEndpoint, CmError, EventChannel, PassiveEndpoint, Requested, UcRoute};
+use crate::rdma::cm::{CmError, EventChannel, PassiveEndpoint, Requested};
 use crate::rdma::direct::Unconnected;
-use crate::rdma::verbs::{
-    Capabilities, Context, Gid, VerbsError, gid_table, granted_inline, partition_keys,
-    try_queue_pairs,
-};
+use crate::rdma::verbs::{Gid, gid_table};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
-use crate::rig::port_choice::ChosenPort;
-
-/// The port of this host that takes part.
-#[derive(Debug)]
-pub(super) struct Half {
-    pub(super) port: ChosenPort,
-    context: Arc<Context>,
-    /// There if the port has an address.
-    channel: Option<Arc<EventChannel>>,
-}
 
 /// A receiving half; what it was connected by must outlive it.
 pub(super) type Receiving = (Receiver, Option<PassiveEndpoint>);
@@ -49,108 +36,18 @@ fn requested_at(listener: &PassiveEndpoint, wire: &mut Wire) -> Result<Requested
             Err(CmError::TimedOut { .. }) if begun.elapsed() < STEP_LIMIT => {
                 hear_nothing(wire, Duration::ZERO)?;
             }
-            Err(CmError::TimedOut {
-                step,
-                object,
-                awaited,
-                ..
-            }) => {
-                let limit = STEP_LIMIT;
-                let error = CmError::TimedOut {
-                    step,
-                    object,
-                    awaited,
-                    limit,
-                };
+            Err(mut error) => {
+                if let CmError::TimedOut { limit, .. } = &mut error {
+                    *limit = STEP_LIMIT;
+                }
                 return Err(error.into());
             }
-            requested => return Ok(requested?),
+            Ok(requested) => return Ok(requested),
         }
     }
 }
 
-impl Half {
-    /// Opens the device of a port.
-    ///
-    /// # Errors
-    /// When it cannot be had.
-    pub(super) fn open(port: ChosenPort) -> Result<Self, RunError> {
-        let channel = port.address.map(|_| EventChannel::create()).transpose()?;
-        Ok(Half {
-            context: Arc::new(Context::open_by_name(&port.device.name)?),
-            channel,
-            port,
-        })
-    }
-
-    /// The same device and port for another connection.
-    ///
-    /// # Errors
-    /// When the connection manager refuses.
-    pub(super) fn another(&self) -> Result<Self, RunError> {
-        let channel = self.port.address.map(|_| EventChannel::create());
-        Ok(Half {
-            port: self.port.clone(),
-            context: Arc::clone(&self.context),
-            channel: channel.transpose()?,
-        })
-    }
-
-    /// What the other host needs to know of this one.
-    pub(super) fn facts(&self) -> Facts {
-        let ChosenPort {
-            device,
-            port,
-            address,
-        } = &self.port;
-        let (_, smallest) = queue_pair_lengths(1, 1, 0);
-        let inline_of = |service: &Service| {
-            try_queue_pairs(&self.context, (*service).into(), smallest, 1).ok()?;
-            let granted = granted_inline(&self.context, (*service).into()).ok()?;
-            Some((*service, granted))
-        };
-        let services = BTreeSet::from([Service::Rc, Service::Uc, Service::Ud]);
-        let (host, boot_id) = machine_name();
-        Facts {
-            host,
-            boot_id,
-            device: device.name.clone(),
-            port: port.number,
-            address: *address,
-            limits: device.limits.clone(),
-            mtu: port.mtu,
-            max_message: port.max_message,
-            link_layer: port.link_layer,
-            transport: device.transport,
-            software: device.software,
-            gids: gid_table(&device.name, port.number),
-            partition_keys: partition_keys(&device.name, port.number),
-            inline: services.iter().filter_map(inline_of).collect(),
-            description: self.port.describe(),
-            details: serde_json::json!({
-                "port": port.number, "address": address, "device": device,
-            }),
-        }
-    }
-
-    /// Tries so many queue pairs; tells why they are refused.
-    pub(super) fn refuses(
-        &self,
-        service: Service,
-        capabilities: Capabilities,
-        count: u32,
-    ) -> Option<VerbsError> {
-        try_queue_pairs(&self.context, service.into(), capabilities, count).err()
-    }
-
-    /// Tries a route to UC; without the connection manager there is none to try.
-    pub(super) fn probe(&self, route: UcRoute) -> Result<(), CmError> {
-        match (&self.channel, self.port.address) {
-            (Some(channel), Some(address)) => route.probe(channel, address),
-            _ => Ok(()),
-        }
-    }
-
+impl OpenPort {
     fn place(&self) -> (&str, u8) {
         (&self.port.device.name, self.port.port.number)
     }
@@ -159,12 +56,12 @@ impl Half {
     fn by_manager(
         &self,
         settings: &EndpointSettings,
-    ) -> Result<Option<(&Arc<EventChannel>, std::net::IpAddr)>, RunError> {
-        if settings.point.connect == super::super::config::Connect::Direct {
+    ) -> Result<Option<(&Arc<EventChannel>, IpAddr)>, RunError> {
+        if settings.point.connect == Connect::Direct {
             return Ok(None);
         }
-        let found = self.channel.as_ref().zip(self.port.address);
-        found.map(Some).ok_or(RunError::NoAddress)
+        let address = self.port.address.ok_or(RunError::NoAddress)?;
+        Ok(Some((self.channel()?, address)))
     }
 
     /// The half that messages arrive at. Its memory lies near the CPU that this runs on.
@@ -187,18 +84,11 @@ impl Half {
                 let service = id_service(settings);
                 let listener = PassiveEndpoint::listen(channel, service, self.place(), address, 1)?;
                 tell(wire, &Message::Listening(listener.address()))?;
-                let retries = retries_of(&settings.point.path);
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
                     let requested = requested_at(&listener, wire)?;
-                    let end = match made.take() {
-                        Some(end) => end,
-                        None => Made::new(&requested.context(), settings, side)?,
-                    };
-                    let (domain, attributes) = (end.region.domain(), end.attributes.clone());
-                    let reads = side.reads(settings);
-                    let accepting = requested.accept(domain, attributes, retries, reads)?;
+                    let (end, accepting) = accept_one(requested, made.take(), settings)?;
                     connections.push(Connection::Manager(accepting.established(STEP_LIMIT)?));
                     made = Some(end);
                 }
@@ -228,30 +118,11 @@ impl Half {
             None => self.directly(wire, peer, settings, side)?,
             Some((channel, from)) => {
                 let to = hear(wire, WORK, only!(Message::Listening(address) => address))?;
-                let path = &settings.point.path;
-                let resolve = || {
-                    let (service, limit) = (id_service(settings), STEP_LIMIT);
-                    let class = path.traffic_class;
-                    ActiveEndpoint::resolve(
-                        channel,
-                        service,
-                        self.place(),
-                        (from, to),
-                        class,
-                        limit,
-                    )
-                };
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
-                    let active = resolve()?;
-                    let end = match made.take() {
-                        Some(end) => end,
-                        None => Made::new(&active.context(), settings, side)?,
-                    };
-                    let (domain, attributes) = (end.region.domain(), end.attributes.clone());
-                    let reads = side.reads(settings);
-                    let connecting = active.connect(domain, attributes, retries_of(path), reads)?;
+                    let active = resolve(channel, self.place(), (from, to), settings)?;
+                    let (end, connecting) = connect_one(active, made.take(), settings)?;
                     connections.push(Connection::Manager(connecting.established(STEP_LIMIT)?));
                     made = Some(end);
                 }
@@ -274,13 +145,13 @@ impl Half {
         side: Side,
     ) -> Result<(Made, Vec<Connection>), RunError> {
         let path = &settings.point.path;
-        let port = self.context.port(self.port.port.number)?;
+        let port = self.context().port(self.port.port.number)?;
         let gids: [&[Gid]; 2] = [&gid_table(&self.port.device.name, port.number), &peer.gids];
         let addresses = [self.port.address, peer.address];
         let [gid, _] = gids_of(addresses, gids, path.gid_index)?;
         let common = path_between([port.mtu, peer.mtu], port.link_layer, path);
         let (made, unconnected) =
-            directly_here(&self.context, (&port, gid), settings, side, common)?;
+            directly_here(self.context(), (&port, gid), settings, side, common)?;
         let here = unconnected.iter().map(Unconnected::address).collect();
         tell(wire, &Message::Addresses(here))?;
         let there = hear(wire, WORK, only!(Message::Addresses(there) => there))?;

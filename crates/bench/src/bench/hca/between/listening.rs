@@ -11,8 +11,9 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::super::config::PortRequest;
 use super::super::error::RunError;
-use super::half::Half;
-use super::message::{ANSWER, Facts, Hello, Message, hear, only, take, tell};
+use super::super::facts::Facts;
+use super::super::open_port::OpenPort;
+use super::message::{ANSWER, Hello, Message, hear, only, take, tell};
 use super::pair::PairEnd;
 use super::serving::Serving;
 use crate::host::interrupt;
@@ -344,7 +345,7 @@ fn greet(
 
 fn welcome(shared: &Shared, wire: &mut Wire, hello: &Hello) -> Result<(), RunError> {
     let made = make(shared, hello);
-    let (half, facts) = match made {
+    let (port, facts) = match made {
         Ok(made) => made,
         Err(error) => {
             tell(wire, &Message::Failed(error.into()))?;
@@ -353,17 +354,17 @@ fn welcome(shared: &Shared, wire: &mut Wire, hello: &Hello) -> Result<(), RunErr
     };
     tell(wire, &Message::Welcome(Box::new(facts.clone())))?;
     let peer = hear(wire, ANSWER, only!(Message::Welcome(facts) => *facts))?;
-    Serving::new(half, facts, peer, shared.pair.clone())?.run(wire)
+    Serving::new(port, facts, peer, shared.pair.clone())?.run(wire)
 }
 
-fn make(shared: &Shared, hello: &Hello) -> Result<(Half, Facts), RunError> {
+fn make(shared: &Shared, hello: &Hello) -> Result<(OpenPort, Facts), RunError> {
     if let Some(pair) = &shared.pair {
-        return pair.half();
+        return pair.port();
     }
     let asked = hello.port.as_ref().or(shared.port.as_ref());
-    let half = Half::open(choose_one(&devices()?, "--receiver", asked)?)?;
-    let facts = half.facts();
-    Ok((half, facts))
+    let port = OpenPort::open(choose_one(&devices()?, "--receiver", asked)?)?;
+    let facts = port.facts();
+    Ok((port, facts))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the two processes tell each other, a line of JSON each.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::super::comp_vector::CompletionVectors;
 use super::super::config::{PortRequest, Service};
 use super::super::error::RunError;
+use super::super::facts::Facts;
 use super::super::plan::Point;
 use super::super::receiver::Strays;
-use super::super::two_ports::{OnePort, TwoPorts};
 use super::super::verbs_port::RemoteSlots;
 use super::ping_pong::Stamped;
 use super::time_of_day::Ahead;
@@ -20,9 +20,7 @@ use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
 use crate::rdma::direct::Address;
-use crate::rdma::verbs::{
-    Capabilities, DeviceLimits, Gid, LinkLayer, PartitionKeys, PortCounters, Transport,
-};
+use crate::rdma::verbs::{Capabilities, PortCounters};
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
 use crate::time::ClockKind;
@@ -43,44 +41,6 @@ pub(super) struct Hello {
     pub(super) host: String,
     /// The port that messages are to arrive at, if it is named.
     pub(super) port: Option<PortRequest>,
-}
-
-/// What a host has, as the other one needs to know it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Facts {
-    /// Its name.
-    pub(super) host: String,
-    /// What the kernel drew when it was booted: two hosts have two.
-    pub(super) boot_id: String,
-    pub(super) device: String,
-    pub(super) port: u8,
-    pub(super) address: Option<IpAddr>,
-    pub(super) limits: DeviceLimits,
-    pub(super) mtu: u32,
-    pub(super) max_message: u32,
-    pub(super) link_layer: LinkLayer,
-    pub(super) transport: Transport,
-    pub(super) software: bool,
-    pub(super) gids: Vec<Gid>,
-    pub(super) partition_keys: PartitionKeys,
-    /// Bytes that can be inline, by the service types that there are.
-    pub(super) inline: Vec<(Service, u32)>,
-    /// The port, in words.
-    pub(super) description: String,
-    /// The device, for the results.
-    pub(super) details: Value,
-}
-
-impl Facts {
-    /// This port and another one, to which it sends.
-    pub(super) fn to<'a>(&'a self, other: &'a Facts) -> TwoPorts<'a> {
-        TwoPorts([self, other].map(|facts| OnePort {
-            limits: &facts.limits,
-            mtu: facts.mtu,
-            max_message: facts.max_message,
-            link_layer: facts.link_layer,
-        }))
-    }
 }
 
 /// What is to be made ready for a point.

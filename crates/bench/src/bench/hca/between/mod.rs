@@ -3,16 +3,16 @@
 //! | module | what is in it |
 //! | --- | --- |
 //! | `message` | what the two processes tell each other |
-//! | `half` | the port of this host, and one half of a connection |
+//! | `half` | one half of a connection |
 //! | `ping_pong` | probes: a message there and one back, four stamps |
 //! | `probe_end`, `prober` | an end of the probes, and who exchanges them between bursts |
 //! | `far` | the far receiver, as a session of this process sees it |
 //! | `serving` | the other process: does what it is asked |
 //! | `served` | a point there: receives bursts, and answers probes |
 //! | `listening` | who may be served |
-//! | `client` | the process that asks: points, bursts and probes |
+//! | `remote` | a run of this process to another host: bursts and probes |
 //! | `time_of_day` | what PTP and NTP keep, against the clock of the stamps |
-//! | `benchmark` | this as the rig sees it |
+//! | `two_hosts` | this as the rig sees it |
 //! | `pair` | a pair of ranks of a fabric, in both directions |
 //! | `figures` | what the stamps of two clocks say |
 //!
@@ -23,8 +23,6 @@
 //! Stamps of the two hosts are of two clocks. Before, between and after the bursts there are probes, whose four stamps
 //! bound the offset of the clocks ([`between`](crate::time)).
 
-pub mod benchmark;
-mod client;
 mod far;
 mod figures;
 mod half;
@@ -35,6 +33,10 @@ pub mod pair;
 mod ping_pong;
 mod probe_end;
 mod prober;
+mod remote;
 mod served;
 mod serving;
 mod time_of_day;
+mod two_hosts;
+
+pub use self::remote::PeerConfig;

@@ -3,20 +3,23 @@
 //! The lower rank measures to the higher one, as a client of what that serves, and asks it then to do the same the other
 //! way round. So both directions are measured by the same code, each by the host that sends.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
+use super::super::clocks::Clocks;
 use super::super::config::Config;
 use super::super::error::RunError;
+use super::super::facts::Facts;
+use super::super::open_port::OpenPort;
 use super::super::plan::Plan;
-use super::client::{Client, PeerConfig, PeerResult};
+use super::super::result::PointResult;
+use super::super::run::Runner;
 use super::figures::{Proved, figures, message_rows, probe_rows, prove};
-use super::half::Half;
-use super::message::Facts;
+use super::remote::{FarEnd, PeerConfig, Remote};
 use crate::host::idle_hold::IdleHold;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::{CpuSet, HostError, Topology};
@@ -28,7 +31,6 @@ use crate::rig::benchmark::Failure;
 use crate::rig::port_choice::choose_nth;
 use crate::sorting::sort_by_key;
 use crate::time::between::Unproved;
-use crate::time::{AnyClock, ClockKind};
 
 /// The largest file of samples of a direction that is sent to rank 0, in bytes: a line to it has four at the most.
 const MOST_SAMPLES: usize = 3 << 20;
@@ -43,12 +45,12 @@ pub struct PairEnd {
     asked: PeerConfig,
     /// What follows is known once all ranks are there.
     run: OnceLock<String>,
-    port: OnceLock<(Half, Facts)>,
+    port: OnceLock<(OpenPort, Facts)>,
     cpus: OnceLock<Cpus>,
     /// Held as long as it takes part.
     idle_hold: OnceLock<IdleHold>,
     /// The same for all pairs: the rate of a counter is measured once.
-    clocks: Mutex<HashMap<ClockKind, AnyClock>>,
+    clocks: Arc<Clocks>,
     /// Where it serves.
     serves: OnceLock<SocketAddr>,
 }
@@ -86,13 +88,13 @@ impl PairEnd {
     /// Of a run of one point.
     pub fn new(config: Config, asked: PeerConfig) -> Self {
         PairEnd {
+            clocks: Arc::new(Clocks::new(config.tsc_khz)),
             config,
             asked,
             run: OnceLock::new(),
             port: OnceLock::new(),
             cpus: OnceLock::new(),
             idle_hold: OnceLock::new(),
-            clocks: Mutex::default(),
             serves: OnceLock::new(),
         }
     }
@@ -123,13 +125,13 @@ impl PairEnd {
         hold.into_iter()
             .for_each(|hold| drop(self.idle_hold.set(hold)));
         warnings.extend(warning);
-        let half = Half::open(port)?;
-        let facts = half.facts();
+        let port = OpenPort::open(port)?;
+        let facts = port.facts();
         let known = json!({
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
             "description": facts.description, "details": facts.details, "warnings": warnings,
         });
-        let _ = self.port.set((half, facts));
+        let _ = self.port.set((port, facts));
         let _ = self.run.set(start.run.clone());
         Ok(known)
     }
@@ -142,10 +144,10 @@ impl PairEnd {
     /// The port of this rank, for a connection, once it is chosen.
     ///
     /// # Errors
-    /// When the connection manager refuses.
-    pub(super) fn half(&self) -> Result<(Half, Facts), RunError> {
-        let (half, facts) = self.port.get().ok_or(RunError::NoAddress)?;
-        Ok((half.another()?, facts.clone()))
+    /// Before that.
+    pub(super) fn port(&self) -> Result<(OpenPort, Facts), RunError> {
+        let (port, facts) = self.port.get().ok_or(RunError::NoAddress)?;
+        Ok((port.another(), facts.clone()))
     }
 
     /// Confines the calling thread to the CPUs of this rank.
@@ -157,18 +159,9 @@ impl PairEnd {
         cpus.map_or(Ok(()), |cpus| pin_current_thread_to(&cpus.own))
     }
 
-    /// A clock of this rank.
-    ///
-    /// # Errors
-    /// When this machine does not have it.
-    pub(super) fn clock(&self, kind: ClockKind) -> Result<AnyClock, RunError> {
-        let mut clocks = self.clocks.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = clocks.get(&kind) {
-            return Ok(*known);
-        }
-        let clock = AnyClock::prepare_with(kind, self.config.tsc_khz)?;
-        clocks.insert(kind, clock);
-        Ok(clock)
+    /// The clocks of this rank.
+    pub(super) fn clocks(&self) -> Arc<Clocks> {
+        Arc::clone(&self.clocks)
     }
 
     /// The CPU of the receiving thread, where it must not choose for itself.
@@ -185,12 +178,13 @@ impl PairEnd {
         let begun_unix_ns = unix_ns();
         let measured = (order.round, order.samples);
         let limit = order.limit().saturating_sub(ENDING);
-        let (there, mut client) = self
+        let (there, runner) = self
             .towards(order.partner, measured, limit)
             .map_err(|error| error.to_string())?;
         let left = limit.saturating_sub(begun.elapsed());
         let serves = self.serves.get().ok_or("this rank serves nobody")?;
-        let back = client
+        let back = runner
+            .peer
             .ask_back(*serves, measured, left.max(Duration::from_secs(1)))
             .unwrap_or_else(|error| DirectionReport {
                 failure: Some(error.to_string()),
@@ -208,7 +202,7 @@ impl PairEnd {
         to: SocketAddr,
         (round, samples): (u32, bool),
         limit: Duration,
-    ) -> Result<(DirectionReport, Client), RunError> {
+    ) -> Result<(DirectionReport, Runner<Remote>), RunError> {
         // The measurement before has left it to the CPUs that it did not measure on.
         self.take_place()?;
         let mut config = self.config.clone();
@@ -224,35 +218,36 @@ impl PairEnd {
             ..self.asked.clone()
         };
         let plan = Plan::new(&config.sweep);
-        let (half, facts) = self.half()?;
-        let mut client = Client::greet(config, asked, half, facts)?;
-        let plan = client.within_devices(plan)?;
+        let (port, facts) = self.port()?;
+        let receiver = config.receiver.as_ref();
+        let peer = Remote::greet(receiver, &asked, port, facts)?;
+        let mut runner = Runner::new(config, peer, self.clocks())?;
+        let plan = runner.within_devices(plan)?;
         plan.check().map_err(RunError::Usage)?;
         let point = plan.points[0];
-        client.use_clock(point.clock, self.clock(point.clock)?);
-        client.prepare(&plan)?;
-        let result = client.measure(&point, round, &mut |_| ())?;
-        Ok((self.report(&result, round, samples)?, client))
+        runner.prepare(&plan)?;
+        let measured = runner.measure(&point, round, &mut |_| ())?;
+        Ok((self.report(&measured, round, samples)?, runner))
     }
 
     /// The figures of one direction.
     fn report(
         &self,
-        result: &PeerResult,
+        (result, far): &(PointResult, FarEnd),
         round: u32,
         samples: bool,
     ) -> Result<DirectionReport, RunError> {
-        let proved = prove(result, &self.asked);
+        let proved = prove(result, far, &self.asked);
         let unproved = proved.as_ref().err();
         let contradicts = unproved.is_some_and(Unproved::is_contradiction);
         let unproved = unproved.map(ToString::to_string);
         let proved = proved.ok();
         let rows = if samples {
-            samples_of(round, result, proved.as_ref())?
+            samples_of(round, result, far, proved.as_ref())?
         } else {
             BTreeMap::new()
         };
-        let (mut figures, _) = figures(result, proved.as_ref());
+        let (mut figures, _) = figures(result, far, proved.as_ref());
         match &proved {
             Some(proved) => proved.tell_third_hosts(&mut figures),
             None if contradicts => drop(figures.set(&CLOCKS, CONTRADICTION)),
@@ -260,7 +255,7 @@ impl PairEnd {
         }
         Ok(DirectionReport {
             figures,
-            failure: result.tally.failure.clone().or(unproved),
+            failure: result.failure.clone().or(unproved),
             samples: rows,
         })
     }
@@ -272,7 +267,7 @@ impl PairEnd {
         measured: (u32, bool),
         limit: Duration,
     ) -> Result<DirectionReport, Failure> {
-        let (report, _client) = self.towards(to, measured, limit)?;
+        let (report, _runner) = self.towards(to, measured, limit)?;
         Ok(report)
     }
 }
@@ -280,12 +275,13 @@ impl PairEnd {
 /// The samples of a direction, as rows of their files.
 fn samples_of(
     round: u32,
-    result: &PeerResult,
+    result: &PointResult,
+    far: &FarEnd,
     proved: Option<&Proved>,
 ) -> Result<BTreeMap<String, String>, RunError> {
     let failed = |error: csv::Error| RunError::Post(format!("the samples of a pair: {error}"));
     let messages = rows_to_text(message_rows(round, result, proved)).map_err(failed)?;
-    let probes = rows_to_text(probe_rows(round, &result.probes)).map_err(failed)?;
+    let probes = rows_to_text(probe_rows(round, &far.probes)).map_err(failed)?;
     let files = [(MESSAGES, messages), (PROBES_FILE, probes)];
     let files = files
         .into_iter()

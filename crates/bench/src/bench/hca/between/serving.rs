@@ -1,9 +1,9 @@
 //! The process that is asked: it prepares what another host asks for, and connects its half of each point.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::super::clocks::Clocks;
 use super::super::comp_vector::CompletionVectors;
 use super::super::config::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, Operation, SMALLEST_SIZE,
@@ -11,13 +11,14 @@ use super::super::config::{
 use super::super::endpoints::{EndpointSettings, Receives, receive_requests};
 use super::super::ends::ReceivingEnd;
 use super::super::error::RunError;
+use super::super::facts::Facts;
+use super::super::open_port::OpenPort;
 use super::super::placement::of_receiving_side;
 use super::super::plan::Point;
 use super::super::polled_end::PolledReceiver;
 use super::super::requesting_end::{Here, Target as _};
 use super::super::worker::Frame;
-use super::half::Half;
-use super::message::{Facts, Made, Message, Order, only, take, tell};
+use super::message::{Made, Message, Order, only, take, tell};
 use super::pair::PairEnd;
 use super::probe_end::{Part, ProbeEnd, of_probes};
 use super::served::{Served, next, serve_point};
@@ -28,15 +29,15 @@ use crate::host::{Topology, Wakeable, memory_lock, pinning};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rig::benchmark::Failure;
-use crate::time::{AnyClock, Clock, ClockKind, ClockUser};
+use crate::time::{Clock, ClockUser};
 
 /// A connection that is served.
 pub(super) struct Serving {
-    half: Half,
+    port: OpenPort,
     facts: Facts,
     peer: Facts,
     topology: Topology,
-    clocks: HashMap<ClockKind, AnyClock>,
+    clocks: Arc<Clocks>,
     wakeable: Wakeable,
     /// Held as long as it is served.
     idle_hold: Option<IdleHold>,
@@ -55,12 +56,12 @@ pub(super) fn receives_of(point: &Point, here: &Facts, there: &Facts) -> Receive
 }
 
 impl Serving {
-    /// Serves a half to the other end, of which these facts are known.
+    /// Serves a port to the other end, of which these facts are known.
     ///
     /// # Errors
     /// When this machine cannot.
     pub(super) fn new(
-        half: Half,
+        port: OpenPort,
         facts: Facts,
         peer: Facts,
         pair: Option<Arc<PairEnd>>,
@@ -69,11 +70,13 @@ impl Serving {
             pair.take_place()?;
         }
         Ok(Serving {
-            half,
+            port,
             facts,
             peer,
             topology: Topology::read()?,
-            clocks: HashMap::new(),
+            clocks: pair
+                .as_ref()
+                .map_or_else(|| Arc::new(Clocks::new(None)), |pair| pair.clocks()),
             wakeable: Wakeable::new()?,
             idle_hold: None,
             pair,
@@ -111,12 +114,11 @@ impl Serving {
                 capabilities,
                 count,
             } => {
-                let refusal = self.half.refuses(service, capabilities, count);
-                let refusal = refusal.map(|error| error.to_string());
+                let refusal = self.port.refuses(service, capabilities, count);
                 Ok(tell(wire, &Message::Tried(refusal))?)
             }
             Message::Route(route) => {
-                let refusal = self.half.probe(route).err().map(|error| error.to_string());
+                let refusal = self.port.probe(route).err().map(|error| error.to_string());
                 Ok(tell(wire, &Message::Tried(refusal))?)
             }
             Message::Prepare {
@@ -126,22 +128,20 @@ impl Serving {
                 allow_idle_states,
                 point,
             } => {
-                let numa_node = self.half.port.device.numa_node;
+                let numa_node = self.port.port.device.numa_node;
                 let (_, _, mut warnings) =
                     of_receiving_side(&self.topology, &point, self.cpu(cpu), numa_node)?;
                 let (hold, _, warning) = IdleHold::unless(allow_idle_states);
                 self.idle_hold = hold.or(self.idle_hold.take());
                 warnings.extend(warning);
                 for kind in clocks {
-                    self.clocks.insert(kind, self.clock(kind)?);
+                    self.clocks.get(kind)?;
                 }
                 memory_lock::lock_with(bytes)?;
                 Ok(tell(wire, &Message::Prepared(warnings))?)
             }
             Message::Point(order) => {
-                let kind = order.point.clock;
-                let clock = self.clocks.get(&kind).copied();
-                let clock = clock.map_or_else(|| self.clock(kind), Ok)?;
+                let clock = self.clocks.get(order.point.clock)?;
                 clock.visit(ServedPoint {
                     serving: self,
                     wire,
@@ -171,13 +171,6 @@ impl Serving {
                 Ok(tell(wire, &Message::BackOver(Box::new(report)))?)
             }
             other => take(wire, other, only!(Message::PointOver => ())),
-        }
-    }
-
-    fn clock(&self, kind: ClockKind) -> Result<AnyClock, RunError> {
-        match &self.pair {
-            Some(pair) => pair.clock(kind),
-            None => Ok(AnyClock::prepare_with(kind, None)?),
         }
     }
 
@@ -232,8 +225,8 @@ impl ClockUser for ServedPoint<'_> {
             wire,
             order,
         } = self;
-        let Half { port, .. } = &serving.half;
-        let numa_node = port.device.numa_node;
+        let (port, peer) = (&serving.port, &serving.peer);
+        let numa_node = port.port.device.numa_node;
         let point = &order.point;
         check(point)?;
         let (cpu, others, warnings) =
@@ -242,10 +235,9 @@ impl ClockUser for ServedPoint<'_> {
         let probes = of_probes(&settings);
         pinning::pin_current_thread(cpu)?;
         // In the order of the other end.
-        let (half, peer) = (&serving.half, &serving.peer);
-        let (receiver, _listener) = half.receiving(wire, peer, &settings)?;
-        let asked = half.receiving(wire, peer, &probes)?;
-        let answering = half.sending(wire, peer, &probes)?;
+        let (receiver, _listener) = port.receiving(wire, peer, &settings)?;
+        let asked = port.receiving(wire, peer, &probes)?;
+        let answering = port.sending(wire, peer, &probes)?;
         pinning::pin_current_thread_to(&others)?;
         let path = receiver.path_end();
         let receiver = Arc::new(receiver);

@@ -1,49 +1,43 @@
-//! The process that asks: it sends the bursts, and the probes before, between and after them.
+//! A peer on another host: this process sends the bursts, and the probes before, between and after them.
 
-mod within_devices;
-
-use std::collections::HashMap;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::super::bursts::Bursts;
-use super::super::config::{Config, Service};
-use super::super::endpoints::EndpointSettings;
+use super::super::config::{Config, CpuRequest, Operation, PortRequest, Service};
+use super::super::endpoints::{EndpointSettings, Receives};
 use super::super::error::RunError;
-use super::super::needs::{Needs, require_huge_pages};
-use super::super::path_proof::PathEnd;
+use super::super::facts::Facts;
+use super::super::open_port::OpenPort;
+use super::super::peer::{ConnectedEnds, Peer, Site};
 use super::super::placement::Placement;
 use super::super::plan::{Plan, Point};
 use super::super::requesting_end::Requester;
 use super::super::result::Tally;
-use super::super::run::connection_of;
-use super::super::worker::Frame;
+use super::super::sending_end::Sender;
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
-use super::half::Half;
-use super::message::{ANSWER, Facts, Hello, Made, Message, Order, WORK, hear, only, tell};
+use super::message::{ANSWER, Hello, Made, Message, Order, WORK, hear, only, tell};
 use super::probe_end::{Part, ProbeEnd, of_probes};
 use super::prober::{Probed, Prober};
 use super::serving::receives_of;
 use super::time_of_day::Ahead;
-use crate::buffer::{HugePagePolicy, PageKind};
+use crate::buffer::PageKind;
 use crate::host::pinning::on_cpu;
-use crate::host::{Topology, Wakeable, memory_lock, pinning};
+use crate::host::{HostError, Topology};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::Wire;
-use crate::pacing::SplitMix64;
-use crate::rdma::cm::UcRoute;
-use crate::rdma::verbs::devices;
+use crate::rdma::cm::{CmError, UcRoute};
+use crate::rdma::verbs::{Capabilities, devices};
 use crate::results::document::Program;
-use crate::rig::benchmark::Progress;
 use crate::rig::child;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
 use crate::sorting::distinct;
-use crate::time::{
-    AnyClock, Clock, ClockKind, ClockUser, Nanos, StampCost, TscFacts, measure_stamp_cost,
-};
+use crate::time::{Clock, ClockKind, Nanos};
 
 /// How long the other host may take to be reached.
 const REACHING: Duration = Duration::from_secs(10);
@@ -67,37 +61,24 @@ pub struct PeerConfig {
     pub drift: u32,
 }
 
-/// What came of a point.
+/// What is known of the other host's end of a point.
 #[derive(Debug)]
-pub(super) struct PeerResult {
-    pub(super) point: Point,
-    pub(super) tally: Tally,
+pub struct FarEnd {
+    pub(super) made: Made,
     pub(super) probes: Vec<Probed>,
     pub(super) unanswered: u64,
-    pub(super) pages: [PageKind; 3],
-    pub(super) placement: Placement,
-    pub(super) path: PathEnd,
-    pub(super) made: Made,
-    pub(super) granted_inline: u32,
-    pub(super) connection: String,
-    pub(super) stamp: StampCost,
-    pub(super) tsc: Option<TscFacts>,
     /// How far the time of day is ahead of this host's clock.
     pub(super) time_of_day: Ahead,
 }
 
-/// The asking end of a run.
-pub(super) struct Client {
-    config: Config,
-    asked: PeerConfig,
-    half: Half,
+/// The other host, greeted.
+pub struct Remote {
+    /// Probes of each phase.
+    probes: u32,
+    port: OpenPort,
     pub(super) here: Facts,
     pub(super) there: Facts,
     wire: SharedWire,
-    topology: Topology,
-    wakeable: Wakeable,
-    uc_route: Option<UcRoute>,
-    clocks: HashMap<ClockKind, AnyClock>,
 }
 
 /// The addresses of a host; `HOST` or `HOST:PORT`, IPv6 in brackets.
@@ -139,25 +120,26 @@ fn keep_open(wire: &Wire) -> Result<(), RunError> {
     Ok(())
 }
 
-impl Client {
+impl Remote {
     /// Opens the port of this host and greets the other one.
     ///
     /// # Errors
     /// When there is no port, the other host is not reached, or serves somebody else, or is another version.
-    pub(super) fn connect(config: Config, asked: PeerConfig) -> Result<Self, RunError> {
-        let half = Half::open(choose_one(&devices()?, "--sender", config.sender.as_ref())?)?;
-        let here = half.facts();
-        Self::greet(config, asked, half, here)
+    pub(super) fn connect(config: &Config, asked: &PeerConfig) -> Result<Self, RunError> {
+        let port = choose_one(&devices()?, "--sender", config.sender.as_ref())?;
+        let port = OpenPort::open(port)?;
+        let here = port.facts();
+        Self::greet(config.receiver.as_ref(), asked, port, here)
     }
 
-    /// Greets the other host, with a port of this one that is open.
+    /// Greets the other host, with a port of this one that is open; `receiver` is that of the other one, if it is named.
     ///
     /// # Errors
     /// When the other host is not reached, or serves somebody else, or is another version.
     pub(super) fn greet(
-        config: Config,
-        asked: PeerConfig,
-        half: Half,
+        receiver: Option<&PortRequest>,
+        asked: &PeerConfig,
+        port: OpenPort,
         here: Facts,
     ) -> Result<Self, RunError> {
         let addresses = addresses_of(&asked.peer, SERVING).map_err(|reason| {
@@ -188,27 +170,18 @@ impl Client {
             program: Program::this(),
             run,
             host: here.host.clone(),
-            port: config.receiver.clone(),
+            port: receiver.cloned(),
         };
         tell(&mut wire, &Message::Hello(Box::new(hello)))?;
         let there = hear(&mut wire, ANSWER, only!(Message::Welcome(facts) => *facts))?;
         tell(&mut wire, &Message::Welcome(Box::new(here.clone())))?;
-        Ok(Client {
-            config,
-            asked,
-            half,
+        Ok(Remote {
+            probes: asked.probes,
+            port,
             here,
             there,
             wire: Arc::new(Mutex::new(wire)),
-            topology: Topology::read()?,
-            wakeable: Wakeable::new()?,
-            uc_route: None,
-            clocks: HashMap::new(),
         })
-    }
-
-    pub(super) fn uc_route(&self) -> Option<UcRoute> {
-        self.uc_route
     }
 
     fn ask<T>(
@@ -227,7 +200,7 @@ impl Client {
     /// # Errors
     /// When it cannot, or not in time.
     pub(super) fn ask_back(
-        &mut self,
+        &self,
         serves: SocketAddr,
         (round, samples): (u32, bool),
         limit: Duration,
@@ -244,152 +217,127 @@ impl Client {
             only!(Message::BackOver(report) => *report),
         )
     }
+}
 
-    fn placement(&self, point: &Point) -> Result<Placement, RunError> {
-        let named = super::super::config::CpuRequest {
-            receiver: None,
-            ..self.config.cpus
+impl Peer for Remote {
+    const IS_LOCAL: bool = false;
+
+    type FarEnd = FarEnd;
+
+    type Ends<C: Clock> = RemoteEnds<C>;
+
+    fn facts(&self) -> [&Facts; 2] {
+        [&self.here, &self.there]
+    }
+
+    fn unsupported(&self, point: &Point) -> Option<String> {
+        let option = if let Some(background) = point.background {
+            format!("--background {background}")
+        } else if point.memory_load.is_on() {
+            "--memory-load".to_owned()
+        } else {
+            return None;
         };
-        let numa_node = self.half.port.device.numa_node;
-        Ok(Placement::of_sending_side(
-            &self.topology,
-            point,
-            named,
-            numa_node,
-        )?)
+        Some(format!(
+            "{option} is not measured between two hosts: leave it out, or leave out --peer"
+        ))
     }
 
-    /// Uses a clock that is prepared already.
-    pub(super) fn use_clock(&mut self, kind: ClockKind, clock: AnyClock) {
-        self.clocks.insert(kind, clock);
-    }
-
-    fn clock(&mut self, kind: ClockKind) -> Result<AnyClock, RunError> {
-        if let Some(known) = self.clocks.get(&kind) {
-            return Ok(*known);
+    fn refuses(
+        &self,
+        service: Service,
+        (sending, capabilities): (Capabilities, Capabilities),
+        count: u32,
+    ) -> Result<Option<String>, RunError> {
+        if let Some(refused) = self.port.refuses(service, sending, count) {
+            return Ok(Some(refused));
         }
-        let clock = AnyClock::prepare_with(kind, self.config.tsc_khz)?;
-        self.clocks.insert(kind, clock);
-        Ok(clock)
+        let attempt = Message::Try {
+            service,
+            capabilities,
+            count,
+        };
+        self.ask(&attempt, WORK, only!(Message::Tried(refusal) => refusal))
     }
 
-    /// Checks, before anything is measured, what every point needs of both machines, and locks memory on both. Returns what
-    /// the other one warns of.
-    ///
-    /// # Errors
-    /// When one of them does not have it.
-    pub(super) fn prepare(&mut self, plan: &Plan) -> Result<Vec<String>, RunError> {
-        let mut most = 0;
-        for point in &plan.points {
-            let slots = receives_of(point, &self.here, &self.there).slots;
-            let needed = Needs::of(point, &self.config, slots);
-            needed.require(point, &self.config)?;
-            let placement = self.placement(point)?;
-            placement.places().permit(self.config.priority)?;
-            self.clock(point.clock)?;
-            if self.config.huge_pages == HugePagePolicy::Required {
-                require_huge_pages(needed.huge_pages(&placement), point)?;
-            }
-            most = needed.bytes().max(most);
+    fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError> {
+        if let Err(error) = self.port.probe(route) {
+            return Ok(Err(error));
         }
+        let tried = only!(Message::Tried(refusal) => refusal);
+        let refusal = self.ask(&Message::Route(route), WORK, tried)?;
+        Ok(refusal.map_or(Ok(()), |refusal| Err(CmError::Far(refusal))))
+    }
+
+    fn placement(
+        &self,
+        topology: &Topology,
+        config: &Config,
+        point: &Point,
+    ) -> Result<Placement, HostError> {
+        let named = CpuRequest {
+            receiver: None,
+            ..config.cpus
+        };
+        Placement::of_sending_side(topology, point, named, self.port.port.device.numa_node)
+    }
+
+    fn receives(&self, point: &Point) -> Receives {
+        receives_of(point, &self.here, &self.there)
+    }
+
+    fn prepare(
+        &mut self,
+        config: &Config,
+        plan: &Plan,
+        bytes: u64,
+    ) -> Result<Vec<String>, RunError> {
         let clocks = distinct(plan.points.iter().map(|point| point.clock));
         let Some(point) = plan.points.first() else {
             return Ok(Vec::new());
         };
         let there = Message::Prepare {
             clocks: clocks.into_iter().collect(),
-            bytes: most,
-            cpu: self.config.cpus.receiver,
-            allow_idle_states: self.config.allow_idle_states,
+            bytes,
+            cpu: config.cpus.receiver,
+            allow_idle_states: config.allow_idle_states,
             point: Box::new(*point),
         };
-        let warnings = self.ask(&there, WORK, only!(Message::Prepared(warnings) => warnings))?;
-        memory_lock::lock_with(most)?;
-        Ok(warnings)
+        self.ask(&there, WORK, only!(Message::Prepared(warnings) => warnings))
     }
 
-    /// Measures a point in a round.
-    ///
-    /// # Errors
-    /// When there is nothing to show.
-    pub(super) fn measure(
-        &mut self,
-        point: &Point,
-        round: u32,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<PeerResult, RunError> {
-        let clock = self.clock(point.clock)?;
-        clock.visit(Measurement {
-            client: self,
-            tsc: clock.tsc_facts(),
-            point,
-            round,
-            progress,
-        })
-    }
-}
-
-/// A point about to be measured on one clock.
-struct Measurement<'a> {
-    client: &'a Client,
-    tsc: Option<TscFacts>,
-    point: &'a Point,
-    round: u32,
-    progress: &'a mut dyn FnMut(Progress),
-}
-
-impl ClockUser for Measurement<'_> {
-    type Output = Result<PeerResult, RunError>;
-
-    fn with<C: Clock>(self, clock: C) -> Self::Output {
-        let Measurement {
-            client,
-            tsc,
-            point,
-            round,
-            progress,
-        } = self;
-        let config = &client.config;
-        let placement = client.placement(point)?;
-        let stamp = on_cpu(placement.sender, || measure_stamp_cost(&clock))?;
-        pinning::pin_current_thread_to(&placement.supervisor)?;
-        let uc_route = client.uc_route.unwrap_or(UcRoute::Endpoint);
-        let settings = EndpointSettings {
-            point: *point,
-            uc_route,
-            receives: receives_of(point, &client.here, &client.there),
-            reads: client.here.to(&client.there).reads_of(point),
-            comp_vectors: config.comp_vectors.unwrap_or_default(),
-            huge_pages: config.huge_pages,
-            sender_cpu: placement.sender,
-            receiver_cpu: placement.sender,
-        };
-        let probes = of_probes(&settings);
+    fn connect<C: Clock>(
+        &self,
+        clock: C,
+        settings: &EndpointSettings,
+        site: &Site<'_>,
+    ) -> Result<RemoteEnds<C>, RunError> {
+        let (config, placement) = (site.config, site.placement);
+        let point = &settings.point;
+        let probes = of_probes(settings);
         let order = Order {
             point: *point,
-            uc_route,
+            uc_route: settings.uc_route,
             comp_vectors: settings.comp_vectors,
             huge_pages: config.huge_pages,
             priority: config.priority,
             cpu: config.cpus.receiver,
         };
-        let (half, peer) = (&client.half, &client.there);
+        let (port, peer) = (&self.port, &self.there);
         let (sender, asking, answered, made) = {
-            let mut wire = lock(&client.wire);
+            let mut wire = lock(&self.wire);
             tell(&mut wire, &Message::Point(Box::new(order)))?;
             on_cpu(placement.sender, || -> Result<_, RunError> {
-                let sender = half.sending(&mut wire, peer, &settings)?;
-                let asking = half.sending(&mut wire, peer, &probes)?;
-                let answered = half.receiving(&mut wire, peer, &probes)?;
+                let sender = port.sending(&mut wire, peer, settings)?;
+                let asking = port.sending(&mut wire, peer, &probes)?;
+                let answered = port.receiving(&mut wire, peer, &probes)?;
                 let made = hear(&mut wire, WORK, only!(Message::Made(made) => *made))?;
                 Ok((sender, asking, answered, made))
             })??
         };
-        let path = sender.path_end();
-        let granted_inline = sender.queue_pair().granted().inline_bytes;
         let supervisors = placement.supervisor.iter().next();
         let far = Arc::new(FarReceiver::new(
-            Arc::clone(&client.wire),
+            Arc::clone(&self.wire),
             made.pages,
             supervisors.unwrap_or(placement.sender),
         ));
@@ -399,58 +347,67 @@ impl ClockUser for Measurement<'_> {
             (asking, answered),
             point,
             (placement.sender, config.priority),
-            client.wakeable.clone(),
+            site.wakeable.clone(),
         )?;
-        let mut prober = Prober::new(
+        let prober = Prober::new(
             clock,
-            (Arc::clone(&client.wire), Arc::clone(&far)),
+            (Arc::clone(&self.wire), Arc::clone(&far)),
             end,
-            client.asked.probes,
+            self.probes,
             (point.service == Service::Rc, config.timeout),
         );
-        let frame = Frame {
-            point: *point,
-            priority: config.priority,
-            seed: SplitMix64::new(config.seed ^ u64::from(round)).draw(),
-            huge_pages: config.huge_pages,
-            wakeable: client.wakeable.clone(),
-            far: true,
-        };
-        let bursts = Bursts {
+        Ok(RemoteEnds {
             clock,
-            config,
-            frame,
-            placement: &placement,
-            background: None,
-            load: None,
-            progress,
-            between: &mut prober,
-        };
-        let sender = Arc::new(sender);
-        let (tally, pages) = if point.operation.is_one_way() {
-            bursts.measure(&sender, &far)?
-        } else {
-            let target = FarTarget(Arc::clone(&far));
-            let requester = Requester::new(&sender, target, point.operation);
-            bursts.measure(&Arc::new(requester), &far)?
-        };
-        // Where the other end has gone, that is told already.
-        let _ = tell(&mut lock(&client.wire), &Message::PointOver);
-        Ok(PeerResult {
-            point: *point,
-            tally,
-            probes: prober.probes,
-            unanswered: prober.unanswered,
-            pages,
-            placement,
-            path,
+            operation: point.operation,
+            wire: Arc::clone(&self.wire),
+            sender: Arc::new(sender),
+            far,
+            prober,
             made,
-            granted_inline,
-            connection: connection_of(point, uc_route),
-            stamp,
-            tsc,
-            time_of_day: Ahead::of(&clock),
         })
+    }
+}
+
+/// This host's end of a point, and what stands for the other one.
+pub struct RemoteEnds<C> {
+    clock: C,
+    operation: Operation,
+    wire: SharedWire,
+    sender: Arc<Sender>,
+    far: Arc<FarReceiver>,
+    prober: Prober<C>,
+    made: Made,
+}
+
+impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
+    type FarEnd = FarEnd;
+
+    fn sender(&self) -> &Arc<Sender> {
+        &self.sender
+    }
+
+    fn path_of_peer(&self) -> Value {
+        self.made.path.clone()
+    }
+
+    fn measure(&mut self, bursts: Bursts<'_, C>) -> Result<(Tally, [PageKind; 3]), RunError> {
+        let (sender, far) = (&self.sender, &self.far);
+        if self.operation.is_one_way() {
+            return bursts.measure(sender, far, None, &mut self.prober);
+        }
+        let requester = Requester::new(sender, FarTarget(Arc::clone(far)), self.operation);
+        bursts.measure(&Arc::new(requester), far, None, &mut self.prober)
+    }
+
+    fn finish(self) -> FarEnd {
+        // Where the other end has gone, that is told already.
+        let _ = tell(&mut lock(&self.wire), &Message::PointOver);
+        FarEnd {
+            made: self.made,
+            probes: self.prober.probes,
+            unanswered: self.prober.unanswered,
+            time_of_day: Ahead::of(&self.clock),
+        }
     }
 }
 

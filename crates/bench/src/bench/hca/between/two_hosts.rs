@@ -1,0 +1,99 @@
+//! A run between two hosts: each has its clock, so that the latency of messages is bounded.
+
+use serde_json::json;
+
+use super::super::config::Config;
+use super::super::error::RunError;
+use super::super::mode::Mode;
+use super::super::plan::Plan;
+use super::super::result::PointResult;
+use super::super::rows::write_rows;
+use super::figures::{figures, message_rows, probe_rows, prove};
+use super::remote::{FarEnd, PeerConfig, Remote};
+use crate::results::schema::Schema;
+use crate::results::schema::between::{self as columns, MESSAGES, PROBES_FILE, SCHEMA};
+use crate::results::{Record, ReportError};
+use crate::rig::benchmark::{Outcome, Place, Ready};
+use crate::time::ClockKind;
+
+impl Mode for PeerConfig {
+    type Peer = Remote;
+
+    fn schema(&self) -> &'static Schema {
+        &SCHEMA
+    }
+
+    fn peer(&self, config: &Config) -> Result<Remote, RunError> {
+        Remote::connect(config, self)
+    }
+
+    fn set_of_point(&self, record: &mut Record) {
+        record
+            .set(&columns::RATE_LIMIT, self.drift)
+            .set(&columns::UNCERTAINTY, self.uncertainty.map(|most| most.0));
+    }
+
+    fn describe(&self, peer: &Remote, _config: &Config, plan: &Plan, ready: &mut Ready) {
+        let (here, there) = (&peer.here, &peer.there);
+        ready.obtained["hosts"] = json!({
+            "sender": { "name": here.host, "boot_id": here.boot_id },
+            "receiver": { "name": there.host, "boot_id": there.boot_id },
+        });
+        let mut points = plan.points.iter();
+        let disciplined = points.any(|point| point.clock == ClockKind::Monotonic);
+        if here.boot_id == there.boot_id {
+            ready.warnings.push(
+                "both ends are on one host: its clock is one, and without --peer the latency is measured, not bounded"
+                    .to_owned(),
+            );
+        } else if disciplined && self.uncertainty.is_none() {
+            ready.warnings.push(
+                "the bounds assume that both clocks run at constant rates, and NTP or PTP change that of CLOCK_MONOTONIC: \
+                 use --clock monotonic-raw or tsc"
+                    .to_owned(),
+            );
+        }
+    }
+
+    fn conclude(
+        &self,
+        result: &PointResult,
+        far: &FarEnd,
+        place: &Place,
+        outcome: &mut Outcome,
+    ) -> Result<(), ReportError> {
+        let proved = prove(result, far, self);
+        let contradiction = proved
+            .as_ref()
+            .err()
+            .map(|error| match error.is_contradiction() {
+                true => format!("contradiction: {error}"),
+                false => error.to_string(),
+            });
+        let proved = proved.ok();
+        let (figures, [excess, halves]) = figures(result, far, proved.as_ref());
+        let warnings = far.made.warnings.iter();
+        outcome
+            .warnings
+            .extend(warnings.map(|text| format!("receiver: {text}")));
+        outcome.notes.push(
+            "half a round trip is one way only if both ways take the same, which is assumed; the bounds are proved"
+                .to_owned(),
+        );
+        let row = &mut outcome.rows[0];
+        row.figures = figures;
+        // Clocks that contradict each other now need not in the next point: that ends no sweep.
+        row.failure = row.failure.take().or(contradiction);
+        row.obtained["placement"]["receiver"] = json!(far.made.cpu);
+        row.obtained["time_of_day_ahead_ns"] =
+            json!({ "sender": far.time_of_day, "receiver": far.made.time_of_day });
+        row.histograms = vec![
+            ("excess.hgrm".to_owned(), excess),
+            ("half_round_trip.hgrm".to_owned(), halves),
+        ];
+        write_rows(place, &MESSAGES, || {
+            message_rows(place.round, result, proved.as_ref())
+        })?;
+        write_rows(place, &PROBES_FILE, || probe_rows(place.round, &far.probes))
+    }
+}

@@ -1,0 +1,35 @@
+//! What differs between a run on one host and one between two, as the rig sees it.
+
+use super::config::Config;
+use super::error::RunError;
+use super::peer::Peer;
+use super::plan::Plan;
+use super::result::PointResult;
+use crate::results::schema::Schema;
+use crate::results::{Record, ReportError};
+use crate::rig::benchmark::{Outcome, Place, Ready};
+
+/// A kind of run.
+pub trait Mode {
+    type Peer: Peer;
+
+    fn schema(&self) -> &'static Schema;
+
+    /// Finds the peer.
+    fn peer(&self, config: &Config) -> Result<Self::Peer, RunError>;
+
+    /// Sets what points of this kind have beside others.
+    fn set_of_point(&self, _record: &mut Record) {}
+
+    /// Adds what is known of the peer, once it is prepared for a plan.
+    fn describe(&self, peer: &Self::Peer, config: &Config, plan: &Plan, ready: &mut Ready);
+
+    /// Adds the figures of a point to the row of its outcome, and the samples to its folders.
+    fn conclude(
+        &self,
+        result: &PointResult,
+        far: &<Self::Peer as Peer>::FarEnd,
+        place: &Place,
+        outcome: &mut Outcome,
+    ) -> Result<(), ReportError>;
+}

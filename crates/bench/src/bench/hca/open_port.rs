@@ -1,0 +1,111 @@
+//! A port of this host whose device is open: what it has, and what it refuses.
+
+use std::sync::{Arc, OnceLock};
+
+use super::config::Service;
+use super::facts::Facts;
+use super::verbs_link::queue_pair_lengths;
+use crate::host::machine_name::machine_name;
+use crate::rdma::cm::{CmError, EventChannel, UcRoute};
+use crate::rdma::verbs::{
+    Capabilities, Context, VerbsError, gid_table, granted_inline, partition_keys, try_queue_pairs,
+};
+use crate::rig::named::Named as _;
+use crate::rig::port_choice::ChosenPort;
+
+/// A port of this host that takes part, with its device.
+#[derive(Debug)]
+pub(super) struct OpenPort {
+    pub(super) port: ChosenPort,
+    context: Arc<Context>,
+    /// Made when it is needed first: ports that are connected directly do without the connection manager.
+    channel: OnceLock<Arc<EventChannel>>,
+}
+
+impl OpenPort {
+    /// Opens the device of a port.
+    pub(super) fn open(port: ChosenPort) -> Result<Self, VerbsError> {
+        Ok(OpenPort {
+            context: Arc::new(Context::open_by_name(&port.device.name)?),
+            channel: OnceLock::new(),
+            port,
+        })
+    }
+
+    /// The same device and port for another connection.
+    pub(super) fn another(&self) -> Self {
+        OpenPort {
+            port: self.port.clone(),
+            context: Arc::clone(&self.context),
+            channel: OnceLock::new(),
+        }
+    }
+
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// Where events of the connection manager come.
+    pub(super) fn channel(&self) -> Result<&Arc<EventChannel>, CmError> {
+        if let Some(channel) = self.channel.get() {
+            return Ok(channel);
+        }
+        let channel = EventChannel::create()?;
+        Ok(self.channel.get_or_init(|| channel))
+    }
+
+    /// What the other end needs to know of this one.
+    pub(super) fn facts(&self) -> Facts {
+        let ChosenPort {
+            device,
+            port,
+            address,
+        } = &self.port;
+        let (_, smallest) = queue_pair_lengths(1, 1, 0);
+        let inline_of = |service: &Service| {
+            try_queue_pairs(&self.context, (*service).into(), smallest, 1).ok()?;
+            let granted = granted_inline(&self.context, (*service).into()).ok()?;
+            Some((*service, granted))
+        };
+        let (host, boot_id) = machine_name();
+        Facts {
+            host,
+            boot_id,
+            device: device.name.clone(),
+            port: port.number,
+            address: *address,
+            limits: device.limits.clone(),
+            mtu: port.mtu,
+            max_message: port.max_message,
+            link_layer: port.link_layer,
+            transport: device.transport,
+            software: device.software,
+            gids: gid_table(&device.name, port.number),
+            partition_keys: partition_keys(&device.name, port.number),
+            inline: Service::ALL.iter().filter_map(inline_of).collect(),
+            description: self.port.describe(),
+            details: serde_json::json!({
+                "port": port.number, "address": address, "device": device,
+            }),
+        }
+    }
+
+    /// Tries so many queue pairs; returns why they are refused.
+    pub(super) fn refuses(
+        &self,
+        service: Service,
+        capabilities: Capabilities,
+        count: u32,
+    ) -> Option<String> {
+        let tried = try_queue_pairs(&self.context, service.into(), capabilities, count);
+        tried.err().map(|error| error.to_string())
+    }
+
+    /// Tries a route to UC; without an address there is none to try.
+    pub(super) fn probe(&self, route: UcRoute) -> Result<(), CmError> {
+        let Some(address) = self.port.address else {
+            return Ok(());
+        };
+        route.probe(self.channel()?, address)
+    }
+}
