@@ -84,10 +84,6 @@ impl Placement {
         numa_nodes: [Option<usize>; 2],
         receives: bool,
     ) -> Result<Self, HostError> {
-        let waiting = |poll| match poll {
-            Poll::Busy => Waiting::Spin,
-            Poll::Event => Waiting::Sleep,
-        };
         let [from, to] = numa_nodes;
         let mut roles = vec![RoleSpec {
             numa_node: from,
@@ -95,11 +91,7 @@ impl Placement {
         }];
         // A CPU that was named is kept free also where there is no thread for it.
         if receives {
-            roles.push(RoleSpec {
-                numa_node: to,
-                waiting: waiting(point.poll_recv),
-                ..RoleSpec::new(RECEIVER.name, "--receiver-cpu", named.receiver)
-            });
+            roles.push(receiving(point, named.receiver, to));
         }
         let (receiver, completion) = (1, roles.len());
         roles.push(
@@ -201,17 +193,25 @@ pub fn of_receiving_side(
     named: Option<usize>,
     numa_node: Option<usize>,
 ) -> Result<(usize, CpuSet, Vec<String>), HostError> {
-    let role = RoleSpec {
-        numa_node,
-        waiting: match point.poll_recv {
-            Poll::Busy => Waiting::Spin,
-            Poll::Event => Waiting::Sleep,
-        },
-        ..RoleSpec::new(RECEIVER.name, "--receiver-cpu", named)
-    };
+    let role = receiving(point, named, numa_node);
     let placed = crate::host::Placement::plan(topology, &[role])?;
     let warnings = placed.warnings.iter().map(|it| it.message.clone());
     Ok((placed.cpu(0), placed.supervisor.clone(), warnings.collect()))
+}
+
+fn receiving(point: &Point, named: Option<usize>, numa_node: Option<usize>) -> RoleSpec {
+    RoleSpec {
+        numa_node,
+        waiting: waiting(point.poll_recv),
+        ..RoleSpec::new(RECEIVER.name, "--receiver-cpu", named)
+    }
+}
+
+fn waiting(poll: Poll) -> Waiting {
+    match poll {
+        Poll::Busy => Waiting::Spin,
+        Poll::Event => Waiting::Sleep,
+    }
 }
 
 /// A CPU of a NUMA node that may be used.

@@ -24,7 +24,7 @@ use super::result::{Message, Tally};
 use super::sending_half::start_sending;
 use super::warmup::Warmup;
 use super::watch::{Over, PREPARATION, Watch};
-use super::worker::{Frame, Report, Task, Threads, wait_until_placed};
+use super::worker::{Frame, Task, Threads, gather, wait_until_placed};
 use crate::buffer::PageKind;
 use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
@@ -314,11 +314,8 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         let collected = self
             .threads
             .collect_under(&self.requested, &patience, look, leave)?;
-        for (_, report) in collected.reports {
-            if let Report::Done(part) = report {
-                record.add(part);
-            }
-        }
+        gather(&mut record, collected.reports, &collected.failures);
+        // What ended the burst says more than what a thread failed by then.
         match collected.cause {
             Some(Cause::Signal(signal)) => {
                 record.interrupted = true;
@@ -332,11 +329,6 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 ));
             }
             Some(Cause::Watch(Ending::Held) | Cause::Worker) | None => {}
-        }
-        if let Some((role, error)) = collected.failures.first() {
-            record
-                .failure
-                .get_or_insert_with(|| format!("{role}: {error}"));
         }
         if reliable && over.get().is_some() && record.posted() < count {
             self.wait_for_retries(&mut record);

@@ -176,6 +176,23 @@ pub(super) fn wait_until_placed(
     Ok(pages.fold(PageKind::Huge, PageKind::min))
 }
 
+/// Adds to a burst what its threads saw, and the first failure of one.
+pub(super) fn gather(
+    record: &mut BurstRecord,
+    reports: Vec<(usize, Report)>,
+    failures: &[(Role, RunError)],
+) {
+    for (_, report) in reports {
+        if let Report::Done(part) = report {
+            record.add(part);
+        }
+    }
+    if let Some((role, error)) = failures.first() {
+        let failure = || format!("{role}: {error}");
+        record.failure.get_or_insert_with(failure);
+    }
+}
+
 /// Page faults of this thread while `work` runs.
 pub(super) fn counting_faults<R>(work: impl FnOnce() -> R) -> (R, u64) {
     let before = ThreadUsage::now();

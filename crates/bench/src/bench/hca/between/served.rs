@@ -14,7 +14,7 @@ use super::super::receiver::ReceiveOutcome;
 use super::super::receiving_half::ReceivingSide;
 use super::super::tag::Tag;
 use super::super::watch::PREPARATION;
-use super::super::worker::{Frame, Report, Task, Threads, wait_until_placed};
+use super::super::worker::{Frame, Task, Threads, gather, wait_until_placed};
 use super::message::{Made, Message, Part, only, take, tell};
 use super::ping_pong::{MOST_PROBES, Stamped, Watched};
 use super::probe_end::ProbeEnd;
@@ -236,16 +236,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             Some(Cause::Watch(Ending::Held) | Cause::Worker) | None => {}
         }
         let mut record = BurstRecord::default();
-        for (_, report) in collected.reports {
-            if let Report::Done(part) = report {
-                record.add(part);
-            }
-        }
-        if let Some((role, error)) = collected.failures.first() {
-            record
-                .failure
-                .get_or_insert_with(|| format!("{role}: {error}"));
-        }
+        gather(&mut record, collected.reports, &collected.failures);
         Ok(self.part(number, record, trouble.into_inner()))
     }
 
