@@ -303,7 +303,9 @@ impl Peer for Remote {
             allow_idle_states: config.allow_idle_states,
             point: Box::new(*point),
         };
-        self.ask(&there, WORK, only!(Message::Prepared(warnings) => warnings))
+        let warnings = self.ask(&there, WORK, only!(Message::Prepared(warnings) => warnings))?;
+        let of_host = |text: String| format!("{}: {text}", self.there.host);
+        Ok(warnings.into_iter().map(of_host).collect())
     }
 
     fn connect<C: Clock>(
