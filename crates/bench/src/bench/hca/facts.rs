@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::Service;
-use super::two_ports::{OnePort, TwoPorts};
 use crate::rdma::verbs::{DeviceLimits, Gid, LinkLayer, PartitionKeys, Transport};
 
 /// A port with its host, as the other end needs to know them.
@@ -33,16 +32,4 @@ pub struct Facts {
     pub(super) description: String,
     /// The device, for the results.
     pub(super) details: Value,
-}
-
-impl Facts {
-    /// This port and another one, to which it sends.
-    pub(super) fn to<'a>(&'a self, other: &'a Facts) -> TwoPorts<'a> {
-        TwoPorts([self, other].map(|facts| OnePort {
-            limits: &facts.limits,
-            mtu: facts.mtu,
-            max_message: facts.max_message,
-            link_layer: facts.link_layer,
-        }))
-    }
 }

@@ -21,6 +21,7 @@ use super::polled_end::PolledReceiver;
 use super::requesting_end::{Here, Requester};
 use super::result::Tally;
 use super::sending_end::Sender;
+use super::two_ports::TwoPorts;
 use crate::buffer::PageKind;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
@@ -175,8 +176,8 @@ impl Peer for Local {
     }
 
     fn receives(&self, point: &Point) -> Receives {
-        let [sender, receiver] = &self.facts;
-        receive_requests(point, sender.to(receiver).longest_queue(point.queue_pairs))
+        let most = TwoPorts(self.facts()).longest_queue(point.queue_pairs);
+        receive_requests(point, most)
     }
 
     fn prepare(

@@ -17,6 +17,7 @@ use super::peer::{ConnectedEnds, Peer, Site};
 use super::placement::Placement;
 use super::plan::{Plan, Point};
 use super::result::{Circumstances, InstrumentCosts, PointResult};
+use super::two_ports::TwoPorts;
 use super::uc_route::uses_route;
 use super::within_devices::within_devices;
 use super::worker::Frame;
@@ -221,12 +222,11 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
         } = &*runner;
         // Those of the other service types have no use for it.
         let uc_route = runner.uc_route.unwrap_or(UcRoute::Endpoint);
-        let [sender, receiver] = peer.facts();
         let settings = EndpointSettings {
             point: *point,
             uc_route,
             receives: peer.receives(point),
-            reads: sender.to(receiver).reads_of(point),
+            reads: TwoPorts(peer.facts()).reads_of(point),
             comp_vectors: config.comp_vectors.unwrap_or_default(),
             huge_pages: config.huge_pages,
             sender_cpu: placement.sender,

@@ -1,31 +1,18 @@
 //! What two ports allow together, whether one host has both or two have one each.
 
 use super::config::Service;
+use super::facts::Facts;
 use super::path::PathLimits;
 use super::plan::{Limits, Point, longest_queue};
-use crate::rdma::verbs::{
-    DeviceLimits, Gid, LinkLayer, PartitionKeys, common_partitions, usual_pair,
-};
-
-/// A port, as far as limits go.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct OnePort<'a> {
-    /// Those of its device.
-    pub(super) limits: &'a DeviceLimits,
-    /// Active, in bytes.
-    pub(super) mtu: u32,
-    /// Largest message, in bytes.
-    pub(super) max_message: u32,
-    pub(super) link_layer: LinkLayer,
-}
+use crate::rdma::verbs::{Gid, LinkLayer, common_partitions, usual_pair};
 
 /// The port that messages come from, and the one they arrive at.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct TwoPorts<'a>(pub(super) [OnePort<'a>; 2]);
+pub(super) struct TwoPorts<'a>(pub(super) [&'a Facts; 2]);
 
 impl TwoPorts<'_> {
-    fn least(&self, of: fn(&OnePort<'_>) -> u32) -> u32 {
-        let [one, other] = &self.0;
+    fn least(&self, of: fn(&Facts) -> u32) -> u32 {
+        let [one, other] = self.0;
         of(one).min(of(other))
     }
 
@@ -40,7 +27,7 @@ impl TwoPorts<'_> {
 
     /// RDMA reads and atomics that the sending device may have outstanding and the receiving one serves.
     fn reads(&self) -> u8 {
-        let [sender, receiver] = &self.0;
+        let [sender, receiver] = self.0;
         let most = sender.limits.max_outstanding_reads;
         most.min(receiver.limits.max_served_reads)
     }
@@ -53,8 +40,16 @@ impl TwoPorts<'_> {
         }
     }
 
-    /// What a plan must keep to; `inline`: bytes by service type.
-    pub(super) fn limits(&self, inline: Vec<(Service, u32)>) -> Limits {
+    /// The most inline data of the sender, by the service types that both have.
+    fn inline(&self) -> Vec<(Service, u32)> {
+        let [sender, receiver] = self.0;
+        let has = |service| receiver.inline.iter().any(|(of, _)| *of == service);
+        let inline = sender.inline.iter().copied();
+        inline.filter(|(service, _)| has(*service)).collect()
+    }
+
+    /// What a plan must keep to.
+    pub(super) fn limits(&self) -> Limits {
         Limits {
             queue_pairs: self.least(|end| end.limits.max_queue_pairs),
             queue_pair_work_requests: self.least(|end| end.limits.max_queue_pair_work_requests),
@@ -63,28 +58,30 @@ impl TwoPorts<'_> {
             message: self.least(|end| end.max_message),
             reads: self.reads(),
             atomics: self.0.iter().all(|end| end.limits.atomics),
-            inline,
+            inline: self.inline(),
         }
     }
 
-    /// What paths must keep to, by the GIDs and the partition keys of both.
-    pub(super) fn path_limits(
-        &self,
-        gids: [&[Gid]; 2],
-        partition_keys: [&PartitionKeys; 2],
-    ) -> PathLimits {
-        let [here, there] = gids;
+    /// What paths must keep to.
+    pub(super) fn path_limits(&self) -> PathLimits {
+        let [here, there] = self.0;
+        let gids = [&*here.gids, &*there.gids];
         let suits = |gid: &&Gid| {
-            let mut others = there.iter().filter(|peer| peer.index == gid.index);
+            let mut others = there.gids.iter().filter(|peer| peer.index == gid.index);
             others.any(|peer| peer.suits(gid))
         };
         let mut layers = self.0.iter().map(|end| end.link_layer);
         let ethernet = layers.any(|layer| layer == LinkLayer::Ethernet);
         PathLimits {
             mtu: self.least(|end| end.mtu),
-            partition_keys: common_partitions(partition_keys[0], partition_keys[1]),
+            partition_keys: common_partitions(&here.partition_keys, &there.partition_keys),
             has_usual_gids: usual_pair(gids, [None; 2]).is_some(),
-            gids: here.iter().filter(suits).map(|gid| gid.index).collect(),
+            gids: here
+                .gids
+                .iter()
+                .filter(suits)
+                .map(|gid| gid.index)
+                .collect(),
             // Ethernet has 3 bits of priority, InfiniBand 4 of service level.
             service_level: if ethernet { 7 } else { 15 },
         }
@@ -94,30 +91,48 @@ impl TwoPorts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rdma::verbs::{DeviceLimits, PartitionKeys, Transport};
+
+    fn port(most: u32, [outstanding, served]: [u8; 2], link_layer: LinkLayer) -> Facts {
+        Facts {
+            host: String::new(),
+            boot_id: String::new(),
+            device: String::new(),
+            port: 1,
+            address: None,
+            limits: DeviceLimits {
+                max_queue_pairs: most,
+                max_queue_pair_work_requests: 2 * most,
+                max_completion_queue_entries: 300 - most,
+                max_outstanding_reads: outstanding,
+                max_served_reads: served,
+                atomics: most > 50,
+                completion_vectors: 1,
+                completion_timestamps: None,
+            },
+            mtu: 4096,
+            max_message: 1 << 20,
+            link_layer,
+            transport: Transport::InfiniBand,
+            software: false,
+            gids: Vec::new(),
+            partition_keys: PartitionKeys::new(),
+            inline: vec![(Service::Rc, most)],
+            description: String::new(),
+            details: serde_json::Value::Null,
+        }
+    }
 
     #[test]
     fn the_smaller_of_two_is_the_limit_and_reads_have_a_direction() {
-        let limits = |most: u32, outstanding: u8, served: u8| DeviceLimits {
-            max_queue_pairs: most,
-            max_queue_pair_work_requests: 2 * most,
-            max_completion_queue_entries: 300 - most,
-            max_outstanding_reads: outstanding,
-            max_served_reads: served,
-            atomics: most > 50,
-            completion_vectors: 1,
-            completion_timestamps: None,
+        let one = &port(40, [16, 1], LinkLayer::InfiniBand);
+        let other = &Facts {
+            mtu: 1024,
+            inline: vec![(Service::Uc, 8), (Service::Rc, 8)],
+            ..port(60, [2, 8], LinkLayer::Ethernet)
         };
-        let (one, other) = (limits(40, 16, 1), limits(60, 2, 8));
-        let port = |limits, mtu, link_layer| OnePort {
-            limits,
-            mtu,
-            max_message: 1 << 20,
-            link_layer,
-        };
-        let one = port(&one, 4096, LinkLayer::InfiniBand);
-        let other = port(&other, 1024, LinkLayer::Ethernet);
         let both = TwoPorts([one, other]);
-        let found = both.limits(Vec::new());
+        let found = both.limits();
         assert_eq!(
             (found.queue_pairs, found.queue_pair_work_requests),
             (40, 80)
@@ -127,15 +142,16 @@ mod tests {
             (240, 1024)
         );
         assert_eq!((found.reads, TwoPorts([other, one]).reads()), (8, 1));
+        // Of a service type that both have, and of the sender.
+        assert_eq!(found.inline, [(Service::Rc, 40)]);
         assert!(!found.atomics);
         assert_eq!((both.longest_queue(1), both.longest_queue(4)), (80, 60));
-        let none = PartitionKeys::new();
-        let path = both.path_limits([&[], &[]], [&none, &none]);
+        let path = both.path_limits();
         assert_eq!(
             (path.mtu, path.service_level, path.has_usual_gids),
             (1024, 7, false)
         );
-        let path = TwoPorts([one, one]).path_limits([&[], &[]], [&none, &none]);
+        let path = TwoPorts([one, one]).path_limits();
         assert_eq!(path.service_level, 15);
     }
 }

@@ -7,9 +7,9 @@ use std::collections::HashMap;
 use super::background::Background;
 use super::config::{Connect, Service, UcRouteRequest};
 use super::error::RunError;
-use super::facts::Facts;
 use super::peer::Peer;
 use super::plan::{Plan, Point};
+use super::two_ports::TwoPorts;
 use super::uc_route::choose_route;
 use super::verbs_link::queue_pair_lengths;
 use crate::rdma::cm::{CmError, UcRoute};
@@ -56,11 +56,9 @@ pub(super) fn within_devices<P: Peer>(
     let plan = plan.connected(|service| has_addresses && (service != Service::Uc || can_uc));
     let by_manager = |point: &Point| point.connect == Connect::Manager;
     let plan = plan.without(|point| without_address.clone().filter(|_| by_manager(point)));
-    let [sender, receiver] = ends;
-    let ports = sender.to(receiver);
-    let plan = plan.within(&ports.limits(common_inline(sender, receiver)));
-    let gids = [&*sender.gids, &*receiver.gids];
-    let path = ports.path_limits(gids, [&sender.partition_keys, &receiver.partition_keys]);
+    let ports = TwoPorts(ends);
+    let plan = plan.within(&ports.limits());
+    let path = ports.path_limits();
     let plan = plan.without(|point| path.impossible(point.connect, &point.path));
     let mut tried = HashMap::new();
     let plan = plan.without(|point| {
@@ -82,13 +80,6 @@ pub(super) fn within_devices<P: Peer>(
         Some(error) => Err(error),
         None => chosen.map_err(RunError::Usage),
     }
-}
-
-/// The most inline data of the sender, by the service types that both ends have.
-fn common_inline(sender: &Facts, receiver: &Facts) -> Vec<(Service, u32)> {
-    let has = |service: Service| receiver.inline.iter().any(|(of, _)| *of == service);
-    let inline = sender.inline.iter().copied();
-    inline.filter(|(service, _)| has(*service)).collect()
 }
 
 /// Why the queue pairs of a point are refused.

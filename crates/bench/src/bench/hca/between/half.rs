@@ -6,14 +6,17 @@ use std::time::{Duration, Instant};
 
 use super::super::config::Connect;
 use super::super::endpoints::{
-    STEP_LIMIT, accept_one, connect_one, directly_here, gids_of, id_service, path_between, resolve,
+    EndpointSettings, Receives, STEP_LIMIT, accept_one, connect_one, directly_here, gids_of,
+    id_service, path_between, receive_requests, resolve,
 };
 use super::super::error::RunError;
 use super::super::facts::Facts;
 use super::super::open_port::OpenPort;
+use super::super::plan::Point;
 use super::super::receiving_end::Receiver;
 use super::super::sending_end::Sender;
-use super::super::verbs_link::{Connection, EndpointSettings, Made, Side};
+use super::super::two_ports::TwoPorts;
+use super::super::verbs_link::{Connection, Made, Side};
 use super::message::{Message, WORK, hear, hear_nothing, only, tell};
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, EventChannel, PassiveEndpoint, Requested};
@@ -27,6 +30,16 @@ pub(super) type Receiving = (Receiver, Option<PassiveEndpoint>);
 
 /// How often somebody who waits for a connection request looks whether the other end is still there.
 const LOOK: Duration = Duration::from_millis(200);
+
+/// Receive requests of a point whose sender cannot see how far the receiver is: enough for a burst, on RC as well.
+pub(super) fn receives_of(point: &Point, ends: [&Facts; 2]) -> Receives {
+    let most = TwoPorts(ends).longest_queue(point.queue_pairs);
+    let whole = Point {
+        depth: point.burst,
+        ..*point
+    };
+    receive_requests(&whole, most)
+}
 
 /// Waits for a connection request of the other end; it comes no more once that has gone, or has told why it cannot.
 fn requested_at(listener: &PassiveEndpoint, wire: &mut Wire) -> Result<Requested, RunError> {

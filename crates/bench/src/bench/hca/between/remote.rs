@@ -20,10 +20,10 @@ use super::super::requesting_end::Requester;
 use super::super::result::Tally;
 use super::super::sending_end::Sender;
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
+use super::half::receives_of;
 use super::message::{ANSWER, Hello, Made, Message, Order, WORK, hear, only, tell};
 use super::probe_end::{Part, ProbeEnd, of_probes};
 use super::prober::{Probed, Prober};
-use super::serving::receives_of;
 use super::time_of_day::Ahead;
 use crate::buffer::PageKind;
 use crate::host::pinning::on_cpu;
@@ -283,7 +283,7 @@ impl Peer for Remote {
     }
 
     fn receives(&self, point: &Point) -> Receives {
-        receives_of(point, &self.here, &self.there)
+        receives_of(point, self.facts())
     }
 
     fn prepare(

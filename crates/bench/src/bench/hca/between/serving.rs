@@ -8,7 +8,7 @@ use super::super::comp_vector::CompletionVectors;
 use super::super::config::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, Operation, SMALLEST_SIZE,
 };
-use super::super::endpoints::{EndpointSettings, Receives, receive_requests};
+use super::super::endpoints::EndpointSettings;
 use super::super::ends::ReceivingEnd;
 use super::super::error::RunError;
 use super::super::facts::Facts;
@@ -17,7 +17,9 @@ use super::super::placement::of_receiving_side;
 use super::super::plan::Point;
 use super::super::polled_end::PolledReceiver;
 use super::super::requesting_end::{Here, Target as _};
+use super::super::two_ports::TwoPorts;
 use super::super::worker::Frame;
+use super::half::receives_of;
 use super::message::{Made, Message, Order, only, take, tell};
 use super::pair::PairEnd;
 use super::probe_end::{Part, ProbeEnd, of_probes};
@@ -43,16 +45,6 @@ pub(super) struct Serving {
     idle_hold: Option<IdleHold>,
     /// What measures the other way round, of a rank.
     pair: Option<Arc<PairEnd>>,
-}
-
-/// Receive requests of a point whose sender cannot see how far the receiver is: enough for a burst, on RC as well.
-pub(super) fn receives_of(point: &Point, here: &Facts, there: &Facts) -> Receives {
-    let most = here.to(there).longest_queue(point.queue_pairs);
-    let whole = Point {
-        depth: point.burst,
-        ..*point
-    };
-    receive_requests(&whole, most)
 }
 
 impl Serving {
@@ -183,8 +175,8 @@ impl Serving {
         EndpointSettings {
             point: order.point,
             uc_route: order.uc_route,
-            receives: receives_of(&order.point, &self.facts, &self.peer),
-            reads: self.peer.to(&self.facts).reads_of(&order.point),
+            receives: receives_of(&order.point, [&self.peer, &self.facts]),
+            reads: TwoPorts([&self.peer, &self.facts]).reads_of(&order.point),
             comp_vectors: CompletionVectors {
                 // The probes' answers are sent by this end.
                 sender: order.comp_vectors.receiver,
