@@ -85,7 +85,8 @@ impl Mode for PeerConfig {
         // Clocks that contradict each other now need not in the next point: that ends no sweep.
         row.failure = row.failure.take().or(contradiction);
         row.obtained["placement"]["receiver"] = json!(far.made.cpu);
-        row.obtained["time_of_day_ahead_ns"] =
+        // Of the clocks: no two runs have the same, and what was obtained must agree where runs are compared.
+        row.instrument["time_of_day_ahead_ns"] =
             json!({ "sender": far.time_of_day, "receiver": far.made.time_of_day });
         row.histograms = vec![
             ("excess.hgrm".to_owned(), excess),
