@@ -149,9 +149,8 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
         let clocks = Arc::new(Clocks::new(self.config.tsc_khz));
         let mut runner = Runner::new(self.config.clone(), peer, clocks)?;
         let plan = runner.within_devices(std::mem::take(&mut self.plan))?;
-        plan.check().map_err(Failure::Usage)?;
-        let warnings_of_peer = runner.prepare(&plan)?;
         self.keep(plan)?;
+        let warnings_of_peer = runner.prepare(&self.plan)?;
         let (hold, idle_states, warning_of_idle) = IdleHold::unless(self.config.allow_idle_states);
         self.idle_hold = hold;
         let ends = runner.peer.facts();

@@ -153,7 +153,7 @@ pub fn figures(result: &PointResult) -> Record {
     let offset = costs.offset;
     let schedule = result.schedule.as_ref();
     let floor = |of: fn(&Floor) -> f64| costs.floor.as_ref().map(of);
-    let mut record = figures_of_one_clock(result);
+    let mut record = figures_of_sender(result);
     record
         .distribution(&columns::latency::ALL, result.latency.as_ref())
         .distribution(
@@ -184,7 +184,7 @@ pub fn figures(result: &PointResult) -> Record {
 }
 
 /// The figures that need no clock but the sender's.
-pub fn figures_of_one_clock(result: &PointResult) -> Record {
+pub fn figures_of_sender(result: &PointResult) -> Record {
     let completions = result.completion_latency.as_ref();
     let (stamp, obtained) = (&result.costs.stamp, &result.circumstances);
     let mut record = Record::new();

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::super::result::{Fate, Message, PointResult};
-use super::super::rows::figures_of_one_clock;
+use super::super::rows::figures_of_sender;
 use super::prober::Probed;
 use super::remote::{FarEnd, PeerConfig};
 use crate::results::Record;
@@ -143,7 +143,7 @@ pub(super) fn figures(
     far: &FarEnd,
     proved: Option<&Proved>,
 ) -> (Record, [LatencyHistogram; 2]) {
-    let mut record = figures_of_one_clock(result);
+    let mut record = figures_of_sender(result);
     let halves = halves(&far.probes);
     let half = Summary::of(&halves);
     record.distribution(&columns::half::ALL, half.as_ref());

@@ -206,8 +206,7 @@ impl PairEnd {
         // The measurement before has left it to the CPUs that it did not measure on.
         self.take_place()?;
         let mut config = self.config.clone();
-        // The partner chooses its own.
-        config.receiver = None;
+        // The partner chooses its own, and its port.
         config.cpus.receiver = None;
         let ends = self.cpus.get().and_then(|cpus| cpus.ends);
         config.cpus.sender = config.cpus.sender.or(ends.map(|(sender, _)| sender));
@@ -219,8 +218,7 @@ impl PairEnd {
         };
         let plan = Plan::new(&config.sweep);
         let (port, facts) = self.port()?;
-        let receiver = config.receiver.as_ref();
-        let peer = Remote::greet(receiver, &asked, port, facts)?;
+        let peer = Remote::greet(None, &asked, port, facts)?;
         let mut runner = Runner::new(config, peer, self.clocks())?;
         let plan = runner.within_devices(plan)?;
         plan.check().map_err(RunError::Usage)?;
