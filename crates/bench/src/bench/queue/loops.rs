@@ -115,7 +115,12 @@ impl<'a> AnyMeasurer<'a> {
     }
 }
 
-const MISPLACED: &str = "the other end notes this";
+/// One for all loops: what it says need not be made in each of them.
+#[cold]
+#[inline(never)]
+fn misplaced() -> ! {
+    panic!("the other end notes this")
+}
 
 /// What the measurer that it is does.
 macro_rules! of_each {
@@ -248,8 +253,9 @@ pub(super) trait Direction<T, Q>: Sized {
 
     fn flush(_queue: &mut Q) {}
 
-    fn leftovers(_queue: &mut Q, _most: usize) -> Vec<u64> {
-        Vec::new()
+    /// What comes out next at an end of this direction, by its stamp.
+    fn take_one(_queue: &mut Q) -> Option<u64> {
+        None
     }
 }
 
@@ -270,7 +276,7 @@ impl<T: Element, S: Sender<T>> Direction<T, S> for In {
             AnyMeasurer::Numbering(it) => lent.by_pace::<Self, T>(it),
             AnyMeasurer::TimedTagging(it) => lent.by_any_clock::<Self, T>(it),
             AnyMeasurer::Tagging(it) => lent.by_pace::<Self, T>(it),
-            _ => panic!("{MISPLACED}"),
+            _ => misplaced(),
         }
     }
 
@@ -294,7 +300,7 @@ impl<T: Element, S: Sender<T>> Direction<T, S> for InAll {
         match measurer {
             AnyMeasurer::TimedTagging(it) => lent.by_any_clock::<Self, T>(it),
             AnyMeasurer::Tagging(it) => lent.by_any_clock::<Self, T>(it),
-            _ => panic!("{MISPLACED}"),
+            _ => misplaced(),
         }
     }
 
@@ -320,12 +326,12 @@ impl<T: Element, R: Receiver<T>> Direction<T, R> for Out {
             AnyMeasurer::Numbers(it) => lent.by_pace::<Self, T>(it),
             AnyMeasurer::TakingTimes(it) => lent.by_any_clock::<Self, T>(it),
             AnyMeasurer::TakingNumbers(it) => lent.by_pace::<Self, T>(it),
-            _ => panic!("{MISPLACED}"),
+            _ => misplaced(),
         }
     }
 
-    fn leftovers(queue: &mut R, most: usize) -> Vec<u64> {
-        leftovers(queue, most)
+    fn take_one(queue: &mut R) -> Option<u64> {
+        queue.dequeue().map(|element| element.stamp())
     }
 }
 
@@ -343,12 +349,12 @@ impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, Both<S, R>> for Aski
     fn run(lent: Lent<'_, '_, Both<S, R>>, measurer: &mut AnyMeasurer<'_>) {
         match measurer {
             AnyMeasurer::Timed(it) => lent.by_any_clock::<Self, T>(it),
-            _ => panic!("{MISPLACED}"),
+            _ => misplaced(),
         }
     }
 
-    fn leftovers(queue: &mut Both<S, R>, most: usize) -> Vec<u64> {
-        leftovers::<T>(queue, most)
+    fn take_one(queue: &mut Both<S, R>) -> Option<u64> {
+        queue.receiver.dequeue().map(|element| element.stamp())
     }
 }
 
@@ -366,22 +372,13 @@ impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, Both<S, R>> for Answ
     fn run(lent: Lent<'_, '_, Both<S, R>>, measurer: &mut AnyMeasurer<'_>) {
         match measurer {
             AnyMeasurer::Numbers(it) => lent.by_any_clock::<Self, T>(it),
-            _ => panic!("{MISPLACED}"),
+            _ => misplaced(),
         }
     }
 
-    fn leftovers(queue: &mut Both<S, R>, most: usize) -> Vec<u64> {
-        leftovers::<T>(queue, most)
+    fn take_one(queue: &mut Both<S, R>) -> Option<u64> {
+        queue.receiver.dequeue().map(|element| element.stamp())
     }
-}
-
-/// What a queue still gives out, which must be nothing; at most `most` elements, by their stamps.
-fn leftovers<T: Element>(queue: &mut impl Receiver<T>, most: usize) -> Vec<u64> {
-    // So many that fail one after the other: elements that become visible late, one by one, are found as well.
-    const ATTEMPTS: usize = 1000;
-    let next = || (0..ATTEMPTS).find_map(|_| queue.dequeue());
-    let found = std::iter::from_fn(next).take(most);
-    found.map(|element| element.stamp()).collect()
 }
 
 /// An end of a queue, whose type and that of its elements are hidden.
@@ -389,7 +386,7 @@ trait QueueEnd: Send {
     /// Runs the loop for so many elements.
     fn run(&mut self, state: &mut State<'_>, count: usize);
     fn flush(&mut self);
-    fn leftovers(&mut self, most: usize) -> Vec<u64>;
+    fn take_one(&mut self) -> Option<u64>;
 }
 
 /// An end `Q` that does what `D` says.
@@ -422,8 +419,8 @@ impl<D: Direction<T, Q>, T, Q: Send> QueueEnd for End<D, T, Q> {
         D::flush(self.queue.as_mut().expect(AT_REST));
     }
 
-    fn leftovers(&mut self, most: usize) -> Vec<u64> {
-        D::leftovers(self.queue.as_mut().expect(AT_REST), most)
+    fn take_one(&mut self) -> Option<u64> {
+        D::take_one(self.queue.as_mut().expect(AT_REST))
     }
 }
 
@@ -454,7 +451,10 @@ impl Loop for EndLoop<'_> {
     }
 
     fn leftovers(&mut self, most: usize) -> Vec<u64> {
-        self.end.leftovers(most)
+        // So many that fail one after the other: elements that become visible late, one by one, are found as well.
+        const ATTEMPTS: usize = 1000;
+        let next = || (0..ATTEMPTS).find_map(|_| self.end.take_one());
+        std::iter::from_fn(next).take(most).collect()
     }
 }
 
