@@ -16,10 +16,9 @@ use super::values::{List, memory_loads, named, one, timeout};
 use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, Length, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
-use crate::bench::queue::many::MOST_THREADS;
-use crate::bench::queue::many::benchmark::ManyBenchmark;
 use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
+use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
@@ -435,11 +434,7 @@ impl QueueArguments {
             memory_loads: self.memory_load.0.clone(),
             wirings: self.wirings()?,
         };
-        let config = self.config()?;
-        Ok(match sweep.wirings.is_empty() {
-            true => Box::new(QueueBenchmark::new(config, sweep)),
-            false => Box::new(ManyBenchmark::new(config, sweep)),
-        })
+        Ok(Box::new(QueueBenchmark::new(self.config()?, sweep)))
     }
 }
 

@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use super::config::{Config, Length, Measure};
 use super::counters::Counters;
 use super::crowded::leave_out_crowded;
+use super::ends::{self, MakeEnds};
 use super::error::RunError;
 use super::judge::Outcome as RunOutcome;
 use super::memory::{self, Needs};
 use super::plan::{Plan as Points, Point, Sweep};
 use super::result::{ElementRow, PerEnd, RunResult, Times};
-use super::round::{self, measure_run};
-use super::rows;
+use super::round::measure_run;
+use super::seats::Seats;
 use super::task::{SENDER, Task};
-use super::threads::MakeEnds;
-use super::warnings;
+use super::{rows, several, warnings};
 use crate::buffer::{BufferError, HugePagePolicy};
 use crate::generators::Beside;
 use crate::host::{HugePages, MemoryLock, PlacementWarning, Topology, interrupt, pinning};
@@ -65,12 +65,12 @@ pub struct QueueBenchmark {
     config: Config,
     sweep: Sweep,
     points: Vec<Point>,
-    /// The most elements that a round may have.
+    /// The most elements that a round may have; of several threads the most that one of them notes.
     most_elements: u64,
     /// The generators of memory load, if any point has one.
     beside: Option<Beside>,
     machine: Option<Machine>,
-    make_of: fn(&Point) -> MakeEnds,
+    pub(super) make_of: fn(&Point) -> MakeEnds,
     /// The elements a second that were found for points, in runs before those that count, or why none were.
     rates: HashMap<String, Result<f64, String>>,
     /// How far the receiver's clock is ahead of the sender's, by their CPUs.
@@ -95,13 +95,21 @@ impl QueueBenchmark {
             most_elements: 0,
             beside: None,
             machine: None,
-            make_of: round::make_of,
+            make_of: ends::make_of,
             rates: HashMap::new(),
             offsets: HashMap::new(),
         }
     }
 
+    /// Whether several threads share queues.
+    fn is_shared(&self) -> bool {
+        !self.sweep.wirings.is_empty()
+    }
+
     fn points(&mut self) -> Result<Points, RunError> {
+        if self.is_shared() {
+            return several::points(&self.config, &self.sweep);
+        }
         let most = |list: &[usize]| list.iter().copied().max().unwrap_or(0);
         let (capacity, payload) = (most(&self.sweep.capacities), most(&self.sweep.payloads));
         let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
@@ -141,12 +149,22 @@ impl QueueBenchmark {
         Needs::of(&self.config, self.most_elements, largest)
     }
 
-    fn machine(&self) -> Result<Machine, RunError> {
+    fn machine(&mut self) -> Result<Machine, RunError> {
         if self.config.measure == Measure::Counters {
             Counters::open()?;
         }
         let clock = AnyClock::prepare(self.config.clock).map_err(RigError::Clock)?;
         let topology = Topology::read()?;
+        if self.is_shared() {
+            let wirings = &self.sweep.wirings;
+            let (room, locks_memory) = several::room(&self.config, wirings, &self.points)?;
+            self.most_elements = room;
+            return Ok(Machine {
+                topology,
+                clock,
+                locks_memory,
+            });
+        }
         for point in &self.points {
             let placement = point.cpus.placement(&topology)?;
             let shares_cpu = placement.shares_cpu();
@@ -179,6 +197,9 @@ impl QueueBenchmark {
 
     /// How long a round of a point takes, about.
     fn time(&self, point: &Point) -> Duration {
+        if self.is_shared() {
+            return several::time(&self.config);
+        }
         let pause = match point.percent_of_saturation {
             // As if the queue took ten million a second.
             Some(percent) => Duration::from_nanos(10_000 / u64::from(percent.max(1))),
@@ -198,17 +219,12 @@ impl QueueBenchmark {
             .saturating_add(preparation.unwrap_or_default())
     }
 
-    /// Makes a run of a point with its rate and so many elements; what its threads have less than they should is told beside.
-    fn run(
-        &self,
-        point: &Point,
-        count: u64,
-        round: u32,
-    ) -> Result<(RunResult, Vec<PlacementWarning>), RunError> {
+    /// Makes a run of a point with its rate and so many elements; beside it, where its threads ran.
+    fn run(&self, point: &Point, count: u64, round: u32) -> Result<(RunResult, Seats), RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
-        let placement = point.cpus.placement(&machine.topology)?;
+        let seats = Seats::of(&machine.topology, point)?;
         // The rest of the process stays off the measuring CPUs, where there are others.
-        let supervisor = &placement.supervisor;
+        let supervisor = &seats.placement.supervisor;
         let beside = self.beside.as_ref();
         let free = beside.map(|beside| beside.without_generators(supervisor));
         pinning::pin_current_thread_to(free.as_ref().unwrap_or(supervisor))?;
@@ -219,13 +235,13 @@ impl QueueBenchmark {
             &self.config,
             count,
         );
+        task.cpus.clone_from(&seats.cpus);
         if machine.locks_memory {
-            let bytes = memory::queue_bytes(point.capacity, point.payload, 1);
-            task.arena = arena(bytes, self.config.huge_pages, round)?;
+            task.arena = arena(several::queue_bytes(point), self.config.huge_pages, round)?;
         }
         let load = beside.and_then(|beside| beside.load(point.memory_load));
         let run = measure_run((self.make_of)(point), task, round, load)?;
-        Ok((run, placement.warnings))
+        Ok((run, seats))
     }
 
     /// How many elements a second go through in runs of so many that count for nothing else, in the median; once in a
@@ -270,8 +286,12 @@ impl QueueBenchmark {
         Ok(found.map_err(|failure| format!("the saturation could not be found: {failure}")))
     }
 
-    /// How far the receiver's clock is ahead of the sender's; once in a process for each pair of CPUs.
+    /// How far the receiver's clock is ahead of the sender's, where that is in a figure and there is one of each; once in
+    /// a process for each pair of CPUs.
     fn offset(&mut self, point: &Point) -> Result<Option<ClockOffset>, RunError> {
+        if self.config.measure != Measure::Time || point.wiring.is_some() {
+            return Ok(None);
+        }
         let cpus = [point.cpus.sender, point.cpus.receiver];
         if let Some(known) = self.offsets.get(&cpus) {
             return Ok(*known);
@@ -282,8 +302,11 @@ impl QueueBenchmark {
         Ok(found)
     }
 
-    /// How many elements a round of a point has.
+    /// How many elements a round of a point has; of several threads the most that one of them notes.
     fn count(&mut self, point: &Point) -> Result<Result<u64, String>, RunError> {
+        if point.wiring.is_some() {
+            return Ok(Ok(self.most_elements));
+        }
         let time = match self.config.length {
             Length::Elements(count) => return Ok(Ok(count)),
             Length::Time(time) => time,
@@ -338,60 +361,91 @@ impl QueueBenchmark {
             Ok(count) => count,
             Err(failure) => return Ok(failed(failure, false)),
         };
-        let offset = match self.config.measure {
-            Measure::Time => self.offset(&point)?,
-            Measure::RoundTrip | Measure::Throughput | Measure::Counters => None,
-        };
-        let (run, placement_warnings) = self.run(&point, count, place.round)?;
+        let offset = self.offset(&point)?;
+        let (run, seats) = self.run(&point, count, place.round)?;
         if self.config.keep_elements {
             write_elements(&place.folders[0], place.round, &run.rows)?;
         }
-        let PerEnd { sender, receiver } = &run.ends;
-        let counts = sender.passed.counts.zip(receiver.passed.counts);
-        let counts = counts.filter(|_| run.outcome == RunOutcome::Clean);
+        Ok(self.outcome(&point, &run, &seats, count, saturation, offset))
+    }
+
+    /// The row of a run, and what is to be said of it.
+    fn outcome(
+        &self,
+        point: &Point,
+        run: &RunResult,
+        seats: &Seats,
+        count: u64,
+        saturation: Option<f64>,
+        offset: Option<ClockOffset>,
+    ) -> Outcome {
+        let (config, most) = (&self.config, self.most_elements);
         let beside = self.beside.as_ref().filter(|_| point.memory_load.is_on());
-        let mut figures = rows::figures(&point, &run, saturation);
-        if matches!(self.config.length, Length::Time(_)) {
-            figures.set(&columns::COUNT, count);
+        let failure = run.failure(config);
+        let mut figures = rows::figures(point, run, saturation);
+        let mut obtained = obtained(point, run, &seats.placement.warnings, beside);
+        let mut instrument = json!({
+            "stamp": run.ends.map(|end| end.stamp),
+            "floors": run.floors,
+        });
+        let mut details = json!({ "verdict": run.verdict });
+        let mut warnings;
+        let mut notes = warnings::notes(point, run, config);
+        if let (Some(shares), Some(machine)) = (&run.shares, &self.machine) {
+            let [producers, consumers] = &seats.cpus;
+            obtained["cpus"] = json!({ "producers": producers, "consumers": consumers });
+            details["shares"] = json!(shares);
+            warnings = warnings::of(point, run, &[], config);
+            warnings.extend(seats.warnings(machine.topology.allowed().len()));
+            if failure.is_none() {
+                shares.set(&mut figures);
+                let starved = several::starved(run, seats, &machine.clock);
+                figures.set(&columns::STARVED, starved.as_ref().map(Vec::len));
+                let starved = starved.into_iter().flatten();
+                warnings.extend(starved.map(|end| several::warning_of_starved(point, end)));
+            }
+            notes.extend(several::note_on_length(run, most));
+        } else {
+            let PerEnd { sender, receiver } = &run.ends;
+            let counts = sender.passed.counts.zip(receiver.passed.counts);
+            let counts = counts.filter(|_| run.outcome == RunOutcome::Clean);
+            if matches!(config.length, Length::Time(_)) {
+                figures.set(&columns::COUNT, count);
+            }
+            figures
+                .set(&columns::CLOCK_OFFSET, offset.map(|offset| offset.ns))
+                .set(
+                    &columns::CLOCK_OFFSET_BOUND,
+                    offset.map(|offset| offset.bound_ns),
+                );
+            instrument["memory_load"] = json!(beside.map(Beside::calibration));
+            let counts = counts.map(|(sender, receiver)| PerEnd { sender, receiver });
+            details["counters"] = json!(counts);
+            warnings = warnings::of(point, run, &seats.placement.warnings, config);
+            warnings.extend(warnings::of_length(count, most, config));
+            warnings.extend(offset.and_then(warnings::of_clocks));
         }
-        figures
-            .set(&columns::CLOCK_OFFSET, offset.map(|offset| offset.ns))
-            .set(
-                &columns::CLOCK_OFFSET_BOUND,
-                offset.map(|offset| offset.bound_ns),
-            );
         let row = RowOutcome {
             figures,
-            failure: run.failure(&self.config),
+            failure,
             ends_sweep: false,
-            obtained: obtained(&point, &run, &placement_warnings, beside),
-            instrument: json!({
-                "stamp": run.ends.map(|end| end.stamp),
-                "floors": run.floors,
-                "memory_load": beside.map(Beside::calibration),
-            }),
-            details: json!({
-                "verdict": run.verdict,
-                "counters": counts.map(|(sender, receiver)| PerEnd { sender, receiver }),
-            }),
+            obtained,
+            instrument,
+            details,
             histograms: (run.times.as_ref()).map_or_else(Vec::new, Times::files),
         };
-        Ok(Outcome {
+        Outcome {
             rows: vec![row],
-            warnings: warnings::of(&point, &run, &placement_warnings, &self.config)
-                .into_iter()
-                .chain(warnings::of_length(count, self.most_elements, &self.config))
-                .chain(offset.and_then(warnings::of_clocks))
-                .collect(),
-            notes: warnings::notes(&point, &run, &self.config),
+            warnings,
+            notes,
             ..Outcome::default()
-        })
+        }
     }
 }
 
 /// Memory for the queues of a run, at an address that follows from the round, so that all queues of a round have it in
 /// common. `None` where it cannot be locked.
-pub(super) fn arena(
+fn arena(
     bytes: u64,
     huge_pages: HugePagePolicy,
     round: u32,
@@ -404,7 +458,7 @@ pub(super) fn arena(
     }
 }
 
-pub(super) fn failed(failure: String, ends_sweep: bool) -> Outcome {
+fn failed(failure: String, ends_sweep: bool) -> Outcome {
     let row = RowOutcome {
         figures: rows::without_run(),
         failure: Some(failure),
@@ -417,7 +471,7 @@ pub(super) fn failed(failure: String, ends_sweep: bool) -> Outcome {
     }
 }
 
-pub(super) fn obtained(
+fn obtained(
     point: &Point,
     run: &RunResult,
     warnings: &[PlacementWarning],
@@ -489,12 +543,17 @@ impl Benchmark for QueueBenchmark {
             plan,
             obtained: json!({
                 "after_a_miss": { "sender": "catch-up", "receiver": "start-over" },
-                "latency_is_from": measures_time.then_some("the first attempt to enqueue"),
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: std::iter::once(elements).chain(generators).collect(),
             warnings: beside.and_then(Beside::warning).into_iter().collect(),
         };
+        if self.is_shared() {
+            ready.obtained["most_noted_by_a_thread"] = json!(self.most_elements);
+        } else {
+            let is_from = measures_time.then_some("the first attempt to enqueue");
+            ready.obtained["latency_is_from"] = json!(is_from);
+        }
         if let Some(beside) = beside {
             ready.obtained["generators"] = json!(beside.cpus());
         }
@@ -520,128 +579,4 @@ impl Benchmark for QueueBenchmark {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::bench::queue::cpus::CpuChoice;
-    use crate::bench::queue::faulty::{self, PANICS};
-    use crate::bench::queue::plan::CURVE_PERCENTS;
-    use crate::bench::queue::result::made_up;
-    use crate::generators::MemoryLoad;
-    use crate::host::CpuSet;
-    use crate::pacing::EndLoad;
-    use crate::refused::refused;
-    use crate::results::schema;
-
-    fn measured(benchmark: &mut QueueBenchmark, point: usize) -> RowOutcome {
-        let place = Place {
-            round: 0,
-            folders: Vec::new(),
-        };
-        let mut outcome = benchmark.measure(point, &place, &mut |_| {}).unwrap();
-        outcome.rows.remove(0)
-    }
-
-    #[test]
-    fn a_queue_that_panics_fails_its_points_and_no_others() {
-        let _turn = faulty::turn();
-        let rate = EndLoad {
-            load: Load::ConstantRate { rate_per_s: 1e6 },
-            ..EndLoad::NONE
-        };
-        let sweep = Sweep {
-            queues: vec!["lamport".to_owned()],
-            capacities: vec![64],
-            payloads: vec![64],
-            senders: vec![rate],
-            receiver: EndLoad::NONE,
-            curve: Some(rate),
-            cpus: CpuChoice::Pair {
-                sender: None,
-                receiver: None,
-            },
-            memory_loads: vec![MemoryLoad::OFF],
-            wirings: Vec::new(),
-        };
-        let config = Config {
-            length: Length::Elements(500),
-            ..made_up::config()
-        };
-        let mut benchmark = QueueBenchmark::new(config, sweep);
-        let plan = benchmark.plan().unwrap();
-        assert_eq!(plan.points.len(), CURVE_PERCENTS.len());
-        benchmark.prepare(plan).unwrap();
-        benchmark.make_of = |point| match point.queue.as_str() {
-            "faulty" => faulty::make_of::<PANICS>(),
-            _ => round::make_of(point),
-        };
-        let mut bad = benchmark.points.clone();
-        (bad.iter_mut()).for_each(|point| point.queue = "faulty".to_owned());
-        benchmark.points.extend(bad);
-        for point in [14, 15] {
-            let row = measured(&mut benchmark, point);
-            refused(row.failure.map_or(Ok(()), Err), &["saturation", "panicked"]);
-            assert!(!row.ends_sweep);
-            assert_eq!(row.figures.text(&columns::OUTCOME), rows::FAILED);
-        }
-        // It is not tried again for each of its rates.
-        assert_eq!(benchmark.rates.len(), 1);
-        let row = measured(&mut benchmark, 13);
-        assert_eq!(row.failure, None);
-        let number = |column: &schema::Column| row.figures.number(column.name).unwrap();
-        let (rate, saturation) = (number(&columns::RATE), number(&columns::SATURATION));
-        assert!((rate - saturation).abs() <= 1.0, "{rate} {saturation}");
-    }
-
-    #[test]
-    fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
-        let _turn = faulty::turn();
-        let load = |percent| MemoryLoad::of_percent(percent).unwrap();
-        let sweep = Sweep {
-            queues: vec!["lamport".to_owned()],
-            capacities: vec![64],
-            payloads: vec![8],
-            senders: vec![EndLoad::NONE],
-            receiver: EndLoad::NONE,
-            curve: None,
-            cpus: CpuChoice::Pair {
-                sender: None,
-                receiver: None,
-            },
-            memory_loads: vec![MemoryLoad::OFF],
-            wirings: Vec::new(),
-        };
-        let config = Config {
-            length: Length::Elements(2000),
-            has_memory_load: true,
-            ..made_up::config()
-        };
-        let mut benchmark = QueueBenchmark::new(config, sweep);
-        let plan = benchmark.plan().unwrap();
-        assert!(benchmark.beside.is_none());
-        // As if a CPU were left: the generator shares that of the receiver, wherever this runs.
-        let mut point = benchmark.points[0].clone();
-        let cpus = CpuSet::from_iter([point.cpus.receiver]);
-        benchmark.beside = Some(Beside::made_up(cpus, &[load(50)]));
-        point.memory_load = load(50);
-        benchmark.points.push(point);
-        benchmark.prepare(plan).unwrap();
-        for (point, is_loaded) in [(0, false), (1, true), (0, false), (1, true)] {
-            let row = measured(&mut benchmark, point);
-            assert_eq!(row.failure, None);
-            let issued = row.figures.number(columns::MEMORY_LOAD_MB_S.name);
-            assert_eq!(
-                issued.is_some_and(|issued| issued > 0.0),
-                is_loaded,
-                "{issued:?}"
-            );
-            let calibration = &row.instrument["memory_load"];
-            assert_eq!(
-                calibration["peak_mb_s"].as_f64() > Some(0.0),
-                is_loaded,
-                "{calibration}"
-            );
-            let buffers = &row.obtained["memory_load"]["buffer_bytes"];
-            assert_eq!(buffers.as_u64(), is_loaded.then_some(2 << 20));
-        }
-    }
-}
+mod tests;

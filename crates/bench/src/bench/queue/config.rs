@@ -82,3 +82,13 @@ pub struct Config {
     /// Whether any point is under memory load.
     pub has_memory_load: bool,
 }
+
+impl Config {
+    /// How long elements count, where it is not their number that ends a round.
+    pub(super) fn duration(&self) -> Duration {
+        match self.length {
+            Length::Time(time) => time,
+            Length::Elements(_) => Duration::ZERO,
+        }
+    }
+}

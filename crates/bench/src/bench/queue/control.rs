@@ -50,7 +50,7 @@ impl Parts {
 
 /// Shared by the threads of a run. While the loops run it is only read but for the pulses, which nobody but the
 /// supervisor reads, and written when an end is done or told to stop.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Control {
     /// The start and the stop flag.
     pub run: Arc<control::Control>,
@@ -61,26 +61,31 @@ pub struct Control {
     pub receiver: Pulse,
     /// How far the warm-up is.
     pub warm_up: Parts,
-    /// Whether the supervisor starts together with both ends, once it has begun a memory load.
-    under_load: bool,
+    /// How many start together.
+    together: u32,
     sender_done: CachePadded<AtomicBool>,
     receiver_done: CachePadded<AtomicBool>,
 }
 
-impl Control {
-    /// One of a run under memory load: both ends wait until the supervisor, who begins it, is ready as well.
-    pub fn under_load() -> Self {
-        Control {
-            under_load: true,
-            ..Control::default()
-        }
+impl Default for Control {
+    /// Of two threads.
+    fn default() -> Self {
+        Control::of(&Arc::default(), 2)
     }
+}
 
-    /// One of a thread of several, which share the start and the stop flag.
-    pub fn of(run: &Arc<control::Control>) -> Self {
+impl Control {
+    /// Of one or two threads of a run, of which so many start together: all threads, and under memory load the
+    /// supervisor, who begins that.
+    pub fn of(run: &Arc<control::Control>, together: u32) -> Self {
         Control {
             run: Arc::clone(run),
-            ..Control::default()
+            sender: Pulse::default(),
+            receiver: Pulse::default(),
+            warm_up: Parts::default(),
+            together,
+            sender_done: CachePadded::default(),
+            receiver_done: CachePadded::default(),
         }
     }
 
@@ -90,9 +95,9 @@ impl Control {
         self.run.stopped()
     }
 
-    /// Waits until both threads are here, so that they start together; `false` when told to stop.
+    /// Waits until all threads are here, so that they start together; `false` when told to stop.
     pub fn start_together(&self) -> bool {
-        self.run.start_together(2 + u32::from(self.under_load))
+        self.run.start_together(self.together)
     }
 
     /// The sender has enqueued, and flushed, all it will.
@@ -181,7 +186,7 @@ mod tests {
 
     #[test]
     fn under_memory_load_both_ends_wait_until_it_has_begun() {
-        let control = Control::under_load();
+        let control = Control::of(&Arc::default(), 3);
         std::thread::scope(|scope| {
             let ends = [(); 2].map(|()| scope.spawn(|| control.start_together()));
             while control.run.ready() < 2 {

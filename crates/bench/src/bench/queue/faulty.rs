@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use super::config::{Config, Length};
 use super::cpus::Cpus;
+use super::ends::{self, MakeEnds};
 use super::plan::Point;
 use super::result::made_up;
-use super::threads::{self, MakeEnds};
+use super::tagging::Tag;
 use crate::host::pinning;
 use crate::queues::element::{Element, Words};
-use crate::queues::interface::{Queue, QueueError, Receiver, Sender};
+use crate::queues::interface::{Made, Queue, Receiver, Sender, Shared, alone};
+use crate::queues::parameters::Given;
 use crate::time::{AnyClock, ClockKind};
 
 /// Held by each test with a run: two at a time would wait for each other's CPUs.
@@ -66,37 +68,66 @@ pub(super) const BLOCKS_FOR_A_WHILE: u8 = 14;
 /// Does not return from a dequeue behind the last element.
 pub(super) const BLOCKS_AT_THE_END: u8 = 15;
 
+/// Is always full for its first sender.
+pub(super) const STARVES_A_SENDER: u8 = 16;
+/// Is always empty for its first receiver.
+pub(super) const STARVES_A_RECEIVER: u8 = 17;
+/// Takes no more after some elements.
+pub(super) const STOPS: u8 = 18;
+/// Takes the very first element, of the warm-up of several threads, and forgets it.
+pub(super) const FORGETS_THE_FIRST: u8 = 19;
+
 /// A queue with a fault, which is its type.
 pub(super) struct Faulty<const FAULT: u8>;
 
 /// Makes its ends.
 pub(super) fn make_of<const FAULT: u8>() -> MakeEnds {
-    threads::make::<Faulty<FAULT>, Words<8>>
+    ends::make::<Faulty<FAULT>, Words<8>>
 }
 
 /// Makes the ends of round trips over one with a fault there and one with another fault back.
 pub(super) fn make_of_round_trip<const THERE: u8, const BACK: u8>() -> MakeEnds {
-    threads::make_round_trip::<Faulty<THERE>, Faulty<BACK>, Words<8>>
+    ends::make_round_trip::<Faulty<THERE>, Faulty<BACK>, Words<8>>
+}
+
+#[derive(Default)]
+struct Inner {
+    elements: VecDeque<Words<8>>,
+    put_in: usize,
+    taken: usize,
+    last: Option<Words<8>>,
+    /// Comes out once more.
+    again: Option<Words<8>>,
 }
 
 pub(super) struct End {
     fault: u8,
-    queue: Arc<Mutex<VecDeque<Words<8>>>>,
+    is_first: bool,
     capacity: usize,
-    count: usize,
-    last: Option<Words<8>>,
+    queue: Arc<Mutex<Inner>>,
     held: Vec<Words<8>>,
 }
 
 impl Drop for End {
     fn drop(&mut self) {
-        self.queue.lock().unwrap().extend(self.held.drain(..));
+        let mut queue = self.queue.lock().unwrap();
+        queue.elements.extend(self.held.drain(..));
+    }
+}
+
+impl End {
+    fn put_in(&self) -> usize {
+        self.queue.lock().unwrap().put_in
+    }
+
+    fn taken(&self) -> usize {
+        self.queue.lock().unwrap().taken
     }
 }
 
 impl Sender<Words<8>> for End {
     fn enqueue(&mut self, element: Words<8>) -> bool {
-        match (self.fault, self.count) {
+        match (self.fault, self.put_in()) {
             (BLOCKS, 1000) => sleep(LONG),
             (BLOCKS_FOR_A_WHILE, 1000) => sleep(A_WHILE),
             (STALLS, MIDDLE) => sleep(STALL),
@@ -104,22 +135,33 @@ impl Sender<Words<8>> for End {
             (MOVES, 10) => {
                 pinning::pin_current_thread_to(&pinning::reachable_cpus().unwrap()).unwrap();
             }
+            (STOPS, 1001..) => return false,
+            (STARVES_A_SENDER, _) if self.is_first => return false,
             _ => {}
         }
         let mut queue = self.queue.lock().unwrap();
-        if queue.len() >= self.capacity {
+        let Inner {
+            elements, put_in, ..
+        } = &mut *queue;
+        if elements.len() >= self.capacity {
             return false;
         }
-        self.count += 1;
-        let is_hundredth = self.count.is_multiple_of(100);
+        *put_in += 1;
+        let is_hundredth = put_in.is_multiple_of(100);
         match self.fault {
-            BELATES if self.count > COUNT - BELATED => self.held.push(element),
+            BELATES if *put_in > COUNT - BELATED => self.held.push(element),
             DROPS if is_hundredth => {}
-            _ => queue.push_back(element),
+            FORGETS_THE_FIRST if *put_in == 1 && Tag(element.stamp()).is_warm_up() => {}
+            _ => elements.push_back(element),
         }
-        if self.fault == REORDERS && is_hundredth && queue.len() > 1 {
-            let last = queue.len() - 1;
-            queue.swap(last, last - 1);
+        if self.fault == REORDERS && is_hundredth {
+            // Two of one sender change places, wherever they are.
+            let last = elements.len() - 1;
+            let is_same =
+                |it: &Words<8>| Tag(it.stamp()).parts().0 == Tag(element.stamp()).parts().0;
+            if let Some(before) = elements.range(..last).rposition(is_same) {
+                elements.swap(last, before);
+            }
         }
         true
     }
@@ -127,27 +169,34 @@ impl Sender<Words<8>> for End {
 
 impl Receiver<Words<8>> for End {
     fn dequeue(&mut self) -> Option<Words<8>> {
-        match (self.fault, self.count) {
+        match (self.fault, self.taken()) {
             (BLOCKS_AT_THE_END, COUNT) => sleep(LONG),
             (WITHHOLDS, ALL_BUT_ONE) => return None,
-            (DUPLICATES, count) if count % 100 == 99 && self.last.is_some() => {
-                return self.last.take();
-            }
+            (STARVES_A_RECEIVER, _) if self.is_first => return None,
             _ => {}
         }
-        let Some(element) = self.queue.lock().unwrap().pop_front() else {
+        let mut queue = self.queue.lock().unwrap();
+        if let Some(again) = queue.again.take() {
+            return Some(again);
+        }
+        let Some(element) = queue.elements.pop_front() else {
             return match self.fault {
                 INVENTS => Some(Words::with_stamp(NonZeroU64::new(77).unwrap())),
-                APPENDS if self.count >= COUNT => self.last,
+                APPENDS if queue.taken >= COUNT => queue.last,
                 _ => None,
             };
         };
-        self.count += 1;
-        self.last = Some(element);
-        if self.fault == DAMAGES && self.count.is_multiple_of(100) {
-            let mut words = *element.words();
-            words[7] ^= 1;
-            return Some(Words::from_words(words));
+        queue.taken += 1;
+        queue.last = Some(element);
+        let is_hundredth = queue.taken.is_multiple_of(100);
+        match self.fault {
+            DUPLICATES if is_hundredth => queue.again = Some(element),
+            DAMAGES if is_hundredth => {
+                let mut words = *element.words();
+                words[7] ^= 1;
+                return Some(Words::from_words(words));
+            }
+            _ => {}
         }
         Some(element)
     }
@@ -157,20 +206,29 @@ impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
     type Sender = End;
     type Receiver = End;
 
-    fn starting_at(capacity: usize, _start: usize) -> Result<(End, End), QueueError> {
+    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<8>> {
+        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
+    }
+
+    fn shared(
+        capacity: usize,
+        _given: &Given,
+        senders: usize,
+        receivers: usize,
+    ) -> Shared<Self, Words<8>> {
         if FAULT == IS_MADE_SLOWLY {
             sleep(LONG);
         }
-        let queue = Arc::new(Mutex::new(VecDeque::with_capacity(capacity)));
-        let end = || End {
+        let queue = Arc::new(Mutex::new(Inner::default()));
+        let end = |number| End {
             fault: FAULT,
-            queue: Arc::clone(&queue),
+            is_first: number == 0,
             capacity,
-            count: 0,
-            last: None,
+            queue: Arc::clone(&queue),
             held: Vec::new(),
         };
-        Ok((end(), end()))
+        let ends = |count| (0..count).map(end).collect();
+        Ok((ends(senders), ends(receivers)))
     }
 }
 

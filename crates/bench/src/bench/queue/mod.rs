@@ -3,10 +3,10 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the rig calls | `benchmark` |
-//! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `crowded`, `memory` |
-//! | a run: two threads, their supervisor, and the judge of what came out | `round`, `task`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
+//! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `seats`, `crowded`, `memory` |
+//! | a run: its threads, their supervisor, and the judge of what came out | `round`, `task`, `ends`, `stage`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
-//! | several threads at each end, which share queues | `many` |
+//! | several threads at each end, which share queues | `sharing`, `several`, `by_time`, `shared`, `shares` |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, and what an
@@ -15,6 +15,7 @@
 pub mod analysis;
 #[allow(missing_docs)]
 pub mod benchmark;
+mod by_time;
 #[allow(missing_docs)]
 pub mod config;
 pub mod control;
@@ -23,6 +24,7 @@ pub mod counters;
 #[allow(missing_docs)]
 pub mod cpus;
 mod crowded;
+mod ends;
 #[allow(missing_docs)]
 pub mod error;
 #[cfg(test)]
@@ -33,7 +35,6 @@ pub mod floor;
 pub mod judge;
 mod left_out;
 mod loops;
-pub mod many;
 pub mod measurer;
 pub mod memory;
 mod notes;
@@ -48,6 +49,14 @@ mod round;
 mod round_trip;
 pub mod rows;
 pub mod runner;
+mod seats;
+mod several;
+mod shared;
+#[allow(missing_docs)]
+pub mod shares;
+#[allow(missing_docs)]
+pub mod sharing;
+mod stage;
 mod supervisor;
 mod tagging;
 mod task;

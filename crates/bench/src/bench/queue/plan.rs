@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::config::Measure;
 use super::cpus::{CpuChoice, Cpus};
 use super::left_out::left_out;
-use super::many::plan::{refusal, set_columns};
+use super::sharing::{refusal, set_columns};
 use crate::generators::MemoryLoad;
 use crate::node::wiring::Wiring;
 use crate::pacing::{EndLoad, Load};

@@ -6,6 +6,7 @@ use super::floor::{Floor, OperationFloors};
 use super::judge::{Outcome, Verdict};
 use super::passage::Passed;
 use super::runner::Tally;
+use super::shares::Shares;
 use crate::buffer::PageKind;
 use crate::generators::Drawn;
 use crate::stats::{LatencyHistogram, Summary};
@@ -138,6 +139,8 @@ pub struct RunResult {
     /// disturbed.
     pub floors: Option<PerOperation<Option<Floor>>>,
     pub ends: PerEnd<End>,
+    /// What each of several threads had.
+    pub shares: Option<Shares>,
     /// The elements that count, if they are kept.
     pub rows: Vec<ElementRow>,
     /// What generators issued meanwhile, under memory load.
@@ -279,6 +282,7 @@ pub mod made_up {
                 round_trip: floor,
             }),
             ends,
+            shares: None,
             rows: Vec::new(),
             drawn: None,
         }

@@ -3,46 +3,23 @@
 use super::analysis::{self, Noted};
 use super::config::{Config, Measure};
 use super::control::Ending;
+use super::ends::{self, MakeEnds};
 use super::error::RunError;
 use super::floor::{self, Floor, Handoff};
 use super::judge::{Outcome, Seen, Verdict};
 use super::notes::{EndReport, Notes};
 use super::plan::Point;
 use super::result::{End, PerEnd, PerOperation, RunResult, Times};
+use super::shared::{self, Reports};
 use super::supervisor::make_run;
 use super::task::Task;
-use super::threads::{self, MakeEnds};
 use crate::generators::Drawing;
 use crate::host::interrupt;
 use crate::pacing::{AfterMiss, EndLoad, Load, Pacing};
 use crate::queues::element::Words;
-use crate::queues::registry::{self, AllPayloads, QueueUser};
 use crate::rig::error::RigError;
 use crate::time::{Clock, Ticks};
 use std::time::Duration;
-
-/// Makes ends for elements of so many bytes.
-struct MakeOf(usize);
-
-impl QueueUser for MakeOf {
-    type Output = Option<MakeEnds>;
-
-    fn with<Q: AllPayloads>(self) -> Self::Output {
-        match self.0 {
-            8 => Some(threads::make::<Q, Words<1>>),
-            64 => Some(threads::make::<Q, Words<8>>),
-            256 => Some(threads::make::<Q, Words<32>>),
-            _ => None,
-        }
-    }
-}
-
-/// Makes ends of this queue for this size of an element.
-pub(super) fn make_of(point: &Point) -> MakeEnds {
-    let make = registry::visit(&point.queue, point.capacity, MakeOf(point.payload));
-    make.flatten()
-        .expect("a plan has queues of the registry, for elements that they are made for")
-}
 
 impl RunResult {
     /// What kept it from being clean, in words.
@@ -76,7 +53,7 @@ pub(super) fn measure_run(
     mut load: Option<Drawing<'_>>,
 ) -> Result<RunResult, RunError> {
     let bare = match task.config.measure {
-        measure if measure.has_times() => times_of_handoff(&task)?,
+        measure if measure.has_times() && task.point.wiring.is_none() => times_of_handoff(&task)?,
         _ => None,
     };
     let ends = make_run(make, &task, load.as_mut())?;
@@ -89,26 +66,34 @@ pub(super) fn measure_run(
 }
 
 /// Checks a run and works out its figures; `bare` are the times of the bare hand-over.
-fn figures_of(
-    task: &Task,
-    reports: PerEnd<EndReport>,
-    bare: Option<Times>,
-    round: u32,
-) -> RunResult {
+fn figures_of(task: &Task, mut reports: Reports, bare: Option<Times>, round: u32) -> RunResult {
     let config = &task.config;
-    let verdict = verdict_of(config.measure, &reports);
-    let outcome = verdict.outcome(task.count);
+    let wiring = task.point.wiring.as_ref();
+    if let Some(wiring) = wiring {
+        shared::take_back_unfinished(wiring, &mut reports);
+    }
+    let (verdict, elements) = match wiring {
+        Some(wiring) => {
+            let verdict = shared::verdict(wiring, &reports);
+            (verdict, verdict.elements.sent)
+        }
+        None => (verdict_of(config.measure, &reports), task.count),
+    };
+    let outcome = verdict.outcome(elements);
     let is_clean = outcome == Outcome::Clean;
     let noted = noted(task, &reports).filter(|_| is_clean);
-    let ends = reports.map(|report| report.end.clone());
+    let ends = reports.map(|all| shared::merged(all.as_slice()));
     let PerEnd { sender, receiver } = &ends;
-    let per_s = |end: &End| {
-        let [began, ended] = end.passed.span;
-        let span = task.clock.to_nanos(Ticks(ended.0.saturating_sub(began.0)));
-        is_clean.then(|| task.count as f64 * 1e9 / span.0.max(1) as f64)
+    let per_s = |all: &[EndReport], end: &End| {
+        // Of several from the first element that counts.
+        let began = if wiring.is_some() { sender } else { end }.passed.span[0];
+        let span = Ticks(end.passed.span[1].0.saturating_sub(began.0));
+        let in_span: usize = all.iter().map(|one| one.in_span).sum();
+        let is_known = is_clean && in_span > 0;
+        is_known.then(|| in_span as f64 * 1e9 / task.clock.to_nanos(span).0.max(1) as f64)
     };
     // The floor of what most enqueues were: the median is one of them.
-    let enqueue = if sender.tally.extended as u64 * 2 > task.count {
+    let enqueue = if sender.tally.extended as u64 * 2 > elements {
         sender.floors.with_flush
     } else {
         sender.floors.plain
@@ -120,16 +105,22 @@ fn figures_of(
         ..latencies.unwrap_or_default()
     };
     let one_way = (noted.as_ref()).and_then(|noted| analysis::times(&task.clock, noted));
-    let times = one_way.or_else(|| round_trips(task, &reports).filter(|_| is_clean));
+    let times = match wiring {
+        Some(_) if config.measure.has_times() && is_clean => shared::times(task, &reports),
+        Some(_) => None,
+        None => one_way.or_else(|| round_trips(task, &reports).filter(|_| is_clean)),
+    };
+    let has_floors = config.measure.has_times() && (wiring.is_none() || is_clean);
     let kept = noted.filter(|_| config.keep_elements);
     RunResult {
         outcome,
         verdict,
-        elements: task.count,
+        elements,
         times,
-        throughput_per_s: per_s(receiver),
-        sent_per_s: per_s(sender),
-        floors: config.measure.has_times().then_some(floors),
+        throughput_per_s: per_s(&reports.receiver, receiver),
+        sent_per_s: per_s(&reports.sender, sender),
+        floors: has_floors.then_some(floors),
+        shares: wiring.map(|_| shared::shares(&reports)),
         ends,
         rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),
         drawn: None,
@@ -157,7 +148,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     };
     let count = floor::HANDOFFS;
     let task = Task::new(task.clock, task.locks_memory, &point, &config, count);
-    let ended = make_run(threads::make::<Handoff, Words<1>>, &task, None);
+    let ended = make_run(ends::make::<Handoff, Words<1>>, &task, None);
     let clean = unless_disturbed(ended)?
         .filter(|ends| verdict_of(config.measure, ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| match noted(&task, &ends) {
@@ -167,9 +158,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
 }
 
 /// The ends of a run that is not the queue's; `None` where something else had the CPUs for too long.
-fn unless_disturbed(
-    ended: Result<PerEnd<EndReport>, RunError>,
-) -> Result<Option<PerEnd<EndReport>>, RunError> {
+fn unless_disturbed(ended: Result<Reports, RunError>) -> Result<Option<Reports>, RunError> {
     match ended {
         Ok(ends) => Ok(Some(ends)),
         Err(RunError::Rig(RigError::Silent { .. }) | RunError::TooSlow { .. }) => Ok(None),
@@ -178,24 +167,27 @@ fn unless_disturbed(
 }
 
 /// The times of round trips, if the sender alone noted times.
-fn round_trips(task: &Task, ends: &PerEnd<EndReport>) -> Option<Times> {
-    match (&ends.sender.notes, &ends.receiver.notes) {
+fn round_trips(task: &Task, ends: &Reports) -> Option<Times> {
+    let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
+    match (&sender.notes, &receiver.notes) {
         (Notes::Times(sent), Notes::Numbers(_)) => {
-            let noted = &sent[..ends.sender.end.tally.noted];
+            let noted = &sent[..sender.end.tally.noted];
             Some(analysis::round_trips(&task.clock, noted))
         }
         _ => None,
     }
 }
 
-/// What both ends noted, if that are times.
-fn noted<'a>(task: &Task, ends: &'a PerEnd<EndReport>) -> Option<Noted<'a>> {
-    let (Notes::Times(sent), Notes::Times(received)) = (&ends.sender.notes, &ends.receiver.notes)
-    else {
+/// What both ends of a queue noted, if that are times and they have it alone.
+fn noted<'a>(task: &Task, ends: &'a Reports) -> Option<Noted<'a>> {
+    let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
+    let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes) else {
         return None;
     };
+    if task.point.wiring.is_some() {
+        return None;
+    }
     let waiter = task.point.sender.waiter(&task.clock, AfterMiss::CatchUp);
-    let PerEnd { sender, receiver } = ends;
     let (passed, tally) = (&sender.end.passed, &sender.end.tally);
     let warmed_up = passed.warmed_up.elements as usize;
     let intended = waiter.intended_starts(passed.started, warmed_up + tally.noted);
@@ -206,8 +198,8 @@ fn noted<'a>(task: &Task, ends: &'a PerEnd<EndReport>) -> Option<Noted<'a>> {
     })
 }
 
-fn verdict_of(measure: Measure, ends: &PerEnd<EndReport>) -> Verdict {
-    let PerEnd { sender, receiver } = ends;
+fn verdict_of(measure: Measure, ends: &Reports) -> Verdict {
+    let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
     let [sent, received] = [sender, receiver].map(EndReport::stamps);
     let gave_up = [sender, receiver]
         .iter()

@@ -2,9 +2,9 @@
 
 use super::config::{Config, Length};
 use super::judge::Outcome;
-use super::many::plan::set_columns;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
+use super::sharing::set_columns;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
 use crate::results::Record;

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::control::Control;
+use super::ends::MakeEnds;
 use super::error::{RunError, ThreadError};
 use super::notes::EndReport;
 use super::patience::ELEMENTS_PER_LOOK;
 use super::result::PerEnd;
-use super::task::{PREPARATION, RECEIVER, SENDER, SLOWEST_ELEMENT, Task};
-use super::threads::{self, MakeEnds};
+use super::stage::Stage;
+use super::task::{PREPARATION, SLOWEST_ELEMENT, Task};
+use super::threads;
 use crate::generators::Drawing;
 use crate::host::interrupt;
 use crate::rig::control::{self, Pulse, Silence};
@@ -26,12 +27,12 @@ const PATIENCE: Patience = Patience {
     grace_after_signal: Duration::from_millis(300),
 };
 
-/// Makes a run, under a memory load if there is one: it begins when both ends are ready, before the first element.
+/// Makes a run, under a memory load if there is one: it begins when all threads are ready, before the first element.
 pub(super) fn make_run(
     make: MakeEnds,
     task: &Task,
     load: Option<&mut Drawing<'_>>,
-) -> Result<PerEnd<EndReport>, RunError> {
+) -> Result<PerEnd<Vec<EndReport>>, RunError> {
     supervise(make, task, &interrupt::requested, load)
 }
 
@@ -41,27 +42,24 @@ pub(super) fn supervise(
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
     load: Option<&mut Drawing<'_>>,
-) -> Result<PerEnd<EndReport>, RunError> {
-    let control = Arc::new(match load {
-        Some(_) => Control::under_load(),
-        None => Control::default(),
-    });
-    let mut crew = Crew::new(&control.run)?;
+) -> Result<PerEnd<Vec<EndReport>>, RunError> {
+    let stage = Arc::new(Stage::new(task, load.is_some()));
+    let mut crew = Crew::new(&stage.run)?;
     if let Some(signal) = requested() {
         return Err(RunError::Rig(RigError::Interrupted(signal)));
     }
-    threads::start(make, task, &control, &mut crew)?;
-    let pulses = vec![(SENDER, &control.sender), (RECEIVER, &control.receiver)];
-    let watch = Watch::new(task, &control.run, pulses, load);
-    let mut ends = reports(crew, watch, requested)?.into_iter();
-    match (ends.next(), ends.next()) {
-        (Some(sender), Some(receiver)) => Ok(PerEnd { sender, receiver }),
-        _ => Err(RunError::Rig(RigError::NoReport { role: RECEIVER })),
-    }
+    let places = threads::start(make, task, &stage, &mut crew)?;
+    let pulses = places
+        .iter()
+        .map(|place| (place.role(task), place.pulse(stage.control(*place))));
+    let watch = Watch::new(task, &stage.run, pulses.collect(), load);
+    let mut sender = reports(crew, watch, requested)?;
+    let receiver = sender.split_off(task.cpus[0].len());
+    Ok(PerEnd { sender, receiver })
 }
 
 /// Waits for the reports of all ends, in the order in which they were started.
-pub(super) fn reports<R: Send + 'static>(
+fn reports<R: Send + 'static>(
     mut crew: Crew<R, ThreadError>,
     mut watch: Watch<'_, '_>,
     requested: &dyn Fn() -> Option<Signal>,
@@ -88,7 +86,7 @@ pub(super) fn reports<R: Send + 'static>(
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 
-pub(super) struct Watch<'a, 'g> {
+struct Watch<'a, 'g> {
     task: &'a Task,
     run: &'a control::Control,
     ends: Vec<(Role, &'a Pulse)>,
@@ -101,7 +99,7 @@ pub(super) struct Watch<'a, 'g> {
 
 impl<'a, 'g> Watch<'a, 'g> {
     /// Of these ends, whose threads are being started.
-    pub(super) fn new(
+    fn new(
         task: &'a Task,
         run: &'a control::Control,
         ends: Vec<(Role, &'a Pulse)>,

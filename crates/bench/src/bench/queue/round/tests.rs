@@ -297,7 +297,7 @@ fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
         &config(Measure::Time),
         COUNT as u64,
     );
-    task.point.cpus.receiver = 60_000;
+    task.cpus[1] = vec![60_000];
     let error = make_run(faulty::make_of::<NOTHING>(), &task, None).unwrap_err();
     assert!(
         matches!(error, RunError::Thread(RECEIVER, ThreadError::Host(_))),

@@ -6,6 +6,7 @@ use crate::bench::queue::faulty::{
     self, BLOCKS, BLOCKS_AT_THE_END, BLOCKS_FOR_A_WHILE, COUNT, IS_MADE_SLOWLY, LONG, NOTHING,
 };
 use crate::bench::queue::notes::Notes;
+use crate::bench::queue::task::{RECEIVER, SENDER};
 use crate::pacing::{EndLoad, Load};
 
 fn task(patience: Duration) -> Task {
@@ -26,7 +27,7 @@ fn task(patience: Duration) -> Task {
 fn run<const FAULT: u8>(
     task: &Task,
     signal: Option<Duration>,
-) -> (Result<PerEnd<EndReport>, RunError>, Duration) {
+) -> (Result<PerEnd<Vec<EndReport>>, RunError>, Duration) {
     let _turn = faulty::turn();
     let begun = Instant::now();
     let requested = || {
@@ -106,15 +107,12 @@ fn pauses_are_no_silence_however_many_follow_each_other() {
         assert!(longest_silence(&task) < 5 * pause);
         let (ended, took) = run::<NOTHING>(&task, None);
         let ends = ended.unwrap();
-        assert_eq!(ends.receiver.end.tally.noted, 6);
-        assert_eq!(ends.sender.end.tally.ending, Ending::Complete);
-        assert_eq!(ends.receiver.end.tally.ending, Ending::Complete);
+        let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
+        assert_eq!(receiver.end.tally.noted, 6);
+        assert_eq!(sender.end.tally.ending, Ending::Complete);
+        assert_eq!(receiver.end.tally.ending, Ending::Complete);
         assert!(took >= pauses * pause, "{took:?}");
-        let paced = if at_sender {
-            &ends.sender
-        } else {
-            &ends.receiver
-        };
+        let paced = if at_sender { sender } else { receiver };
         let Notes::Times(records) = &paced.notes else {
             panic!("the clock was asked for");
         };

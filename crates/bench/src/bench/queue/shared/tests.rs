@@ -1,181 +1,34 @@
 //! Queues with a fault, and whether a run of several threads finds it.
 
-use std::collections::VecDeque;
-use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex};
-use std::thread::sleep;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::benchmark::ManyBenchmark;
-use super::judge::{Shares, judged as judge};
-use super::loops::{MakeAll, make, make_of};
-use super::plan::Seats;
-use super::run::{ManyTask, Reports, supervise};
+use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, Length, Measure};
 use crate::bench::queue::cpus::CpuChoice;
+use crate::bench::queue::ends::{MakeEnds, make_of};
 use crate::bench::queue::error::RunError;
-use crate::bench::queue::faulty::{clock, turn};
+use crate::bench::queue::faulty::{
+    self, BLOCKS, DAMAGES, DROPS, DUPLICATES, FORGETS_THE_FIRST, INVENTS, LONG, NOTHING, REORDERS,
+    STARVES_A_RECEIVER, STARVES_A_SENDER, STOPS, clock, turn,
+};
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::{Point, Sweep};
 use crate::bench::queue::result::{RunResult, made_up};
-use crate::bench::queue::tagging::Tag;
+use crate::bench::queue::round::measure_run;
+use crate::bench::queue::seats::Seats;
+use crate::bench::queue::shares::Shares;
+use crate::bench::queue::supervisor::supervise;
 use crate::bench::queue::task::Task;
 use crate::generators::MemoryLoad;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::EndLoad;
-use crate::queues::element::{Element, Words};
-use crate::queues::interface::{Made, Queue, Receiver, Sender, Shared, alone};
-use crate::queues::parameters::Given;
 use crate::refused::refused;
 use crate::results::schema::{Column, queue as columns};
 use crate::rig::benchmark::{Benchmark, Place, RowOutcome};
 use crate::rig::error::RigError;
-
-const NOTHING: u8 = 0;
-/// Takes each hundredth element and forgets it.
-const DROPS: u8 = 1;
-/// Gives each hundredth element twice.
-const DUPLICATES: u8 = 2;
-/// Gives each hundredth element before the one in front of it.
-const REORDERS: u8 = 3;
-/// Changes a word of each hundredth element.
-const DAMAGES: u8 = 4;
-/// Makes an element up where there is none.
-const INVENTS: u8 = 5;
-/// Is always full for its first sender.
-const STARVES_A_PRODUCER: u8 = 6;
-/// Is always empty for its first receiver.
-const STARVES_A_CONSUMER: u8 = 7;
-/// Takes no more after some elements, and gives none.
-const STOPS: u8 = 8;
-/// Does not come back from an operation for long.
-const BLOCKS: u8 = 9;
-/// Takes the very first element, of the warm-up, and forgets it.
-const FORGETS_THE_FIRST: u8 = 10;
-
-const LONG: Duration = Duration::from_secs(20);
-const EACH: usize = 100;
-
-struct Faulty<const FAULT: u8>;
-
-#[derive(Default)]
-struct Inner {
-    elements: VecDeque<Words<8>>,
-    put_in: usize,
-    taken: usize,
-    again: Option<Words<8>>,
-}
-
-struct End {
-    fault: u8,
-    is_first: bool,
-    capacity: usize,
-    queue: Arc<Mutex<Inner>>,
-}
-
-impl End {
-    /// Whether this end has its turn.
-    fn has_turn(&self, starving: u8) -> bool {
-        self.fault != starving || !self.is_first
-    }
-}
-
-impl Sender<Words<8>> for End {
-    fn enqueue(&mut self, element: Words<8>) -> bool {
-        if !self.has_turn(STARVES_A_PRODUCER) {
-            return false;
-        }
-        let mut queue = self.queue.lock().unwrap();
-        let Inner {
-            elements, put_in, ..
-        } = &mut *queue;
-        let is_stopped = self.fault == STOPS && *put_in > 10 * EACH;
-        if elements.len() >= self.capacity || is_stopped {
-            return false;
-        }
-        *put_in += 1;
-        let is_wrong = put_in.is_multiple_of(EACH);
-        match self.fault {
-            BLOCKS if is_wrong => sleep(LONG),
-            DROPS if is_wrong => {}
-            FORGETS_THE_FIRST if *put_in == 1 && Tag(element.stamp()).is_warm_up() => {}
-            REORDERS => {
-                // Two of one sender change places, wherever they are.
-                let before = elements.iter_mut().rev();
-                let mut before = before.filter(|it| it.stamp() >> 40 == element.stamp() >> 40);
-                match before.next().filter(|_| is_wrong) {
-                    Some(last) => {
-                        let first = std::mem::replace(last, element);
-                        elements.push_back(first);
-                    }
-                    None => elements.push_back(element),
-                }
-            }
-            _ => elements.push_back(element),
-        }
-        true
-    }
-}
-
-impl Receiver<Words<8>> for End {
-    fn dequeue(&mut self) -> Option<Words<8>> {
-        if !self.has_turn(STARVES_A_CONSUMER) {
-            return None;
-        }
-        let mut queue = self.queue.lock().unwrap();
-        if let Some(again) = queue.again.take() {
-            return Some(again);
-        }
-        let element = match queue.elements.pop_front() {
-            Some(element) => element,
-            None if self.fault == INVENTS => return Some(Words::with_stamp(NonZeroU64::MIN)),
-            None => return None,
-        };
-        queue.taken += 1;
-        let is_wrong = queue.taken.is_multiple_of(EACH);
-        match self.fault {
-            DUPLICATES if is_wrong => queue.again = Some(element),
-            DAMAGES if is_wrong => {
-                let mut words = *element.words();
-                words[7] ^= 1;
-                return Some(Words::from_words(words));
-            }
-            _ => {}
-        }
-        Some(element)
-    }
-}
-
-impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
-    type Sender = End;
-    type Receiver = End;
-
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<8>> {
-        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
-    }
-
-    fn shared(
-        capacity: usize,
-        _given: &Given,
-        senders: usize,
-        receivers: usize,
-    ) -> Shared<Self, Words<8>> {
-        let queue = Arc::new(Mutex::new(Inner::default()));
-        let end = |number| End {
-            fault: FAULT,
-            is_first: number == 0,
-            capacity,
-            queue: Arc::clone(&queue),
-        };
-        Ok((
-            (0..senders).map(end).collect(),
-            (0..receivers).map(end).collect(),
-        ))
-    }
-}
 
 fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
     Wiring {
@@ -205,30 +58,32 @@ fn config(measure: Measure) -> Config {
     }
 }
 
-fn task(point: &Point, config: &Config) -> ManyTask {
-    let room = 100_000;
-    ManyTask {
-        task: Task::new(clock(), false, point, config, room as u64),
-        wiring: point.wiring.unwrap(),
-        duration: Duration::from_millis(50),
-        room,
+fn task(point: &Point, config: &Config) -> Task {
+    let config = Config {
+        length: Length::Time(Duration::from_millis(50)),
+        ..config.clone()
+    };
+    let seats = Seats::of(&Topology::read().unwrap(), point).unwrap();
+    Task {
+        cpus: seats.cpus,
+        ..Task::new(clock(), false, point, &config, 100_000)
     }
 }
 
-fn run(make: MakeAll, many: &ManyTask) -> Result<Reports, RunError> {
+fn judged(make: MakeEnds, point: &Point, config: &Config) -> (RunResult, Shares) {
     let _turn = turn();
-    let seats = Seats::new(&Topology::read().unwrap(), &many.wiring).unwrap();
-    supervise(make, many, &seats, &|| None)
+    let run = measure_run(make, task(point, config), 0, None).unwrap();
+    let shares = run.shares.clone().unwrap();
+    (run, shares)
 }
 
-fn judged(make: MakeAll, point: &Point, measure: Measure) -> (RunResult, Shares) {
-    let many = task(point, &config(measure));
-    judge(&many, run(make, &many).unwrap())
+fn shared_by_all() -> Point {
+    point("faulty", wiring(Scenario::RoundRobin, 2, 2))
 }
 
 fn judged_with<const FAULT: u8>() -> (RunResult, Shares) {
-    let point = point("faulty", wiring(Scenario::RoundRobin, 2, 2));
-    judged(make::<Faulty<FAULT>, Words<8>>, &point, Measure::Throughput)
+    let make = faulty::make_of::<FAULT>();
+    judged(make, &shared_by_all(), &config(Measure::Throughput))
 }
 
 #[test]
@@ -243,7 +98,7 @@ fn a_right_queue_is_found_right_in_each_scenario() {
     for wiring in scenarios {
         for measure in [Measure::Time, Measure::Throughput] {
             let point = point("sharded", wiring);
-            let (run, shares) = judged(make_of(&point), &point, measure);
+            let (run, shares) = judged(make_of(&point), &point, &config(measure));
             assert_eq!(
                 run.outcome,
                 Outcome::Clean,
@@ -283,16 +138,12 @@ fn what_a_queue_does_wrong_is_found() {
     assert!(found(judged_with::<DAMAGES>()).damaged > 0);
     assert!(found(judged_with::<INVENTS>()).never_sent > 0);
     // What is only wrong before the elements that count: a warm-up that no time slice of others outlasts.
-    let point = point("faulty", wiring(Scenario::RoundRobin, 2, 2));
     let config = Config {
         warmup: Duration::from_secs(1),
         ..config(Measure::Throughput)
     };
-    let many = task(&point, &config);
-    let (run, _) = judge(
-        &many,
-        run(make::<Faulty<FORGETS_THE_FIRST>, Words<8>>, &many).unwrap(),
-    );
+    let make = faulty::make_of::<FORGETS_THE_FIRST>();
+    let (run, _) = judged(make, &shared_by_all(), &config);
     assert_eq!(run.outcome, Outcome::Wrong);
     assert!(run.verdict.is_warm_up_wrong && run.verdict.elements.lost == 0);
     let right = judged_with::<NOTHING>().0;
@@ -307,8 +158,8 @@ fn what_a_queue_does_wrong_is_found() {
 #[test]
 fn who_is_starved_is_found() {
     for (judged, end) in [
-        (judged_with::<STARVES_A_PRODUCER> as fn() -> _, "producer"),
-        (judged_with::<STARVES_A_CONSUMER>, "consumer"),
+        (judged_with::<STARVES_A_SENDER> as fn() -> _, "producer"),
+        (judged_with::<STARVES_A_RECEIVER>, "consumer"),
     ] {
         let (run, shares): (RunResult, Shares) = judged();
         let words = run.verdict.in_words(run.elements);
@@ -337,14 +188,11 @@ fn a_tenth_of_an_equal_share_is_enough() {
 
 #[test]
 fn a_queue_that_stops_is_given_up_and_what_is_in_it_is_not_lost() {
-    let point = point("faulty", wiring(Scenario::RoundRobin, 2, 2));
     let config = Config {
         timeout: Duration::from_millis(500),
         ..config(Measure::Throughput)
     };
-    let many = task(&point, &config);
-    let reports = run(make::<Faulty<STOPS>, Words<8>>, &many).unwrap();
-    let (run, _) = judge(&many, reports);
+    let (run, _) = judged(faulty::make_of::<STOPS>(), &shared_by_all(), &config);
     assert_eq!(run.outcome, Outcome::GaveUp);
     let found = run.verdict.elements;
     assert_eq!((found.lost, found.late), (0, 0), "{found:?}");
@@ -353,26 +201,15 @@ fn a_queue_that_stops_is_given_up_and_what_is_in_it_is_not_lost() {
 #[test]
 fn a_signal_ends_a_run_whatever_its_threads_do() {
     let delay = Duration::from_millis(200);
-    let point = point("faulty", wiring(Scenario::RoundRobin, 2, 2));
-    let config = Config {
-        timeout: LONG,
-        ..config(Measure::Time)
-    };
-    let many = ManyTask {
-        duration: LONG,
-        room: 1 << 24,
-        ..task(&point, &config)
-    };
-    let seats = Seats::new(&Topology::read().unwrap(), &many.wiring).unwrap();
-    let makes: [MakeAll; 2] = [
-        make::<Faulty<STOPS>, Words<8>>,
-        make::<Faulty<BLOCKS>, Words<8>>,
-    ];
+    let mut task = task(&shared_by_all(), &config(Measure::Time));
+    task.config.length = Length::Time(LONG);
+    task.count = 1 << 24;
+    let makes = [faulty::make_of::<STOPS>(), faulty::make_of::<BLOCKS>()];
     for make in makes {
         let _turn = turn();
         let begun = std::time::Instant::now();
         let requested = || (begun.elapsed() >= delay).then_some(Signal::SIGTERM);
-        let ended = supervise(make, &many, &seats, &requested);
+        let ended = supervise(make, &task, &requested, None);
         assert!(
             matches!(ended, Err(RunError::Rig(RigError::Interrupted(_)))),
             "{ended:?}"
@@ -402,8 +239,8 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
         length: Length::Time(Duration::from_millis(150)),
         ..config(Measure::Throughput)
     };
-    let measured = |make_of: fn(&Point) -> MakeAll| {
-        let mut benchmark = ManyBenchmark::new(config.clone(), sweep.clone());
+    let measured = |make_of: fn(&Point) -> MakeEnds| {
+        let mut benchmark = QueueBenchmark::new(config.clone(), sweep.clone());
         benchmark.make_of = make_of;
         let plan = benchmark.plan().unwrap();
         benchmark.prepare(plan).unwrap();
@@ -422,13 +259,13 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
     // There is only one.
     assert_eq!(number(&row, &columns::LEAST_CONSUMER), Some(100.0));
 
-    let (row, warnings) = measured(|_| make::<Faulty<STARVES_A_PRODUCER>, Words<8>>);
+    let (row, warnings) = measured(|_| faulty::make_of::<STARVES_A_SENDER>());
     assert_eq!(row.failure, None);
     assert_eq!(number(&row, &columns::STARVED), Some(1.0));
     assert_eq!(number(&row, &columns::LEAST_PRODUCER), Some(0.0));
     assert!(is_told(&warnings), "{warnings}");
 
-    let (row, warnings) = measured(|_| make::<Faulty<DROPS>, Words<8>>);
+    let (row, warnings) = measured(|_| faulty::make_of::<DROPS>());
     refused(row.failure.map_or(Ok(()), Err), &["broken", "lost"]);
     assert!(row.figures.get(columns::LEAST_PRODUCER.name).is_none() && !is_told(&warnings));
     assert_eq!(row.figures.text(&columns::OUTCOME), Outcome::Wrong.name());

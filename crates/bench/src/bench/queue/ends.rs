@@ -1,0 +1,145 @@
+//! Makes the queues of a run, and the loops of their ends.
+//!
+//! Only the loops are compiled for each queue and element; all else is behind [`MakeEnds`] and `dyn Loop`, which is
+//! called a few times a run. Otherwise the compiler would be busy for ten minutes.
+
+use super::config::Measure;
+use super::error::ThreadError;
+use super::loops::{Answering, Asking, In, InAll, MakeLoop, Out, Side, loop_of};
+use super::plan::Point;
+use super::round_trip::Both;
+use super::sharing::{Line, lines};
+use super::task::Task;
+use crate::node::wiring::Wiring;
+use crate::queues::element::{Element, Words};
+use crate::queues::interface::{Queue, QueueError};
+use crate::queues::many::ToAll;
+use crate::queues::parameters::Given;
+use crate::queues::registry::{self, AllPayloads, QueueUser};
+
+/// Makes all queues of a run, in one thread, and the loops of all of their ends: those of the senders, then those of the
+/// receivers.
+pub(super) type MakeEnds = fn(&Task) -> Result<Vec<MakeLoop>, ThreadError>;
+
+/// [`MakeEnds`] for a kind of queue and element.
+pub(super) fn make<Q: Queue<T>, T: Element>(task: &Task) -> Result<Vec<MakeLoop>, ThreadError> {
+    if let Some(wiring) = &task.point.wiring {
+        return make_shared::<Q, T>(task, wiring);
+    }
+    if task.config.measure == Measure::RoundTrip {
+        return make_round_trip::<Q, Q, T>(task);
+    }
+    let (sender, receiver) = queue_of::<Q, T>(task)?;
+    Ok(vec![
+        loop_of::<In, T, _>(Side::Sends, sender),
+        loop_of::<Out, T, _>(Side::Receives, receiver),
+    ])
+}
+
+/// The same with a queue there and another one back.
+pub(super) fn make_round_trip<There: Queue<T>, Back: Queue<T>, T: Element>(
+    task: &Task,
+) -> Result<Vec<MakeLoop>, ThreadError> {
+    let (there, arrives) = queue_of::<There, T>(task)?;
+    let (back, returns) = queue_of::<Back, T>(task)?;
+    let asking = Both {
+        sender: there,
+        receiver: returns,
+    };
+    let answering = Both {
+        sender: back,
+        receiver: arrives,
+    };
+    Ok(vec![
+        loop_of::<Asking, T, _>(Side::Asks, asking),
+        loop_of::<Answering, T, _>(Side::Answers, answering),
+    ])
+}
+
+/// The same with the queues of a wiring.
+fn make_shared<Q: Queue<T>, T: Element>(
+    task: &Task,
+    wiring: &Wiring,
+) -> Result<Vec<MakeLoop>, ThreadError> {
+    let mut senders: Vec<Vec<Q::Sender>> = (0..wiring.publishers).map(|_| Vec::new()).collect();
+    let mut receivers = Vec::new();
+    for_each_line(task, wiring, &mut |given, line| {
+        let Line {
+            producers,
+            consumers,
+        } = line;
+        let capacity = task.point.capacity;
+        let (of_line, to_line) = Q::shared(capacity, given, producers.len(), consumers.len())?;
+        for (&producer, sender) in producers.iter().zip(of_line) {
+            senders[producer].push(sender);
+        }
+        let to_line = to_line.into_iter();
+        // Each consumer has one queue, and the queues are in the order of their consumers.
+        receivers.extend(to_line.map(|it| loop_of::<Out, T, _>(Side::Consumes, it)));
+        Ok(())
+    })?;
+    let senders = senders.into_iter().enumerate().map(|(number, mut all)| {
+        let side = Side::Produces(number);
+        match all.len() {
+            1 => loop_of::<In, T, _>(side, all.remove(0)),
+            _ => loop_of::<InAll, T, _>(side, ToAll::new(all)),
+        }
+    });
+    Ok(senders.chain(receivers).collect())
+}
+
+/// Makes the queue of each line of a wiring.
+fn for_each_line(
+    task: &Task,
+    wiring: &Wiring,
+    make: &mut dyn FnMut(&Given, &Line) -> Result<(), QueueError>,
+) -> Result<(), ThreadError> {
+    (lines(wiring).iter()).try_for_each(|line| in_arena(task, &mut |given| make(given, line)))
+}
+
+/// A queue of one sender and one receiver.
+fn queue_of<Q: Queue<T>, T: Element>(task: &Task) -> Result<(Q::Sender, Q::Receiver), ThreadError> {
+    let mut ends = None;
+    in_arena(task, &mut |given| {
+        ends = Some(Q::with_parameters(task.point.capacity, given)?);
+        Ok(())
+    })?;
+    Ok(ends.expect("it was made"))
+}
+
+/// Makes a queue in the memory of the run.
+fn in_arena(
+    task: &Task,
+    make: &mut dyn FnMut(&Given) -> Result<(), QueueError>,
+) -> Result<(), ThreadError> {
+    // A plan has no others.
+    let given = registry::given(&task.point.queue).unwrap_or_default();
+    let made = match &task.arena {
+        Some(arena) => arena.within(|| make(&given)),
+        None => make(&given),
+    };
+    made.map_err(|error| ThreadError::Queue(task.point.queue.clone(), error))
+}
+
+/// Makes ends for elements of so many bytes.
+struct MakeOf(usize);
+
+impl QueueUser for MakeOf {
+    type Output = Option<MakeEnds>;
+
+    fn with<Q: AllPayloads>(self) -> Self::Output {
+        match self.0 {
+            8 => Some(make::<Q, Words<1>>),
+            64 => Some(make::<Q, Words<8>>),
+            256 => Some(make::<Q, Words<32>>),
+            _ => None,
+        }
+    }
+}
+
+/// Makes ends of this queue for this size of an element.
+pub(super) fn make_of(point: &Point) -> MakeEnds {
+    let make = registry::visit(&point.queue, point.capacity, MakeOf(point.payload));
+    make.flatten()
+        .expect("a plan has queues of the registry, for elements that they are made for")
+}

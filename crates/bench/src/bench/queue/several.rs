@@ -1,0 +1,167 @@
+//! What is particular to a sweep in which several threads share queues: its points, and what its threads can note.
+
+use std::time::Duration;
+
+use super::config::Config;
+use super::cpus::Cpus;
+use super::error::RunError;
+use super::memory::{self, Needs};
+use super::notes::Notes;
+use super::plan::{Plan, Point, Sweep};
+use super::result::RunResult;
+use super::seats::Seats;
+use super::sharing::lines;
+use super::task::{RECEIVER, SENDER, Task};
+use crate::host::{HugePages, MemoryLock, Topology, interrupt};
+use crate::node::wiring::Wiring;
+use crate::results::schema::queue as columns;
+use crate::rig::error::RigError;
+use crate::rig::memory::Allowance;
+use crate::rig::named::Named;
+use crate::rig::priority::Places;
+use crate::time::{Clock, Ticks};
+
+/// The most elements that a thread notes in a round.
+pub(crate) const MOST_NOTED: usize = 1 << 20;
+/// What a round takes beside what is measured, about.
+const TIME_BESIDE: Duration = Duration::from_millis(50);
+/// In so long each thread that shares a CPU has had it several times.
+const SOME_TIME_SLICES: Duration = Duration::from_millis(100);
+
+/// What the queues of a point take.
+pub(super) fn queue_bytes(point: &Point) -> u64 {
+    let size = (point.capacity, point.payload);
+    match &point.wiring {
+        Some(wiring) => bytes_of_lines(wiring, size),
+        None => memory::queue_bytes(point.capacity, point.payload, 1),
+    }
+}
+
+fn bytes_of_lines(wiring: &Wiring, (capacity, payload): (usize, usize)) -> u64 {
+    let lines = lines(wiring);
+    let senders = lines.iter().map(|line| line.producers.len());
+    senders
+        .map(|senders| memory::queue_bytes(capacity, payload, senders))
+        .sum()
+}
+
+/// How long a round takes, about.
+pub(super) fn time(config: &Config) -> Duration {
+    // What was noted is sorted, which takes as long again and longer.
+    TIME_BESIDE + config.warmup + config.duration() * 4
+}
+
+/// The points of a sweep with wirings and, in its configuration, a duration.
+pub(super) fn points(config: &Config, sweep: &Sweep) -> Result<Plan, RunError> {
+    let topology = Topology::read()?;
+    let allowed = topology.allowed().len();
+    for wiring in &sweep.wirings {
+        let threads = (wiring.publishers + wiring.subscribers) as usize;
+        let places = Places {
+            shares_cpu: threads > allowed,
+            leaves_cpu: threads < allowed,
+            options: "--producers and --consumers, together no more than CPUs",
+        };
+        places.permit(config.priority)?;
+    }
+    let sweep = sweep.clone();
+    // No two CPUs have a meaning: each thread has its own.
+    let cpus = [Cpus {
+        sender: 0,
+        receiver: 0,
+        cores: None,
+    }];
+    let points = interrupt::unless_requested(move || Plan::new(&sweep, &cpus))
+        .map_err(RigError::Interrupted)?;
+    match points.why_empty() {
+        Some(reason) => Err(RunError::NothingToMeasure(format!("--queue: {reason}"))),
+        None => Ok(points),
+    }
+}
+
+/// What a run of a wiring takes where each thread can note so many elements.
+fn needs(config: &Config, points: &[Point], wiring: &Wiring, room: usize) -> Needs {
+    let most = |of: fn(&Point) -> usize| points.iter().map(of).max().unwrap_or(1);
+    let largest = (most(|point| point.capacity), most(|point| point.payload));
+    let producers = wiring.publishers as usize;
+    let of_producer = (SENDER, Notes::room(SENDER, config.measure, room));
+    let of_consumer = Task::room_of_receiver(room, producers, largest.0);
+    let mut rooms = vec![of_producer; producers];
+    rooms.resize(
+        producers + wiring.subscribers as usize,
+        (RECEIVER, of_consumer),
+    );
+    Needs::of_many(config, &rooms, bytes_of_lines(wiring, largest))
+}
+
+/// How many elements each thread can note, of which the stamps can be locked; and whether the memory of the queues can be
+/// locked as well.
+pub(super) fn room(
+    config: &Config,
+    wirings: &[Wiring],
+    points: &[Point],
+) -> Result<(u64, bool), RunError> {
+    let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
+    let (allowed, pages) = (Allowance::of_this_process(), HugePages::read());
+    let most = (config.duration().as_secs_f64() * memory::MOST_STAMPED_PER_S) as u64;
+    let most = most.clamp(memory::FEWEST, MOST_NOTED as u64);
+    let needs = |wiring, room| needs(config, points, wiring, room as usize);
+    let fits = |room: u64| {
+        let mut needs = wirings.iter().map(|wiring| needs(wiring, room));
+        needs.all(|it| it.fit(config, allowed.as_ref(), &limit, pages))
+    };
+    let room = memory::largest(most, fits).max(memory::FEWEST);
+    let mut locks_memory = true;
+    for wiring in wirings {
+        let needs = needs(wiring, room);
+        if let Some(allowed) = &allowed {
+            let Wiring {
+                publishers,
+                subscribers,
+                ..
+            } = wiring;
+            let options = format!("--producers {publishers} with --consumers {subscribers}");
+            needs.require(allowed, &options).map_err(RigError::Memory)?;
+        }
+        needs.require_huge_pages(config.huge_pages, pages)?;
+        locks_memory &= needs.require_lock(&limit, 0)?;
+    }
+    Ok((room, locks_memory))
+}
+
+/// The threads of a clean run that were starved, by what they are; `None` where that may not be the queue's doing:
+/// threads that share a CPU have it in turn.
+pub(super) fn starved(
+    run: &RunResult,
+    seats: &Seats,
+    clock: &impl Clock,
+) -> Option<Vec<&'static str>> {
+    let [first, last] = run.ends.sender.passed.span;
+    let span = clock.to_nanos(Ticks(last.0.saturating_sub(first.0))).0;
+    let is_told = !seats.placement.shares_cpu() || u128::from(span) >= SOME_TIME_SLICES.as_nanos();
+    let shares = run.shares.as_ref().filter(|_| is_told)?;
+    Some(shares.starved())
+}
+
+/// What is said of a thread that was starved.
+pub(super) fn warning_of_starved(point: &Point, end: &str) -> String {
+    let scenario = point.wiring.map_or("", |wiring| wiring.scenario.name());
+    format!(
+        "{}, {scenario}: in a round a {end} had less than {} % of an equal share: its row is marked UNFAIR",
+        point.queue,
+        columns::STARVED_PERCENT
+    )
+}
+
+/// What is said below the tables where a thread had no more room.
+pub(super) fn note_on_length(run: &RunResult, room: u64) -> Option<String> {
+    let shares = run.shares.as_ref()?;
+    let most = shares.producers.iter().chain(&shares.consumers).max();
+    most.filter(|most| **most >= room).map(|_| {
+        format!(
+            "a round ends for all threads when one of them has noted {room} elements, even if that is before --duration \
+             is over; of rounds below {} ms in which threads share CPUs it is not told who is starved",
+            SOME_TIME_SLICES.as_millis()
+        )
+    })
+}

@@ -1,0 +1,197 @@
+//! What became of the elements of several producers at several consumers.
+//!
+//! Every element tells who put it in and its number among those, so each that comes out is booked. Of the order only that
+//! of one producer at one consumer is judged: no queue for several threads promises more to who looks from outside.
+
+use super::analysis::{self, Noted};
+use super::control::Ending;
+use super::judge::Verdict;
+use super::measurer::{Carried, Record};
+use super::notes::{EndReport, Notes};
+use super::passage::Passed;
+use super::result::{End, PerEnd, Times};
+use super::runner::Tally;
+use super::shares::Shares;
+use super::sharing::lines;
+use super::stage::Place;
+use super::tagging::Tag;
+use super::task::Task;
+use crate::node::wiring::Wiring;
+use crate::pacing::Pacing;
+use crate::rig::ledger::{self, Arrival, Ledger};
+use crate::time::Ticks;
+
+/// The reports of all threads.
+pub(super) type Reports = PerEnd<Vec<EndReport>>;
+
+/// What each thread had.
+pub(super) fn shares(reports: &Reports) -> Shares {
+    let counts = |all: &[EndReport]| all.iter().map(|one| one.end.tally.noted as u64).collect();
+    Shares {
+        producers: counts(&reports.sender),
+        consumers: counts(&reports.receiver),
+    }
+}
+
+/// Takes back what a producer had put into some of its queues and not into all when the run was over: it is none of those
+/// that it has put in.
+pub(super) fn take_back_unfinished(wiring: &Wiring, reports: &mut Reports) {
+    if wiring.copies() == 1 {
+        return;
+    }
+    let sent = reports.sender.iter().map(|one| one.end.tally.noted);
+    let unfinished: Vec<Tag> = sent
+        .enumerate()
+        .map(|(producer, noted)| Tag::new(producer, noted as u64))
+        .collect();
+    for end in &mut reports.receiver {
+        let noted = &mut end.end.tally.noted;
+        for tag in &unfinished {
+            let is_it = |stamp: u64| stamp == tag.0;
+            let found = match &end.notes {
+                Notes::Times(records) => records[..*noted].iter().position(|it| is_it(it[0].0)),
+                Notes::Numbers(numbers) => numbers[..*noted].iter().position(|it| is_it(*it)),
+            };
+            if let Some(at) = found {
+                match &mut end.notes {
+                    Notes::Times(records) => records.copy_within(at + 1..*noted, at),
+                    Notes::Numbers(numbers) => numbers.copy_within(at + 1..*noted, at),
+                }
+                *noted -= 1;
+            } else if let Some(at) = end.leftovers.iter().position(|it| is_it(*it)) {
+                end.leftovers.remove(at);
+            }
+        }
+    }
+}
+
+/// What elements carried, in the order in which they came out at a consumer.
+fn tags(report: &EndReport) -> impl Iterator<Item = Tag> + '_ {
+    let noted = report.end.tally.noted;
+    let (times, numbers) = match &report.notes {
+        Notes::Times(records) => (&records[..noted], &[][..]),
+        Notes::Numbers(numbers) => (&[][..], &numbers[..noted]),
+    };
+    let times = times.iter().map(|record: &Record| record[0].0);
+    times.chain(numbers.iter().copied()).map(Tag)
+}
+
+pub(super) fn verdict(wiring: &Wiring, reports: &Reports) -> Verdict {
+    let PerEnd {
+        sender: producers,
+        receiver: consumers,
+    } = reports;
+    let all = || producers.iter().chain(consumers);
+    let gave_up = all().any(|one| one.end.tally.ending == Ending::GaveUp);
+    let mut elements = ledger::Tally::default();
+    let (mut put_in, mut came_out) = (Carried::default(), Carried::default());
+    for line in &lines(wiring) {
+        let mut sent = vec![0; producers.len()];
+        for &producer in &line.producers {
+            sent[producer] = producers[producer].end.tally.noted;
+            put_in += producers[producer].end.passed.warmed_up;
+        }
+        let mut ledger = Ledger::shared(&sent, line.consumers.len());
+        for (place, &consumer) in line.consumers.iter().enumerate() {
+            for tag in tags(&consumers[consumer]) {
+                let (producer, number) = tag.parts();
+                ledger.arrived_at(place, producer, number);
+            }
+            came_out += consumers[consumer].end.passed.warmed_up;
+        }
+        // Behind all that came out in time, wherever it did.
+        for (place, &consumer) in line.consumers.iter().enumerate() {
+            for tag in consumers[consumer].leftovers.iter().copied().map(Tag) {
+                let (producer, number) = tag.parts();
+                let is_first = tag.is_warm_up()
+                    || ledger.arrived_at(place, producer, number) == Arrival::First;
+                // Who gave up left before its time.
+                if is_first && !gave_up {
+                    ledger.late();
+                }
+            }
+        }
+        elements = elements.plus(&ledger.close());
+    }
+    elements.damaged = consumers.iter().map(|one| one.end.tally.damaged).sum();
+    Verdict {
+        elements,
+        in_time: consumers.iter().map(|one| one.end.tally.noted as u64).sum(),
+        indistinguishable: 0,
+        is_warm_up_wrong: !gave_up && put_in != came_out,
+        gave_up,
+    }
+}
+
+/// All threads of an end as one.
+pub(super) fn merged(all: &[EndReport]) -> End {
+    if let [one] = all {
+        return one.end.clone();
+    }
+    let ends = || all.iter().map(|report| &report.end);
+    let first = all[0].end.clone();
+    let mut tally = Tally::default();
+    let mut passed = Passed {
+        span: [Ticks(u64::MAX), Ticks(0)],
+        ..Passed::default()
+    };
+    for end in ends() {
+        tally.noted += end.tally.noted;
+        tally.extended += end.tally.extended;
+        tally.failed += end.tally.failed;
+        tally.damaged += end.tally.damaged;
+        tally.missed += end.tally.missed;
+        passed.faults += end.passed.faults;
+        passed.span[0] = passed.span[0].min(end.passed.span[0]);
+        passed.span[1] = passed.span[1].max(end.passed.span[1]);
+    }
+    End {
+        tally,
+        passed,
+        pages: ends().map(|end| end.pages).min().unwrap_or(first.pages),
+        ..first
+    }
+}
+
+/// The times of a clean run: what each consumer noted of an element, beside what its producer did.
+pub(super) fn times(task: &Task, reports: &Reports) -> Option<Times> {
+    let clock = &task.clock;
+    let of_producers: Vec<_> = (reports.sender.iter().enumerate())
+        .map(|(number, report)| {
+            let End { passed, tally, .. } = &report.end;
+            let waiter = Place::Sender(number).waiter(task);
+            let warmed_up = passed.warmed_up.elements as usize;
+            let all = waiter.intended_starts(passed.started, warmed_up + tally.noted);
+            let intended = all.map(|mut all| all.split_off(warmed_up));
+            match &report.notes {
+                Notes::Times(records) => Some((&records[..tally.noted], intended)),
+                Notes::Numbers(_) => None,
+            }
+        })
+        .collect::<Option<_>>()?;
+    let (mut sent, mut received, mut intended) = (Vec::new(), Vec::new(), Vec::new());
+    for report in &reports.receiver {
+        let Notes::Times(records) = &report.notes else {
+            return None;
+        };
+        for record in &records[..report.end.tally.noted] {
+            let (producer, number) = Tag(record[0].0).parts();
+            let (of_producer, moments) = &of_producers[producer];
+            sent.push(of_producer[number]);
+            received.push(*record);
+            intended.extend(moments.as_ref().map(|moments| moments[number]));
+        }
+    }
+    let noted = Noted {
+        sent: &sent,
+        received: &received,
+        intended: (!intended.is_empty()).then_some(intended),
+    };
+    let mut times = analysis::times(clock, &noted)?;
+    // Elements are not in the order in which they were put in, and may be of several queues.
+    times.depth = None;
+    Some(times)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,150 @@
+//! What the threads of a run share: who is at which end, whether an end is done, and the start.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::control::Control;
+use super::notes::Notes;
+use super::task::{RECEIVER, SENDER, Task};
+use crate::pacing::{AfterMiss, EndLoad, Paced, SplitMix64};
+use crate::rig::control::{self, Pulse};
+use crate::rig::role::Role;
+
+const PRODUCER: Role = Role::new("producer", "hcabench-prod");
+const CONSUMER: Role = Role::new("consumer", "hcabench-cons");
+
+/// Which thread it is: its end, and its number there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Sender(usize),
+    Receiver(usize),
+}
+
+impl Place {
+    /// The end that it is at.
+    pub(super) fn end(self) -> Role {
+        match self {
+            Place::Sender(_) => SENDER,
+            Place::Receiver(_) => RECEIVER,
+        }
+    }
+
+    /// What it is called in messages.
+    pub(super) fn role(self, task: &Task) -> Role {
+        match (self, task.point.wiring) {
+            (_, None) => self.end(),
+            (Place::Sender(_), Some(_)) => PRODUCER,
+            (Place::Receiver(_), Some(_)) => CONSUMER,
+        }
+    }
+
+    pub(super) fn pulse(self, control: &Control) -> &Pulse {
+        match self {
+            Place::Sender(_) => &control.sender,
+            Place::Receiver(_) => &control.receiver,
+        }
+    }
+
+    /// How much it can note.
+    pub(super) fn room(self, task: &Task) -> usize {
+        let room = task.count as usize;
+        match (self, task.point.wiring) {
+            (Place::Receiver(_), Some(wiring)) => {
+                Task::room_of_receiver(room, wiring.publishers as usize, task.point.capacity)
+            }
+            _ => Notes::room(self.end(), task.config.measure, room),
+        }
+    }
+
+    /// What it does between two elements. Threads of an end differ in what is random.
+    pub(super) fn waiter(self, task: &Task) -> Paced {
+        let (load, number, after_miss) = match self {
+            Place::Sender(number) => (&task.point.sender, number, AfterMiss::CatchUp),
+            Place::Receiver(number) => (&task.point.receiver, number, AfterMiss::StartOver),
+        };
+        let seed = SplitMix64::new(load.seed.wrapping_add(number as u64)).draw();
+        let load = EndLoad {
+            seed: if number == 0 { load.seed } else { seed },
+            ..*load
+        };
+        load.waiter(&task.clock, after_miss)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Stage {
+    pub(super) run: Arc<control::Control>,
+    /// Of each thread, with its signs of life; two threads that have a queue alone have one in common. That its other end
+    /// is done is told to all of an end at once.
+    senders: Vec<Arc<Control>>,
+    receivers: Vec<Arc<Control>>,
+    sending: AtomicUsize,
+    receiving: AtomicUsize,
+    began: OnceLock<Instant>,
+}
+
+impl Stage {
+    /// For a run; under memory load the supervisor starts together with the threads, once it has begun that.
+    pub(super) fn new(task: &Task, under_load: bool) -> Self {
+        let run = Arc::default();
+        let [senders, receivers] = task.cpus.each_ref().map(Vec::len);
+        let together = senders + receivers + usize::from(under_load);
+        let control = || Arc::new(Control::of(&run, together as u32));
+        let all = |count| (0..count).map(|_| control()).collect::<Vec<_>>();
+        let of_senders = all(senders);
+        let of_receivers = match task.point.wiring {
+            Some(_) => all(receivers),
+            None => of_senders.clone(),
+        };
+        Stage {
+            senders: of_senders,
+            receivers: of_receivers,
+            sending: AtomicUsize::new(senders),
+            receiving: AtomicUsize::new(receivers),
+            began: OnceLock::new(),
+            run,
+        }
+    }
+
+    pub(super) fn control(&self, place: Place) -> &Control {
+        match place {
+            Place::Sender(number) => &self.senders[number],
+            Place::Receiver(number) => &self.receivers[number],
+        }
+    }
+
+    /// When the first thread began, once all are here.
+    pub(super) fn began(&self) -> Instant {
+        *self.began.get_or_init(Instant::now)
+    }
+
+    /// The run is over: no sender goes on, not even one whose queue is full.
+    pub(super) fn end_sending(&self) {
+        self.senders.iter().for_each(|it| it.set_receiver_done());
+    }
+
+    /// A sender has put in all it will.
+    pub(super) fn sender_is_done(&self) {
+        // Of the last one, whoever sees it sees all that any of them put in.
+        if self.sending.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.receivers.iter().for_each(|it| it.set_sender_done());
+        }
+    }
+
+    /// A receiver takes nothing more.
+    pub(super) fn receiver_is_done(&self) {
+        self.receiving.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Waits until nobody puts anything in or takes anything out any more.
+    pub(super) fn wait_for_all(&self, pulse: &Pulse) {
+        let are_at_work = || {
+            self.sending.load(Ordering::Acquire) > 0 || self.receiving.load(Ordering::Acquire) > 0
+        };
+        while are_at_work() && !self.run.stopped() {
+            pulse.beat();
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    }
+}
