@@ -10,7 +10,6 @@ use super::result::{Counts, Message, PointResult};
 use crate::results::schema::{SampleFile, hca as columns};
 use crate::results::{Record, ReportError, SampleWriter};
 use crate::rig::benchmark::Place;
-use crate::rig::named::Named;
 
 /// A row of `messages.csv`.
 #[derive(Debug, Default, Serialize)]

@@ -13,7 +13,6 @@ use super::two_ports::TwoPorts;
 use super::uc_route::choose_route;
 use super::verbs_link::queue_pair_lengths;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rig::named::Named;
 use crate::rig::port_choice::{without_address, without_immediate_data};
 
 /// Leaves out of a plan what these two ends cannot do. Returns the route that UC takes, too, if there is a point that

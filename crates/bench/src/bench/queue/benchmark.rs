@@ -1,61 +1,49 @@
 //! The queue benchmark as the rig runs it: which points there are, and one run of a point in each round.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
+use self::outcome::{failed, write_elements};
 use super::config::{Config, Length, Measure};
 use super::counters::Counters;
 use super::crowded::leave_out_crowded;
 use super::ends::{self, MakeEnds};
 use super::error::RunError;
-use super::judge::Outcome as RunOutcome;
 use super::memory::{self, Needs};
 use super::plan::{Plan as Points, Point, Sweep};
-use super::result::{ElementRow, PerEnd, RunResult, Times};
+use super::result::RunResult;
+use super::roles::SENDER;
 use super::round::measure_run;
 use super::seats::Seats;
-use super::task::{SENDER, Task};
-use super::{rows, several, warnings};
+use super::task::Task;
+use super::{rows, several};
 use crate::buffer::{BufferError, HugePagePolicy};
 use crate::generators::Beside;
-use crate::host::{HugePages, MemoryLock, PlacementWarning, Topology, interrupt, pinning};
-use crate::pacing::{Load, SplitMix64};
+use crate::host::{HugePages, MemoryLock, Topology, interrupt, pinning};
+use crate::pacing::SplitMix64;
 use crate::queues::arena::Arena;
-use crate::queues::registry;
-use crate::results::SampleWriter;
 use crate::results::schema::Schema;
 use crate::results::schema::queue as columns;
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready,
 };
 use crate::rig::clock_offset::{ClockOffset, measure_offset};
-use crate::rig::error::{RigError, unless_interrupted};
+use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
 use crate::rig::priority::Places;
-use crate::stats::median_of;
 use crate::time::AnyClock;
 
-/// Runs that saturation is the median of, and their elements.
-const SATURATION_RUNS: usize = 3;
-const SATURATION_COUNT: u64 = 100_000;
-/// How long the run takes, about, that finds how many elements go through in a round, and its elements.
-const FIRST_TIME: Duration = Duration::from_millis(20);
-const FIRST_COUNT: u64 = 20_000;
-/// With such a pause the load says how many go through: next to it a queue takes no time.
-const LONG_PAUSE: Duration = Duration::from_micros(10);
-/// Who keeps so much of a rate keeps it, but for what disturbed a short run.
-const KEPT: f64 = 0.9;
+mod outcome;
+mod rates;
+
 /// Elements that are kept of a round with a duration, for an estimate of the disk space: ten million in a second.
 const KEPT_PER_S: f64 = 1e7;
 /// An upper estimate of a row of `elements.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_ELEMENT: u64 = 160;
 const BYTES_PER_POINT: u64 = 256 << 10;
-/// Rows that are written between two looks for a signal.
-const ROWS_PER_LOOK: usize = 4096;
 /// What an element takes without pauses, about, and what a run takes beside its elements: threads, memory, the floor.
 const TIME_PER_ELEMENT: Duration = Duration::from_nanos(300);
 const TIME_BESIDE: Duration = Duration::from_millis(30);
@@ -107,29 +95,21 @@ impl QueueBenchmark {
     }
 
     fn points(&mut self) -> Result<Points, RunError> {
-        if self.is_shared() {
-            return several::points(&self.config, &self.sweep);
-        }
-        let most = |list: &[usize]| list.iter().copied().max().unwrap_or(0);
-        let (capacity, payload) = (most(&self.sweep.capacities), most(&self.sweep.payloads));
-        let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
-        let allowed = Allowance::of_this_process();
-        self.most_elements = memory::most_elements(
-            &self.config,
-            (capacity, payload),
-            allowed.as_ref(),
-            &limit,
-            HugePages::read(),
-        )
-        .map_err(RigError::Memory)?;
         let topology = Topology::read()?;
-        let (cpus, absent) = self.sweep.cpus.pairs(&topology)?;
+        let (cpus, absent, option) = if self.is_shared() {
+            several::permit(&self.config, &self.sweep.wirings, &topology)?;
+            (vec![several::ANY_CPUS], Vec::new(), "--queue")
+        } else {
+            self.most_elements = self.most_of_pair()?;
+            let (cpus, absent) = self.sweep.cpus.pairs(&topology)?;
+            (cpus, absent, "--capacity")
+        };
         let sweep = self.sweep.clone();
         // Large queues take a while to be made.
         let mut points = interrupt::unless_requested(move || Points::new(&sweep, &cpus))
             .map_err(RigError::Interrupted)?;
         if let Some(reason) = points.why_empty() {
-            return Err(RunError::NothingToMeasure(format!("--capacity: {reason}")));
+            return Err(RunError::NothingToMeasure(format!("{option}: {reason}")));
         }
         let generators = leave_out_crowded(&mut points, &self.config, &topology);
         if let Some(reason) = points.why_empty() {
@@ -137,16 +117,33 @@ impl QueueBenchmark {
         }
         let needs = self.needs(&points.points);
         let loads = points.points.iter().map(|point| point.memory_load);
-        self.beside = Beside::new(generators, loads, needs.total())?;
+        let most = needs.iter().map(Needs::total).max().unwrap_or(0);
+        self.beside = Beside::new(generators, loads, most)?;
         points.left_out.extend(absent);
         Ok(points)
     }
 
-    /// What the largest run of these points takes.
-    fn needs(&self, points: &[Point]) -> Needs {
-        let most = |of: fn(&Point) -> usize| points.iter().map(of).max().unwrap_or(0);
-        let largest = (most(|point| point.capacity), most(|point| point.payload));
-        Needs::of(&self.config, self.most_elements, largest)
+    /// The most elements that a round of one sender and one receiver may have.
+    fn most_of_pair(&self) -> Result<u64, RunError> {
+        let most = |list: &[usize]| list.iter().copied().max().unwrap_or(0);
+        let largest = (most(&self.sweep.capacities), most(&self.sweep.payloads));
+        let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
+        let (allowed, pages) = (Allowance::of_this_process(), HugePages::read());
+        let most = memory::most_elements(&self.config, largest, allowed.as_ref(), &limit, pages);
+        Ok(most.map_err(RigError::Memory)?)
+    }
+
+    /// What the largest run of these points takes: with several threads, that of each wiring.
+    fn needs(&self, points: &[Point]) -> Vec<Needs> {
+        let (config, most) = (&self.config, self.most_elements);
+        let largest = largest(points);
+        match self.sweep.wirings.as_slice() {
+            [] => vec![Needs::of(config, most, largest)],
+            all => {
+                let needs = |wiring| several::needs(config, wiring, largest, most);
+                all.iter().map(needs).collect()
+            }
+        }
     }
 
     fn machine(&mut self) -> Result<Machine, RunError> {
@@ -155,34 +152,32 @@ impl QueueBenchmark {
         }
         let clock = AnyClock::prepare(self.config.clock).map_err(RigError::Clock)?;
         let topology = Topology::read()?;
-        if self.is_shared() {
-            let wirings = &self.sweep.wirings;
-            let (room, locks_memory) = several::room(&self.config, wirings, &self.points)?;
-            self.most_elements = room;
-            return Ok(Machine {
-                topology,
-                clock,
-                locks_memory,
-            });
-        }
-        for point in &self.points {
-            let placement = point.cpus.placement(&topology)?;
-            let shares_cpu = placement.shares_cpu();
-            Places::of(
-                &placement.warnings,
-                shares_cpu,
-                "--sender-cpu, --receiver-cpu",
-            )
-            .permit(self.config.priority)?;
-        }
-        let needs = self.needs(&self.points);
-        needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
         let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
+        if self.is_shared() {
+            let (wirings, largest) = (&self.sweep.wirings, largest(&self.points));
+            self.most_elements = several::room(&self.config, wirings, largest, &limit)?;
+        } else {
+            for point in &self.points {
+                let placement = point.cpus.placement(&topology)?;
+                let shares_cpu = placement.shares_cpu();
+                Places::of(
+                    &placement.warnings,
+                    shares_cpu,
+                    "--sender-cpu, --receiver-cpu",
+                )
+                .permit(self.config.priority)?;
+            }
+        }
+        let of_generators = self.beside.as_ref().map_or(0, Beside::bytes);
+        let mut locks_memory = true;
+        for needs in self.needs(&self.points) {
+            needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
+            locks_memory &= needs.require_lock(&limit, of_generators)?;
+        }
         Ok(Machine {
             topology,
             clock,
-            locks_memory: needs
-                .require_lock(&limit, self.beside.as_ref().map_or(0, Beside::bytes))?,
+            locks_memory,
         })
     }
 
@@ -244,50 +239,8 @@ impl QueueBenchmark {
         Ok((run, seats))
     }
 
-    /// How many elements a second go through in runs of so many that count for nothing else, in the median; once in a
-    /// process. Or why that could not be found, which is the queue's fault.
-    fn rate(
-        &mut self,
-        point: &Point,
-        runs: usize,
-        count: u64,
-    ) -> Result<Result<f64, String>, RunError> {
-        let key = point.to_string();
-        if let Some(known) = self.rates.get(&key) {
-            return Ok(known.clone());
-        }
-        let mut rates = Vec::new();
-        let mut failure = None;
-        // Who failed once is not tried again, and what came before is not to be believed.
-        while failure.is_none() && rates.len() < runs {
-            match self.run(point, count.min(self.most_elements), 0) {
-                Ok((run, _)) => match run.failure(&self.config) {
-                    None => rates.extend(run.throughput_per_s),
-                    some => failure = some,
-                },
-                Err(error) if error.fails_its_point() && !error.leaves_thread_behind() => {
-                    failure = Some(error.to_string());
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        let found = match failure {
-            Some(failure) => Err(failure),
-            None => Ok(median_of(&rates).expect("a clean run has a throughput")),
-        };
-        self.rates.insert(key, found.clone());
-        Ok(found)
-    }
-
-    /// How many elements a second go through when nobody waits, by the loops of the points: with time stamps and a
-    /// schedule that is less than without.
-    fn saturation(&mut self, point: &Point) -> Result<Result<f64, String>, RunError> {
-        let found = self.rate(&point.at_saturation(), SATURATION_RUNS, SATURATION_COUNT)?;
-        Ok(found.map_err(|failure| format!("the saturation could not be found: {failure}")))
-    }
-
-    /// How far the receiver's clock is ahead of the sender's, where that is in a figure and there is one of each; once in
-    /// a process for each pair of CPUs.
+    /// How far the receiver's clock is ahead of the sender's, where that is in a figure and there is one of each; once
+    /// in a process for each pair of CPUs.
     fn offset(&mut self, point: &Point) -> Result<Option<ClockOffset>, RunError> {
         if self.config.measure != Measure::Time || point.wiring.is_some() {
             return Ok(None);
@@ -300,46 +253,6 @@ impl QueueBenchmark {
         let found = measure_offset(&machine.clock, cpus[0], cpus[1])?;
         self.offsets.insert(cpus, found);
         Ok(found)
-    }
-
-    /// How many elements a round of a point has; of several threads the most that one of them notes.
-    fn count(&mut self, point: &Point) -> Result<Result<u64, String>, RunError> {
-        if point.wiring.is_some() {
-            return Ok(Ok(self.most_elements));
-        }
-        let time = match self.config.length {
-            Length::Elements(count) => return Ok(Ok(count)),
-            Length::Time(time) => time,
-        };
-        let most = self.most_elements;
-        let rate = self.expected_rate(point)?;
-        Ok(rate
-            .map(|rate| memory::elements_in(time, rate, most))
-            .map_err(|failure| {
-                format!("how many elements go through in a round could not be found: {failure}")
-            }))
-    }
-
-    /// How many elements go through in a second under the load of a point.
-    fn expected_rate(&mut self, point: &Point) -> Result<Result<f64, String>, RunError> {
-        let asked = match point.sender.load {
-            Load::ConstantRate { rate_per_s } => Some(rate_per_s),
-            _ => None,
-        };
-        if let (Some(asked), Some(_)) = (asked, point.percent_of_saturation) {
-            return Ok(Ok(asked));
-        }
-        let pause = point.mean_pause(self.config.measure);
-        if pause >= LONG_PAUSE {
-            return Ok(Ok(1.0 / pause.as_secs_f64()));
-        }
-        let in_time = FIRST_TIME.as_nanos().checked_div(pause.as_nanos());
-        let count = in_time.map_or(FIRST_COUNT, |count| FIRST_COUNT.min(count as u64));
-        let found = self.rate(point, 1, count)?;
-        Ok(found.map(|found| match asked {
-            Some(asked) if found >= KEPT * asked => asked,
-            _ => found,
-        }))
     }
 
     /// A run of a point, written down. A queue that loses elements, or worse, is no error here: the row says so.
@@ -368,79 +281,12 @@ impl QueueBenchmark {
         }
         Ok(self.outcome(&point, &run, &seats, count, saturation, offset))
     }
+}
 
-    /// The row of a run, and what is to be said of it.
-    fn outcome(
-        &self,
-        point: &Point,
-        run: &RunResult,
-        seats: &Seats,
-        count: u64,
-        saturation: Option<f64>,
-        offset: Option<ClockOffset>,
-    ) -> Outcome {
-        let (config, most) = (&self.config, self.most_elements);
-        let beside = self.beside.as_ref().filter(|_| point.memory_load.is_on());
-        let failure = run.failure(config);
-        let mut figures = rows::figures(point, run, saturation);
-        let mut obtained = obtained(point, run, &seats.placement.warnings, beside);
-        let mut instrument = json!({
-            "stamp": run.ends.map(|end| end.stamp),
-            "floors": run.floors,
-        });
-        let mut details = json!({ "verdict": run.verdict });
-        let mut warnings;
-        let mut notes = warnings::notes(point, run, config);
-        if let (Some(shares), Some(machine)) = (&run.shares, &self.machine) {
-            let [producers, consumers] = &seats.cpus;
-            obtained["cpus"] = json!({ "producers": producers, "consumers": consumers });
-            details["shares"] = json!(shares);
-            warnings = warnings::of(point, run, &[], config);
-            warnings.extend(seats.warnings(machine.topology.allowed().len()));
-            if failure.is_none() {
-                shares.set(&mut figures);
-                let starved = several::starved(run, seats, &machine.clock);
-                figures.set(&columns::STARVED, starved.as_ref().map(Vec::len));
-                let starved = starved.into_iter().flatten();
-                warnings.extend(starved.map(|end| several::warning_of_starved(point, end)));
-            }
-            notes.extend(several::note_on_length(run, most));
-        } else {
-            let PerEnd { sender, receiver } = &run.ends;
-            let counts = sender.passed.counts.zip(receiver.passed.counts);
-            let counts = counts.filter(|_| run.outcome == RunOutcome::Clean);
-            if matches!(config.length, Length::Time(_)) {
-                figures.set(&columns::COUNT, count);
-            }
-            figures
-                .set(&columns::CLOCK_OFFSET, offset.map(|offset| offset.ns))
-                .set(
-                    &columns::CLOCK_OFFSET_BOUND,
-                    offset.map(|offset| offset.bound_ns),
-                );
-            instrument["memory_load"] = json!(beside.map(Beside::calibration));
-            let counts = counts.map(|(sender, receiver)| PerEnd { sender, receiver });
-            details["counters"] = json!(counts);
-            warnings = warnings::of(point, run, &seats.placement.warnings, config);
-            warnings.extend(warnings::of_length(count, most, config));
-            warnings.extend(offset.and_then(warnings::of_clocks));
-        }
-        let row = RowOutcome {
-            figures,
-            failure,
-            ends_sweep: false,
-            obtained,
-            instrument,
-            details,
-            histograms: (run.times.as_ref()).map_or_else(Vec::new, Times::files),
-        };
-        Outcome {
-            rows: vec![row],
-            warnings,
-            notes,
-            ..Outcome::default()
-        }
-    }
+/// The largest capacity and payload of these points.
+fn largest(points: &[Point]) -> (usize, usize) {
+    let most = |of: fn(&Point) -> usize| points.iter().map(of).max().unwrap_or(0);
+    (most(|point| point.capacity), most(|point| point.payload))
 }
 
 /// Memory for the queues of a run, at an address that follows from the round, so that all queues of a round have it in
@@ -456,53 +302,6 @@ fn arena(
         Err(BufferError::Lock { .. }) => Ok(None),
         Err(error) => Err(RunError::Thread(SENDER, error.into())),
     }
-}
-
-fn failed(failure: String, ends_sweep: bool) -> Outcome {
-    let row = RowOutcome {
-        figures: rows::without_run(),
-        failure: Some(failure),
-        ends_sweep,
-        ..RowOutcome::default()
-    };
-    Outcome {
-        rows: vec![row],
-        ..Outcome::default()
-    }
-}
-
-fn obtained(
-    point: &Point,
-    run: &RunResult,
-    warnings: &[PlacementWarning],
-    beside: Option<&Beside>,
-) -> Value {
-    let mut sender = json!(point.sender);
-    if point.percent_of_saturation.is_some() {
-        // What was measured is a figure: it differs from run to run.
-        sender["rate_per_s"].take();
-    }
-    json!({
-        "queue": registry::entry(&point.queue),
-        "sender": sender,
-        "receiver": point.receiver,
-        "pages": run.ends.map(|end| end.pages),
-        "queue_pages": run.ends.sender.queue_pages,
-        "queue_locked": run.ends.sender.queue_locked,
-        "placement_warnings": warnings,
-        "memory_load": beside.map(Beside::obtained),
-    })
-}
-
-fn write_elements(folder: &Path, round: u32, elements: &[ElementRow]) -> Result<(), RunError> {
-    let mut file = SampleWriter::open(folder, &columns::ELEMENTS, round)?;
-    for some in elements.chunks(ROWS_PER_LOOK) {
-        unless_interrupted()?;
-        for element in some {
-            file.append(element)?;
-        }
-    }
-    Ok(file.finish()?)
 }
 
 impl Benchmark for QueueBenchmark {

@@ -1,15 +1,15 @@
 //! How the elements of a run go through an end of several: for a time, by one clock of the wall.
 //!
-//! A run ends for all when it has lasted for its time, or when one thread has noted as many elements as it has room for:
-//! who is measured alone has no one to share with. Not measured: how a sleeping thread is woken, and the floor of a
-//! latency.
+//! A run ends for all when it has lasted for its time, or when one thread has noted as many elements as it has room
+//! for: who is measured alone has no one to share with. Not measured: how a sleeping thread is woken, and the floor of
+//! a latency.
 
 use std::time::{Duration, Instant};
 
 use super::control::Ending;
 use super::error::ThreadError;
 use super::loops::Loop;
-use super::passage::Passed;
+use super::result::Passed;
 use super::runner::Tally;
 use super::stage::{Place, Stage};
 use super::task::{PART, Task};

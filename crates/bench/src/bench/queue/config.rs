@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::retry::Retry;
-use super::task::SENDER;
+use super::roles::SENDER;
 use crate::buffer::HugePagePolicy;
 use crate::rig::role::Role;
 use crate::time::ClockKind;

@@ -17,8 +17,8 @@ use crate::queues::many::ToAll;
 use crate::queues::parameters::Given;
 use crate::queues::registry::{self, AllPayloads, QueueUser};
 
-/// Makes all queues of a run, in one thread, and the loops of all of their ends: those of the senders, then those of the
-/// receivers.
+/// Makes all queues of a run, in one thread, and the loops of all of their ends: those of the senders, then those of
+/// the receivers.
 pub(super) type MakeEnds = fn(&Task) -> Result<Vec<MakeLoop>, ThreadError>;
 
 /// [`MakeEnds`] for a kind of queue and element.

@@ -61,7 +61,7 @@ pub(super) const STALLS: u8 = 10;
 pub(super) const MOVES: u8 = 11;
 /// Takes [`LONG`] to be made.
 pub(super) const IS_MADE_SLOWLY: u8 = 12;
-/// Does not return from the thousandth enqueue for [`LONG`].
+/// Does not return from an enqueue behind the thousandth for [`LONG`].
 pub(super) const BLOCKS: u8 = 13;
 /// The same, but it comes back.
 pub(super) const BLOCKS_FOR_A_WHILE: u8 = 14;
@@ -128,7 +128,7 @@ impl End {
 impl Sender<Words<8>> for End {
     fn enqueue(&mut self, element: Words<8>) -> bool {
         match (self.fault, self.put_in()) {
-            (BLOCKS, 1000) => sleep(LONG),
+            (BLOCKS, 1000..) => sleep(LONG),
             (BLOCKS_FOR_A_WHILE, 1000) => sleep(A_WHILE),
             (STALLS, MIDDLE) => sleep(STALL),
             (PANICS, 10) => panic!("a broken queue"),

@@ -9,7 +9,7 @@ use super::config::{Config, Length, MOST_ELEMENTS};
 use super::floor;
 use super::measurer::Record;
 use super::notes::Notes;
-use super::task::{RECEIVER, SENDER};
+use super::roles::{RECEIVER, SENDER};
 use crate::buffer::{HUGE_PAGE, HugePagePolicy};
 use crate::host::memory_lock::{self, MemoryLock};
 use crate::host::{HostError, HugePages};
@@ -51,29 +51,14 @@ impl Needs {
             measure if measure.has_times() => (count.max(floor::HANDOFFS), BYTES_WITH_TIMES),
             _ => (count, BYTES_WITHOUT),
         };
-        let stamps = [SENDER, RECEIVER].map(|role| {
-            let room = Notes::room(role, config.measure, elements as usize);
-            Notes::length(role, config.measure, room, config.huge_pages).0
-        });
-        let kept = if config.keep_elements { count } else { 0 };
-        let needs = [
-            ("stamps", stamps.iter().sum()),
-            (
-                "the queue",
-                Arena::length_for(queue_bytes(capacity, payload, 1), config.huge_pages).0,
-            ),
-            ("the analysis", elements * per_element),
-            ("elements to be written", kept * BYTES_PER_ROW),
-        ];
-        Needs(needs.map(|(what, bytes)| Need { what, bytes }))
+        let room = |role| Notes::room(role, config.measure, elements as usize);
+        let rooms = [SENDER, RECEIVER].map(|role| (role, room(role)));
+        let queue = ("the queue", queue_bytes(capacity, payload, 1));
+        Needs::new(config, &rooms, queue, elements * per_element, count)
     }
 
     /// The same of several threads, each with room for what it notes, and of queues of so many bytes.
     pub(super) fn of_many(config: &Config, rooms: &[(Role, usize)], queues: u64) -> Self {
-        let stamps = rooms.iter().map(|&(role, room)| {
-            let bytes = Notes::length(role, config.measure, room, config.huge_pages);
-            bytes.0
-        });
         let taken = rooms.iter().filter(|(role, _)| *role == RECEIVER);
         let taken: usize = taken.map(|(_, room)| room).sum();
         // What was taken is put beside what was sent.
@@ -81,11 +66,26 @@ impl Needs {
             true => BYTES_WITH_TIMES + 2 * size_of::<Record>() as u64,
             false => BYTES_WITHOUT,
         };
+        let analysis = taken as u64 * per_element;
+        Needs::new(config, rooms, ("the queues", queues), analysis, 0)
+    }
+
+    fn new(
+        config: &Config,
+        rooms: &[(Role, usize)],
+        (queues, bytes): (&'static str, u64),
+        analysis: u64,
+        written: u64,
+    ) -> Self {
+        let stamps = |&(role, room): &(Role, usize)| {
+            Notes::length(role, config.measure, room, config.huge_pages).0
+        };
+        let written = if config.keep_elements { written } else { 0 };
         let needs = [
-            ("stamps", stamps.sum()),
-            ("the queues", Arena::length_for(queues, config.huge_pages).0),
-            ("the analysis", taken as u64 * per_element),
-            ("elements to be written", 0),
+            ("stamps", rooms.iter().map(stamps).sum()),
+            (queues, Arena::length_for(bytes, config.huge_pages).0),
+            ("the analysis", analysis),
+            ("elements to be written", written * BYTES_PER_ROW),
         ];
         Needs(needs.map(|(what, bytes)| Need { what, bytes }))
     }

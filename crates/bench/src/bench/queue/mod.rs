@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | what the rig calls | `benchmark` |
 //! | what is asked for | `config`, `plan`, `left_out`, `cpus`, `seats`, `crowded`, `memory` |
-//! | a run: its threads, their supervisor, and the judge of what came out | `round`, `task`, `ends`, `stage`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
+//! | a run: its threads, their supervisor, and the judge of what came out | `round`, `task`, `roles`, `ends`, `stage`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | several threads at each end, which share queues | `sharing`, `several`, `by_time`, `shared`, `shares` |
 //! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
@@ -45,6 +45,7 @@ pub mod plan;
 #[allow(missing_docs)]
 pub mod result;
 pub mod retry;
+mod roles;
 mod round;
 mod round_trip;
 pub mod rows;

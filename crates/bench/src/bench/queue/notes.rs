@@ -3,10 +3,12 @@
 use super::config::Measure;
 use super::measurer::Record;
 use super::result::End;
-use super::task::SENDER;
-use super::warm_up::WARM_UP_PART;
+use super::roles::SENDER;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
 use crate::rig::role::Role;
+
+/// The most elements of a part of a warm-up: their stamps are in a first-level cache.
+pub(super) const WARM_UP_PART: usize = 1024;
 
 #[derive(Debug)]
 pub(super) enum Notes {

@@ -1,18 +1,19 @@
 //! How the elements of a run go through an end: those that count, behind the warm-up, and what is left behind them.
 
 use super::control::{Control, Ending};
-use super::counters::{Counting, Counts};
+use super::counters::Counting;
 use super::error::ThreadError;
 use super::loops::Loop;
-use super::measurer::Carried;
 use super::patience::ELEMENTS_PER_LOOK;
+use super::result::Passed;
+use super::roles::SENDER;
 use super::runner::Tally;
-use super::task::{SENDER, Task};
+use super::task::Task;
 use super::warm_up;
 use crate::host::counters::ThreadUsage;
 use crate::rig::control::Pulse;
 use crate::rig::role::Role;
-use crate::time::{Clock, Ticks};
+use crate::time::Clock;
 
 /// What the queue still gives out to this end, at most so many. A large queue takes a while to be emptied.
 pub(super) fn take_leftovers(
@@ -34,21 +35,6 @@ pub(super) fn take_leftovers(
         }
     }
     taken
-}
-
-/// What is known of an end when all elements went through.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Passed {
-    /// When its schedule began.
-    pub started: Ticks,
-    /// The elements of the warm-up.
-    pub warmed_up: Carried,
-    /// When the elements that count began, and ended.
-    pub span: [Ticks; 2],
-    /// Page faults in its loop, after the warm-up.
-    pub faults: u64,
-    /// The processor's counters, if they were asked for.
-    pub counts: Option<Counts>,
 }
 
 /// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that
@@ -103,9 +89,11 @@ mod tests {
 
     use super::*;
     use crate::bench::queue::config::Config;
-    use crate::bench::queue::counters::CounterError;
+    use crate::bench::queue::counters::{CounterError, Counts};
     use crate::bench::queue::faulty;
+    use crate::bench::queue::measurer::Carried;
     use crate::bench::queue::result::made_up;
+    use crate::time::Ticks;
 
     type Log = Rc<RefCell<Vec<String>>>;
 

@@ -2,15 +2,16 @@
 
 use serde::Serialize;
 
+use super::counters::Counts;
 use super::floor::{Floor, OperationFloors};
 use super::judge::{Outcome, Verdict};
-use super::passage::Passed;
+use super::measurer::Carried;
 use super::runner::Tally;
 use super::shares::Shares;
 use crate::buffer::PageKind;
 use crate::generators::Drawn;
 use crate::stats::{LatencyHistogram, Summary};
-use crate::time::StampCost;
+use crate::time::{StampCost, Ticks};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct PerEnd<T> {
@@ -99,6 +100,21 @@ impl Times {
             .map(|(name, histogram)| (name.to_owned(), histogram.clone()))
             .collect()
     }
+}
+
+/// What is known of an end when all elements went through.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Passed {
+    /// When its schedule began.
+    pub started: Ticks,
+    /// The elements of the warm-up.
+    pub warmed_up: Carried,
+    /// When the elements that count began, and ended.
+    pub span: [Ticks; 2],
+    /// Page faults in its loop, after the warm-up.
+    pub faults: u64,
+    /// The processor's counters, if they were asked for.
+    pub counts: Option<Counts>,
 }
 
 /// What there is to know of an end after a run, beside what it noted.

@@ -11,11 +11,12 @@ use super::notes::{EndReport, Notes};
 use super::plan::Point;
 use super::result::{End, PerEnd, PerOperation, RunResult, Times};
 use super::shared::{self, Reports};
+use super::stage::Place;
 use super::supervisor::make_run;
 use super::task::Task;
 use crate::generators::Drawing;
 use crate::host::interrupt;
-use crate::pacing::{AfterMiss, EndLoad, Load, Pacing};
+use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
 use crate::rig::error::RigError;
 use crate::time::{Clock, Ticks};
@@ -187,14 +188,10 @@ fn noted<'a>(task: &Task, ends: &'a Reports) -> Option<Noted<'a>> {
     if task.point.wiring.is_some() {
         return None;
     }
-    let waiter = task.point.sender.waiter(&task.clock, AfterMiss::CatchUp);
-    let (passed, tally) = (&sender.end.passed, &sender.end.tally);
-    let warmed_up = passed.warmed_up.elements as usize;
-    let intended = waiter.intended_starts(passed.started, warmed_up + tally.noted);
     Some(Noted {
-        sent: &sent[..tally.noted],
+        sent: &sent[..sender.end.tally.noted],
         received: &received[..receiver.end.tally.noted],
-        intended: intended.map(|mut all| all.split_off(warmed_up)),
+        intended: Place::Sender(0).intended_starts(task, &sender.end),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What is particular to a sweep in which several threads share queues: its points, and what its threads can note.
+//! What is particular to a sweep in which several threads share queues: what they take, can note, and are told of.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use super::cpus::Cpus;
 use super::error::RunError;
 use super::memory::{self, Needs};
 use super::notes::Notes;
-use super::plan::{Plan, Point, Sweep};
+use super::plan::Point;
 use super::result::RunResult;
+use super::roles::{RECEIVER, SENDER};
 use super::seats::Seats;
 use super::sharing::lines;
-use super::task::{RECEIVER, SENDER, Task};
-use crate::host::{HugePages, MemoryLock, Topology, interrupt};
+use super::task::Task;
+use crate::host::{HugePages, MemoryLock, Topology};
 use crate::node::wiring::Wiring;
 use crate::results::schema::queue as columns;
 use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
-use crate::rig::named::Named;
 use crate::rig::priority::Places;
 use crate::time::{Clock, Ticks};
 
@@ -51,11 +51,21 @@ pub(super) fn time(config: &Config) -> Duration {
     TIME_BESIDE + config.warmup + config.duration() * 4
 }
 
-/// The points of a sweep with wirings and, in its configuration, a duration.
-pub(super) fn points(config: &Config, sweep: &Sweep) -> Result<Plan, RunError> {
-    let topology = Topology::read()?;
+/// No two CPUs have a meaning: each thread has its own.
+pub(super) const ANY_CPUS: Cpus = Cpus {
+    sender: 0,
+    receiver: 0,
+    cores: None,
+};
+
+/// Checks that the threads of each wiring may have the priority that is asked for.
+pub(super) fn permit(
+    config: &Config,
+    wirings: &[Wiring],
+    topology: &Topology,
+) -> Result<(), RunError> {
     let allowed = topology.allowed().len();
-    for wiring in &sweep.wirings {
+    for wiring in wirings {
         let threads = (wiring.publishers + wiring.subscribers) as usize;
         let places = Places {
             shares_cpu: threads > allowed,
@@ -64,69 +74,45 @@ pub(super) fn points(config: &Config, sweep: &Sweep) -> Result<Plan, RunError> {
         };
         places.permit(config.priority)?;
     }
-    let sweep = sweep.clone();
-    // No two CPUs have a meaning: each thread has its own.
-    let cpus = [Cpus {
-        sender: 0,
-        receiver: 0,
-        cores: None,
-    }];
-    let points = interrupt::unless_requested(move || Plan::new(&sweep, &cpus))
-        .map_err(RigError::Interrupted)?;
-    match points.why_empty() {
-        Some(reason) => Err(RunError::NothingToMeasure(format!("--queue: {reason}"))),
-        None => Ok(points),
-    }
+    Ok(())
 }
 
-/// What a run of a wiring takes where each thread can note so many elements.
-fn needs(config: &Config, points: &[Point], wiring: &Wiring, room: usize) -> Needs {
-    let most = |of: fn(&Point) -> usize| points.iter().map(of).max().unwrap_or(1);
-    let largest = (most(|point| point.capacity), most(|point| point.payload));
+/// What a run of a wiring takes, through queues for so many elements of so many bytes, where each thread can note so
+/// many elements.
+pub(super) fn needs(config: &Config, wiring: &Wiring, largest: (usize, usize), room: u64) -> Needs {
     let producers = wiring.publishers as usize;
-    let of_producer = (SENDER, Notes::room(SENDER, config.measure, room));
-    let of_consumer = Task::room_of_receiver(room, producers, largest.0);
-    let mut rooms = vec![of_producer; producers];
-    rooms.resize(
-        producers + wiring.subscribers as usize,
-        (RECEIVER, of_consumer),
-    );
+    let of_producer = Notes::room(SENDER, config.measure, room as usize);
+    let of_consumer = Task::room_of_receiver(room as usize, producers, largest.0);
+    let mut rooms = vec![(SENDER, of_producer); producers];
+    let ends = producers + wiring.subscribers as usize;
+    rooms.resize(ends, (RECEIVER, of_consumer));
     Needs::of_many(config, &rooms, bytes_of_lines(wiring, largest))
 }
 
-/// How many elements each thread can note, of which the stamps can be locked; and whether the memory of the queues can be
-/// locked as well.
+/// How many elements each thread can note, of which the stamps can be locked.
 pub(super) fn room(
     config: &Config,
     wirings: &[Wiring],
-    points: &[Point],
-) -> Result<(u64, bool), RunError> {
-    let limit = MemoryLock::raise().or_else(|_| MemoryLock::read())?;
+    largest: (usize, usize),
+    limit: &MemoryLock,
+) -> Result<u64, RunError> {
     let (allowed, pages) = (Allowance::of_this_process(), HugePages::read());
     let most = (config.duration().as_secs_f64() * memory::MOST_STAMPED_PER_S) as u64;
     let most = most.clamp(memory::FEWEST, MOST_NOTED as u64);
-    let needs = |wiring, room| needs(config, points, wiring, room as usize);
     let fits = |room: u64| {
-        let mut needs = wirings.iter().map(|wiring| needs(wiring, room));
-        needs.all(|it| it.fit(config, allowed.as_ref(), &limit, pages))
+        let mut needs = wirings.iter().map(|it| needs(config, it, largest, room));
+        needs.all(|it| it.fit(config, allowed.as_ref(), limit, pages))
     };
     let room = memory::largest(most, fits).max(memory::FEWEST);
-    let mut locks_memory = true;
-    for wiring in wirings {
-        let needs = needs(wiring, room);
-        if let Some(allowed) = &allowed {
-            let Wiring {
-                publishers,
-                subscribers,
-                ..
-            } = wiring;
+    if let Some(allowed) = &allowed {
+        for wiring in wirings {
+            let [publishers, subscribers] = [wiring.publishers, wiring.subscribers];
             let options = format!("--producers {publishers} with --consumers {subscribers}");
+            let needs = needs(config, wiring, largest, room);
             needs.require(allowed, &options).map_err(RigError::Memory)?;
         }
-        needs.require_huge_pages(config.huge_pages, pages)?;
-        locks_memory &= needs.require_lock(&limit, 0)?;
     }
-    Ok((room, locks_memory))
+    Ok(room)
 }
 
 /// The threads of a clean run that were starved, by what they are; `None` where that may not be the queue's doing:

@@ -8,8 +8,7 @@ use super::control::Ending;
 use super::judge::Verdict;
 use super::measurer::{Carried, Record};
 use super::notes::{EndReport, Notes};
-use super::passage::Passed;
-use super::result::{End, PerEnd, Times};
+use super::result::{End, Passed, PerEnd, Times};
 use super::runner::Tally;
 use super::shares::Shares;
 use super::sharing::lines;
@@ -17,7 +16,6 @@ use super::stage::Place;
 use super::tagging::Tag;
 use super::task::Task;
 use crate::node::wiring::Wiring;
-use crate::pacing::Pacing;
 use crate::rig::ledger::{self, Arrival, Ledger};
 use crate::time::Ticks;
 
@@ -158,13 +156,10 @@ pub(super) fn times(task: &Task, reports: &Reports) -> Option<Times> {
     let clock = &task.clock;
     let of_producers: Vec<_> = (reports.sender.iter().enumerate())
         .map(|(number, report)| {
-            let End { passed, tally, .. } = &report.end;
-            let waiter = Place::Sender(number).waiter(task);
-            let warmed_up = passed.warmed_up.elements as usize;
-            let all = waiter.intended_starts(passed.started, warmed_up + tally.noted);
-            let intended = all.map(|mut all| all.split_off(warmed_up));
+            let noted = report.end.tally.noted;
+            let intended = Place::Sender(number).intended_starts(task, &report.end);
             match &report.notes {
-                Notes::Times(records) => Some((&records[..tally.noted], intended)),
+                Notes::Times(records) => Some((&records[..noted], intended)),
                 Notes::Numbers(_) => None,
             }
         })

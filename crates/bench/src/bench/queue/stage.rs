@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 
 use super::control::Control;
 use super::notes::Notes;
-use super::task::{RECEIVER, SENDER, Task};
-use crate::pacing::{AfterMiss, EndLoad, Paced, SplitMix64};
+use super::result::End;
+use super::roles::{CONSUMER, PRODUCER, RECEIVER, SENDER};
+use super::task::Task;
+use crate::pacing::{AfterMiss, EndLoad, Paced, Pacing, SplitMix64};
 use crate::rig::control::{self, Pulse};
 use crate::rig::role::Role;
-
-const PRODUCER: Role = Role::new("producer", "hcabench-prod");
-const CONSUMER: Role = Role::new("consumer", "hcabench-cons");
+use crate::time::Ticks;
 
 /// Which thread it is: its end, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,13 +70,22 @@ impl Place {
         };
         load.waiter(&task.clock, after_miss)
     }
+
+    /// When its elements that count were due, if it had a schedule; by what it reports.
+    pub(super) fn intended_starts(self, task: &Task, end: &End) -> Option<Vec<Ticks>> {
+        let (passed, noted) = (&end.passed, end.tally.noted);
+        let warmed_up = passed.warmed_up.elements as usize;
+        let waiter = self.waiter(task);
+        let all = waiter.intended_starts(passed.started, warmed_up + noted);
+        all.map(|mut all| all.split_off(warmed_up))
+    }
 }
 
 #[derive(Debug)]
 pub(super) struct Stage {
     pub(super) run: Arc<control::Control>,
-    /// Of each thread, with its signs of life; two threads that have a queue alone have one in common. That its other end
-    /// is done is told to all of an end at once.
+    /// Of each thread, with its signs of life; two threads that have a queue alone have one in common. All threads of
+    /// an end learn at once that the other end is done.
     senders: Vec<Arc<Control>>,
     receivers: Vec<Arc<Control>>,
     sending: AtomicUsize,

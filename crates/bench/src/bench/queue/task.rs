@@ -6,11 +6,7 @@ use std::time::Duration;
 use super::config::Config;
 use super::plan::Point;
 use crate::queues::arena::Arena;
-use crate::rig::role::Role;
 use crate::time::AnyClock;
-
-pub(super) const SENDER: Role = Role::new("sender", "hcabench-send");
-pub(super) const RECEIVER: Role = Role::new("receiver", "hcabench-recv");
 
 /// How long an end may take to make its queue and touch its memory.
 pub(super) const PREPARATION: Duration = Duration::from_secs(120);

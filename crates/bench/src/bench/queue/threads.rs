@@ -19,8 +19,9 @@ use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
 use super::patience::Patience;
 use super::result::End;
+use super::roles::RECEIVER;
 use super::stage::{Place, Stage};
-use super::task::{PREPARATION, RECEIVER, Task};
+use super::task::{PREPARATION, Task};
 use crate::host::{memory_lock, pinning};
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, Seat};
@@ -33,8 +34,8 @@ const MOST_LEFTOVERS: usize = 64;
 /// Makes the loop of one end, in the thread that will run it, once its memory is there.
 type MadeInThread<'a> = &'a mut dyn FnMut() -> Result<MakeLoop, ThreadError>;
 
-/// The loop that the thread sends which makes the queue. A thread that panicked keeps its end of the channel, so this one
-/// looks whether the run was given up.
+/// The loop that the thread sends which makes the queues. A thread that panicked keeps its end of the channel, so this
+/// one looks whether the run was given up.
 fn received(
     take: &Receiver<MakeLoop>,
     stopped: &dyn Fn() -> bool,

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 use super::control::{Control, Ending};
 use super::loops::Loop;
 use super::measurer::Carried;
+use super::notes::WARM_UP_PART;
 use super::plan::Point;
 use super::task::Task;
 
-/// The most elements of a part: their stamps are in a first-level cache.
-pub(super) const WARM_UP_PART: usize = 1024;
 /// A part takes about so long at most, where the load pauses.
 const PART: Duration = Duration::from_millis(1);
 

@@ -37,7 +37,7 @@ use crate::rig::child;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
 use crate::sorting::distinct;
-use crate::time::{Clock, ClockKind, Nanos};
+use crate::time::{Clock, Nanos};
 
 /// How long the other host may take to be reached.
 const REACHING: Duration = Duration::from_secs(10);

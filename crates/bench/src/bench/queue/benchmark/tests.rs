@@ -7,9 +7,10 @@ use crate::bench::queue::plan::CURVE_PERCENTS;
 use crate::bench::queue::result::made_up;
 use crate::generators::MemoryLoad;
 use crate::host::CpuSet;
-use crate::pacing::EndLoad;
+use crate::pacing::{EndLoad, Load};
 use crate::refused::refused;
 use crate::results::schema;
+use crate::rig::benchmark::RowOutcome;
 
 fn measured(benchmark: &mut QueueBenchmark, point: usize) -> RowOutcome {
     let place = Place {

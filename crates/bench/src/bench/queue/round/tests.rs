@@ -11,7 +11,7 @@ use crate::bench::queue::faulty::{
     REORDERS, STALL, STALLS, WITHHOLDS, clock, point,
 };
 use crate::bench::queue::result::ElementRow;
-use crate::bench::queue::task::{RECEIVER, SENDER};
+use crate::bench::queue::roles::{RECEIVER, SENDER};
 use crate::rig::ledger::Tally;
 use crate::stats::Summary;
 

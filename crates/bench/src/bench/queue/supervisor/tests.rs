@@ -6,7 +6,7 @@ use crate::bench::queue::faulty::{
     self, BLOCKS, BLOCKS_AT_THE_END, BLOCKS_FOR_A_WHILE, COUNT, IS_MADE_SLOWLY, LONG, NOTHING,
 };
 use crate::bench::queue::notes::Notes;
-use crate::bench::queue::task::{RECEIVER, SENDER};
+use crate::bench::queue::roles::{RECEIVER, SENDER};
 use crate::pacing::{EndLoad, Load};
 
 fn task(patience: Duration) -> Task {

@@ -1,0 +1,151 @@
+//! What a run leaves: its row, its elements, and what is to be said of it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::QueueBenchmark;
+use crate::bench::queue::config::Length;
+use crate::bench::queue::error::RunError;
+use crate::bench::queue::plan::Point;
+use crate::bench::queue::result::{ElementRow, PerEnd, RunResult, Times};
+use crate::bench::queue::seats::Seats;
+use crate::bench::queue::{judge, rows, several, warnings};
+use crate::generators::Beside;
+use crate::host::PlacementWarning;
+use crate::queues::registry;
+use crate::results::SampleWriter;
+use crate::results::schema::queue as columns;
+use crate::rig::benchmark::{Outcome, RowOutcome};
+use crate::rig::clock_offset::ClockOffset;
+use crate::rig::error::unless_interrupted;
+
+/// Rows that are written between two looks for a signal.
+const ROWS_PER_LOOK: usize = 4096;
+
+impl QueueBenchmark {
+    /// The row of a run, and what is to be said of it.
+    pub(super) fn outcome(
+        &self,
+        point: &Point,
+        run: &RunResult,
+        seats: &Seats,
+        count: u64,
+        saturation: Option<f64>,
+        offset: Option<ClockOffset>,
+    ) -> Outcome {
+        let (config, most) = (&self.config, self.most_elements);
+        let beside = self.beside.as_ref().filter(|_| point.memory_load.is_on());
+        let failure = run.failure(config);
+        let mut figures = rows::figures(point, run, saturation);
+        let mut obtained = obtained(point, run, &seats.placement.warnings, beside);
+        let mut instrument = json!({
+            "stamp": run.ends.map(|end| end.stamp),
+            "floors": run.floors,
+        });
+        let mut details = json!({ "verdict": run.verdict });
+        let mut warnings;
+        let mut notes = warnings::notes(point, run, config);
+        if let (Some(shares), Some(machine)) = (&run.shares, &self.machine) {
+            let [producers, consumers] = &seats.cpus;
+            obtained["cpus"] = json!({ "producers": producers, "consumers": consumers });
+            details["shares"] = json!(shares);
+            warnings = warnings::of(point, run, &[], config);
+            warnings.extend(seats.warnings(machine.topology.allowed().len()));
+            if failure.is_none() {
+                shares.set(&mut figures);
+                let starved = several::starved(run, seats, &machine.clock);
+                figures.set(&columns::STARVED, starved.as_ref().map(Vec::len));
+                let starved = starved.into_iter().flatten();
+                warnings.extend(starved.map(|end| several::warning_of_starved(point, end)));
+            }
+            notes.extend(several::note_on_length(run, most));
+        } else {
+            let PerEnd { sender, receiver } = &run.ends;
+            let counts = sender.passed.counts.zip(receiver.passed.counts);
+            let counts = counts.filter(|_| run.outcome == judge::Outcome::Clean);
+            if matches!(config.length, Length::Time(_)) {
+                figures.set(&columns::COUNT, count);
+            }
+            figures
+                .set(&columns::CLOCK_OFFSET, offset.map(|offset| offset.ns))
+                .set(
+                    &columns::CLOCK_OFFSET_BOUND,
+                    offset.map(|offset| offset.bound_ns),
+                );
+            instrument["memory_load"] = json!(beside.map(Beside::calibration));
+            let counts = counts.map(|(sender, receiver)| PerEnd { sender, receiver });
+            details["counters"] = json!(counts);
+            warnings = warnings::of(point, run, &seats.placement.warnings, config);
+            warnings.extend(warnings::of_length(count, most, config));
+            warnings.extend(offset.and_then(warnings::of_clocks));
+        }
+        let row = RowOutcome {
+            figures,
+            failure,
+            ends_sweep: false,
+            obtained,
+            instrument,
+            details,
+            histograms: (run.times.as_ref()).map_or_else(Vec::new, Times::files),
+        };
+        Outcome {
+            rows: vec![row],
+            warnings,
+            notes,
+            ..Outcome::default()
+        }
+    }
+}
+
+/// That of a run that came to nothing.
+pub(super) fn failed(failure: String, ends_sweep: bool) -> Outcome {
+    let row = RowOutcome {
+        figures: rows::without_run(),
+        failure: Some(failure),
+        ends_sweep,
+        ..RowOutcome::default()
+    };
+    Outcome {
+        rows: vec![row],
+        ..Outcome::default()
+    }
+}
+
+fn obtained(
+    point: &Point,
+    run: &RunResult,
+    warnings: &[PlacementWarning],
+    beside: Option<&Beside>,
+) -> Value {
+    let mut sender = json!(point.sender);
+    if point.percent_of_saturation.is_some() {
+        // What was measured is a figure: it differs from run to run.
+        sender["rate_per_s"].take();
+    }
+    json!({
+        "queue": registry::entry(&point.queue),
+        "sender": sender,
+        "receiver": point.receiver,
+        "pages": run.ends.map(|end| end.pages),
+        "queue_pages": run.ends.sender.queue_pages,
+        "queue_locked": run.ends.sender.queue_locked,
+        "placement_warnings": warnings,
+        "memory_load": beside.map(Beside::obtained),
+    })
+}
+
+pub(super) fn write_elements(
+    folder: &Path,
+    round: u32,
+    elements: &[ElementRow],
+) -> Result<(), RunError> {
+    let mut file = SampleWriter::open(folder, &columns::ELEMENTS, round)?;
+    for some in elements.chunks(ROWS_PER_LOOK) {
+        unless_interrupted()?;
+        for element in some {
+            file.append(element)?;
+        }
+    }
+    Ok(file.finish()?)
+}
