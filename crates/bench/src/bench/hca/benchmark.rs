@@ -201,7 +201,7 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
     ) -> Result<Outcome, Failure> {
         let point = &self.plan.points[point];
         let runner = self.runner.as_mut().expect("prepared before");
-        let (result, far) = runner.measure(point, place.round, progress)?;
+        let (result, far) = M::measure(runner, point, place.round, progress)?;
         let (mut obtained, mut instrument) = (json!(result.circumstances), json!(result.costs));
         if let (Some(beside), true) = (runner.beside(), point.memory_load.is_on()) {
             obtained["memory_load"] = beside.obtained();

@@ -3,11 +3,12 @@
 use super::config::Config;
 use super::error::RunError;
 use super::peer::Peer;
-use super::plan::Plan;
+use super::plan::{Plan, Point};
 use super::result::PointResult;
+use super::run::Runner;
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError};
-use crate::rig::benchmark::{Outcome, Place, Ready};
+use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
 
 /// A kind of run.
 pub trait Mode {
@@ -23,6 +24,18 @@ pub trait Mode {
 
     /// Adds what is known of the peer, once it is prepared for a plan.
     fn describe(&self, peer: &Self::Peer, config: &Config, plan: &Plan, ready: &mut Ready);
+
+    /// Measures a point. Not generic, so that the loops are compiled in this crate: those of a generic function would be
+    /// compiled again in the crate that calls it.
+    ///
+    /// # Errors
+    /// When there is nothing to show.
+    fn measure(
+        runner: &mut Runner<Self::Peer>,
+        point: &Point,
+        round: u32,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(PointResult, <Self::Peer as Peer>::FarEnd), RunError>;
 
     /// Adds the figures of a point to the row of its outcome, and the samples to its folders.
     fn conclude(

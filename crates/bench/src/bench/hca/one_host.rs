@@ -4,15 +4,16 @@ use super::config::Config;
 use super::error::RunError;
 use super::local::Local;
 use super::mode::Mode;
-use super::plan::Plan;
+use super::plan::{Plan, Point};
 use super::result::PointResult;
 use super::rows::{MessageRow, figures, write_rows};
+use super::run::Runner;
 use super::warnings::{instrument_line, judge_clocks, judge_floor, judge_offer};
 use crate::results::ReportError;
 use crate::results::folder::HISTOGRAM;
 use crate::results::schema::Schema;
 use crate::results::schema::hca::{MESSAGES, SCHEMA};
-use crate::rig::benchmark::{Outcome, Place, Ready};
+use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
 
 /// Both ends are on this host.
 pub struct OneHost;
@@ -33,6 +34,15 @@ impl Mode for OneHost {
         let vectors = config.comp_vectors.unwrap_or_default();
         ready.obtained["completion_vectors"] = vectors.describe(pair);
         ready.warnings.extend(pair.doubt());
+    }
+
+    fn measure(
+        runner: &mut Runner<Local>,
+        point: &Point,
+        round: u32,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(PointResult, ()), RunError> {
+        runner.measure(point, round, progress)
     }
 
     fn conclude(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::AsFd as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -71,6 +71,12 @@ struct Holder {
     served: u32,
     /// Why a connection of a run failed.
     failure: Option<String>,
+}
+
+impl Holder {
+    fn serves_another_than(&self, run: &str) -> bool {
+        self.run.as_ref().is_some_and(|(served, _)| served != run)
+    }
 }
 
 /// Connections whose senders are not known yet, by the order in which they came.
@@ -142,7 +148,7 @@ impl Shared {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a run in, if none is served but this one.
+    /// Lets a run in, if none is served but this one. A run that is over may take a moment to leave.
     fn enter(&self, hello: &Hello, peer: SocketAddr) -> Result<(), Failure> {
         if self
             .pair
@@ -152,9 +158,15 @@ impl Shared {
             let text = "it is a rank of hcabench fabric, and serves the other ranks only";
             return Err(Failure::Run(text.to_owned()));
         }
+        let until = Instant::now() + LEAVING;
         let mut holder = self.holder();
+        while holder.serves_another_than(&hello.run) && Instant::now() < until {
+            drop(holder);
+            std::thread::sleep(Duration::from_millis(10));
+            holder = self.holder();
+        }
         match &holder.run {
-            Some((run, host)) if *run != hello.run => {
+            Some((_, host)) if holder.serves_another_than(&hello.run) => {
                 return Err(Failure::Run(format!(
                     "busy: it serves a run of {host}; try again when that is over"
                 )));
@@ -223,8 +235,8 @@ pub fn serve(
             if shared.holder().connections == 0 {
                 return Ok(());
             }
-            let until = std::time::Instant::now() + LEAVING;
-            while shared.holder().connections > 0 && std::time::Instant::now() < until {
+            let until = Instant::now() + LEAVING;
+            while shared.holder().connections > 0 && Instant::now() < until {
                 std::thread::sleep(Duration::from_millis(10));
             }
             let holder = shared.holder();

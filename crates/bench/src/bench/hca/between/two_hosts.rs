@@ -5,15 +5,16 @@ use serde_json::json;
 use super::super::config::Config;
 use super::super::error::RunError;
 use super::super::mode::Mode;
-use super::super::plan::Plan;
+use super::super::plan::{Plan, Point};
 use super::super::result::PointResult;
 use super::super::rows::write_rows;
+use super::super::run::Runner;
 use super::figures::{figures, message_rows, probe_rows, prove};
 use super::remote::{FarEnd, PeerConfig, Remote};
 use crate::results::schema::Schema;
 use crate::results::schema::between::{self as columns, MESSAGES, PROBES_FILE, SCHEMA};
 use crate::results::{Record, ReportError};
-use crate::rig::benchmark::{Outcome, Place, Ready};
+use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
 use crate::time::ClockKind;
 
 impl Mode for PeerConfig {
@@ -53,6 +54,15 @@ impl Mode for PeerConfig {
                     .to_owned(),
             );
         }
+    }
+
+    fn measure(
+        runner: &mut Runner<Remote>,
+        point: &Point,
+        round: u32,
+        progress: &mut dyn FnMut(Progress),
+    ) -> Result<(PointResult, FarEnd), RunError> {
+        runner.measure(point, round, progress)
     }
 
     fn conclude(
