@@ -14,7 +14,6 @@ use clap::Args;
 use super::UsageError;
 use crate::page::{self, Page};
 use crate::results::read::{Fabric, Run};
-use crate::results::schema::Column;
 use crate::results::text::printable_path;
 
 /// Arguments of `hcabench report`.
@@ -85,12 +84,6 @@ fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
-/// A count at each point that has one.
-fn counts(run: &Run, column: &Column) -> impl Iterator<Item = u64> {
-    let rows = run.points.iter().filter_map(|point| point.row.as_ref());
-    rows.filter_map(|row| row.count(column.name))
-}
-
 fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
     let mut warnings = warnings::of(run);
     let opening = headline::of(run, warnings.len());
@@ -107,7 +100,7 @@ fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
         figures,
         notes,
         instrument: content::instrument(run),
-        reading: reading::of(run.benchmark),
+        reading: reading::of(run.schema),
         more: content::more(run)?,
     })
 }

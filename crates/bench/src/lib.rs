@@ -4,7 +4,7 @@ use hcabench_platform::{buffer, host, pacing, time};
 use hcabench_queues as queues;
 #[cfg(feature = "rdma")]
 use hcabench_rdma as rdma;
-use hcabench_results::{results, sorting, stats};
+use hcabench_results::{plot, results, sorting, stats};
 #[cfg(feature = "rdma")]
 use hcabench_rig::launch;
 use hcabench_rig::{generators, node, rig};

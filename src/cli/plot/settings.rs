@@ -1,8 +1,8 @@
 //! Settings in words: in labels, subtitles and on axes.
 
+use crate::bench::presentation::Presentation;
 use crate::cli::output::heading_of;
 use crate::plot::scale::{duration, plain};
-use crate::results::read::Benchmark;
 use crate::results::schema::{clock, hca, memory, node, queue, split_unit};
 use crate::results::units;
 
@@ -147,10 +147,7 @@ pub(super) fn tick(name: &str, text: &str) -> String {
     }
 }
 
-pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
-    if benchmark == Benchmark::Queue && name == queue::GROUP.name {
-        return "elements of a group".to_owned();
-    }
+pub(super) fn axis(presentation: &Presentation, name: &str) -> String {
     const TITLES: [(&str, &str); 11] = [
         (hca::SIZE.name, "message size"),
         (queue::PAYLOAD.name, "size of an element"),
@@ -170,13 +167,15 @@ pub(super) fn axis(benchmark: Benchmark, name: &str) -> String {
         (memory::READ_SHARE.name, "share of reads"),
         (memory::PAUSE.name, "pause (nops)"),
     ];
-    let title = TITLES.iter().find(|(column, _)| *column == name);
+    let mut titles = presentation.axes.iter().chain(&TITLES);
+    let title = titles.find(|(column, _)| *column == name);
     title.map_or_else(|| heading_of(name).0, |(_, title)| (*title).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::presentation_of;
 
     #[test]
     fn what_differs_is_not_rounded_to_the_same_word() {
@@ -211,6 +210,7 @@ mod tests {
         assert!(is_told("jitter_percent", "5.00"));
         let ticks = [tick("size_bytes", "8"), tick("burst", "8192")];
         assert_eq!(ticks, ["8 B", "8192"]);
-        assert_eq!(axis(Benchmark::Hca, "poll_recv"), "poll recv");
+        let of_hca = presentation_of(&hca::SCHEMA);
+        assert_eq!(axis(of_hca, "poll_recv"), "poll recv");
     }
 }

@@ -1,14 +1,15 @@
 //! A point and a metric of it: what there is to draw.
 
-use super::metric::Metric;
-use crate::results::read::{Benchmark, Cells, Hgrm, Point, ReadError};
-use crate::results::schema::{ROUND, ROUNDS, hca, node};
+use crate::bench::presentation::{Metric, Presentation};
+use crate::results::read::{Cells, Hgrm, Point, ReadError};
+use crate::results::schema::{Data, ROUND, ROUNDS};
 use crate::results::text::printable_path;
 
 #[derive(Clone)]
 pub(super) struct Source {
     pub run: String,
     pub point: Point,
+    pub presentation: &'static Presentation,
     pub metric: &'static Metric,
     /// The rounds whose samples are drawn; all of them, if none are named.
     pub rounds: Vec<i64>,
@@ -32,7 +33,7 @@ impl Source {
             columns.push(ROUND.name);
         }
         let last = columns.len() - 1;
-        let rows = self.point.rows(self.metric.file().name)?;
+        let rows = self.point.rows(self.presentation.file.name)?;
         rows.each(&columns, |cells| {
             let is_drawn = |round: i64| self.rounds.contains(&round);
             match self.rounds.is_empty() || cells.integer(last)?.is_some_and(is_drawn) {
@@ -45,8 +46,8 @@ impl Source {
 
     /// Its value in a row of the columns of its metric, which stand at `at`.
     pub fn value(&self, cells: Cells<'_>, at: usize) -> Result<Option<i64>, ReadError> {
-        let first = match self.metric.benchmark {
-            Benchmark::Memory => cells.rounded(at)?,
+        let first = match self.metric.samples[0].data {
+            Data::Number(_) => cells.rounded(at)?,
             _ => cells.integer(at)?,
         };
         if self.metric.samples.len() < 2 {
@@ -59,14 +60,13 @@ impl Source {
     /// Whether a row without a value is a message that was lost; the columns of its metric stand at `at`.
     pub fn is_lost(&self, cells: Cells<'_>, at: usize) -> Result<bool, ReadError> {
         let arrival = at + self.metric.samples.len();
-        Ok(self.metric.may_be_lost() && cells.integer(arrival)?.is_none())
+        Ok(self.metric.arrival.is_some() && cells.integer(arrival)?.is_none())
     }
 
     pub fn sorted(&self) -> anyhow::Result<Sorted> {
-        // Of samples that were lost there is no row.
-        let is_node = self.metric.benchmark == Benchmark::Node;
-        let told = self.of_all_rounds().then(|| self.lost_told());
-        let (mut values, mut lost) = (Vec::new(), told.filter(|_| is_node).unwrap_or(0));
+        let are_told = self.metric.arrival.is_none() && self.of_all_rounds();
+        let told = are_told.then(|| self.lost_told());
+        let (mut values, mut lost) = (Vec::new(), told.unwrap_or(0));
         self.each(&self.metric.columns(), |cells| {
             match self.value(cells, 0)? {
                 Some(value) => values.push(value),
@@ -94,18 +94,12 @@ impl Source {
 
     /// How many messages were lost, by the summary or the settings.
     pub fn lost_told(&self) -> u64 {
-        let lost = match self.metric.benchmark {
-            Benchmark::Node => Some(node::LOST),
-            _ => self.metric.may_be_lost().then_some(hca::LOST),
-        };
-        let row = self.point.row.as_ref();
-        row.zip(lost)
-            .and_then(|(row, lost)| row.count(lost.name))
-            .unwrap_or(0)
+        let lost = self.metric.lost.as_ref();
+        lost.and_then(|lost| self.point.count(lost)).unwrap_or(0)
     }
 
     pub fn has_samples(&self) -> bool {
-        let file = self.metric.file().name;
+        let file = self.presentation.file.name;
         !self.metric.samples.is_empty() && self.point.file(file).exists()
     }
 
@@ -120,19 +114,10 @@ impl Source {
 
     /// The error of a source that has neither samples nor what could stand for them.
     pub fn nothing_there(&self) -> anyhow::Error {
-        let advice = match self.metric.benchmark {
-            Benchmark::Memory if self.metric.samples.is_empty() => {
-                "it is a figure of whole curves, which plot curves draws"
-            }
-            _ if !self.of_all_rounds() => "a single round's samples are in its files only",
-            Benchmark::Queue => "measure with --elements",
-            Benchmark::Clock => {
-                "name folders of points with jumps; of wake-ups plot percentiles draws the histogram.hgrm"
-            }
-            Benchmark::Node => "measure with --samples",
-            Benchmark::Hca | Benchmark::Between | Benchmark::Memory => {
-                "copy the folder whole, or measure again"
-            }
+        let advice = match (self.metric.is_of_curves(), self.of_all_rounds()) {
+            (true, _) => "it is a figure of whole curves, which plot curves draws",
+            (false, false) => "a single round's samples are in its files only",
+            (false, true) => self.presentation.without_file,
         };
         let folder = printable_path(&self.point.folder);
         anyhow::anyhow!("{folder} has no samples of {}: {advice}", self.metric.name)
@@ -141,6 +126,6 @@ impl Source {
 
 /// The largest number of rounds that a point has.
 pub(super) fn most_rounds<'a>(points: impl Iterator<Item = &'a Point>) -> u64 {
-    let told = points.filter_map(|point| point.row.as_ref()?.count(ROUNDS.name));
+    let told = points.filter_map(|point| point.count(&ROUNDS));
     told.max().unwrap_or(1)
 }

@@ -4,27 +4,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use super::config::Checked;
-use super::metric::Metric;
+use super::metric;
 use super::options::{Figure, Values};
 use super::settings::{apart, goes_without_saying, in_words, is_told, same};
 use super::source::{Source, most_rounds};
+use crate::bench::presentation::{Metric, Presentation};
+use crate::bench::presentation_of;
 use crate::cli::UsageError;
 use crate::plot::palette::{COLOURS, LookNumber};
 use crate::plot::{INCOMPLETE, Words, both};
-use crate::results::read::{Benchmark, Point, Run};
-use crate::results::schema::{ROUND, clock, hca, memory, node, queue};
+use crate::results::read::{Point, Run};
+use crate::results::schema::{ROUND, memory, queue};
 use crate::results::text::printable_path;
 use crate::sorting::distinct;
 
 pub(super) struct Sources {
     pub all: Vec<Source>,
-    pub benchmark: Benchmark,
+    pub presentation: &'static Presentation,
     /// What is incomplete, and why.
     pub incomplete: Vec<String>,
     /// Which points lack the metric, in words; may be empty.
     lacking: String,
-    /// The setting by which lines have their colours, and all its texts in the run, if there are several.
-    key: &'static str,
+    /// All texts in the run of the setting by which lines have their colours, if there are several.
     keys: Vec<String>,
 }
 
@@ -52,38 +53,31 @@ impl Colours {
     }
 }
 
-/// The services in the order of their colours.
-const SERVICES: [&str; 3] = ["rc", "uc", "ud"];
-
 impl Sources {
     /// Opens the folders, and takes what --only and --metric choose; `usual` are the metrics without the latter.
     pub fn open(
         from: &[PathBuf],
         settings: &Checked,
-        usual: impl Fn(Benchmark) -> &'static [&'static str],
+        usual: impl Fn(&Presentation) -> &'static [&'static str],
     ) -> anyhow::Result<Self> {
         let runs = from.iter().map(|path| Run::open(path));
         let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
-        let benchmark = runs[0].benchmark;
-        if let Some(other) = runs.iter().find(|run| run.benchmark != benchmark) {
+        let presentation = presentation_of(runs[0].schema);
+        let is_other = |run: &&Run| run.schema.benchmark != presentation.schema.benchmark;
+        if let Some(other) = runs.iter().find(is_other) {
             return Err(UsageError(format!(
                 "{} holds results of {}, {} those of {}: they do not fit into one figure",
                 printable_path(&runs[0].path),
-                benchmark.name(),
+                presentation.name,
                 printable_path(&other.path),
-                other.benchmark.name()
+                presentation_of(other.schema).name
             ))
             .into());
         }
         let points: Vec<&Point> = runs.iter().flat_map(|run| &run.points).collect();
-        let (key, known) = match benchmark {
-            Benchmark::Hca | Benchmark::Between => (hca::SERVICE.name, &SERVICES[..]),
-            Benchmark::Queue => (queue::QUEUE.name, &[][..]),
-            Benchmark::Clock => (clock::CPU.name, &[][..]),
-            Benchmark::Node => (node::TYPE.name, &[][..]),
-            Benchmark::Memory => (memory::READ_SHARE.name, &[][..]),
-        };
-        let mut keys: Vec<String> = known.iter().map(|&text| text.to_owned()).collect();
+        let key = presentation.colour.name;
+        let coloured = presentation.coloured.iter();
+        let mut keys: Vec<String> = coloured.map(|&text| text.to_owned()).collect();
         for text in points.iter().filter_map(|point| point.setting(key)) {
             if !keys.iter().any(|it| it == text) {
                 keys.push(text.to_owned());
@@ -108,7 +102,7 @@ impl Sources {
         }
         let chosen = points.iter().filter(|point| is_chosen(&only, point));
         let chosen = chosen.copied();
-        let metrics = Metric::of_points(benchmark, settings, usual(benchmark), chosen)?;
+        let metrics = metric::of_points(presentation, settings, usual(presentation), chosen)?;
         let (mut all, mut incomplete, mut lacking) = (Vec::new(), Vec::new(), Vec::new());
         for (run, name) in runs.iter().zip(run_names(&runs)) {
             for point in run.points.iter().filter(|point| is_chosen(&only, point)) {
@@ -116,7 +110,7 @@ impl Sources {
                     incomplete.push(format!("{}: {reason}", point.name));
                 }
                 let metrics = metrics.iter().filter(|metric| {
-                    let has_it = metric.is_of(point);
+                    let has_it = presentation.has(metric, point);
                     if !has_it {
                         lacking.push((**metric, point.name.as_str()));
                     }
@@ -125,6 +119,7 @@ impl Sources {
                 all.extend(metrics.map(|&metric| Source {
                     run: name.clone(),
                     point: point.clone(),
+                    presentation,
                     metric,
                     rounds: rounds.clone(),
                 }));
@@ -135,7 +130,7 @@ impl Sources {
                 incomplete.push(format!("{name}: {reason}"));
             }
         }
-        let lacking = Metric::lacking(&lacking);
+        let lacking = metric::lacking(presentation, &lacking);
         if let (Some(why), true) = (&lacking, all.is_empty()) {
             return Err(settings.refused_all("metric", why).into());
         }
@@ -151,10 +146,9 @@ impl Sources {
         }
         Ok(Sources {
             all,
-            benchmark,
+            presentation,
             incomplete,
             lacking: lacking.unwrap_or_default(),
-            key,
             keys,
         })
     }
@@ -166,11 +160,11 @@ impl Sources {
             return Ok(());
         };
         let figure = figure.name();
-        let why = match metric.benchmark {
-            Benchmark::Memory => {
+        let why = match metric.is_of_curves() {
+            true => {
                 format!("it is a figure of whole curves, which {figure} does not draw; curves does")
             }
-            _ => format!(
+            false => format!(
                 "of it there is only a distribution, and {figure} needs samples; ecdf and percentiles draw it"
             ),
         };
@@ -268,7 +262,7 @@ impl Sources {
     pub fn colours(&self, labels: &[String]) -> Colours {
         let mut all: BTreeMap<&String, Option<usize>> = BTreeMap::new();
         for (source, label) in self.all.iter().zip(labels) {
-            let key = source.point.setting(self.key);
+            let key = source.point.setting(self.presentation.colour.name);
             let place = self.keys.iter().position(|it| Some(it.as_str()) == key);
             let known = all.entry(label).or_insert(place);
             *known = known.filter(|it| Some(*it) == place);
@@ -276,8 +270,7 @@ impl Sources {
         let of = all.into_iter();
         let of = of.filter_map(|(label, place)| Some((label.clone(), place?)));
         let of: BTreeMap<String, usize> = of.collect();
-        let are_free =
-            of.is_empty() && !matches!(self.benchmark, Benchmark::Hca | Benchmark::Between);
+        let are_free = of.is_empty() && self.presentation.coloured.is_empty();
         let others = if are_free { 0 } else { self.keys.len() };
         Colours { of, others }
     }

@@ -9,13 +9,12 @@ use std::path::PathBuf;
 use super::config::FILE;
 use super::embedded::{command, line};
 use super::made::Made;
-use super::metric::METRICS;
 use super::options::{Figure, SETTINGS, Setting};
+use crate::bench::presentation_of;
 use crate::cli::UsageError;
 use crate::made_up_run::fabric::{MadeFabric, fabric_run};
 use crate::made_up_run::{MadeLoad, MadePoint, hca_loads, hca_rounds, hca_run};
 use crate::plot::svg;
-use crate::results::read::Benchmark;
 use crate::results::schema::Schema;
 
 fn made(figure: Figure, from: &[PathBuf], options: &[&str]) -> anyhow::Result<Made> {
@@ -119,19 +118,22 @@ fn with_file(run: &[PathBuf], text: &str) {
 
 #[test]
 fn metrics_are_columns_that_are_declared() {
-    for metric in &METRICS {
-        let declared = metric.file().columns;
-        let times = (!metric.samples.is_empty()).then(|| metric.time());
-        for name in metric.samples.iter().copied().chain(times) {
-            assert!(declared.iter().any(|column| column.name == name), "{name}");
+    for schema in Schema::ALL {
+        let of = presentation_of(schema);
+        assert!(schema.samples.contains(&of.file), "{}", of.file.name);
+        let (summary, declared) = (schema.summary(), of.file.columns);
+        for metric in of.metrics {
+            let times = (!metric.samples.is_empty()).then_some(&of.time);
+            for column in metric.samples.iter().chain(&metric.arrival).chain(times) {
+                assert!(declared.contains(column), "{}", column.name);
+            }
+            let median = format!("{}_p50_ns", metric.stem);
+            let is_there = summary.iter().any(|(name, _)| *name == median);
+            let has_percentiles = of.causes.is_none() && schema.has_percentiles();
+            assert_eq!(is_there, has_percentiles, "{median}");
         }
-        let mut schemas = Schema::ALL.into_iter();
-        let schema = schemas.find(|schema| schema.samples.contains(&metric.file()));
-        let summary = schema.unwrap().summary();
-        let median = format!("{}_p50_ns", metric.stem);
-        let is_there = summary.iter().any(|(name, _)| *name == median);
-        let has_percentiles = ![Benchmark::Clock, Benchmark::Memory].contains(&metric.benchmark);
-        assert_eq!(is_there, has_percentiles, "{median}");
+        let texts = [of.title, of.plural, of.figures[0].1, of.reading[0]];
+        assert!(!texts.contains(&""), "{}", of.name);
     }
 }
 

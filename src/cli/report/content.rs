@@ -3,80 +3,14 @@
 use serde_json::Value;
 
 use super::settings_of;
+use crate::bench::presentation_of;
 use crate::cli::output::heading_of;
 use crate::page::Sheet;
 use crate::results::curves::{self, SHARES_OF_PEAK};
-use crate::results::read::{Benchmark, Point, ReadError, Row, Run, Table};
-use crate::results::schema::{Column, Schema, between, clock, hca, memory, node, queue};
+use crate::results::read::{Point, ReadError, Row, Run, Table};
+use crate::results::schema::{Across, Column, Schema, clock, hca, memory, queue};
 use crate::results::units::fixed;
 use crate::sorting::sort_by;
-
-/// Columns of the summary that the page's table shows behind the settings.
-const HCA: [Column; 12] = [
-    hca::SENT,
-    hca::LOST,
-    hca::CORRUPTED,
-    hca::latency::MIN,
-    hca::latency::P50,
-    hca::latency::P90,
-    hca::latency::P99,
-    hca::latency::P999,
-    hca::latency::MAX,
-    hca::completion::P50,
-    hca::completion::P99,
-    hca::POST_RATE,
-];
-const BETWEEN: [Column; 11] = [
-    hca::SENT,
-    hca::LOST,
-    hca::CORRUPTED,
-    between::half::P50,
-    between::half::P99,
-    between::P50_LOW,
-    between::P50_HIGH,
-    between::P99_HIGH,
-    between::excess::P50,
-    between::excess::P99,
-    hca::completion::P50,
-];
-
-const QUEUE: [Column; 9] = [
-    queue::enqueue::P50,
-    queue::dequeue::P50,
-    queue::latency::P50,
-    queue::latency::P99,
-    queue::intended::P50,
-    queue::intended::P99,
-    queue::THROUGHPUT,
-    queue::DEPTH_MEAN,
-    queue::MISSED_ENQUEUES,
-];
-const NODE: [Column; 11] = [
-    node::SENT,
-    node::STEPS_MISSED,
-    node::REFUSED,
-    node::LOST,
-    node::DELIVERY_RATE,
-    node::latency::P50,
-    node::latency::P99,
-    node::latency::MAX,
-    node::intended::P50,
-    node::intended::P99,
-    node::FAIRNESS,
-];
-const CLOCK: [Column; 11] = [
-    clock::ITERATIONS,
-    clock::MEAN,
-    clock::MIN,
-    clock::P50,
-    clock::P99,
-    clock::P999,
-    clock::P9999,
-    clock::MAX,
-    clock::THRESHOLD,
-    clock::JUMPS,
-    clock::JUMPS_TOTAL,
-];
 
 /// Columns with what the instrument itself costs.
 const INSTRUMENT: [Column; 11] = [
@@ -109,14 +43,7 @@ fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
 
 /// `HCA latency, 2026-11-20 12:20 UTC`.
 pub fn title(run: &Run) -> String {
-    let what = match run.benchmark {
-        Benchmark::Hca => "One-way latency between HCAs",
-        Benchmark::Between => "Bounds of one-way latency between two hosts",
-        Benchmark::Queue => "Queues between two threads",
-        Benchmark::Clock => "Jumps of the clock",
-        Benchmark::Node => "Samples through node-types",
-        Benchmark::Memory => "Memory: latency by bandwidth",
-    };
+    let what = presentation_of(run.schema).title;
     match run.started_at() {
         Some(started) => format!("{what}, {}", in_words(started)),
         None => what.to_owned(),
@@ -247,19 +174,13 @@ pub fn incomplete(run: &Run) -> Vec<String> {
     of_run.chain(of_points).collect()
 }
 
-/// The table: settings that vary, and the chosen columns that are not empty; of a memory, its curves.
+/// The table: settings that vary, and the chosen columns that are not empty; or the curves.
 pub fn summary(run: &Run) -> Sheet {
-    let chosen: &[Column] = match run.benchmark {
-        Benchmark::Memory => return of_curves(run),
-        Benchmark::Hca => &HCA,
-        Benchmark::Between => &BETWEEN,
-        Benchmark::Queue => &QUEUE,
-        Benchmark::Clock => &CLOCK,
-        Benchmark::Node => &NODE,
-    };
+    if run.schema.across == Some(Across::Curves) {
+        return of_curves(run);
+    }
     fn cell<'a>(point: &'a Point, name: &str) -> &'a str {
-        let text = point.row.as_ref().and_then(|row| row.text(name));
-        text.or_else(|| point.setting(name)).unwrap_or_default()
+        (point.text(name).or_else(|| point.setting(name))).unwrap_or_default()
     }
     let is_told = |name: &&str| {
         let mut texts = run.points.iter().map(|point| cell(point, name));
@@ -268,6 +189,7 @@ pub fn summary(run: &Run) -> Sheet {
     let varying = settings_of(run).into_iter();
     let varying = varying.filter(|(_, texts)| texts.len() > 1);
     let mut names: Vec<&str> = varying.map(|(name, _)| name).collect();
+    let chosen = presentation_of(run.schema).columns.concat();
     names.extend(chosen.iter().map(|column| column.name).filter(is_told));
     let mut sheet = sheet(run.schema, &names, &run.points, cell);
     if run.points.iter().any(|point| point.incomplete.is_some()) {
@@ -283,7 +205,7 @@ pub fn summary(run: &Run) -> Sheet {
 /// The curves of a memory, a row each: latency without load, the largest bandwidth, the latencies before it, and what
 /// to know before they are believed.
 fn of_curves(run: &Run) -> Sheet {
-    let all = curves_of(run);
+    let all = run.curves();
     // Along a curve the pause varies, and without generators there are none of their CPUs.
     let along = [memory::PAUSE, memory::GENERATORS, memory::GENERATOR_COUNT];
     let is_along = |name: &str| along.iter().any(|column| column.name == name);
@@ -335,14 +257,6 @@ fn of_curves(run: &Run) -> Sheet {
     }
 }
 
-/// The curves of a run of a memory.
-pub fn curves_of(run: &Run) -> Vec<curves::Curve> {
-    curves::Curve::all(&run.points, |point, column| {
-        let text = point.row.as_ref().and_then(|row| row.text(column));
-        text.unwrap_or_default().to_owned()
-    })
-}
-
 /// What speaks against points of a curve, and how many of them have it.
 fn marks_of(curve: &curves::Curve) -> String {
     let mut found: Vec<(&str, usize)> = Vec::new();
@@ -390,8 +304,8 @@ pub fn instrument(run: &Run) -> Sheet {
     };
     for figure in INSTRUMENT {
         let name = figure.name;
-        let rows = run.points.iter().filter_map(|point| point.row.as_ref());
-        let found = rows.filter_map(|row| Some((row.number(name)?, row.text(name)?)));
+        let points = run.points.iter();
+        let found = points.filter_map(|point| Some((point.number(&figure)?, point.text(name)?)));
         let mut found: Vec<(f64, &str)> = found.collect();
         sort_by(&mut found, |one, other| one.0.total_cmp(&other.0));
         if let (Some(least), Some(most)) = (found.first(), found.last()) {

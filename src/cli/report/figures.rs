@@ -5,9 +5,10 @@ use std::path::Path;
 
 use super::content::setting_in_words;
 use super::settings_of;
+use crate::bench::presentation_of;
 use crate::cli::plot::embedded::{Asked, chosen, figure, is_chosen};
 use crate::page::Figure;
-use crate::results::read::{Benchmark, Point, Run};
+use crate::results::read::{Point, Run};
 use crate::results::schema::Schema;
 use crate::sorting::{distinct, sort_by_key};
 
@@ -20,147 +21,8 @@ const MOST_SURFACES: usize = 6;
 /// Of these, a print has the first.
 const PRINTED_OF_A_KIND: usize = 2;
 
-/// A kind of figure: the command line, the title, and how to read it.
-type Kind = (&'static str, &'static str, &'static str);
-
-/// Takes two settings that are numbers.
-const SURFACE: &str = "surface --percentile p50";
-
-const HCA: [Kind; 5] = [
-    (
-        "median --percentile p50",
-        "Median latency",
-        "The median of each point; the bars hold the middle 80 % of its messages.",
-    ),
-    (
-        SURFACE,
-        "Median latency over two settings",
-        "Height is the median; the colour tells the share of lost messages.",
-    ),
-    (
-        "histogram --range auto",
-        "Latencies",
-        "How many messages took how long; the vertical line is the median, the box tells the share above the range and the \
-         maximum.",
-    ),
-    (
-        "percentiles",
-        "The tail",
-        "Which latency a share of the messages does not exceed; the scale spreads the highest shares.",
-    ),
-    (
-        "percentiles --metric completion",
-        "The tail of completions",
-        "The same for the time until the sender found the completion.",
-    ),
-];
-const BETWEEN: [Kind; 4] = [
-    (
-        "percentiles --metric half-round-trip",
-        "Half a round trip",
-        "Which half of a round trip a share of the probes does not exceed. One way only if both ways are equal.",
-    ),
-    (
-        "percentiles",
-        "Latency above the least",
-        "Which excess over the least latency a share of the messages does not exceed. No clock offset is in it.",
-    ),
-    (
-        "median --percentile p99",
-        "The excess of the slow messages",
-        "The 99th percentile of each point's excess over the least latency.",
-    ),
-    (
-        "percentiles --metric completion",
-        "The tail of completions",
-        "The time until the sender found the completion, on one clock.",
-    ),
-];
-const QUEUE: [Kind; 3] = [
-    (
-        "median --percentile p50",
-        "What an operation takes",
-        "The median of each point, the time stamp included; the bars hold the middle 80 %.",
-    ),
-    (
-        "percentiles --metric latency",
-        "The tail of the latency in the queue",
-        "Which latency a share of the elements does not exceed; the scale spreads the highest shares.",
-    ),
-    (
-        "percentiles --metric enqueue",
-        "The tail of an enqueue",
-        "The same for what an enqueue takes, the time stamp included.",
-    ),
-];
-const NODE: [Kind; 4] = [
-    (
-        "median --percentile p50",
-        "Median latency",
-        "The median of each point; the bars hold the middle 80 % of its samples.",
-    ),
-    (
-        SURFACE,
-        "Median latency over two settings",
-        "Height is the median; the colour tells the share of missed steps.",
-    ),
-    (
-        "percentiles",
-        "The tail",
-        "Which latency a share of the samples does not exceed; the scale spreads the highest shares.",
-    ),
-    (
-        "percentiles --metric intended",
-        "The tail from the intended time",
-        "The same from when a sample was meant to be sent.",
-    ),
-];
-const MEMORY: [Kind; 3] = [
-    (
-        "curves",
-        "Latency by bandwidth",
-        "A curve for each share of reads, from no load to full load: a dot is a point as measured, the thick line is \
-         smoothed. A curve that bends backwards tells of a memory that is over-saturated.",
-    ),
-    (
-        "curves --metric loaded",
-        "Latency under load",
-        "The latency without load, and where a curve reaches these shares of its largest bandwidth.",
-    ),
-    (
-        "time",
-        "Windows over time",
-        "Each mark is a window of a round: when it began, and the mean latency in it, also where it was left out.",
-    ),
-];
-const CLOCK: [Kind; 3] = [
-    (
-        "time",
-        "Jumps over time",
-        "Each mark is a jump: when it began, and how long it was; the colour is its cause.",
-    ),
-    (
-        "median --percentile p50",
-        "Jumps by cause",
-        "The median length of the jumps of each cause; the bars hold the middle 80 %.",
-    ),
-    (
-        "percentiles",
-        "Differences between two readings",
-        "Which difference a share of all readings does not exceed: a loop that nothing disturbs is level.",
-    ),
-];
-
 /// Those that can be drawn, and notes on them; what cannot be drawn is a warning.
 pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>, Vec<String>) {
-    let kinds: &[Kind] = match run.benchmark {
-        Benchmark::Hca => &HCA,
-        Benchmark::Between => &BETWEEN,
-        Benchmark::Queue => &QUEUE,
-        Benchmark::Clock => &CLOCK,
-        Benchmark::Node => &NODE,
-        Benchmark::Memory => &MEMORY,
-    };
     let parts = parts(run);
     let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let is_number = |text: &&str| text.parse::<f64>().is_ok();
@@ -168,8 +30,10 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
         .iter()
         .filter(|(_, texts)| texts.iter().all(is_number));
     let numbers = numbers.count();
-    for &(command, title, caption) in kinds {
-        if command == SURFACE && numbers < 2 {
+    for &(command, text) in presentation_of(run.schema).figures {
+        let (title, caption) = text.split_once(". ").unwrap_or((text, ""));
+        let is_surface = command.starts_with("surface ");
+        if is_surface && numbers < 2 {
             continue;
         }
         let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
@@ -181,9 +45,9 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             title,
             caption,
             points: points.collect(),
-            most: match command {
-                SURFACE => MOST_SURFACES,
-                _ => MOST_OF_A_KIND,
+            most: match is_surface {
+                true => MOST_SURFACES,
+                false => MOST_OF_A_KIND,
             },
             figures: Vec::new(),
             left: Vec::new(),

@@ -1,60 +1,22 @@
 //! The answer of a run in three sentences: what was measured, what was found at its best point, and what to distrust.
 
-use super::content::curves_of;
+use super::settings_of;
 use super::warnings::{is_emulated, is_software};
-use super::{counts, settings_of};
+use crate::bench::presentation::{Best, Opening};
+use crate::bench::presentation_of;
 use crate::cli::output::heading_of;
 use crate::cli::plot::{in_words, is_told};
-use crate::plot::scale::{duration, plain};
-use crate::results::read::{Benchmark, Point, Run};
-use crate::results::schema::{Better, Column, ROUNDS, between, clock, hca, memory, node, queue};
+use crate::plot::scale::duration;
+use crate::results::read::{Point, Run};
+use crate::results::schema::{Better, Column, ROUNDS, hca, queue};
 use crate::results::units;
 
 /// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
 /// no point has a figure. `warnings` stand below.
 pub fn of(run: &Run, warnings: usize) -> [String; 3] {
-    let (what, found) = match run.benchmark {
-        Benchmark::Hca => {
-            let what = "Median one-way latency";
-            match best(run, &hca::latency::P50, what, duration) {
-                // Of reads and atomics nothing arrives.
-                None => (
-                    "The time until a request between two HCAs is complete",
-                    best(
-                        run,
-                        &hca::completion::P50,
-                        "Median completion latency",
-                        duration,
-                    ),
-                ),
-                found => ("One-way latency between two HCAs", found),
-            }
-        }
-        Benchmark::Between => {
-            let what = "Median of half a round trip";
-            let found = best(run, &between::half::P50, what, duration);
-            ("Bounds of one-way latency between two hosts", found)
-        }
-        Benchmark::Queue => {
-            let what = "Median latency in the queue";
-            let latency = best(run, &queue::latency::P50, what, duration);
-            let none = "No queue kept the load that was asked for, so none is the best".to_owned();
-            let latency = latency.or_else(|| run.points.iter().any(misses_load).then_some(none));
-            let found =
-                latency.or_else(|| best(run, &queue::THROUGHPUT, "Throughput", units::rate));
-            ("What queues between two threads cost", found)
-        }
-        Benchmark::Node => {
-            let what = "Median latency of a sample";
-            let found = best(run, &node::latency::P50, what, duration);
-            ("The latency of samples through node-types", found)
-        }
-        Benchmark::Memory => (
-            "The latency of a load that waits for the one before it (a pointer chase), by the bandwidth that generators \
-             draw from the memory",
-            of_curves(run),
-        ),
-        Benchmark::Clock => ("How a loop that reads the clock is stopped", of_jumps(run)),
+    let (what, found) = match presentation_of(run.schema).opening {
+        Opening::Best(figures) => best_of(run, figures),
+        Opening::Whole(what, found) => (what, found(run)),
     };
     let found = found.map_or_else(String::new, |found| found + ".");
     [measured(run, what), found, doubts(run, warnings)]
@@ -119,24 +81,34 @@ fn doubts(run: &Run, warnings: usize) -> String {
     }
 }
 
-fn number(point: &Point, column: &Column) -> Option<f64> {
-    point.row.as_ref()?.number(column.name)
-}
-
-fn sum(run: &Run, column: &Column) -> Option<u64> {
-    counts(run, column).reduce(|sum, count| sum + count)
-}
-
 /// Whether a queue carried less than was offered: its figures are those of another load.
 fn misses_load(point: &Point) -> bool {
     let row = point.row.as_ref();
     row.is_some_and(|row| queue::row_misses_load(|name| row.number(name)))
 }
 
+/// What was measured, and the first of some figures that any point has, where it is best.
+fn best_of(run: &Run, figures: &[Best]) -> (&'static str, Option<String>) {
+    let none = "No queue kept the load that was asked for, so none is the best";
+    let is_missed = run.points.iter().any(misses_load);
+    let mut measured = "";
+    for figure in figures {
+        measured = figure.0;
+        if let Some(found) = best(run, figure).or(is_missed.then(|| none.to_owned())) {
+            return (measured, Some(found));
+        }
+    }
+    (measured, None)
+}
+
 /// A figure at the point where it is best, of those that kept the load.
-fn best(run: &Run, column: &Column, what: &str, in_words: fn(f64) -> String) -> Option<String> {
+fn best(run: &Run, (_, column, what): &Best) -> Option<String> {
+    let in_words = match column.unit() {
+        "ns" => duration,
+        _ => units::rate,
+    };
     let found = run.points.iter().filter(|point| !misses_load(point));
-    let found = found.filter_map(|point| Some((point, number(point, column)?)));
+    let found = found.filter_map(|point| Some((point, point.number(column)?)));
     let (point, best) = found.min_by(|(_, one), (_, other)| match column.better {
         Better::Higher => other.total_cmp(one),
         _ => one.total_cmp(other),
@@ -145,69 +117,10 @@ fn best(run: &Run, column: &Column, what: &str, in_words: fn(f64) -> String) -> 
     Some(format!("{what} {}{interval}{place}", in_words(best)))
 }
 
-/// The latency without load, and the curve with the largest bandwidth.
-fn of_curves(run: &Run) -> Option<String> {
-    let curves = curves_of(run);
-    let unloaded = curves.iter().map(|curve| curve.unloaded());
-    let unloaded = unloaded.min_by(|one, other| one.latency_ns.total_cmp(&other.latency_ns))?;
-    let load = match unloaded.pause {
-        None => "without load",
-        Some(_) => "at the least load",
-    };
-    let text = format!("Latency {} {load}", duration(unloaded.latency_ns));
-    let peaks = curves
-        .iter()
-        .filter_map(|curve| Some((curve, curve.peak()?)));
-    let most = peaks.max_by(|(_, one), (_, other)| one.0.total_cmp(&other.0));
-    let Some((curve, (bandwidth, latency))) = most else {
-        return Some(text);
-    };
-    let last = &run.points[curve.loads.last()?.row];
-    let reads = last.setting(memory::READ_SHARE.name).unwrap_or_default();
-    let source = last
-        .row
-        .as_ref()
-        .and_then(|row| row.text(memory::SOURCE.name));
-    Some(format!(
-        "{text}; the largest bandwidth is {:.1} GB/s ({}), at {reads} % reads, with a latency of {}",
-        bandwidth / 1e3,
-        source.unwrap_or_default(),
-        duration(latency)
-    ))
-}
-
-fn of_jumps(run: &Run) -> Option<String> {
-    let jumps = sum(run, &clock::JUMPS)?;
-    let most = |column: &Column| {
-        let all = run.points.iter().filter_map(|point| number(point, column));
-        all.max_by(f64::total_cmp)
-    };
-    let mut text = match jumps {
-        1 => "1 jump of the clock".to_owned(),
-        jumps => format!("{jumps} jumps of the clock"),
-    };
-    if let Some(threshold) = most(&clock::THRESHOLD) {
-        text += &format!(" above {}", duration(threshold));
-    }
-    match run.points.len() {
-        1 => text += &format!(" on {}", run.points[0].name),
-        cpus => text += &format!(" on {cpus} CPUs"),
-    }
-    if let Some(share) = most(&clock::JUMP_TIME) {
-        text += &format!(", which took up to {} % of the time", plain(share));
-    }
-    if let Some(longest) = most(&clock::MAX) {
-        text += &format!(", the longest stop {}", duration(longest));
-    }
-    Some(text)
-}
-
 /// The interval of a figure over rounds, or why there is none.
 fn interval(point: &Point, column: &Column, in_words: fn(f64) -> String) -> String {
-    let rounds = number(point, &ROUNDS).unwrap_or(1.0);
-    let bound = |name: String| point.row.as_ref()?.number(&name);
-    let [low, high] = column.bounds().map(bound);
-    match low.zip(high) {
+    let rounds = point.number(&ROUNDS).unwrap_or(1.0);
+    match point.interval(column) {
         Some((low, high)) => format!(
             " (95 % interval {} to {} over {rounds} rounds)",
             in_words(low),
@@ -240,17 +153,8 @@ fn place(run: &Run, point: &Point) -> String {
 
 /// What was lost, and whether it is nothing.
 fn lost(run: &Run) -> Option<(String, bool)> {
-    let (what, lost, of) = match run.benchmark {
-        Benchmark::Hca | Benchmark::Between => {
-            ("messages", sum(run, &hca::LOST)?, sum(run, &hca::SENT)?)
-        }
-        Benchmark::Queue => {
-            let lost = sum(run, &queue::LOST)?;
-            ("elements", lost, sum(run, &queue::ELEMENTS_MEASURED)?)
-        }
-        Benchmark::Node => ("copies", sum(run, &node::LOST)?, sum(run, &node::COPIES)?),
-        Benchmark::Clock | Benchmark::Memory => return None,
-    };
+    let (what, lost, of) = presentation_of(run.schema).lost?;
+    let (lost, of) = (run.sum(&lost)?, run.sum(&of)?);
     Some(match lost {
         0 => (format!("none of {of} {what} lost"), true),
         lost => (format!("{lost} of {of} {what} lost"), false),
@@ -278,12 +182,9 @@ fn machine(run: &Run) -> (String, bool) {
 
 /// Whether the floor can be believed.
 fn floor(run: &Run) -> Option<(String, bool)> {
-    if run.benchmark != Benchmark::Hca {
-        return None;
-    }
     let both = |point: &Point| {
-        let floor = number(point, &hca::FLOOR_P50)?;
-        Some((floor, number(point, &hca::latency::P50)))
+        let floor = point.number(&hca::FLOOR_P50)?;
+        Some((floor, point.number(&hca::latency::P50)))
     };
     let floors: Vec<(f64, Option<f64>)> = run.points.iter().filter_map(both).collect();
     let highest = floors

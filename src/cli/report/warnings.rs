@@ -2,9 +2,8 @@
 
 use serde_json::Value;
 
-use super::counts;
 use crate::cli::plot::capital;
-use crate::results::read::Run;
+use crate::results::read::{Point, Run};
 use crate::results::schema::{clock, hca, memory, queue};
 
 /// All warnings, each once.
@@ -103,7 +102,7 @@ fn counted(run: &Run, add: &mut impl FnMut(String)) {
             "steps of the clock backwards were seen",
         ),
     ] {
-        let counts = counts(run, &column).filter(|count| *count > 0);
+        let counts = run.counts(&column).filter(|count| *count > 0);
         let (count, points) = counts.fold((0, 0), |(sum, points), one| (sum + one, points + 1));
         if points > 0 {
             add(format!("{count} {words} ({points} of {all} points)."));
@@ -128,10 +127,8 @@ fn in_flags(run: &Run, add: &mut impl FnMut(String)) {
             "have a generator on the core of the chase, which shares its caches",
         ),
     ] {
-        let rows = run.points.iter().filter_map(|point| point.row.as_ref());
-        let points = rows
-            .filter(|row| row.text(column.name) == Some("true"))
-            .count();
+        let is_set = |point: &&Point| point.text(column.name) == Some("true");
+        let points = run.points.iter().filter(is_set).count();
         if points > 0 {
             add(format!("{points} of {all} points {words}."));
         }

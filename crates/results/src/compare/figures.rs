@@ -248,10 +248,9 @@ pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figur
     let asked = request.percentiles.iter().map(plain);
     for (which, option) in limited.chain(asked.map(|which| (which, "--percentiles"))) {
         // Those that are usual go without saying, where there are no percentiles at all.
-        let is_percentile = |figure: &Figure| matches!(figure.kind, Kind::Percentile(_));
         let goes_without = matches!(which.kind, Kind::Percentile(percent) if USUAL.contains(&percent))
             && option == "--percentiles"
-            && !all.iter().any(is_percentile);
+            && !schema.has_percentiles();
         if !goes_without && !all.iter().any(|figure| figure.is(&which)) {
             let have: Vec<String> = all.iter().map(Figure::to_string).collect();
             return Err(CompareError::NoSuchFigure {

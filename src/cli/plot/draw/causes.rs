@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::names::named;
 use super::places::mark;
 use super::{Checked, Made, Sources, bars};
-use crate::cli::plot::metric::JUMP;
 use crate::plot::both;
 use crate::plot::median::{Line, Medians};
 use crate::sorting::sort_by_key;
@@ -16,13 +15,15 @@ pub(super) type Causes = BTreeMap<String, Vec<(i64, i64)>>;
 
 /// The jumps of each CPU by cause; causes beyond so many go together, those with the least time.
 pub(super) fn causes_of(sources: &Sources, most: usize) -> anyhow::Result<Vec<Causes>> {
+    let columns = sources.presentation.causes.iter().flatten();
+    let columns: Vec<&str> = columns.map(|column| column.name).collect();
     let mut found = Vec::new();
     for source in &sources.all {
         if !source.has_samples() {
             return Err(source.nothing_there());
         }
         let mut causes = Causes::new();
-        source.each(&JUMP, |cells| {
+        source.each(&columns, |cells| {
             if let (Some(time), Some(length)) = (cells.integer(0)?, cells.integer(1)?) {
                 let cause = cells.text(2);
                 causes

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use super::names::named;
 use super::{
     Checked, Colours, Figure, Made, Sources, capital, marked, one_metric_label, samples_in_words,
-    samples_usual,
 };
+use crate::bench::presentation::Presentation;
 use crate::plot::Words;
 use crate::plot::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
-use crate::results::read::{Benchmark, Hgrm};
+use crate::results::read::Hgrm;
 
 /// The points of a curve.
 type Points = Vec<(f64, f64)>;
@@ -27,11 +27,9 @@ pub(in crate::cli::plot) fn curves(
         tail_of_sorted
     };
     let of_distribution = if is_ecdf { shares } else { tail };
-    let usual = |benchmark| -> &[&str] {
-        match benchmark {
-            Benchmark::Clock if !is_ecdf => &["difference"],
-            other => samples_usual(other),
-        }
+    let usual = |of: &Presentation| match is_ecdf {
+        false => of.usual_percentiles,
+        true => &[],
     };
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));

@@ -4,17 +4,16 @@ use std::path::PathBuf;
 
 use super::names::named;
 use super::{
-    Checked, Colours, Made, Source, Sources, Told, UsageError, apart, tick, without_median,
+    Checked, Colours, Made, Source, Sources, Told, UsageError, apart, intervals, tick,
+    without_median,
 };
-use crate::cli::plot::metric::LOADED;
 use crate::cli::plot::published::{nearest, read};
 use crate::plot::both;
 use crate::plot::family::{Curve, Dot, Family, Published};
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::so_many;
 use crate::results::curves::{self, SHARES_OF_PEAK};
-use crate::results::read::Benchmark;
-use crate::results::schema::memory;
+use crate::results::schema::{Across, memory};
 use crate::results::text::printable_path;
 use crate::sorting::{distinct, sort_by};
 use crate::stats::Smoothing;
@@ -34,11 +33,11 @@ struct Found<'a> {
 
 pub(in crate::cli::plot) fn family(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, |_| &["latency"])?;
-    if sources.benchmark != Benchmark::Memory {
+    if sources.presentation.schema.across != Some(Across::Curves) {
         return Err(UsageError(format!(
             "curves draws latency over the bandwidth of a memory, and these are results of {}: measure with hcabench \
              memory",
-            sources.benchmark.name()
+            sources.presentation.name
         ))
         .into());
     }
@@ -47,17 +46,19 @@ pub(in crate::cli::plot) fn family(from: &[PathBuf], settings: &Checked) -> anyh
         return Err(settings.refused_all("metric", why).into());
     };
     let mut found = found(&sources);
-    if let Some(text) = settings.text("with").filter(|_| metric.name == LOADED) {
-        let why = format!("it is drawn beside curves, and not with the metric {LOADED}");
+    let is_loaded = metric.is_of_curves();
+    if let Some(text) = settings.text("with").filter(|_| is_loaded) {
+        let name = metric.name;
+        let why = format!("it is drawn beside curves, and not with the metric {name}");
         return Err(settings.refused("with", text, &why).into());
     }
     sort_by(&mut found, |one, other| {
         let by_kind = one.others.cmp(&other.others);
         by_kind.then(one.reads_percent.total_cmp(&other.reads_percent))
     });
-    match metric.name {
-        LOADED => loaded(&sources, &found, settings),
-        _ => drawn(&sources, &found, settings),
+    match is_loaded {
+        true => loaded(&sources, &found, settings),
+        false => drawn(&sources, &found, settings),
     }
 }
 
@@ -73,8 +74,7 @@ fn found(sources: &Sources) -> Vec<Found<'_>> {
             .filter_map(|(place, source)| (source.run == run).then_some(place))
             .collect();
         let text = |place: &usize, column: &str| {
-            let row = sources.all[*place].point.row.as_ref();
-            let text = row.and_then(|row| row.text(column));
+            let text = sources.all[*place].point.text(column);
             text.unwrap_or_default().to_owned()
         };
         for curve in curves::Curve::all(&places, text) {
@@ -127,12 +127,8 @@ fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::
         settings,
     )?;
     let (published_as, published) = of_others(found, settings, &mut told)?;
-    let has_intervals =
-        (curves.iter().flat_map(|curve| &curve.dots)).any(|it| it.interval.is_some());
-    let intervals = match has_intervals {
-        true => "thick bars the 95 % interval over rounds",
-        false => "",
-    };
+    let dots = curves.iter().flat_map(|curve| &curve.dots);
+    let intervals = intervals(dots.map(|it| it.interval));
     let note = both("lines join the points in the order of load", intervals);
     let mut words = sources.words("Latency by memory bandwidth", &note, settings);
     for why in [unsmoothed(found), without_latency(sources)]
@@ -156,12 +152,10 @@ impl Found<'_> {
     fn dots(&self) -> Vec<Dot> {
         let both = self.curve.loads.iter().zip(&self.sources);
         let dots = both.filter_map(|(load, source)| {
-            let bound = |name: String| source.point.row.as_ref()?.number(&name);
-            let [low, high] = memory::LATENCY.bounds().map(bound);
             Some(Dot {
                 bandwidth_gb_s: load.bandwidth_mb_s? / 1e3,
                 latency_ns: load.latency_ns,
-                interval: low.zip(high),
+                interval: source.point.interval(&memory::LATENCY),
                 marks: load.marks.clone(),
             })
         });
@@ -187,8 +181,7 @@ impl Found<'_> {
 /// What is said of points all of whose windows were left out.
 fn without_latency(sources: &Sources) -> Option<String> {
     let has_none = |source: &&Source| {
-        let row = source.point.row.as_ref();
-        row.is_some_and(|row| row.number(memory::LATENCY.name).is_none())
+        source.point.row.is_some() && source.point.number(&memory::LATENCY).is_none()
     };
     let names = sources.all.iter().filter(has_none);
     let names: Vec<String> = names.map(|source| source.point.name.clone()).collect();
@@ -306,7 +299,7 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow:
         }
     }
     sort_by(&mut ticks, |one, other| one.0.total_cmp(&other.0));
-    let x = super::axis(sources.benchmark, name);
+    let x = super::axis(sources.presentation, name);
     let figure = Medians {
         chart: settings.chart(words, x, "latency of a load", looks),
         ticks,

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use super::names::named;
 use super::{
     Checked, Figure, Made, Range, Sorted, Sources, capital, one_metric_label, samples_in_words,
-    samples_usual, with_samples,
+    with_samples,
 };
 use crate::plot::PlotError;
 use crate::plot::histogram::{Distribution, Histogram, MOST, WHAT};
 use crate::plot::scale::duration;
-use crate::results::read::Benchmark;
 use crate::stats::percentile_of_sorted;
 
 /// What all histograms reach to that have anything there, so that they can be compared at a glance.
@@ -23,12 +22,11 @@ pub(in crate::cli::plot) fn histogram(
     from: &[PathBuf],
     settings: &Checked,
 ) -> anyhow::Result<Made> {
-    let sources = Sources::open(from, settings, samples_usual)?;
+    let sources = Sources::open(from, settings, |_| &[])?;
     sources.must_have_samples(Figure::Histogram, settings)?;
     let wanted = with_samples(&sources, MOST, WHAT)?;
     let mut kept: BTreeMap<usize, Sorted> = BTreeMap::new();
-    let has_usual = ![Benchmark::Clock, Benchmark::Memory].contains(&sources.benchmark);
-    let may_be_usual = settings.range == Range::Usual && has_usual;
+    let may_be_usual = settings.range == Range::Usual && sources.presentation.has_usual_range;
     let is_usual = |value: f64| (USUAL_RANGE.0..USUAL_RANGE.1).contains(&value);
     let range = match settings.range {
         Range::Given(low, high) => (low, high),

@@ -6,15 +6,14 @@ use std::path::PathBuf;
 use super::median::middle;
 use super::names::named;
 use super::{
-    Checked, Figure, Made, Source, Sources, UsageError, capital, one_metric_label, samples_usual,
+    Checked, Figure, Made, Source, Sources, UsageError, capital, intervals, one_metric_label,
     without_median,
 };
 use crate::bench::hca::background::Traffic;
 use crate::cli::plot::config::MEDIAN;
 use crate::plot::both;
 use crate::plot::load::{Line, Loads, Step};
-use crate::results::read::Benchmark;
-use crate::results::schema::{Column, hca};
+use crate::results::schema::hca;
 use crate::sorting::{distinct, sort_by};
 
 /// The settings that are on the axis.
@@ -33,7 +32,7 @@ pub(in crate::cli::plot) fn load(from: &[PathBuf], settings: &Checked) -> anyhow
         settings.percentiles = USUAL.to_vec();
     }
     let settings = &settings;
-    let sources = Sources::open(from, settings, samples_usual)?;
+    let sources = Sources::open(from, settings, |_| &[])?;
     must_be_swept(&sources)?;
     sources.must_have_samples(Figure::Load, settings)?;
     let labels = sources.labels(&OF_AXIS);
@@ -58,8 +57,8 @@ pub(in crate::cli::plot) fn load(from: &[PathBuf], settings: &Checked) -> anyhow
                 without_place = true;
                 continue;
             };
-            let both = (number(beside, &hca::BACKGROUND_DELIVERED))
-                .zip(number(beside, &hca::BACKGROUND_OFFERED));
+            let both = ((beside.point).number(&hca::BACKGROUND_DELIVERED))
+                .zip(beside.point.number(&hca::BACKGROUND_OFFERED));
             let found = middle(source, 0.0, percent)?.zip(both);
             let Some((middle, (delivered, offered))) = found else {
                 empty.insert(source.point.name.clone());
@@ -95,11 +94,8 @@ pub(in crate::cli::plot) fn load(from: &[PathBuf], settings: &Checked) -> anyhow
     }
     let (lines, looks, mut told) = named(lines, |line| &mut line.label, colours, settings)?;
     let value = one_metric_label(&sources);
-    let has_intervals = (lines.iter().flat_map(|line| &line.steps)).any(|it| it.interval.is_some());
-    let intervals = match has_intervals {
-        true => "thick bars the 95 % interval over rounds",
-        false => "",
-    };
+    let steps = lines.iter().flat_map(|line| &line.steps);
+    let intervals = intervals(steps.map(|it| it.interval));
     let note = both("thin lines lead to what was offered", intervals);
     let hints = [
         without_median(&Vec::from_iter(empty)),
@@ -142,20 +138,18 @@ fn beside<'a>(sources: &'a Sources, labels: &[String], place: usize) -> Option<&
     found.map(|(other, _)| other)
 }
 
-fn number(source: &Source, column: &Column) -> Option<f64> {
-    source.point.row.as_ref()?.number(column.name)
-}
-
 /// Refuses results without a curve.
 fn must_be_swept(sources: &Sources) -> Result<(), UsageError> {
     let texts = distinct(sources.texts(hca::BACKGROUND.name));
-    if sources.benchmark == Benchmark::Hca && texts.len() > 1 {
+    let of = sources.presentation;
+    let has_background = of.schema.figures.contains(&hca::BACKGROUND_DELIVERED);
+    if has_background && texts.len() > 1 {
         return Ok(());
     }
-    let what = match (sources.benchmark, texts.first()) {
-        (Benchmark::Hca, Some(only)) => format!("all points have the background {only}"),
-        (Benchmark::Hca, None) => "no point has a background".to_owned(),
-        (other, _) => format!("these are results of {}", other.name()),
+    let what = match (has_background, texts.first()) {
+        (true, Some(only)) => format!("all points have the background {only}"),
+        (true, None) => "no point has a background".to_owned(),
+        (false, _) => format!("these are results of {}", of.name),
     };
     Err(UsageError(format!(
         "load draws latency by what is sent in the background, and {what}: measure a sweep of it, such as hcabench \

@@ -8,13 +8,13 @@ use super::names::named;
 use super::places::{Places, choose, mark};
 use super::{
     Checked, Figure, MEDIAN, Made, Source, Sources, UsageError, axis, bars, capital, figure_of,
-    one_metric_label, samples_usual, without_median, without_place,
+    intervals, one_metric_label, without_median, without_place,
 };
 use crate::plot::both;
 use crate::plot::median::{Line, Medians, Middle};
 use crate::plot::scale::Kind;
-use crate::results::read::{Benchmark, Hgrm};
-use crate::results::schema::{hca, memory, node, queue};
+use crate::results::read::Hgrm;
+use crate::results::schema::{memory, queue};
 use crate::sorting::sort_by;
 use crate::stats::percentile_of_sorted;
 
@@ -27,10 +27,9 @@ pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Op
         let figures = source.point.schema.figures.iter();
         let mut of_metric = figures.filter_map(|it| Some((it, it.percentile()?)));
         let found = of_metric.find(|(_, of)| *of == (source.metric.stem, percent));
-        // Of a memory the mean of the windows is the usual figure.
-        let is_usual = source.metric.benchmark == Benchmark::Memory && percent == MEDIAN;
-        let usual = is_usual.then_some(&memory::LATENCY);
-        found.map(|(column, _)| column).or(usual)
+        let is_mean = percent == MEDIAN && !source.point.schema.has_percentiles();
+        let mean = is_mean.then_some(&source.point.schema.headline[1]);
+        found.map(|(column, _)| column).or(mean)
     };
     if let (Some(row), Some(asked)) = (row, column(percent))
         && row.text(asked.name).is_some()
@@ -63,35 +62,22 @@ fn value_at(distribution: &Hgrm, share: f64) -> Option<f64> {
 
 pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     // Which metrics are usual depends on what varies: over the queues, what an operation costs.
-    let mut sources = Sources::open(from, settings, samples_usual)?;
+    let mut sources = Sources::open(from, settings, |_| &[])?;
     sources.must_have_samples(Figure::Median, settings)?;
-    if sources.benchmark == Benchmark::Clock {
+    if sources.presentation.causes.is_some() {
         return by_cause(&sources, settings);
     }
-    let preferred = [
-        queue::PERCENT_OF_SATURATION,
-        queue::RATE,
-        queue::QUEUE,
-        hca::SIZE,
-    ];
-    let varying = sources.varying();
-    let usual = preferred
-        .iter()
-        .map(|column| column.name)
-        .find(|name| varying.iter().any(|it| it == name));
-    let alone = match sources.benchmark {
-        Benchmark::Hca | Benchmark::Between => hca::SIZE,
-        Benchmark::Node => node::RATE,
-        Benchmark::Memory => memory::READ_SHARE,
-        _ => queue::QUEUE,
-    };
+    let (varying, preferred) = (sources.varying(), sources.presentation.x);
+    let mut names = preferred.iter().map(|column| column.name);
+    let usual = names.find(|name| varying.iter().any(|it| it == name));
+    let alone = preferred.last().map(|column| column.name.to_owned());
     let x = choose(&sources, "x", settings, usual)?;
-    let x = x.unwrap_or_else(|| alone.name.to_owned());
-    if sources.benchmark == Benchmark::Queue
+    let x = x.or(alone).unwrap_or_default();
+    if !sources.presentation.usual_medians.is_empty()
         && x != queue::PERCENT_OF_SATURATION.name
         && settings.given.texts("metric").is_empty()
     {
-        sources = Sources::open(from, settings, |_| &["enqueue", "dequeue"])?;
+        sources = Sources::open(from, settings, |it| it.usual_medians)?;
     }
     let places = Places::of(&x, &sources);
     let labels = sources.labels(&[&x]);
@@ -141,19 +127,11 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     }
     let (lines, looks, mut told) = named(lines, |line| &mut line.label, colours, settings)?;
     let value = one_metric_label(&sources);
-    let mut middles = lines.iter().flat_map(|line| &line.middles);
-    let has_intervals = middles.any(|it| it.interval.is_some());
-    let mut middles = lines.iter().flat_map(|line| &line.middles);
-    let has_bars = middles.any(|it| it.most.is_some());
-    let intervals = match has_intervals {
-        true => "thick bars the 95 % interval over rounds",
-        false => "",
-    };
-    let bars = match has_bars {
-        true => both(bars(settings), intervals),
-        false => intervals.to_owned(),
-    };
-    let title = format!("{} by {}", capital(value), axis(sources.benchmark, &x));
+    let middles = lines.iter().flat_map(|line| &line.middles);
+    let has_bars = middles.clone().any(|it| it.most.is_some());
+    let intervals = intervals(middles.map(|it| it.interval));
+    let bars = both(if has_bars { bars(settings) } else { "" }, intervals);
+    let title = format!("{} by {}", capital(value), axis(sources.presentation, &x));
     let note = both(
         &without_median(&empty).unwrap_or_default(),
         &without_place(placeless.len()),
@@ -166,7 +144,7 @@ pub(in crate::cli::plot) fn median(from: &[PathBuf], settings: &Checked) -> anyh
     let figure = Medians {
         chart: settings.chart(
             words,
-            axis(sources.benchmark, &x),
+            axis(sources.presentation, &x),
             figure_of(value, &sources, settings),
             looks,
         ),

@@ -27,10 +27,10 @@ use super::options::{Figure, Setting};
 use super::settings::{apart, axis, capital, tick};
 use super::source::{Sorted, Source};
 use super::sources::{Colours, Sources};
+use crate::bench::presentation::Metric;
 use crate::cli::UsageError;
 use crate::plot::scale::so_many;
 use crate::plot::{INCOMPLETE, at_most};
-use crate::results::read::Benchmark;
 
 /// A label, and whether it is of a part only.
 fn marked(label: &str, source: &Source) -> String {
@@ -58,11 +58,22 @@ fn with_samples<'a>(
     }
 }
 
-/// What is drawn of each point, in words. Of a memory the summary has means, which are its usual figure.
+/// What is drawn of each point, in words.
 fn figure_of(value: &str, sources: &Sources, settings: &Checked) -> String {
-    match (sources.benchmark, &settings.percentiles[..]) {
-        (Benchmark::Memory, [MEDIAN]) => value.to_owned(),
+    match (
+        sources.presentation.schema.has_percentiles(),
+        &settings.percentiles[..],
+    ) {
+        (false, [MEDIAN]) => value.to_owned(),
         _ => settings.percentile_of(value),
+    }
+}
+
+/// What is said of intervals, where there are any.
+fn intervals(mut all: impl Iterator<Item = Option<(f64, f64)>>) -> &'static str {
+    match all.any(|interval| interval.is_some()) {
+        true => "thick bars the 95 % interval over rounds",
+        false => "",
     }
 }
 
@@ -75,27 +86,16 @@ fn bars(settings: &Checked) -> &'static str {
 }
 
 fn one_metric_label(sources: &Sources) -> &'static str {
-    match (sources.metric(), sources.benchmark) {
-        (Some(metric), _) => metric.label,
-        (None, Benchmark::Queue) => "time",
-        (None, _) => "latency",
-    }
+    let metric = sources.metric();
+    metric.map_or(sources.presentation.together, |metric| metric.label)
 }
 
 /// What there are shares of; where some were lost, it must be said that these are not among them.
 fn samples_in_words(sources: &Sources, lost: bool) -> String {
-    match sources.metric() {
-        Some(metric) if lost => format!("received {}", metric.plural()),
-        Some(metric) => metric.plural().to_owned(),
-        None => "samples".to_owned(),
-    }
-}
-
-fn samples_usual(benchmark: Benchmark) -> &'static [&'static str] {
-    match benchmark {
-        Benchmark::Hca | Benchmark::Queue | Benchmark::Node | Benchmark::Memory => &["latency"],
-        Benchmark::Between => &["excess"],
-        Benchmark::Clock => &["jump"],
+    let of = |metric: &Metric| metric.plural.unwrap_or(sources.presentation.plural);
+    match sources.metric().map(of) {
+        Some(plural) if lost => format!("received {plural}"),
+        plural => plural.unwrap_or("samples").to_owned(),
     }
 }
 

@@ -7,13 +7,13 @@ use super::median::middle;
 use super::places::{Places, are_numbers, choose};
 use super::{
     Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, capital, figure_of,
-    one_metric_label, samples_usual, without_median, without_place,
+    one_metric_label, without_median, without_place,
 };
+use crate::bench::presentation::Share;
 use crate::plot::both;
 use crate::plot::scale::so_many;
 use crate::plot::surface::{Height, Surface};
-use crate::results::read::Benchmark;
-use crate::results::schema::{Column, hca, memory, node, queue};
+use crate::results::schema::{Column, memory};
 use crate::sorting::sort_by_key;
 
 pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
@@ -23,10 +23,11 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
             return Err(settings.refused_all(id, why).into());
         }
     }
-    let sources = Sources::open(from, settings, samples_usual)?;
-    if sources.benchmark == Benchmark::Clock {
-        return Err(UsageError("surface: a clock has no settings to vary".to_owned()).into());
-    }
+    let sources = Sources::open(from, settings, |_| &[])?;
+    let Some((share, shares)) = sources.presentation.shares.split_first() else {
+        let name = sources.presentation.name;
+        return Err(UsageError(format!("surface: a {name} has no settings to vary")).into());
+    };
     let (x, y) = axes(&sources, settings)?;
     let others: Vec<String> = (sources.varying().into_iter())
         .filter(|name| *name != x && *name != y && !follows(name, [&x, &y], &sources))
@@ -44,24 +45,12 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         .into());
     }
     let (across, along) = (Places::of(&x, &sources), Places::of(&y, &sources));
-    let has = |column: &Column, source: &Source| {
-        let row = source.point.row.as_ref();
-        row.is_some_and(|row| row.number(column.name).is_some())
-    };
     // One meaning of the colour for all points.
-    let mut all = sources.all.iter();
-    let (bad, share) = match sources.benchmark {
-        Benchmark::Hca if all.all(|it| has(&hca::MISSED_STEPS, it)) => {
-            (hca::MISSED_STEPS, "missed steps")
-        }
-        // Of reads and atomics no message is lost.
-        Benchmark::Hca if !sources.all.iter().any(|it| has(&hca::LOST, it)) => {
-            (hca::CORRUPTED, "wrong answers")
-        }
-        Benchmark::Hca | Benchmark::Between => (hca::LOST, "lost messages"),
-        Benchmark::Node => (node::STEPS_MISSED, "missed steps"),
-        Benchmark::Memory => (memory::STALLED, "stalled windows"),
-        _ => (queue::MISSED_ENQUEUES, "started late"),
+    let has = |(_, bad, _): &Share, source: &Source| source.point.number(bad).is_some();
+    let is_of_any = |share: &&Share| sources.all.iter().any(|it| has(share, it));
+    let share = match sources.all.iter().all(|it| has(share, it)) {
+        true => share,
+        false => (shares.iter().find(is_of_any).or(shares.last())).unwrap_or(share),
     };
     let mut heights: Vec<Vec<Option<Height>>> =
         vec![vec![None; along.texts.len()]; across.texts.len()];
@@ -88,7 +77,7 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         }
         heights[column][row] = Some(Height {
             value,
-            share: bad_share(source, &bad),
+            share: bad_share(source, share),
             incomplete: source.point.incomplete.is_some(),
         });
     }
@@ -107,13 +96,13 @@ pub(in crate::cli::plot) fn surface(from: &[PathBuf], settings: &Checked) -> any
         &format!("have {crossed}"),
     );
     let words = words.warned(&on_the_ground).warned(&note);
-    let of = sources.benchmark;
+    let of = sources.presentation;
     let texts = |places: Places| places.values.into_iter().map(|(_, text)| text).collect();
     let figure = Surface {
         chart: settings.chart(words, axis(of, &x), axis(of, &y), Vec::new()),
         texts: [across, along].map(texts),
         value,
-        share: share.to_owned(),
+        share: share.0.to_owned(),
         heights,
     };
     let drawing = figure.draw(settings.size)?;
@@ -168,20 +157,8 @@ fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), Usage
     }
 }
 
-/// The share of messages, of steps or of enqueues, that a column counts as bad.
-fn bad_share(source: &Source, bad: &Column) -> f64 {
-    let Some(row) = &source.point.row else {
-        return 0.0;
-    };
-    let number = |column: &Column| row.number(column.name);
-    let of = match source.metric.benchmark {
-        Benchmark::Hca | Benchmark::Between => number(&hca::SENT),
-        Benchmark::Node => {
-            let both = number(&node::STEPS_MADE).zip(number(&node::STEPS_MISSED));
-            both.map(|(made, missed)| made + missed)
-        }
-        Benchmark::Memory => number(&memory::MEASURED_WINDOWS),
-        _ => number(&queue::COUNT),
-    };
+fn bad_share(source: &Source, (_, bad, of): &Share) -> f64 {
+    let number = |column: &Column| source.point.number(column);
+    let of: Option<f64> = of.iter().map(number).sum();
     number(bad).unwrap_or(0.0) / of.unwrap_or(1.0).max(1.0)
 }

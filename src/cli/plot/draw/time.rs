@@ -5,16 +5,13 @@ use std::path::PathBuf;
 
 use super::causes::{CAUSES_IN_COLOUR, causes_of};
 use super::names::named;
-use super::{
-    Checked, Figure, Made, Source, Sources, capital, one_metric_label, samples_usual, with_samples,
-};
+use super::{Checked, Figure, Made, Source, Sources, capital, one_metric_label, with_samples};
 use crate::plot::palette::MOST_SERIES;
 use crate::plot::time::{Cloud, OverTime, Thinned, WHAT};
-use crate::results::read::Benchmark;
 use crate::sorting::sort_by_key;
 
 pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let mut sources = Sources::open(from, settings, samples_usual)?;
+    let mut sources = Sources::open(from, settings, |_| &[])?;
     if sources.rounds() > 1 {
         // The times of each round begin anew.
         sources.all = sources.all.iter().map(Source::of_a_round).collect();
@@ -22,7 +19,8 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
     sources.must_have_samples(Figure::Time, settings)?;
     let mut clouds: Vec<Cloud> = Vec::new();
     let thinned = |label| Thinned::new(label, settings.size, settings.range.given());
-    if sources.benchmark == Benchmark::Clock {
+    let has_causes = sources.presentation.causes.is_some();
+    if has_causes {
         let mut marks: BTreeMap<String, Thinned> = BTreeMap::new();
         for (cause, jumps) in causes_of(&sources, CAUSES_IN_COLOUR)?.into_iter().flatten() {
             let of_cause = marks.entry(cause.clone());
@@ -38,18 +36,18 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
         }
     }
     let value = one_metric_label(&sources);
-    let (title, time) = match sources.benchmark {
-        Benchmark::Clock => (
+    let (title, time) = match has_causes {
+        true => (
             "Jumps over time, by cause".to_owned(),
             "time since the start",
         ),
-        _ => (
+        false => (
             format!("{} over time", capital(value)),
             "time since the first of a point",
         ),
     };
-    let note = match (sources.benchmark, sources.all.len()) {
-        (Benchmark::Clock, 2..) => format!("{} CPUs together", sources.all.len()),
+    let note = match (has_causes, sources.all.len()) {
+        (true, 2..) => format!("{} CPUs together", sources.all.len()),
         _ => String::new(),
     };
     let words = sources.words(&title, &note, settings);
@@ -64,7 +62,8 @@ pub(in crate::cli::plot) fn time(from: &[PathBuf], settings: &Checked) -> anyhow
 /// The samples of a point, but for those that nobody could see beside the others. Points were measured one after
 /// another: the time of each begins at zero.
 fn over_time(source: &Source, mut marks: Thinned) -> anyhow::Result<Cloud> {
-    let columns = [vec![source.metric.time()], source.metric.columns()].concat();
+    let time = source.presentation.time.name;
+    let columns = [vec![time], source.metric.columns()].concat();
     source.each(&columns, |cells| {
         let value = source.value(cells, 1)?;
         match (cells.integer(0)?, value) {

@@ -34,6 +34,7 @@ pub mod memory_port;
 pub mod path;
 pub mod plan;
 pub mod port;
+pub(super) mod presentation;
 pub mod receiver;
 #[allow(missing_docs)]
 pub mod result;
@@ -75,6 +76,9 @@ pub mod warnings;
 pub mod benchmark;
 #[cfg(feature = "rdma")]
 pub mod between;
+// Results between two hosts are shown without RDMA, too.
+#[path = "between/presentation.rs"]
+pub(super) mod between_presentation;
 #[cfg(feature = "rdma")]
 mod bursts;
 #[cfg(feature = "rdma")]

@@ -15,11 +15,13 @@
 //! | [`windows`] | waits for a stable bandwidth, then measures one window after another |
 //! | [`analysis`] | which windows count, and what they come to |
 //! | [`rows`] | settings, figures and rows of windows in the results |
+//! | `presentation` | what plots and reports show |
 
 pub mod analysis;
 pub mod benchmark;
 pub mod config;
 pub mod error;
 pub mod plan;
+pub(super) mod presentation;
 pub mod rows;
 pub mod windows;

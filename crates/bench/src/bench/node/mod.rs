@@ -15,7 +15,7 @@
 //! | ends that are processes | [`process`] |
 //! | the ports of infiniband | `verbs` |
 //! | the loops | `task`, `publisher`, `subscriber`, `timer`, `sample`, `log`, `shared` |
-//! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files` |
+//! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files`, `presentation` |
 
 pub mod benchmark;
 pub mod config;
@@ -29,6 +29,7 @@ mod error;
 mod files;
 mod log;
 mod microseconds;
+pub(super) mod presentation;
 mod publisher;
 mod result;
 mod rows;

@@ -7,7 +7,7 @@
 //! | a run: its threads, their supervisor, and the judge of what came out | `round`, `task`, `roles`, `ends`, `stage`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | several threads at each end, which share queues | `sharing`, `several`, `by_time`, `shared`, `shares` |
-//! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error` |
+//! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error`, `presentation` |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, and what an
 //! application does with an element.
@@ -42,6 +42,7 @@ mod passage;
 pub mod patience;
 #[allow(missing_docs)]
 pub mod plan;
+pub(super) mod presentation;
 #[allow(missing_docs)]
 pub mod result;
 pub mod retry;

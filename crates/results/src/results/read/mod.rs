@@ -27,6 +27,6 @@ pub use error::{ReadError, Wrong};
 pub use fabric::{Fabric, FabricNode};
 pub use hgrm::Hgrm;
 pub use rows::Cells;
-pub use run::{Benchmark, Point, Run};
+pub use run::{Point, Run};
 pub(super) use table::whole;
 pub use table::{Row, Table};

@@ -11,51 +11,17 @@ use super::error::{ReadError, Wrong};
 use super::fabric::Fabric;
 use super::rows::RowFile;
 use super::table::{Row, Table, whole};
+use crate::results::curves::Curve;
 use crate::results::document::read_value;
 use crate::results::folder::{LEFT_OUT, LIST, MARK, MARK_BEGINS, RUNS, SETTINGS, SUMMARY};
 use crate::results::record::Record;
-use crate::results::schema::{FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, Schema};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Benchmark {
-    Hca,
-    Between,
-    Queue,
-    Clock,
-    Node,
-    Memory,
-}
-
-impl Benchmark {
-    fn of(schema: &Schema) -> Self {
-        match schema.benchmark {
-            "hca-between" => Benchmark::Between,
-            "queue" => Benchmark::Queue,
-            "clock" => Benchmark::Clock,
-            "node" => Benchmark::Node,
-            "memory" => Benchmark::Memory,
-            _ => Benchmark::Hca,
-        }
-    }
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Benchmark::Hca => "HCA",
-            Benchmark::Between => "two hosts",
-            Benchmark::Queue => "queue",
-            Benchmark::Clock => "clock",
-            Benchmark::Node => "node",
-            Benchmark::Memory => "memory",
-        }
-    }
-}
+use crate::results::schema::{Column, FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, Schema};
 
 /// A run: its points, its summary, and the circumstances.
 #[derive(Debug, Clone)]
 pub struct Run {
     pub path: PathBuf,
     pub schema: &'static Schema,
-    pub benchmark: Benchmark,
     /// Its points, in the order of the sweep; only the one, if a point's folder was opened.
     pub points: Vec<Point>,
     /// The summary, with the rows of all points.
@@ -149,7 +115,6 @@ impl Run {
         Ok(Run {
             path: path.to_path_buf(),
             schema,
-            benchmark: Benchmark::of(schema),
             points,
             summary,
             incomplete,
@@ -179,7 +144,6 @@ impl Run {
         Ok(Run {
             path: path.to_path_buf(),
             schema,
-            benchmark: Benchmark::of(schema),
             incomplete: point.incomplete.clone(),
             points: vec![point],
             summary: Table::default(),
@@ -205,6 +169,23 @@ impl Run {
     /// The version of hcabench that measured it.
     pub fn version(&self) -> Option<&str> {
         self.document["hcabench"]["version"].as_str()
+    }
+
+    /// A count at each point that has one.
+    pub fn counts(&self, column: &Column) -> impl Iterator<Item = u64> {
+        self.points.iter().filter_map(|point| point.count(column))
+    }
+
+    /// Their sum; `None` where no point has one.
+    pub fn sum(&self, column: &Column) -> Option<u64> {
+        self.counts(column).reduce(|sum, count| sum + count)
+    }
+
+    /// The curves that its points make.
+    pub fn curves(&self) -> Vec<Curve> {
+        Curve::all(&self.points, |point, column| {
+            point.text(column).unwrap_or_default().to_owned()
+        })
     }
 
     /// What was left out of the sweep, with the reasons; empty when nothing was.
@@ -274,6 +255,26 @@ impl Point {
         found.map(|(_, text)| text.as_str())
     }
 
+    /// The text of a cell of its row.
+    pub fn text(&self, column: &str) -> Option<&str> {
+        self.row.as_ref()?.text(column)
+    }
+
+    pub fn number(&self, column: &Column) -> Option<f64> {
+        self.row.as_ref()?.number(column.name)
+    }
+
+    pub fn count(&self, column: &Column) -> Option<u64> {
+        self.row.as_ref()?.count(column.name)
+    }
+
+    /// The bounds of a median over rounds.
+    pub fn interval(&self, column: &Column) -> Option<(f64, f64)> {
+        let row = self.row.as_ref()?;
+        let [low, high] = column.bounds().map(|bound| row.number(&bound));
+        low.zip(high)
+    }
+
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
@@ -292,7 +293,7 @@ impl Point {
             return None;
         }
         let file = self.schema.samples.iter().find(|it| it.name == file)?;
-        self.row.as_ref()?.count(file.counted_by.name)
+        self.count(&file.counted_by)
     }
 }
 
@@ -406,7 +407,7 @@ fn points_of(
 fn check_rounds(path: &Path, points: &[Point]) -> Result<(), ReadError> {
     for point in points.iter().filter(|point| point.incomplete.is_none()) {
         let (name, found) = (&point.name, point.rounds.len() as u64);
-        let told = point.row.as_ref().and_then(|row| row.count(ROUNDS.name));
+        let told = point.count(&ROUNDS);
         if let Some(told) = told.filter(|told| *told != found) {
             let reason = format!("{found} rounds of {name}, where the summary tells of {told}");
             return Err(ReadError::truncated(&path.join(RUNS), 0, reason));

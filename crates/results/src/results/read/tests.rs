@@ -48,7 +48,7 @@ fn a_run_and_its_points() {
     let folder = tempfile::tempdir().unwrap();
     let path = two_points(&folder.path().join("run"));
     let run = Run::open(&path).unwrap();
-    assert_eq!((run.benchmark, &run.incomplete), (Benchmark::Hca, &None));
+    assert_eq!((run.schema.benchmark, &run.incomplete), ("hca", &None));
     assert_eq!(run.version(), Some(env!("CARGO_PKG_VERSION")));
     assert_eq!(run.started_at(), Some(made_up_run::STARTED_AT));
     assert_eq!(run.machine()["hostname"], "made-up");

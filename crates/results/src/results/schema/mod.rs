@@ -276,7 +276,8 @@ pub struct Schema {
     pub samples: &'static [SampleFile],
     /// What follows from all rows of its summary.
     pub across: Option<Across>,
-    /// What the progress shows of a finished point: how many samples, their median, and their 99th percentile.
+    /// What the progress shows of a finished point: how many samples, their median (or mean, where there are no
+    /// percentiles), and their 99th percentile.
     pub headline: [Column; 3],
 }
 
@@ -343,6 +344,11 @@ impl Schema {
                     .is_some_and(|rest| rest.starts_with('_'))
             })
         })
+    }
+
+    /// Whether any figure is a percentile.
+    pub fn has_percentiles(&self) -> bool {
+        (self.figures.iter()).any(|column| column.percentile().is_some())
     }
 
     /// The columns of `summary.csv`, bounds included, in order.

@@ -1,0 +1,112 @@
+//! What plots and reports show of it.
+
+use super::config::Operation;
+use crate::bench::presentation::{Metric, Opening, Presentation, Share};
+use crate::results::read::Point;
+use crate::results::schema::hca::{
+    CORRUPTED, LOST, MISSED_STEPS, OPERATION, POST_RATE, RATE, SCHEMA, SENT, SIZE, completion,
+    latency, message,
+};
+use crate::rig::named::Named as _;
+
+/// The services in the order of their colours.
+pub(super) const SERVICES: [&str; 3] = ["rc", "uc", "ud"];
+pub(super) const LOST_MESSAGES: Share = ("lost messages", LOST, &[SENT]);
+pub(super) const COMPLETION: Metric = Metric {
+    alias: "t_comp",
+    stem: "completion_latency",
+    ..Metric::new(
+        "completion",
+        "completion latency",
+        &[message::COMPLETION_LATENCY],
+    )
+};
+
+pub static PRESENTATION: Presentation = Presentation {
+    title: "One-way latency between HCAs",
+    opening: Opening::Best(&[
+        (
+            "One-way latency between two HCAs",
+            latency::P50,
+            "Median one-way latency",
+        ),
+        // Of reads and atomics nothing arrives.
+        (
+            "The time until a request between two HCAs is complete",
+            completion::P50,
+            "Median completion latency",
+        ),
+    ]),
+    plural: "messages",
+    metrics: &[
+        Metric {
+            alias: "t_lat",
+            lost: Some(LOST),
+            arrival: Some(message::RECEIVED),
+            ..Metric::new("latency", "one-way latency", &[message::LATENCY])
+        },
+        COMPLETION,
+        Metric::intended(&[message::INTENDED, message::RECEIVED]),
+    ],
+    time: message::SUBMITTED,
+    coloured: &SERVICES,
+    x: &[RATE, SIZE],
+    // Of reads and atomics no message is lost.
+    shares: &[
+        ("missed steps", MISSED_STEPS, &[SENT]),
+        LOST_MESSAGES,
+        ("wrong answers", CORRUPTED, &[SENT]),
+    ],
+    only: Some((COMPLETION.name, "RDMA reads and atomics", nothing_arrives)),
+    lost: Some(("messages", LOST, SENT)),
+    columns: &[
+        &[SENT, LOST, CORRUPTED],
+        &[latency::MIN, latency::P50, latency::P90],
+        &[latency::P99, latency::P999, latency::MAX],
+        &[completion::P50, completion::P99],
+        &[POST_RATE],
+    ],
+    figures: &[
+        (
+            "median --percentile p50",
+            "Median latency. The median of each point; the bars hold the middle 80 % of its messages.",
+        ),
+        (
+            "surface --percentile p50",
+            "Median latency over two settings. Height is the median; the colour tells the share of lost messages.",
+        ),
+        (
+            "histogram --range auto",
+            "Latencies. How many messages took how long; the vertical line is the median, the box tells the share \
+             above the range and the maximum.",
+        ),
+        (
+            "percentiles",
+            "The tail. Which latency a share of the messages does not exceed; the scale spreads the highest shares.",
+        ),
+        (
+            "percentiles --metric completion",
+            "The tail of completions. The same for the time until the sender found the completion.",
+        ),
+    ],
+    reading: &[
+        "latency: One way, from right before a message is posted (or, where the time stamp is 'send', until when the \
+         adapter read it) to right after its completion was found at the receiver, both on one clock of one host. \
+         Nothing is halved, and nothing is subtracted.",
+        "comp: From the same beginning to when the sender found the completion of its own request: when it may use its \
+         buffer again.",
+        "pause 0, and a burst: Without a pause messages queue behind each other, and latency grows with the burst. \
+         With a pause longer than the latency each message is alone.",
+        "lost: UC and UD may lose messages on a bad link. They are counted, and are in no percentile of the summary.",
+        "the floor: The same two loops over shared memory between the same two cores. A latency close to it says more \
+         about the machine than about the fabric.",
+    ],
+    ..Presentation::of(&SCHEMA)
+};
+
+fn nothing_arrives(point: &Point) -> bool {
+    let operation = point.setting(OPERATION.name);
+    let mut operations = Operation::ALL.iter();
+    let operation = operations.find(|one| Some(one.name()) == operation);
+    operation.is_some_and(|operation| !operation.is_one_way())
+}

@@ -1,0 +1,71 @@
+//! What plots and reports show of it.
+
+use super::benchmark::INTENDED;
+use crate::bench::presentation::{Metric, Opening, Presentation};
+use crate::results::schema::node::{
+    COPIES, DELIVERY_RATE, FAIRNESS, LOST, OUT, RATE, REFUSED, SCHEMA, SENT, STEPS_MADE,
+    STEPS_MISSED, intended, latency, sample,
+};
+
+pub static PRESENTATION: Presentation = Presentation {
+    title: "Samples through node-types",
+    opening: Opening::Best(&[(
+        "The latency of samples through node-types",
+        latency::P50,
+        "Median latency of a sample",
+    )]),
+    plural: "samples",
+    metrics: &[
+        Metric {
+            lost: Some(LOST),
+            ..Metric::new("latency", "latency of a sample", &[sample::LATENCY])
+        },
+        Metric {
+            lost: Some(LOST),
+            distribution: Some(INTENDED),
+            ..Metric::intended(&[])
+        },
+    ],
+    file: OUT,
+    without_file: "measure with --samples",
+    time: sample::CARRIED,
+    x: &[RATE],
+    shares: &[("missed steps", STEPS_MISSED, &[STEPS_MADE, STEPS_MISSED])],
+    lost: Some(("copies", LOST, COPIES)),
+    columns: &[
+        &[SENT, STEPS_MISSED, REFUSED],
+        &[LOST, DELIVERY_RATE],
+        &[latency::P50, latency::P99, latency::MAX],
+        &[intended::P50, intended::P99],
+        &[FAIRNESS],
+    ],
+    figures: &[
+        (
+            "median --percentile p50",
+            "Median latency. The median of each point; the bars hold the middle 80 % of its samples.",
+        ),
+        (
+            "surface --percentile p50",
+            "Median latency over two settings. Height is the median; the colour tells the share of missed steps.",
+        ),
+        (
+            "percentiles",
+            "The tail. Which latency a share of the samples does not exceed; the scale spreads the highest shares.",
+        ),
+        (
+            "percentiles --metric intended",
+            "The tail from the intended time. The same from when a sample was meant to be sent.",
+        ),
+    ],
+    reading: &[
+        "latency: From the stamp of a sample, taken right before it is handed to its node, to right after its \
+         subscriber has read it. The node-type lies between the two, with all that it does on both sides.",
+        "intended: From when the sample was meant to be sent: a publisher that was stalled does not hide what that \
+         caused.",
+        "missed: Steps for which no sample was made, as their publisher was busy for a period or longer. That is the \
+         publisher's fault, not the node's.",
+        "refused, lost: The node had no room for a sample; or it took it, and a copy of it never arrived.",
+        "delivery rate: Copies that arrived, as a share of those that were to arrive if no step was missed.",
+    ],
+    ..Presentation::of(&SCHEMA)
+};

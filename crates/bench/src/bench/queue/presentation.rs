@@ -1,0 +1,75 @@
+//! What plots and reports show of it.
+
+use crate::bench::presentation::{Metric, Opening, Presentation};
+use crate::results::schema::queue::{
+    COUNT, DEPTH_MEAN, ELEMENTS_MEASURED, GROUP, LOST, MISSED_ENQUEUES, PERCENT_OF_SATURATION,
+    QUEUE, RATE, SCHEMA, THROUGHPUT, dequeue, element, enqueue, intended, latency,
+};
+
+const MEASURED: &str = "What queues between two threads cost";
+
+pub static PRESENTATION: Presentation = Presentation {
+    title: "Queues between two threads",
+    opening: Opening::Best(&[
+        (MEASURED, latency::P50, "Median latency in the queue"),
+        (MEASURED, THROUGHPUT, "Throughput"),
+    ]),
+    plural: "elements",
+    metrics: &[
+        Metric::new("latency", "latency through the queue", &[element::LATENCY]),
+        Metric::new(
+            "enqueue",
+            "time of an enqueue",
+            &[element::ENQUEUE, element::ENQUEUED],
+        ),
+        Metric::new(
+            "dequeue",
+            "time of a dequeue",
+            &[element::DEQUEUE, element::DEQUEUED],
+        ),
+        Metric::intended(&[element::INTENDED, element::DEQUEUED]),
+    ],
+    // Over the queues, what an operation costs.
+    usual_medians: &["enqueue", "dequeue"],
+    together: "time",
+    without_file: "measure with --elements",
+    time: element::STAMP,
+    x: &[PERCENT_OF_SATURATION, RATE, QUEUE],
+    // Bursts of others are of messages.
+    axes: &[(GROUP.name, "elements of a group")],
+    shares: &[("started late", MISSED_ENQUEUES, &[COUNT])],
+    lost: Some(("elements", LOST, ELEMENTS_MEASURED)),
+    columns: &[
+        &[enqueue::P50, dequeue::P50],
+        &[latency::P50, latency::P99],
+        &[intended::P50, intended::P99],
+        &[THROUGHPUT, DEPTH_MEAN, MISSED_ENQUEUES],
+    ],
+    figures: &[
+        (
+            "median --percentile p50",
+            "What an operation takes. The median of each point, the time stamp included; the bars hold the middle 80 \
+             %.",
+        ),
+        (
+            "percentiles --metric latency",
+            "The tail of the latency in the queue. Which latency a share of the elements does not exceed; the scale \
+             spreads the highest shares.",
+        ),
+        (
+            "percentiles --metric enqueue",
+            "The tail of an enqueue. The same for what an enqueue takes, the time stamp included.",
+        ),
+    ],
+    reading: &[
+        "enqueue, dequeue: What one operation takes, the time stamp included.",
+        "latency: From before the first attempt to enqueue an element to after its dequeue: a full queue is in it.",
+        "intended: From when the schedule wanted the element sent: a sender that was stalled does not hide what that \
+         caused.",
+        "medians over runs: Each figure is the median over the runs of its point. Two modes: the runs fall into two \
+         groups, and the median may be a figure that never occurred.",
+        "a time stamp: Its cost is in each of the times. An operation that takes little more than it takes next to \
+         nothing.",
+    ],
+    ..Presentation::of(&SCHEMA)
+};
