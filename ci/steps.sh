@@ -102,7 +102,7 @@ read_by_tools='^(HCABENCH_|RUST|CARGO_|CC|CXX|CPP|CFLAGS|CPATH|C_INCLUDE|AR|AS|L
 read_by_tools+='|BINDGEN|LIBCLANG|CLANG|LLVM|CMAKE|MAKE|PYTHONPATH|PYTHONHOME|QEMU|RDMAV|IBV_|MLX|GLIBC|MALLOC|TZ)'
 only_where='^(HCABENCH_TEST_|RUSTUP_|CARGO_(HOME|NET|HTTP|REGISTR|SOURCE|TERM|TARGET_DIR))'
 # What each step depends on beside files of the repository: Rust, the packages of ci/setup with all that they depend
-# on (ci/test has PATH lead to these only), the environment, the processor, and what the SoftRoCE machines boot with. Not
+# on (ci/test has PATH lead to these and the base system only), the environment, the processor, and what the SoftRoCE machines boot with. Not
 # the kernel of this machine: what tests it runs each time. Exit code 1 where any of it cannot be read.
 machine_state() {
     local file files folder packages
@@ -113,9 +113,10 @@ machine_state() {
     # shellcheck disable=SC2086 # one word each
     packages=$(apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks \
         --no-replaces --no-enhances libc6 $packages) || return 1
-    dpkg-query -W -f '${Package} ${Version} ${Architecture} ${db:Status-Abbrev}\n' >"$step_logs/installed" || return 1
-    grep '^[a-z0-9]' <<<"$packages" | sed 's/:.*//' | awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - \
-        "$step_logs/installed" | LC_ALL=C sort || return 1
+    dpkg-query -W -f '${Package} ${Priority} ${Version} ${Architecture} ${db:Status-Abbrev}\n' \
+        >"$step_logs/installed" || return 1
+    grep '^[a-z0-9]' <<<"$packages" | sed 's/:.*//' | awk '
+        NR == FNR { wanted[$1]; next } $1 in wanted || $2 == "required" || $2 == "important"' - "$step_logs/installed" | LC_ALL=C sort || return 1
     env | { grep -E "$read_by_tools" || true; } | { grep -vE "$only_where" || true; } | LC_ALL=C sort
     # Of cargo's configuration all but where packages come from: Cargo.lock has the sum of each.
     files=("${CARGO_HOME:-$HOME/.cargo}"/config{,.toml})
@@ -124,9 +125,9 @@ machine_state() {
         files+=("$folder"/.cargo/config{,.toml})
         folder=${folder%/*}
     done
-    for file in "${files[@]}"; do
+    for file in "${files[@]}" /.cargo/config{,.toml}; do
         [[ -e $file ]] || continue
-        awk '/^\[/ { skip = /^\[(source|registr|net|http|term)/ } !skip' "$file" || return 1
+        awk '/^[ \t]*\[/ { skip = /^[ \t]*\[[ \t]*(source|registr|net|http|term)/ } !skip' "$file" || return 1
     done
     (cd target/vm && sha256sum kernel-6.1/boot/vmlinuz-* kernel-6.12/boot/vmlinuz-* aarch64/vmlinuz \
         aarch64/root/var/lib/dpkg/status && LC_ALL=C ls -d python/lib/python*/site-packages/*.dist-info) || return 1
@@ -185,7 +186,7 @@ unless_passed() {
         return
     fi
     # If it fails now, what it passed with before is no record.
-    write_passed "^$inputs " || fail "$passed cannot be written"
+    ! grep -q "^$inputs " "$passed" 2>/dev/null || write_passed "^$inputs " || fail "$passed cannot be written"
     step "$label" "$@"
     if [[ -z ${tree-} || $(inputs_of .) != "$tree" ]]; then
         say "'$label' is not recorded as passed, because files changed during the run: it runs again next time"
@@ -199,7 +200,11 @@ unless_passed() {
 }
 
 # The state of the repository that a run of all can be recorded for; nothing where it is not that of a commit.
-commit_of_tree() { [[ -n $(git status --porcelain -- . ":(exclude)$passed") ]] || git rev-parse HEAD; }
+commit_of_tree() {
+    local changed
+    changed=$(git status --porcelain -- . ":(exclude)$passed" ":(exclude)$whole_runs") || return 1
+    [[ $changed ]] || git rev-parse HEAD
+}
 
 # record_whole COMMIT: that ci/test --whole passed, which began at that commit.
 record_whole() {
@@ -222,13 +227,10 @@ check_whole() {
     days=$(((now - date) / 86400))
     if git merge-base --is-ancestor "$commit" HEAD 2>/dev/null; then
         count=$(git rev-list --count "$commit..HEAD")
-    elif [[ $(git rev-parse --is-shallow-repository) == true ]]; then
-        # A clone without the history.
-        count=$(git rev-list --count HEAD)
     else
-        fail "$whole_runs: this branch does not have the commit $commit"
+        fail "$whole_runs: this branch does not have the commit $commit (in a shallow clone: git fetch --unshallow)"
     fi
-    ((days <= 7 && count <= 30)) ||
+    ((days >= -1 && days <= 7 && count <= 30)) ||
         fail "the last ci/test --whole that passed is $days days and $count commits old, allowed: 7 days and 30" \
             "commits. Run one, and commit $whole_runs"
     printf 'the last ci/test --whole that passed: %d days and %d commits ago\n' "$days" "$count"
