@@ -24,7 +24,6 @@ use hcabench::rdma::verbs::{
     Capabilities, CompletionQueue, Context, OutstandingReads, Polled, ProtectionDomain, QueuePair,
     QueuePairAttributes, Retries, ServiceType, WorkCompletion, granted_inline,
 };
-use hcabench::rig::named::Named;
 use hcabench::time::{ClockKind, Nanos, Ticks};
 
 use crate::machine::{Disturbance, ENDS, Machine, sh};

@@ -16,7 +16,6 @@ use hcabench::node::infiniband::{Notices, Target, publisher, subscriber};
 use hcabench::node::settings::Verbs;
 use hcabench::node::{Node, NodeError, Scenario, Settings};
 use hcabench::rdma::cm::EventChannel;
-use hcabench::rig::named::Named as _;
 use hcabench::rig::ports::Service;
 
 use crate::connections::connecting;

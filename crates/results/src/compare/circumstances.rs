@@ -55,7 +55,7 @@ const OBTAINED: &str = "obtained";
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 19] = [
+const NEED_NOT: [&str; 20] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
     "machine.memory.total_bytes",
@@ -72,6 +72,8 @@ const NEED_NOT: [&str; 19] = [
     "obtained.path.sender.queue_pair.connection",
     "obtained.path.receiver.queue_pair.connection",
     "obtained.placement.warnings",
+    // Of runs before it stood in instrument.
+    "obtained.time_of_day_ahead_ns",
     "obtained.placement_warnings",
     // The crate that a queue comes from, and its version.
     "obtained.queue.source",

@@ -161,6 +161,8 @@ impl Peer for Local {
     }
 
     fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError> {
+        // A connection manager that cannot be used at all is no route that does not work.
+        self.ports().iter().try_for_each(OpenPort::open_channel)?;
         Ok(self.ports().iter().try_for_each(|port| port.probe(route)))
     }
 

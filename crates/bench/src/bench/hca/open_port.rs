@@ -54,6 +54,14 @@ impl OpenPort {
         Ok(self.channel.get_or_init(|| channel))
     }
 
+    /// Makes the channel of a port that can use the connection manager: without an address it cannot.
+    pub(super) fn open_channel(&self) -> Result<(), CmError> {
+        match self.port.address {
+            Some(_) => self.channel().map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
     /// What the other end needs to know of this one.
     pub(super) fn facts(&self) -> Facts {
         let ChosenPort {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::super::bursts::Bursts;
-use super::super::config::{Config, CpuRequest, Operation, PortRequest, Service};
+use super::super::config::{Config, Connect, CpuRequest, Operation, PortRequest, Service};
 use super::super::endpoints::{EndpointSettings, Receives};
 use super::super::error::RunError;
 use super::super::facts::Facts;
@@ -261,6 +261,7 @@ impl Peer for Remote {
     }
 
     fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError> {
+        self.port.open_channel()?;
         if let Err(error) = self.port.probe(route) {
             return Ok(Err(error));
         }
@@ -292,6 +293,9 @@ impl Peer for Remote {
         plan: &Plan,
         bytes: u64,
     ) -> Result<Vec<String>, RunError> {
+        if (plan.points.iter()).any(|point| point.connect == Connect::Manager) {
+            self.port.open_channel()?;
+        }
         let clocks = distinct(plan.points.iter().map(|point| point.clock));
         let Some(point) = plan.points.first() else {
             return Ok(Vec::new());
