@@ -273,11 +273,7 @@ mod tests {
             (Scenario::RoundRobin, [2, 2], [&[1, 11], &[2, 12]]),
         ];
         for (scenario, [publishers, subscribers], expected) in scenarios {
-            let wiring = Wiring {
-                scenario,
-                publishers,
-                subscribers,
-            };
+            let wiring = Wiring::new(scenario, publishers, subscribers);
             for mut ends in both(&wiring, &settings(3)) {
                 let mut pool = pool();
                 for (publisher, first) in ends.publishers.iter_mut().zip([1, 11]) {
@@ -295,11 +291,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_refuses_a_sample_and_all_its_copies() {
-        let wiring = Wiring {
-            scenario: Scenario::FanOut,
-            publishers: 1,
-            subscribers: 2,
-        };
+        let wiring = Wiring::new(Scenario::FanOut, 1, 2);
         for mut ends in both(&wiring, &settings(3)) {
             let mut pool = pool();
             let [one, other] = ends.subscribers.get_disjoint_mut([0, 1]).unwrap();
@@ -316,11 +308,7 @@ mod tests {
 
     #[test]
     fn a_subscriber_looks_at_its_rings_in_turn() {
-        let wiring = Wiring {
-            scenario: Scenario::FanIn,
-            publishers: 3,
-            subscribers: 1,
-        };
+        let wiring = Wiring::new(Scenario::FanIn, 3, 1);
         for mut ends in both(&wiring, &settings(8)) {
             let mut pool = pool();
             for (publisher, first) in ends.publishers.iter_mut().zip([1, 11, 21]) {

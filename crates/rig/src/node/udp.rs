@@ -171,11 +171,7 @@ mod tests {
 
     #[test]
     fn samples_come_to_each_subscriber_and_others_are_passed_over() {
-        let wiring = Wiring {
-            scenario: Scenario::FanOut,
-            publishers: 1,
-            subscribers: 2,
-        };
+        let wiring = Wiring::new(Scenario::FanOut, 1, 2);
         let settings = Settings {
             poll: Poll::Event,
             vectorize: 4,

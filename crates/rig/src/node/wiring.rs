@@ -28,6 +28,15 @@ pub struct Wiring {
 }
 
 impl Wiring {
+    /// A scenario with so many publishers and subscribers.
+    pub const fn new(scenario: Scenario, publishers: u32, subscribers: u32) -> Self {
+        Wiring {
+            scenario,
+            publishers,
+            subscribers,
+        }
+    }
+
     /// Why these numbers are impossible, if they are.
     pub fn refusal(&self) -> Option<String> {
         self.refusal_by(["publishers", "subscribers"])
@@ -131,22 +140,14 @@ mod tests {
     use super::*;
     use crate::rig::named::Named;
 
-    fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
-        Wiring {
-            scenario,
-            publishers,
-            subscribers,
-        }
-    }
-
     #[test]
     fn numbers_that_a_scenario_cannot_have_are_refused() {
-        assert_eq!(wiring(Scenario::StraightRun, 2, 2).refusal(), None);
-        assert_eq!(wiring(Scenario::FanOut, 1, 4).refusal(), None);
-        assert_eq!(wiring(Scenario::FanIn, 4, 2).refusal(), None);
+        assert_eq!(Wiring::new(Scenario::StraightRun, 2, 2).refusal(), None);
+        assert_eq!(Wiring::new(Scenario::FanOut, 1, 4).refusal(), None);
+        assert_eq!(Wiring::new(Scenario::FanIn, 4, 2).refusal(), None);
         for bad in [
-            wiring(Scenario::StraightRun, 2, 3),
-            wiring(Scenario::FanIn, 1, 2),
+            Wiring::new(Scenario::StraightRun, 2, 3),
+            Wiring::new(Scenario::FanIn, 1, 2),
         ] {
             let refusal = bad.refusal().unwrap();
             assert!(refusal.contains("--publishers") && refusal.contains(bad.scenario.name()));
@@ -156,7 +157,7 @@ mod tests {
     #[test]
     fn each_sample_has_the_copies_that_its_scenario_names() {
         for scenario in Scenario::ALL.iter().copied() {
-            let wiring = wiring(
+            let wiring = Wiring::new(
                 scenario,
                 4,
                 if scenario == Scenario::StraightRun {
@@ -176,7 +177,7 @@ mod tests {
                 }
             }
         }
-        let fan_in = wiring(Scenario::FanIn, 5, 2);
+        let fan_in = Wiring::new(Scenario::FanIn, 5, 2);
         assert_eq!(fan_in.publishers_of(0).collect::<Vec<_>>(), [0, 2, 4]);
         assert_eq!(fan_in.most_at(1, 10), 20);
     }

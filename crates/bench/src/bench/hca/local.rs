@@ -50,7 +50,7 @@ impl Local {
             OpenPort::open(pair.receiver.clone())?,
         ];
         Ok(Local {
-            facts: [ports[0].facts(), ports[1].facts()],
+            facts: [0, 1].map(|end: usize| ports[end].facts_for(&config.sweep.services)),
             ports: Some(ports),
             pair,
             channel: None,

@@ -64,6 +64,11 @@ impl OpenPort {
 
     /// What the other end needs to know of this one.
     pub(super) fn facts(&self) -> Facts {
+        self.facts_for(Service::ALL)
+    }
+
+    /// The same, with the inline data of these services only: each takes some queue pairs, on trial.
+    pub(super) fn facts_for(&self, services: &[Service]) -> Facts {
         let ChosenPort {
             device,
             port,
@@ -90,7 +95,7 @@ impl OpenPort {
             software: device.software,
             gids: gid_table(&device.name, port.number),
             partition_keys: partition_keys(&device.name, port.number),
-            inline: Service::ALL.iter().filter_map(inline_of).collect(),
+            inline: services.iter().filter_map(inline_of).collect(),
             description: self.port.describe(),
             details: serde_json::json!({
                 "port": port.number, "address": address, "device": device,

@@ -79,23 +79,15 @@ mod tests {
     use crate::host::made_up::Machine;
     use crate::node::wiring::Scenario;
 
-    fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
-        Wiring {
-            scenario,
-            publishers,
-            subscribers,
-        }
-    }
-
     #[test]
     fn producers_and_consumers_have_cpus_in_turn_and_who_shares_one_is_told_once() {
         let topology = Machine::new(1, 5, 1).topology();
-        let seats = Seats::new(&topology, &wiring(Scenario::RoundRobin, 1, 3)).unwrap();
+        let seats = Seats::new(&topology, &Wiring::new(Scenario::RoundRobin, 1, 3)).unwrap();
         // Not CPU 0, as long as there are others.
         assert_eq!(seats.cpus, [vec![1], vec![2, 3, 4]]);
         assert_eq!(seats.warnings(5), Vec::<String>::new());
         let topology = Machine::new(1, 2, 1).topology();
-        let seats = Seats::new(&topology, &wiring(Scenario::StraightRun, 2, 2)).unwrap();
+        let seats = Seats::new(&topology, &Wiring::new(Scenario::StraightRun, 2, 2)).unwrap();
         let [producers, consumers] = &seats.cpus;
         let mut pairs = producers.iter().zip(consumers);
         assert!(pairs.all(|(one, other)| one != other));

@@ -56,18 +56,10 @@ pub(super) fn set_columns(record: &mut Record, wiring: Option<&Wiring>) {
 mod tests {
     use super::*;
 
-    fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
-        Wiring {
-            scenario,
-            publishers,
-            subscribers,
-        }
-    }
-
     #[test]
     fn a_scenario_says_who_shares_which_queue() {
         let found = |scenario, producers, consumers| -> Vec<_> {
-            let lines = lines(&wiring(scenario, producers, consumers)).into_iter();
+            let lines = lines(&Wiring::new(scenario, producers, consumers)).into_iter();
             lines.map(|line| (line.producers, line.consumers)).collect()
         };
         assert_eq!(
@@ -91,7 +83,7 @@ mod tests {
     #[test]
     fn a_queue_is_refused_where_more_threads_share_it_than_it_is_made_for() {
         let refused = |queue, scenario, ends: [u32; 2]| {
-            refusal(queue, 64, &wiring(scenario, ends[0], ends[1]))
+            refusal(queue, 64, &Wiring::new(scenario, ends[0], ends[1]))
         };
         assert_eq!(refused("lamport", Scenario::StraightRun, [4, 4]), None);
         assert_eq!(refused("lamport", Scenario::FanOut, [1, 4]), None);

@@ -180,11 +180,7 @@ mod tests {
 
     #[test]
     fn what_a_publisher_tells_comes_to_its_subscriber_once() {
-        let notices = Notices::new(&Wiring {
-            scenario: Scenario::FanOut,
-            publishers: 2,
-            subscribers: 3,
-        });
+        let notices = Notices::new(&Wiring::new(Scenario::FanOut, 2, 3));
         notices.tell(1, 2, 4711);
         notices.tell(0, 1, 7);
         assert_eq!(notices.take(1, 1), None);

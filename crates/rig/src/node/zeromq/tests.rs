@@ -14,14 +14,6 @@ fn settings(queue: u32) -> Settings {
     }
 }
 
-fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
-    Wiring {
-        scenario,
-        publishers,
-        subscribers,
-    }
-}
-
 fn ends(wiring: &Wiring, settings: &Settings) -> Result<Ends<Publisher, Subscriber>, NodeError> {
     load().map_err(NodeError::Setting)?;
     Ends::of(&Zeromq { wiring, settings }, wiring)
@@ -49,7 +41,7 @@ fn read(subscriber: &mut Subscriber, pool: &mut Pool) -> Vec<u64> {
 
 #[test]
 fn samples_come_in_order_and_others_are_passed_over() {
-    let wiring = wiring(Scenario::StraightRun, 1, 1);
+    let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
     let mut ends = ends(&wiring, &settings(8)).unwrap();
     let mut pool = Pool::new(8, WORDS, HugePagePolicy::Off).unwrap();
     while !ends.publishers[0].socket.send(&[1; 25]).unwrap() {}
@@ -70,7 +62,7 @@ fn samples_come_in_order_and_others_are_passed_over() {
 fn a_pair_without_room_refuses_and_a_publisher_drops() {
     let mut pool = Pool::new(2, WORDS, HugePagePolicy::Off).unwrap();
     let mut refuses = |scenario| {
-        let mut ends = ends(&wiring(scenario, 1, 1), &settings(1)).unwrap();
+        let mut ends = ends(&Wiring::new(scenario, 1, 1), &settings(1)).unwrap();
         let mut samples = Vec::new();
         pool.fill(&mut samples, 2);
         // More than the sockets and the kernel's buffers hold.
@@ -96,7 +88,7 @@ fn a_port_that_is_in_use_or_too_high_is_refused() {
             ..settings(8)
         };
         ends(
-            &wiring(Scenario::FanIn, subscribers, subscribers),
+            &Wiring::new(Scenario::FanIn, subscribers, subscribers),
             &settings,
         )
         .map(drop)
