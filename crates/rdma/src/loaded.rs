@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use libloading::os::unix::Library;
 use rdma_sys::*;
 
-use super::verbs::VerbsError;
+use crate::error::VerbsError;
 use crate::host::library::{functions, open};
 
 static LIBRARIES: LazyLock<Result<Libraries, libloading::Error>> = LazyLock::new(Libraries::load);

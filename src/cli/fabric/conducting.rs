@@ -7,7 +7,8 @@ use std::time::SystemTime;
 use super::FabricArguments;
 use super::course::Course;
 use super::earlier::Earlier;
-use super::judgement::{self, Found};
+use super::judgement::Found;
+use super::overview::known;
 use crate::cli::UsageError;
 use crate::cli::driver::recorded_command_line;
 use crate::cli::ending::{Ending, close};
@@ -174,7 +175,7 @@ fn begin(
             return Err(cannot_resume(&place.out, &reason).into());
         }
     }
-    let known = judgement::known(arguments, place.groups.clone(), conductor)?;
+    let known = known(arguments, place.groups.clone(), conductor)?;
     let folder = place.open(arguments)?;
     Course::begin(folder, identity, arguments, conductor, (known, earlier))
 }

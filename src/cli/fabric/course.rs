@@ -10,7 +10,8 @@ use serde_json::json;
 use super::FabricArguments;
 use super::earlier::{Earlier, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
-use super::judgement::{self, Found, Known, Overview};
+use super::judgement::{self, Found};
+use super::overview::{Known, Measured, Overview};
 use super::kept::{Ends, Kept, Narrow, place_of};
 use super::names::{BETWEEN, told_apart};
 use crate::bench::hca::plan::Plan;
@@ -196,7 +197,7 @@ impl Course {
             Some(known) => known,
             None => self.look(arguments.again as usize),
         };
-        let measured = judgement::Measured {
+        let measured = Measured {
             nodes: &self.document.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),

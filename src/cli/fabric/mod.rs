@@ -8,6 +8,7 @@
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
 //! | [`names`] | what nodes are called |
+//! | [`overview`] | what all pairs together show |
 //! | [`judgement`] | what is said of pairs, nodes and tiers |
 //! | [`told`] | what is told of them |
 //! | [`dry_run`] | says what would be measured |
@@ -20,6 +21,7 @@ mod folders;
 mod judgement;
 mod kept;
 mod names;
+mod overview;
 #[cfg(feature = "rdma")]
 mod ranks;
 mod told;
@@ -29,8 +31,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::folders::PairFolders;
-use crate::bench::hca::config::Config;
 use crate::bench::hca::plan::Point;
+use crate::bench::hca::settings::config::Config;
 use crate::cli::UsageError;
 use crate::cli::hca::HcaArguments;
 use crate::cli::values::{duration, limits};

@@ -12,7 +12,7 @@ use super::FabricArguments;
 use super::conducting::{Place, conduct, told};
 use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
-use crate::bench::hca::config::Config;
+use crate::bench::hca::settings::config::Config;
 use crate::cli::UsageError;
 use crate::host::interrupt;
 use crate::host::machine_name::machine_name;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::judgement::{Measured, Overview};
+use super::overview::{Measured, Overview};
 use crate::bench::fabric::culprits::ranked;
 use crate::bench::fabric::prometheus;
 use crate::bench::fabric::tiers::Tiers;

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::RdtscpInstruction;
 #[cfg(target_arch = "aarch64")]
 use super::SelfSynchronised;
-use super::{AnyClock, ClockError, ClockKind, Posix, PosixReading, Ticks, TscKilohertz};
+use super::{AnyClock, ClockError, ClockKind, Posix, Ticks, TscKilohertz, posix};
 
 /// The sequences a clock can be read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -192,6 +192,30 @@ impl Reading for SelfSynchronised {
     #[inline(always)]
     fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
         (self.read_alone(), work())
+    }
+}
+
+/// Any POSIX clock, as a [`Reading`]. `CLOCK_REALTIME`, the time of day, can be stepped in both directions: it is no
+/// [`Clock`](super::Clock), of whose stamps differences are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PosixReading(libc::clockid_t);
+
+impl PosixReading {
+    /// `CLOCK_REALTIME`.
+    pub const REALTIME: Self = PosixReading(libc::CLOCK_REALTIME);
+}
+
+impl From<Posix> for PosixReading {
+    fn from(clock: Posix) -> Self {
+        PosixReading(clock.0)
+    }
+}
+
+impl Reading for PosixReading {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        // SAFETY: every Linux has the three clocks that a `PosixReading` can name.
+        (unsafe { posix::read(self.0) }, work())
     }
 }
 

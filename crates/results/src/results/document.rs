@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::error::ReportError;
 use super::json;
-use super::read::{ReadError, Wrong, whole};
+use super::read_error::{ReadError, Wrong};
 use super::record::Record;
 use super::schema::FORMAT;
 use super::text::printable;
+use super::whole::whole;
 
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

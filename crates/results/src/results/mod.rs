@@ -28,12 +28,15 @@ pub mod hgrm;
 pub mod json;
 #[allow(missing_docs)]
 pub mod read;
+#[allow(missing_docs)]
+mod read_error;
 pub mod record;
 pub mod runs;
 pub mod samples;
 pub mod schema;
 pub mod text;
 pub mod units;
+mod whole;
 
 pub mod durable;
 

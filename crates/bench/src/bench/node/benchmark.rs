@@ -8,7 +8,8 @@ use serde_json::json;
 use super::config::{Config, LogPlace, RunsAs};
 use super::error::RunError;
 use super::log::Log;
-use super::plan::{Plan as Points, Point, Sweep};
+use super::plan::{Plan as Points, Sweep};
+use super::point::Point;
 use super::result::{Lost, Outcome as Found, Received, Sent};
 use super::run::{self, Machine, Run};
 #[cfg(feature = "rdma")]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::config::{Config, TimerKind};
 use super::error::{RunError, ThreadError};
-use super::plan::Point;
+use super::point::Point;
 use super::result::Report;
 use super::sample::Epoch;
 use super::shared::Shared;

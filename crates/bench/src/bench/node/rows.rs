@@ -2,7 +2,7 @@
 
 use super::broker::Spent;
 use super::config::Config;
-use super::plan::Point;
+use super::point::Point;
 use super::result::Outcome;
 use crate::node::NodeType;
 use crate::node::pool::WORD;

@@ -11,7 +11,7 @@ use super::broker::{RunBroker, Spent};
 use super::config::{Config, RunsAs};
 use super::ends::{InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
 use super::error::RunError;
-use super::plan::Point;
+use super::point::Point;
 use super::process::Processes;
 use super::result::{Outcome, Reports};
 use super::sample::Epoch;

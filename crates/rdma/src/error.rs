@@ -19,7 +19,7 @@ pub struct VerbsError {
 
 impl VerbsError {
     /// What a verb created, or the error that errno holds.
-    pub(super) fn created<T, S: Into<String>>(
+    pub(crate) fn created<T, S: Into<String>>(
         raw: *mut T,
         operation: &'static str,
         object: impl FnOnce() -> S,
@@ -29,7 +29,7 @@ impl VerbsError {
 
     /// The error that a verb returned as its value, unless that is zero.
     #[inline]
-    pub(super) fn check<S: Into<String>>(
+    pub(crate) fn check<S: Into<String>>(
         code: i32,
         operation: &'static str,
         object: impl FnOnce() -> S,

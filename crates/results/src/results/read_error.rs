@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::results::text::{printable, printable_path};
+use super::text::{printable, printable_path};
 
 #[derive(Debug, Error)]
 pub struct ReadError {
