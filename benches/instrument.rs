@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::floor::measure_floor;
+use hcabench::bench::hca::loops::floor::measure_floor;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
 use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;

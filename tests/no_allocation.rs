@@ -8,18 +8,19 @@ use std::time::{Duration, Instant};
 
 use hcabench::bench::clock::hot_loop::watch;
 use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
-use hcabench::bench::hca::completion::{Collect, Collector, LeftToThread};
-use hcabench::bench::hca::control::Control;
-use hcabench::bench::hca::memory_polling::MemoryPollingPort;
-use hcabench::bench::hca::memory_port::{self, MemoryReceivePort};
-use hcabench::bench::hca::port::{
+use hcabench::bench::hca::loops::completion::{Collect, Collector, LeftToThread};
+use hcabench::bench::hca::loops::control::Control;
+use hcabench::bench::hca::loops::memory_polling::MemoryPollingPort;
+use hcabench::bench::hca::loops::memory_port;
+use hcabench::bench::hca::loops::memory_port::MemoryReceivePort;
+use hcabench::bench::hca::loops::port::{
     BusyPolling, Completion, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
 };
-use hcabench::bench::hca::receiver::receive;
-use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
-use hcabench::bench::hca::signalling::Signalling;
-use hcabench::bench::hca::stamper::{StampSlots, restamp};
-use hcabench::bench::hca::tag::{Expected, Tag};
+use hcabench::bench::hca::loops::receiver::receive;
+use hcabench::bench::hca::loops::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::loops::signalling::Signalling;
+use hcabench::bench::hca::loops::stamper::{StampSlots, restamp};
+use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
 use hcabench::node::udp::Udp;
 use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, rings};

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::bench::hca::config::PortRequest;
+use crate::bench::hca::settings::config::PortRequest;
 use crate::cli::values::port_request;
 use crate::rig::ports::SERVING;
 

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::comp_vector::CompletionVectors;
-use hcabench::bench::hca::config::{Connect, Operation, Poll, Service, Switch, Timestamp};
-use hcabench::bench::hca::endpoints::{EndPort, EndpointSettings, Endpoints, Receives};
+use hcabench::bench::hca::ends::endpoints::{EndPort, EndpointSettings, Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
-use hcabench::bench::hca::path::PathSettings;
+use hcabench::bench::hca::loops::port::SendPort;
+use hcabench::bench::hca::loops::tag::Tag;
 use hcabench::bench::hca::plan::Point;
-use hcabench::bench::hca::port::SendPort;
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::settings::comp_vector::CompletionVectors;
+use hcabench::bench::hca::settings::config::{Operation, Poll, Service, Switch, Timestamp};
+use hcabench::bench::hca::settings::path::Connect;
+use hcabench::bench::hca::settings::path::PathSettings;
 use hcabench::buffer::HugePagePolicy;
 use hcabench::generators::MemoryLoad;
 use hcabench::rdma::cm::{

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::endpoints::{Endpoints, Receives};
+use hcabench::bench::hca::ends::endpoints::{Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, Link, ReceivingEnd, SendingEnd};
-use hcabench::bench::hca::port::{CompletionPort, Polled, SendPort};
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::loops::port::{CompletionPort, Polled, SendPort};
+use hcabench::bench::hca::loops::tag::Tag;
 use hcabench::rdma::cm::EventChannel;
 use hcabench::time::Ticks;
 

@@ -15,18 +15,19 @@ use clap::Args;
 use self::path::PathArguments;
 use self::peer::PeerArguments;
 use super::UsageError;
-use crate::bench::hca::background::Background;
-#[cfg(feature = "rdma")]
-use crate::bench::hca::benchmark::HcaBenchmark;
-use crate::bench::hca::comp_vector::CompletionVectors;
-use crate::bench::hca::config::{
-    Arrivals, Config, Connect, CpuRequest, Operation, Poll, PortRequest, Rate, Service, Sweep,
-    Switch, Timestamp, UcRouteRequest,
-};
-#[cfg(feature = "rdma")]
-use crate::bench::hca::one_host::OneHost;
 use crate::bench::hca::plan::{Plan, Point};
-use crate::bench::hca::warmup::Warmup;
+#[cfg(feature = "rdma")]
+use crate::bench::hca::run::benchmark::HcaBenchmark;
+#[cfg(feature = "rdma")]
+use crate::bench::hca::run::one_host::OneHost;
+use crate::bench::hca::settings::background::Background;
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
+use crate::bench::hca::settings::config::{
+    Arrivals, Config, CpuRequest, Operation, Poll, PortRequest, Rate, Service, Sweep, Switch,
+    Timestamp, UcRouteRequest,
+};
+use crate::bench::hca::settings::path::Connect;
+use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::cli::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]

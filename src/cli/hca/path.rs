@@ -4,8 +4,8 @@ use std::ops::RangeInclusive;
 
 use clap::Args;
 
-use crate::bench::hca::config::Connect;
-use crate::bench::hca::path::PathSettings;
+use crate::bench::hca::settings::path::Connect;
+use crate::bench::hca::settings::path::PathSettings;
 use crate::cli::values::{List, list};
 
 /// How the two queue pairs are connected. Without a value, each is what the connection manager or --connect direct

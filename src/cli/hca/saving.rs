@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::bench::hca::config::Timestamp;
+use crate::bench::hca::settings::config::Timestamp;
 use crate::cli::driver::Shown;
 use crate::cli::table::{Column as Heading, Table};
 use crate::results::Record;

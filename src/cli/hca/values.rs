@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use crate::bench::hca::background::{Background, QUEUE_PAIRS, Traffic};
-use crate::bench::hca::comp_vector::CompletionVectors;
-use crate::bench::hca::config::{
-    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE, doubled_sizes,
+use crate::bench::hca::settings::background::{Background, QUEUE_PAIRS, Traffic};
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
+use crate::bench::hca::settings::config::doubled_sizes;
+use crate::bench::hca::settings::limits::{
+    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE,
 };
-use crate::bench::hca::warmup::Warmup;
+use crate::bench::hca::settings::warmup::Warmup;
 use crate::cli::values::{DAY, List, MILLISECOND, bytes, list, list_of_ranges, rate, time};
 use crate::time::Nanos;
 
@@ -171,7 +172,7 @@ pub fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::hca::config::Service;
+    use crate::bench::hca::settings::config::Service;
     use crate::cli::values::{named, port_request};
 
     #[test]

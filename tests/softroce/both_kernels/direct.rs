@@ -1,11 +1,12 @@
 //! Queue pairs connected without the connection manager, and the attributes of the path.
 
-use hcabench::bench::hca::config::{Connect, Service};
-use hcabench::bench::hca::endpoints::Endpoints;
+use hcabench::bench::hca::ends::endpoints::Endpoints;
 use hcabench::bench::hca::ends::{ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
-use hcabench::bench::hca::path::PathSettings;
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::loops::tag::Tag;
+use hcabench::bench::hca::settings::config::Service;
+use hcabench::bench::hca::settings::path::Connect;
+use hcabench::bench::hca::settings::path::PathSettings;
 use serde_json::Value;
 
 use crate::connections::{SERVICES, ends, send_one, settings, type_and_state};

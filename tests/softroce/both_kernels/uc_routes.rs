@@ -3,10 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
-use hcabench::bench::hca::config::{Operation, Service, Switch, doubled_sizes};
-use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::ends::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::loops::tag::Tag;
 use hcabench::bench::hca::plan::Point;
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::settings::config::{Operation, Service, Switch, doubled_sizes};
 use hcabench::rdma::cm::{EventChannel, UcRoute};
 use hcabench::rdma::verbs::library_versions;
 use hcabench::time::Ticks;

@@ -1,9 +1,9 @@
 //! Runs the benchmark to another host, and prints its table.
 
 use super::PeerArguments;
-use crate::bench::hca::benchmark::HcaBenchmark;
 use crate::bench::hca::between::PeerConfig;
-use crate::bench::hca::config::Config;
+use crate::bench::hca::run::benchmark::HcaBenchmark;
+use crate::bench::hca::settings::config::Config;
 use crate::cli::driver::{self, Request, Shown, View};
 use crate::cli::hca::{HcaArguments, present, settings_of_run};
 use crate::host::readiness::Needs;

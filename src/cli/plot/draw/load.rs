@@ -9,7 +9,7 @@ use super::{
     Checked, Figure, Made, Source, Sources, UsageError, capital, intervals, one_metric_label,
     without_median,
 };
-use crate::bench::hca::background::Traffic;
+use crate::bench::hca::settings::background::Traffic;
 use crate::cli::plot::config::MEDIAN;
 use crate::plot::both;
 use crate::plot::load::{Line, Loads, Step};

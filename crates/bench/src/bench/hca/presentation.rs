@@ -1,6 +1,6 @@
 //! What plots and reports show of it.
 
-use super::config::Operation;
+use crate::bench::hca::settings::config::Operation;
 use crate::bench::presentation::{Metric, Opening, Presentation, Share};
 use crate::results::read::Point;
 use crate::results::schema::hca::{

@@ -5,17 +5,17 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::burst_record::BurstRecord;
-use super::super::ends::Link;
-use super::super::error::RunError;
-use super::super::placement::RECEIVER;
-use super::super::receiver::ReceiveOutcome;
-use super::super::receiving_half::ReceivingSide;
-use super::super::requesting_end::Target;
-use super::super::result::LoopFaults;
-use super::super::watch::PREPARATION;
-use super::super::worker::{Frame, Task, Threads, start};
 use super::message::{ANSWER, Message, Part, hear, hear_nothing, only, take, tell};
+use crate::bench::hca::ends::Link;
+use crate::bench::hca::ends::requesting_end::Target;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::loops::receiver::ReceiveOutcome;
+use crate::bench::hca::plan::placement::RECEIVER;
+use crate::bench::hca::result::LoopFaults;
+use crate::bench::hca::session::burst_record::BurstRecord;
+use crate::bench::hca::session::receiving_half::ReceivingSide;
+use crate::bench::hca::session::watch::PREPARATION;
+use crate::bench::hca::session::worker::{Frame, Task, Threads, start};
 use crate::buffer::{Arrival, PageKind};
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
@@ -309,7 +309,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::bench::hca::control::Control;
+    use crate::bench::hca::loops::control::Control;
 
     /// A far receiver, and the other process.
     fn far_receiver() -> (FarReceiver, TcpStream) {

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::super::result::{Fate, Message, PointResult};
-use super::super::rows::figures_of_sender;
 use super::prober::Probed;
 use super::remote::{FarEnd, PeerConfig};
+use crate::bench::hca::message::{Fate, Message};
+use crate::bench::hca::result::PointResult;
+use crate::bench::hca::result::rows::figures_of_sender;
 use crate::results::Record;
 use crate::results::schema::between as columns;
 use crate::results::schema::fabric;

@@ -10,16 +10,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::super::clocks::Clocks;
-use super::super::config::Config;
-use super::super::error::RunError;
-use super::super::facts::Facts;
-use super::super::open_port::OpenPort;
-use super::super::plan::Plan;
-use super::super::result::PointResult;
-use super::super::run::Runner;
 use super::figures::{Proved, figures, message_rows, probe_rows, prove};
 use super::remote::{FarEnd, PeerConfig, Remote};
+use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::open_port::OpenPort;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::plan::Plan;
+use crate::bench::hca::result::PointResult;
+use crate::bench::hca::run::Runner;
+use crate::bench::hca::run::clocks::Clocks;
+use crate::bench::hca::settings::config::Config;
 use crate::host::idle_hold::IdleHold;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::{CpuSet, HostError, Topology};

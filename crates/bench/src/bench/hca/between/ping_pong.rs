@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::ends::BurstPort;
-use super::super::port::{CompletionPort, Failure, PollMode, Polled};
-use super::super::tag::Tag;
+use crate::bench::hca::ends::BurstPort;
+use crate::bench::hca::loops::port::{CompletionPort, Failure, PollMode, Polled};
+use crate::bench::hca::loops::tag::Tag;
 use crate::time::{Clock, Ticks};
 
 /// Messages of a burst of probes: slots of the payload, and receive requests.
@@ -231,7 +231,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
-    use crate::bench::hca::port::{BusyPolling, Completion, SendPort};
+    use crate::bench::hca::loops::port::{BusyPolling, Completion, SendPort};
     use crate::time::Posix;
 
     const LIMIT: Duration = Duration::from_secs(20);

@@ -1,6 +1,6 @@
 //! What plots and reports show of it.
 
-use super::presentation::{COMPLETION, LOST_MESSAGES, SERVICES};
+use crate::bench::hca::presentation::{COMPLETION, LOST_MESSAGES, SERVICES};
 use crate::bench::presentation::{Metric, Opening, Presentation};
 use crate::results::schema::between::{P50_HIGH, P50_LOW, P99_HIGH, SCHEMA, excess, half, message};
 use crate::results::schema::hca;
