@@ -19,9 +19,9 @@ use hcabench::bench::hca::loops::sender::{SendStamp, Sending, StampMode, SubmitS
 use hcabench::bench::hca::loops::signalling::Signalling;
 use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, Bytes, PageSize, Region};
-use hcabench::cli::table::{Column, Table};
 use hcabench::generators::chase::Chase;
 use hcabench::pacing::{NoPause, Pacing};
+use hcabench::terminal::table::{Column, Table};
 use hcabench::time::{Clock, Reading, Ticks};
 
 const USAGE: &str = "\

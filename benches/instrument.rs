@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::loops::floor::measure_floor;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
-use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
 use hcabench::stats::percentile_of_sorted;
+use hcabench::terminal::table::{Column, Table};
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
 
 const USAGE: &str = "\

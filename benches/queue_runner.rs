@@ -29,13 +29,13 @@ use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Tim
 use hcabench::bench::queue::patience::Patience;
 use hcabench::bench::queue::retry::Retry;
 use hcabench::bench::queue::runner::{Counted, Runner, Waiting};
-use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
 use hcabench::pacing::NoPause;
 use hcabench::queues::element::{Element, Words};
 use hcabench::queues::interface::Queue;
 use hcabench::queues::{FastForward, Lamport};
 use hcabench::stats::median_of;
+use hcabench::terminal::table::{Column, Table};
 use hcabench::time::{Clock, Ticks};
 use nix::time::{ClockId, clock_gettime};
 

@@ -12,9 +12,16 @@
 //! | queues | [`queues`] | platform |
 //! | rig | [`rig`], [`generators`], [`launch`], [`node`] | all of these; no benchmark |
 //! | bench | [`mod@bench`] | all of these; benchmarks never use each other, and never print |
-//! | hcabench | [`cli`] | all |
+//! | hcabench | [`arguments`], [`terminal`] | all of these |
+//! | | `driver`, `figures`, `report` | arguments and terminal |
+//! | | [`cli`] | all |
 
+pub mod arguments;
 pub mod cli;
+mod driver;
+mod figures;
+mod report;
+pub mod terminal;
 
 pub use hcabench_bench::bench;
 pub use hcabench_platform::{buffer, host, pacing, time};

@@ -11,16 +11,16 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::UsageError;
-use super::output::{default_folder, print_json, print_text, terminal_width, warning};
-use super::table_options::TableOptions;
-use super::values::List;
+use crate::arguments::UsageError;
+use crate::arguments::values::List;
 use crate::compare::figures::{Kind, Limit, USUAL};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
 use crate::compare::{compare, compare_within, rounds};
 use crate::results::read::{Fabric, Run};
 use crate::results::schema::Schema;
 use crate::results::text::printable;
+use crate::terminal::output::{default_folder, print_json, print_text, terminal_width, warning};
+use crate::terminal::table_options::TableOptions;
 
 /// The exit code of a broken limit.
 const BROKEN: u8 = 3;

@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::DevicesArguments;
-use crate::cli::output::{print_json, print_text, terminal_width};
-use crate::cli::table::{Column, Table};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
 };
 use crate::rig::port_choice::choose;
+use crate::terminal::output::{print_json, print_text, terminal_width};
+use crate::terminal::table::{Column, Table};
 
 const SERVICES: [(&str, ServiceType); 3] = [
     ("rc", ServiceType::ReliableConnection),
@@ -194,7 +194,7 @@ fn routes_in_words(routes: &[TriedRoute], library: Option<&Library>) -> String {
             None => format!("not tried: {reason}"),
         };
         let indentation = 12;
-        let lines = super::wrap(&text, super::text_width() - indentation);
+        let lines = crate::terminal::wrap(&text, crate::terminal::text_width() - indentation);
         for (number, line) in lines.iter().enumerate() {
             let name = if number == 0 { tried.route.name() } else { "" };
             shown += &format!("  {name:10}{line}\n");

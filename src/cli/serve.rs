@@ -2,8 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use crate::arguments::values::port_request;
 use crate::bench::hca::settings::config::PortRequest;
-use crate::cli::values::port_request;
 use crate::rig::ports::SERVING;
 
 /// Arguments of `hcabench serve`.
@@ -42,8 +42,8 @@ fn bind(text: &str) -> Result<SocketAddr, String> {
 /// Serves other hosts. Returns the exit code.
 #[cfg(feature = "rdma")]
 pub fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
+    use crate::arguments::UsageError;
     use crate::bench::hca::between::listening::{Event, Service, serve};
-    use crate::cli::UsageError;
     use crate::results::text::printable;
     use crate::rig::benchmark::Failure;
 

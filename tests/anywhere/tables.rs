@@ -3,12 +3,12 @@
 
 use std::process::Command;
 
-use hcabench::cli::UsageError;
-use hcabench::cli::table::{Column as Heading, Table};
-use hcabench::cli::table_options::{Order, TableOptions, key_of};
+use hcabench::arguments::UsageError;
 use hcabench::results::Record;
 use hcabench::results::schema::hca::{SERVICE, latency};
 use hcabench::results::schema::{COMPLETE, Column, STATUS};
+use hcabench::terminal::table::{Column as Heading, Table};
+use hcabench::terminal::table_options::{Order, TableOptions, key_of};
 use proptest::prelude::*;
 
 fn sweep() -> Table {

@@ -9,17 +9,17 @@ use std::time::Duration;
 
 use clap::Args;
 
+use crate::arguments::UsageError;
+use crate::arguments::values as common;
+use crate::arguments::values::{List, duration, named, one};
 use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
 use crate::bench::clock::wakeup;
 use crate::buffer::HugePagePolicy;
-use crate::cli::UsageError;
-use crate::cli::driver::arguments::SweepArguments;
-use crate::cli::driver::{self, Request};
-use crate::cli::output::OutputArguments;
-use crate::cli::progress;
 use crate::cli::schedule::ScheduleArguments;
-use crate::cli::values::{self as common, List, duration, named, one};
+use crate::driver;
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::host::cpu_set::CpuSet;
 use crate::host::readiness::Needs;
 use crate::results::Record;
@@ -27,6 +27,8 @@ use crate::results::schema::clock as columns;
 use crate::rig::limit::Limit;
 use crate::rig::named::Named as _;
 use crate::rig::trust::DEFAULT_READS;
+use crate::terminal::output::OutputArguments;
+use crate::terminal::progress;
 use crate::time::{COUNTER_IN_WORDS, Nanos, ReadingKind, TscKilohertz};
 
 #[cfg(target_arch = "x86_64")]

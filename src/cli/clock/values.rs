@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::arguments::values::{list_of_ranges, one, time};
 use crate::bench::clock::config::Report;
-use crate::cli::values::{list_of_ranges, one, time};
 use crate::host::cpu_set::CpuSet;
 use crate::rig::named::Named as _;
 use crate::sorting::distinct;

@@ -9,12 +9,11 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::{BROKEN, CompareArguments, first_of};
+use crate::arguments::UsageError;
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::over_time::{self, Change, Measured, What};
 use crate::bench::fabric::scores::median;
 use crate::bench::fabric::tiers::Tiers;
-use crate::cli::UsageError;
-use crate::cli::output::{print_json, print_text, terminal_width, warning};
 use crate::compare::circumstances::Differs;
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::{ERROR, Permitted, Request, Verdict};
@@ -25,6 +24,7 @@ use crate::results::schema::fabric::{
 };
 use crate::results::text::printable;
 use crate::sorting::distinct;
+use crate::terminal::output::{print_json, print_text, terminal_width, warning};
 
 /// What is compared: how a limit names it, its percentile and its column.
 const FIGURES: [(&str, f64, Column); 6] = [

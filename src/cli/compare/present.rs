@@ -1,14 +1,14 @@
 //! The table of a comparison, and what it says in words.
 
-use crate::cli::UsageError;
-use crate::cli::output::{heading_of, labelled};
-use crate::cli::table::{Column, Table};
-use crate::cli::table_options::{Key, Order, TableOptions};
+use crate::arguments::UsageError;
 use crate::compare::figures::Limit;
 use crate::compare::{Comparison, ERROR, FigureComparison, LimitOutcome, PointComparison, Verdict};
 use crate::results::text::printable;
 use crate::results::units::fixed;
 use crate::stats::rank::Test;
+use crate::terminal::output::{heading_of, labelled};
+use crate::terminal::table::{Column, Table};
+use crate::terminal::table_options::{Key, Order, TableOptions};
 
 /// The table, and below it what it says in words.
 pub fn text(

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 
-use crate::cli::UsageError;
+use crate::arguments::UsageError;
 use crate::host::interrupt::{self, HeldBack};
 use crate::rig::child;
 

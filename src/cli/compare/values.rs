@@ -1,6 +1,6 @@
 //! Values of the options, from text.
 
-use crate::cli::values::{List, list};
+use crate::arguments::values::{List, list};
 use crate::compare::figures::{Kind, Limit};
 
 /// `5%@latency.p50,10%@p99`.

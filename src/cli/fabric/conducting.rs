@@ -9,10 +9,9 @@ use super::course::Course;
 use super::earlier::Earlier;
 use super::judgement::Found;
 use super::overview::known;
-use crate::cli::UsageError;
-use crate::cli::driver::recorded_command_line;
-use crate::cli::ending::{Ending, close};
-use crate::cli::output::{bad_folder, print_text};
+use crate::arguments::UsageError;
+use crate::driver::ending::{Ending, close};
+use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Limits};
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
@@ -20,6 +19,7 @@ use crate::launch::message::Terms;
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
 use crate::results::ResultsFolder;
 use crate::results::text::printable;
+use crate::terminal::output::{bad_folder, print_text};
 
 /// A limit of the fabric is broken.
 const LIMIT_BROKEN: u8 = 3;

@@ -11,13 +11,12 @@ use super::FabricArguments;
 use super::earlier::{Earlier, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
 use super::judgement::{self, Found};
-use super::overview::{Known, Measured, Overview};
 use super::kept::{Ends, Kept, Narrow, place_of};
 use super::names::{BETWEEN, told_apart};
+use super::overview::{Known, Measured, Overview};
 use crate::bench::hca::plan::Plan;
-use crate::cli::driver::recorded_command_line;
-use crate::cli::ending::Ending;
-use crate::cli::progress::Progress;
+use crate::driver::ending::Ending;
+use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Sink};
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
@@ -31,6 +30,7 @@ use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;
+use crate::terminal::progress::Progress;
 
 /// What rank 0 has so far.
 pub(super) struct Course {

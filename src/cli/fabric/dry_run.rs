@@ -6,13 +6,13 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::FabricArguments;
+use crate::arguments::UsageError;
 use crate::bench::hca::plan::Point;
-use crate::cli::UsageError;
-use crate::cli::driver::dry_run::time_in_words;
-use crate::cli::output::{print_json, print_text, terminal_width};
-use crate::cli::table::{Column, Table};
+use crate::driver::dry_run::time_in_words;
 use crate::launch::identity::{Identity, Options, environment};
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
+use crate::terminal::output::{print_json, print_text, terminal_width};
+use crate::terminal::table::{Column, Table};
 
 /// Connecting, probes and taking in what comes of a pair, in both directions.
 const OF_A_PAIR: Duration = Duration::from_millis(300);

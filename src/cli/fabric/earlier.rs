@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cli::driver::command_line::settings_of;
+use crate::driver::command_line::settings_of;
 use crate::launch::identity::Identity;
 use crate::results::document::Program;
 use crate::results::folder::MARK;

@@ -31,11 +31,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::folders::PairFolders;
+use crate::arguments::UsageError;
+use crate::arguments::values::{duration, limits};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
-use crate::cli::UsageError;
 use crate::cli::hca::HcaArguments;
-use crate::cli::values::{duration, limits};
 use crate::launch::conductor::Limits;
 use crate::launch::identity::{Identity, IdentityError, Options, environment};
 use crate::launch::message::Terms;
@@ -86,7 +86,7 @@ pub struct FabricArguments {
 
     /// Exit code 3 if half a round trip of any pair is longer, such as 5us@p99 or 1ms
     #[arg(long, value_name = "LIST", help_heading = "Fabric", value_parser = limits)]
-    pub fail_above: Option<crate::cli::values::List<Limit>>,
+    pub fail_above: Option<crate::arguments::values::List<Limit>>,
 
     /// Exit code 3 if more nodes and pairs stand out
     #[arg(long, value_name = "N", help_heading = "Fabric")]

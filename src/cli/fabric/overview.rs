@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use super::FabricArguments;
 use super::kept::{Ends, Kept};
+use crate::arguments::UsageError;
 use crate::bench::fabric::culprits::{Evidence, Judged, judge as judge_nodes};
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::scores::{Fit, median, polish};
 use crate::bench::fabric::suspects::{Chosen, choose};
 use crate::bench::fabric::tiers::{Known as KnownTiers, Tiers};
-use crate::cli::UsageError;
 use crate::launch::conductor::Conductor;
 use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::FabricArguments;
 use super::conducting::{Place, conduct, told};
+use crate::arguments::UsageError;
 use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
 use crate::bench::hca::settings::config::Config;
-use crate::cli::UsageError;
 use crate::host::interrupt;
 use crate::host::machine_name::machine_name;
 use crate::host::pinning::current_affinity;
@@ -80,7 +80,7 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
         .identity(&host)
         .map_err(|error| UsageError(error.to_string()))?;
     let asked = arguments.hca.between.config();
-    let words = crate::cli::expanded_arguments().iter();
+    let words = crate::arguments::expanded_arguments().iter();
     let words = words.map(|word| word.to_string_lossy().into_owned());
     let settings = json!({ "arguments": of_all(words), "drift": asked.drift });
     let pair = Arc::new(PairEnd::new(config, asked));

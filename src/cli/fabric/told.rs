@@ -8,9 +8,9 @@ use crate::bench::fabric::culprits::ranked;
 use crate::bench::fabric::prometheus;
 use crate::bench::fabric::tiers::Tiers;
 use crate::bench::fabric::verdict::PairVerdict;
-use crate::cli::table::{Column as Heading, Table};
 use crate::results::units;
 use crate::sorting::sort_by;
+use crate::terminal::table::{Column as Heading, Table};
 
 /// So many of the worst pairs are shown.
 const SHOWN: usize = 8;
@@ -139,5 +139,5 @@ pub(super) fn text(
             verdict(from, to).name().to_owned(),
         ]);
     }
-    text + "\nthe worst pairs:\n" + &table.render(crate::cli::output::terminal_width())
+    text + "\nthe worst pairs:\n" + &table.render(crate::terminal::output::terminal_width())
 }

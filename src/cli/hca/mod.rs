@@ -14,7 +14,8 @@ use clap::Args;
 
 use self::path::PathArguments;
 use self::peer::PeerArguments;
-use super::UsageError;
+use crate::arguments::UsageError;
+use crate::arguments::values::{List, memory_loads, named, one, port_request, timeout};
 use crate::bench::hca::plan::{Plan, Point};
 #[cfg(feature = "rdma")]
 use crate::bench::hca::run::benchmark::HcaBenchmark;
@@ -29,17 +30,18 @@ use crate::bench::hca::settings::config::{
 use crate::bench::hca::settings::path::Connect;
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
-use crate::cli::driver::arguments::SweepArguments;
-#[cfg(feature = "rdma")]
-use crate::cli::driver::{self, Request, View};
-use crate::cli::output::OutputArguments;
 use crate::cli::schedule::ScheduleArguments;
-use crate::cli::values::{List, memory_loads, named, one, port_request, timeout};
+#[cfg(feature = "rdma")]
+use crate::driver;
+use crate::driver::arguments::SweepArguments;
+#[cfg(feature = "rdma")]
+use crate::driver::{Request, View};
 use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
 #[cfg(feature = "rdma")]
 use crate::results::{Record, schema::hca as columns};
+use crate::terminal::output::OutputArguments;
 use crate::time::{COUNTER_IN_WORDS, ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.

@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 
 use clap::Args;
 
+use crate::arguments::values::{List, list};
 use crate::bench::hca::settings::path::Connect;
 use crate::bench::hca::settings::path::PathSettings;
-use crate::cli::values::{List, list};
 
 /// How the two queue pairs are connected. Without a value, each is what the connection manager or --connect direct
 /// chooses.
@@ -15,7 +15,7 @@ use crate::cli::values::{List, list};
 pub struct PathArguments {
     /// How queue pairs are connected: cm (the RDMA connection manager), direct (moved to RTS with the LID or GID of the
     /// other), auto (cm where it can set what is asked for)
-    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = crate::cli::values::named::<Connect>)]
+    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = crate::arguments::values::named::<Connect>)]
     pub connect: List<Connect>,
 
     /// Indices of the GID, the same at both ends, 0 to 255; not with cm

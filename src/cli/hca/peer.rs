@@ -7,8 +7,8 @@ use std::time::Duration;
 
 #[cfg(feature = "rdma")]
 pub use self::running::run;
-use crate::cli::UsageError;
-use crate::cli::values::uncertainty;
+use crate::arguments::UsageError;
+use crate::arguments::values::uncertainty;
 use crate::time::ClockKind;
 
 /// Probes of a phase where none are asked for.

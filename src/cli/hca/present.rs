@@ -1,12 +1,12 @@
 //! The tables, made of the rows of `summary.csv`.
 
 use super::saving;
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
+use crate::driver::Shown;
 use crate::results::Record;
 use crate::results::schema::hca as columns;
 use crate::results::schema::{Column, Data, Kind, ROUNDS};
 use crate::stats::resolvable;
+use crate::terminal::table::{Column as Heading, Table};
 
 /// The figures of the table; before them stand the settings.
 const FIGURES: [Column; 12] = [

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::bench::hca::settings::config::Timestamp;
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
+use crate::driver::Shown;
 use crate::results::Record;
 use crate::results::schema::hca as columns;
 use crate::results::schema::{Column, POINT};
+use crate::terminal::table::{Column as Heading, Table};
 
 /// The largest share of messages that may have left the figure of t_send: those without a stamp of their own are the
 /// fastest, and the median of the others is too high.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::arguments::values::{DAY, List, MILLISECOND, bytes, list, list_of_ranges, rate, time};
 use crate::bench::hca::settings::background::{Background, QUEUE_PAIRS, Traffic};
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::doubled_sizes;
@@ -9,7 +10,6 @@ use crate::bench::hca::settings::limits::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE,
 };
 use crate::bench::hca::settings::warmup::Warmup;
-use crate::cli::values::{DAY, List, MILLISECOND, bytes, list, list_of_ranges, rate, time};
 use crate::time::Nanos;
 
 /// Message sizes: `8`, `100`, `4KiB`, `8..32768`, which is 8 and its doubles.
@@ -172,8 +172,8 @@ pub fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arguments::values::{named, port_request};
     use crate::bench::hca::settings::config::Service;
-    use crate::cli::values::{named, port_request};
 
     #[test]
     fn lists_keep_their_order_and_drop_repetitions() {

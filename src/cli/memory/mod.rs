@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::driver::arguments::SweepArguments;
-use super::driver::{self, Request};
-use super::output::OutputArguments;
-use super::values::{List, named, one};
+use crate::arguments::values::{List, named, one};
 use crate::bench::memory::benchmark::MemoryBenchmark;
 use crate::bench::memory::config::{Bandwidth, Config, Pause, Sweep};
 use crate::buffer::{Bytes, PageSize};
+use crate::driver;
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::generators::{InstructionSet, Store};
 use crate::host::CpuSet;
 use crate::host::readiness::Needs;
@@ -21,6 +21,7 @@ use crate::results::Record;
 use crate::results::schema::memory as columns;
 use crate::stats::outliers::Outliers;
 use crate::stats::smoothing::Smoothing;
+use crate::terminal::output::OutputArguments;
 
 /// Arguments of `hcabench memory`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
@@ -135,7 +136,7 @@ impl MemoryArguments {
 /// Runs the benchmark. Returns the exit code.
 ///
 /// # Errors
-/// [`UsageError`](super::UsageError) for bad input, others when it cannot be measured.
+/// [`UsageError`](crate::arguments::UsageError) for bad input, others when it cannot be measured.
 pub fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
     let mut run = Record::new();
     run.set(

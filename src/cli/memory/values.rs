@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use crate::arguments::values::{DAY, List, MILLISECOND, bytes, list, one, time};
 use crate::bench::memory::config::Pause;
 use crate::buffer::Bytes;
-use crate::cli::values::{DAY, List, MILLISECOND, bytes, list, one, time};
 use crate::generators::LONGEST_PAUSE;
 use crate::host::CpuSet;
 use crate::rig::named::Named;

@@ -8,11 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 
-use super::driver::arguments::SweepArguments;
-use super::driver::{self, Request, View};
-use super::output::OutputArguments;
-use super::progress;
-use super::values::{DAY, List, duration, named, one, port_request, time, timeout};
+use crate::arguments::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::node::benchmark::NodeBenchmark;
 use crate::bench::node::config::{
     AfterMiss, BrokerChoice, Config, Format, Length, LogPlace, MOST_ENDS, RunsAs, TimerKind,
@@ -21,6 +17,9 @@ use crate::bench::node::config::{
 use crate::bench::node::plan::Sweep;
 use crate::bench::node::process;
 use crate::buffer::{Bytes, HugePagePolicy};
+use crate::driver;
+use crate::driver::arguments::SweepArguments;
+use crate::driver::{Request, View};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::settings::{Poll, Qos};
@@ -29,6 +28,8 @@ use crate::results::Record;
 use crate::results::schema::node as columns;
 use crate::rig::named::named;
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
+use crate::terminal::output::OutputArguments;
+use crate::terminal::progress;
 use crate::time::ClockKind;
 
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
@@ -292,7 +293,11 @@ impl NodeArguments {
 
     /// The benchmark that is asked for.
     pub fn benchmark(&self) -> NodeBenchmark {
-        NodeBenchmark::new(self.config(), self.points(), super::expanded_arguments())
+        NodeBenchmark::new(
+            self.config(),
+            self.points(),
+            crate::arguments::expanded_arguments(),
+        )
     }
 }
 

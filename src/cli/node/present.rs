@@ -1,9 +1,9 @@
 //! The table, made of the rows of `summary.csv`.
 
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
+use crate::driver::Shown;
 use crate::results::schema::node as columns;
 use crate::results::schema::{Column, Data, Kind};
+use crate::terminal::table::{Column as Heading, Table};
 
 /// The settings of the table.
 const SETTINGS: [Column; 9] = [

@@ -1,8 +1,8 @@
 //! The values of the options: rates, numbers of values and of samples, from text.
 
+use crate::arguments::values::{List, bytes, list_of_ranges, rate};
 use crate::bench::node::config::BrokerChoice;
 use crate::buffer::Bytes;
-use crate::cli::values::{List, bytes, list_of_ranges, rate};
 use crate::node::settings::BrokerAddress;
 
 /// Values of a sample that there can be: with more it fits into no datagram of UD.

@@ -2,9 +2,9 @@
 
 use anyhow::Context as _;
 
-use crate::cli::output::{print_json, print_text};
-use crate::cli::table::{Column, Table};
 use crate::queues::registry::{self, Entry};
+use crate::terminal::output::{print_json, print_text};
+use crate::terminal::table::{Column, Table};
 
 pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {
     let printed = if as_json {

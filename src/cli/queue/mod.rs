@@ -8,11 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::UsageError;
-use super::driver::arguments::SweepArguments;
-use super::driver::{self, Request, View};
-use super::output::OutputArguments;
-use super::values::{List, memory_loads, named, one, timeout};
+use crate::arguments::UsageError;
+use crate::arguments::values::{List, memory_loads, named, one, timeout};
 use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, Length, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
@@ -20,6 +17,9 @@ use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
 use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
+use crate::driver;
+use crate::driver::arguments::SweepArguments;
+use crate::driver::{Request, View};
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 use crate::node::wiring::{Scenario, Wiring};
@@ -27,6 +27,7 @@ use crate::pacing::{EndLoad, Load};
 use crate::results::Record;
 use crate::results::schema::queue as columns;
 use crate::rig::benchmark::Benchmark;
+use crate::terminal::output::OutputArguments;
 use crate::time::ClockKind;
 
 /// What an end does between two operations, as it is named.
@@ -139,7 +140,7 @@ pub struct QueueArguments {
     pub receiver_load: LoadKind,
 
     /// As --rate, for the receiver; after a stall it starts over
-    #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = crate::cli::values::rate)]
+    #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = crate::arguments::values::rate)]
     pub receiver_rate: Option<f64>,
 
     /// As --wait, for the receiver

@@ -9,13 +9,13 @@ use finished::Finished;
 
 use crate::bench::queue::config::Measure;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
-use crate::cli::{text_width_of, wrap};
+use crate::driver::Shown;
 use crate::results::schema::queue as columns;
 use crate::results::schema::{Column, POINT};
 use crate::results::{Record, units};
 use crate::stats::median_of;
+use crate::terminal::table::{Column as Heading, Table};
+use crate::terminal::{text_width_of, wrap};
 
 /// More points than this are shown in one line each.
 const MOST_IN_DETAIL: usize = 8;

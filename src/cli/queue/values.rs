@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::arguments::values::{DAY, List, MILLISECOND, decimal, list, rate, time};
 use crate::bench::queue::config::PAYLOADS;
-use crate::cli::values::{DAY, List, MILLISECOND, decimal, list, rate, time};
 use crate::queues::registry;
 use crate::queues::slots::MAX_CAPACITY;
 

@@ -1,0 +1,96 @@
+//! How a benchmark ends: the marks on disk, what is shown, and the exit code.
+
+use std::fmt;
+use std::io::{self, Write as _};
+
+use anyhow::Context as _;
+
+use crate::results::{ReportError, ResultsFolder};
+
+/// What ended it early.
+pub enum Ending {
+    /// A signal, or a failure of the measurement; told in the marks on disk.
+    Failed(String),
+    /// Bad input that only the first point shows.
+    Refused(String),
+    /// The results could not be written.
+    NotWritten(ReportError),
+    /// As many rounds are there as were to be for now, as after an interrupt: `--resume` goes on.
+    UntilRound,
+}
+
+impl From<ReportError> for Ending {
+    fn from(error: ReportError) -> Self {
+        Ending::NotWritten(error)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Ending::Failed(reason) | Ending::Refused(reason) => formatter.write_str(reason),
+            Ending::NotWritten(error) => error.fmt(formatter),
+            Ending::UntilRound => formatter.write_str("stopped by --until-round"),
+        }
+    }
+}
+
+/// Marks the folder, has what was measured so far printed, and says where it is. `within`: what `--resume` must be run
+/// in, if that matters. Returns the exit code.
+///
+/// # Errors
+/// What ended it early; that the mark or standard output could not be written.
+pub fn close(
+    folder: ResultsFolder,
+    outcome: Result<(), Ending>,
+    quiet: bool,
+    within: Option<&str>,
+    print: impl FnOnce() -> io::Result<()>,
+) -> anyhow::Result<u8> {
+    let path = folder.path().to_path_buf();
+    let error = match outcome {
+        Ok(()) => {
+            folder.complete()?;
+            None
+        }
+        Err(Ending::Failed(reason)) => {
+            folder.fail(&reason)?;
+            Some(anyhow::anyhow!(reason))
+        }
+        Err(Ending::Refused(reason)) => {
+            folder.fail(&reason)?;
+            Some(crate::arguments::UsageError(reason).into())
+        }
+        Err(ending @ Ending::UntilRound) => {
+            folder.fail(&ending.to_string())?;
+            return Ok(0);
+        }
+        Err(Ending::NotWritten(error)) => {
+            // The disk may be full: the mark from the beginning is still there.
+            let _ = folder.fail(&error.to_string());
+            Some(error.into())
+        }
+    };
+    let printed = print();
+    if error.is_none() {
+        printed.context("cannot write to standard output")?;
+    }
+    if !quiet {
+        let path = path.display();
+        let state = match &error {
+            Some(_) => {
+                let within = within.map(|within| format!(" {within}"));
+                let within = within.unwrap_or_default();
+                format!(" (incomplete; go on by hcabench --resume {path}{within})")
+            }
+            None => String::new(),
+        };
+        // In one piece: standard output may go to the same terminal.
+        let line = format!("results:  {path}{state}\n");
+        let _ = io::stderr().write_all(line.as_bytes());
+    }
+    match error {
+        None => Ok(0),
+        Some(error) => Err(error),
+    }
+}

@@ -1,0 +1,119 @@
+//! What is shown of a run when its folder is closed.
+
+use std::io;
+
+use serde_json::{Value, json};
+
+use crate::arguments::UsageError;
+use crate::results::Record;
+use crate::results::document::Document;
+use crate::results::schema::Column;
+use crate::rig::benchmark::Outcome;
+use crate::terminal::output::{OutputArguments, labelled, print_json, print_text, terminal_width};
+use crate::terminal::table_options::{Order, TableOptions, key_of};
+
+/// How the results of a benchmark are shown to people, and what `--json` has beside the common parts.
+#[derive(Clone, Copy)]
+pub struct View {
+    pub tables: fn(&Shown<'_>) -> String,
+    /// The columns that rows can be sorted by, with their headings.
+    pub columns: fn() -> Vec<(String, Column)>,
+    /// More for `--json`: an object, whose keys stand beside the common ones.
+    pub json: fn(&Shown<'_>) -> Value,
+}
+
+impl View {
+    /// What the rows are to be sorted by.
+    pub fn order(&self, options: &TableOptions) -> Result<Option<Order>, UsageError> {
+        let columns = (self.columns)().into_iter();
+        let named: Vec<_> = columns
+            .map(|(heading, column)| (heading, column.name))
+            .collect();
+        options.order(&named)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Shown<'a> {
+    /// The rows of `summary.csv`, in the sweep's order.
+    pub summary: &'a [Record],
+    /// The rows of `runs.csv`, those of a point together.
+    pub runs: &'a [Record],
+    /// Of each row of the summary that has them, the details of the last round, as `settings.json` has them.
+    pub details: &'a [(String, Value)],
+    /// Columns of the terminal, if there is one.
+    pub width: Option<usize>,
+    /// Whether only the settings that vary and the figures asked for first are shown.
+    pub brief: bool,
+    /// Whether the rows were sorted, so that they are in no groups.
+    pub sorted: bool,
+}
+
+pub struct Report {
+    /// The rows of `summary.csv`, in the sweep's order.
+    pub summary: Vec<Record>,
+    /// The rows of `runs.csv`, those of a point together.
+    pub runs: Vec<Record>,
+    /// Those of `left_out.csv`.
+    pub left_out: Vec<Record>,
+    /// The details of each row of the summary, by its name.
+    pub details: Vec<(String, Value)>,
+    /// The common parts of `settings.json`.
+    pub document: Document,
+    /// What all rounds told, without their rows.
+    pub told: Outcome,
+}
+
+impl Report {
+    pub fn print(
+        mut self,
+        view: &View,
+        output: &OutputArguments,
+        order: Option<Order>,
+    ) -> io::Result<()> {
+        // What is told as JSON beside the points is in the order of the sweep.
+        if let Some(order) = order.filter(|_| !output.json) {
+            let (_, column) = &(view.columns)()[order.column];
+            order.sort(&mut self.summary, |row| key_of(row, column));
+        }
+        let shown = Shown {
+            summary: &self.summary,
+            runs: &self.runs,
+            details: &self.details,
+            width: terminal_width(),
+            brief: output.table.brief.brief,
+            sorted: order.is_some(),
+        };
+        if output.json {
+            let mut document = json!({
+                "points": self.summary,
+                "left_out": self.left_out,
+                "rounds": self.document.rounds,
+                "obtained": self.document.obtained,
+                "readiness": self.document.readiness,
+                "warnings": self.told.warnings,
+                "notes": self.told.notes,
+            });
+            if let (Value::Object(all), Value::Object(more)) = (&mut document, (view.json)(&shown))
+            {
+                all.extend(more);
+            }
+            return print_json(&document);
+        }
+        if output.quiet || self.summary.is_empty() {
+            return Ok(());
+        }
+        let mut text = match &self.told.text {
+            Some(text) => text.clone(),
+            None => (view.tables)(&shown),
+        };
+        if !self.told.notes.is_empty() {
+            text += "\n";
+        }
+        for note in &self.told.notes {
+            text += &labelled("note", note);
+            text += "\n";
+        }
+        print_text(&text)
+    }
+}
