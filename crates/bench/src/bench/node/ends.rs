@@ -13,8 +13,9 @@ use super::task::{LogRoom, Task};
 use super::timer::{BusyTimer, KernelTimer, Schedule};
 use crate::buffer::SharedMemory;
 use crate::host::Wakeable;
+use crate::node::kind::{MadeWith, MakerUser};
 use crate::node::settings::BrokerAddress;
-use crate::node::{Ends, Maker, Node, NodeError, NodeType, Settings, rings, udp};
+use crate::node::{Ends, Maker, Node, NodeError, Settings};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
@@ -49,48 +50,25 @@ pub(super) struct Setup<'a> {
 /// The threads of the ends, or those that wait for their processes.
 pub(super) type Workers = Crew<Report, ThreadError>;
 
-/// Something to be done with whichever node-type a point names.
-pub(super) trait MakerUser {
-    type Output;
-    fn with<M: Maker>(self, maker: &M) -> Result<Self::Output, RunError>;
-}
-
 impl Setup<'_> {
     /// Hands the point's node-type to `user` as its own type.
-    pub(super) fn visit<U: MakerUser>(&self, user: U) -> Result<U::Output, RunError> {
-        let wiring = &self.point.wiring;
+    pub(super) fn visit<U: MakerUser<Error = RunError>>(
+        &self,
+        user: U,
+    ) -> Result<U::Output, RunError> {
         let settings = &Settings {
             broker: self.broker.cloned(),
             ..self.point.settings(self.config)
         };
-        match self.point.node_type {
-            NodeType::Loopback => user.with(&rings::loopback(wiring, settings)?),
-            NodeType::Shmem => {
-                let memory = self.rings.expect("it was made before");
-                user.with(&rings::shmem(wiring, settings, memory))
-            }
+        let made_with = MadeWith {
+            wiring: &self.point.wiring,
+            settings,
+            name: self.name,
+            rings: self.rings,
             #[cfg(feature = "rdma")]
-            NodeType::InfiniBand => {
-                let fabric = self.fabric.expect("the ports were chosen before");
-                user.with(&crate::node::infiniband::InfiniBand::new(
-                    fabric, wiring, settings,
-                ))
-            }
-            #[cfg(not(feature = "rdma"))]
-            NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
-            NodeType::Udp => user.with(&udp::Udp { wiring, settings }),
-            #[cfg(feature = "mqtt")]
-            NodeType::Mqtt => user.with(&crate::node::mqtt::Mqtt {
-                wiring,
-                settings,
-                prefix: self.name,
-            }),
-            #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => {
-                crate::node::zeromq::load().map_err(NodeError::Setting)?;
-                user.with(&crate::node::zeromq::Zeromq { wiring, settings })
-            }
-        }
+            fabric: self.fabric,
+        };
+        self.point.node_type.visit(&made_with, user)
     }
 
     /// What the end of that number is told.
@@ -180,6 +158,7 @@ pub(super) struct InThreads<'a, C> {
 
 impl<C: Clock> MakerUser for InThreads<'_, C> {
     type Output = ();
+    type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<(), RunError> {
         let (setup, workers) = (self.setup, self.workers);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::{Config, LogPlace};
-use super::ends::{MakerUser, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
+use super::ends::{PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
 use super::error::{RunError, ThreadError};
 use super::log::{InheritedLog, LogError, SharedLog};
 use super::plan::{Plan, Sweep};
@@ -27,6 +27,7 @@ use super::subscriber;
 use super::task::LogRoom;
 use crate::buffer::{Inherited, SharedMemory};
 use crate::host::{Wakeable, interrupt, open_files};
+use crate::node::kind::MakerUser;
 use crate::node::settings::BrokerAddress;
 use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
@@ -127,6 +128,7 @@ struct First;
 
 impl MakerUser for First {
     type Output = Side;
+    type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<Side, RunError> {
         Ok(maker.first())
@@ -422,6 +424,7 @@ struct OneWorker<'a, C> {
 
 impl<C: Clock> MakerUser for OneWorker<'_, C> {
     type Output = Report;
+    type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<Report, RunError> {
         let (setup, ask, clock) = (self.setup, self.ask, self.clock);
