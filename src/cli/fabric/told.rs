@@ -127,7 +127,7 @@ pub(super) fn text(
         Heading::number("excess p99", "us"),
         Heading::text("verdict"),
     ]);
-    let us = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{:.3}", ns / 1e3));
+    let us = |ns: Option<f64>| ns.map_or(String::new(), |ns| units::significant(ns / 1e3));
     for (from, to, half) in worst.into_iter().take(SHOWN) {
         table.row([
             measured.nodes[from].clone(),

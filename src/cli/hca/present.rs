@@ -5,6 +5,7 @@ use crate::driver::Shown;
 use crate::results::Record;
 use crate::results::schema::hca as columns;
 use crate::results::schema::{Column, Data, Kind, ROUNDS};
+use crate::results::units;
 use crate::stats::resolvable;
 use crate::terminal::table::{Column as Heading, Table};
 
@@ -116,7 +117,7 @@ pub(super) fn table(
     let mut table = Table::new(headings.chain(of_figures).collect());
     for record in shown.summary {
         let cell = |column: &Column| match record.number(column.name) {
-            Some(ns) if is_latency(column) => format!("{:.3}", ns / 1e3),
+            Some(ns) if is_latency(column) => units::significant(ns / 1e3),
             Some(rate) if *column == columns::POST_RATE => format!("{rate:.0}"),
             _ => record.text(column),
         };

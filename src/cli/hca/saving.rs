@@ -9,6 +9,7 @@ use crate::driver::Shown;
 use crate::results::Record;
 use crate::results::schema::hca as columns;
 use crate::results::schema::{Column, POINT};
+use crate::results::units;
 use crate::terminal::table::{Column as Heading, Table};
 
 /// The largest share of messages that may have left the figure of t_send: those without a stamp of their own are the
@@ -120,7 +121,7 @@ pub fn text(shown: &Shown<'_>) -> String {
             saving.stamp_refresh_ns,
             saving.saving_ns,
         ];
-        let cells = figures.map(|ns| ns.map_or("-".to_owned(), |ns| format!("{:.3}", ns / 1e3)));
+        let cells = figures.map(|ns| ns.map_or("-".to_owned(), |ns| units::significant(ns / 1e3)));
         table.row([saving.settings.clone()].into_iter().chain(cells));
         if let Some(reason) = saving.reason {
             *reasons.entry(reason).or_insert(0) += 1;

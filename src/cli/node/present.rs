@@ -3,6 +3,7 @@
 use crate::driver::Shown;
 use crate::results::schema::node as columns;
 use crate::results::schema::{Column, Data, Kind};
+use crate::results::units;
 use crate::terminal::table::{Column as Heading, Table};
 
 /// The settings of the table.
@@ -79,7 +80,7 @@ pub fn tables(shown: &Shown<'_>) -> String {
     let mut table = Table::new(headings.chain(FIGURES.iter().map(heading)).collect());
     for record in shown.summary {
         let cell = |column: &Column| match record.number(column.name) {
-            Some(ns) if is_latency(column) => format!("{:.3}", ns / 1e3),
+            Some(ns) if is_latency(column) => units::significant(ns / 1e3),
             Some(rate) if *column == columns::RATE => format!("{rate}"),
             _ => record.text(column),
         };
