@@ -20,6 +20,7 @@ pub mod arguments;
 pub mod cli;
 mod driver;
 mod figures;
+mod findings;
 mod report;
 pub mod terminal;
 

@@ -27,7 +27,7 @@ kinds! {
         "the processor is emulated in software ({hypervisor})" "latencies are not those of hardware"
         "use KVM, or measure on the machine itself";
     SOFTWARE_DEVICE "software-device" Invalid
-        "{device} is a software device" "latencies are not those of an adapter" "";
+        "software devices ({devices})" "latencies are not those of an adapter" "";
     MACHINE_NOT_READY "machine-not-ready" Invalid
         "{check}: {found}" "figures of this machine are wrong" "{advice}";
     MACHINE_COULD_BE_TUNED "machine-could-be-tuned" Advice
@@ -172,6 +172,10 @@ kinds! {
     CORE_LIMITED "core-limited" Reservation
         "one generator draws what its core can" "that is less than what the memory has" "";
 
+    WINDOWS_REMOVED "windows-removed" Reservation
+        "{count} windows were left out of all figures but the greatest latency" "" "";
+
     // The clock.
+    CLOCK_SET_BACK "clock-set-back" Reservation "the clock was set back {count} times" "" "";
     CLOCK_NOTE "clock-note" Advice "{text}" "" "";
 }

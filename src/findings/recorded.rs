@@ -1,0 +1,256 @@
+//! Findings of a folder without findings.json: from its columns, its settings, and sentences that were recorded.
+
+use serde_json::Value;
+
+use crate::results::finding::kinds;
+use crate::results::finding::{Finding, FindingKind, Findings};
+use crate::results::read::Run;
+use crate::results::schema::{Column, clock, hca, memory, queue};
+
+/// Counts of a row that are findings where they are not zero, with the column that they are a part of.
+const COUNTS: [(Column, FindingKind, Option<Column>); 13] = [
+    (hca::LOST, kinds::MESSAGES_LOST, Some(hca::SENT)),
+    (hca::CORRUPTED, kinds::MESSAGES_CORRUPTED, None),
+    (hca::FOREIGN, kinds::MESSAGES_FOREIGN, None),
+    (hca::latency::NEGATIVE, kinds::NEGATIVE_LATENCIES, None),
+    (hca::PAGE_FAULTS, kinds::PAGE_FAULTS, None),
+    (queue::SENDER_PAGE_FAULTS, kinds::PAGE_FAULTS, None),
+    (queue::RECEIVER_PAGE_FAULTS, kinds::PAGE_FAULTS, None),
+    (queue::LOST, kinds::ELEMENTS_LOST, None),
+    (memory::STALLED, kinds::STALLED, None),
+    (memory::UNSETTLED, kinds::UNSTABLE, None),
+    (memory::REMOVED, kinds::WINDOWS_REMOVED, None),
+    (clock::STEPS_BACKWARDS, kinds::CLOCK_SET_BACK, None),
+    (
+        hca::NOT_RESTAMPED,
+        kinds::NOT_RESTAMPED,
+        Some(hca::RECEIVED),
+    ),
+];
+
+/// Flags of a row that are findings where they are set.
+const FLAGS: [(Column, FindingKind); 3] = [
+    (memory::IN_CACHE, kinds::IN_CACHE),
+    (memory::CORE_LIMITED, kinds::CORE_LIMITED),
+    (memory::CORE_SHARED, kinds::CORE_SHARED),
+];
+
+/// Sentences of hcabench up to 0.2 by a part that no other has, their kind, and what their numbers are, in order.
+const SENTENCES: [(&str, FindingKind, &[&str]); 23] = [
+    ("messages were lost", kinds::MESSAGES_LOST, &["count", "of"]),
+    (
+        "requests did not complete",
+        kinds::REQUESTS_INCOMPLETE,
+        &["count", "of"],
+    ),
+    (
+        "retransmissions: packets",
+        kinds::RETRANSMISSIONS,
+        &["count"],
+    ),
+    (
+        "congestion notifications: packets",
+        kinds::CONGESTION,
+        &["count"],
+    ),
+    ("flow control held it back", kinds::FLOW_CONTROL, &["count"]),
+    (
+        "errors at the sender's port",
+        kinds::SENDER_PORT_ERRORS,
+        &["count"],
+    ),
+    (
+        "errors at the receiver's port",
+        kinds::RECEIVER_PORT_ERRORS,
+        &["count"],
+    ),
+    (
+        "page fault(s) in the hot loops",
+        kinds::PAGE_FAULTS,
+        &["count"],
+    ),
+    ("page faults in the loops of", kinds::PAGE_FAULTS, &[]),
+    (
+        "messages arrived twice",
+        kinds::MESSAGES_DUPLICATED,
+        &["count"],
+    ),
+    (
+        "after their burst was over",
+        kinds::MESSAGES_LATE,
+        &["count"],
+    ),
+    (
+        "posted more than a step late",
+        kinds::STEPS_MISSED,
+        &["count", "of"],
+    ),
+    (
+        "before their stamp was rewritten",
+        kinds::NOT_RESTAMPED,
+        &["count", "of"],
+    ),
+    (
+        "more is offered than the path takes",
+        kinds::OFFERED_TOO_MUCH,
+        &["taken_percent"],
+    ),
+    ("no core is left for a", kinds::NO_CORE_LEFT, &[]),
+    ("no CPU is left for the rest", kinds::SUPERVISOR_SHARES, &[]),
+    (
+        "is little else than the maximum",
+        kinds::PERCENTILES_UNRESOLVED,
+        &[],
+    ),
+    ("reserve 2 MiB pages", kinds::SMALL_PAGES, &[]),
+    ("of a round started late", kinds::LOAD_MISSED, &[]),
+    ("the bandwidth was not stable", kinds::UNSTABLE, &[]),
+    (
+        "steps were missed: publishers",
+        kinds::NODE_STEPS_MISSED,
+        &["count", "of"],
+    ),
+    ("copies were lost", kinds::COPIES_LOST, &["count", "of"]),
+    ("four times the last level of cache", kinds::IN_CACHE, &[]),
+];
+
+/// Sentences that only repeat what else is recorded, by their beginning.
+const REPEATED: [&str; 5] = [
+    "this device is software",
+    "this machine is not ready to measure",
+    "of this machine could be better",
+    "instrument: ",
+    "core-limited: ",
+];
+
+/// All that can be made of the folder.
+pub(super) fn of(run: &Run) -> Findings {
+    let mut all = Findings::default();
+    machine(run, &mut all);
+    counts(run, &mut all);
+    let by_columns: Vec<String> = all.all().iter().map(|found| found.kind.clone()).collect();
+    for recorded in ["warnings", "notes"] {
+        let texts = list(&run.document()["details"][recorded]);
+        for text in texts.filter_map(Value::as_str) {
+            if REPEATED.iter().any(|begins| text.starts_with(begins)) {
+                continue;
+            }
+            let (found, point) = sentence(run, text);
+            if !by_columns.contains(&found.kind) {
+                all.add(found, point, None);
+            }
+        }
+    }
+    all
+}
+
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
+
+/// What the machine and the devices are.
+fn machine(run: &Run, all: &mut Findings) {
+    let document = run.document();
+    let devices = &document["obtained"]["devices"];
+    let software: Vec<&str> = (["sender", "receiver"].iter())
+        .map(|end| &devices[*end]["device"])
+        .filter(|device| device["software"] == true)
+        .filter_map(|device| device["name"].as_str())
+        .collect();
+    if !software.is_empty() {
+        let found = Finding::of(&kinds::SOFTWARE_DEVICE);
+        all.add(found.name("devices", software.join(", ")), None, None);
+    }
+    let virtualisation = &run.machine()["virtualisation"];
+    let is_emulated = virtualisation["emulated"] == true;
+    if is_emulated {
+        let hypervisor = virtualisation["hypervisor"].as_str().unwrap_or("unknown");
+        let found = Finding::of(&kinds::EMULATED_PROCESSOR);
+        all.add(found.name("hypervisor", hypervisor), None, None);
+    }
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    let mut tunable = Vec::new();
+    for check in list(&document["readiness"]["checks"]) {
+        if check["verdict"] == "advice" {
+            tunable.push(text(check, "title"));
+        } else if !(is_emulated && check["id"] == "virtualisation") {
+            let found = Finding::of(&kinds::MACHINE_NOT_READY)
+                .name("check", text(check, "title"))
+                .name("found", text(check, "found"))
+                .name("advice", text(check, "advice"));
+            all.add(found, None, None);
+        }
+    }
+    if !tunable.is_empty() {
+        let found = Finding::of(&kinds::MACHINE_COULD_BE_TUNED);
+        all.add(found.name("checks", tunable.join(", ")), None, None);
+    }
+}
+
+/// What the columns of each point say.
+fn counts(run: &Run, all: &mut Findings) {
+    for (column, kind, of) in &COUNTS {
+        for point in &run.points {
+            let Some(count) = point.count(column).filter(|count| *count > 0) else {
+                continue;
+            };
+            let mut found = Finding::of(kind).count("count", count);
+            if let Some(of) = of {
+                found = found.count("of", point.count(of).unwrap_or(count));
+            }
+            if let Some(clock) = point.setting(hca::CLOCK.name) {
+                found = found.name("clock", clock);
+            }
+            all.add(found, Some(&point.name), None);
+        }
+    }
+    for (column, kind) in &FLAGS {
+        let is_set = |point: &&crate::results::read::Point| point.text(column.name) == Some("true");
+        for point in run.points.iter().filter(is_set) {
+            let name = |column: &Column| point.setting(column.name).unwrap_or_default().to_owned();
+            let found = Finding::of(kind)
+                .name("size", name(&memory::SIZE))
+                .name("cpu", name(&memory::CHASE_CPU));
+            all.add(found, Some(&point.name), None);
+        }
+    }
+}
+
+/// What a recorded sentence states, and the point that it is about.
+fn sentence<'a>(run: &'a Run, text: &str) -> (Finding, Option<&'a str>) {
+    let named = run.points.iter().filter(|point| text.contains(&point.name));
+    // One point's name may be the beginning of another's.
+    let point = named.max_by_key(|point| point.name.len());
+    let point = point.map(|point| point.name.as_str());
+    let rest = match point {
+        Some(name) => text.replacen(name, "", 1),
+        None => text.to_owned(),
+    };
+    let rest = rest.trim_start_matches(": ");
+    let known = SENTENCES.iter().find(|(part, ..)| rest.contains(part));
+    let Some((_, kind, names)) = known else {
+        return (Finding::recorded(rest), point);
+    };
+    let (message, advice) = rest.split_once(": ").unwrap_or((rest, ""));
+    let mut found = Finding::of(kind);
+    if kind.problem.contains("{message}") {
+        found = found.name("message", message).name("advice", advice);
+    }
+    if names.is_empty() && !kind.problem.contains("{message}") && kind.problem.contains('{') {
+        // Its figures are not told apart in the sentence.
+        found = Finding::in_words(kind, rest);
+    }
+    for (name, number) in names.iter().zip(numbers(rest)) {
+        found = match name.ends_with("_percent") {
+            true => found.measure(name, number),
+            false => found.count(name, number as u64),
+        };
+    }
+    (found, point)
+}
+
+/// The numbers in a text.
+fn numbers(text: &str) -> impl Iterator<Item = f64> {
+    let words = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
+    words.filter_map(|word| word.trim_matches('.').parse().ok())
+}
