@@ -40,6 +40,8 @@ pub struct Course {
     plan: Plan,
     rounds: Rounds,
     file: RunsFile,
+    /// `summary.csv`: a row is appended when a point has its first, and all are written again after a round of several.
+    summary: RunsFile,
     /// Of each point, its rows of the summary to be.
     rows: Vec<Vec<Row>>,
     /// What all rounds told, without their rows.
@@ -65,7 +67,7 @@ impl Course {
             document,
             resumed: false,
         };
-        let course = Self::with(run, rounds, plan, file);
+        let course = Self::with(run, rounds, plan, file, &[])?;
         course.write_left_out()?;
         course.write_settings(schema::INCOMPLETE, None)?;
         Ok(course)
@@ -93,11 +95,8 @@ impl Course {
             },
             resumed: true,
         };
-        let mut course = Self::with(run, earlier.rounds, plan, file);
+        let mut course = Self::with(run, earlier.rounds, plan, file, &records).map_err(failed)?;
         for row in course.rows.iter_mut().flatten() {
-            let name = Some(row.planned.name.clone());
-            let of_row = records.iter().filter(|record| name_in(record) == name);
-            row.take(schema, of_row.cloned());
             row.recall(&course.run);
         }
         let told = |what: &str| {
@@ -116,12 +115,25 @@ impl Course {
         Ok(course)
     }
 
-    fn with(run: Run, rounds: Rounds, plan: Plan, file: RunsFile) -> Self {
+    /// With the rows of `runs.csv` that are there.
+    fn with(
+        run: Run,
+        rounds: Rounds,
+        plan: Plan,
+        file: RunsFile,
+        records: &[Record],
+    ) -> Result<Self, ReportError> {
         let steps = plan.points.len() * rounds.count.min(1_000) as usize;
-        let rows = (plan.points.iter())
+        let mut rows: Vec<Vec<Row>> = (plan.points.iter())
             .map(|point| point.rows.iter().cloned().map(Row::new).collect())
             .collect();
-        Course {
+        for row in rows.iter_mut().flatten() {
+            let name = Some(row.planned.name.clone());
+            let of_row = records.iter().filter(|record| name_in(record) == name);
+            row.take(run.schema, of_row.cloned());
+        }
+        Ok(Course {
+            summary: written(&run, &rows)?,
             run,
             plan,
             rounds,
@@ -130,7 +142,7 @@ impl Course {
             told: Outcome::default(),
             warned: BTreeSet::new(),
             progress: Progress::new(steps),
-        }
+        })
     }
 
     /// Shows warnings, of a point or of all, each once. What a point said in an earlier round says nothing new where
@@ -228,6 +240,9 @@ impl Course {
                 self.measure_point(point, round, order, &mut by)?;
             }
             budget.spent(started.elapsed());
+            if !self.run.has_one_round() {
+                self.summary = written(&self.run, &self.rows)?;
+            }
         }
         self.complete_points()?;
         self.broken().map_or(Ok(()), Err)
@@ -338,8 +353,10 @@ impl Course {
                 ends = Some(format!("{}: {failure}", row.planned.name));
             }
             row.keep(&self.run, round, record, found, is_whole)?;
+            if let ([_], Some(first)) = (&row.runs[..], &row.summary) {
+                self.summary.append(first)?;
+            }
         }
-        self.write_summary()?;
         self.warn(Some(point), &outcome.warnings);
         for note in outcome.notes {
             self.note(note);
@@ -377,7 +394,7 @@ impl Course {
                 }
             }
         }
-        Ok(self.write_summary()?)
+        Ok(())
     }
 
     /// The sweep ends early: the points that are not whole say why.
@@ -394,19 +411,6 @@ impl Course {
     fn rounds_done(&self) -> usize {
         let counts = self.rows.iter().flatten().map(|row| row.done.len());
         counts.min().unwrap_or(0)
-    }
-
-    /// The rows of all points that have one, in the sweep's order, with what follows from all of them.
-    fn summary(&self) -> Vec<Record> {
-        let rows = self.rows.iter().flatten();
-        let mut summary: Vec<Record> = rows.filter_map(|row| row.summary.clone()).collect();
-        curves::complete(self.run.schema, &mut summary);
-        summary
-    }
-
-    fn write_summary(&self) -> Result<(), ReportError> {
-        let path = self.run.folder.file(SUMMARY)?;
-        runs::write(&path, &self.run.schema.summary(), &self.summary())
     }
 
     fn write_left_out(&self) -> Result<(), ReportError> {
@@ -448,7 +452,8 @@ impl Course {
         } = &self.run;
         let written = (folder.file(PACKAGE))
             .and_then(|_| datapackage::write(folder.path(), schema, &document.started_at, &names))
-            .and_then(|()| self.write_settings(status, failure.as_deref()));
+            .and_then(|()| written(&self.run, &self.rows))
+            .and_then(|_| self.write_settings(status, failure.as_deref()));
         // What ended it before is told, and not that it could not be written either.
         let outcome = outcome.and(written.map_err(Ending::NotWritten));
         let rows = || self.rows.iter().flatten();
@@ -457,7 +462,7 @@ impl Course {
             Some((row.planned.name.clone(), told.details.clone()))
         });
         let report = Report {
-            summary: self.summary(),
+            summary: summary(schema, &self.rows),
             details: details.collect(),
             document: self
                 .run
@@ -468,6 +473,20 @@ impl Course {
         };
         (self.run.folder, report, outcome)
     }
+}
+
+/// The rows of all points that have one, in the sweep's order, with what follows from all of them.
+fn summary(schema: &Schema, rows: &[Vec<Row>]) -> Vec<Record> {
+    let rows = rows.iter().flatten();
+    let mut summary: Vec<Record> = rows.filter_map(|row| row.summary.clone()).collect();
+    curves::complete(schema, &mut summary);
+    summary
+}
+
+/// Writes these rows to `summary.csv`.
+fn written(run: &Run, rows: &[Vec<Row>]) -> Result<RunsFile, ReportError> {
+    let path = run.folder.file(SUMMARY)?;
+    RunsFile::written(&path, run.schema.summary(), &summary(run.schema, rows))
 }
 
 fn without_numbers(text: &str) -> String {

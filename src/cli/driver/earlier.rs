@@ -10,7 +10,7 @@ use super::row;
 use crate::compare::circumstances;
 use crate::results::document::Document;
 use crate::results::folder::RUNS;
-use crate::results::runs::{self, RunsFile};
+use crate::results::runs::RunsFile;
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
 use crate::rig::benchmark::{Plan, PlannedPoint};
@@ -133,10 +133,8 @@ impl Earlier {
                 && place.is_some_and(|(name, round)| whole.contains(&(name.as_str(), round)))
         };
         let kept: Vec<Record> = self.rows.iter().filter(is_kept).cloned().collect();
-        let path = folder.file(RUNS)?;
-        runs::write(&path, &schema.runs(), &kept)?;
-        let (file, rows) = RunsFile::open(&path, schema)?;
-        Ok((folder, file, rows))
+        let file = RunsFile::written(&folder.file(RUNS)?, schema.runs(), &kept)?;
+        Ok((folder, file, kept))
     }
 
     /// The rounds of a point that are whole on disk. A point is measured as one, so a round that one of its rows lacks
