@@ -1,7 +1,6 @@
 //! The course of a sweep: each point of each round is measured, and its data is on disk before the next one begins.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
@@ -196,11 +195,11 @@ impl Course {
         }
     }
 
-    /// Measures what is missing. `arguments` start this program again for a round of its own.
+    /// Measures what is missing. `start` starts a process for a round.
     pub fn measure(
         &mut self,
         benchmark: Box<dyn Benchmark>,
-        arguments: &[OsString],
+        start: &dyn Fn() -> Result<Round, Failure>,
         sweep: &SweepArguments,
     ) -> Result<(), Ending> {
         // One round needs no other process: there is nothing that it would have in common with another.
@@ -229,9 +228,7 @@ impl Course {
             let started = Instant::now();
             let mut by = match own.take() {
                 Some(benchmark) => By::Benchmark(benchmark),
-                None => By::Child(
-                    Round::start(arguments).map_err(|failure| self.ended(&failure.to_string()))?,
-                ),
+                None => By::Child(start().map_err(|failure| self.ended(&failure.to_string()))?),
             };
             for (order, point) in missing {
                 if let Some(signal) = interrupt::requested() {
@@ -292,11 +289,11 @@ impl Course {
         by: &mut By,
     ) -> Result<(), Ending> {
         let planned = &self.plan.points[point];
-        let names: Vec<String> = planned.rows.iter().map(|row| row.name.clone()).collect();
+        let name = planned.rows[0].name.clone();
         let shown = match self.rounds.count {
-            1 => names[0].clone(),
-            AS_MANY_AS_FIT => format!("{} (round {})", names[0], round + 1),
-            rounds => format!("{} (round {} of {rounds})", names[0], round + 1),
+            1 => name.clone(),
+            AS_MANY_AS_FIT => format!("{name} (round {})", round + 1),
+            rounds => format!("{name} (round {} of {rounds})", round + 1),
         };
         let progress = &self.progress;
         progress.show(&shown);
@@ -314,7 +311,7 @@ impl Course {
             By::Benchmark(benchmark) => benchmark.measure(planned.index, &place, &mut report),
             By::Child(child) => {
                 let limit = planned.time * 20 + BEYOND_EXPECTATION;
-                child.measure(&names, &place, limit, &mut report)
+                child.measure(planned, &place, limit, &mut report)
             }
         };
         match measured {
@@ -323,7 +320,7 @@ impl Course {
                 self.ended(&reason);
                 Err(Ending::Refused(reason))
             }
-            Err(failure) => Err(self.ended(&format!("{}: {failure}", names[0]))),
+            Err(failure) => Err(self.ended(&format!("{name}: {failure}"))),
         }
     }
 

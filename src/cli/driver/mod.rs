@@ -30,15 +30,17 @@ use serde_json::{Value, json};
 use self::arguments::SweepArguments;
 use self::course::Course;
 use self::earlier::Earlier;
+use self::worker::Round;
 use super::UsageError;
 use super::ending::{Ending, close};
 use super::output::{OutputArguments, bad_folder, print_json, print_text, terminal_width};
+use crate::bench::Assignment;
 use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::results::document::{self, Document, Program};
 use crate::results::schema::INCOMPLETE;
 use crate::results::{Record, ResultsFolder};
-use crate::rig::benchmark::{Benchmark, Failure, Plan};
+use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
 
 /// Rounds of a sweep that has a budget and no number of rounds.
@@ -46,12 +48,12 @@ const AS_MANY_AS_FIT: u32 = u32::MAX;
 /// A limit of the benchmark is broken.
 const LIMIT_BROKEN: u8 = 3;
 
-/// A benchmark with what was asked for.
+/// What is to be measured, and how it is shown.
 pub struct Request<'a> {
     pub sweep: &'a SweepArguments,
     /// Where results go, and how they are shown.
     pub output: &'a OutputArguments,
-    pub benchmark: Box<dyn Benchmark>,
+    pub assignment: Assignment,
     /// Rounds where none are asked for.
     pub default_rounds: u32,
     /// The settings of the run that are no point's (an object).
@@ -61,16 +63,13 @@ pub struct Request<'a> {
 }
 
 /// Runs a benchmark as asked for. Returns the exit code.
-pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
-    if worker::is_worker() {
-        let code = worker::serve(request.benchmark.as_mut());
-        return code.context("the sweep that this round belongs to has gone");
-    }
+pub fn run(request: Request<'_>) -> anyhow::Result<u8> {
     interrupt::install()?;
+    let mut benchmark = request.assignment.clone().benchmark();
     let (sweep, output) = (request.sweep, request.output);
     let order = request.view.order(&output.table)?;
     let rounds = rounds_of(&request);
-    let plan = request.benchmark.plan().map_err(sort)?;
+    let plan = benchmark.plan().map_err(sort)?;
     check_budget(sweep, &plan)?;
     if sweep.dry_run {
         let printed = if output.json {
@@ -87,7 +86,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
             .map(|()| 0)
             .context("cannot write to standard output");
     }
-    let schema = request.benchmark.schema();
+    let schema = benchmark.schema();
     let started_at = SystemTime::now();
     let needed = bytes_needed(&plan, &rounds, sweep.budget);
     let cannot_resume = |reason: String| {
@@ -113,7 +112,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     };
     // Before any thread is pinned.
     let readiness = Readiness::assess(request.needs)?;
-    let ready = request.benchmark.prepare(plan).map_err(sort)?;
+    let ready = benchmark.prepare(plan).map_err(sort)?;
     if let Some(signal) = interrupt::requested() {
         return Err(anyhow::anyhow!("interrupted by {signal}"));
     }
@@ -157,7 +156,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     };
     course.warn(None, &ready.warnings);
     course.judge_machine(&readiness);
-    let outcome = course.measure(request.benchmark, super::expanded_arguments(), sweep);
+    let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
     let goes_on = matches!(outcome, Err(Ending::UntilRound));
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();

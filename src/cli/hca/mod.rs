@@ -15,16 +15,14 @@ use clap::Args;
 use self::path::PathArguments;
 use self::peer::PeerArguments;
 use super::UsageError;
-use crate::bench::hca::background::Background;
 #[cfg(feature = "rdma")]
-use crate::bench::hca::benchmark::HcaBenchmark;
+use crate::bench::Assignment;
+use crate::bench::hca::background::Background;
 use crate::bench::hca::comp_vector::CompletionVectors;
 use crate::bench::hca::config::{
     Arrivals, Config, Connect, CpuRequest, Operation, Poll, PortRequest, Rate, Service, Sweep,
     Switch, Timestamp, UcRouteRequest,
 };
-#[cfg(feature = "rdma")]
-use crate::bench::hca::one_host::OneHost;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
@@ -306,7 +304,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             sweep: &arguments.sweep,
             output: &arguments.output,
             run: settings_of_run(&config),
-            benchmark: Box::new(HcaBenchmark::new(config, OneHost)),
+            assignment: Assignment::OneHost(config),
             default_rounds: 1,
             needs: Needs::between_devices(),
             view: View {

@@ -1,12 +1,14 @@
 //! The node-types, by name.
 
+use serde::{Deserialize, Serialize};
+
 use super::fallback::Fallback;
 use super::{Settings, Wiring, rings};
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
 /// A way to pass samples on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeType {
     /// Rings between threads: [`rings`].
     Loopback,

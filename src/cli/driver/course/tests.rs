@@ -164,7 +164,7 @@ fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Scri
 }
 
 fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
-    let ended = course.measure(benchmark, &[], &SweepArguments::default());
+    let ended = course.measure(benchmark, &|| unreachable!(), &SweepArguments::default());
     ended.map_err(|ending| match ending {
         Ending::Failed(reason) | Ending::Refused(reason) => reason,
         Ending::NotWritten(error) => error.to_string(),

@@ -1,7 +1,7 @@
 //! Runs the benchmark to another host, and prints its table.
 
 use super::PeerArguments;
-use crate::bench::hca::benchmark::HcaBenchmark;
+use crate::bench::Assignment;
 use crate::bench::hca::between::PeerConfig;
 use crate::bench::hca::config::Config;
 use crate::cli::driver::{self, Request, Shown, View};
@@ -62,7 +62,7 @@ pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
         sweep: &arguments.sweep,
         output: &arguments.output,
         run: settings,
-        benchmark: Box::new(HcaBenchmark::new(config, asked)),
+        assignment: Assignment::TwoHosts(config, asked),
         default_rounds: 1,
         needs: Needs::between_devices(),
         view: View {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::buffer::Bytes;
@@ -37,7 +38,7 @@ const MOST_BYTES_OF_JUMPS: u64 = 256 << 20;
 const NANOS_OF_READING: u64 = 50;
 
 /// Which CPUs to watch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cpus {
     /// The one that placement would choose for a thread that must not be disturbed.
     Chosen,
@@ -132,16 +133,6 @@ impl ClockBenchmark {
             });
         }
         Ok(())
-    }
-
-    /// Bytes of differences that are known to be kept on each CPU; of a time it is not known yet how many it has.
-    pub fn kept_bytes(&self) -> u64 {
-        match self.config.length {
-            Length::Iterations(readings) if self.config.wants(Report::Percentiles) => {
-                readings.saturating_mul(super::memory::BYTES_PER_READING)
-            }
-            _ => 0,
-        }
     }
 }
 

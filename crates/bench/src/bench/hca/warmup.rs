@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::config::LARGEST_BURST;
 
 /// How long a point is warmed up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Warmup {
     /// At least so many messages; with 0 the first message is measured.
     Messages(u32),

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::config::{Config, RunsAs};
 use super::sample::HEADER_WORDS;
 use super::{broker, rows};
@@ -13,7 +15,7 @@ use crate::rig::named::Named as _;
 use crate::rig::ports::Service;
 
 /// Lists whose product is measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sweep {
     /// Node-types.
     pub node_types: Vec<NodeType>,
@@ -30,7 +32,7 @@ pub struct Sweep {
 }
 
 /// One node-type at one rate with samples of one size.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Which node-type.
     pub node_type: NodeType,
