@@ -236,12 +236,11 @@ fn show(
     let order = present::order(&arguments.table, present::settings(comparison).into_iter())?;
     if arguments.json {
         let verdict = json!({ "limits": request.limits, "broken": comparison.has_broken_limit() });
-        print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))
-            .context("cannot write to standard output")?;
+        print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))?;
     } else if !arguments.quiet {
         let brief = arguments.table.brief.brief;
         let text = present::text(comparison, order, brief, terminal_width());
-        print_text(&text).context("cannot write to standard output")?;
+        print_text(&text)?;
     }
     judge(comparison, &request.limits, arguments.strict)
 }

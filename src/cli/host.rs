@@ -1,6 +1,6 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
-use super::output::{print_json, print_text};
+use super::output::print_as;
 use super::table_options::BriefOption;
 use super::values::one;
 use super::{label_rows, text_width, wrap};
@@ -51,12 +51,9 @@ impl Purpose {
 pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let purpose = arguments.purpose;
     let readiness = Readiness::assess(purpose.needs()).context("cannot assess this machine")?;
-    let written = if arguments.json {
-        print_json(&readiness)
-    } else {
-        print_text(&table(&readiness, purpose, arguments.brief.brief))
-    };
-    written.context("cannot write to standard output")?;
+    print_as(arguments.json, &readiness, || {
+        table(&readiness, purpose, arguments.brief.brief)
+    })?;
     Ok(u8::from(!readiness.ready))
 }
 

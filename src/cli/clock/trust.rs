@@ -2,10 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Context as _;
-
 use super::ClockArguments;
-use crate::cli::output::{print_json, print_text, terminal_width, warning};
+use crate::cli::output::{print_as, terminal_width, warning};
 use crate::cli::table::{Column, Table};
 use crate::cli::{UsageError, label_rows, text_width, wrap};
 use crate::host::interrupt;
@@ -27,12 +25,7 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         eprintln!("{}", warning(&doubt));
     }
     if !arguments.output.quiet {
-        let written = if arguments.output.json {
-            print_json(&report)
-        } else {
-            print_text(&in_words(&report))
-        };
-        written.context("cannot write to standard output")?;
+        print_as(arguments.output.json, &report, || in_words(&report))?;
     }
     Ok(u8::from(
         report.judgement.verdict == Verdict::NotToBeTrusted,

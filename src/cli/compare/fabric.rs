@@ -168,11 +168,10 @@ pub(super) fn run(
             "verdict": verdict,
             "warnings": warnings,
             "comparison": shown.json(),
-        }))
-        .context("cannot write to standard output")?;
+        }))?;
     } else if !arguments.quiet {
         let text = shown.text(order, arguments.table.brief.brief, terminal_width());
-        print_text(&text).context("cannot write to standard output")?;
+        print_text(&text)?;
     }
     let is_incomplete = sides[1].fabric.incomplete.as_deref();
     judge(&findings, request, arguments.strict, is_incomplete)

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::arguments::SweepArguments;
 use super::earlier::{Earlier, planned};
-use super::row::{Row, Run, is_incomplete, name_in, status_of};
+use super::row::{Row, Run, name_in, status_of};
 use super::shown::Report;
 use super::worker::Round;
 use super::{AS_MANY_AS_FIT, moment};
@@ -17,7 +17,7 @@ use crate::cli::progress::Progress;
 use crate::host::readiness::{Readiness, Verdict};
 use crate::host::{interrupt, memory_lock};
 use crate::results::document::Document;
-use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY};
+use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
 use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage};

@@ -1,15 +1,14 @@
 //! What an earlier run left for `--resume`, and whether it can go on.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::row;
 use crate::compare::circumstances;
 use crate::results::document::Document;
-use crate::results::folder::RUNS;
+use crate::results::folder::{EarlierFolder, RUNS};
 use crate::results::runs::RunsFile;
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
@@ -19,9 +18,7 @@ use crate::sorting::distinct;
 
 /// An earlier run that is to go on.
 pub struct Earlier {
-    path: PathBuf,
-    /// Its list, which is locked.
-    list: File,
+    pub folder: EarlierFolder,
     pub document: Document,
     rows: Vec<Record>,
     pub rounds: Rounds,
@@ -38,11 +35,9 @@ impl Earlier {
                 document.benchmark, schema.benchmark
             ));
         }
-        let list = ResultsFolder::lock_earlier(folder).map_err(|error| error.to_string())?;
-        if !row::is_incomplete(folder) {
-            return Err("it is complete: nothing is missing".to_owned());
-        }
-        let path = folder.join(RUNS);
+        let folder = EarlierFolder::lock(folder).map_err(|error| error.to_string())?;
+        folder.check_incomplete()?;
+        let path = folder.path().join(RUNS);
         let rows = match path.symlink_metadata() {
             Err(_) => Vec::new(),
             Ok(_) => {
@@ -52,8 +47,7 @@ impl Earlier {
             }
         };
         Ok(Earlier {
-            path: folder.to_path_buf(),
-            list,
+            folder,
             rounds: Rounds {
                 count: document.rounds.planned,
                 seed: document.rounds.seed.unwrap_or(0),
@@ -102,14 +96,10 @@ impl Earlier {
             let [there, now] = differs.told();
             format!("{} differs: {there} there, {now} now", differs.what)
         });
-        let programs = || {
-            let [there, now] = [&self.document.hcabench, &document.hcabench];
-            (there != now).then(|| format!("it was measured by {there}, and this is {now}"))
-        };
         point
             .or_else(|| difference("the settings", &document.run, &self.document.run))
             .or(of_parts)
-            .or_else(programs)
+            .or_else(|| self.document.hcabench.differs(&document.hcabench))
     }
 
     /// Opens its folder again, and `runs.csv` with the rounds that are whole on disk.
@@ -118,9 +108,7 @@ impl Earlier {
         schema: &'static Schema,
         plan: &Plan,
     ) -> Result<(ResultsFolder, RunsFile, Vec<Record>), ReportError> {
-        let list = self.list.try_clone();
-        let list = list.map_err(|cause| ReportError::from_io("open", &self.path, cause))?;
-        let folder = ResultsFolder::resume(&self.path, list)?;
+        let folder = self.folder.resume()?;
         let mut whole = BTreeSet::new();
         for point in &plan.points {
             for round in self.whole_rounds(point) {
@@ -148,7 +136,9 @@ impl Earlier {
             };
             let records = self.rows.iter().filter(is_of_row);
             of_rows.push(distinct(records.filter_map(row::round_of)));
-            counted.extend(row::rounds_beside_mark(&self.path.join(&planned.name)));
+            counted.extend(row::rounds_beside_mark(
+                &self.folder.path().join(&planned.name),
+            ));
         }
         let all = of_rows.iter().chain(&counted).cloned();
         let whole = all.reduce(|one, other| &one & &other).unwrap_or_default();

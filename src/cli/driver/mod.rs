@@ -24,7 +24,6 @@ pub use shown::{Shown, View};
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use self::arguments::SweepArguments;
@@ -32,8 +31,8 @@ use self::course::Course;
 use self::earlier::Earlier;
 use self::worker::Round;
 use super::UsageError;
-use super::ending::{Ending, close};
-use super::output::{OutputArguments, bad_folder, print_json, print_text, terminal_width};
+use super::ending::close;
+use super::output::{OutputArguments, bad_folder, cannot_resume, print_as, terminal_width};
 use crate::bench::Assignment;
 use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
@@ -45,8 +44,6 @@ use crate::rig::sweep::Rounds;
 
 /// Rounds of a sweep that has a budget and no number of rounds.
 const AS_MANY_AS_FIT: u32 = u32::MAX;
-/// A limit of the benchmark is broken.
-const LIMIT_BROKEN: u8 = 3;
 
 /// What is to be measured, and how it is shown.
 pub struct Request<'a> {
@@ -72,31 +69,18 @@ pub fn run(request: Request<'_>) -> anyhow::Result<u8> {
     let plan = benchmark.plan().map_err(sort)?;
     check_budget(sweep, &plan)?;
     if sweep.dry_run {
-        let printed = if output.json {
-            print_json(&dry_run::document(&plan, &rounds, sweep.budget))
-        } else {
-            print_text(&dry_run::text(
-                &plan,
-                &rounds,
-                sweep.budget,
-                terminal_width(),
-            ))
-        };
-        return printed
-            .map(|()| 0)
-            .context("cannot write to standard output");
+        let document = dry_run::document(&plan, &rounds, sweep.budget);
+        let text = || dry_run::text(&plan, &rounds, sweep.budget, terminal_width());
+        return print_as(output.json, &document, text).map(|()| 0);
     }
     let schema = benchmark.schema();
     let started_at = SystemTime::now();
     let needed = bytes_needed(&plan, &rounds, sweep.budget);
-    let cannot_resume = |reason: String| {
-        let folder = sweep.resume.clone().unwrap_or_default();
-        UsageError(format!("--resume {}: {reason}", folder.display()))
-    };
     let out = output.folder(started_at);
     let earlier = match &sweep.resume {
         Some(folder) => {
-            let mut earlier = Earlier::read(folder, schema).map_err(cannot_resume)?;
+            let mut earlier =
+                Earlier::read(folder, schema).map_err(|reason| cannot_resume(folder, &reason))?;
             check_rounds(sweep, &earlier.rounds)?;
             if earlier.rounds.count == AS_MANY_AS_FIT && sweep.budget.is_none() {
                 // Its budget is spent: only rounds that were begun are completed.
@@ -151,23 +135,19 @@ pub fn run(request: Request<'_>) -> anyhow::Result<u8> {
             Course::begin(folder, schema, rounds, ready.plan, document)?
         }
         Some(earlier) => {
-            Course::resume(earlier, schema, ready.plan, document).map_err(cannot_resume)?
+            let folder = earlier.folder.path().to_path_buf();
+            Course::resume(earlier, schema, ready.plan, document)
+                .map_err(|reason| cannot_resume(&folder, &reason))?
         }
     };
     course.warn(None, &ready.warnings);
     course.judge_machine(&readiness);
     let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
-    let goes_on = matches!(outcome, Err(Ending::UntilRound));
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
-    let mut code = close(folder, outcome, output.quiet, None, || {
+    close(folder, outcome, output.quiet, None, &broken_limits, || {
         report.print(&request.view, output, order)
-    })?;
-    for line in broken_limits.iter().filter(|_| !goes_on) {
-        eprintln!("hcabench: {line}");
-        code = LIMIT_BROKEN;
-    }
-    Ok(code)
+    })
 }
 
 /// How many rounds, and the seed of their orders.
