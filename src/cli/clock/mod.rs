@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::bench::Assignment;
-use crate::bench::clock::benchmark::Cpus;
+use crate::bench::clock::benchmark::{Cpus, Sweep};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
 use crate::bench::clock::wakeup;
 use crate::buffer::HugePagePolicy;
@@ -158,8 +158,7 @@ impl ClockArguments {
             Some(cpus) => Cpus::These(cpus.clone()),
             None => Cpus::Chosen,
         };
-        Assignment::Clock {
-            config: self.config(),
+        let sweep = Sweep {
             clocks: match self.everything {
                 true => ReadingKind::ALL.to_vec(),
                 false => self.clock.0.clone(),
@@ -168,7 +167,8 @@ impl ClockArguments {
             cpus,
             // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
             look: progress::is_shown().then_some(Duration::from_secs(1)),
-        }
+        };
+        Assignment::Clock(self.config(), sweep)
     }
 
     /// The settings that are no point's.

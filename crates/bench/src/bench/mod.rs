@@ -9,14 +9,17 @@ pub mod node;
 pub mod presentation;
 pub mod queue;
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
+use self::clock::benchmark::ClockBenchmark;
+#[cfg(feature = "rdma")]
+use self::hca::{benchmark::HcaBenchmark, between::PeerConfig, one_host::OneHost};
+use self::memory::benchmark::MemoryBenchmark;
+use self::node::benchmark::NodeBenchmark;
 use self::presentation::Presentation;
+use self::queue::benchmark::QueueBenchmark;
 use crate::results::schema::Schema;
 use crate::rig::benchmark::Benchmark;
-use crate::time::ReadingKind;
 
 /// What is to be measured: what a process is started with that measures a round of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -26,7 +29,7 @@ pub enum Assignment {
     OneHost(hca::config::Config),
     /// To another host.
     #[cfg(feature = "rdma")]
-    TwoHosts(hca::config::Config, hca::between::PeerConfig),
+    TwoHosts(hca::config::Config, PeerConfig),
     /// Queues.
     Queue(queue::config::Config, queue::plan::Sweep),
     /// Node-types.
@@ -34,18 +37,7 @@ pub enum Assignment {
     /// Memory under load.
     Memory(memory::config::Config, memory::config::Sweep),
     /// A watch of clocks.
-    Clock {
-        /// Its CPUs do not count.
-        config: clock::config::Config,
-        /// A point each; that of `config` does not count.
-        clocks: Vec<ReadingKind>,
-        /// Whether clocks that cannot be read are left out.
-        lenient: bool,
-        /// Those that are watched.
-        cpus: clock::benchmark::Cpus,
-        /// How often the progress is told. Each time the supervisor wakes up for it; without, it sleeps to the end.
-        look: Option<Duration>,
-    },
+    Clock(clock::config::Config, clock::benchmark::Sweep),
 }
 
 impl Assignment {
@@ -53,35 +45,13 @@ impl Assignment {
     pub fn benchmark(self) -> Box<dyn Benchmark> {
         match self {
             #[cfg(feature = "rdma")]
-            Assignment::OneHost(config) => Box::new(hca::benchmark::HcaBenchmark::new(
-                config,
-                hca::one_host::OneHost,
-            )),
+            Assignment::OneHost(config) => Box::new(HcaBenchmark::new(config, OneHost)),
             #[cfg(feature = "rdma")]
-            Assignment::TwoHosts(config, peer) => {
-                Box::new(hca::benchmark::HcaBenchmark::new(config, peer))
-            }
-            Assignment::Queue(config, sweep) => {
-                Box::new(queue::benchmark::QueueBenchmark::new(config, sweep))
-            }
-            Assignment::Node(config, sweep) => {
-                Box::new(node::benchmark::NodeBenchmark::new(config, sweep))
-            }
-            Assignment::Memory(config, sweep) => {
-                Box::new(memory::benchmark::MemoryBenchmark::new(config, sweep))
-            }
-            Assignment::Clock {
-                config,
-                clocks,
-                lenient,
-                cpus,
-                look,
-            } => Box::new(clock::benchmark::ClockBenchmark::new(
-                config,
-                (clocks, lenient),
-                cpus,
-                look,
-            )),
+            Assignment::TwoHosts(config, peer) => Box::new(HcaBenchmark::new(config, peer)),
+            Assignment::Queue(config, sweep) => Box::new(QueueBenchmark::new(config, sweep)),
+            Assignment::Node(config, sweep) => Box::new(NodeBenchmark::new(config, sweep)),
+            Assignment::Memory(config, sweep) => Box::new(MemoryBenchmark::new(config, sweep)),
+            Assignment::Clock(config, sweep) => Box::new(ClockBenchmark::new(config, sweep)),
         }
     }
 }
