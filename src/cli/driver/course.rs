@@ -1,6 +1,6 @@
 //! The course of a sweep: each point of each round is measured, and its data is on disk before the next one begins.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
@@ -66,7 +66,7 @@ impl Course {
             document,
             resumed: false,
         };
-        let course = Self::with(run, rounds, plan, file, &[])?;
+        let course = Self::with(run, rounds, plan, file, Vec::new())?;
         course.write_left_out()?;
         course.write_settings(schema::INCOMPLETE, None)?;
         Ok(course)
@@ -94,7 +94,7 @@ impl Course {
             },
             resumed: true,
         };
-        let mut course = Self::with(run, earlier.rounds, plan, file, &records).map_err(failed)?;
+        let mut course = Self::with(run, earlier.rounds, plan, file, records).map_err(failed)?;
         for row in course.rows.iter_mut().flatten() {
             row.recall(&course.run);
         }
@@ -120,16 +120,19 @@ impl Course {
         rounds: Rounds,
         plan: Plan,
         file: RunsFile,
-        records: &[Record],
+        records: Vec<Record>,
     ) -> Result<Self, ReportError> {
         let steps = plan.points.len() * rounds.count.min(1_000) as usize;
         let mut rows: Vec<Vec<Row>> = (plan.points.iter())
             .map(|point| point.rows.iter().cloned().map(Row::new).collect())
             .collect();
+        let mut of_rows: BTreeMap<Option<String>, Vec<Record>> = BTreeMap::new();
+        for record in records {
+            of_rows.entry(name_in(&record)).or_default().push(record);
+        }
         for row in rows.iter_mut().flatten() {
-            let name = Some(row.planned.name.clone());
-            let of_row = records.iter().filter(|record| name_in(record) == name);
-            row.take(run.schema, of_row.cloned());
+            let records = of_rows.remove(&Some(row.planned.name.clone()));
+            row.take(run.schema, records.unwrap_or_default());
         }
         Ok(Course {
             summary: written(&run, &rows)?,

@@ -1,6 +1,6 @@
 //! What an earlier run left for `--resume`, and whether it can go on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -14,7 +14,6 @@ use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
 use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
-use crate::sorting::distinct;
 
 /// An earlier run that is to go on.
 pub struct Earlier {
@@ -109,9 +108,15 @@ impl Earlier {
         plan: &Plan,
     ) -> Result<(ResultsFolder, RunsFile, Vec<Record>), ReportError> {
         let folder = self.folder.resume()?;
+        let mut complete: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+        for record in self.rows.iter().filter(|row| row::is_complete(row)) {
+            if let (Some(name), Some(round)) = (row::name_in(record), row::round_of(record)) {
+                complete.entry(name).or_default().insert(round);
+            }
+        }
         let mut whole = BTreeSet::new();
         for point in &plan.points {
-            for round in self.whole_rounds(point) {
+            for round in self.whole_rounds(point, &complete) {
                 whole.extend(point.rows.iter().map(|row| (row.name.as_str(), round)));
             }
         }
@@ -127,20 +132,16 @@ impl Earlier {
 
     /// The rounds of a point that are whole on disk. A point is measured as one, so a round that one of its rows lacks
     /// is none; and where a distribution has such a round, of which it cannot be relieved, there is none at all.
-    fn whole_rounds(&self, point: &PlannedPoint) -> BTreeSet<u32> {
-        let mut of_rows = Vec::new();
-        let mut counted = Vec::new();
-        for planned in &point.rows {
-            let is_of_row = |record: &&Record| {
-                row::is_complete(record) && row::name_in(record).as_ref() == Some(&planned.name)
-            };
-            let records = self.rows.iter().filter(is_of_row);
-            of_rows.push(distinct(records.filter_map(row::round_of)));
-            counted.extend(row::rounds_beside_mark(
-                &self.folder.path().join(&planned.name),
-            ));
-        }
-        let all = of_rows.iter().chain(&counted).cloned();
+    /// `complete`: the rounds of rows in `runs.csv`, by their names.
+    fn whole_rounds(
+        &self,
+        point: &PlannedPoint,
+        complete: &BTreeMap<String, BTreeSet<u32>>,
+    ) -> BTreeSet<u32> {
+        let of_row = |name| complete.get(name).cloned().unwrap_or_default();
+        let beside_mark = |name| row::rounds_beside_mark(&self.folder.path().join(name));
+        let counted: Vec<BTreeSet<u32>> = point.names().filter_map(beside_mark).collect();
+        let all = point.names().map(of_row).chain(counted.iter().cloned());
         let whole = all.reduce(|one, other| &one & &other).unwrap_or_default();
         if counted.iter().all(|rounds| rounds.is_subset(&whole)) {
             whole
