@@ -155,33 +155,6 @@ find_program() {
     say "the program is $program"
 }
 
-# Builds the listings that need no device, and sets listings to their folder.
-make_listings() {
-    listings=$(realpath -m -- "${CARGO_TARGET_DIR:-$repository/target}/listings")
-    make --quiet -C "$repository/listings" OUT="$listings" machine >&2 || fail "the listings could not be built"
-}
-
-# How the code of a program can be aligned: each way puts its loops at other places.
-alignments=(align-loops=16 align-loops=32 align-loops=64 align-all-functions=6 align-all-nofallthru-blocks=4
-    align-all-nofallthru-blocks=5)
-
-# build_places BENCH FOLDER: builds that benchmark several times into FOLDER, with its code aligned in other ways,
-# and sets programs to them. How long a loop of a nanosecond or two takes depends on where the linker puts it.
-build_places() {
-    local bench=$1 folder=$2 place messages built
-    programs=()
-    for place in "${alignments[@]}"; do
-        messages=$("$cargo" rustc --quiet --locked --profile bench --bench "$bench" \
-            --message-format=json-render-diagnostics -- -C "llvm-args=-$place") ||
-            fail "$bench could not be built with $place"
-        built=$(sed -n "/\"name\":\"$bench\"/s/.*\"executable\":\"\([^\"]*\)\".*/\1/p" <<<"$messages")
-        [[ -x $built ]] || fail "cargo named no program: '$built'"
-        # Each build takes the place of the one before.
-        cp -- "$built" "$folder/$place"
-        programs+=("$folder/$place")
-    done
-}
-
 # take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
 take_lock() {
     exec 8>"$1"
