@@ -1,5 +1,6 @@
 """What is measured by cargo's benchmarks and tests, and builds with the code at other places."""
 
+import json
 import os
 import re
 import shutil
@@ -13,6 +14,30 @@ import compare
 ALIGNMENTS = ("align-loops=16", "align-loops=32", "align-loops=64", "align-all-functions=6",
               "align-all-nofallthru-blocks=4", "align-all-nofallthru-blocks=5")
 JSON = "--message-format=json-render-diagnostics"
+
+
+def built(messages, kind, name):
+    """The path of the program of a kind and name that cargo has built, of its messages in JSON."""
+    for message in map(json.loads, messages.splitlines()):
+        target = message.get("target", {})
+        if message.get("executable") and target["name"] == name and kind in target["kind"]:
+            return message["executable"]
+    sys.exit(f"cargo named no program {name}")
+
+
+def all_passed(said):
+    """Whether there are results of tests, all of them good. Silence is none, and an ignored test did not pass."""
+    found = re.findall("(?m)^test result: .*", said)
+    good = [re.match(r"test result: ok\. [1-9]\d* passed; 0 failed; 0 ignored", one) for one in found]
+    return bool(found) and all(good)
+
+
+def tested(*command, seconds=1200, **variables):
+    """Runs tests, which have to pass, and shows what they said."""
+    said = compare.checked(compare.attempt(*command, seconds=seconds, **variables))
+    print(said, end="", flush=True)
+    if not all_passed(said):
+        sys.exit("no test was run, or one was ignored")
 
 
 @compare.measurement("what a time stamp and the floor over shared memory cost, as ratios to bare ones",
@@ -36,7 +61,7 @@ def compare_runner():
         messages = compare.build("cargo", "rustc", "--quiet", "--locked", "--profile", "bench", "--bench",
                                  "queue_runner", JSON, "--", "-C", f"llvm-args=-{alignment}")
         # Each build takes the place of the one before.
-        programs.append(shutil.copy(compare.built(messages, "bench", "queue_runner"), compare.FOLDER / alignment))
+        programs.append(shutil.copy(built(messages, "bench", "queue_runner"), compare.FOLDER / alignment))
     return not subprocess.call([programs[0], *programs])
 
 
@@ -45,22 +70,17 @@ def check_signals():
     """Checks that a signal ends hcabench queue and hcabench clock within a second, wherever they are, by their tests
     of signals, which otherwise allow a minute. Other work makes it longer.
     """
-    os.environ["HCABENCH_SIGNALS_WITHIN_A_SECOND"] = "1"
     for name in ("queue_command", "clock"):
         # Started in the background of a script, all would inherit that SIGINT is ignored.
-        done = compare.attempt("env", "--default-signal=INT,TERM", "--", "cargo", "test", "--locked", "--test",
-                               "anywhere", "--", "--test-threads=1", f"{name}::a_signal_ends", seconds=None)
-        said = compare.checked(done)
-        print(said, end="", flush=True)
-        if not re.search(r"^test result: ok\. [1-9]", said, re.MULTILINE):
-            sys.exit(f"{name} has no test of signals")
+        tested("env", "--default-signal=INT,TERM", "--", "cargo", "test", "--locked", "--test", "anywhere", "--",
+               "--test-threads=1", f"{name}::a_signal_ends", seconds=None, HCABENCH_SIGNALS_WITHIN_A_SECOND="1")
     return True
 
 
 def test_program(count):
     """Builds the tests of the SoftRoCE machine, which get the number of clocks."""
     messages = compare.build("cargo", "test", "--locked", "--test", "softroce", "--no-run", JSON)
-    tests = os.environ["HCABENCH_TESTS"] = compare.built(messages, "test", "softroce")
+    tests = os.environ["HCABENCH_TESTS"] = built(messages, "test", "softroce")
     os.environ["HCABENCH_HIDDEN_OFFSETS"] = str(count)
     return ["--timeout", 600 + 60 * count, "--in-memory", tests, "--in-memory", os.environ["HCABENCH_PROGRAM"]]
 
@@ -75,3 +95,50 @@ def hidden_offsets(count):
     """
     test = "between::a_hidden_offset_of_the_clocks_is_within_its_bounds"
     return not subprocess.call([os.environ["HCABENCH_TESTS"], "--test-threads=1", "--nocapture", "--exact", test])
+
+
+def with_nightly(component):
+    """Fails without a nightly Rust that has this component."""
+    if component not in compare.attempt("rustup", "+nightly", "component", "list", "--installed").stdout:
+        sys.exit("this check needs a nightly Rust with a component: rustup toolchain install nightly --profile minimal "
+                 f"--component {component}")
+
+
+@compare.measurement(
+    "the queues under loom, Miri and ThreadSanitizer; needs a nightly Rust", program=False,
+    only=(("loom", "miri", "thread"), compare.some_of("loom", "miri", "thread"), "what is checked, with commas"),
+)
+def check_queues(only):
+    """Checks the queues with tools that see more than a test run does:
+
+      loom    the interleavings of two threads on small queues in which none is interrupted more than three times, of
+              three threads twice, and all values the memory model allows; needs stable Rust only
+      miri    undefined behaviour, data races and leaks, in an interpreter; needs a nightly Rust with the component
+              miri; takes ten minutes. Not of the arenas, which map and lock memory as no interpreter can
+      thread  data races, by ThreadSanitizer in real threads, in the queues and their benchmark; needs a nightly Rust
+              with the component rust-src
+
+    The last two see the queues of others as well: what connects them is ours. No Rust is installed: what is missing
+    fails, and is named with the command that installs it. ci/test runs loom.
+    """
+
+    def tests(package, filters, *command, skip="no-such-test", **variables):
+        # Each in a folder of its own: their flags differ, and would have everything compiled anew.
+        tested("cargo", *command, "-p", package, "--locked", "--no-default-features", "--lib", filters, "--", "--skip",
+               skip, CARGO_TARGET_DIR=str(compare.TARGET / check), **variables)
+
+    for check in only:
+        print(f"\n== {check}", flush=True)
+        if check == "loom":
+            tests("hcabench-queues", "loom", "test", RUSTFLAGS="--cfg loom")
+        elif check == "miri":
+            with_nightly("miri")
+            tests("hcabench-queues", "", "+nightly", "miri", "test", "--features", "competitors", skip="arena",
+                  MIRIFLAGS="-Zmiri-disable-isolation")
+        else:
+            with_nightly("rust-src")
+            triple = re.search("host: (.*)", compare.run("rustc", "-vV"))[1]
+            for package, filters in (("hcabench-queues", ""), ("hcabench-bench", "queue")):
+                tests(package, filters, "+nightly", "test", "-Zbuild-std", "--target", triple, "--features",
+                      "competitors", RUSTFLAGS="-Zsanitizer=thread")
+    return True

@@ -3,7 +3,6 @@
 import argparse
 import atexit
 import collections
-import json
 import os
 import re
 import shlex
@@ -106,15 +105,6 @@ def run(*command, seconds=120):
 def build(*command, **variables):
     """The output of what builds something, however long it takes; what it complains of is shown."""
     return checked(attempt(*command, seconds=None, stderr=None, **variables))
-
-
-def built(messages, kind, name):
-    """The path of the program of a kind and name that cargo has built, of its messages in JSON."""
-    for message in map(json.loads, messages.splitlines()):
-        target = message.get("target", {})
-        if message.get("executable") and target["name"] == name and kind in target["kind"]:
-            return message["executable"]
-    sys.exit(f"cargo named no program {name}")
 
 
 def listings():

@@ -19,12 +19,10 @@ import time
 import compare
 
 # What they add to the table is in the order in which all are run: those on this machine first.
-for module in ("cargo", "clock", "memory", "queues", "ranks", "latency", "nodes", "equals"):
+for module in ("cargo", "clock", "big", "memory", "queues", "ranks", "latency", "nodes", "equals"):
     importlib.import_module(module)
 # Scripts of their own.
 SCRIPTS = {
-    "big-results": "memory and processor time of plots and comparisons of 10 million messages",
-    "check-queues": "the queues under loom, Miri and ThreadSanitizer; needs a nightly Rust",
     "two-hosts": "two kernels, of which one clock is turned",
     "fabric": "a real Slurm and Open MPI, two kernels, 20 delayed ports among eight",
 }

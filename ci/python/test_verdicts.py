@@ -2,15 +2,17 @@
 
 import contextlib
 import io
+import json
 import unittest
 
+import big
+import cargo
 import clock
 import compare
 import equals
 import latency
 import memory
 import nodes
-import taken
 
 
 def silently(function, *arguments):
@@ -57,6 +59,22 @@ class Ratios(unittest.TestCase):
             compare.run("sleep", 5, seconds=0.1)
 
 
+class Cargo(unittest.TestCase):
+    def test_silence_and_ignored_tests_are_no_success(self):
+        line = "test result: ok. {} passed; 0 failed; {} ignored; 0 measured".format
+        self.assertTrue(cargo.all_passed(line(3, 0)))
+        failed = line(3, 0).replace("0 failed", "1 failed")
+        for said in ("", line(0, 0), line(3, 1), f"{line(3, 0)}\n{line(0, 0)}", failed):
+            self.assertFalse(cargo.all_passed(said), said)
+
+    def test_the_program_that_cargo_built(self):
+        target = {"kind": ["test"], "name": "softroce"}
+        messages = [{"reason": "x"}, {"target": target}, {"target": target, "executable": "/a"}]
+        self.assertEqual(cargo.built("\n".join(map(json.dumps, messages)), "test", "softroce"), "/a")
+        with self.assertRaises(SystemExit):
+            cargo.built("{}", "test", "softroce")
+
+
 class Clock(unittest.TestCase):
     def test_the_loop_and_whether_runs_agree(self):
         self.assertEqual(clock.judge_loop([20, 20, 20, 20], [20, 20, 20, 20]), (1, 1, True))
@@ -76,9 +94,9 @@ class Clock(unittest.TestCase):
         self.assertEqual(clock.judge_memory([(1000, 3500), (65536, 2400)]), (65536, 400, True))
         self.assertFalse(clock.judge_memory([(65537, 2400)])[2])
         self.assertFalse(clock.judge_memory([(1000, 3100), (1000, 3001)])[2])
-        self.assertEqual(taken.verdict(1024, 10, 1024, 10), "")
-        self.assertIn("MEMORY", taken.verdict(1025, 1, 1024, 10))
-        self.assertIn("SLOW", taken.verdict(1, 11, 1024, 10))
+        self.assertEqual(big.verdict(1024, 10, 10), "")
+        self.assertIn("MEMORY", big.verdict(1025, 1, 10))
+        self.assertIn("SLOW", big.verdict(1, 11, 10))
 
 
 class Latency(unittest.TestCase):
