@@ -42,7 +42,8 @@ takes() {
 
 # read_options ARGUMENT...: sets a variable for each option, for_ever for --for-ever, and rest to what is behind --. The
 # table options says what is allowed: MIN and MAX of a whole number; =PATTERN|WHAT; flag; list, which may be there
-# again, and is an array; or nothing for any text.
+# again, and is an array; or nothing for any text. Its key words is how many words that are no option there may be, which
+# are in rest as well.
 read_options() {
     local option allowed
     rest=()
@@ -55,11 +56,16 @@ read_options() {
             ;;
         --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
         esac
+        if [[ $1 != -* ]] && ((${#rest[@]} < ${options[words]:-0})); then
+            rest+=("$1")
+            shift
+            continue
+        fi
         option=${1#--}
-        [[ $1 == --* && -v options[$option] ]] || usage_error "unexpected argument '$1'"
+        [[ $1 == --[a-z]* && $1 != --words && -v options[$option] ]] || usage_error "unexpected argument '$1'"
         allowed=${options[$option]}
         if [[ $allowed == flag ]]; then
-            printf -v "$option" 1
+            printf -v "${option//-/_}" 1
             shift
             continue
         fi
