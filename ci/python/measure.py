@@ -12,6 +12,7 @@ import argparse
 import importlib
 import inspect
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -38,27 +39,39 @@ def options_of(name, words):
     parser = argparse.ArgumentParser(prog=f"ci/measure {name}", description=inspect.getdoc(one.measure),
                                      formatter_class=Formatter, allow_abbrev=False)
     for option, (default, read, says) in one.options.items():
-        kind = {"action": "store_true"} if read is bool else {"type": read}
-        parser.add_argument("--" + option.replace("_", "-"), default=default, help=says, **kind)
+        parser.add_argument("--" + option.replace("_", "-"), default=default, type=read, help=says)
     return vars(parser.parse_args(words))
+
+
+def call(*command):
+    """The exit code of a command, which gets the signals that end this; that of a terminal it gets anyway."""
+    with subprocess.Popen(command) as child:
+        signal.signal(signal.SIGINT, lambda *_: None)
+        for one in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(one, lambda number, _: child.send_signal(number))
+        code = child.wait()
+    return code if code >= 0 else 128 - code
 
 
 def run(name, words):
     """Prepares a measurement and runs it, in the SoftRoCE machine where it says so; the exit code."""
     if name in SCRIPTS:
-        return subprocess.call([compare.REPOSITORY / "ci" / name, *words])
+        return call(compare.REPOSITORY / "ci" / name, *words)
     one, asked = compare.MEASUREMENTS[name], options_of(name, words)
     compare.build(compare.REPOSITORY / "ci/setup", *one.setup)
     # Before the folder changes: a relative HCABENCH_PROGRAM is found from here.
     prepare = f"source {compare.REPOSITORY}/ci/lib.sh; find_cargo" + "; find_program" * one.program
-    found = compare.build("bash", "-euc", f'{prepare}; printf "%s\\n" "$PATH" "${{program-}}"', "ci/measure")
-    os.environ["PATH"], os.environ["HCABENCH_PROGRAM"] = found.splitlines()
+    prepare += '; printf "%s\\n" "$PATH" "${program-}"'
+    found = compare.attempt("bash", "-euc", prepare, "ci/measure", seconds=None, stderr=None)
+    if found.returncode:
+        return found.returncode
+    os.environ["PATH"], os.environ["HCABENCH_PROGRAM"] = found.stdout.splitlines()
     os.environ["TMPDIR"] = one.folder or os.environ.get("TMPDIR", "/tmp")
     os.chdir(compare.REPOSITORY)
     command = ["ci/python/measure.py", "--here", name, *words]
     if one.machine:
         command = ["ci/vm", *map(str, one.machine(**asked)), "--", *command]
-    return subprocess.call(command)
+    return call(*command)
 
 
 def main(words):
@@ -73,7 +86,7 @@ def main(words):
         print("\n".join(f"{name:18} {shows[name]}" for name in names))
         return 0
     asked = words or names
-    if asked[0] in names and any(word not in names for word in asked[1:]):
+    if asked[0] in names and (len(asked) == 1 or any(word not in names for word in asked[1:])):
         return run(asked[0], asked[1:])
     for name in asked:
         if name not in names:
@@ -83,7 +96,7 @@ def main(words):
     for name in asked:
         passed = int(time.monotonic() - began)
         print(f"\n== {name}   [{passed // 60}:{passed % 60:02}]", flush=True)
-        if code := run(name, []):
+        if code := call(__file__, name):
             print(f"ci/measure: {name}: failed, with exit code {code}", file=sys.stderr)
             return 1
     print(f"\n== all passed: {' '.join(asked)}")
