@@ -24,8 +24,7 @@ for module in ("cargo", "clock", "big", "memory", "queues", "ranks", "latency", 
     importlib.import_module(module)
 # Scripts of their own.
 SCRIPTS = {
-    "two-hosts": "two kernels, of which one clock is turned",
-    "fabric": "a real Slurm and Open MPI, two kernels, 20 delayed ports among eight",
+    "fabric": "two kernels, of which one clock is turned; a real Slurm and Open MPI; 20 delayed ports among eight",
 }
 
 
