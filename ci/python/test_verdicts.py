@@ -1,6 +1,7 @@
 """Tests of the verdicts of comparisons."""
 
 import contextlib
+import inspect
 import io
 import json
 import unittest
@@ -11,6 +12,7 @@ import clock
 import compare
 import equals
 import latency
+import measure
 import memory
 import nodes
 
@@ -19,6 +21,23 @@ def silently(function, *arguments):
     """What it returns, and what it printed."""
     with contextlib.redirect_stdout(io.StringIO()) as said:
         return function(*arguments), said.getvalue()
+
+
+class Table(unittest.TestCase):
+    def test_options_are_read_and_refused(self):
+        asked = measure.options_of("compare-perftest", ["--rounds", "2", "--pair", "send,peer"])
+        self.assertEqual(asked, {"rounds": 2, "pair": ["send", "peer"]})
+        self.assertEqual(measure.options_of("compare-equals", [])["away_rounds"], 8)
+        for words in (["--rounds", "0"], ["--rounds", "101"], ["--rounds", "1.5"], ["--pair", "send,sent"], ["7"]):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                measure.options_of("compare-perftest", words)
+            self.assertIn(words[-1].split(",")[-1], said.getvalue())
+
+    def test_each_has_a_usage_text_and_takes_its_options(self):
+        for name, one in compare.MEASUREMENTS.items():
+            self.assertGreater(len(one.measure.__doc__), 30, name)
+            for function in filter(None, (one.measure, one.machine)):
+                self.assertEqual(set(inspect.signature(function).parameters), set(one.options), name)
 
 
 class Ratios(unittest.TestCase):
