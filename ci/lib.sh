@@ -175,6 +175,7 @@ is_complete() { [[ -e $1/complete && $(<"$1/complete") == "$2" ]]; }
 
 # begin_fetch: makes the folder $home, where the caller's finish_if_complete has not found all, waits for another fetch
 # into it, and sets log. $work is removed at the end.
+# shellcheck disable=SC2154 # set by who calls
 begin_fetch() {
     mkdir -p -- "$home" || fail "$home cannot be made: use a checkout of your own"
     finish_if_complete
