@@ -104,10 +104,8 @@ def with_nightly(component):
                  f"--component {component}")
 
 
-@compare.measurement(
-    "the queues under loom, Miri and ThreadSanitizer; needs a nightly Rust", program=False,
-    only=(("loom", "miri", "thread"), compare.some_of("loom", "miri", "thread"), "what is checked, with commas"),
-)
+@compare.measurement("the queues under loom, Miri and ThreadSanitizer; needs a nightly Rust", program=False,
+                     only=compare.parts("loom", "miri", "thread"))
 def check_queues(only):
     """Checks the queues with tools that see more than a test run does:
 

@@ -53,8 +53,8 @@ def whole(least, most):
     return number
 
 
-def some_of(*allowed):
-    """Reads words with commas between them."""
+def parts(*allowed):
+    """The option of those that have parts."""
 
     def words(text):
         for word in text.split(","):
@@ -62,7 +62,7 @@ def some_of(*allowed):
                 raise argparse.ArgumentTypeError(f"'{word}' is not allowed, must be of: {', '.join(allowed)}")
         return text.split(",")
 
-    return words
+    return ",".join(allowed), words, "what is measured, with commas"
 
 
 def rounds(default, least=1):

@@ -98,7 +98,7 @@ def with_peer(rounds, pair):
 
 @compare.measurement("medians against those of perftest and of the peer over the crate ibverbs", setup="run vm test",
                      machine=with_peer, rounds=compare.rounds(7),
-                     pair=(tuple(PAIRS), compare.some_of(*PAIRS), "what is compared, with commas"))
+                     pair=compare.parts(*PAIRS))
 def compare_perftest(rounds, pair):
     """Compares hcabench with perftest in one boot of the SoftRoCE machine (kernel 6.1), on the same two devices, in
     turn: RC, 8 bytes, 20000 messages, one at a time, inline on both or off on both. Prints each median, and for each

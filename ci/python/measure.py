@@ -28,16 +28,13 @@ SCRIPTS = {
 }
 
 
-class Formatter(argparse.RawDescriptionHelpFormatter, argparse.ArgumentDefaultsHelpFormatter):
-    """The description as it is written, and all defaults."""
-
-
 def options_of(name, words):
     """What the options of a measurement are set to."""
     one = compare.MEASUREMENTS[name]
     parser = argparse.ArgumentParser(prog=f"ci/measure {name}", description=inspect.getdoc(one.measure),
-                                     formatter_class=Formatter, allow_abbrev=False)
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
     for option, (default, read, says) in one.options.items():
+        says += f" [default: {default}]" * bool(default)
         parser.add_argument("--" + option.replace("_", "-"), default=default, type=read, help=says)
     return vars(parser.parse_args(words))
 

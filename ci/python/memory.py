@@ -128,7 +128,6 @@ def levels(machine):
 
 
 ALLOWED = sorted(os.sched_getaffinity(0))
-PARTS = ("latency", "lowest", "read", "copy", "triad", "levels")
 
 
 @compare.measurement(
@@ -136,7 +135,7 @@ PARTS = ("latency", "lowest", "read", "copy", "triad", "levels")
     rounds=compare.rounds(5), size=(256, compare.whole(1, 65536), "of each buffer in MiB"),
     chase_cpu=(ALLOWED[-1], int, "the CPU of the chase"),
     generators=(ALLOWED[0], str, "the CPUs of the load, with commas"),
-    only=(PARTS, compare.some_of(*PARTS), "what is compared, with commas"),
+    only=compare.parts("latency", "lowest", "read", "copy", "triad", "levels"),
 )
 def compare_memory(rounds, size, chase_cpu, generators, only):
     """Compares `hcabench memory` with plain C (listings/), in turn, with buffers of the same size, in the same kind of

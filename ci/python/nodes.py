@@ -11,7 +11,6 @@ MESSAGES, RATE, BYTES = 2000, 1000, 64
 VALUES = BYTES // 8 - 2
 # Of inline samples one in so many has a completion.
 EVERY = 100
-PARTS = ("shmem", "timer")
 
 
 def node_type(name, their_options, rounds, most, *options):
@@ -41,7 +40,7 @@ def compare_infiniband(rounds):
 
 
 @compare.measurement("what the node-type shmem adds to a queue, and what loops with a timer miss",
-                     rounds=compare.rounds(5), only=(PARTS, compare.some_of(*PARTS), "what is compared, with commas"))
+                     rounds=compare.rounds(5), only=compare.parts("shmem", "timer"))
 def compare_nodes(rounds, only):
     """What a node-type adds to what it is made of, as ratios of medians, in turn:
 

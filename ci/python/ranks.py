@@ -111,7 +111,6 @@ KINDS = {
     "--measure throughput": ("throughput", ["--measure", "throughput"]),
     "--load constant-rate --rate 1M": ("median latency", ["--load", "constant-rate", "--rate", "1M"]),
 }
-PARTS = ("beside", "idle")
 
 
 def run(rounds):
@@ -154,7 +153,7 @@ def busy_loops():
     "two runs of all queues rank them alike, or say what they cannot tell apart",
     rounds=(None, compare.whole(9, 1000), "rounds of each run, by itself those of hcabench queue, which seldom tell "
             "the first from the fifth where five queues lie within a tenth; with 100, idle would take 40 minutes"),
-    only=(PARTS, compare.some_of(*PARTS), "what is checked, with commas"),
+    only=compare.parts("beside", "idle"),
 )
 def check_ranks(rounds, only):
     """Checks that `hcabench queue --queue all` ranks queues alike each time, or says what it cannot tell apart:
