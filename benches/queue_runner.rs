@@ -6,11 +6,11 @@
 //! | time an element within 3 % in two of six places | the thread's time, the median of rounds that take turns |
 //!
 //! Two nanoseconds an element are decided by where code and memory lie as much as by what is in a loop: the same loop
-//! takes up to 40 % longer in another place, and in another process of the same program. So `ci/compare-runner` builds
-//! this program several times, with the code aligned in other ways, and runs each in several processes, whose median
-//! counts. The runner is too slow where it is above the limit in at least five of six places. Of equals that is so by
-//! chance in one row of a hundred. Their fastest places are above it in one of three, the median of their ratios in one
-//! of four. With one place, of this program alone, that place decides.
+//! takes up to 40 % longer in another place, and in another process of the same program. So `ci/measure compare-runner`
+//! builds this program several times, with the code aligned in other ways, and runs each in several processes, whose
+//! median counts. The runner is too slow where it is above the limit in at least five of six places. Of equals that is
+//! so by chance in one row of a hundred. Their fastest places are above it in one of three, the median of their ratios
+//! in one of four. With one place, of this program alone, that place decides.
 //!
 //! Where the runner takes fewer instructions than that, the row says so: the loops written by hand are not the best
 //! there. The runner is put together as `hcabench queue` does it for no pause, with and without time stamps of the TSC.
@@ -47,7 +47,7 @@ Usage: cargo bench --bench queue_runner [-- PROGRAM...]
 Compares the runner of hcabench queue with loops written by hand, in half a minute. Exit code 1 when
 it costs more than it may. Needs valgrind. Runs on one of the CPUs it may use; choose it with taskset.
 This program, or each PROGRAM, which is this one built with another alignment, is run five times for
-the times; the verdict is that over all programs: ci/compare-runner does that.";
+the times; the verdict is that over all programs: ci/measure compare-runner does that.";
 
 /// At most so many times the instructions of the loops written by hand, and they at most so many times the runner's.
 const INSTRUCTION_LIMIT: f64 = 1.02;

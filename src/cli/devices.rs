@@ -57,7 +57,7 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
     let ends = chosen.map(|ends| ends.map(|end| end.request().to_string()));
     let library = library_versions().remove("librdmacm");
-    let written = if arguments.json {
+    if arguments.json {
         let [sender, receiver] = ends.clone().map_or([None, None], |ends| ends.map(Some));
         let document = json!({
             "devices": described.iter().map(document).collect::<Vec<_>>(),
@@ -67,7 +67,7 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
             "uc_routes": routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
             "librdmacm": library,
         });
-        print_json(&document)
+        print_json(&document)?;
     } else {
         let pair = match &ends {
             Ok([sender, receiver]) => {
@@ -79,9 +79,8 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
             &(tables(&described, arguments.brief.brief, terminal_width())
                 + &pair
                 + &routes_in_words(&routes, library.as_ref())),
-        )
-    };
-    written.context("cannot write to standard output")?;
+        )?;
+    }
     Ok(u8::from(ends.is_err()))
 }
 

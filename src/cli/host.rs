@@ -5,7 +5,7 @@ use crate::host::fingerprint::Fingerprint;
 use crate::host::idle_states::{IdleState, IdleStates};
 use crate::host::readiness::{Check, Needs, Readiness, Verdict};
 use crate::rig::named::named;
-use crate::terminal::output::{print_json, print_text};
+use crate::terminal::output::print_as;
 use crate::terminal::table_options::BriefOption;
 use crate::terminal::{label_rows, text_width, wrap};
 use anyhow::Context;
@@ -51,12 +51,9 @@ impl Purpose {
 pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let purpose = arguments.purpose;
     let readiness = Readiness::assess(purpose.needs()).context("cannot assess this machine")?;
-    let written = if arguments.json {
-        print_json(&readiness)
-    } else {
-        print_text(&table(&readiness, purpose, arguments.brief.brief))
-    };
-    written.context("cannot write to standard output")?;
+    print_as(arguments.json, &readiness, || {
+        table(&readiness, purpose, arguments.brief.brief)
+    })?;
     Ok(u8::from(!readiness.ready))
 }
 

@@ -16,6 +16,8 @@ mod queue;
 mod serve;
 
 #[cfg(test)]
+mod assignments;
+#[cfg(test)]
 mod refused;
 mod schedule;
 #[doc(hidden)]
@@ -27,11 +29,12 @@ mod devices;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::arguments::UsageError;
+use crate::bench::node::process as node_end;
 use crate::results::read::ReadError;
-use crate::rig::child;
 use crate::terminal::{output, table_options};
 use crate::{driver, figures, report};
 
@@ -169,8 +172,16 @@ pub fn main() -> ExitCode {
     if let Some(commit) = option_env!("HCABENCH_COMMIT") {
         crate::results::document::set_commit(commit);
     }
+    if driver::worker::is_worker() {
+        let served = driver::worker::serve();
+        return ended(served.context("the sweep that this round belongs to has gone"));
+    }
+    if node_end::is_asked_for() {
+        let served = node_end::serve();
+        return ended(served.context("the run that this end belongs to has gone"));
+    }
     match parse() {
-        Ok(line) => run(&line),
+        Ok(line) => ended(run(&line)),
         Err(error) => {
             output::print_error(&error.to_string());
             ExitCode::from(2)
@@ -191,9 +202,7 @@ fn parse() -> Result<CommandLine, UsageError> {
     };
     let matches = command.clone().color(colors).get_matches_from(&expanded);
     let line = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref())
-        && !child::is_any()
-    {
+    if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref()) {
         let text = driver::command_line::to_file(&matches, &command);
         crate::results::durable::create_new(file)
             .and_then(|mut created| std::io::Write::write_all(&mut created, text.as_bytes()))
@@ -217,8 +226,8 @@ impl CommandLine {
     }
 }
 
-fn run(line: &CommandLine) -> ExitCode {
-    let done = match &line.command {
+fn run(line: &CommandLine) -> anyhow::Result<u8> {
+    match &line.command {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
@@ -234,7 +243,11 @@ fn run(line: &CommandLine) -> ExitCode {
         }
         Some(Command::Serve(arguments)) => serve::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
-    };
+    }
+}
+
+/// The exit code; of an error, which is printed, 2 where other input would avoid it.
+fn ended(done: anyhow::Result<u8>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {

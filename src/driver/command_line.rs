@@ -205,8 +205,8 @@ fn is_of_one_run(option: &str) -> bool {
     OF_ONE_RUN.iter().any(|(it, _)| *it == option)
 }
 
-/// Without those options.
-fn without(arguments: &[OsString], options: &[(&str, bool)]) -> Vec<OsString> {
+/// Without those options, which are given with whether they take a value.
+pub fn without(arguments: &[OsString], options: &[(&str, bool)]) -> Vec<OsString> {
     let leave = |name: &str| options.iter().any(|(option, _)| *option == name);
     let words = words_of(arguments, options).into_iter();
     let kept = words.filter(|(name, _)| !name.is_some_and(leave));

@@ -1,7 +1,6 @@
 //! The course of a sweep: each point of each round is measured, and its data is on disk before the next one begins.
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::json;
@@ -9,14 +8,14 @@ use serde_json::json;
 use super::arguments::SweepArguments;
 use super::earlier::{Earlier, planned};
 use super::ending::Ending;
-use super::row::{Row, Run, is_incomplete, name_in, status_of};
+use super::row::{Row, Run, name_in, status_of};
 use super::shown::Report;
 use super::worker::Round;
 use super::{AS_MANY_AS_FIT, moment};
 use crate::host::readiness::{Readiness, Verdict};
 use crate::host::{interrupt, memory_lock};
 use crate::results::document::Document;
-use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY};
+use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
 use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage};
@@ -40,6 +39,8 @@ pub struct Course {
     plan: Plan,
     rounds: Rounds,
     file: RunsFile,
+    /// `summary.csv`: a row is appended when a point has its first, and all are written again after a round of several.
+    summary: RunsFile,
     /// Of each point, its rows of the summary to be.
     rows: Vec<Vec<Row>>,
     /// What all rounds told, without their rows.
@@ -65,7 +66,7 @@ impl Course {
             document,
             resumed: false,
         };
-        let course = Self::with(run, rounds, plan, file);
+        let course = Self::with(run, rounds, plan, file, Vec::new())?;
         course.write_left_out()?;
         course.write_settings(schema::INCOMPLETE, None)?;
         Ok(course)
@@ -93,11 +94,8 @@ impl Course {
             },
             resumed: true,
         };
-        let mut course = Self::with(run, earlier.rounds, plan, file);
+        let mut course = Self::with(run, earlier.rounds, plan, file, records).map_err(failed)?;
         for row in course.rows.iter_mut().flatten() {
-            let name = Some(row.planned.name.clone());
-            let of_row = records.iter().filter(|record| name_in(record) == name);
-            row.take(schema, of_row.cloned());
             row.recall(&course.run);
         }
         let told = |what: &str| {
@@ -116,12 +114,28 @@ impl Course {
         Ok(course)
     }
 
-    fn with(run: Run, rounds: Rounds, plan: Plan, file: RunsFile) -> Self {
+    /// With the rows of `runs.csv` that are there.
+    fn with(
+        run: Run,
+        rounds: Rounds,
+        plan: Plan,
+        file: RunsFile,
+        records: Vec<Record>,
+    ) -> Result<Self, ReportError> {
         let steps = plan.points.len() * rounds.count.min(1_000) as usize;
-        let rows = (plan.points.iter())
+        let mut rows: Vec<Vec<Row>> = (plan.points.iter())
             .map(|point| point.rows.iter().cloned().map(Row::new).collect())
             .collect();
-        Course {
+        let mut of_rows: BTreeMap<Option<String>, Vec<Record>> = BTreeMap::new();
+        for record in records {
+            of_rows.entry(name_in(&record)).or_default().push(record);
+        }
+        for row in rows.iter_mut().flatten() {
+            let records = of_rows.remove(&Some(row.planned.name.clone()));
+            row.take(run.schema, records.unwrap_or_default());
+        }
+        Ok(Course {
+            summary: written(&run, &rows)?,
             run,
             plan,
             rounds,
@@ -130,7 +144,7 @@ impl Course {
             told: Outcome::default(),
             warned: BTreeSet::new(),
             progress: Progress::new(steps),
-        }
+        })
     }
 
     /// Shows warnings, of a point or of all, each once. What a point said in an earlier round says nothing new where
@@ -184,11 +198,11 @@ impl Course {
         }
     }
 
-    /// Measures what is missing. `arguments` start this program again for a round of its own.
+    /// Measures what is missing. `start` starts a process for a round.
     pub fn measure(
         &mut self,
         benchmark: Box<dyn Benchmark>,
-        arguments: &[OsString],
+        start: &dyn Fn() -> Result<Round, Failure>,
         sweep: &SweepArguments,
     ) -> Result<(), Ending> {
         // One round needs no other process: there is nothing that it would have in common with another.
@@ -217,9 +231,7 @@ impl Course {
             let started = Instant::now();
             let mut by = match own.take() {
                 Some(benchmark) => By::Benchmark(benchmark),
-                None => By::Child(
-                    Round::start(arguments).map_err(|failure| self.ended(&failure.to_string()))?,
-                ),
+                None => By::Child(start().map_err(|failure| self.ended(&failure.to_string()))?),
             };
             for (order, point) in missing {
                 if let Some(signal) = interrupt::requested() {
@@ -228,6 +240,9 @@ impl Course {
                 self.measure_point(point, round, order, &mut by)?;
             }
             budget.spent(started.elapsed());
+            if !self.run.has_one_round() {
+                self.summary = written(&self.run, &self.rows)?;
+            }
         }
         self.complete_points()?;
         self.broken().map_or(Ok(()), Err)
@@ -277,11 +292,11 @@ impl Course {
         by: &mut By,
     ) -> Result<(), Ending> {
         let planned = &self.plan.points[point];
-        let names: Vec<String> = planned.rows.iter().map(|row| row.name.clone()).collect();
+        let name = planned.rows[0].name.clone();
         let shown = match self.rounds.count {
-            1 => names[0].clone(),
-            AS_MANY_AS_FIT => format!("{} (round {})", names[0], round + 1),
-            rounds => format!("{} (round {} of {rounds})", names[0], round + 1),
+            1 => name.clone(),
+            AS_MANY_AS_FIT => format!("{name} (round {})", round + 1),
+            rounds => format!("{name} (round {} of {rounds})", round + 1),
         };
         let progress = &self.progress;
         progress.show(&shown);
@@ -299,7 +314,7 @@ impl Course {
             By::Benchmark(benchmark) => benchmark.measure(planned.index, &place, &mut report),
             By::Child(child) => {
                 let limit = planned.time * 20 + BEYOND_EXPECTATION;
-                child.measure(&names, &place, limit, &mut report)
+                child.measure(planned, &place, limit, &mut report)
             }
         };
         match measured {
@@ -308,7 +323,7 @@ impl Course {
                 self.ended(&reason);
                 Err(Ending::Refused(reason))
             }
-            Err(failure) => Err(self.ended(&format!("{}: {failure}", names[0]))),
+            Err(failure) => Err(self.ended(&format!("{name}: {failure}"))),
         }
     }
 
@@ -338,8 +353,10 @@ impl Course {
                 ends = Some(format!("{}: {failure}", row.planned.name));
             }
             row.keep(&self.run, round, record, found, is_whole)?;
+            if let ([_], Some(first)) = (&row.runs[..], &row.summary) {
+                self.summary.append(first)?;
+            }
         }
-        self.write_summary()?;
         self.warn(Some(point), &outcome.warnings);
         for note in outcome.notes {
             self.note(note);
@@ -377,7 +394,7 @@ impl Course {
                 }
             }
         }
-        Ok(self.write_summary()?)
+        Ok(())
     }
 
     /// The sweep ends early: the points that are not whole say why.
@@ -394,19 +411,6 @@ impl Course {
     fn rounds_done(&self) -> usize {
         let counts = self.rows.iter().flatten().map(|row| row.done.len());
         counts.min().unwrap_or(0)
-    }
-
-    /// The rows of all points that have one, in the sweep's order, with what follows from all of them.
-    fn summary(&self) -> Vec<Record> {
-        let rows = self.rows.iter().flatten();
-        let mut summary: Vec<Record> = rows.filter_map(|row| row.summary.clone()).collect();
-        curves::complete(self.run.schema, &mut summary);
-        summary
-    }
-
-    fn write_summary(&self) -> Result<(), ReportError> {
-        let path = self.run.folder.file(SUMMARY)?;
-        runs::write(&path, &self.run.schema.summary(), &self.summary())
     }
 
     fn write_left_out(&self) -> Result<(), ReportError> {
@@ -448,7 +452,8 @@ impl Course {
         } = &self.run;
         let written = (folder.file(PACKAGE))
             .and_then(|_| datapackage::write(folder.path(), schema, &document.started_at, &names))
-            .and_then(|()| self.write_settings(status, failure.as_deref()));
+            .and_then(|()| written(&self.run, &self.rows))
+            .and_then(|_| self.write_settings(status, failure.as_deref()));
         // What ended it before is told, and not that it could not be written either.
         let outcome = outcome.and(written.map_err(Ending::NotWritten));
         let rows = || self.rows.iter().flatten();
@@ -457,7 +462,7 @@ impl Course {
             Some((row.planned.name.clone(), told.details.clone()))
         });
         let report = Report {
-            summary: self.summary(),
+            summary: summary(schema, &self.rows),
             details: details.collect(),
             document: self
                 .run
@@ -468,6 +473,20 @@ impl Course {
         };
         (self.run.folder, report, outcome)
     }
+}
+
+/// The rows of all points that have one, in the sweep's order, with what follows from all of them.
+fn summary(schema: &Schema, rows: &[Vec<Row>]) -> Vec<Record> {
+    let rows = rows.iter().flatten();
+    let mut summary: Vec<Record> = rows.filter_map(|row| row.summary.clone()).collect();
+    curves::complete(schema, &mut summary);
+    summary
+}
+
+/// Writes these rows to `summary.csv`.
+fn written(run: &Run, rows: &[Vec<Row>]) -> Result<RunsFile, ReportError> {
+    let path = run.folder.file(SUMMARY)?;
+    RunsFile::written(&path, run.schema.summary(), &summary(run.schema, rows))
 }
 
 fn without_numbers(text: &str) -> String {

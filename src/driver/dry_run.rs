@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::results::schema::REASON;
 use crate::results::units;
-use crate::rig::benchmark::{Plan, PlannedPoint};
+use crate::rig::benchmark::Plan;
 use crate::rig::sweep::Rounds;
 use crate::terminal::table::{Column, Table};
 
@@ -22,10 +22,6 @@ pub fn time_in_words(time: Duration) -> String {
     humantime::format_duration(rounded).to_string()
 }
 
-fn rows_of(point: &PlannedPoint) -> impl Iterator<Item = &str> {
-    point.rows.iter().map(|row| row.name.as_str())
-}
-
 /// For people.
 pub fn text(
     plan: &Plan,
@@ -39,7 +35,7 @@ pub fn text(
         Column::number("disk", "at most"),
     ]);
     for point in &plan.points {
-        for (place, name) in rows_of(point).enumerate() {
+        for (place, name) in point.names().enumerate() {
             // What is measured at once takes its time once.
             let (time, bytes) = match place {
                 0 => (time_in_words(point.time), units::bytes(point.bytes)),
@@ -94,7 +90,7 @@ pub fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value
     let count = rounds_that_fit(plan, rounds, budget);
     let points = plan.points.iter().map(|point| {
         json!({
-            "rows": rows_of(point).collect::<Vec<_>>(),
+            "rows": point.names().collect::<Vec<_>>(),
             "time_s": point.time.as_secs_f64(),
             "bytes": point.bytes,
         })
@@ -112,7 +108,7 @@ pub fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value
 mod tests {
     use super::*;
     use crate::results::Record;
-    use crate::rig::benchmark::PlannedRow;
+    use crate::rig::benchmark::{PlannedPoint, PlannedRow};
 
     fn plan() -> Plan {
         let point = |index, names: &[&str]| PlannedPoint {

@@ -1,27 +1,23 @@
 //! What an earlier run left for `--resume`, and whether it can go on.
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::row;
 use crate::compare::circumstances;
 use crate::results::document::Document;
-use crate::results::folder::RUNS;
-use crate::results::runs::{self, RunsFile};
+use crate::results::folder::{EarlierFolder, RUNS};
+use crate::results::runs::RunsFile;
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
 use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
-use crate::sorting::distinct;
 
 /// An earlier run that is to go on.
 pub struct Earlier {
-    path: PathBuf,
-    /// Its list, which is locked.
-    list: File,
+    pub folder: EarlierFolder,
     pub document: Document,
     rows: Vec<Record>,
     pub rounds: Rounds,
@@ -38,11 +34,9 @@ impl Earlier {
                 document.benchmark, schema.benchmark
             ));
         }
-        let list = ResultsFolder::lock_earlier(folder).map_err(|error| error.to_string())?;
-        if !row::is_incomplete(folder) {
-            return Err("it is complete: nothing is missing".to_owned());
-        }
-        let path = folder.join(RUNS);
+        let folder = EarlierFolder::lock(folder).map_err(|error| error.to_string())?;
+        folder.check_incomplete()?;
+        let path = folder.path().join(RUNS);
         let rows = match path.symlink_metadata() {
             Err(_) => Vec::new(),
             Ok(_) => {
@@ -52,8 +46,7 @@ impl Earlier {
             }
         };
         Ok(Earlier {
-            path: folder.to_path_buf(),
-            list,
+            folder,
             rounds: Rounds {
                 count: document.rounds.planned,
                 seed: document.rounds.seed.unwrap_or(0),
@@ -102,14 +95,10 @@ impl Earlier {
             let [there, now] = differs.told();
             format!("{} differs: {there} there, {now} now", differs.what)
         });
-        let programs = || {
-            let [there, now] = [&self.document.hcabench, &document.hcabench];
-            (there != now).then(|| format!("it was measured by {there}, and this is {now}"))
-        };
         point
             .or_else(|| difference("the settings", &document.run, &self.document.run))
             .or(of_parts)
-            .or_else(programs)
+            .or_else(|| self.document.hcabench.differs(&document.hcabench))
     }
 
     /// Opens its folder again, and `runs.csv` with the rounds that are whole on disk.
@@ -118,12 +107,16 @@ impl Earlier {
         schema: &'static Schema,
         plan: &Plan,
     ) -> Result<(ResultsFolder, RunsFile, Vec<Record>), ReportError> {
-        let list = self.list.try_clone();
-        let list = list.map_err(|cause| ReportError::from_io("open", &self.path, cause))?;
-        let folder = ResultsFolder::resume(&self.path, list)?;
+        let folder = self.folder.resume()?;
+        let mut complete: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+        for record in self.rows.iter().filter(|row| row::is_complete(row)) {
+            if let (Some(name), Some(round)) = (row::name_in(record), row::round_of(record)) {
+                complete.entry(name).or_default().insert(round);
+            }
+        }
         let mut whole = BTreeSet::new();
         for point in &plan.points {
-            for round in self.whole_rounds(point) {
+            for round in self.whole_rounds(point, &complete) {
                 whole.extend(point.rows.iter().map(|row| (row.name.as_str(), round)));
             }
         }
@@ -133,26 +126,22 @@ impl Earlier {
                 && place.is_some_and(|(name, round)| whole.contains(&(name.as_str(), round)))
         };
         let kept: Vec<Record> = self.rows.iter().filter(is_kept).cloned().collect();
-        let path = folder.file(RUNS)?;
-        runs::write(&path, &schema.runs(), &kept)?;
-        let (file, rows) = RunsFile::open(&path, schema)?;
-        Ok((folder, file, rows))
+        let file = RunsFile::written(&folder.file(RUNS)?, schema.runs(), &kept)?;
+        Ok((folder, file, kept))
     }
 
     /// The rounds of a point that are whole on disk. A point is measured as one, so a round that one of its rows lacks
     /// is none; and where a distribution has such a round, of which it cannot be relieved, there is none at all.
-    fn whole_rounds(&self, point: &PlannedPoint) -> BTreeSet<u32> {
-        let mut of_rows = Vec::new();
-        let mut counted = Vec::new();
-        for planned in &point.rows {
-            let is_of_row = |record: &&Record| {
-                row::is_complete(record) && row::name_in(record).as_ref() == Some(&planned.name)
-            };
-            let records = self.rows.iter().filter(is_of_row);
-            of_rows.push(distinct(records.filter_map(row::round_of)));
-            counted.extend(row::rounds_beside_mark(&self.path.join(&planned.name)));
-        }
-        let all = of_rows.iter().chain(&counted).cloned();
+    /// `complete`: the rounds of rows in `runs.csv`, by their names.
+    fn whole_rounds(
+        &self,
+        point: &PlannedPoint,
+        complete: &BTreeMap<String, BTreeSet<u32>>,
+    ) -> BTreeSet<u32> {
+        let of_row = |name| complete.get(name).cloned().unwrap_or_default();
+        let beside_mark = |name| row::rounds_beside_mark(&self.folder.path().join(name));
+        let counted: Vec<BTreeSet<u32>> = point.names().filter_map(beside_mark).collect();
+        let all = point.names().map(of_row).chain(counted.iter().cloned());
         let whole = all.reduce(|one, other| &one & &other).unwrap_or_default();
         if counted.iter().all(|rounds| rounds.is_subset(&whole)) {
             whole

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::io::{self, Write as _};
 
-use anyhow::Context as _;
-
 use crate::results::{ReportError, ResultsFolder};
+
+/// The exit code of broken limits.
+const LIMIT_BROKEN: u8 = 3;
 
 /// What ended it early.
 pub enum Ending {
@@ -36,7 +37,7 @@ impl fmt::Display for Ending {
 }
 
 /// Marks the folder, has what was measured so far printed, and says where it is. `within`: what `--resume` must be run
-/// in, if that matters. Returns the exit code.
+/// in, if that matters. Returns the exit code, which limits that are broken change.
 ///
 /// # Errors
 /// What ended it early; that the mark or standard output could not be written.
@@ -45,7 +46,8 @@ pub fn close(
     outcome: Result<(), Ending>,
     quiet: bool,
     within: Option<&str>,
-    print: impl FnOnce() -> io::Result<()>,
+    broken_limits: &[String],
+    print: impl FnOnce() -> anyhow::Result<()>,
 ) -> anyhow::Result<u8> {
     let path = folder.path().to_path_buf();
     let error = match outcome {
@@ -73,7 +75,7 @@ pub fn close(
     };
     let printed = print();
     if error.is_none() {
-        printed.context("cannot write to standard output")?;
+        printed?;
     }
     if !quiet {
         let path = path.display();
@@ -89,8 +91,15 @@ pub fn close(
         let line = format!("results:  {path}{state}\n");
         let _ = io::stderr().write_all(line.as_bytes());
     }
-    match error {
-        None => Ok(0),
-        Some(error) => Err(error),
+    if let Some(error) = error {
+        return Err(error);
     }
+    for line in broken_limits {
+        eprintln!("hcabench: {line}");
+    }
+    Ok(if broken_limits.is_empty() {
+        0
+    } else {
+        LIMIT_BROKEN
+    })
 }

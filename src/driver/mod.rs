@@ -25,36 +25,35 @@ pub use shown::{Shown, View};
 
 use std::time::{Duration, SystemTime};
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use self::arguments::SweepArguments;
 use self::course::Course;
 use self::earlier::Earlier;
+use self::worker::Round;
 use crate::arguments::UsageError;
-use crate::driver::ending::{Ending, close};
+use crate::bench::Assignment;
+use crate::driver::ending::close;
 use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::results::document::{self, Document, Program};
 use crate::results::schema::INCOMPLETE;
 use crate::results::{Record, ResultsFolder};
-use crate::rig::benchmark::{Benchmark, Failure, Plan};
+use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
 use crate::terminal::output::{
-    OutputArguments, bad_folder, print_json, print_text, terminal_width,
+    OutputArguments, bad_folder, cannot_resume, print_as, terminal_width,
 };
 
 /// Rounds of a sweep that has a budget and no number of rounds.
 const AS_MANY_AS_FIT: u32 = u32::MAX;
-/// A limit of the benchmark is broken.
-const LIMIT_BROKEN: u8 = 3;
 
-/// A benchmark with what was asked for.
+/// What is to be measured, and how it is shown.
 pub struct Request<'a> {
     pub sweep: &'a SweepArguments,
     /// Where results go, and how they are shown.
     pub output: &'a OutputArguments,
-    pub benchmark: Box<dyn Benchmark>,
+    pub assignment: Assignment,
     /// Rounds where none are asked for.
     pub default_rounds: u32,
     /// The settings of the run that are no point's (an object).
@@ -64,43 +63,27 @@ pub struct Request<'a> {
 }
 
 /// Runs a benchmark as asked for. Returns the exit code.
-pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
-    if worker::is_worker() {
-        let code = worker::serve(request.benchmark.as_mut());
-        return code.context("the sweep that this round belongs to has gone");
-    }
+pub fn run(request: Request<'_>) -> anyhow::Result<u8> {
     interrupt::install()?;
+    let mut benchmark = request.assignment.clone().benchmark();
     let (sweep, output) = (request.sweep, request.output);
     let order = request.view.order(&output.table)?;
     let rounds = rounds_of(&request);
-    let plan = request.benchmark.plan().map_err(sort)?;
+    let plan = benchmark.plan().map_err(sort)?;
     check_budget(sweep, &plan)?;
     if sweep.dry_run {
-        let printed = if output.json {
-            print_json(&dry_run::document(&plan, &rounds, sweep.budget))
-        } else {
-            print_text(&dry_run::text(
-                &plan,
-                &rounds,
-                sweep.budget,
-                terminal_width(),
-            ))
-        };
-        return printed
-            .map(|()| 0)
-            .context("cannot write to standard output");
+        let document = dry_run::document(&plan, &rounds, sweep.budget);
+        let text = || dry_run::text(&plan, &rounds, sweep.budget, terminal_width());
+        return print_as(output.json, &document, text).map(|()| 0);
     }
-    let schema = request.benchmark.schema();
+    let schema = benchmark.schema();
     let started_at = SystemTime::now();
     let needed = bytes_needed(&plan, &rounds, sweep.budget);
-    let cannot_resume = |reason: String| {
-        let folder = sweep.resume.clone().unwrap_or_default();
-        UsageError(format!("--resume {}: {reason}", folder.display()))
-    };
     let out = output.folder(started_at);
     let earlier = match &sweep.resume {
         Some(folder) => {
-            let mut earlier = Earlier::read(folder, schema).map_err(cannot_resume)?;
+            let mut earlier =
+                Earlier::read(folder, schema).map_err(|reason| cannot_resume(folder, &reason))?;
             check_rounds(sweep, &earlier.rounds)?;
             if earlier.rounds.count == AS_MANY_AS_FIT && sweep.budget.is_none() {
                 // Its budget is spent: only rounds that were begun are completed.
@@ -116,7 +99,7 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
     };
     // Before any thread is pinned.
     let readiness = Readiness::assess(request.needs)?;
-    let ready = request.benchmark.prepare(plan).map_err(sort)?;
+    let ready = benchmark.prepare(plan).map_err(sort)?;
     if let Some(signal) = interrupt::requested() {
         return Err(anyhow::anyhow!("interrupted by {signal}"));
     }
@@ -155,27 +138,19 @@ pub fn run(mut request: Request<'_>) -> anyhow::Result<u8> {
             Course::begin(folder, schema, rounds, ready.plan, document)?
         }
         Some(earlier) => {
-            Course::resume(earlier, schema, ready.plan, document).map_err(cannot_resume)?
+            let folder = earlier.folder.path().to_path_buf();
+            Course::resume(earlier, schema, ready.plan, document)
+                .map_err(|reason| cannot_resume(&folder, &reason))?
         }
     };
     course.warn(None, &ready.warnings);
     course.judge_machine(&readiness);
-    let outcome = course.measure(
-        request.benchmark,
-        crate::arguments::expanded_arguments(),
-        sweep,
-    );
-    let goes_on = matches!(outcome, Err(Ending::UntilRound));
+    let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
-    let mut code = close(folder, outcome, output.quiet, None, || {
+    close(folder, outcome, output.quiet, None, &broken_limits, || {
         report.print(&request.view, output, order)
-    })?;
-    for line in broken_limits.iter().filter(|_| !goes_on) {
-        eprintln!("hcabench: {line}");
-        code = LIMIT_BROKEN;
-    }
-    Ok(code)
+    })
 }
 
 /// How many rounds, and the seed of their orders.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::results::document::{self, Document};
-use crate::results::folder::{MARK, SETTINGS};
+use crate::results::folder::{SETTINGS, is_incomplete};
 use crate::results::schema::{self, Schema};
 use crate::results::{
     PointFolder, Record, ReportError, ResultsFolder, SampleWriter, hgrm, json as json_file, runs,
@@ -54,11 +54,6 @@ impl Run {
 pub struct Distributions {
     pub rounds: BTreeSet<u32>,
     pub files: BTreeMap<String, LatencyHistogram>,
-}
-
-/// Whether a folder, of a run or of a point, has the mark of one that is not whole.
-pub fn is_incomplete(folder: &Path) -> bool {
-    folder.join(MARK).symlink_metadata().is_ok()
 }
 
 /// The rounds that are whole on disk of a row whose folder has its mark; none without a mark: then all are. A program

@@ -1,7 +1,5 @@
 //! What is shown of a run when its folder is closed.
 
-use std::io;
-
 use serde_json::{Value, json};
 
 use crate::arguments::UsageError;
@@ -70,7 +68,7 @@ impl Report {
         view: &View,
         output: &OutputArguments,
         order: Option<Order>,
-    ) -> io::Result<()> {
+    ) -> anyhow::Result<()> {
         // What is told as JSON beside the points is in the order of the sweep.
         if let Some(order) = order.filter(|_| !output.json) {
             let (_, column) = &(view.columns)()[order.column];

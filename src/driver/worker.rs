@@ -1,14 +1,14 @@
 //! A round in a process of its own: the program runs itself again, and the sweep drives it point by point.
 
-use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::Assignment;
 use crate::host::interrupt;
 use crate::results::folder;
-use crate::rig::benchmark::{Benchmark, Failure, Outcome, Place, Plan, Progress};
+use crate::rig::benchmark::{Failure, Outcome, Place, PlannedPoint, Progress};
 use crate::rig::child::{self, Asked, answer, listen, this_program};
 
 /// Which kind of child a round is.
@@ -19,7 +19,9 @@ const START: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Ask {
-    /// The names of the point's rows, by which the child finds it in its own plan.
+    /// Its place in the plan of the benchmark.
+    point: usize,
+    /// The names of its rows: the child must have planned the same.
     names: Vec<String>,
     place: Place,
 }
@@ -39,7 +41,13 @@ pub fn is_worker() -> bool {
 }
 
 /// Measures what the sweep asks for, until it asks for nothing more. Returns the exit code.
-pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
+pub fn serve() -> io::Result<u8> {
+    let mut line = String::new();
+    if io::stdin().read_line(&mut line)? == 0 {
+        return Ok(0);
+    }
+    let assignment: Assignment = serde_json::from_str(&line).map_err(io::Error::other)?;
+    let mut benchmark = assignment.benchmark();
     let ready = interrupt::install_under_parent()
         .map_err(|error| Failure::Run(error.to_string()))
         .and_then(|()| benchmark.plan())
@@ -59,12 +67,13 @@ pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
         if let (None, Some(run)) = (&held, ask.place.folders.first().and_then(|it| it.parent())) {
             held = Some(folder::hold(run)?);
         }
-        let outcome = match find(&plan, &ask.names) {
-            None => Err(Failure::Run(format!(
+        let is_asked = |it: &PlannedPoint| it.index == ask.point && it.names().eq(ask.names.iter());
+        let outcome = match plan.points.iter().any(is_asked) {
+            false => Err(Failure::Run(format!(
                 "a round of its own does not have the point {}: its devices or the machine have changed",
                 ask.names.join(", ")
             ))),
-            Some(point) => benchmark.measure(point, &ask.place, &mut |so_far| {
+            true => benchmark.measure(ask.point, &ask.place, &mut |so_far| {
                 // A sweep that has gone shows by the end of standard input.
                 let _ = answer(&Answer::Progress(so_far));
             }),
@@ -80,23 +89,14 @@ pub fn serve(benchmark: &mut dyn Benchmark) -> io::Result<u8> {
     Ok(0)
 }
 
-fn find(plan: &Plan, names: &[String]) -> Option<usize> {
-    let named = |rows: &[crate::rig::benchmark::PlannedRow]| {
-        rows.len() == names.len() && rows.iter().zip(names).all(|(row, name)| row.name == *name)
-    };
-    let point = plan.points.iter().find(|point| named(&point.rows))?;
-    Some(point.index)
-}
-
 /// The sweep's end: one child, for one round.
 pub struct Round(Asked);
 
 impl Round {
-    /// Starts this program again with these arguments, and waits until it can measure.
-    pub fn start(arguments: &[OsString]) -> Result<Self, Failure> {
-        let mut command = this_program();
-        command.args(arguments);
-        let mut child = Asked::start(command, KIND, "the process of a round", &[])?;
+    /// Starts this program again, and waits until it can measure what is assigned to it.
+    pub fn start(assignment: &Assignment) -> Result<Self, Failure> {
+        let mut child = Asked::start(this_program(), KIND, "the process of a round", &[])?;
+        child.ask(assignment)?;
         match child.next(START)? {
             Answer::Ready => Ok(Round(child)),
             Answer::Failed(failure) => Err(failure),
@@ -107,14 +107,15 @@ impl Round {
     /// Measures a point in the child.
     pub fn measure(
         &mut self,
-        names: &[String],
+        point: &PlannedPoint,
         place: &Place,
         limit: Duration,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let child = &mut self.0;
         child.ask(&Ask {
-            names: names.to_vec(),
+            point: point.index,
+            names: point.names().map(str::to_owned).collect(),
             place: place.clone(),
         })?;
         loop {

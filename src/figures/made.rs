@@ -1,7 +1,5 @@
 //! What comes of drawing a figure: the drawing with what must be said about it, or that there is too much in it.
 
-use std::io;
-
 use serde::Serialize;
 
 use crate::arguments::UsageError;
@@ -11,7 +9,7 @@ use crate::terminal::output::print_json;
 /// A figure, drawn, and what must be said about it.
 pub(super) struct Made {
     pub drawing: Drawing,
-    pub print: Box<dyn FnOnce() -> io::Result<()>>,
+    pub print: Box<dyn FnOnce() -> anyhow::Result<()>>,
     pub told: Told,
     /// What `print` prints.
     #[cfg(test)]

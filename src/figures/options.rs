@@ -352,7 +352,7 @@ impl Given {
 }
 
 /// The options that all figures have.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct Common {
     /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm
     /// files, too

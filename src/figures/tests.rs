@@ -3,19 +3,36 @@
 mod fabric;
 mod memory;
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
+use clap::{Args as _, Command, FromArgMatches as _};
+
 use super::config::FILE;
-use super::embedded::{command, line};
 use super::made::Made;
-use super::options::{Figure, SETTINGS, Setting};
+use super::options::{Figure, PlotArguments, SETTINGS, Setting};
 use crate::arguments::UsageError;
 use crate::bench::presentation_of;
 use crate::made_up_run::fabric::{MadeFabric, fabric_run};
 use crate::made_up_run::{MadeLoad, MadePoint, hca_loads, hca_rounds, hca_run};
 use crate::plot::svg;
 use crate::results::schema::Schema;
+
+/// The command line without a program around it.
+fn command() -> Command {
+    PlotArguments::augment_args(Command::new("hcabench"))
+}
+
+/// The words of a command line, such as `histogram --range auto`, with what is drawn.
+fn line(words: &[String], from: &[PathBuf]) -> Result<PlotArguments, clap::Error> {
+    let words = words.iter().map(OsString::from);
+    let out = ["--out", "figure.svg", "--"].map(OsString::from);
+    let from = from.iter().map(OsString::from);
+    let line = [OsString::from("plot")].into_iter();
+    let line = line.chain(words).chain(out).chain(from);
+    PlotArguments::from_arg_matches(&command().try_get_matches_from(line)?)
+}
 
 fn made(figure: Figure, from: &[PathBuf], options: &[&str]) -> anyhow::Result<Made> {
     let words = [&[figure.name()], options].concat();
@@ -132,7 +149,7 @@ fn metrics_are_columns_that_are_declared() {
             let has_percentiles = of.causes.is_none() && schema.has_percentiles();
             assert_eq!(is_there, has_percentiles, "{median}");
         }
-        let texts = [of.title, of.plural, of.figures[0].1, of.reading[0]];
+        let texts = [of.title, of.plural, of.figures[0].caption, of.reading[0]];
         assert!(!texts.contains(&""), "{}", of.name);
     }
 }

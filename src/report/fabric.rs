@@ -9,7 +9,8 @@ use serde_json::Value;
 use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, slow_ways, tiers, ways, worst};
 use super::content::in_words;
 use super::{ReportArguments, reading};
-use crate::figures::embedded::figure;
+use crate::bench::presentation::ReportFigure;
+use crate::figures::embedded::Embedded;
 use crate::page::{Figure, Page, Sheet};
 use crate::plot::scale::duration;
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
@@ -20,33 +21,33 @@ use crate::results::schema::{Column, STARTED_AT};
 /// So many nodes are named in a sentence.
 const MOST_NAMED: usize = 4;
 
-/// A command line, the title, and how to read it.
-const FIGURES: [(&str, &str, &str); 4] = [
-    (
+const FIGURES: [ReportFigure; 4] = [
+    ReportFigure::new(
         "matrix",
         "Half a round trip",
         "The median of each pair. A dark row or column: a slow node. A dark square: a slow way. Hatched: not \
          measured.",
     ),
-    (
-        "matrix --metric excess",
+    ReportFigure::new(
+        "matrix",
         "Excess over the least",
         "The 99th percentile of what a message took beyond the least of its direction. A dark row: a node that sends \
          slowly; a dark column: one that receives slowly.",
-    ),
-    (
-        "matrix --metric one-way",
+    )
+    .with("metric", "excess"),
+    ReportFigure::new(
+        "matrix",
         "One way at most",
         "The upper bound of the median one-way latency, as it is proved from the exchanges.",
-    ),
-    (
-        LOST,
+    )
+    .with("metric", "one-way"),
+    ReportFigure::new(
+        "matrix",
         "Lost messages",
         "How many messages of each pair did not arrive.",
-    ),
+    )
+    .with("metric", "lost"),
 ];
-/// Drawn where any were lost.
-const LOST: &str = "matrix --metric lost";
 
 /// What the tables have.
 struct Read {
@@ -342,14 +343,15 @@ fn warnings(fabric: &Fabric, read: &Read) -> Vec<String> {
 
 fn figures(arguments: &ReportArguments, read: &Read, warnings: &mut Vec<String>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for (command, title, caption) in FIGURES {
-        if command == LOST && read.pairs.iter().all(|pair| pair.lost == 0.0) {
+    for of in &FIGURES {
+        let is_of_lost = of.setting == Some(("metric", "lost"));
+        if is_of_lost && read.pairs.iter().all(|pair| pair.lost == 0.0) {
             continue;
         }
-        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        match figure(&words, &arguments.folder) {
+        let ReportFigure { title, caption, .. } = of;
+        match Embedded::from(of).draw(&arguments.folder) {
             Ok((svg, _)) => figures.push(Figure {
-                title: title.to_owned(),
+                title: (*title).to_owned(),
                 svg,
                 caption: format!("{title}. {caption}"),
                 is_more: false,

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::content::setting_in_words;
 use super::settings_of;
+use crate::bench::presentation::ReportFigure;
 use crate::bench::presentation_of;
-use crate::figures::embedded::{Asked, chosen, figure, is_chosen};
+use crate::figures::embedded::{Asked, Embedded, is_chosen};
 use crate::page::Figure;
 use crate::results::read::{Point, Run};
 use crate::results::schema::Schema;
@@ -30,14 +31,14 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
         .iter()
         .filter(|(_, texts)| texts.iter().all(is_number));
     let numbers = numbers.count();
-    for &(command, text) in presentation_of(run.schema).figures {
-        let (title, caption) = text.split_once(". ").unwrap_or((text, ""));
-        let is_surface = command.starts_with("surface ");
+    for of in presentation_of(run.schema).figures {
+        let ReportFigure { title, caption, .. } = *of;
+        let is_surface = of.figure == "surface";
         if is_surface && numbers < 2 {
             continue;
         }
-        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
-        let only = chosen(&words, folder);
+        let figure = Embedded::from(of);
+        let only = figure.chosen(folder);
         let points = run.points.iter().filter(|point| is_chosen(&only, point));
         let mut drawing = Drawing {
             schema: run.schema,
@@ -54,10 +55,11 @@ pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>,
             asked: &mut asked,
             warnings,
         };
-        drawing.draw(&words, &[], &parts);
+        drawing.draw(&figure, &[], &parts);
         if let Some(left) = named(&drawing.left) {
             notes.push(format!(
-                "{title}: not shown here are {left}; hcabench plot {command} --only SETTING=VALUE draws them."
+                "{title}: not shown here are {left}; hcabench plot {} --only SETTING=VALUE draws them.",
+                of.command()
             ));
         }
         figures.append(&mut drawing.figures);
@@ -127,7 +129,7 @@ impl Drawing<'_> {
     /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be
     /// drawn is told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is
     /// parted to, `parts` those by which it can still be parted.
-    fn draw(&mut self, words: &[String], chosen: &[(&str, &str)], parts: &[Part<'_>]) {
+    fn draw(&mut self, figure: &Embedded, chosen: &[(&str, &str)], parts: &[Part<'_>]) {
         let only = chosen.iter();
         let only = only.map(|(name, text)| setting_in_words(self.schema, name, text));
         let only = only.collect::<Vec<_>>().join(", ");
@@ -138,7 +140,7 @@ impl Drawing<'_> {
             "" => self.title.to_owned(),
             only => format!("{}: {only}", self.title),
         };
-        let failed = match figure(words, self.folder) {
+        let failed = match figure.draw(self.folder) {
             Ok((svg, asked)) => {
                 self.asked.extend(asked);
                 let caption = format!("{title}. {}", self.caption);
@@ -170,8 +172,7 @@ impl Drawing<'_> {
                 all.all(|&(name, text)| point.setting(name) == Some(text))
             };
             if self.points.iter().any(has_all) {
-                let only = ["--only".to_owned(), format!("{name}={text}")];
-                self.draw(&[words, &only].concat(), &chosen, &others);
+                self.draw(&figure.clone().only(name, text), &chosen, &others);
             }
         }
     }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
 
@@ -80,6 +81,11 @@ pub fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
     UsageError(format!("--out {}: {error}", out.display())).into()
 }
 
+/// Why an earlier run cannot go on, as bad input.
+pub fn cannot_resume(folder: &Path, reason: &str) -> anyhow::Error {
+    UsageError(format!("--resume {}: {reason}", folder.display())).into()
+}
+
 /// A text with a word in front, in lines that fit, the later ones indented. What others wrote into it steers no
 /// terminal.
 pub fn labelled(label: &str, text: &str) -> String {
@@ -109,22 +115,34 @@ pub fn heading_of(column: &str) -> (String, &'static str) {
 ///
 /// # Errors
 /// When it cannot be written; a reader that has seen enough (head, a pager) is no failure.
-pub fn print_text(text: &str) -> io::Result<()> {
+pub fn print_text(text: &str) -> anyhow::Result<()> {
     print(|out| out.write_all(text.as_bytes()))
 }
 
 /// Writes a document to standard output, as JSON.
-pub fn print_json(document: &impl Serialize) -> io::Result<()> {
+pub fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     print(|out| {
         serde_json::to_writer_pretty(&mut *out, document)?;
         writeln!(out)
     })
 }
 
-fn print(write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> io::Result<()> {
+/// Writes a document as JSON, or the same as text.
+pub fn print_as(
+    json: bool,
+    document: &impl Serialize,
+    text: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    match json {
+        true => print_json(document),
+        false => print_text(&text()),
+    }
+}
+
+fn print(write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
+        written => written.context("cannot write to standard output"),
     }
 }

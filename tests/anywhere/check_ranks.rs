@@ -1,4 +1,4 @@
-//! What `ci/check-ranks` says of the outputs of two runs.
+//! What `ci/measure check-ranks` says of the outputs of two runs.
 
 use std::fs;
 use std::process::Command;
@@ -33,9 +33,8 @@ fn judged_texts(texts: [String; 2], required: &[&str]) -> (bool, String) {
     for (path, text) in paths.iter().zip(texts) {
         fs::write(path, text).unwrap();
     }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-ranks");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/python/ranks.py");
     let done = Command::new(script)
-        .arg("--judge")
         .args(&paths)
         .args(required)
         .output()

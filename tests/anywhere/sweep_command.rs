@@ -4,7 +4,7 @@
 use crate::common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
@@ -12,6 +12,15 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::{Row, hcabench, json, rows, told};
+use hcabench::bench::Assignment;
+use hcabench::bench::queue::config::{Config, Length, Measure};
+use hcabench::bench::queue::cpus::CpuChoice;
+use hcabench::bench::queue::plan::Sweep;
+use hcabench::bench::queue::retry::Retry;
+use hcabench::buffer::HugePagePolicy;
+use hcabench::generators::MemoryLoad;
+use hcabench::pacing::EndLoad;
+use hcabench::time::ClockKind;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
@@ -68,13 +77,15 @@ fn csv_files(run: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Processes whose command line names this folder.
+/// The command lines of processes that run in this folder.
 fn processes(folder: &Path) -> Vec<String> {
-    let name = folder.file_name().unwrap().to_str().unwrap();
+    let folder = folder.canonicalize().unwrap();
     let all = fs::read_dir("/proc").unwrap().flatten();
-    all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok())
+    let within = |path: &PathBuf| fs::read_link(path.join("cwd")).is_ok_and(|it| it == folder);
+    all.map(|entry| entry.path())
+        .filter(within)
+        .filter_map(|path| fs::read(path.join("cmdline")).ok())
         .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
-        .filter(|line| line.contains(name))
         .collect()
 }
 
@@ -457,12 +468,41 @@ fn two_command_lines_are_measured_in_turn() {
 #[test]
 fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
     let folder = tempfile::tempdir().unwrap();
-    let mut round = hcabench(folder.path(), LONG)
+    let mut round = hcabench(folder.path(), "")
         .env("HCABENCH_CHILD", "round")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    let config = Config {
+        length: Length::Elements(6000),
+        warmup: Duration::from_millis(1),
+        measure: Measure::Time,
+        measure_failed: false,
+        retry: Retry::None,
+        clock: ClockKind::Monotonic,
+        priority: None,
+        timeout: HANGS,
+        huge_pages: HugePagePolicy::Off,
+        keep_elements: true,
+        has_memory_load: false,
+    };
+    let sweep = Sweep {
+        queues: vec!["lamport".to_owned()],
+        capacities: vec![64, 128],
+        payloads: vec![8],
+        senders: vec![EndLoad::NONE],
+        receiver: EndLoad::NONE,
+        curve: None,
+        cpus: CpuChoice::Pair {
+            sender: None,
+            receiver: None,
+        },
+        memory_loads: vec![MemoryLoad::default()],
+        wirings: Vec::new(),
+    };
+    let assignment = serde_json::to_string(&Assignment::Queue(config, sweep)).unwrap();
+    writeln!(round.stdin.as_ref().unwrap(), "{assignment}").unwrap();
     let mut line = String::new();
     let answers = round.stdout.take().unwrap();
     BufReader::new(answers).read_line(&mut line).unwrap();

@@ -220,7 +220,7 @@ fn the_width_at_one_rate_is_at_most_the_shortest_round_trip() {
     serving.wait(LIMIT).expect(0);
 }
 
-/// How many clocks are shifted; ci/hidden-offsets shifts 200.
+/// How many clocks are shifted; ci/measure hidden-offsets shifts 200.
 const OFFSETS: &str = "HCABENCH_HIDDEN_OFFSETS";
 
 #[test]

@@ -1,6 +1,6 @@
 //! `hcabench compare` on real runs: two command lines in turn, a round a process, and the points of one sweep. How
 //! often equal runs are told apart, and a receiver that is away for 20 us is found, is a matter of
-//! `ci/compare-equals`.
+//! `ci/measure compare-equals`.
 
 use std::path::Path;
 

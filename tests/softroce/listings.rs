@@ -93,7 +93,7 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
                 }
                 check_against_csv(&figure, &Table::read(&csv));
                 // What is smallest depends the least on what else the machine has to do. A unit that is wrong shows;
-                // how far the two are apart, ci/compare-listings measures.
+                // how far the two are apart, ci/measure compare-listings measures.
                 let row = summary.matching(&[("inline", setting)])[0];
                 let ratio = row.decimal("latency_min_ns") / figure["latency_min_ns"];
                 assert!(

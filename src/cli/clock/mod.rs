@@ -12,7 +12,8 @@ use clap::Args;
 use crate::arguments::UsageError;
 use crate::arguments::values as common;
 use crate::arguments::values::{List, duration, named, one};
-use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
+use crate::bench::Assignment;
+use crate::bench::clock::benchmark::{Cpus, Sweep};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
 use crate::bench::clock::wakeup;
 use crate::buffer::HugePagePolicy;
@@ -152,18 +153,24 @@ pub struct ClockArguments {
 }
 
 impl ClockArguments {
-    /// The benchmark that the arguments describe; `look`: how often its progress is told.
-    pub fn benchmark(&self, look: Option<Duration>) -> ClockBenchmark {
+    /// What is to be watched.
+    pub fn assignment(&self) -> Assignment {
         let cpus = match &self.cpu {
             _ if self.all_cpus => Cpus::All,
             Some(cpus) => Cpus::These(cpus.clone()),
             None => Cpus::Chosen,
         };
-        let clocks = match self.everything {
-            true => (ReadingKind::ALL.to_vec(), true),
-            false => (self.clock.0.clone(), false),
+        let sweep = Sweep {
+            clocks: match self.everything {
+                true => ReadingKind::ALL.to_vec(),
+                false => self.clock.0.clone(),
+            },
+            lenient: self.everything,
+            cpus,
+            // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
+            look: progress::is_shown().then_some(Duration::from_secs(1)),
         };
-        ClockBenchmark::new(self.config(), clocks, cpus, look)
+        Assignment::Clock(self.config(), sweep)
     }
 
     /// The settings that are no point's.
@@ -252,17 +259,14 @@ pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         return trust::run(arguments);
     }
     check(arguments)?;
-    // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
-    let look = progress::is_shown().then_some(Duration::from_secs(1));
-    let benchmark = arguments.benchmark(look);
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
         default_rounds: 1,
         run: arguments.settings(),
-        needs: Needs::of_a_watch(benchmark.kept_bytes()),
+        needs: Needs::of_a_watch(arguments.config().kept_bytes()),
         view: present::VIEW,
-        benchmark: Box::new(benchmark),
+        assignment: arguments.assignment(),
     })
 }
 

@@ -19,10 +19,7 @@ use crate::launch::message::Terms;
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
 use crate::results::ResultsFolder;
 use crate::results::text::printable;
-use crate::terminal::output::{bad_folder, print_text};
-
-/// A limit of the fabric is broken.
-const LIMIT_BROKEN: u8 = 3;
+use crate::terminal::output::{bad_folder, cannot_resume, print_text};
 
 /// What a run goes on in.
 const WITHIN: &str = "in the same srun or mpirun";
@@ -65,15 +62,11 @@ impl Place {
 
     fn open(&self, arguments: &FabricArguments) -> anyhow::Result<ResultsFolder> {
         match &self.earlier {
-            Some(earlier) => Ok(earlier.open()?),
+            Some(earlier) => Ok(earlier.folder.resume()?),
             None => ResultsFolder::create(&self.out, arguments.hca.output.force, 0)
                 .map_err(|error| bad_folder(&self.out, &error)),
         }
     }
-}
-
-fn cannot_resume(folder: &std::path::Path, reason: &str) -> UsageError {
-    UsageError(format!("--resume {}: {reason}", folder.display()))
 }
 
 /// As the program ends with it.
@@ -141,20 +134,11 @@ pub fn conduct(
         not_written,
         ..
     } = found;
-    let mut code = close(
-        folder,
-        outcome,
-        output.quiet,
-        Some(WITHIN),
-        || match output.quiet {
-            true => Ok(()),
-            false => print_text(&text),
-        },
-    )?;
-    for line in &broken {
-        eprintln!("hcabench: {line}");
-        code = LIMIT_BROKEN;
-    }
+    let print = || match output.quiet {
+        true => Ok(()),
+        false => print_text(&text),
+    };
+    let code = close(folder, outcome, output.quiet, Some(WITHIN), &broken, print)?;
     if let Some(reason) = not_written {
         return Err(reason);
     }
@@ -172,7 +156,7 @@ fn begin(
         let members = conductor.members();
         let differs = earlier.other_nodes(members.map(|(hello, _)| (hello.rank, &*hello.node)));
         if let Some(reason) = differs {
-            return Err(cannot_resume(&place.out, &reason).into());
+            return Err(cannot_resume(&place.out, &reason));
         }
     }
     let known = known(arguments, place.groups.clone(), conductor)?;

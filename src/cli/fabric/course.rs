@@ -85,16 +85,14 @@ impl Course {
             document.resumed_at.push(order);
         }
         json_files::write(&folder.file(FABRIC)?, &document)?;
-        let path = folder.file(LEFT_OUT)?;
-        let left_out = SCHEMA.left_out();
         // What was left out before is measured now.
-        runs::write(&path, &left_out, &[])?;
+        let left_out = RunsFile::written(&folder.file(LEFT_OUT)?, SCHEMA.left_out(), &[])?;
         let which = PairFolders::of(arguments, identity.ranks);
         Ok(Course {
             folder,
             folders: Folders::new(which, earlier.is_some()),
             runs,
-            left_out: RunsFile::open_each(&path, left_out, |_, _| Ok(()))?,
+            left_out,
             document,
             known,
             concurrency: arguments.concurrency.to_string(),

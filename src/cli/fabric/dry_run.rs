@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::FabricArguments;
@@ -11,7 +10,7 @@ use crate::bench::hca::plan::Point;
 use crate::driver::dry_run::time_in_words;
 use crate::launch::identity::{Identity, Options, environment};
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
-use crate::terminal::output::{print_json, print_text, terminal_width};
+use crate::terminal::output::{print_as, terminal_width};
 use crate::terminal::table::{Column, Table};
 
 /// Connecting, probes and taking in what comes of a pair, in both directions.
@@ -162,13 +161,8 @@ pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<
         return Err(UsageError(format!("--ranks {ranks}: a pair takes 2 or more")).into());
     }
     let planned = Planned::new(ranks, arguments, point);
-    let printed = match arguments.hca.output.json {
-        true => print_json(&planned.document()),
-        false => print_text(&planned.text()),
-    };
-    printed
-        .map(|()| 0)
-        .context("cannot write to standard output")
+    let json = arguments.hca.output.json;
+    print_as(json, &planned.document(), || planned.text()).map(|()| 0)
 }
 
 #[cfg(test)]

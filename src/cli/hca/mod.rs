@@ -16,11 +16,9 @@ use self::path::PathArguments;
 use self::peer::PeerArguments;
 use crate::arguments::UsageError;
 use crate::arguments::values::{List, memory_loads, named, one, port_request, timeout};
+#[cfg(feature = "rdma")]
+use crate::bench::Assignment;
 use crate::bench::hca::plan::{Plan, Point};
-#[cfg(feature = "rdma")]
-use crate::bench::hca::run::benchmark::HcaBenchmark;
-#[cfg(feature = "rdma")]
-use crate::bench::hca::run::one_host::OneHost;
 use crate::bench::hca::settings::background::Background;
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{
@@ -309,7 +307,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             sweep: &arguments.sweep,
             output: &arguments.output,
             run: settings_of_run(&config),
-            benchmark: Box::new(HcaBenchmark::new(config, OneHost)),
+            assignment: Assignment::OneHost(config),
             default_rounds: 1,
             needs: Needs::between_devices(),
             view: View {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::arguments::values::{List, named, one};
-use crate::bench::memory::benchmark::MemoryBenchmark;
+use crate::bench::Assignment;
 use crate::bench::memory::config::{Bandwidth, Config, Pause, Sweep};
 use crate::buffer::{Bytes, PageSize};
 use crate::driver;
@@ -107,8 +107,8 @@ impl MemoryArguments {
     /// Rounds where none are asked for.
     pub const DEFAULT_ROUNDS: u32 = 3;
 
-    /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> MemoryBenchmark {
+    /// What is to be measured.
+    pub fn assignment(&self) -> Assignment {
         let config = Config {
             instruction_set: self.isa.0,
             size: self.size,
@@ -129,7 +129,7 @@ impl MemoryArguments {
             stores: self.store.0.clone(),
             pauses: self.pause.0.clone(),
         };
-        MemoryBenchmark::new(config, sweep)
+        Assignment::Memory(config, sweep)
     }
 }
 
@@ -148,7 +148,7 @@ pub fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
-        benchmark: Box::new(arguments.benchmark()),
+        assignment: arguments.assignment(),
         default_rounds: MemoryArguments::DEFAULT_ROUNDS,
         run,
         needs: Needs::of_memory_load(),

@@ -5,17 +5,15 @@ mod values;
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 
 use crate::arguments::values::{DAY, List, duration, named, one, port_request, time, timeout};
-use crate::bench::node::benchmark::NodeBenchmark;
+use crate::bench::Assignment;
 use crate::bench::node::config::{
     AfterMiss, BrokerChoice, Config, Format, Length, LogPlace, MOST_ENDS, RunsAs, TimerKind,
     VerbsConfig,
 };
 use crate::bench::node::plan::Sweep;
-use crate::bench::node::process;
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::driver;
 use crate::driver::arguments::SweepArguments;
@@ -291,22 +289,14 @@ impl NodeArguments {
         }
     }
 
-    /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> NodeBenchmark {
-        NodeBenchmark::new(
-            self.config(),
-            self.points(),
-            crate::arguments::expanded_arguments(),
-        )
+    /// What is to be measured.
+    pub fn assignment(&self) -> Assignment {
+        Assignment::Node(self.config(), self.points())
     }
 }
 
 /// Runs the benchmark. Returns the exit code.
 pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
-    if process::is_asked_for() {
-        let served = process::serve(&arguments.config(), &arguments.points());
-        return served.context("the run that this end belongs to has gone");
-    }
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)
@@ -339,7 +329,7 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
-        benchmark: Box::new(arguments.benchmark()),
+        assignment: arguments.assignment(),
         default_rounds: NodeArguments::DEFAULT_ROUNDS,
         run,
         needs: match arguments.node_type.0.contains(&NodeType::InfiniBand) {

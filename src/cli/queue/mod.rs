@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 
 use crate::arguments::UsageError;
 use crate::arguments::values::{List, memory_loads, named, one, timeout};
-use crate::bench::queue::benchmark::QueueBenchmark;
+use crate::bench::Assignment;
 use crate::bench::queue::config::{Config, Length, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
@@ -26,7 +26,6 @@ use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::{EndLoad, Load};
 use crate::results::Record;
 use crate::results::schema::queue as columns;
-use crate::rig::benchmark::Benchmark;
 use crate::terminal::output::OutputArguments;
 use crate::time::ClockKind;
 
@@ -414,8 +413,8 @@ impl QueueArguments {
     /// Rounds where none are asked for: from six on a median has bounds.
     pub const DEFAULT_ROUNDS: u32 = 9;
 
-    /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> Result<Box<dyn Benchmark>, UsageError> {
+    /// What is to be measured.
+    pub fn assignment(&self) -> Result<Assignment, UsageError> {
         let senders = self.senders()?;
         let sweep = Sweep {
             queues: self.queue.0.clone(),
@@ -435,7 +434,7 @@ impl QueueArguments {
             memory_loads: self.memory_load.0.clone(),
             wirings: self.wirings()?,
         };
-        Ok(Box::new(QueueBenchmark::new(self.config()?, sweep)))
+        Ok(Assignment::Queue(self.config()?, sweep))
     }
 }
 
@@ -456,7 +455,7 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &sweep,
         output: &arguments.output,
-        benchmark: arguments.benchmark()?,
+        assignment: arguments.assignment()?,
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
         needs: Needs::between_threads(),

@@ -1,5 +1,6 @@
 use std::cell::RefCell;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -163,7 +164,7 @@ fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Scri
 }
 
 fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
-    let ended = course.measure(benchmark, &[], &SweepArguments::default());
+    let ended = course.measure(benchmark, &|| unreachable!(), &SweepArguments::default());
     ended.map_err(|ending| match ending {
         Ending::Failed(reason) | Ending::Refused(reason) => reason,
         Ending::NotWritten(error) => error.to_string(),
@@ -257,6 +258,35 @@ fn a_point_that_fails_alone_does_not_keep_others_from_being_measured() {
         assert_eq!(cell(&summary, 1, "failure"), "elements were lost");
         assert!(out.join("rc-1/INCOMPLETE").exists());
     }
+}
+
+#[test]
+fn the_summary_gets_a_row_a_point_and_in_the_end_those_of_all_rounds() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let mut course = begun(&out, 2, 3);
+    let summary = out.join("summary.csv");
+    let inode = || fs::metadata(&summary).unwrap().ino();
+    let points = || -> Vec<String> {
+        let rows = rows(&summary).len();
+        (0..rows).map(|row| cell(&summary, row, "point")).collect()
+    };
+    let begun = inode();
+    for point in [2, 0, 1] {
+        keep(&mut course, point, 0, outcome(1.0));
+    }
+    keep(&mut course, 1, 1, outcome(3.0));
+    assert_eq!(
+        (inode(), points().join(" ")),
+        (begun, "rc-2 rc-0 rc-1".to_owned())
+    );
+    course.finish(failed("a test")).0.fail("a test").unwrap();
+    assert_eq!(points().join(" "), "rc-0 rc-1 rc-2");
+    let of_second = ["rounds", "latency_p50_ns"].map(|column| cell(&summary, 1, column));
+    assert_eq!(of_second, ["2", "2.0"]);
+    let course = resumed(&out, 3, settings(2)).unwrap();
+    assert_eq!(points().join(" "), "rc-0 rc-1 rc-2");
+    drop(course);
 }
 
 #[test]

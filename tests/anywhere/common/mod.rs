@@ -23,8 +23,8 @@ pub const FIGURES: [&str; 9] = [
     "matrix",
 ];
 
-/// How long a run may take to end after a signal. That it is a second is checked by `ci/check-signals`, where nothing
-/// else runs; other work makes it longer.
+/// How long a run may take to end after a signal. That it is a second is checked by `ci/measure check-signals`, where
+/// nothing else runs; other work makes it longer.
 pub fn end_after_signal() -> Duration {
     match std::env::var_os("HCABENCH_SIGNALS_WITHIN_A_SECOND") {
         Some(_) => Duration::from_secs(1),

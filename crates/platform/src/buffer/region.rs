@@ -8,13 +8,13 @@ pub use node::NodeError;
 use std::io;
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::mapping::{Mapping, transparent_share};
 use super::{Bytes, HUGE_PAGE, PageKind, SMALL_PAGE};
 
 /// A size of pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PageSize {
     /// 4 KiB, which the kernel is told not to join.
     #[serde(rename = "4k")]

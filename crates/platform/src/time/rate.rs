@@ -6,7 +6,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Calibration, CalibrationError};
 
@@ -14,7 +14,7 @@ use super::{Calibration, CalibrationError};
 pub const DOUBTFUL_PPM: f64 = 1000.0;
 
 /// A rate of a time stamp counter as a user gives it, in whole kilohertz.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TscKilohertz(u32);
 

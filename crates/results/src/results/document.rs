@@ -76,6 +76,11 @@ impl Program {
             format: FORMAT,
         }
     }
+
+    /// Why the other one cannot go on with what this one measured, in words.
+    pub fn differs(&self, other: &Self) -> Option<String> {
+        (self != other).then(|| format!("it was measured by {self}, and this is {other}"))
+    }
 }
 
 impl fmt::Display for Program {

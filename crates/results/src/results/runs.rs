@@ -34,11 +34,7 @@ pub struct RunsFile {
 impl RunsFile {
     /// Makes the file, which must not be there, with its header.
     pub fn create(path: &Path, schema: &Schema) -> Result<Self, ReportError> {
-        Self::create_with(path, schema.runs())
-    }
-
-    /// As [`create`](Self::create), of a table with these columns.
-    pub fn create_with(path: &Path, columns: Vec<Named>) -> Result<Self, ReportError> {
+        let columns = schema.runs();
         let file = durable::create_new(path).map_err(ReportError::on("create", path))?;
         let mut created = Self {
             path: path.to_path_buf(),
@@ -51,6 +47,21 @@ impl RunsFile {
         created.sync()?;
         sync_folder(folder_of(path))?;
         Ok(created)
+    }
+
+    /// Writes a table whole and durably, with these rows in their order, and opens it to append more.
+    pub fn written(path: &Path, columns: Vec<Named>, rows: &[Record]) -> Result<Self, ReportError> {
+        write(path, &columns, rows)?;
+        let opened = durable::open_to_go_on(path)
+            .and_then(|mut file| Ok((file.seek(io::SeekFrom::End(0))?, file)));
+        let (length, file) = opened.map_err(ReportError::on("open", path))?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            length,
+            is_synced: true,
+            columns,
+        })
     }
 
     /// Opens the file of an earlier run to go on, and reads its rows; a last row that is not whole is cut off.
@@ -242,8 +253,7 @@ pub fn write_each(
     })
 }
 
-/// Writes a table whole and durably, its rows in the order given: `runs.csv` of a run that is taken up again without
-/// some of its rows, `summary.csv` and `left_out.csv`.
+/// Writes a table whole and durably, its rows in the order given.
 pub fn write(path: &Path, columns: &[Named], rows: &[Record]) -> Result<(), ReportError> {
     let rows: Vec<Record> = rows.iter().map(|row| row.arranged(columns)).collect();
     let bytes = lines(path, Some(columns), &rows)?;

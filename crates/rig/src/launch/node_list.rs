@@ -86,6 +86,8 @@ mod tests {
                 "r1-n01.lab r1-n02.lab r2-n01.lab r2-n02.lab x",
             ),
             ("n[3]", "n3"),
+            ("n[08-10,2]", "n08 n09 n10 n2"),
+            ("r[1-2]n[0-1]-ib", "r1n0-ib r1n1-ib r2n0-ib r2n1-ib"),
         ] {
             assert_eq!(expand(list).unwrap().join(" "), nodes, "{list}");
         }
@@ -96,6 +98,8 @@ mod tests {
         for (list, words) in [
             ("", "empty"),
             ("a,,b", "empty"),
+            ("a,", "empty"),
+            ("n[1-9999]x[1-9999]", "more than"),
             ("n[1-", "not closed"),
             ("n[1[2]]", "'['"),
             ("n1]", "']'"),

@@ -1,5 +1,7 @@
 //! The node-types, by name.
 
+use serde::{Deserialize, Serialize};
+
 use super::fallback::Fallback;
 use super::{Maker, NodeError, Settings, Wiring, rings, udp};
 use crate::buffer::SharedMemory;
@@ -7,7 +9,7 @@ use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
 /// A way to pass samples on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeType {
     /// Rings between threads: [`rings`].
     Loopback,
@@ -15,7 +17,7 @@ pub enum NodeType {
     Shmem,
     /// Queue pairs: `infiniband` (feature `rdma`).
     InfiniBand,
-    /// Datagrams: [`udp`](super::udp).
+    /// Datagrams: [`udp`].
     Udp,
     /// By way of a broker: [`mqtt`](super::mqtt).
     #[cfg(feature = "mqtt")]

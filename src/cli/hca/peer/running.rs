@@ -1,8 +1,8 @@
 //! Runs the benchmark to another host, and prints its table.
 
 use super::PeerArguments;
+use crate::bench::Assignment;
 use crate::bench::hca::between::PeerConfig;
-use crate::bench::hca::run::benchmark::HcaBenchmark;
 use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::{HcaArguments, present, settings_of_run};
 use crate::driver;
@@ -63,7 +63,7 @@ pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
         sweep: &arguments.sweep,
         output: &arguments.output,
         run: settings,
-        benchmark: Box::new(HcaBenchmark::new(config, asked)),
+        assignment: Assignment::TwoHosts(config, asked),
         default_rounds: 1,
         needs: Needs::between_devices(),
         view: View {

@@ -114,7 +114,7 @@ impl Session {
 
     /// The bytes that all differences of all CPUs are to be kept in.
     pub fn kept_bytes(&self) -> Option<u64> {
-        let of_a_cpu = self.keep?.saturating_mul(memory::BYTES_PER_READING);
+        let of_a_cpu = self.keep?.saturating_mul(super::config::BYTES_PER_READING);
         Some(of_a_cpu.saturating_mul(self.config.cpus.len() as u64))
     }
 

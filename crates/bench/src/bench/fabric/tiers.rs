@@ -5,7 +5,6 @@
 //! does, all pairs of different hosts are of one tier.
 
 mod files;
-mod hostlist;
 mod subnet;
 
 use std::collections::HashMap;
@@ -14,7 +13,6 @@ use thiserror::Error;
 
 use crate::sorting::{distinct, sort_by_key};
 use files::{groups, topology};
-pub use hostlist::expand;
 use subnet::Subnet;
 
 /// Why tiers cannot be told.

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::config::{Config, TimerKind};
 use super::error::{RunError, ThreadError};
 use super::point::Point;
@@ -26,23 +28,29 @@ use crate::time::Clock;
 pub(super) const PUBLISHER: Role = Role::new("publisher", "hcabench-pub");
 pub(super) const SUBSCRIBER: Role = Role::new("subscriber", "hcabench-sub");
 
-/// What all ends of a run are made with.
-#[derive(Debug)]
-pub(super) struct Setup<'a> {
-    pub(super) point: &'a Point,
-    pub(super) config: &'a Config,
-    pub(super) shared: &'a Arc<Shared>,
+/// What all ends of a run have in common, in whichever process they are.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Common {
+    pub(super) point: Point,
+    pub(super) config: Config,
     pub(super) epoch: Epoch,
     /// Who distributes the samples, where a broker does.
-    pub(super) broker: Option<&'a BrokerAddress>,
+    pub(super) broker: Option<BrokerAddress>,
     /// A name that no other run has.
-    pub(super) name: &'a str,
+    pub(super) name: String,
+    /// Whether some ends have the same CPU.
+    pub(super) shares_cpu: bool,
+}
+
+/// What all ends of a process are made with.
+#[derive(Debug)]
+pub(super) struct Setup<'a> {
+    pub(super) common: &'a Common,
+    pub(super) shared: &'a Arc<Shared>,
     /// The memory of shmem.
     pub(super) rings: Option<&'a SharedMemory>,
     #[cfg(feature = "rdma")]
     pub(super) fabric: Option<&'a crate::node::infiniband::Fabric>,
-    /// Whether some ends have the same CPU.
-    pub(super) shares_cpu: bool,
     /// Threads that sleep in the kernel.
     pub(super) wakeable: &'a Wakeable,
 }
@@ -56,32 +64,39 @@ impl Setup<'_> {
         &self,
         user: U,
     ) -> Result<U::Output, RunError> {
+        let Common {
+            point,
+            config,
+            broker,
+            ..
+        } = self.common;
         let settings = &Settings {
-            broker: self.broker.cloned(),
-            ..self.point.settings(self.config)
+            broker: broker.clone(),
+            ..point.settings(config)
         };
         let made_with = MadeWith {
-            wiring: &self.point.wiring,
+            wiring: &point.wiring,
             settings,
-            name: self.name,
+            name: &self.common.name,
             rings: self.rings,
             #[cfg(feature = "rdma")]
             fabric: self.fabric,
         };
-        self.point.node_type.visit(&made_with, user)
+        point.node_type.visit(&made_with, user)
     }
 
     /// What the end of that number is told.
     pub(super) fn task<C: Clock>(&self, clock: C, number: u32, log: LogRoom) -> Task<C> {
+        let common = self.common;
         Task {
             number,
             clock,
-            epoch: self.epoch,
-            config: self.config.clone(),
+            epoch: common.epoch,
+            config: common.config.clone(),
             shared: Arc::clone(self.shared),
-            rate_per_s: self.point.rate_per_s,
-            words: self.point.words(),
-            yields: self.shares_cpu,
+            rate_per_s: common.point.rate_per_s,
+            words: common.point.words(),
+            yields: common.shares_cpu,
             log,
         }
     }
@@ -94,9 +109,9 @@ impl Setup<'_> {
         node: impl Node,
         workers: &mut Workers,
     ) -> Result<(), RunError> {
-        let schedule = Schedule::of_rate(&task.clock, self.point.rate_per_s);
-        let (after_miss, seat) = (self.config.after_miss, seat(PUBLISHER, cpu));
-        match self.config.timer {
+        let schedule = Schedule::of_rate(&task.clock, task.rate_per_s);
+        let (after_miss, seat) = (task.config.after_miss, seat(PUBLISHER, cpu));
+        match task.config.timer {
             TimerKind::Counter => {
                 let timer = BusyTimer::new(schedule, after_miss);
                 let publish = move || task.run_publisher(node, timer).map(Report::Publisher);
@@ -162,7 +177,7 @@ impl<C: Clock> MakerUser for InThreads<'_, C> {
 
     fn with<M: Maker>(self, maker: &M) -> Result<(), RunError> {
         let (setup, workers) = (self.setup, self.workers);
-        let ends = Ends::of(maker, &setup.point.wiring)?;
+        let ends = Ends::of(maker, &setup.common.point.wiring)?;
         let task = |number| {
             let log = LogRoom::Own(self.folder.to_path_buf());
             setup.task(self.clock, number, log)

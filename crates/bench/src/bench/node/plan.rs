@@ -7,9 +7,10 @@ use crate::node::{NodeType, Wiring};
 use crate::results::Record;
 use crate::results::schema::REASON;
 use crate::rig::ports::Service;
+use serde::{Deserialize, Serialize};
 
 /// Lists whose product is measured.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sweep {
     /// Node-types.
     pub node_types: Vec<NodeType>,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use super::config::{Config, RunsAs};
 use super::sample::HEADER_WORDS;
 use crate::node::settings::Verbs;
@@ -10,7 +12,7 @@ use crate::rig::named::Named as _;
 use crate::rig::ports::Service;
 
 /// One node-type at one rate with samples of one size.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Which node-type.
     pub node_type: NodeType,

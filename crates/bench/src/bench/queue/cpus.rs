@@ -1,5 +1,7 @@
 //! Which CPUs the ends run on.
 
+use serde::{Deserialize, Serialize};
+
 use super::error::RunError;
 use super::left_out::left_out;
 use crate::host::core_pairs::core_pairs;
@@ -14,7 +16,7 @@ pub struct Cpus {
     pub cores: Option<CoreRelation>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CpuChoice {
     /// One pair; what is not named is chosen.
     Pair {

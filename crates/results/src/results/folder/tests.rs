@@ -291,10 +291,9 @@ fn a_run_is_taken_up_again() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("run");
     let told = ["no run that could be resumed"];
-    refused(ResultsFolder::lock_earlier(&path), &told);
+    refused(EarlierFolder::lock(&path), &told);
     run(&path, false).unwrap();
-    let list = ResultsFolder::lock_earlier(&path).unwrap();
-    let results = ResultsFolder::resume(&path, list).unwrap();
+    let results = EarlierFolder::lock(&path).unwrap().resume().unwrap();
     assert!(path.join(MARK).exists());
     let point = results.point("rc-send-8").unwrap();
     assert!(point.path().join(MARK).exists());

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
@@ -46,7 +47,7 @@ const REACHING: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// The other host, and how its clock is compared.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PeerConfig {
     /// Host and TCP port.
     pub peer: String,

@@ -133,7 +133,7 @@ pub fn doubled_sizes(within: RangeInclusive<u32>) -> impl Iterator<Item = u32> {
 }
 
 /// Lists of settings whose product is the sweep.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Service types.
     pub services: Vec<Service>,
@@ -174,7 +174,7 @@ pub struct Sweep {
 }
 
 /// CPUs as the user names them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuRequest {
     /// For the sending thread.
     pub sender: Option<usize>,
@@ -189,7 +189,7 @@ pub struct CpuRequest {
 }
 
 /// Everything that is set for a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Config {
     /// The settings that make the points.
     pub sweep: Sweep,

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::limits::LARGEST_BURST;
+use serde::{Deserialize, Serialize};
 
 /// How long a point is warmed up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Warmup {
     /// At least so many messages; with 0 the first message is measured.
     Messages(u32),
