@@ -49,7 +49,7 @@ kinds! {
         "{what} are in {pages}" ""
         "reserve 2 MiB pages (sysctl vm.nr_hugepages=N), or use --hugepages off";
     PAGE_FAULTS "page-faults" Reservation
-        "{count} page faults in the loops" "the figures contain their time" "raise --warmup";
+        "{count} page faults in the hot loops" "the figures contain their time" "raise --warmup";
     TSC_RATE "tsc-rate" Reservation "{text}" "" "";
     RECEIVER_CLOCK "receiver-clock" Reservation
         "the clock of the receiver's CPU is ahead by {offset_ns}" "latencies contain that" "use --clock monotonic";
@@ -102,15 +102,15 @@ kinds! {
     // The path of messages.
     SUBNETS_DIFFER "subnets-differ" Reservation "{text}" "" "";
     RETRANSMISSIONS "retransmissions" Reservation
-        "{count} retransmissions{beside}" "packets were lost or late, and latencies contain the repetition" "";
+        "{count} retransmissions" "packets were lost or late, and latencies contain the repetition" "";
     CONGESTION "congestion" Reservation
-        "{count} congestion notifications{beside}" "packets were marked on their way, and the adapter sent slower" "";
+        "{count} congestion notifications" "packets were marked on their way, and the adapter sent slower" "";
     FLOW_CONTROL "flow-control" Reservation
-        "{count} ticks in which the sender's port had to wait{beside}" "flow control held it back" "";
+        "{count} ticks in which the sender's port had to wait" "flow control held it back" "";
     SENDER_PORT_ERRORS "sender-port-errors" Reservation
-        "{count} errors at the sender's port{beside}" "counters.csv names them" "";
+        "{count} errors at the sender's port" "counters.csv names them" "";
     RECEIVER_PORT_ERRORS "receiver-port-errors" Reservation
-        "{count} errors at the receiver's port{beside}" "counters.csv names them" "";
+        "{count} errors at the receiver's port" "counters.csv names them" "";
     PACKETS_NOT_SENT "packets-not-sent" Reservation
         "only {packets} packets left the sender's port for {count} messages that arrived"
         "the adapter looped them back, they took another way, or its counters are late" "";

@@ -235,7 +235,7 @@ fn filled(template: &str, figures: &BTreeMap<String, FindingFigure>) -> String {
                 let one = |value: f64| match name {
                     name if name.ends_with("_ns") => units::duration(value),
                     name if name.ends_with("_bytes") => units::bytes(value.max(0.0) as u64),
-                    name if name.ends_with("_percent") => format!("{value:.1} %"),
+                    name if name.ends_with("_percent") => format!("{value:.0} %"),
                     _ => units::significant(value),
                 };
                 let (low, high) = (one(*low), one(*high));
