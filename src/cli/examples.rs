@@ -125,3 +125,17 @@ Examples:
       The devices, and the two ports that a run would take
   hcabench devices --json
       The same for programs";
+
+pub const SHOW: &str = "\
+Examples:
+  hcabench show notebooks/sample/hca
+      The table of a run, its verdict, and a line for each reservation
+  hcabench show notebooks/sample/queue --all
+      The same with cause and fix of each finding, and all facts about the machine";
+
+pub const LIST: &str = "\
+Examples:
+  hcabench list
+      The runs below the folder results
+  hcabench list notebooks/sample --json
+      Those of another folder, for programs";

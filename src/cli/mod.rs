@@ -10,10 +10,12 @@ mod examples;
 mod fabric;
 mod hca;
 mod host;
+mod list;
 mod memory;
 mod node;
 mod queue;
 mod serve;
+mod show;
 
 #[cfg(test)]
 mod assignments;
@@ -95,6 +97,9 @@ enum Command {
     /// Measure between all pairs of ranks that srun or mpirun started, and name the slow node
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
+    /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they can be used
+    #[command(after_help = examples::LIST)]
+    List(list::ListArguments),
     /// Measure how long a load from memory takes while others draw bandwidth, as curves by the share of reads
     #[command(after_help = examples::MEMORY)]
     Memory(Box<memory::MemoryArguments>),
@@ -117,6 +122,9 @@ enum Command {
     /// Receive what other hosts send by hcabench --peer, and answer their probes
     #[command(after_help = examples::SERVE)]
     Serve(serve::ServeArguments),
+    /// Print again what a run printed, from its folder: tables, verdict and findings
+    #[command(after_help = examples::SHOW)]
+    Show(show::ShowArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     #[command(after_help = examples::HOST)]
     Host(host::HostArguments),
@@ -242,6 +250,8 @@ fn run(line: &CommandLine) -> anyhow::Result<u8> {
             Err(UsageError("rerun: name the results folder first".to_owned()).into())
         }
         Some(Command::Serve(arguments)) => serve::run(arguments),
+        Some(Command::Show(arguments)) => show::run(arguments),
+        Some(Command::List(arguments)) => list::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
     }
 }

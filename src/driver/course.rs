@@ -48,6 +48,8 @@ pub struct Course {
     /// The warnings of points so far, without their numbers.
     warned: BTreeSet<(usize, String)>,
     progress: Progress,
+    /// Whether warnings are shown as they come.
+    pub verbose: bool,
 }
 
 impl Course {
@@ -144,10 +146,11 @@ impl Course {
             told: Outcome::default(),
             warned: BTreeSet::new(),
             progress: Progress::new(steps),
+            verbose: false,
         })
     }
 
-    /// Shows warnings, of a point or of all, each once. What a point said in an earlier round says nothing new where
+    /// Records warnings, of a point or of all, each once, and shows them if that is asked for. What a point said in an earlier round says nothing new where
     /// only its numbers differ.
     pub fn warn(&mut self, point: Option<usize>, texts: &[String]) {
         let key = |text: &String| Some((point?, without_numbers(text)));
@@ -155,7 +158,9 @@ impl Course {
         for (text, key) in texts.iter().zip(&keys) {
             let is_said = key.as_ref().is_some_and(|key| self.warned.contains(key));
             if !is_said && !self.told.warnings.contains(text) {
-                self.progress.warn(&warning(text));
+                if self.verbose {
+                    self.progress.warn(&warning(text));
+                }
                 self.told.warnings.push(text.clone());
             }
         }
@@ -429,6 +434,7 @@ impl Course {
                 "warnings": self.told.warnings,
                 "notes": self.told.notes,
                 "broken_limits": self.told.broken_limits,
+                "text": self.told.text,
             }),
             ..self.run.document(failure, status, self.rounds_done())
         };
@@ -470,6 +476,7 @@ impl Course {
             runs: rows().flat_map(|row| row.runs.clone()).collect(),
             left_out: self.plan.left_out,
             told: self.told,
+            findings: None,
         };
         (self.run.folder, report, outcome)
     }

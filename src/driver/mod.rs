@@ -33,7 +33,8 @@ use self::earlier::Earlier;
 use self::worker::Round;
 use crate::arguments::UsageError;
 use crate::bench::Assignment;
-use crate::driver::ending::close;
+use crate::driver::ending::{Ending, close};
+use crate::findings;
 use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::results::document::{self, Document, Program};
@@ -42,7 +43,7 @@ use crate::results::{Record, ResultsFolder};
 use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
 use crate::terminal::output::{
-    OutputArguments, bad_folder, cannot_resume, print_as, terminal_width,
+    OutputArguments, bad_folder, cannot_resume, labelled, print_as, terminal_width,
 };
 
 /// Rounds of a sweep that has a budget and no number of rounds.
@@ -131,6 +132,10 @@ pub fn run(request: Request<'_>) -> anyhow::Result<u8> {
             .chain(sweep_in_words(&ready.plan, &rounds));
         lines.for_each(|line| eprintln!("{line}"));
     }
+    let known = findings::of_machine(&json!(document), &document.machine);
+    if !output.quiet && known.is_invalid() {
+        eprintln!("{}", labelled("warning", &known.verdict()));
+    }
     let mut course = match earlier {
         None => {
             let folder = ResultsFolder::create(&out, output.force, needed)
@@ -143,10 +148,18 @@ pub fn run(request: Request<'_>) -> anyhow::Result<u8> {
                 .map_err(|reason| cannot_resume(&folder, &reason))?
         }
     };
+    course.verbose = output.verbose && !output.quiet;
     course.warn(None, &ready.warnings);
     course.judge_machine(&readiness);
     let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
-    let (folder, report, outcome) = course.finish(outcome);
+    let (folder, mut report, outcome) = course.finish(outcome);
+    let outcome = match findings::write(&folder) {
+        Ok(found) => {
+            report.findings = found;
+            outcome
+        }
+        Err(error) => outcome.and(Err(Ending::NotWritten(error))),
+    };
     let broken_limits = report.told.broken_limits.clone();
     close(folder, outcome, output.quiet, None, &broken_limits, || {
         report.print(&request.view, output, order)

@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::arguments::UsageError;
-use crate::results::Record;
+use crate::findings::{self, Detail};
 use crate::results::document::Document;
-use crate::results::schema::Column;
+use crate::results::finding::Findings;
+use crate::results::read::{ReadError, Row, Run, Table};
+use crate::results::schema::{Column, Named};
+use crate::results::{Cell, Record};
 use crate::rig::benchmark::Outcome;
 use crate::terminal::output::{OutputArguments, labelled, print_json, print_text, terminal_width};
 use crate::terminal::table_options::{Order, TableOptions, key_of};
@@ -60,9 +63,51 @@ pub struct Report {
     pub document: Document,
     /// What all rounds told, without their rows.
     pub told: Outcome,
+    /// What to know before the figures are believed; `None` where nothing was measured.
+    pub findings: Option<Findings>,
 }
 
 impl Report {
+    /// What a run showed, from its folder.
+    ///
+    /// # Errors
+    /// When a file of it is damaged.
+    pub fn of(run: &Run) -> Result<Self, ReadError> {
+        let document: Document = serde_json::from_value(run.document().clone())
+            .map_err(|cause| ReadError::foreign(&run.path, 0, cause.to_string()))?;
+        let recorded = &document.details;
+        let notes = recorded["notes"].as_array().into_iter().flatten();
+        let told = Outcome {
+            notes: notes
+                .filter_map(|it| Some(it.as_str()?.to_owned()))
+                .collect(),
+            text: recorded["text"].as_str().map(str::to_owned),
+            ..Outcome::default()
+        };
+        let rows = |table: &Table, columns: Vec<Named>| {
+            let rows = table.rows.iter();
+            rows.map(|row| record_of(row, &columns)).collect()
+        };
+        let rounds = run.points.iter().flat_map(|point| &point.rounds);
+        let columns = run.schema.runs();
+        let details = run.points.iter();
+        Ok(Report {
+            summary: rows(&run.summary, run.schema.summary()),
+            runs: rounds.map(|row| record_of(row, &columns)).collect(),
+            left_out: rows(&run.left_out()?, run.schema.left_out()),
+            details: details
+                .map(|point| (point.name.clone(), point.document["details"].clone()))
+                .collect(),
+            told,
+            findings: Some(findings::of(run)?),
+            document,
+        })
+    }
+
+    /// Prints it as asked for.
+    ///
+    /// # Errors
+    /// When standard output cannot be written to.
     pub fn print(
         mut self,
         view: &View,
@@ -89,7 +134,8 @@ impl Report {
                 "rounds": self.document.rounds,
                 "obtained": self.document.obtained,
                 "readiness": self.document.readiness,
-                "warnings": self.told.warnings,
+                "verdict": self.findings.as_ref().map(Findings::verdict),
+                "findings": self.findings,
                 "notes": self.told.notes,
             });
             if let (Value::Object(all), Value::Object(more)) = (&mut document, (view.json)(&shown))
@@ -105,13 +151,31 @@ impl Report {
             Some(text) => text.clone(),
             None => (view.tables)(&shown),
         };
-        if !self.told.notes.is_empty() {
+        if let Some(found) = &self.findings {
+            let detail = match output.verbose {
+                true => Detail::All,
+                false => Detail::Short,
+            };
             text += "\n";
+            text += &findings::text(found, self.summary.len(), detail);
         }
-        for note in &self.told.notes {
+        for note in self.told.notes.iter().filter(|_| output.verbose) {
             text += &labelled("note", note);
             text += "\n";
         }
         print_text(&text)
     }
+}
+
+/// A row of a file with the columns of this version; one that the file lacks is empty.
+fn record_of(row: &Row, columns: &[Named]) -> Record {
+    let mut record = Record::new();
+    for (name, column) in columns {
+        let text = row.text(name).unwrap_or_default();
+        record.push(
+            name.clone(),
+            Cell::parse(column, text).unwrap_or(Cell::Empty),
+        );
+    }
+    record
 }

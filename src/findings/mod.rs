@@ -2,8 +2,11 @@
 
 mod recorded;
 
-use crate::results::finding::{Findings, Severity};
+use serde_json::Value;
+
+use crate::results::finding::{FINDINGS, Findings, Severity};
 use crate::results::read::{ReadError, Run};
+use crate::results::{ReportError, ResultsFolder};
 use crate::terminal::{text_width, wrap};
 
 /// All findings of a run.
@@ -15,15 +18,57 @@ pub fn of(run: &Run) -> Result<Findings, ReadError> {
     Ok(written.unwrap_or_else(|| recorded::of(run)))
 }
 
-/// The verdict, and a line for each finding that is not mere advice; with `all`, for each.
-pub fn text(findings: &Findings, points: usize, all: bool) -> String {
-    let mut text = format!("{}\n", findings.verdict());
-    let is_shown = |severity| all || severity > Severity::Advice;
+/// Findings of the machine and its devices alone, before anything is measured.
+pub fn of_machine(document: &Value, machine: &Value) -> Findings {
+    let mut found = Findings::default();
+    recorded::machine(document, machine, &mut found);
+    found
+}
+
+/// Writes those of a run that was just measured into its folder.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn write(folder: &ResultsFolder) -> Result<Option<Findings>, ReportError> {
+    // A run that ended before its first point has none.
+    let Ok(run) = Run::open(folder.path()) else {
+        return Ok(None);
+    };
+    let found = recorded::of(&run);
+    folder.file(FINDINGS)?;
+    found.write(folder.path())?;
+    Ok(Some(found))
+}
+
+/// How much of findings is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// The verdict, and a line for each reservation.
+    Short,
+    /// All of them, with cause and fix.
+    All,
+}
+
+/// The verdict, and a line for each finding.
+pub fn text(findings: &Findings, points: usize, detail: Detail) -> String {
+    let mut text = format!("verdict: {}\n", findings.verdict());
+    let width = text_width().saturating_sub(2);
     for found in findings.all() {
-        if is_shown(found.severity) {
-            let lines = wrap(&found.line(points), text_width().saturating_sub(2));
-            text += &format!("- {}\n", lines.join("\n  "));
-        }
+        let line = match detail {
+            Detail::All => found.line(points),
+            // The verdict names those.
+            Detail::Short if found.severity == Severity::Advice || found.is_of_no_hardware() => {
+                continue;
+            }
+            Detail::Short => {
+                let whole = found.line(points);
+                match whole.chars().count() <= width {
+                    true => whole,
+                    false => found.short(points),
+                }
+            }
+        };
+        text += &format!("- {}\n", wrap(&line, width).join("\n  "));
     }
     text
 }
@@ -45,12 +90,14 @@ mod tests {
         let (found, points) = sample("hca");
         let verdict = "not a measurement of hardware: software device, emulated processor";
         assert_eq!(found.verdict(), verdict);
-        let text = text(&found, points, false);
+        let text = text(&found, points, Detail::All);
         // Of 52 sentences.
         assert!(
-            text.lines().filter(|line| line.starts_with("- ")).count() <= 9,
+            text.lines().filter(|line| line.starts_with("- ")).count() <= 11,
             "{text}"
         );
+        let short = super::text(&found, points, Detail::Short);
+        assert!(short.lines().count() <= 7, "{short}");
         let joined = text.replace("\n  ", " ");
         for line in [
             "\n- software devices (rxe0, rxe1): latencies are not those of an adapter\n",
@@ -65,7 +112,7 @@ mod tests {
     #[test]
     fn a_sentence_of_no_known_kind_is_kept_as_it_is() {
         let (found, points) = sample("clock");
-        let text = text(&found, points, true);
+        let text = text(&found, points, Detail::All);
         assert!(text.contains("all CPUs are watched"), "{text}");
         assert!(found.verdict().contains("recorded"), "{}", found.verdict());
     }

@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::results::finding::kinds;
 use crate::results::finding::{Finding, FindingKind, Findings};
-use crate::results::read::Run;
-use crate::results::schema::{Column, clock, hca, memory, queue};
+use crate::results::read::{Point, Run};
+use crate::results::schema::{Column, ROUNDS, clock, hca, memory, queue};
+use crate::stats::resolvable;
 
 /// Counts of a row that are findings where they are not zero, with the column that they are a part of.
 const COUNTS: [(Column, FindingKind, Option<Column>); 13] = [
@@ -126,8 +127,9 @@ const REPEATED: [&str; 5] = [
 /// All that can be made of the folder.
 pub(super) fn of(run: &Run) -> Findings {
     let mut all = Findings::default();
-    machine(run, &mut all);
+    machine(run.document(), run.machine(), &mut all);
     counts(run, &mut all);
+    unresolved(run, &mut all);
     let by_columns: Vec<String> = all.all().iter().map(|found| found.kind.clone()).collect();
     for recorded in ["warnings", "notes"] {
         let texts = list(&run.document()["details"][recorded]);
@@ -149,8 +151,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 /// What the machine and the devices are.
-fn machine(run: &Run, all: &mut Findings) {
-    let document = run.document();
+pub(super) fn machine(document: &Value, machine: &Value, all: &mut Findings) {
     let devices = &document["obtained"]["devices"];
     let software: Vec<&str> = (["sender", "receiver"].iter())
         .map(|end| &devices[*end]["device"])
@@ -161,7 +162,7 @@ fn machine(run: &Run, all: &mut Findings) {
         let found = Finding::of(&kinds::SOFTWARE_DEVICE);
         all.add(found.name("devices", software.join(", ")), None, None);
     }
-    let virtualisation = &run.machine()["virtualisation"];
+    let virtualisation = &machine["virtualisation"];
     let is_emulated = virtualisation["emulated"] == true;
     if is_emulated {
         let hypervisor = virtualisation["hypervisor"].as_str().unwrap_or("unknown");
@@ -205,7 +206,7 @@ fn counts(run: &Run, all: &mut Findings) {
         }
     }
     for (column, kind) in &FLAGS {
-        let is_set = |point: &&crate::results::read::Point| point.text(column.name) == Some("true");
+        let is_set = |point: &&Point| point.text(column.name) == Some("true");
         for point in run.points.iter().filter(is_set) {
             let name = |column: &Column| point.setting(column.name).unwrap_or_default().to_owned();
             let found = Finding::of(kind)
@@ -213,6 +214,35 @@ fn counts(run: &Run, all: &mut Findings) {
                 .name("cpu", name(&memory::CHASE_CPU));
             all.add(found, Some(&point.name), None);
         }
+    }
+}
+
+/// Percentiles that the fewest samples of all points cannot tell from the maximum, of the HCA benchmark.
+fn unresolved(run: &Run, all: &mut Findings) {
+    if run.schema.benchmark != hca::SCHEMA.benchmark {
+        return;
+    }
+    let samples = |point: &Point| {
+        let without = point.number(&hca::NOT_RESTAMPED).unwrap_or(0.0);
+        // Over rounds, counts are sums and percentiles are medians of those of each round.
+        let rounds = point.number(&ROUNDS).unwrap_or(1.0).max(1.0);
+        let received = point.number(&hca::RECEIVED);
+        let completed = || point.number(&hca::COMPLETIONS);
+        Some(((received.or_else(completed)? - without) / rounds) as u64)
+    };
+    let fewest = run.points.iter().filter_map(samples);
+    let Some(fewest) = fewest.filter(|count| *count > 0).min() else {
+        return;
+    };
+    let beyond = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)].into_iter();
+    let beyond = beyond.filter(|(_, percent)| !resolvable(*percent, fewest));
+    let beyond: Vec<&str> = beyond.map(|(name, _)| name).collect();
+    if !beyond.is_empty() {
+        let found = Finding::of(&kinds::PERCENTILES_UNRESOLVED)
+            .name("percentiles", beyond.join(", "))
+            .count("samples", fewest)
+            .name("options", "--repeat or --burst");
+        all.add(found, None, None);
     }
 }
 

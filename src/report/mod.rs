@@ -1,6 +1,6 @@
 //! `hcabench report`: a run as one HTML file.
 
-mod content;
+pub(crate) mod content;
 mod fabric;
 mod figures;
 mod headline;
@@ -67,7 +67,7 @@ pub fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
 }
 
 /// The settings of points with the texts that they have, each once.
-fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
+pub(crate) fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
     let texts = |name: &str| {
         let mut texts: Vec<&str> = Vec::new();
         for point in &run.points {

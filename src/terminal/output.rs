@@ -29,6 +29,10 @@ pub struct OutputArguments {
     #[arg(long, help_heading = "Output")]
     pub quiet: bool,
 
+    /// Print warnings as they come, and below the tables all findings with cause and fix
+    #[arg(long, help_heading = "Output")]
+    pub verbose: bool,
+
     /// Print what was found as JSON instead of the tables
     #[arg(long, help_heading = "Output")]
     pub json: bool,

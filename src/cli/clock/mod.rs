@@ -4,6 +4,7 @@ mod present;
 mod trust;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::collections::BTreeSet;
 use std::time::Duration;
 

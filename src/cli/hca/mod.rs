@@ -8,6 +8,9 @@ mod present;
 mod saving;
 pub(super) mod values;
 
+#[cfg(feature = "rdma")]
+pub(super) use self::peer::VIEW as VIEW_BETWEEN;
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
 use clap::Args;
@@ -31,9 +34,9 @@ use crate::buffer::HugePagePolicy;
 use crate::cli::schedule::ScheduleArguments;
 #[cfg(feature = "rdma")]
 use crate::driver;
-use crate::driver::arguments::SweepArguments;
 #[cfg(feature = "rdma")]
-use crate::driver::{Request, View};
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
@@ -310,11 +313,7 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             assignment: Assignment::OneHost(config),
             default_rounds: 1,
             needs: Needs::between_devices(),
-            view: View {
-                tables: present::tables,
-                columns: present::columns,
-                json: present::json,
-            },
+            view: present::VIEW,
         })
     }
     #[cfg(not(feature = "rdma"))]

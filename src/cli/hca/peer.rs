@@ -6,7 +6,7 @@ mod running;
 use std::time::Duration;
 
 #[cfg(feature = "rdma")]
-pub use self::running::run;
+pub use self::running::{VIEW, run};
 use crate::arguments::UsageError;
 use crate::arguments::values::uncertainty;
 use crate::time::ClockKind;

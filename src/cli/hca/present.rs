@@ -1,12 +1,11 @@
 //! The tables, made of the rows of `summary.csv`.
 
 use super::saving;
-use crate::driver::Shown;
+use crate::driver::{Shown, View};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
-use crate::results::schema::{Column, Data, Kind, ROUNDS};
+use crate::results::schema::{Column, Data, Kind};
 use crate::results::units;
-use crate::stats::resolvable;
 use crate::terminal::table::{Column as Heading, Table};
 
 /// The figures of the table; before them stand the settings.
@@ -33,6 +32,13 @@ const FIRST_OF_REQUESTS: [Column; 3] = [
     columns::completion::P50,
     columns::completion::P99,
 ];
+
+/// How results of one host are shown.
+pub const VIEW: View = View {
+    tables,
+    columns,
+    json,
+};
 
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {
@@ -66,9 +72,6 @@ pub fn tables(shown: &Shown<'_>) -> String {
     let mut text = table(shown, &of_figures, is_first);
     if !shown.brief {
         text += &saving::text(shown);
-    }
-    if let Some(note) = unresolved(shown.summary) {
-        text += &format!("\nnote: {note}\n");
     }
     text
 }
@@ -128,34 +131,6 @@ pub(super) fn table(
         );
     }
     table.brief(shown.brief).render(shown.width)
-}
-
-/// Which percentiles the fewest samples of all points cannot tell from the maximum.
-fn unresolved(summary: &[Record]) -> Option<String> {
-    let samples = |record: &Record| {
-        let without = record.number(columns::NOT_RESTAMPED.name).unwrap_or(0.0);
-        // Over rounds, counts are sums and percentiles are medians of those of each round.
-        let rounds = record.number(ROUNDS.name).unwrap_or(1.0).max(1.0);
-        let received = record.number(columns::RECEIVED.name);
-        let completed = || record.number(columns::COMPLETIONS.name);
-        Some((received.or_else(completed)? - without) / rounds)
-    };
-    let counts = summary.iter().filter_map(samples);
-    let fewest = counts
-        .map(|count| count as u64)
-        .filter(|&count| count > 0)
-        .min()?;
-    let beyond: Vec<_> = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)]
-        .into_iter()
-        .filter(|(_, percent)| !resolvable(*percent, fewest))
-        .map(|(name, _)| name)
-        .collect();
-    (!beyond.is_empty()).then(|| {
-        format!(
-            "with {fewest} samples in a round {} is little else than the maximum: more --repeat or a longer --burst",
-            beyond.join(", ")
-        )
-    })
 }
 
 #[cfg(test)]

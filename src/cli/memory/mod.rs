@@ -3,6 +3,7 @@
 mod present;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
 use clap::Args;

@@ -3,6 +3,7 @@
 mod present;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
 use clap::Args;
@@ -16,8 +17,8 @@ use crate::bench::node::config::{
 use crate::bench::node::plan::Sweep;
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::driver;
+use crate::driver::Request;
 use crate::driver::arguments::SweepArguments;
-use crate::driver::{Request, View};
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::settings::{Poll, Qos};
@@ -336,10 +337,6 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
             true => Needs::between_devices(),
             false => Needs::between_threads(),
         },
-        view: View {
-            tables: present::tables,
-            columns: present::columns,
-            json: |_| serde_json::json!({}),
-        },
+        view: present::VIEW,
     })
 }

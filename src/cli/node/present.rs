@@ -1,6 +1,6 @@
 //! The table, made of the rows of `summary.csv`.
 
-use crate::driver::Shown;
+use crate::driver::{Shown, View};
 use crate::results::schema::node as columns;
 use crate::results::schema::{Column, Data, Kind};
 use crate::results::units;
@@ -41,6 +41,13 @@ const FIRST: [Column; 4] = [
     columns::latency::P50,
     columns::latency::P99,
 ];
+
+/// How results are shown.
+pub const VIEW: View = View {
+    tables,
+    columns,
+    json: |_| serde_json::json!({}),
+};
 
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {

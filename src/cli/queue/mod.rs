@@ -4,6 +4,7 @@ mod list;
 mod present;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -18,8 +19,8 @@ use crate::bench::queue::retry::Retry;
 use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
 use crate::driver;
+use crate::driver::Request;
 use crate::driver::arguments::SweepArguments;
-use crate::driver::{Request, View};
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 use crate::node::wiring::{Scenario, Wiring};
@@ -459,11 +460,7 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
         needs: Needs::between_threads(),
-        view: View {
-            tables: present::tables,
-            columns: present::columns,
-            json: |_| serde_json::json!({}),
-        },
+        view: present::VIEW,
     })
 }
 

@@ -9,7 +9,7 @@ use finished::Finished;
 
 use crate::bench::queue::config::Measure;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
-use crate::driver::Shown;
+use crate::driver::{Shown, View};
 use crate::results::schema::queue as columns;
 use crate::results::schema::{Column, POINT};
 use crate::results::{Record, units};
@@ -176,6 +176,13 @@ fn setting_cells(one: &Finished) -> Vec<String> {
         |(_, column, cell): Setting| cell.map_or_else(|| one.text(&column), |cell| cell(one));
     settings().map(cell).into()
 }
+
+/// How results are shown.
+pub const VIEW: View = View {
+    tables,
+    columns,
+    json: |_| serde_json::json!({}),
+};
 
 /// The columns that rows can be sorted by, with their headings.
 pub fn columns() -> Vec<(String, Column)> {

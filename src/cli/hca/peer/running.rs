@@ -66,13 +66,16 @@ pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
         assignment: Assignment::TwoHosts(config, asked),
         default_rounds: 1,
         needs: Needs::between_devices(),
-        view: View {
-            tables,
-            columns: sortable,
-            json: |_| serde_json::json!({}),
-        },
+        view: VIEW,
     })
 }
+
+/// How results between two hosts are shown.
+pub const VIEW: View = View {
+    tables,
+    columns: sortable,
+    json: |_| serde_json::json!({}),
+};
 
 fn tables(shown: &Shown<'_>) -> String {
     match shown.summary {

@@ -201,14 +201,7 @@ impl Finding {
 
     /// One line: `12 of 48 points: problem: cause; fix`, where the run has so many points.
     pub fn line(&self, points: usize) -> String {
-        let mut line = match self.points.len() {
-            0 => String::new(),
-            _ if points <= 1 => String::new(),
-            count if count == points => format!("all {points} points: "),
-            1 => format!("{}: ", self.points[0]),
-            count => format!("{count} of {points} points: "),
-        };
-        line += &self.problem;
+        let mut line = self.short(points);
         if !self.cause.is_empty() {
             let _ = write!(line, ": {}", self.cause);
         }
@@ -216,6 +209,23 @@ impl Finding {
             let _ = write!(line, "; {}", self.fix);
         }
         line
+    }
+
+    /// The same without cause and fix.
+    pub fn short(&self, points: usize) -> String {
+        let of = match self.points.len() {
+            0 => String::new(),
+            _ if points <= 1 => String::new(),
+            count if count == points => format!("all {points} points: "),
+            1 => format!("{}: ", self.points[0]),
+            count => format!("{count} of {points} points: "),
+        };
+        of + &self.problem
+    }
+
+    /// Whether it states that no hardware was measured.
+    pub fn is_of_no_hardware(&self) -> bool {
+        NOT_HARDWARE.contains(&self.kind.as_str())
     }
 
     /// Its kind in words.
@@ -278,6 +288,12 @@ impl Findings {
         let mut all: Vec<&Finding> = self.0.iter().collect();
         all.sort_by_key(|found| std::cmp::Reverse(found.severity));
         all
+    }
+
+    /// Whether the figures say nothing about what was asked.
+    pub fn is_invalid(&self) -> bool {
+        let mut all = self.0.iter();
+        all.any(|found| found.severity == Severity::Invalid)
     }
 
     /// Whether there is none.
