@@ -191,7 +191,7 @@ check_whole() {
     now=$(git log -1 --format=%ct) || fail "git has no commit here"
     days=$(((now - date) / 86400))
     if git merge-base --is-ancestor "$commit" HEAD 2>/dev/null; then
-        count=$(git rev-list --count "$commit..HEAD")
+        count=$(git rev-list --count --first-parent "$commit..HEAD")
     else
         fail "$whole_runs: this branch does not have the commit $commit (in a shallow clone: git fetch --unshallow)"
     fi

@@ -1,9 +1,9 @@
 //! Aligned tables for a terminal.
 //!
 //! Numbers stand right with their decimal points under each other, units in a line of their own below the titles.
-//! Settings that are the same in every row stand in a line above the table; when it is wider than the terminal, figures
-//! that are the same do, too. What is still too wide continues in a further block that repeats the settings. No cell is
-//! ever cut, and none is dropped unless a brief table is asked for.
+//! Settings that are the same in every row stand in a line above the table, if they are not off; when the table is wider
+//! than the terminal, figures that are the same do, too. What is still too wide continues in a further block that repeats
+//! the settings. No cell is ever cut, and none is dropped unless a brief table is asked for.
 
 use std::fmt::Write;
 
@@ -139,9 +139,12 @@ impl Table {
         }
         let mut text = String::new();
         same.sort_unstable();
-        // A setting that no row has says nothing.
-        let of_none = |column: usize| self.cells().all(|cells| cells[column].is_empty());
-        same.retain(|&column| !self.columns[column].setting || !(self.brief || of_none(column)));
+        // What is off in all rows goes without saying.
+        let is_off = |column: usize| {
+            let mut cells = self.cells().map(|cells| cells[column].as_str());
+            cells.all(|cell| matches!(cell, "" | "0" | "off" | "none"))
+        };
+        same.retain(|&column| !self.columns[column].setting || !(self.brief || is_off(column)));
         self.render_constants(&mut text, &same, width.min(super::TEXT_WIDTH));
         for (block, columns) in self.blocks(&layouts, &kept, width).iter().enumerate() {
             if block > 0 || !same.is_empty() {
