@@ -42,13 +42,14 @@ pub fn is_worker() -> bool {
 
 /// Measures what the sweep asks for, until it asks for nothing more. Returns the exit code.
 pub fn serve() -> io::Result<u8> {
+    let installed = interrupt::install_under_parent();
     let mut line = String::new();
     if io::stdin().read_line(&mut line)? == 0 {
         return Ok(0);
     }
     let assignment: Assignment = serde_json::from_str(&line).map_err(io::Error::other)?;
     let mut benchmark = assignment.benchmark();
-    let ready = interrupt::install_under_parent()
+    let ready = installed
         .map_err(|error| Failure::Run(error.to_string()))
         .and_then(|()| benchmark.plan())
         .and_then(|plan| benchmark.prepare(plan));
