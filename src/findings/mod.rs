@@ -98,11 +98,16 @@ mod tests {
         );
         let short = super::text(&found, points, Detail::Short);
         assert!(short.lines().count() <= 7, "{short}");
+        assert!(
+            short.contains("\n- 1 of 34 points: 1 page faults"),
+            "{short}"
+        );
         let joined = text.replace("\n  ", " ");
         for line in [
             "\n- software devices (rxe0, rxe1): latencies are not those of an adapter\n",
             "\n- 18 of 34 points: 82 of 2336 messages were lost\n",
             "\n- 8 of 34 points: 37 retransmissions: packets were lost or late",
+            "\n- p99, p99.9, p99.99 is essentially the maximum: a round has 26 samples; increase --repeat or",
             " points: the path carries about 0 % to 53 % of what is offered: messages in flight grow",
         ] {
             assert!(joined.contains(line), "{line}: {joined}");

@@ -183,7 +183,6 @@ mod tests {
         let text = tables(&shown);
         assert!(text.contains("comp p50"), "{text}");
         assert!(!text.contains("lost"), "{text}");
-        assert!(text.contains("with 500 samples"), "{text}");
     }
 
     #[test]

@@ -201,7 +201,10 @@ impl Finding {
 
     /// One line: `12 of 48 points: problem: cause; fix`, where the run has so many points.
     pub fn line(&self, points: usize) -> String {
-        let mut line = self.short(points);
+        let mut line = match &self.points[..] {
+            [one] if points > 1 => format!("{one}: {}", self.problem),
+            _ => self.short(points),
+        };
         if !self.cause.is_empty() {
             let _ = write!(line, ": {}", self.cause);
         }
@@ -217,7 +220,6 @@ impl Finding {
             0 => String::new(),
             _ if points <= 1 => String::new(),
             count if count == points => format!("all {points} points: "),
-            1 => format!("{}: ", self.points[0]),
             count => format!("{count} of {points} points: "),
         };
         of + &self.problem
