@@ -14,9 +14,9 @@ use crate::rig::ports::PortRequest;
 use crate::time::Nanos;
 
 /// A millisecond.
-pub const MILLISECOND: Duration = Duration::from_millis(1);
+pub(crate) const MILLISECOND: Duration = Duration::from_millis(1);
 /// A day.
-pub const DAY: Duration = Duration::from_secs(86_400);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 /// A year of 365.25 days, as times with their units have it.
 const YEAR: Duration = Duration::from_secs(31_557_600);
 
@@ -26,10 +26,10 @@ const LONGEST_LIST: usize = 10_000;
 /// Values in the order given, each once, at least one. A type of its own, because clap takes a `Vec` for repeated
 /// options.
 #[derive(Debug, Clone, PartialEq)]
-pub struct List<T>(pub Vec<T>);
+pub(crate) struct List<T>(pub Vec<T>);
 
 /// A list whose parts are a value each.
-pub fn list<T: PartialEq>(
+pub(crate) fn list<T: PartialEq>(
     text: &str,
     mut item: impl FnMut(&str) -> Result<T, String>,
 ) -> Result<List<T>, String> {
@@ -37,7 +37,7 @@ pub fn list<T: PartialEq>(
 }
 
 /// A list whose parts may be several values.
-pub fn list_of_ranges<T: PartialEq>(
+pub(crate) fn list_of_ranges<T: PartialEq>(
     text: &str,
     mut items: impl FnMut(&str) -> Result<Vec<T>, String>,
 ) -> Result<List<T>, String> {
@@ -56,7 +56,7 @@ pub fn list_of_ranges<T: PartialEq>(
 }
 
 /// One value of a fixed set.
-pub fn one<T: Named>(text: &str) -> Result<T, String> {
+pub(crate) fn one<T: Named>(text: &str) -> Result<T, String> {
     let all = T::ALL.iter().map(|value| (value.name(), *value));
     let found = all
         .chain(T::ALSO.iter().copied())
@@ -68,12 +68,12 @@ pub fn one<T: Named>(text: &str) -> Result<T, String> {
 }
 
 /// A list of values of a fixed set.
-pub fn named<T: Named + PartialEq>(text: &str) -> Result<List<T>, String> {
+pub(crate) fn named<T: Named + PartialEq>(text: &str) -> Result<List<T>, String> {
     list(text, one)
 }
 
 /// A length of time with its unit, in a range.
-pub fn time(text: &str, allowed: RangeInclusive<Duration>) -> Result<Duration, String> {
+pub(crate) fn time(text: &str, allowed: RangeInclusive<Duration>) -> Result<Duration, String> {
     let found = humantime::parse_duration(text).ok();
     found.filter(|length| allowed.contains(length)).ok_or_else(|| {
         let [least, most] = [allowed.start(), allowed.end()].map(|&end| humantime::format_duration(end));
@@ -82,22 +82,22 @@ pub fn time(text: &str, allowed: RangeInclusive<Duration>) -> Result<Duration, S
 }
 
 /// A length of time from a millisecond to a year.
-pub fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     time(text, MILLISECOND..=YEAR)
 }
 
 /// How long something may stand still: from a millisecond to a day.
-pub fn timeout(text: &str) -> Result<Duration, String> {
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     time(text, MILLISECOND..=DAY)
 }
 
 /// How far something is off: from a nanosecond to a second.
-pub fn uncertainty(text: &str) -> Result<Duration, String> {
+pub(crate) fn uncertainty(text: &str) -> Result<Duration, String> {
     time(text, Duration::from_nanos(1)..=Duration::from_secs(1))
 }
 
 /// A rate a second: `1M`, `250k`, `0.5`.
-pub fn rate(text: &str) -> Result<f64, String> {
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim_end();
     let units = [('k', 1e3), ('M', 1e6), ('G', 1e9)];
     let (digits, factor) = units
@@ -113,7 +113,7 @@ pub fn rate(text: &str) -> Result<f64, String> {
 }
 
 /// A number of bytes: `100`, `1MiB`, or `4k`, which is 4 KiB.
-pub fn bytes(text: &str) -> Option<Bytes> {
+pub(crate) fn bytes(text: &str) -> Option<Bytes> {
     let unit = text.chars().last();
     let unit = unit.filter(|unit| "kKmMgG".contains(*unit));
     let text = unit.map_or(text.to_owned(), |_| format!("{text}iB"));
@@ -122,7 +122,7 @@ pub fn bytes(text: &str) -> Option<Bytes> {
 }
 
 /// Memory loads: `off`, `50%`, `50`.
-pub fn memory_loads(text: &str) -> Result<List<MemoryLoad>, String> {
+pub(crate) fn memory_loads(text: &str) -> Result<List<MemoryLoad>, String> {
     list(text, |part| {
         if part.eq_ignore_ascii_case("off") {
             return Ok(MemoryLoad::OFF);
@@ -138,7 +138,7 @@ pub fn memory_loads(text: &str) -> Result<List<MemoryLoad>, String> {
 }
 
 /// Digits with at most one point.
-pub fn decimal(text: &str) -> Option<f64> {
+pub(crate) fn decimal(text: &str) -> Option<f64> {
     let plain = text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'.');
@@ -146,7 +146,7 @@ pub fn decimal(text: &str) -> Option<f64> {
 }
 
 /// `DEVICE[:PORT][@ADDRESS]`.
-pub fn port_request(text: &str) -> Result<PortRequest, String> {
+pub(crate) fn port_request(text: &str) -> Result<PortRequest, String> {
     let (place, address) = match text.split_once('@') {
         Some((place, address)) => (place, Some(address)),
         None => (text, None),
@@ -176,12 +176,12 @@ pub fn port_request(text: &str) -> Result<PortRequest, String> {
 }
 
 /// A length of time: at least a nanosecond, at most a day.
-pub fn length(text: &str) -> Result<Nanos, String> {
+pub(crate) fn length(text: &str) -> Result<Nanos, String> {
     time(text, Duration::from_nanos(1)..=DAY).map(Nanos::from)
 }
 
 /// Limits: `50us`, `50us,2us@p99.99`.
-pub fn limits(text: &str) -> Result<List<Limit>, String> {
+pub(crate) fn limits(text: &str) -> Result<List<Limit>, String> {
     list(text, |part| {
         let Some((length_text, percentile)) = part.split_once('@') else {
             return Ok(Limit {

@@ -29,7 +29,7 @@ const MOST_TOLD: usize = 10;
 
 /// Arguments of `hcabench compare`.
 #[derive(Debug, Clone, Args)]
-pub struct CompareArguments {
+pub(crate) struct CompareArguments {
     /// The results folder to compare with, or that of one of its points
     #[arg(value_name = "BASE", required_unless_present = "run")]
     pub base: Option<PathBuf>,
@@ -125,7 +125,7 @@ impl CompareArguments {
 }
 
 /// Compares two runs, or the points of one, or has two measured before. Returns the exit code.
-pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
     let request = arguments.request();
     match (
         arguments.run.as_slice(),

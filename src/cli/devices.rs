@@ -40,7 +40,7 @@ struct TriedRoute {
 }
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
-pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let found = devices().context("cannot list the RDMA devices")?;
     let chosen = choose(&found, None, None)
         .map(|pair| [pair.sender, pair.receiver])

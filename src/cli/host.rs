@@ -12,7 +12,7 @@ use anyhow::Context;
 
 /// Arguments of `hcabench host`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct HostArguments {
+pub(crate) struct HostArguments {
     /// What is to be measured: hca, queue (between two threads), clock
     #[arg(long = "for", value_name = "BENCHMARK", default_value = "hca", value_parser = one::<Purpose>)]
     pub purpose: Purpose,
@@ -48,7 +48,7 @@ impl Purpose {
 
 /// Prints whether this machine is ready to measure. Returns the exit code: 0, or 1 if something would spoil a
 /// measurement.
-pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let purpose = arguments.purpose;
     let readiness = Readiness::assess(purpose.needs()).context("cannot assess this machine")?;
     print_as(arguments.json, &readiness, || {

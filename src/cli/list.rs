@@ -22,7 +22,7 @@ const MOST_SETTINGS: usize = 4;
 
 /// Arguments of `hcabench list`.
 #[derive(Debug, Clone, Args)]
-pub struct ListArguments {
+pub(crate) struct ListArguments {
     /// The folder that the runs are in or below [default: results]
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
@@ -46,7 +46,7 @@ struct Listed {
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     let folder = arguments.folder.clone();
     let folder = folder.unwrap_or_else(|| PathBuf::from("results"));
     let mut runs = Vec::new();

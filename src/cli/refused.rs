@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 /// That each of these arguments is refused with exit code 2, by a text that names the option, the value and what is
 /// allowed.
-pub fn assert_refused<T: Debug>(
+pub(crate) fn assert_refused<T: Debug>(
     parse: impl Fn(&str) -> Result<T, clap::Error>,
     table: &[(&str, [&str; 3])],
 ) {

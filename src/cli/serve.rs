@@ -8,7 +8,7 @@ use crate::rig::ports::SERVING;
 
 /// Arguments of `hcabench serve`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct ServeArguments {
+pub(crate) struct ServeArguments {
     /// Where to listen for hosts that ask: an address of this host, with a TCP port if it is not 18599 (0: any free one).
     /// Whoever reaches it can have messages sent here: name the address of the cluster's own network
     #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "0.0.0.0", value_parser = bind)]
@@ -41,7 +41,7 @@ fn bind(text: &str) -> Result<SocketAddr, String> {
 
 /// Serves other hosts. Returns the exit code.
 #[cfg(feature = "rdma")]
-pub fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
     use crate::arguments::UsageError;
     use crate::bench::hca::between::listening::{Event, Service, serve};
     use crate::results::text::printable;

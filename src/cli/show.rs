@@ -18,7 +18,7 @@ use crate::terminal::table_options::TableOptions;
 
 /// Arguments of `hcabench show`.
 #[derive(Debug, Clone, Args)]
-pub struct ShowArguments {
+pub(crate) struct ShowArguments {
     /// The results folders
     #[arg(value_name = "DIR", required = true)]
     pub folders: Vec<PathBuf>,
@@ -43,7 +43,7 @@ const FIRST: [&str; 3] = ["Machine", "Sender", "Receiver"];
 ///
 /// # Errors
 /// When a folder cannot be read.
-pub fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
     if arguments.json && arguments.folders.len() > 1 {
         return Err(UsageError("--json: give one folder".to_owned()).into());
     }

@@ -9,7 +9,7 @@ use crate::arguments::values::duration;
 
 /// How often, how long and from where a sweep is run.
 #[derive(Debug, Clone, Default, Args)]
-pub struct SweepArguments {
+pub(crate) struct SweepArguments {
     /// Measure the whole sweep so many times, each time in a process of its own and, from two on, with its points in
     /// another order: figures are medians over rounds, with bounds from six on
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]

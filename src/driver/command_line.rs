@@ -57,7 +57,7 @@ const RERUN: &str = "rerun";
 
 /// What was typed, with the options of `--config` in it, and for `rerun DIR` and a bare `--resume DIR` the command line
 /// of that run. `typed` begins with the program's name.
-pub fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, UsageError> {
+pub(crate) fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, UsageError> {
     let (program, rest) = typed.split_at(typed.len().min(1));
     let mut arguments = rest.to_vec();
     if arguments.first().is_some_and(|first| first == RERUN)
@@ -173,7 +173,7 @@ struct OfFabric {
 
 /// The settings in a command line, by option: the last of each counts. Without those of one run, and without those that
 /// change nothing of what is measured in a fabric.
-pub fn settings_of(words: impl IntoIterator<Item = String>) -> BTreeMap<String, String> {
+pub(crate) fn settings_of(words: impl IntoIterator<Item = String>) -> BTreeMap<String, String> {
     let mut settings: BTreeMap<String, String> = BTreeMap::new();
     let mut last: Option<String> = None;
     for word in words {
@@ -206,7 +206,7 @@ fn is_of_one_run(option: &str) -> bool {
 }
 
 /// Without those options, which are given with whether they take a value.
-pub fn without(arguments: &[OsString], options: &[(&str, bool)]) -> Vec<OsString> {
+pub(crate) fn without(arguments: &[OsString], options: &[(&str, bool)]) -> Vec<OsString> {
     let leave = |name: &str| options.iter().any(|(option, _)| *option == name);
     let words = words_of(arguments, options).into_iter();
     let kept = words.filter(|(name, _)| !name.is_some_and(leave));
@@ -284,7 +284,7 @@ fn in_words(value: &toml::Value) -> Result<String, String> {
 }
 
 /// The options that were given, as the text of a file for `--config`: without those of one run and without defaults.
-pub fn to_file(matches: &ArgMatches, command: &Command) -> String {
+pub(crate) fn to_file(matches: &ArgMatches, command: &Command) -> String {
     let (name, matches, command) = match matches.subcommand() {
         None => (None, matches, command),
         Some((name, matches)) => (

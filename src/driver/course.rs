@@ -34,7 +34,7 @@ enum By {
     Child(Round),
 }
 
-pub struct Course {
+pub(crate) struct Course {
     run: Run,
     plan: Plan,
     rounds: Rounds,
@@ -54,7 +54,7 @@ pub struct Course {
 
 impl Course {
     /// Makes the files of a new run; `document` is what stands in each `settings.json`.
-    pub fn begin(
+    pub(crate) fn begin(
         folder: ResultsFolder,
         schema: &'static Schema,
         rounds: Rounds,
@@ -75,7 +75,7 @@ impl Course {
     }
 
     /// Takes up an earlier run.
-    pub fn resume(
+    pub(crate) fn resume(
         earlier: Earlier,
         schema: &'static Schema,
         plan: Plan,
@@ -152,7 +152,7 @@ impl Course {
 
     /// Records warnings, of a point or of all, each once, and shows them if that is asked for. What a point said in an earlier round says nothing new where
     /// only its numbers differ.
-    pub fn warn(&mut self, point: Option<usize>, texts: &[String]) {
+    pub(crate) fn warn(&mut self, point: Option<usize>, texts: &[String]) {
         let key = |text: &String| Some((point?, without_numbers(text)));
         let keys: Vec<_> = texts.iter().map(key).collect();
         for (text, key) in texts.iter().zip(&keys) {
@@ -179,7 +179,7 @@ impl Course {
     }
 
     /// Tells what of the machine spoils figures, and that there is advice.
-    pub fn judge_machine(&mut self, readiness: &Readiness) {
+    pub(crate) fn judge_machine(&mut self, readiness: &Readiness) {
         let spoils: Vec<String> = (readiness.with(Verdict::Spoils))
             .map(|check| {
                 let advice = check.advice.as_deref().unwrap_or("see hcabench host");
@@ -204,7 +204,7 @@ impl Course {
     }
 
     /// Measures what is missing. `start` starts a process for a round.
-    pub fn measure(
+    pub(crate) fn measure(
         &mut self,
         benchmark: Box<dyn Benchmark>,
         start: &dyn Fn() -> Result<Round, Failure>,
@@ -443,7 +443,7 @@ impl Course {
 
     /// Writes the last files of the run; gives back its folder, which is still marked, what is to be shown, and how it
     /// ended.
-    pub fn finish(
+    pub(crate) fn finish(
         self,
         outcome: Result<(), Ending>,
     ) -> (ResultsFolder, Report, Result<(), Ending>) {

@@ -11,7 +11,7 @@ use crate::rig::sweep::Rounds;
 use crate::terminal::table::{Column, Table};
 
 /// A length of time in two units at the most.
-pub fn time_in_words(time: Duration) -> String {
+pub(crate) fn time_in_words(time: Duration) -> String {
     let seconds = time.as_secs();
     let rounded = match seconds {
         0 => Duration::from_millis(time.as_millis().max(1) as u64),
@@ -23,7 +23,7 @@ pub fn time_in_words(time: Duration) -> String {
 }
 
 /// For people.
-pub fn text(
+pub(crate) fn text(
     plan: &Plan,
     rounds: &Rounds,
     budget: Option<Duration>,
@@ -79,14 +79,14 @@ pub fn text(
 }
 
 /// How many rounds there will be, about: of a budget at least one.
-pub fn rounds_that_fit(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u32 {
+pub(crate) fn rounds_that_fit(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u32 {
     let round = plan.time().as_secs_f64().max(1e-3);
     let fit = budget.map_or(rounds.count, |budget| (budget.as_secs_f64() / round) as u32);
     fit.clamp(1, rounds.count)
 }
 
 /// For programs.
-pub fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value {
+pub(crate) fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value {
     let count = rounds_that_fit(plan, rounds, budget);
     let points = plan.points.iter().map(|point| {
         json!({

@@ -16,7 +16,7 @@ use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
 
 /// An earlier run that is to go on.
-pub struct Earlier {
+pub(crate) struct Earlier {
     pub folder: EarlierFolder,
     pub document: Document,
     rows: Vec<Record>,
@@ -25,7 +25,7 @@ pub struct Earlier {
 
 impl Earlier {
     /// Reads what is there of a run that was broken off.
-    pub fn read(folder: &Path, schema: &'static Schema) -> Result<Self, String> {
+    pub(crate) fn read(folder: &Path, schema: &'static Schema) -> Result<Self, String> {
         let document = Document::of_run(folder).map_err(|error| error.to_string())?;
         if document.benchmark != schema.benchmark {
             return Err(format!(
@@ -57,13 +57,13 @@ impl Earlier {
     }
 
     /// How many rounds of it were begun.
-    pub fn rounds_begun(&self) -> u32 {
+    pub(crate) fn rounds_begun(&self) -> u32 {
         let last = self.rows.iter().filter_map(row::round_of).max();
         last.map_or(1, |last| last + 1)
     }
 
     /// What differs from the run that is to go on in it, in words.
-    pub fn differs(&self, document: &Document, plan: &Plan) -> Option<String> {
+    pub(crate) fn differs(&self, document: &Document, plan: &Plan) -> Option<String> {
         let names: Vec<&str> = plan.names().collect();
         let theirs: Vec<&str> = self.document.details["points"]
             .as_array()
@@ -102,7 +102,7 @@ impl Earlier {
     }
 
     /// Opens its folder again, and `runs.csv` with the rounds that are whole on disk.
-    pub fn open(
+    pub(crate) fn open(
         &self,
         schema: &'static Schema,
         plan: &Plan,
@@ -152,7 +152,7 @@ impl Earlier {
 }
 
 /// The settings of all rows as they are before anything is measured, as JSON reads them back.
-pub fn planned(plan: &Plan) -> Value {
+pub(crate) fn planned(plan: &Plan) -> Value {
     let rows = plan.points.iter().flat_map(|point| &point.rows);
     let settings: Vec<&Record> = rows.map(|row| &row.settings).collect();
     let text = json!(settings).to_string();

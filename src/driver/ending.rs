@@ -9,7 +9,7 @@ use crate::results::{ReportError, ResultsFolder};
 const LIMIT_BROKEN: u8 = 3;
 
 /// What ended it early.
-pub enum Ending {
+pub(crate) enum Ending {
     /// A signal, or a failure of the measurement; told in the marks on disk.
     Failed(String),
     /// Bad input that only the first point shows.
@@ -41,7 +41,7 @@ impl fmt::Display for Ending {
 ///
 /// # Errors
 /// What ended it early; that the mark or standard output could not be written.
-pub fn close(
+pub(crate) fn close(
     folder: ResultsFolder,
     outcome: Result<(), Ending>,
     quiet: bool,

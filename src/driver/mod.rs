@@ -11,17 +11,17 @@
 //! | [`shown`] | what is shown at the end |
 //! | [`dry_run`] | says what would be measured |
 
-pub mod arguments;
-pub mod command_line;
-pub mod course;
-pub mod dry_run;
-pub mod earlier;
+pub(crate) mod arguments;
+pub(crate) mod command_line;
+pub(crate) mod course;
+pub(crate) mod dry_run;
+pub(crate) mod earlier;
 pub(crate) mod ending;
-pub mod row;
-pub mod shown;
-pub mod worker;
+pub(crate) mod row;
+pub(crate) mod shown;
+pub(crate) mod worker;
 
-pub use shown::{Shown, View};
+pub(crate) use shown::{Shown, View};
 
 use std::time::{Duration, SystemTime};
 
@@ -50,7 +50,7 @@ use crate::terminal::output::{
 const AS_MANY_AS_FIT: u32 = u32::MAX;
 
 /// What is to be measured, and how it is shown.
-pub struct Request<'a> {
+pub(crate) struct Request<'a> {
     pub sweep: &'a SweepArguments,
     /// Where results go, and how they are shown.
     pub output: &'a OutputArguments,
@@ -64,7 +64,7 @@ pub struct Request<'a> {
 }
 
 /// Runs a benchmark as asked for. Returns the exit code.
-pub fn run(request: Request<'_>) -> anyhow::Result<u8> {
+pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     interrupt::install()?;
     let mut benchmark = request.assignment.clone().benchmark();
     let (sweep, output) = (request.sweep, request.output);
@@ -250,7 +250,7 @@ fn readiness_document(readiness: &Readiness) -> Value {
 }
 
 /// The command line as it is recorded: options of files are in it.
-pub fn recorded_command_line() -> Vec<String> {
+pub(crate) fn recorded_command_line() -> Vec<String> {
     let words = crate::arguments::expanded_arguments().iter();
     std::iter::once("hcabench".to_owned())
         .chain(words.map(|word| word.to_string_lossy().into_owned()))

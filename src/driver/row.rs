@@ -16,10 +16,10 @@ use crate::rig::benchmark::{PlannedRow, RowOutcome};
 use crate::stats::LatencyHistogram;
 
 /// The distributions of a row while rounds of it are missing.
-pub const HISTOGRAMS: &str = "histograms.json";
+pub(crate) const HISTOGRAMS: &str = "histograms.json";
 
 /// What is the same for all rows of a run.
-pub struct Run {
+pub(crate) struct Run {
     /// Where its results go.
     pub folder: ResultsFolder,
     pub schema: &'static Schema,
@@ -30,12 +30,12 @@ pub struct Run {
 
 impl Run {
     /// Whether all is measured once, and not in rounds.
-    pub fn has_one_round(&self) -> bool {
+    pub(crate) fn has_one_round(&self) -> bool {
         self.document.rounds.planned == 1
     }
 
     /// The common parts of `settings.json`, of a run or row with so many complete rounds.
-    pub fn document(&self, failure: Option<&str>, status: &str, done: usize) -> Document {
+    pub(crate) fn document(&self, failure: Option<&str>, status: &str, done: usize) -> Document {
         let common = self.document.clone();
         Document {
             status: status.to_owned(),
@@ -51,14 +51,14 @@ impl Run {
 
 /// The distributions of a row so far.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct Distributions {
+pub(crate) struct Distributions {
     pub rounds: BTreeSet<u32>,
     pub files: BTreeMap<String, LatencyHistogram>,
 }
 
 /// The rounds that are whole on disk of a row whose folder has its mark; none without a mark: then all are. A program
 /// that is killed may leave a row in `runs.csv` without its distribution.
-pub fn rounds_beside_mark(folder: &Path) -> Option<BTreeSet<u32>> {
+pub(crate) fn rounds_beside_mark(folder: &Path) -> Option<BTreeSet<u32>> {
     if folder.is_dir() && !is_incomplete(folder) {
         return None;
     }
@@ -67,7 +67,7 @@ pub fn rounds_beside_mark(folder: &Path) -> Option<BTreeSet<u32>> {
 }
 
 /// A row of the summary to be.
-pub struct Row {
+pub(crate) struct Row {
     /// What was planned: its name, which is that of its folder, and its settings.
     pub planned: PlannedRow,
     /// Its rows of `runs.csv`.
@@ -86,7 +86,7 @@ pub struct Row {
 }
 
 impl Row {
-    pub fn new(planned: PlannedRow) -> Self {
+    pub(crate) fn new(planned: PlannedRow) -> Self {
         Row {
             planned,
             runs: Vec::new(),
@@ -100,7 +100,7 @@ impl Row {
     }
 
     /// Takes rows of `runs.csv` into account.
-    pub fn take(&mut self, schema: &Schema, records: impl IntoIterator<Item = Record>) {
+    pub(crate) fn take(&mut self, schema: &Schema, records: impl IntoIterator<Item = Record>) {
         for record in records {
             if let (true, Some(round)) = (is_complete(&record), round_of(&record)) {
                 self.done.insert(round);
@@ -113,7 +113,7 @@ impl Row {
     }
 
     /// Reads what the last round of an earlier run told, if it is there: a row that is complete tells it no more.
-    pub fn recall(&mut self, run: &Run) {
+    pub(crate) fn recall(&mut self, run: &Run) {
         let path = run.folder.path().join(&self.planned.name).join(SETTINGS);
         let document = Document::read(&path).ok();
         self.told = document
@@ -127,7 +127,7 @@ impl Row {
     }
 
     /// Its folder, made when its first round begins.
-    pub fn open(&mut self, run: &Run) -> Result<PathBuf, ReportError> {
+    pub(crate) fn open(&mut self, run: &Run) -> Result<PathBuf, ReportError> {
         if let Some(folder) = &self.folder {
             return Ok(folder.path().to_path_buf());
         }
@@ -152,7 +152,7 @@ impl Row {
     }
 
     /// The row of `runs.csv` of a round; what the benchmark knows of settings only now goes before what was planned.
-    pub fn record(&self, schema: &Schema, found: &RowOutcome) -> Record {
+    pub(crate) fn record(&self, schema: &Schema, found: &RowOutcome) -> Record {
         let mut record = found.figures.clone();
         for column in schema.point {
             if record.get(column.name).is_none() {
@@ -168,7 +168,7 @@ impl Row {
 
     /// Keeps what came of a round, whose row of `runs.csv` is on disk, and writes what there is so far. The only round
     /// of a row completes it, as a failure ends it. `is_whole`: no row of its point failed in that round.
-    pub fn keep(
+    pub(crate) fn keep(
         &mut self,
         run: &Run,
         round: u32,
@@ -195,7 +195,7 @@ impl Row {
     }
 
     /// Writes its last files and takes its mark away, or writes the reason into it.
-    pub fn close(&mut self, run: &Run, failure: Option<&str>) -> Result<(), ReportError> {
+    pub(crate) fn close(&mut self, run: &Run, failure: Option<&str>) -> Result<(), ReportError> {
         self.write_settings(run, status_of(failure), failure)?;
         if failure.is_some() {
             // For a run that may be taken up again.
@@ -225,7 +225,12 @@ impl Row {
 
     /// Leaves it as it is where rounds are missing, with the reason: all that was measured is on disk. If there is
     /// time, the distributions so far are written for readers, too.
-    pub fn leave(&mut self, run: &Run, reason: &str, has_time: bool) -> Result<(), ReportError> {
+    pub(crate) fn leave(
+        &mut self,
+        run: &Run,
+        reason: &str,
+        has_time: bool,
+    ) -> Result<(), ReportError> {
         if run.has_one_round() {
             return self.close(run, Some(reason));
         }
@@ -274,7 +279,7 @@ impl Row {
 }
 
 /// The status of what failed, or did not.
-pub fn status_of(failure: Option<&str>) -> &'static str {
+pub(crate) fn status_of(failure: Option<&str>) -> &'static str {
     match failure {
         None => schema::COMPLETE,
         Some(_) => schema::INCOMPLETE,
@@ -282,18 +287,18 @@ pub fn status_of(failure: Option<&str>) -> &'static str {
 }
 
 /// The name of the row of the summary that a row of `runs.csv` belongs to.
-pub fn name_in(record: &Record) -> Option<String> {
+pub(crate) fn name_in(record: &Record) -> Option<String> {
     record.get(schema::POINT.name).map(|cell| cell.text())
 }
 
 /// The round of a row of `runs.csv`.
-pub fn round_of(record: &Record) -> Option<u32> {
+pub(crate) fn round_of(record: &Record) -> Option<u32> {
     let round = record.number(schema::ROUND.name);
     round.map(|round| round as u32)
 }
 
 /// Whether a row of `runs.csv` is that of a round that was measured to its end.
-pub fn is_complete(record: &Record) -> bool {
+pub(crate) fn is_complete(record: &Record) -> bool {
     record.text(&schema::STATUS) == schema::COMPLETE
 }
 

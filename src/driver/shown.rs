@@ -15,7 +15,7 @@ use crate::terminal::table_options::{Order, TableOptions, key_of};
 
 /// How the results of a benchmark are shown to people, and what `--json` has beside the common parts.
 #[derive(Clone, Copy)]
-pub struct View {
+pub(crate) struct View {
     pub tables: fn(&Shown<'_>) -> String,
     /// The columns that rows can be sorted by, with their headings.
     pub columns: fn() -> Vec<(String, Column)>,
@@ -25,7 +25,7 @@ pub struct View {
 
 impl View {
     /// What the rows are to be sorted by.
-    pub fn order(&self, options: &TableOptions) -> Result<Option<Order>, UsageError> {
+    pub(crate) fn order(&self, options: &TableOptions) -> Result<Option<Order>, UsageError> {
         let columns = (self.columns)().into_iter();
         let named: Vec<_> = columns
             .map(|(heading, column)| (heading, column.name))
@@ -35,7 +35,7 @@ impl View {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     /// The rows of `summary.csv`, in the sweep's order.
     pub summary: &'a [Record],
     /// The rows of `runs.csv`, those of a point together.
@@ -50,7 +50,7 @@ pub struct Shown<'a> {
     pub sorted: bool,
 }
 
-pub struct Report {
+pub(crate) struct Report {
     /// The rows of `summary.csv`, in the sweep's order.
     pub summary: Vec<Record>,
     /// The rows of `runs.csv`, those of a point together.
@@ -72,7 +72,7 @@ impl Report {
     ///
     /// # Errors
     /// When a file of it is damaged.
-    pub fn of(run: &Run) -> Result<Self, ReadError> {
+    pub(crate) fn of(run: &Run) -> Result<Self, ReadError> {
         let document: Document = serde_json::from_value(run.document().clone())
             .map_err(|cause| ReadError::foreign(&run.path, 0, cause.to_string()))?;
         let recorded = &document.details;
@@ -108,7 +108,7 @@ impl Report {
     ///
     /// # Errors
     /// When standard output cannot be written to.
-    pub fn print(
+    pub(crate) fn print(
         mut self,
         view: &View,
         output: &OutputArguments,

@@ -36,12 +36,12 @@ enum Answer {
 }
 
 /// Whether this process is the child of a sweep.
-pub fn is_worker() -> bool {
+pub(crate) fn is_worker() -> bool {
     child::is(KIND)
 }
 
 /// Measures what the sweep asks for, until it asks for nothing more. Returns the exit code.
-pub fn serve() -> io::Result<u8> {
+pub(crate) fn serve() -> io::Result<u8> {
     let installed = interrupt::install_under_parent();
     let mut line = String::new();
     if io::stdin().read_line(&mut line)? == 0 {
@@ -91,11 +91,11 @@ pub fn serve() -> io::Result<u8> {
 }
 
 /// The sweep's end: one child, for one round.
-pub struct Round(Asked);
+pub(crate) struct Round(Asked);
 
 impl Round {
     /// Starts this program again, and waits until it can measure what is assigned to it.
-    pub fn start(assignment: &Assignment) -> Result<Self, Failure> {
+    pub(crate) fn start(assignment: &Assignment) -> Result<Self, Failure> {
         let mut child = Asked::start(this_program(), KIND, "the process of a round", &[])?;
         child.ask(assignment)?;
         match child.next(START)? {
@@ -106,7 +106,7 @@ impl Round {
     }
 
     /// Measures a point in the child.
-    pub fn measure(
+    pub(crate) fn measure(
         &mut self,
         point: &PlannedPoint,
         place: &Place,

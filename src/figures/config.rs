@@ -47,7 +47,7 @@ pub(super) enum Range {
 }
 
 impl Range {
-    pub fn given(self) -> Option<(f64, f64)> {
+    pub(crate) fn given(self) -> Option<(f64, f64)> {
         match self {
             Range::Given(low, high) => Some((low, high)),
             _ => None,
@@ -56,12 +56,12 @@ impl Range {
 }
 
 impl Checked {
-    pub fn text(&self, id: &'static str) -> Option<&str> {
+    pub(crate) fn text(&self, id: &'static str) -> Option<&str> {
         self.given.text(id)
     }
 
     /// A setting as it is called in the file, or as an option.
-    pub fn called(&self, id: &str, of_file: bool) -> String {
+    pub(crate) fn called(&self, id: &str, of_file: bool) -> String {
         let setting = Setting::of(id);
         match &self.file {
             Some(path) if of_file => format!("{}: {}", printable_path(path), setting.quoted()),
@@ -70,17 +70,17 @@ impl Checked {
     }
 
     /// A setting as whoever gave it wrote it.
-    pub fn named(&self, id: &'static str) -> String {
+    pub(crate) fn named(&self, id: &'static str) -> String {
         self.called(id, self.given.is_of_file(id, ""))
     }
 
     /// The choice of the values of a setting, as whoever made it wrote it.
-    pub fn named_only(&self, name: &str) -> String {
+    pub(crate) fn named_only(&self, name: &str) -> String {
         self.called("only", self.given.is_of_file("only", name))
     }
 
     /// A setting that is a path; a relative one in a file is relative to that file.
-    pub fn path(&self, id: &'static str) -> Option<PathBuf> {
+    pub(crate) fn path(&self, id: &'static str) -> Option<PathBuf> {
         let path = PathBuf::from(self.text(id)?);
         let folder = self.file.as_ref().and_then(|file| file.parent());
         match folder.filter(|_| self.given.is_of_file(id, "")) {
@@ -90,28 +90,28 @@ impl Checked {
     }
 
     /// Why the value of a setting is refused.
-    pub fn refused(&self, id: &'static str, value: &str, why: &str) -> UsageError {
+    pub(crate) fn refused(&self, id: &'static str, value: &str, why: &str) -> UsageError {
         UsageError(format!("{} {value:?}: {why}", self.named(id)))
     }
 
     /// Why all values of a setting together are refused.
-    pub fn refused_all(&self, id: &'static str, why: &str) -> UsageError {
+    pub(crate) fn refused_all(&self, id: &'static str, why: &str) -> UsageError {
         self.refused(id, &self.given.texts(id).join(","), why)
     }
 
     /// Why a choice of the values of a setting is refused.
-    pub fn refused_only(&self, name: &str, value: &str, why: &str) -> UsageError {
+    pub(crate) fn refused_only(&self, name: &str, value: &str, why: &str) -> UsageError {
         UsageError(format!("{} {value:?}: {why}", self.named_only(name)))
     }
 
     /// Whether only the width was asked for.
-    pub fn may_grow(&self) -> bool {
+    pub(crate) fn may_grow(&self) -> bool {
         self.text("size")
             .is_some_and(|size| size.contains("column"))
     }
 
     /// What is drawn of each point, in words; of several, what they are of.
-    pub fn percentile_of(&self, value: &str) -> String {
+    pub(crate) fn percentile_of(&self, value: &str) -> String {
         match self.percentiles[..] {
             [MEDIAN] => format!("median {value}"),
             [percent] => format!("p{percent} of {value}"),
@@ -120,7 +120,7 @@ impl Checked {
     }
 
     /// The words around a figure, its axes by their usual labels.
-    pub fn chart(
+    pub(crate) fn chart(
         &self,
         words: Words,
         x: impl Into<String>,

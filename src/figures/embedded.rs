@@ -41,7 +41,7 @@ impl From<&ReportFigure> for Embedded {
 
 impl Embedded {
     /// The same of the points alone that have this value of a setting.
-    pub fn only(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn only(mut self, name: &str, value: &str) -> Self {
         let choice = format!("{name}={value}");
         match self.settings.iter_mut().find(|(it, _)| it.id == "only") {
             Some((_, choices)) => choices.push(choice),
@@ -52,13 +52,13 @@ impl Embedded {
 
     /// What `plot.json` leaves of the points in a folder: settings with the values that it chooses. A file with a
     /// mistake chooses nothing: drawing the figure tells of it.
-    pub fn chosen(&self, from: &Path) -> Values {
+    pub(crate) fn chosen(&self, from: &Path) -> Values {
         let settings = settings(&self.arguments(from), true).ok();
         settings.map_or_else(Values::new, |settings| settings.given.names("only"))
     }
 
     /// An SVG of the results in a folder, whose `plot.json` counts, too, and the names that this file has for lines.
-    pub fn draw(&self, from: &Path) -> Result<(String, Vec<Asked>), NotDrawn> {
+    pub(crate) fn draw(&self, from: &Path) -> Result<(String, Vec<Asked>), NotDrawn> {
         let drawn = || {
             let made = self.arguments(from).made(true)?;
             Ok((svg(&made.drawing)?, made.told.asked))

@@ -16,7 +16,7 @@ pub(super) enum Figure {
 use Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface, Time};
 
 impl Figure {
-    pub const ALL: [Figure; 9] = [
+    pub(crate) const ALL: [Figure; 9] = [
         Histogram,
         Median,
         Surface,
@@ -29,12 +29,12 @@ impl Figure {
     ];
 
     /// On the command line and in `plot.json`.
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         self.described().0
     }
 
     /// Its name, and what it shows.
-    pub fn described(self) -> (&'static str, &'static str) {
+    pub(crate) fn described(self) -> (&'static str, &'static str) {
         match self {
             Histogram => (
                 "histogram",

@@ -36,7 +36,7 @@ pub(crate) struct Asked {
 }
 
 impl Made {
-    pub fn new(figure: impl Serialize + 'static, drawing: Drawing, told: Told) -> Self {
+    pub(crate) fn new(figure: impl Serialize + 'static, drawing: Drawing, told: Told) -> Self {
         Made {
             #[cfg(test)]
             data: serde_json::to_value(&figure).unwrap(),

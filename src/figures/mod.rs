@@ -17,7 +17,7 @@ mod tests;
 use self::config::Checked;
 use self::made::{Made, TooMuch};
 use self::options::Figure;
-pub use self::options::PlotArguments;
+pub(crate) use self::options::PlotArguments;
 pub(crate) use self::settings::{capital, in_words, is_told};
 use crate::arguments::UsageError;
 use crate::plot::{Format, PlotError, write};
@@ -64,7 +64,7 @@ impl PlotArguments {
 /// # Errors
 /// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be
 /// written.
-pub fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     let options = &arguments.common;
     let format = Format::of(&options.out).ok_or_else(|| {
         UsageError(format!(

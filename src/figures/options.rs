@@ -191,28 +191,28 @@ pub(super) static SETTINGS: [Setting; 17] = [
 pub(super) type Values = BTreeMap<String, Vec<String>>;
 
 impl Setting {
-    pub fn of(id: &str) -> &'static Setting {
+    pub(crate) fn of(id: &str) -> &'static Setting {
         let mut all = SETTINGS.iter();
         all.find(|setting| setting.id == id)
             .expect("a setting of the table")
     }
 
     /// As it is written on the command line.
-    pub fn option(&self) -> String {
+    pub(crate) fn option(&self) -> String {
         format!("--{}", self.id)
     }
 
     /// As it is written in a file.
-    pub fn quoted(&self) -> String {
+    pub(crate) fn quoted(&self) -> String {
         format!("{:?}", self.key)
     }
 
-    pub fn goes_with(&self, figure: Figure) -> bool {
+    pub(crate) fn goes_with(&self, figure: Figure) -> bool {
         self.only_in.contains(&figure) && !self.not_in.contains(&figure)
     }
 
     /// The figures in which it has an effect.
-    pub fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
+    pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
         let all = Figure::ALL.into_iter();
         all.filter(|figure| self.goes_with(*figure))
     }
@@ -233,7 +233,7 @@ impl Setting {
     }
 
     /// From the words on a command line: values by name, where it has names, else under an empty one.
-    pub fn of_words(&self, words: &[String]) -> Result<Values, UsageError> {
+    pub(crate) fn of_words(&self, words: &[String]) -> Result<Values, UsageError> {
         let listed = |text: &str| -> Vec<String> {
             text.split(',').map(|part| part.trim().to_owned()).collect()
         };
@@ -259,7 +259,7 @@ impl Setting {
     }
 
     /// The same from a file; what is wrong with it, otherwise.
-    pub fn of_json(&self, value: &Value) -> Result<Values, String> {
+    pub(crate) fn of_json(&self, value: &Value) -> Result<Values, String> {
         let wrong = |value: &Value| format!("{:?}: invalid value: {value}", self.key);
         let text = |value: &Value| match value {
             Value::String(text) => Ok(text.clone()),
@@ -288,37 +288,37 @@ impl Setting {
 pub(super) struct Given(BTreeMap<(&'static str, String), (Vec<String>, bool)>);
 
 impl Given {
-    pub fn add(&mut self, setting: &'static Setting, values: Values, of_file: bool) {
+    pub(crate) fn add(&mut self, setting: &'static Setting, values: Values, of_file: bool) {
         let values = values.into_iter();
         let values = values.map(|(name, texts)| ((setting.id, name), (texts, of_file)));
         self.0.extend(values);
     }
 
     /// The values of a setting without names.
-    pub fn texts(&self, id: &'static str) -> &[String] {
+    pub(crate) fn texts(&self, id: &'static str) -> &[String] {
         let found = self.0.get(&(id, String::new()));
         found.map_or(&[], |(texts, _)| texts)
     }
 
-    pub fn text(&self, id: &'static str) -> Option<&str> {
+    pub(crate) fn text(&self, id: &'static str) -> Option<&str> {
         self.texts(id).last().map(String::as_str)
     }
 
     /// The values of a setting with names.
-    pub fn names(&self, id: &str) -> Values {
+    pub(crate) fn names(&self, id: &str) -> Values {
         let all = self.0.iter().filter(|((its, _), _)| *its == id);
         all.map(|((_, name), (texts, _))| (name.clone(), texts.clone()))
             .collect()
     }
 
     /// Whether a file says what a setting is, for a name, or without one.
-    pub fn is_of_file(&self, id: &'static str, name: &str) -> bool {
+    pub(crate) fn is_of_file(&self, id: &'static str, name: &str) -> bool {
         let found = self.0.get(&(id, name.to_owned()));
         found.is_some_and(|(_, of_file)| *of_file)
     }
 
     /// Refuses a setting that has no effect in a figure, with those that have one, by the names that `of` makes.
-    pub fn must_fit(
+    pub(crate) fn must_fit(
         &self,
         figure: Figure,
         of: impl Fn(&Setting) -> String,
@@ -345,7 +345,7 @@ impl Given {
     }
 
     /// These, and the others where these say nothing.
-    pub fn over(self, mut below: Given) -> Given {
+    pub(crate) fn over(self, mut below: Given) -> Given {
         below.0.extend(self.0);
         below
     }
@@ -383,7 +383,7 @@ pub(super) struct Common {
 /// Arguments of `hcabench plot`: a subcommand for each figure. All know all options, so that one that has no effect is
 /// refused with what would have; the help of each shows its own.
 #[derive(Debug, Clone)]
-pub struct PlotArguments {
+pub(crate) struct PlotArguments {
     pub(super) figure: Figure,
     pub(super) common: Common,
     /// The words of each setting.

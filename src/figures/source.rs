@@ -23,7 +23,7 @@ pub(super) struct Sorted {
 
 impl Source {
     /// Reads columns of its samples, those of the rounds that are drawn.
-    pub fn each(
+    pub(crate) fn each(
         &self,
         columns: &[&str],
         mut take: impl FnMut(Cells<'_>) -> Result<(), ReadError>,
@@ -45,7 +45,7 @@ impl Source {
     }
 
     /// Its value in a row of the columns of its metric, which stand at `at`.
-    pub fn value(&self, cells: Cells<'_>, at: usize) -> Result<Option<i64>, ReadError> {
+    pub(crate) fn value(&self, cells: Cells<'_>, at: usize) -> Result<Option<i64>, ReadError> {
         let first = match self.metric.samples[0].data {
             Data::Number(_) => cells.rounded(at)?,
             _ => cells.integer(at)?,
@@ -58,12 +58,12 @@ impl Source {
     }
 
     /// Whether a row without a value is a message that was lost; the columns of its metric stand at `at`.
-    pub fn is_lost(&self, cells: Cells<'_>, at: usize) -> Result<bool, ReadError> {
+    pub(crate) fn is_lost(&self, cells: Cells<'_>, at: usize) -> Result<bool, ReadError> {
         let arrival = at + self.metric.samples.len();
         Ok(self.metric.arrival.is_some() && cells.integer(arrival)?.is_none())
     }
 
-    pub fn sorted(&self) -> anyhow::Result<Sorted> {
+    pub(crate) fn sorted(&self) -> anyhow::Result<Sorted> {
         let are_told = self.metric.arrival.is_none() && self.of_all_rounds();
         let told = are_told.then(|| self.lost_told());
         let (mut values, mut lost) = (Vec::new(), told.unwrap_or(0));
@@ -79,7 +79,7 @@ impl Source {
     }
 
     /// The same of its first round only, unless rounds were asked for.
-    pub fn of_a_round(&self) -> Source {
+    pub(crate) fn of_a_round(&self) -> Source {
         let mut source = self.clone();
         if self.rounds.is_empty() && most_rounds([&self.point].into_iter()) > 1 {
             source.rounds = vec![0];
@@ -88,23 +88,23 @@ impl Source {
     }
 
     /// Whether all rounds are drawn, of which summary and distributions tell.
-    pub fn of_all_rounds(&self) -> bool {
+    pub(crate) fn of_all_rounds(&self) -> bool {
         self.rounds.is_empty()
     }
 
     /// How many messages were lost, by the summary or the settings.
-    pub fn lost_told(&self) -> u64 {
+    pub(crate) fn lost_told(&self) -> u64 {
         let lost = self.metric.lost.as_ref();
         lost.and_then(|lost| self.point.count(lost)).unwrap_or(0)
     }
 
-    pub fn has_samples(&self) -> bool {
+    pub(crate) fn has_samples(&self) -> bool {
         let file = self.presentation.file.name;
         !self.metric.samples.is_empty() && self.point.file(file).exists()
     }
 
     /// Its distribution, if it has one; it is of all rounds.
-    pub fn distribution(&self) -> Result<Option<Hgrm>, ReadError> {
+    pub(crate) fn distribution(&self) -> Result<Option<Hgrm>, ReadError> {
         let path = self.point.file(&self.metric.distribution());
         match self.of_all_rounds() && path.exists() {
             true => Hgrm::read(&path).map(Some),
@@ -113,7 +113,7 @@ impl Source {
     }
 
     /// The error of a source that has neither samples nor what could stand for them.
-    pub fn nothing_there(&self) -> anyhow::Error {
+    pub(crate) fn nothing_there(&self) -> anyhow::Error {
         let advice = match (self.metric.is_of_curves(), self.of_all_rounds()) {
             (true, _) => "it is a figure of whole curves, which plot curves draws",
             (false, false) => "a single round's samples are in its files only",

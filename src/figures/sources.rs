@@ -39,7 +39,7 @@ pub(super) struct Colours {
 
 impl Colours {
     /// The looks of these lines: of one colour, in different shades.
-    pub fn looks(&self, lines: &[String]) -> Vec<LookNumber> {
+    pub(crate) fn looks(&self, lines: &[String]) -> Vec<LookNumber> {
         let (mut next, mut taken) = (self.others.., BTreeSet::new());
         let lines = lines.iter().map(|line| {
             let colour = self.of.get(line).copied().or_else(|| next.next());
@@ -55,7 +55,7 @@ impl Colours {
 
 impl Sources {
     /// Opens the folders, and takes what --only and --metric choose; `usual` are the metrics without the latter.
-    pub fn open(
+    pub(crate) fn open(
         from: &[PathBuf],
         settings: &Checked,
         usual: impl Fn(&Presentation) -> &'static [&'static str],
@@ -154,7 +154,11 @@ impl Sources {
     }
 
     /// Refuses metrics of which there is only a distribution, for a figure that needs samples.
-    pub fn must_have_samples(&self, figure: Figure, settings: &Checked) -> Result<(), UsageError> {
+    pub(crate) fn must_have_samples(
+        &self,
+        figure: Figure,
+        settings: &Checked,
+    ) -> Result<(), UsageError> {
         let mut metrics = self.all.iter().map(|source| source.metric);
         let Some(metric) = metrics.find(|metric| metric.samples.is_empty()) else {
             return Ok(());
@@ -172,20 +176,20 @@ impl Sources {
     }
 
     /// The metric, if all have the same.
-    pub fn metric(&self) -> Option<&'static Metric> {
+    pub(crate) fn metric(&self) -> Option<&'static Metric> {
         let first = self.all[0].metric;
         let mut metrics = self.all.iter().map(|source| source.metric);
         metrics.all(|metric| metric == first).then_some(first)
     }
 
     /// Points with a row in the summary: only those have all settings under the same names.
-    pub fn rows(&self) -> impl Iterator<Item = &Point> {
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &Point> {
         let points = self.all.iter().map(|source| &source.point);
         points.filter(|point| point.row.is_some())
     }
 
     /// Settings that differ between the points, in the order of the summary.
-    pub fn varying(&self) -> Vec<String> {
+    pub(crate) fn varying(&self) -> Vec<String> {
         let varies = |name: &str| {
             let mut texts = self.rows().map(|point| point.setting(name));
             let first = texts.next();
@@ -200,7 +204,7 @@ impl Sources {
         names
     }
 
-    pub fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn texts<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
         let sources = self.all.iter();
         sources.filter_map(move |source| source.point.setting(name))
     }
@@ -218,7 +222,7 @@ impl Sources {
 
     /// A label for each source: what varies but for `but`, the metric if there are several, and the run if that is not
     /// enough.
-    pub fn labels(&self, but: &[&str]) -> Vec<String> {
+    pub(crate) fn labels(&self, but: &[&str]) -> Vec<String> {
         let mut varying = self.varying();
         varying.retain(|name| !but.contains(&name.as_str()));
         let several_metrics = self.metric().is_none();
@@ -259,7 +263,7 @@ impl Sources {
 
     /// The colours of lines by the label of each source: by the place of its service, queue or CPU among those of the
     /// run, whatever of it is drawn. A line of several of these has none.
-    pub fn colours(&self, labels: &[String]) -> Colours {
+    pub(crate) fn colours(&self, labels: &[String]) -> Colours {
         let mut all: BTreeMap<&String, Option<usize>> = BTreeMap::new();
         for (source, label) in self.all.iter().zip(labels) {
             let key = source.point.setting(self.presentation.colour.name);
@@ -275,12 +279,12 @@ impl Sources {
         Colours { of, others }
     }
 
-    pub fn rounds(&self) -> u64 {
+    pub(crate) fn rounds(&self) -> u64 {
         most_rounds(self.all.iter().map(|source| &source.point))
     }
 
     /// Title, what does not vary, a note, which may be empty, and what is incomplete.
-    pub fn words(&self, title: &str, note: &str, settings: &Checked) -> Words {
+    pub(crate) fn words(&self, title: &str, note: &str, settings: &Checked) -> Words {
         let usual = || both(&self.common().join(", "), note);
         let (mark, warning) = match &self.incomplete[..] {
             [] => ("", String::new()),

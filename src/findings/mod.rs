@@ -13,13 +13,13 @@ use crate::terminal::{text_width, wrap};
 ///
 /// # Errors
 /// When its file of findings is damaged.
-pub fn of(run: &Run) -> Result<Findings, ReadError> {
+pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
     let written = Findings::read(&run.path)?;
     Ok(written.unwrap_or_else(|| recorded::of(run)))
 }
 
 /// Findings of the machine and its devices alone, before anything is measured.
-pub fn of_machine(document: &Value, machine: &Value) -> Findings {
+pub(crate) fn of_machine(document: &Value, machine: &Value) -> Findings {
     let mut found = Findings::default();
     recorded::machine(document, machine, &mut found);
     found
@@ -29,7 +29,7 @@ pub fn of_machine(document: &Value, machine: &Value) -> Findings {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn write(folder: &ResultsFolder) -> Result<Option<Findings>, ReportError> {
+pub(crate) fn write(folder: &ResultsFolder) -> Result<Option<Findings>, ReportError> {
     // A run that ended before its first point has none.
     let Ok(run) = Run::open(folder.path()) else {
         return Ok(None);
@@ -42,7 +42,7 @@ pub fn write(folder: &ResultsFolder) -> Result<Option<Findings>, ReportError> {
 
 /// How much of findings is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub(crate) enum Detail {
     /// The verdict, and a line for each reservation.
     Short,
     /// All of them, with cause and fix.
@@ -50,7 +50,7 @@ pub enum Detail {
 }
 
 /// The verdict, and a line for each finding.
-pub fn text(findings: &Findings, points: usize, detail: Detail) -> String {
+pub(crate) fn text(findings: &Findings, points: usize, detail: Detail) -> String {
     let mut text = format!("verdict: {}\n", findings.verdict());
     let width = text_width().saturating_sub(2);
     for found in findings.all() {

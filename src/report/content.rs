@@ -42,7 +42,7 @@ fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
 }
 
 /// `HCA latency, 2026-11-20 12:20 UTC`.
-pub fn title(run: &Run) -> String {
+pub(crate) fn title(run: &Run) -> String {
     let what = presentation_of(run.schema).title;
     match run.started_at() {
         Some(started) => format!("{what}, {}", in_words(started)),
@@ -59,7 +59,7 @@ pub(super) fn in_words(rfc3339: &str) -> String {
 }
 
 /// What was measured, where and when.
-pub fn facts(run: &Run) -> Vec<(String, String)> {
+pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
     let document = run.document();
     let mut facts = Vec::new();
     let mut add = |label: &str, text: Option<String>| {
@@ -150,7 +150,7 @@ fn cpus(run: &Run) -> Option<String> {
     known.then(|| format!("{sender} to {receiver}, {completions}"))
 }
 
-pub fn setting_in_words(schema: &Schema, name: &str, text: &str) -> String {
+pub(crate) fn setting_in_words(schema: &Schema, name: &str, text: &str) -> String {
     let (title, unit) = heading(schema, name);
     format!("{title} {text} {unit}").trim_end().to_owned()
 }
@@ -164,7 +164,7 @@ fn constants(run: &Run) -> String {
 }
 
 /// Why it is not whole.
-pub fn incomplete(run: &Run) -> Vec<String> {
+pub(crate) fn incomplete(run: &Run) -> Vec<String> {
     let of_points = run.points.iter().filter_map(|point| {
         let reason = point.incomplete.as_ref()?;
         Some(format!("{}: {reason}", point.name))
@@ -175,7 +175,7 @@ pub fn incomplete(run: &Run) -> Vec<String> {
 }
 
 /// The table: settings that vary, and the chosen columns that are not empty; or the curves.
-pub fn summary(run: &Run) -> Sheet {
+pub(crate) fn summary(run: &Run) -> Sheet {
     if run.schema.across == Some(Across::Curves) {
         return of_curves(run);
     }
@@ -297,7 +297,7 @@ pub(super) fn without_unit(title: &str) -> (String, &'static str) {
 }
 
 /// What the instrument itself costs: the least and the most over all points.
-pub fn instrument(run: &Run) -> Sheet {
+pub(crate) fn instrument(run: &Run) -> Sheet {
     let mut sheet = Sheet {
         columns: ["what", "unit", "least", "most"].map(without_unit).into(),
         rows: Vec::new(),
@@ -317,7 +317,7 @@ pub fn instrument(run: &Run) -> Sheet {
 }
 
 /// All of the summary, what was left out, and the machine.
-pub fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
+pub(crate) fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
     fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
         row.text(name).unwrap_or_default()
     }

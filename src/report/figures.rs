@@ -23,7 +23,11 @@ const MOST_SURFACES: usize = 6;
 const PRINTED_OF_A_KIND: usize = 2;
 
 /// Those that can be drawn, and notes on them; what cannot be drawn is a warning.
-pub fn of(run: &Run, folder: &Path, warnings: &mut Vec<String>) -> (Vec<Figure>, Vec<String>) {
+pub(crate) fn of(
+    run: &Run,
+    folder: &Path,
+    warnings: &mut Vec<String>,
+) -> (Vec<Figure>, Vec<String>) {
     let parts = parts(run);
     let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let is_number = |text: &&str| text.parse::<f64>().is_ok();

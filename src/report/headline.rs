@@ -13,7 +13,7 @@ use crate::terminal::output::heading_of;
 
 /// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
 /// no point has a figure. `warnings` stand below.
-pub fn of(run: &Run, warnings: usize) -> [String; 3] {
+pub(crate) fn of(run: &Run, warnings: usize) -> [String; 3] {
     let (what, found) = match presentation_of(run.schema).opening {
         Opening::Best(figures) => best_of(run, figures),
         Opening::Whole(what, found) => (what, found(run)),

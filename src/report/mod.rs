@@ -18,7 +18,7 @@ use crate::results::text::printable_path;
 
 /// Arguments of `hcabench report`.
 #[derive(Debug, Clone, Args)]
-pub struct ReportArguments {
+pub(crate) struct ReportArguments {
     /// The results folder, or that of one of its points
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
@@ -49,7 +49,7 @@ fn html_file(text: &str) -> Result<PathBuf, String> {
 ///
 /// # Errors
 /// When results cannot be read, or the file cannot be written.
-pub fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
     // A place where no file can be is bad input.
     if arguments.out.is_dir() {
         let out = printable_path(&arguments.out);

@@ -25,14 +25,14 @@ const ALL: [&str; 2] = [
 ];
 
 /// What is meant, and its explanation.
-pub fn of(schema: &Schema) -> Vec<(String, String)> {
+pub(crate) fn of(schema: &Schema) -> Vec<(String, String)> {
     let own = presentation_of(schema).reading.iter();
     let all = &ALL[usize::from(!schema.has_percentiles())..];
     own.chain(all).filter_map(split).collect()
 }
 
 /// The same of a fabric.
-pub fn of_fabric() -> Vec<(String, String)> {
+pub(crate) fn of_fabric() -> Vec<(String, String)> {
     FABRIC.iter().chain(&ALL[1..]).filter_map(split).collect()
 }
 

@@ -7,7 +7,7 @@ use crate::results::read::{Point, Run};
 use crate::results::schema::{clock, hca, memory, queue};
 
 /// All warnings, each once.
-pub fn of(run: &Run) -> Vec<String> {
+pub(crate) fn of(run: &Run) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |text: String| {
         if !found.contains(&text) {
@@ -46,14 +46,14 @@ pub fn of(run: &Run) -> Vec<String> {
 }
 
 /// Whether a device is no hardware.
-pub fn is_software(run: &Run) -> bool {
+pub(crate) fn is_software(run: &Run) -> bool {
     let devices = &run.document()["obtained"]["devices"];
     let mut ends = ["sender", "receiver"].into_iter();
     ends.any(|end| devices[end]["device"]["software"] == true)
 }
 
 /// Whether the processor is none.
-pub fn is_emulated(run: &Run) -> bool {
+pub(crate) fn is_emulated(run: &Run) -> bool {
     run.machine()["virtualisation"]["emulated"] == true
 }
 

@@ -16,7 +16,7 @@ use crate::results::text::printable;
 
 /// Where the results of a benchmark go, and how they are shown.
 #[derive(Debug, Clone, Args)]
-pub struct OutputArguments {
+pub(crate) struct OutputArguments {
     /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -44,7 +44,7 @@ pub struct OutputArguments {
 
 impl OutputArguments {
     /// The folder that was asked for, or one with the time in its name.
-    pub fn folder(&self, started_at: SystemTime) -> PathBuf {
+    pub(crate) fn folder(&self, started_at: SystemTime) -> PathBuf {
         self.out
             .clone()
             .unwrap_or_else(|| default_folder(started_at))
@@ -52,7 +52,7 @@ impl OutputArguments {
 }
 
 /// `results/DATE-TIME`, with a number behind it if there is one already.
-pub fn default_folder(now: SystemTime) -> PathBuf {
+pub(crate) fn default_folder(now: SystemTime) -> PathBuf {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
     let stamp = stamp.replace(['-', ':', 'Z'], "").replace('T', "-");
     let base = Path::new("results").join(&stamp);
@@ -67,7 +67,7 @@ pub fn default_folder(now: SystemTime) -> PathBuf {
 }
 
 /// Columns of the terminal; `None` when standard output is no terminal and nobody says how wide it will be shown.
-pub fn terminal_width() -> Option<usize> {
+pub(crate) fn terminal_width() -> Option<usize> {
     let told = || {
         std::env::var("COLUMNS")
             .ok()
@@ -81,36 +81,36 @@ pub fn terminal_width() -> Option<usize> {
 }
 
 /// A results folder that cannot be used, as bad input.
-pub fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
+pub(crate) fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
     UsageError(format!("--out {}: {error}", out.display())).into()
 }
 
 /// Why an earlier run cannot go on, as bad input.
-pub fn cannot_resume(folder: &Path, reason: &str) -> anyhow::Error {
+pub(crate) fn cannot_resume(folder: &Path, reason: &str) -> anyhow::Error {
     UsageError(format!("--resume {}: {reason}", folder.display())).into()
 }
 
 /// A text with a word in front, in lines that fit, the later ones indented. What others wrote into it steers no
 /// terminal.
-pub fn labelled(label: &str, text: &str) -> String {
+pub(crate) fn labelled(label: &str, text: &str) -> String {
     let lines = super::wrap(&format!("{label}: {text}"), super::text_width() - 2);
     let lines: Vec<_> = lines.iter().map(|line| printable(line)).collect();
     lines.join("\n  ")
 }
 
 /// Tells on standard error what ended the program, in the lines that it has.
-pub fn print_error(error: &str) {
+pub(crate) fn print_error(error: &str) {
     let lines: Vec<_> = error.lines().map(printable).collect();
     eprintln!("hcabench: {}", lines.join("\n"));
 }
 
 /// A warning, in lines that fit.
-pub fn warning(text: &str) -> String {
+pub(crate) fn warning(text: &str) -> String {
     labelled("warning", text)
 }
 
 /// What a column of a file is called in a table, and its unit: `size_bytes` is `size` in `B`.
-pub fn heading_of(column: &str) -> (String, &'static str) {
+pub(crate) fn heading_of(column: &str) -> (String, &'static str) {
     let (name, unit) = split_unit(column);
     (name.replace('_', " "), unit)
 }
@@ -119,12 +119,12 @@ pub fn heading_of(column: &str) -> (String, &'static str) {
 ///
 /// # Errors
 /// When it cannot be written; a reader that has seen enough (head, a pager) is no failure.
-pub fn print_text(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     print(|out| out.write_all(text.as_bytes()))
 }
 
 /// Writes a document to standard output, as JSON.
-pub fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
+pub(crate) fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
     print(|out| {
         serde_json::to_writer_pretty(&mut *out, document)?;
         writeln!(out)
@@ -132,7 +132,7 @@ pub fn print_json(document: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// Writes a document as JSON, or the same as text.
-pub fn print_as(
+pub(crate) fn print_as(
     json: bool,
     document: &impl Serialize,
     text: impl FnOnce() -> String,

@@ -17,13 +17,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle, T
 use crate::results::units;
 
 /// The environment variable that overrides whether a bar is shown: `always` or `never`.
-pub const VARIABLE: &str = "HCABENCH_PROGRESS";
+pub(crate) const VARIABLE: &str = "HCABENCH_PROGRESS";
 
 /// Redraws a second, on average; a few quick ones in a row are let through.
 const REDRAWS_A_SECOND: u8 = 5;
 
 /// Whether a bar is shown to anybody.
-pub fn is_shown() -> bool {
+pub(crate) fn is_shown() -> bool {
     match std::env::var(VARIABLE).as_deref() {
         Ok("always") => true,
         Ok("never") => false,
@@ -33,7 +33,7 @@ pub fn is_shown() -> bool {
 
 /// The progress of a sweep. Dropping it takes the bar off the screen.
 #[derive(Debug)]
-pub struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     /// Messages, median and 99th percentile of the point that was measured last.
     last: Option<[Option<f64>; 3]>,
@@ -41,14 +41,14 @@ pub struct Progress {
 
 impl Progress {
     /// A bar over so many points.
-    pub fn new(points: usize) -> Self {
+    pub(crate) fn new(points: usize) -> Self {
         Self::with(points as u64, |done, points| {
             format!("{}/{points}", (done + 1).min(points))
         })
     }
 
     /// A bar over so many of what is called `what`, of which many may be done at once.
-    pub fn counting(all: u64, what: &'static str) -> Self {
+    pub(crate) fn counting(all: u64, what: &'static str) -> Self {
         Self::with(all, move |done, all| format!("{done}/{all} {what}"))
     }
 
@@ -76,18 +76,18 @@ impl Progress {
     }
 
     /// Shows what is being measured.
-    pub fn show(&self, name: &str) {
+    pub(crate) fn show(&self, name: &str) {
         self.bar.set_message(self.message(name, self.bar.elapsed()));
     }
 
     /// Keeps messages, median and 99th percentile of the point that was measured, to be shown with the next one.
-    pub fn finish_point(&mut self, figures: [Option<f64>; 3]) {
+    pub(crate) fn finish_point(&mut self, figures: [Option<f64>; 3]) {
         self.last = Some(figures);
         self.bar.update(|state| state.set_pos(state.pos() + 1));
     }
 
     /// So many more are done.
-    pub fn advance(&self, by: u64) {
+    pub(crate) fn advance(&self, by: u64) {
         self.bar.update(|state| state.set_pos(state.pos() + by));
     }
 
@@ -109,7 +109,7 @@ impl Progress {
     }
 
     /// Writes a line to standard error, above the bar if there is one.
-    pub fn warn(&self, text: &str) {
+    pub(crate) fn warn(&self, text: &str) {
         self.bar.suspend(|| {
             // Nobody is left to be told that standard error is closed.
             let _ = writeln!(io::stderr(), "{text}");

@@ -13,7 +13,7 @@ use super::sync::Ordering;
 use crate::buffer::AtomicWords;
 
 /// A word of the memory.
-pub use super::sync::AtomicU64 as Word;
+pub type Word = super::sync::AtomicU64;
 
 /// Memory that both ends see, whole cache lines of it.
 pub trait Memory {

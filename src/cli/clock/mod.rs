@@ -47,7 +47,7 @@ const DURATION_OF_EACH: Duration = Duration::from_secs(2);
 
 /// Arguments of `hcabench clock`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct ClockArguments {
+pub(crate) struct ClockArguments {
     /// How long to watch, with unit: ms, s, min, h [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
@@ -155,7 +155,7 @@ pub struct ClockArguments {
 
 impl ClockArguments {
     /// What is to be watched.
-    pub fn assignment(&self) -> Assignment {
+    pub(crate) fn assignment(&self) -> Assignment {
         let cpus = match &self.cpu {
             _ if self.all_cpus => Cpus::All,
             Some(cpus) => Cpus::These(cpus.clone()),
@@ -255,7 +255,7 @@ impl ClockArguments {
 ///
 /// # Errors
 /// [`UsageError`] for bad input, others when the watch cannot be held.
-pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     if arguments.trust {
         return trust::run(arguments);
     }

@@ -13,7 +13,7 @@ use crate::terminal::table::{Column, Table};
 use crate::terminal::{text_width_of, wrap};
 
 /// How the results are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns: || {
         OVERVIEW

@@ -26,7 +26,7 @@ const WITHIN: &str = "in the same srun or mpirun";
 
 /// Where the results go.
 #[derive(Debug)]
-pub struct Place {
+pub(crate) struct Place {
     out: PathBuf,
     /// What was there, if it is to go on.
     earlier: Option<Earlier>,
@@ -36,7 +36,7 @@ pub struct Place {
 
 impl Place {
     /// As the command line says; it is known to be good before anybody measures.
-    pub fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
+    pub(crate) fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
         let output = &arguments.hca.output;
         let groups = arguments.group.as_ref().map(|file| {
             let text = std::fs::read_to_string(file);
@@ -78,7 +78,7 @@ pub(super) fn told(error: LaunchError) -> anyhow::Error {
 }
 
 /// Waits for the ranks, has all pairs measured, and judges what comes. Returns the exit code.
-pub fn conduct(
+pub(crate) fn conduct(
     arguments: &FabricArguments,
     identity: &Identity,
     place: &Place,

@@ -44,7 +44,7 @@ use crate::rig::limit::Limit;
 
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct FabricArguments {
+pub(crate) struct FabricArguments {
     /// How many pairs are measured at once: together (all of a round of the schedule), alone (one), or a number
     #[arg(
         long,
@@ -178,7 +178,7 @@ pub fn rank_zero(
 }
 
 /// Runs a rank, or prints what all would do. Returns the exit code.
-pub fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     let (config, plan) = crate::cli::hca::checked(&arguments.hca)?;
     if plan.points.len() != 1 {
         return Err(UsageError(format!(

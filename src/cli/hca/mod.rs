@@ -47,7 +47,7 @@ use crate::time::{COUNTER_IN_WORDS, ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct HcaArguments {
+pub(crate) struct HcaArguments {
     /// Service types: rc, uc, ud
     #[arg(long, value_name = "LIST", default_value = "rc", value_parser = named::<Service>)]
     pub service: List<Service>,
@@ -217,7 +217,7 @@ pub struct HcaArguments {
 
 impl HcaArguments {
     /// The configuration that the arguments describe.
-    pub fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         let polls = if self.poll_recv.is_none() && self.poll_comp.is_none() {
             self.poll.0.iter().map(|&mode| (mode, mode)).collect()
         } else {
@@ -298,7 +298,7 @@ pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)
 }
 
 /// Runs the benchmark. Returns the exit code.
-pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let (config, _) = checked(arguments)?;
     arguments.between.check_peer()?;
     #[cfg(feature = "rdma")]

@@ -34,14 +34,14 @@ const FIRST_OF_REQUESTS: [Column; 3] = [
 ];
 
 /// How results of one host are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns,
     json,
 };
 
 /// The columns that rows can be sorted by, with their headings.
-pub fn columns() -> Vec<(String, Column)> {
+pub(crate) fn columns() -> Vec<(String, Column)> {
     let columns = settings().chain(figures(true));
     columns
         .map(|column| (column.title.to_owned(), column))
@@ -55,7 +55,7 @@ fn figures(has_memory_load: bool) -> impl Iterator<Item = Column> {
 }
 
 /// All that is shown of a run.
-pub fn tables(shown: &Shown<'_>) -> String {
+pub(crate) fn tables(shown: &Shown<'_>) -> String {
     if shown.summary.is_empty() {
         return String::new();
     }
@@ -77,7 +77,7 @@ pub fn tables(shown: &Shown<'_>) -> String {
 }
 
 /// What `--json` has beside the rows.
-pub fn json(shown: &Shown<'_>) -> serde_json::Value {
+pub(crate) fn json(shown: &Shown<'_>) -> serde_json::Value {
     serde_json::json!({ "inline_savings": saving::all(shown) })
 }
 

@@ -20,7 +20,7 @@ const LARGEST_AGE: f64 = 0.5;
 
 /// How much earlier a message is with its data in the work request: the median from t_subm less that from t_send.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InlineSaving {
+pub(crate) struct InlineSaving {
     /// The settings that both points share.
     pub settings: String,
     /// Median latency from t_subm.
@@ -65,7 +65,7 @@ fn reason(send: &Record, saving: Option<f64>, shares_cpu: bool) -> Option<&'stat
 }
 
 /// Compares each point with t_send to the one with t_subm that is equal otherwise.
-pub fn all(shown: &Shown<'_>) -> Vec<InlineSaving> {
+pub(crate) fn all(shown: &Shown<'_>) -> Vec<InlineSaving> {
     let stamp = |record: &Record| record.text(&columns::TIMESTAMP);
     let others = || {
         columns::POINT
@@ -101,7 +101,7 @@ pub fn all(shown: &Shown<'_>) -> Vec<InlineSaving> {
 }
 
 /// The savings as a table, with the reasons for those that are not told.
-pub fn text(shown: &Shown<'_>) -> String {
+pub(crate) fn text(shown: &Shown<'_>) -> String {
     let savings = all(shown);
     if savings.is_empty() {
         return String::new();

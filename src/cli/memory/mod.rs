@@ -26,7 +26,7 @@ use crate::terminal::output::OutputArguments;
 
 /// Arguments of `hcabench memory`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct MemoryArguments {
+pub(crate) struct MemoryArguments {
     /// Per cent of the accesses that read; the others store. Even numbers
     #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares)]
     pub read_share: List<u32>,
@@ -106,10 +106,10 @@ pub struct MemoryArguments {
 
 impl MemoryArguments {
     /// Rounds where none are asked for.
-    pub const DEFAULT_ROUNDS: u32 = 3;
+    pub(crate) const DEFAULT_ROUNDS: u32 = 3;
 
     /// What is to be measured.
-    pub fn assignment(&self) -> Assignment {
+    pub(crate) fn assignment(&self) -> Assignment {
         let config = Config {
             instruction_set: self.isa.0,
             size: self.size,
@@ -138,7 +138,7 @@ impl MemoryArguments {
 ///
 /// # Errors
 /// [`UsageError`](crate::arguments::UsageError) for bad input, others when it cannot be measured.
-pub fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
     let mut run = Record::new();
     run.set(
         &columns::PAGES_ASKED,

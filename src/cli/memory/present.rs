@@ -6,7 +6,7 @@ use crate::results::schema::{Column, Data};
 use crate::terminal::table::{Column as Heading, Table};
 
 /// How results are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns,
     json: |_| serde_json::json!({}),

@@ -33,7 +33,7 @@ use crate::time::ClockKind;
 
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct NodeArguments {
+pub(crate) struct NodeArguments {
     /// Node-types: infiniband, shmem (shared memory), udp, zeromq, mqtt, loopback (threads of one process: the floor)
     #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
     pub node_type: List<NodeType>,
@@ -213,7 +213,7 @@ fn zero_or_duration(text: &str) -> Result<Duration, String> {
 
 impl NodeArguments {
     /// Rounds where none are asked for.
-    pub const DEFAULT_ROUNDS: u32 = 1;
+    pub(crate) const DEFAULT_ROUNDS: u32 = 1;
 
     /// The formats of files of samples; none without them.
     fn formats(&self) -> Vec<Format> {
@@ -291,13 +291,13 @@ impl NodeArguments {
     }
 
     /// What is to be measured.
-    pub fn assignment(&self) -> Assignment {
+    pub(crate) fn assignment(&self) -> Assignment {
         Assignment::Node(self.config(), self.points())
     }
 }
 
 /// Runs the benchmark. Returns the exit code.
-pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)

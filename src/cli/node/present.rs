@@ -43,14 +43,14 @@ const FIRST: [Column; 4] = [
 ];
 
 /// How results are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns,
     json: |_| serde_json::json!({}),
 };
 
 /// The columns that rows can be sorted by, with their headings.
-pub fn columns() -> Vec<(String, Column)> {
+pub(crate) fn columns() -> Vec<(String, Column)> {
     let columns = SETTINGS.into_iter().chain(FIGURES);
     columns.map(|column| (title(&column), column)).collect()
 }
@@ -68,7 +68,7 @@ fn is_latency(column: &Column) -> bool {
 }
 
 /// All that is shown of a run.
-pub fn tables(shown: &Shown<'_>) -> String {
+pub(crate) fn tables(shown: &Shown<'_>) -> String {
     if shown.summary.is_empty() {
         return String::new();
     }

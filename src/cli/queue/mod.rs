@@ -32,7 +32,7 @@ use crate::time::ClockKind;
 
 /// What an end does between two operations, as it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LoadKind {
+pub(crate) enum LoadKind {
     /// As fast as it can
     #[value(alias = "max")]
     None,
@@ -46,7 +46,7 @@ pub enum LoadKind {
 
 /// Arguments of `hcabench queue`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct QueueArguments {
+pub(crate) struct QueueArguments {
     /// List the queues and measure nothing
     #[arg(long)]
     pub list: bool,
@@ -338,7 +338,7 @@ impl QueueArguments {
     }
 
     /// What is the same for all points.
-    pub fn config(&self) -> Result<Config, UsageError> {
+    pub(crate) fn config(&self) -> Result<Config, UsageError> {
         let usual = if self.is_many() { USUAL_OF_MANY } else { USUAL };
         if self.measure != Measure::Time {
             let measure = self.measure.name();
@@ -412,10 +412,10 @@ impl QueueArguments {
     }
 
     /// Rounds where none are asked for: from six on a median has bounds.
-    pub const DEFAULT_ROUNDS: u32 = 9;
+    pub(crate) const DEFAULT_ROUNDS: u32 = 9;
 
     /// What is to be measured.
-    pub fn assignment(&self) -> Result<Assignment, UsageError> {
+    pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
         let senders = self.senders()?;
         let sweep = Sweep {
             queues: self.queue.0.clone(),
@@ -440,7 +440,7 @@ impl QueueArguments {
 }
 
 /// Runs the benchmark. Returns the exit code.
-pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list::run(arguments.output.json);
     }

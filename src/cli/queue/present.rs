@@ -45,7 +45,7 @@ fn p50(operation: &columns::Operation) -> Column {
 }
 
 /// The tables, with what is to be said below them.
-pub fn tables(shown: &Shown<'_>) -> String {
+pub(crate) fn tables(shown: &Shown<'_>) -> String {
     let finished: Vec<Finished> = (shown.summary.iter())
         .map(|record| Finished::new(record, shown.runs))
         .collect();
@@ -178,14 +178,14 @@ fn setting_cells(one: &Finished) -> Vec<String> {
 }
 
 /// How results are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns,
     json: |_| serde_json::json!({}),
 };
 
 /// The columns that rows can be sorted by, with their headings.
-pub fn columns() -> Vec<(String, Column)> {
+pub(crate) fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
     let all = [Measure::Time, Measure::RoundTrip, Measure::Counters];
     let figures = all.map(|measure| {

@@ -72,7 +72,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub fn of(name: &str, sources: &Sources) -> Self {
+    pub(crate) fn of(name: &str, sources: &Sources) -> Self {
         let mut texts: Vec<&str> = Vec::new();
         for text in sources.texts(name).filter(|text| has_place(name, text)) {
             if !texts.contains(&text) {
@@ -98,7 +98,7 @@ impl Places {
         }
     }
 
-    pub fn of_point(&self, name: &str, point: &Point) -> Option<usize> {
+    pub(crate) fn of_point(&self, name: &str, point: &Point) -> Option<usize> {
         let text = point.setting(name)?;
         self.texts.iter().position(|other| other == text)
     }

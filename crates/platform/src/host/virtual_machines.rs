@@ -22,7 +22,7 @@ const MONITORS: [&str; 10] = [
 const KEPT: usize = 15;
 
 /// How many of each program run; `None` if no process shows. Processes of others may be hidden (`hidepid`).
-pub fn running(files: &SystemFiles) -> Option<BTreeMap<String, usize>> {
+pub(super) fn running(files: &SystemFiles) -> Option<BTreeMap<String, usize>> {
     let mut found = BTreeMap::new();
     let mut processes = files.processes().peekable();
     processes.peek()?;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{Calibration, CalibrationError};
 
 /// From here on a given rate is called into doubt, in parts per million of the measured one.
-pub const DOUBTFUL_PPM: f64 = 1000.0;
+pub(super) const DOUBTFUL_PPM: f64 = 1000.0;
 
 /// A rate of a time stamp counter as a user gives it, in whole kilohertz.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

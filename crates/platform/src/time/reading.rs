@@ -104,17 +104,17 @@ pub trait Reading: Copy + Send + Sync + 'static {
 /// `lfence; rdtsc`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub struct Rdtsc;
+pub(super) struct Rdtsc;
 
 /// `cpuid; rdtscp`. In a guest, each `cpuid` exits to the hypervisor.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub struct Rdtscp(RdtscpInstruction);
+pub(super) struct Rdtscp(RdtscpInstruction);
 
 /// `rdtscp; lfence`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub struct RdtscpLfence(RdtscpInstruction);
+pub(super) struct RdtscpLfence(RdtscpInstruction);
 
 #[cfg(target_arch = "x86_64")]
 impl Reading for Rdtsc {

@@ -10,7 +10,7 @@ use super::read_error::{ReadError, Wrong};
 const MOST_BYTES: u64 = 64 << 20;
 
 /// The whole of a small file.
-pub fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
+pub(super) fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
     let file = open_regular(path).map_err(|cause| ReadError::opening(path, cause, why))?;
     let mut bytes = Vec::new();
     file.take(MOST_BYTES + 1)

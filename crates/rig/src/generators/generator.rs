@@ -112,7 +112,7 @@ impl Stream {
 
 impl Generator {
     /// With a buffer that is read and one that is stored to, each of [`GROUP`] lines at least.
-    pub fn new(read: Region, stored: Region) -> Self {
+    pub(super) fn new(read: Region, stored: Region) -> Self {
         for region in [&read, &stored] {
             assert!(region.length().0 as usize >= GROUP * LINE);
         }
@@ -124,7 +124,7 @@ impl Generator {
     }
 
     /// Does a load and counts its groups until another order has come.
-    pub fn run(&mut self, load: &Load, groups: &Groups, goes_on: impl Fn() -> bool) {
+    pub(super) fn run(&mut self, load: &Load, groups: &Groups, goes_on: impl Fn() -> bool) {
         let Accesses { reads, store, .. } = load.accesses;
         let stores = load.accesses.stores();
         let Some(access) = load.accesses.function() else {

@@ -13,7 +13,7 @@ use crate::time::Nanos;
 
 impl PeerArguments {
     /// What the benchmark is told of it.
-    pub fn config(&self) -> PeerConfig {
+    pub(crate) fn config(&self) -> PeerConfig {
         PeerConfig {
             run: None,
             limit: None,
@@ -53,7 +53,7 @@ const FIRST: [Column; 4] = [
 ];
 
 /// Runs the benchmark to another host. Returns the exit code.
-pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
     let asked = arguments.between.config();
     let mut settings = settings_of_run(&config);
     settings
@@ -71,7 +71,7 @@ pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
 }
 
 /// How results between two hosts are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns: sortable,
     json: |_| serde_json::json!({}),

@@ -9,7 +9,7 @@ use crate::results::schema::clock::{
     THRESHOLD, jump,
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Jumps of the clock",
     opening: Opening::Whole("How a loop that reads the clock is stopped", of_jumps),
     plural: "jumps",

@@ -22,7 +22,7 @@ pub(super) const COMPLETION: Metric = Metric {
     )
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "One-way latency between HCAs",
     opening: Opening::Best(&[
         (

@@ -7,7 +7,7 @@ use crate::results::schema::memory::{
     MEASURED_WINDOWS, READ_SHARE, SCHEMA, SIZE, SOURCE, STALLED, window,
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Memory: latency by bandwidth",
     opening: Opening::Whole(
         "The latency of a load that waits for the one before it (a pointer chase), by the bandwidth that generators \

@@ -7,7 +7,7 @@ use crate::results::schema::node::{
     STEPS_MISSED, intended, latency, sample,
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Samples through node-types",
     opening: Opening::Best(&[(
         "The latency of samples through node-types",

@@ -9,7 +9,7 @@ use crate::host::{CpuSet, Topology};
 use crate::results::schema::REASON;
 
 /// Leaves them out, with the reason. Returns the CPUs of the generators.
-pub fn leave_out_crowded(plan: &mut Plan, config: &Config, topology: &Topology) -> CpuSet {
+pub(super) fn leave_out_crowded(plan: &mut Plan, config: &Config, topology: &Topology) -> CpuSet {
     let mut left = CpusLeft::new(topology);
     for point in std::mem::take(&mut plan.points) {
         let Cpus {

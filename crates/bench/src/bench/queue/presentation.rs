@@ -8,7 +8,7 @@ use crate::results::schema::queue::{
 
 const MEASURED: &str = "What queues between two threads cost";
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Queues between two threads",
     opening: Opening::Best(&[
         (MEASURED, latency::P50, "Median latency in the queue"),

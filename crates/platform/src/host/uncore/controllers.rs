@@ -10,14 +10,14 @@ use super::device::{DEVICES, Device};
 const LINE: u64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(super) enum Direction {
     Read,
     Written,
 }
 
 /// An event of a device, as `perf_event_open` wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub(super) struct Event {
     pub device: String,
     pub kind: u32,
     /// `config`, `config1` and `config2`.
@@ -130,7 +130,7 @@ fn event(
 }
 
 /// The events to be opened.
-pub fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
+pub(super) fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
     let near = match node {
         Some(node) => cpus_of_package(files, node)?,
         None => None,

@@ -4,7 +4,7 @@ use super::*;
 use crate::rdma::verbs::{DeviceLimits, VerbsError};
 
 /// An Ethernet port.
-pub fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
+pub(crate) fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
     Port {
         number,
         active,

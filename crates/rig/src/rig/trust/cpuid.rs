@@ -6,7 +6,7 @@
 use raw_cpuid::{CpuId, CpuIdReader, Hypervisor};
 
 /// The rate by leaf 15H: the crystal's frequency and the counter's ratio to it.
-pub fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+pub(super) fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let leaf = cpuid
         .get_tsc_info()
         .ok_or("the processor has no such leaf")?;
@@ -23,7 +23,7 @@ pub fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
 }
 
 /// The rate by leaf 16H, in whole megahertz.
-pub fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+pub(super) fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let leaf = cpuid
         .get_processor_frequency_info()
         .ok_or("the processor has no such leaf")?;
@@ -34,7 +34,7 @@ pub fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
 }
 
 /// The rate by the hypervisor's leaf 4000_0010H.
-pub fn by_hypervisor<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+pub(super) fn by_hypervisor<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let told = cpuid
         .get_hypervisor_info()
         .ok_or("no hypervisor shows itself")?;

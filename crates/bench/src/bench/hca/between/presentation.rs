@@ -7,7 +7,7 @@ use crate::results::schema::hca;
 
 const TITLE: &str = "Bounds of one-way latency between two hosts";
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     name: "two hosts",
     title: TITLE,
     opening: Opening::Best(&[(TITLE, half::P50, "Median of half a round trip")]),

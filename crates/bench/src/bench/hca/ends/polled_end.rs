@@ -11,7 +11,7 @@ use crate::time::Ticks;
 
 /// A receiver whose memory is polled.
 #[derive(Debug)]
-pub struct PolledReceiver(pub Arc<Receiver>);
+pub(crate) struct PolledReceiver(pub Arc<Receiver>);
 
 impl ReceivingEnd for PolledReceiver {
     type Port = MemoryPollingPort;

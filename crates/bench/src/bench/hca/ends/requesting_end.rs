@@ -22,7 +22,7 @@ use crate::rdma::verbs::{QueuePair, SendRequest};
 use crate::time::Ticks;
 
 /// The memory of the other end, wherever that is.
-pub trait Target: Send + Sync {
+pub(crate) trait Target: Send + Sync {
     /// Makes it ready for a request of a burst: for a read its slot has its pattern, for atomics the word is 0.
     fn make_ready(&self, burst: u32, sequence: u32);
     /// The word that atomics change, after a burst.
@@ -31,14 +31,14 @@ pub trait Target: Send + Sync {
 
 /// The memory of the other end in this process.
 #[derive(Debug)]
-pub struct Here {
+pub(crate) struct Here {
     payload: Payload,
     operation: Operation,
 }
 
 impl Here {
     /// Of a receiver, for an operation.
-    pub fn new(receiver: &Receiver, operation: Operation) -> Self {
+    pub(crate) fn new(receiver: &Receiver, operation: Operation) -> Self {
         Here {
             payload: Payload::clone(receiver.payload()),
             operation,
@@ -61,7 +61,7 @@ impl Target for Here {
 }
 
 /// A sender that asks for what lies at the other end.
-pub struct Requester {
+pub(crate) struct Requester {
     sender: Arc<Sender>,
     target: Box<dyn Target>,
     operation: Operation,
@@ -69,7 +69,11 @@ pub struct Requester {
 
 impl Requester {
     /// Asks by `operation` for what lies at the other end.
-    pub fn new(sender: &Arc<Sender>, target: impl Target + 'static, operation: Operation) -> Self {
+    pub(crate) fn new(
+        sender: &Arc<Sender>,
+        target: impl Target + 'static,
+        operation: Operation,
+    ) -> Self {
         Requester {
             sender: Arc::clone(sender),
             target: Box::new(target),
@@ -139,7 +143,7 @@ impl SendingEnd for Requester {
 
 /// Posts reads or atomics. No stamp goes with them.
 #[derive(Debug)]
-pub struct RequestPort {
+pub(crate) struct RequestPort {
     queue_pair: Arc<QueuePair>,
     request: SendRequest,
     /// The slots of this end, as those of the other are told.

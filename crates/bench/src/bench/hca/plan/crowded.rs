@@ -9,7 +9,7 @@ use crate::host::{CpuSet, Topology};
 ///
 /// # Errors
 /// Those of `placement`.
-pub fn leave_out_crowded<E>(
+pub(crate) fn leave_out_crowded<E>(
     plan: Plan,
     topology: &Topology,
     placement: impl Fn(&Point) -> Result<Placement, E>,

@@ -20,7 +20,7 @@ use crate::time::Clock;
 const STARTING: Duration = Duration::from_secs(30);
 
 /// A background at work. It ends when this is dropped.
-pub struct Running {
+pub(crate) struct Running {
     crew: Crew<(), RunError>,
     control: Arc<Control>,
     progress: Arc<Progress>,
@@ -34,7 +34,7 @@ impl Running {
     ///
     /// # Errors
     /// When the thread cannot be started, or is not at work in time.
-    pub fn start<C: Clock, N: Channel>(
+    pub(crate) fn start<C: Clock, N: Channel>(
         clock: C,
         background: &Background,
         cpu: usize,
@@ -99,12 +99,12 @@ impl Running {
     }
 
     /// The measured bursts begin.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.began = Some((Instant::now(), self.progress.read()));
     }
 
     /// Why it has ended, if it has. Never blocks.
-    pub fn trouble(&self) -> Option<String> {
+    pub(crate) fn trouble(&self) -> Option<String> {
         let told = self.progress.failure.get();
         let failure = told.map(|failure| format!("{BACKGROUND}: {failure}"));
         let panicked = || {
@@ -116,7 +116,7 @@ impl Running {
     }
 
     /// The measured bursts are over: ends it. Returns what it did meanwhile, and why it failed, if it did.
-    pub fn end(mut self) -> (Delivered, Option<String>) {
+    pub(crate) fn end(mut self) -> (Delivered, Option<String>) {
         let now = self.progress.read();
         let (since, before) = self.began.unwrap_or((Instant::now(), now));
         let delivered = Delivered {
