@@ -30,8 +30,8 @@ pub use hcabench_rig::{generators, launch, node, rig};
 mod made_up_run;
 
 #[cfg(test)]
-#[path = "../crates/refused.rs"]
-mod refused;
+#[path = "../crates/assertions.rs"]
+mod assertions;
 
 // Under this name, tests of the library share files with those of the program.
 #[cfg(test)]

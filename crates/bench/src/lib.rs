@@ -9,7 +9,7 @@ use hcabench_results::{plot, results, sorting, stats};
 use hcabench_rig::launch;
 use hcabench_rig::{generators, node, rig};
 
-pub mod bench;
 #[cfg(test)]
-#[path = "../../refused.rs"]
-mod refused;
+#[path = "../../assertions.rs"]
+mod assertions;
+pub mod bench;

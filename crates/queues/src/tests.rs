@@ -166,7 +166,6 @@ fn made<Q: Queue<Words<N>>, const N: usize>(capacity: usize) -> (Q::Sender, Q::R
 proptest! {
     #![proptest_config(configuration())]
 
-    /// Ours come in every capacity, and indices wrap around soon.
     #[test]
     fn every_queue_behaves_like_a_model(
         steps in steps(),

@@ -5,15 +5,15 @@
 #[cfg(test)]
 use hcabench_platform::pacing;
 
+#[cfg(test)]
+#[path = "../../assertions.rs"]
+mod assertions;
 #[allow(missing_docs)]
 pub mod compare;
 #[allow(missing_docs)]
 pub mod page;
 #[allow(missing_docs)]
 pub mod plot;
-#[cfg(test)]
-#[path = "../../refused.rs"]
-mod refused;
 pub mod results;
 pub mod sorting;
 pub mod stats;

@@ -1,6 +1,6 @@
 use super::*;
+use crate::assertions::Refused as _;
 use crate::compare::figures::Which;
-use crate::refused::refused;
 use clap::Parser;
 
 #[derive(Debug, Parser)]
@@ -62,9 +62,9 @@ fn two_command_lines_are_taken_word_by_word() {
     assert_eq!(line.run[0].0, ["queue", "--queue", "a b"]);
     assert_eq!(line.run[1].0, ["--poll", "event"]);
     let one = parse("--run '--size 8' --rounds 8").unwrap();
-    refused(run(&one), &["give two of them, not 1"]);
+    run(&one).refused(&["give two of them, not 1"]);
     let alone = parse("a").unwrap();
-    refused(run(&alone), &["a is compared with what?", "--by SETTING"]);
+    run(&alone).refused(&["a is compared with what?", "--by SETTING"]);
 }
 
 /// A command line, and what must stand in the error.
@@ -95,6 +95,6 @@ fn bad_values_name_option_value_and_what_is_allowed() {
     for line in BAD.lines().skip(1) {
         let (words, told) = line.split_once(" | ").unwrap();
         let told: Vec<&str> = told.split(" | ").collect();
-        refused(parse(words.trim()), &told);
+        parse(words.trim()).refused(&told);
     }
 }

@@ -174,6 +174,7 @@ pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assertions::Has as _;
 
     fn planned(ranks: u32, concurrency: Concurrency) -> Planned {
         let schedule = Schedule::new(ranks, concurrency);
@@ -198,9 +199,7 @@ mod tests {
             (3, 2)
         );
         let text = four.text();
-        for part in ["4 ranks", "3 rounds", "0-3", "11s"] {
-            assert!(text.contains(part), "{text}");
-        }
+        text.has(&["4 ranks", "3 rounds", "0-3", "11s"]);
         let many = planned(1024, Concurrency::Alone);
         assert_eq!(many.document()["batch_pairs"], Value::Null);
         assert_eq!(many.document()["batches"], 523_776);

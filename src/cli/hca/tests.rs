@@ -1,5 +1,6 @@
 //! The option table, from text to configuration.
 
+use crate::assertions::Has as _;
 use std::collections::HashSet;
 
 use clap::{CommandFactory, Parser};
@@ -159,7 +160,6 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
     assert_refused(parse, &table);
 }
 
-/// All options, as the command line has them.
 fn options() -> Vec<String> {
     let command = Line::command();
     let names = command.get_arguments().filter_map(|one| one.get_long());
@@ -231,10 +231,7 @@ fn completion_vectors_need_a_side_that_waits_for_events() {
     }
     let config = parse("--comp-vector 1,2").unwrap();
     let text = check_comp_vectors(&config).unwrap_err().to_string();
-    assert!(
-        text.contains("--comp-vector 1,2") && text.contains("--poll event"),
-        "{text}"
-    );
+    text.has(&["--comp-vector 1,2", "--poll event"]);
 }
 
 #[test]
@@ -254,5 +251,5 @@ fn a_rate_of_the_tsc_is_whole_kilohertz_and_needs_that_clock() {
     check_tsc_khz(&config).unwrap();
     let config = parse("--clock monotonic --tsc-khz 2300000").unwrap();
     let text = check_tsc_khz(&config).unwrap_err().to_string();
-    assert!(text.contains("--tsc-khz 2300000") && text.contains("--clock tsc"));
+    text.has(&["--tsc-khz 2300000", "--clock tsc"]);
 }

@@ -353,7 +353,6 @@ fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
 mod tests {
     use super::*;
 
-    /// What these options give: each a setting and its word.
     fn of_options(options: &[(&str, &str)]) -> Result<Given, UsageError> {
         let mut given = Given::default();
         for (id, word) in options {

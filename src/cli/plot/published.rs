@@ -174,7 +174,7 @@ pub(super) fn nearest(curves: Vec<OfOthers>, shares: &[f64], most: usize) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::assertions::Refused as _;
 
     #[test]
     fn plain_curves_are_in_megabytes_and_keep_the_order_of_the_file() {
@@ -231,7 +231,7 @@ mod tests {
                 "no table with commas",
             ),
         ] {
-            refused(of_text(text), &[told]);
+            of_text(text).refused(&[told]);
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("zeros.csv");

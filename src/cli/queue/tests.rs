@@ -1,12 +1,12 @@
 //! The option table, from text to configuration and points.
 
+use crate::assertions::Refused as _;
 use clap::Parser;
 use proptest::prelude::*;
 
 use super::*;
 use crate::cli::refused::assert_refused;
 use crate::queues::registry;
-use crate::refused::refused;
 
 #[derive(Debug, Parser)]
 struct Line {
@@ -97,13 +97,13 @@ fn an_option_that_has_no_meaning_is_refused_with_what_would_be_allowed() {
         ),
         ("--jitter 10%", ["--jitter", "none", "constant-wait"]),
     ] {
-        refused(parse(words).unwrap().senders(), &expected);
+        parse(words).unwrap().senders().refused(&expected);
     }
     let receiver = parse("--receiver-rate 1M").unwrap().receiver();
-    refused(receiver, &["--receiver-rate"]);
+    receiver.refused(&["--receiver-rate"]);
     for words in ["--measure-failed", "--elements", "--load-curve"] {
         let arguments = parse(&format!("{words} --measure throughput")).unwrap();
-        refused(arguments.config(), &[words, "time"]);
+        arguments.config().refused(&[words, "time"]);
     }
 }
 
@@ -140,7 +140,7 @@ fn several_threads_share_queues_by_scenarios() {
         ("round-robin,fan-in", "at least as many"),
     ] {
         let expected = ["--scenario", "--producers 1", "--consumers 2", rule];
-        refused(wirings(&format!("{words} {scenario}")), &expected);
+        wirings(&format!("{words} {scenario}")).refused(&expected);
     }
     for option in [
         "--load-curve",
@@ -154,10 +154,11 @@ fn several_threads_share_queues_by_scenarios() {
         "--measure counters",
     ] {
         let name = option.split(' ').next().unwrap();
-        refused(
-            wirings(&format!("--producers 2 {option}")),
-            &[name, "several threads", "--producers 1"],
-        );
+        wirings(&format!("--producers 2 {option}")).refused(&[
+            name,
+            "several threads",
+            "--producers 1",
+        ]);
         assert!(parse(option).unwrap().wirings().unwrap().is_empty());
     }
 }

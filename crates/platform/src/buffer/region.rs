@@ -268,10 +268,10 @@ fn populate(map: &Mapping) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use crate::assertions::Refused as _;
     use std::ptr::NonNull;
 
     use super::*;
-    use crate::refused::refused;
 
     #[test]
     fn it_is_zeroed_writable_and_of_the_pages_that_were_asked_for() {
@@ -303,15 +303,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_told() {
         let told = ["64 TiB", "pages of 1 GiB"];
-        refused(Region::new(Bytes(1 << 46), PageSize::Giant, None), &told);
-        refused(
-            Region::new(Bytes(1 << 50), PageSize::Small, None),
-            &["mmap"],
-        );
-        refused(
-            Region::new(Bytes(4096), PageSize::Small, Some(1000)),
-            &["1000"],
-        );
+        Region::new(Bytes(1 << 46), PageSize::Giant, None).refused(&told);
+        Region::new(Bytes(1 << 50), PageSize::Small, None).refused(&["mmap"]);
+        Region::new(Bytes(4096), PageSize::Small, Some(1000)).refused(&["1000"]);
     }
 
     #[test]

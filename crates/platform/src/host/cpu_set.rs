@@ -144,7 +144,7 @@ impl Serialize for CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::assertions::Refused as _;
     use proptest::prelude::*;
 
     #[test]
@@ -165,7 +165,7 @@ mod tests {
             ("0-18446744073709551615", "beyond"),
             ("70000", "beyond"),
         ] {
-            refused(text.parse::<CpuSet>(), &[reason, text]);
+            text.parse::<CpuSet>().refused(&[reason, text]);
         }
     }
 

@@ -144,7 +144,7 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::assertions::Refused as _;
     use crate::results::schema::{COMPLETE, hca};
     use std::fs;
 
@@ -185,7 +185,7 @@ mod tests {
             ("{\"editor.tabSize\": 4}", "does not tell of a format"),
         ] {
             fs::write(&path, text).unwrap();
-            refused(Document::read(&path), &[told]);
+            Document::read(&path).refused(&[told]);
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReportErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::assertions::Refused as _;
     use std::collections::BTreeMap;
     use std::fs;
 
@@ -58,7 +58,7 @@ mod tests {
         let path = folder.path().join("settings.json");
         write(&path, &1).unwrap();
         let written = write(&path, &BTreeMap::from([((1, 2), 3)]));
-        refused(written, &["cannot write", "key must be a string"]);
+        written.refused(&["cannot write", "key must be a string"]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "1\n");
     }
 }

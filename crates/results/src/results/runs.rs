@@ -269,10 +269,10 @@ fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u
 
 #[cfg(test)]
 mod tests {
+    use crate::assertions::Refused as _;
     use std::fs;
 
     use super::*;
-    use crate::refused::refused;
     use crate::results::schema::{self, FAILURE, ORDER, POINT, ROUND, STARTED_AT, STATUS, hca};
 
     const SCHEMA: &Schema = &hca::SCHEMA;
@@ -319,10 +319,10 @@ mod tests {
         assert!(RunsFile::create(&path, SCHEMA).is_err());
         fs::write(&path, whole.replace(",1234.5,", ",fast,")).unwrap();
         let told = "latency_p50_ns is \"fast\"";
-        refused(RunsFile::open(&path, SCHEMA), &[told]);
+        RunsFile::open(&path, SCHEMA).refused(&[told]);
         fs::write(&path, "a,b\n").unwrap();
         let told = "columns are of another version";
-        refused(RunsFile::open(&path, SCHEMA), &[told]);
+        RunsFile::open(&path, SCHEMA).refused(&[told]);
     }
 
     #[test]
@@ -354,7 +354,7 @@ mod tests {
         opened.unwrap();
         assert!(found.into_iter().eq(places.into_iter().zip(rows)));
         let end = fs::metadata(&path).unwrap().len();
-        refused(reader.at(end), &["there is no row at"]);
+        reader.at(end).refused(&["there is no row at"]);
     }
 
     #[test]

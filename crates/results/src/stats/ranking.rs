@@ -104,7 +104,6 @@ impl Ranking {
 mod tests {
     use super::*;
 
-    /// Rounds that differ by a little around these.
     fn around(middles: &[f64], rounds: usize) -> Vec<Vec<f64>> {
         let round = |middle: f64, round: usize| middle + 0.001 * ((round * 7) % 9) as f64;
         let of = |middle: &f64| (0..rounds).map(|at| round(*middle, at)).collect();

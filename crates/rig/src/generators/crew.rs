@@ -317,8 +317,8 @@ fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assertions::Refused as _;
     use crate::generators::{Accesses, InstructionSet, Store};
-    use crate::refused::refused;
 
     fn room() -> Room {
         Room {
@@ -410,7 +410,7 @@ mod tests {
             size: Bytes(1 << 50),
             ..room()
         };
-        refused(Generators::new(&[here, here], room), &["mmap of 1024 TiB"]);
-        refused(Generators::new(&[65_000], self::room()), &["65000"]);
+        Generators::new(&[here, here], room).refused(&["mmap of 1024 TiB"]);
+        Generators::new(&[65_000], self::room()).refused(&["65000"]);
     }
 }

@@ -202,7 +202,6 @@ mod tests {
 
     const LINES: usize = 4096 / LINE;
 
-    /// Does so many looks.
     fn run(generator: &mut Generator, load: &Load, looks: u64) -> u64 {
         let groups = Groups::default();
         let left = Cell::new(looks);

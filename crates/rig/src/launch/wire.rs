@@ -355,6 +355,7 @@ impl Wire {
 
 #[cfg(test)]
 mod tests {
+    use crate::assertions::Has as _;
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
@@ -399,10 +400,7 @@ mod tests {
         let (mut wire, mut other) = pair();
         other.write_all(b"GET / HTTP/1.1\x1b[2J\r\n7\n").unwrap();
         let error = wire.receive::<u8>(LIMIT).unwrap_err().to_string();
-        assert!(
-            error.contains("GET / HTTP/1.1\\u{1b}[2J"),
-            "{error}: escaped"
-        );
+        error.has(&["GET / HTTP/1.1\\u{1b}[2J"]);
         assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 7);
     }
 

@@ -1,9 +1,9 @@
+use crate::assertions::{Has as _, Refused as _};
 use std::fs;
 
 use clap::{Arg, ArgAction};
 
 use super::*;
-use crate::refused::refused;
 
 fn command() -> Command {
     let list = || {
@@ -63,7 +63,7 @@ fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
         ("burst = { a = 1 }", "no text, number or list"),
         ("config = \"x\"", "no option of"),
     ] {
-        refused(expanded("hcabench --config FILE", file), &[part]);
+        expanded("hcabench --config FILE", file).refused(&[part]);
     }
     let other = expanded(
         "hcabench queue --config FILE",
@@ -71,7 +71,7 @@ fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
     );
     assert!(other.is_ok());
     let nowhere = expand(words("hcabench --config /nowhere/x.toml"), &command());
-    refused(nowhere, &["/nowhere/x.toml"]);
+    nowhere.refused(&["/nowhere/x.toml"]);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn what_is_saved_reads_back() {
     let typed = words("hcabench queue --service rc,uc --inline --burst 7 --out x --force");
     let matches = command.clone().get_matches_from(typed);
     let text = to_file(&matches, &command);
-    assert!(!text.contains("out") && !text.contains("force"), "{text}");
+    text.lacks(&["out", "force"]);
     let found = expanded("hcabench --config FILE", &text).unwrap();
     let again = command.clone().get_matches_from(words(&found));
     assert_eq!(to_file(&again, &command), text);

@@ -1,3 +1,4 @@
+use crate::assertions::{Has as _, Refused as _};
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,6 @@ use serde_json::Value;
 
 use super::super::row::{Distributions, HISTOGRAMS};
 use super::*;
-use crate::refused::refused;
 use crate::results::document::{self, Program};
 use crate::results::json as json_file;
 use crate::results::schema::hca;
@@ -171,7 +171,6 @@ fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
     })
 }
 
-/// Writes down what came of a point in a round.
 fn keep(course: &mut Course, point: usize, round: u32, outcome: Outcome) {
     for row in &mut course.rows[point] {
         row.open(&course.run).unwrap();
@@ -289,7 +288,7 @@ fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
     assert!(!out.join("rc-1/INCOMPLETE").exists() && !out.join("INCOMPLETE").exists());
     let text = fs::read_to_string(out.join("rc-1/latency.hgrm")).unwrap();
     assert!(text.contains("Total count    =            1"), "{text}");
-    refused(Earlier::read(&out, &hca::SCHEMA), &["nothing is missing"]);
+    Earlier::read(&out, &hca::SCHEMA).refused(&["nothing is missing"]);
 }
 
 #[test]
@@ -303,26 +302,17 @@ fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
         run: json!({ "timeout_ms": 6 }),
         ..settings(1)
     };
-    refused(
-        resumed(&out, 2, other),
-        &["the settings differ in timeout_ms: 5 there, 6 now"],
-    );
+    resumed(&out, 2, other).refused(&["the settings differ in timeout_ms: 5 there, 6 now"]);
     let other = Document {
         machine: json!({ "cpu": "z", "kernel": "b", "hostname": "c" }),
         ..settings(1)
     };
-    refused(
-        resumed(&out, 2, other),
-        &["machine.cpu differs: a there, z now"],
-    );
+    resumed(&out, 2, other).refused(&["machine.cpu differs: a there, z now"]);
     let other = Document {
         obtained: json!({ "devices": "rxe1" }),
         ..settings(1)
     };
-    refused(
-        resumed(&out, 2, other),
-        &["obtained.devices differs: none there, rxe1 now"],
-    );
+    resumed(&out, 2, other).refused(&["obtained.devices differs: none there, rxe1 now"]);
     let other = Document {
         hcabench: Program {
             commit: Some("0123".to_owned()),
@@ -330,15 +320,9 @@ fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
         },
         ..settings(1)
     };
-    refused(resumed(&out, 2, other), &["of commit 0123"]);
-    refused(
-        resumed(&out, 3, settings(1)),
-        &["the point rc-2 is not in it"],
-    );
-    refused(
-        resumed(&out, 1, settings(1)),
-        &["its point rc-1 would not be measured now"],
-    );
+    resumed(&out, 2, other).refused(&["of commit 0123"]);
+    resumed(&out, 3, settings(1)).refused(&["the point rc-2 is not in it"]);
+    resumed(&out, 1, settings(1)).refused(&["its point rc-1 would not be measured now"]);
 }
 
 #[test]
@@ -371,7 +355,6 @@ fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
     assert_eq!(rows(&out.join("runs.csv")).len(), 2);
 }
 
-/// One point with two rows, as two CPUs that are watched at once.
 fn of_two_rows() -> Plan {
     let mut plan = plan(2);
     let second = plan.points.pop().unwrap();
@@ -417,10 +400,7 @@ fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
         assert_eq!(rows(&out.join("runs.csv")).len(), 2 * rounds as usize);
         for row in 0..2 {
             let text = fs::read_to_string(out.join(name(row)).join("latency.hgrm")).unwrap();
-            assert!(
-                text.contains(&format!("Total count    =            {rounds}")),
-                "{text}"
-            );
+            text.has(&[&format!("Total count    =            {rounds}")]);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Curves of a memory: what is drawn of runs that bend backwards, are noisy or have few points.
 
+use crate::assertions::Has as _;
 use serde_json::Value;
 
 use super::*;
 use crate::made_up_run::memory::{MadeCurve, memory_run};
 
-/// A run of these curves.
 pub(super) fn curves_in(
     folder: &tempfile::TempDir,
     name: &str,
@@ -14,7 +14,6 @@ pub(super) fn curves_in(
     vec![memory_run(&folder.path().join(name), curves, 1, false)]
 }
 
-/// The usual family: all of them have a line.
 pub(super) fn family() -> Vec<MadeCurve> {
     let shares = [(0, 7_000.0), (50, 10_000.0), (100, 14_000.0)];
     shares
@@ -73,13 +72,11 @@ fn a_curve_that_bends_backwards_is_drawn_in_the_order_of_load() {
     }
     // Both the line and the axis tell what they are.
     let texts = texts(&run, &[]);
-    for text in [
+    texts.has(&[
         "estimated bandwidth (GB/s)",
         "latency of a load (ns)",
         "order of load",
-    ] {
-        assert!(texts.contains(text), "{text}: {texts}");
-    }
+    ]);
     assert!(!texts.contains("not smoothed"), "{texts}");
 }
 
@@ -228,14 +225,12 @@ fn other_figures_draw_a_memory_s_means_and_windows() {
     let drawn = made(Figure::Median, &run, &pauses).unwrap();
     let said: Vec<&str> = drawn.drawing.texts().map(|text| &text.text[..]).collect();
     let said = said.join(" ");
-    for text in [
+    said.has(&[
         "Latency of a load by share of reads",
         "no pause",
         "pause 16 nops",
         "95 % interval over rounds",
-    ] {
-        assert!(said.contains(text), "{text}: {said}");
-    }
+    ]);
     assert!(!said.contains("edian"), "{said}");
     // Over the pause there is no place for what has none.
     let by_pause = made(

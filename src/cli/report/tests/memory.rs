@@ -1,6 +1,7 @@
 //! The report of a memory: its curves, and words that speak of no message.
 
 use super::*;
+use crate::assertions::Has as _;
 use crate::made_up_run::memory::{MadeCurve, memory_run};
 
 fn page_of_curves(curves: &[MadeCurve], rounds: u32, unfinished: bool) -> Page {
@@ -118,16 +119,13 @@ fn it_speaks_of_a_chase_and_of_no_message() {
         .map(|(what, text)| format!("{what}: {text}"))
         .collect();
     for text in [what, found, doubts].into_iter().chain(&page.warnings) {
-        assert!(
-            !text.contains("message") && !text.contains("one-way"),
-            "{text}"
-        );
+        text.lacks(&["message", "one-way"]);
     }
     told(&reading, "It is no message");
     untold(&reading, "percentiles");
     untold(&page.warnings, "is not here");
     let html = page.html();
-    assert!(html.contains("savgol") && html.contains("estimated bandwidth"));
+    html.has(&["savgol", "estimated bandwidth"]);
 }
 
 #[test]

@@ -175,13 +175,13 @@ fn totals(cpu: &CpuResult, ticks: impl Fn(f64) -> u64) -> Vec<(Cause, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assertions::Has as _;
     use crate::bench::clock::conclude::conclude;
     use crate::bench::clock::config::Length;
     use crate::bench::clock::jump::Jump;
     use crate::bench::clock::watcher::{Task, Watched};
     use crate::time::{AnyClock, Posix};
 
-    /// The verdict on CPUs that were watched for a millisecond, each with jumps of such causes and lengths.
     fn verdict(priority: Option<u8>, cpus: &[&[(Cause, u64)]]) -> String {
         having_waited(0, priority, cpus)
     }
@@ -241,10 +241,7 @@ mod tests {
             "{told}"
         );
         let told = verdict(None, &[&[(timer, 700)]]);
-        assert!(
-            told.contains("interrupts, 100 % of that, most of them interrupt ?: move"),
-            "{told}"
-        );
+        told.has(&["interrupts, 100 % of that, most of them interrupt ?: move"]);
         // The scheduler's word goes before what no counter tells.
         let hidden = [(Cause::NotWatched, 8_000), (others, 1_000), (timer, 3_000)];
         let told = having_waited(6_000, None, &[&hidden]);

@@ -284,7 +284,6 @@ mod tests {
         names.split(' ').map(str::to_owned).collect()
     }
 
-    /// The names of the tiers of all pairs with the first host.
     fn of_first(tiers: &Tiers) -> Vec<&str> {
         (1..tiers.nodes())
             .map(|to| tiers.name(tiers.of(0, to)))

@@ -182,7 +182,6 @@ mod tests {
         }
     }
 
-    /// All are signalled, over one queue pair.
     const EACH: Signalling = Signalling {
         block: 1,
         queue_pairs: 1,

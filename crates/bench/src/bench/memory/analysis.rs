@@ -142,7 +142,6 @@ mod tests {
     use crate::generators::InstructionSet;
     use crate::generators::chase::Stretch;
 
-    /// A window of a millisecond.
     fn window(steps: u64, groups: &[u64]) -> Window {
         Window {
             start: Duration::ZERO,

@@ -89,7 +89,6 @@ mod tests {
     use crate::pacing::scripted;
     use crate::time::Ticks;
 
-    /// What is told after samples of those latencies, a look after each half.
     fn told(place: LogPlace, latencies: &[u64]) -> Option<String> {
         let wiring = Wiring {
             scenario: Scenario::StraightRun,

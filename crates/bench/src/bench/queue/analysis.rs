@@ -177,7 +177,6 @@ mod tests {
         );
     }
 
-    /// The depth where elements enter and leave at these moments.
     fn depth_of(entered: &[u64], left: &[u64]) -> Depth {
         let at = |moments: &[u64]| records(&moments.iter().map(|&m| [0, 0, m]).collect::<Vec<_>>());
         depth(&at(entered), &at(left)).unwrap()

@@ -77,8 +77,8 @@ fn each_relation(topology: &Topology) -> Result<(Vec<Cpus>, Vec<Record>), RunErr
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::assertions::Refused as _;
     use crate::host::made_up::Machine;
-    use crate::refused::refused;
     use crate::results::schema::{REASON, queue};
 
     #[test]
@@ -99,6 +99,6 @@ mod tests {
         assert!(reason.contains("other-socket"), "{reason}");
 
         let one = Machine::new(1, 1, 1);
-        refused(each.pairs(&one.topology()), &["--topology"]);
+        each.pairs(&one.topology()).refused(&["--topology"]);
     }
 }

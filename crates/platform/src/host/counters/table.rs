@@ -165,7 +165,7 @@ fn name_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::assertions::Refused as _;
     use std::io::Write;
 
     const BEFORE: &str = "\
@@ -215,10 +215,10 @@ MIS:          0
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("interrupts");
         let path = path.to_str().unwrap();
-        refused(CounterTable::open(path, 0), &[path, "No such file"]);
+        CounterTable::open(path, 0).refused(&[path, "No such file"]);
         for (text, told) in [("", "no column CPU0"), ("   CPU0\n", "no counters")] {
             std::fs::write(path, text).unwrap();
-            refused(CounterTable::open(path, 0), &[told]);
+            CounterTable::open(path, 0).refused(&[told]);
         }
     }
 

@@ -24,7 +24,6 @@ proc/1/comm: systemd
 sys/class/infiniband/mlx5_0/device/numa_node: 0
 sys/class/infiniband/mlx5_1/device/numa_node: 1";
 
-/// A machine on which nothing is left to advise.
 fn best() -> Machine {
     let machine = Machine::new(2, 4, 1);
     machine.isolate("2-3,6-7").huge_pages(64, 64, 0);
@@ -93,7 +92,6 @@ fn check<'a>(readiness: &'a Readiness, id: &str) -> &'a Check {
 /// at where empty).
 type Said<'a> = (&'a str, Verdict, &'a str, &'a str);
 
-/// Asserts what is said of the best machine after some change, and that no other check has anything to say.
 #[track_caller]
 fn only(change: impl Fn(&Machine), expected: Said<'_>) {
     let machine = best();

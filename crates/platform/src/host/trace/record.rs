@@ -231,7 +231,6 @@ mod tests {
     const EVENTS: &str = "sys/kernel/tracing/events";
     const VECTOR: &str = "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n";
 
-    /// A machine with a tracefs of x86, and its tracepoints' numbers from 10 on.
     fn machine() -> Machine {
         let machine = Machine::new(1, 1, 1);
         let softirq = "\tfield:unsigned int vec;\toffset:8;\tsize:4;\tsigned:0;\n";

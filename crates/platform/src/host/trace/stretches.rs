@@ -255,7 +255,6 @@ mod tests {
         What::Switch { from, to }
     }
 
-    /// The stretches that these records come to, and what is lost from the first of them until `end`.
     fn found(records: &[(u64, What)], end: u64) -> (Vec<Stretch>, Vec<(u64, u64)>) {
         let (mut stretches, mut found) = (Stretches::default(), Vec::new());
         stretches.of_thread(ME);

@@ -1,5 +1,6 @@
 //! The data that is drawn, and where.
 
+use crate::assertions::Refused as _;
 use std::collections::HashSet;
 
 use super::drawing::Colour;
@@ -229,7 +230,7 @@ fn what_a_range_leaves_out_is_told() {
     // 12 and 15 are the next lower products.
     let drawing = on_surface((20_000.0, highest - 1.0)).unwrap();
     assert!(triangles(&drawing) == 1 && says(&drawing, "1 point lies outside of the range"));
-    refused(on_surface((1.0, 2.0)), &["none of the heights is in it"]);
+    on_surface((1.0, 2.0)).refused(&["none of the heights is in it"]);
 
     let of_medians = |range| {
         let mut figure = medians(1, false);
@@ -311,8 +312,7 @@ fn curves_of_a_family_keep_the_order_of_load_and_those_of_others_are_dashed() {
     assert!(says(&drawing, "outside of the axis"));
     figure.curves.clear();
     figure.published.clear();
-    refused(
-        figure.draw(SIZE),
-        &["no point has a bandwidth and a latency"],
-    );
+    figure
+        .draw(SIZE)
+        .refused(&["no point has a bandwidth and a latency"]);
 }

@@ -1,6 +1,7 @@
 //! The matrix of a fabric: what is missing is never coloured, and names have room.
 
 use super::*;
+use crate::assertions::Refused as _;
 use crate::plot::drawing::Colour;
 use crate::plot::matrix::{Matrix, Node};
 use crate::plot::palette::heat;
@@ -101,10 +102,10 @@ fn a_matrix_without_figures_or_of_too_many_nodes_is_refused() {
         .iter_mut()
         .flatten()
         .for_each(|cell| *cell = None);
-    refused(figure.draw(SIZE), &["no pair has this figure"]);
+    figure.draw(SIZE).refused(&["no pair has this figure"]);
     let mut figure = fabric(4, 2);
     figure.chart.range = Some((0.0, 1.0));
-    refused(figure.draw(SIZE), &["none of the pairs is in it"]);
+    figure.draw(SIZE).refused(&["none of the pairs is in it"]);
     figure.chart.range = Some((0.0, 5000.0));
     assert!(says(
         &figure.draw(SIZE).unwrap(),

@@ -26,7 +26,6 @@ impl Draws {
 
 const BOTH: [Test; 2] = [Test::MannWhitney, Test::SignedRank];
 
-/// The shift between rounds of two sides, by either test.
 fn shift(test: Test, base: &[f64], new: &[f64], error: f64) -> Shift {
     let pairs = base.iter().zip(new).map(|(base, new)| new - base);
     let shift = match test {
@@ -36,7 +35,6 @@ fn shift(test: Test, base: &[f64], new: &[f64], error: f64) -> Shift {
     shift.unwrap()
 }
 
-/// As many of `tries` as `is_so` says.
 fn share(tries: u64, mut is_so: impl FnMut(&mut Draws) -> bool) -> f64 {
     let mut draws = Draws::new(20_261_122);
     let found = (0..tries).filter(|_| is_so(&mut draws)).count();

@@ -1,7 +1,7 @@
 //! Against figures that `scipy.signal.savgol_filter(mode='interp')` of scipy 1.17.1 gave for the same curves.
 
 use super::*;
-use crate::refused::refused;
+use crate::assertions::{Has as _, Refused as _};
 use proptest::prelude::*;
 
 /// Window, order, and what scipy gives.
@@ -341,10 +341,7 @@ fn too_few_figures_and_windows_that_are_none_give_nothing() {
     }
     assert_eq!(savgol(&[], 3, 1), None);
     let why = usual.lacks(10).unwrap();
-    assert!(
-        why.contains("savgol:11:3 needs 11 points") && why.contains("there are 10"),
-        "{why}"
-    );
+    why.has(&["savgol:11:3 needs 11 points", "there are 10"]);
     assert_eq!(usual.lacks(11), None);
     assert!(Smoothing::None.lacks(100).unwrap().contains("no smoothing"));
 }
@@ -381,7 +378,7 @@ fn texts_are_read_and_written() {
             "savgol:11:3",
             "none",
         ];
-        refused(wrong.parse::<Smoothing>(), &parts);
+        wrong.parse::<Smoothing>().refused(&parts);
     }
 }
 

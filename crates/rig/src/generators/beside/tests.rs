@@ -1,6 +1,6 @@
 use super::*;
+use crate::assertions::{Has as _, Refused as _};
 use crate::host::pinning;
-use crate::refused::refused;
 
 fn load(percent: u32) -> MemoryLoad {
     MemoryLoad::of_percent(percent).unwrap()
@@ -50,11 +50,8 @@ fn buffers_leave_the_cache_where_they_fit_beside_the_rest() {
         "half of this machine",
         "taskset",
     ];
-    refused(sized(Some(32), 8 * MIB, MIB), &told);
-    refused(
-        sized(Some(32), 8 * MIB, u64::MAX),
-        &["most of it for what is measured"],
-    );
+    sized(Some(32), 8 * MIB, MIB).refused(&told);
+    sized(Some(32), 8 * MIB, u64::MAX).refused(&["most of it for what is measured"]);
     assert_eq!(
         size_of_buffers(None, None, &cpus, u64::MAX),
         Ok(Bytes(1 << 30))
@@ -98,10 +95,7 @@ fn buffers_that_the_cache_holds_are_warned_of() {
     };
     assert_eq!(of(1 << 30).warning(), None);
     let told = of(128 * MIB).warning().unwrap();
-    assert!(
-        told.contains("64 MiB each") && told.contains("32 MiB"),
-        "{told}"
-    );
+    told.has(&["64 MiB each", "32 MiB"]);
 }
 
 #[test]

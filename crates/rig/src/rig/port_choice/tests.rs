@@ -1,9 +1,9 @@
 //! The choice among made-up devices.
 
 use super::*;
+use crate::assertions::Has as _;
 use crate::rdma::verbs::{DeviceLimits, VerbsError};
 
-/// An Ethernet port.
 pub fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
     Port {
         number,
@@ -21,7 +21,6 @@ pub fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
     }
 }
 
-/// An active port with addresses in networks of 24 bits.
 fn in_network(number: u8, addresses: &[&str]) -> Port {
     let mut port = port(number, true, addresses);
     let network = |address: &IpAddr| IpNetwork::of(*address, 24);
@@ -29,7 +28,6 @@ fn in_network(number: u8, addresses: &[&str]) -> Port {
     port
 }
 
-/// An active InfiniBand port.
 fn infiniband(number: u8, prefix: &str, sm_lid: u16, address: &str) -> Port {
     Port {
         link_layer: LinkLayer::InfiniBand,
@@ -118,10 +116,7 @@ fn the_same_port_twice_only_if_named_twice() {
     assert!(choose(&devices, Some(&named), Some(&named)).is_ok());
     for sender in [None, Some(&named)] {
         let error = choose(&devices, sender, None).unwrap_err().to_string();
-        assert!(
-            error.contains("only one usable RDMA port (a port 1)"),
-            "{error}"
-        );
+        error.has(&["only one usable RDMA port (a port 1)"]);
     }
 }
 

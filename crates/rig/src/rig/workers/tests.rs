@@ -41,7 +41,6 @@ fn no_reason() -> Option<()> {
     None
 }
 
-/// Starts a worker that waits for the stop flag, as a loop does, and reports then.
 fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
     let control = Arc::clone(control);
     let work = move |reporter: &Reporter<Report>| {
@@ -54,7 +53,6 @@ fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
     crew.start(seat(WORKS), work).unwrap();
 }
 
-/// Starts a worker that hangs until what is given back is dropped.
 fn start_one_that_hangs(crew: &mut Crew<Report, Failure>) -> Sender<()> {
     let (release, wait) = channel::<()>();
     let work = move |_: &Reporter<Report>| {

@@ -173,7 +173,6 @@ pub(in crate::bench::hca) mod tests {
         started(|| vec![Copies::new(64, 64)])
     }
 
-    /// One that has failed.
     pub(in crate::bench::hca) fn failing() -> Running {
         let running = started(|| vec![Broken]);
         wait_until(&running, |it| it.trouble().is_some());

@@ -311,7 +311,6 @@ mod tests {
     use super::*;
     use crate::bench::hca::control::Control;
 
-    /// A far receiver, and the other process.
     fn far_receiver() -> (FarReceiver, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

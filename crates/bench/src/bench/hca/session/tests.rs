@@ -21,12 +21,10 @@ use crate::rdma::verbs::VerbsError;
 use crate::time::{Nanos, Posix, Ticks};
 
 const MESSAGES: u32 = 8;
-/// The one counter of a port.
 const PACKETS: &str = "hw_counters/sent_pkts";
 /// The number of the queue pair that sends.
 const SOURCE: u32 = 17;
 
-/// What the fabric does with message `sequence` of burst `burst`.
 type Fate = fn(burst: u32, sequence: u32) -> Does;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,7 +33,6 @@ enum Does {
     Lose,
     /// Delivers it when the burst is over.
     Delay,
-    /// Delivers it, and one of somebody else before it.
     DeliverAmongOthers,
     /// The send request fails, and nothing arrives.
     Fail,
@@ -61,7 +58,6 @@ struct Fabric {
     released: AtomicBool,
     trouble: Option<&'static str>,
     root_cause: Mutex<Option<&'static str>>,
-    /// Whether a thread has left its burst.
     left: AtomicBool,
     mtu_is_lowered: AtomicBool,
     changes: &'static [&'static str],
@@ -72,7 +68,6 @@ struct Fabric {
 #[derive(Debug, Clone)]
 struct End(Arc<Fabric>);
 
-/// The port of either completion queue.
 struct Queue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<Polled>>);
 
 struct SendingPort {
@@ -319,7 +314,6 @@ fn trial_with(
     trial_of((service, Operation::Send), fate, trouble, requested)
 }
 
-/// Reads, of which nothing arrives at the other end.
 fn reads(fate: Fate) -> Trial {
     trial_of((Service::Rc, Operation::Read), fate, None, || None)
 }
@@ -507,7 +501,6 @@ fn what_was_measured_before_a_failure_is_kept() {
     }
 }
 
-/// Delivers in all bursts but one.
 fn all_but(one: u32, does: Does, burst: u32) -> Does {
     if burst == one { does } else { Does::Deliver }
 }

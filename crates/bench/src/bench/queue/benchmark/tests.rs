@@ -1,6 +1,7 @@
 //! Rows of points, of good queues and bad ones.
 
 use super::*;
+use crate::assertions::Refused as _;
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::faulty::{self, PANICS};
 use crate::bench::queue::plan::CURVE_PERCENTS;
@@ -8,7 +9,6 @@ use crate::bench::queue::result::made_up;
 use crate::generators::MemoryLoad;
 use crate::host::CpuSet;
 use crate::pacing::{EndLoad, Load};
-use crate::refused::refused;
 use crate::results::schema;
 use crate::rig::benchmark::RowOutcome;
 
@@ -59,7 +59,9 @@ fn a_queue_that_panics_fails_its_points_and_no_others() {
     benchmark.points.extend(bad);
     for point in [14, 15] {
         let row = measured(&mut benchmark, point);
-        refused(row.failure.map_or(Ok(()), Err), &["saturation", "panicked"]);
+        row.failure
+            .map_or(Ok(()), Err)
+            .refused(&["saturation", "panicked"]);
         assert!(!row.ends_sweep);
         assert_eq!(row.figures.text(&columns::OUTCOME), rows::FAILED);
     }

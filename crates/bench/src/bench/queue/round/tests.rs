@@ -1,5 +1,6 @@
 //! Whole runs, over an honest queue and over broken ones.
 
+use crate::assertions::Has as _;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -186,10 +187,7 @@ fn a_stall_beyond_the_timeout_is_given_up_and_no_fault_of_the_queue() {
     assert_eq!(run.outcome, Outcome::GaveUp, "{run:?}");
     assert_eq!((run.verdict.elements.lost, run.throughput_per_s), (0, None));
     let words = run.failure(&config).unwrap();
-    assert!(
-        words.contains("given up") && words.contains("--timeout"),
-        "{words}"
-    );
+    words.has(&["given up", "--timeout"]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Queues with a fault, and whether a run of several threads finds it.
 
+use crate::assertions::Refused as _;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -25,7 +26,6 @@ use crate::generators::MemoryLoad;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::EndLoad;
-use crate::refused::refused;
 use crate::results::schema::{Column, queue as columns};
 use crate::rig::benchmark::{Benchmark, Place, RowOutcome};
 use crate::rig::error::RigError;
@@ -266,7 +266,7 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
     assert!(is_told(&warnings), "{warnings}");
 
     let (row, warnings) = measured(|_| faulty::make_of::<DROPS>());
-    refused(row.failure.map_or(Ok(()), Err), &["broken", "lost"]);
+    row.failure.map_or(Ok(()), Err).refused(&["broken", "lost"]);
     assert!(row.figures.get(columns::LEAST_PRODUCER.name).is_none() && !is_told(&warnings));
     assert_eq!(row.figures.text(&columns::OUTCOME), Outcome::Wrong.name());
 }

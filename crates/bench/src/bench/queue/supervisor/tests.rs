@@ -23,7 +23,6 @@ fn task(patience: Duration) -> Task {
     }
 }
 
-/// A run, with a signal so long after its beginning, if one is to come.
 fn run<const FAULT: u8>(
     task: &Task,
     signal: Option<Duration>,
