@@ -21,6 +21,9 @@ use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
 use hcabench::stats::percentile_of_sorted;
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
+use shared::{Counter, Failed, arguments, ended};
+
+mod shared;
 
 const USAGE: &str = "\
 Usage: cargo bench --bench instrument
@@ -37,19 +40,14 @@ const STAMP_ROUNDS: usize = 301;
 const HANDOFFS: usize = 2000;
 const HANDOFF_WARMUP: usize = 200;
 const HANDOFF_ROUNDS: usize = 61;
-/// With fewer rounds than this the median says nothing.
 const FEWEST_ROUNDS: usize = 15;
 /// For the rounds of one requirement and clock.
 const TIME_LIMIT: Duration = Duration::from_secs(8);
 /// Between two messages, as the floor has it.
 const PAUSE: Nanos = Nanos(5_000);
 
-type Failed = Box<dyn std::error::Error>;
-
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    // Cargo passes `--bench`.
-    match arguments.find(|argument| argument != "--bench").as_deref() {
+    match arguments().first().map(String::as_str) {
         None => {}
         Some("-h" | "--help") => {
             println!("{USAGE}");
@@ -60,14 +58,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("instrument: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("instrument", run())
 }
 
 /// Whether all requirements are met.
@@ -240,7 +231,6 @@ impl Finding {
         self.ratio() <= self.requirement.limit()
     }
 
-    /// A quantile of the ratios of the single rounds.
     fn ratio_of_rounds(&self, percent: usize) -> f64 {
         let ratios: Vec<f64> = self
             .ours
@@ -297,7 +287,6 @@ fn table(findings: &[Finding]) -> Table {
     table
 }
 
-/// All requirements for one clock.
 struct Requirements {
     kind: ClockKind,
     cpus: (usize, usize),
@@ -350,7 +339,6 @@ fn undisturbed(median: f64) -> Option<f64> {
     (median < PAUSE.0 as f64).then_some(median)
 }
 
-/// Nanoseconds for one of the [`STAMPS`] that `work` takes.
 fn per_stamp(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
@@ -375,38 +363,11 @@ fn bare_posix<const ID: libc::clockid_t>() {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-fn bare_counter() {
-    use std::arch::x86_64::{_mm_lfence, _rdtsc};
-    for _ in 0..STAMPS {
-        // SAFETY: every x86-64 processor has both instructions.
-        black_box(unsafe {
-            _mm_lfence();
-            let reading = _rdtsc();
-            _mm_lfence();
-            reading
-        });
-    }
-}
-
-/// Without FEAT_ECV, as the processors are that are measured on.
-#[cfg(target_arch = "aarch64")]
 #[inline(never)]
 fn bare_counter() {
     for _ in 0..STAMPS {
-        let reading: u64;
-        // SAFETY: Linux lets user space read the register.
-        unsafe {
-            std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) reading, options(nostack))
-        };
-        black_box(reading);
+        black_box(Counter.now());
     }
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn bare_counter() {
-    unreachable!("AnyClock::prepare refuses it")
 }
 
 #[inline(never)]
