@@ -125,7 +125,6 @@ fn looking_for_messages_in_memory_allocates_nothing() {
     assert_eq!((outcome.received, calls), (MESSAGES, 0));
 }
 
-/// Shared memory with events that are always there.
 struct Awake(MemoryReceivePort);
 
 impl CompletionPort for Awake {
@@ -143,7 +142,6 @@ impl EventPort for Awake {
     }
 }
 
-/// Send completions of what was posted, one each.
 struct Completed<'a> {
     control: &'a Control,
     next: u32,
@@ -255,7 +253,6 @@ impl ClockUser for AllLoops {
     }
 }
 
-/// The sender takes the completions.
 fn collecting<C: Clock, W: Pacing + Send>(clock: &C, pacing: W) {
     let control = Control::default();
     let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, HugePagePolicy::Try).unwrap();
@@ -275,7 +272,6 @@ fn collecting<C: Clock, W: Pacing + Send>(clock: &C, pacing: W) {
     assert!(stamps.iter().all(|stamp| stamp.0 != 0));
 }
 
-/// A thread of its own takes the completions.
 struct OwnThread;
 
 impl ClockUser for OwnThread {
@@ -366,7 +362,6 @@ fn watching_a_clock_allocates_nothing() {
     }
 }
 
-/// Samples of several publishers, written and read as the loops of `hcabench node` do.
 fn pass_samples<P: Node, S: Node>(
     name: &str,
     ends: impl FnOnce(&Wiring, &Settings) -> Result<Ends<P, S>, NodeError>,

@@ -1,6 +1,9 @@
 //! `hcabench node` by mosquitto and by libzmq: what comes where, by the word of others as well, and what breaks.
 
+use crate::LIMIT;
+use crate::assertions::Has as _;
 use crate::common;
+use crate::program::{send, until};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -9,8 +12,8 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::node::{ended, node, number, send, until_within};
-use common::{Row, rows};
+use common::node::{ends, node, start};
+use common::{Row, number, rows};
 use hcabench::node::broker::Broker;
 use nix::sys::signal::Signal;
 
@@ -23,12 +26,14 @@ fn summary(folder: &Path) -> Vec<Row> {
     rows(&folder.join("run/summary.csv"))
 }
 
-/// The samples of the point of a row.
 fn samples(folder: &Path, row: &Row) -> Vec<Row> {
     rows(&folder.join("run").join(&row["point"]).join("out.csv"))
 }
 
-/// A child that is ended with the test.
+fn within_patience<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until(what, PATIENCE, look)
+}
+
 struct Ours(Child);
 
 impl Drop for Ours {
@@ -59,19 +64,10 @@ fn listener_of_all(broker: &Broker) -> (Ours, BufReader<ChildStdout>) {
     let mut greeted = String::new();
     let begun = Instant::now();
     while greeted.is_empty() {
-        let greeting = [
-            "-h",
-            &address.host,
-            "-t",
-            "first",
-            "-r",
-            "-m",
-            "x",
-            "-p",
-            &address.port.to_string(),
-        ];
-        let published = Command::new("mosquitto_pub").args(greeting).output();
-        let published = published.unwrap();
+        let mut command = Command::new("mosquitto_pub");
+        command.args(["-h", &address.host, "-p", &address.port.to_string()]);
+        command.args(["-t", "first", "-r", "-m", "x"]);
+        let published = command.output().unwrap();
         if !published.status.success() {
             assert!(begun.elapsed() < PATIENCE, "{published:?}");
             continue;
@@ -107,11 +103,8 @@ fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>
         assert_eq!(*first.entry(publisher).or_insert(begins), begins, "{row:?}");
     }
     let counts = |header: &u64| {
-        let number = header & GREETING;
-        number != GREETING
-            && first
-                .get(&(header >> 48))
-                .is_some_and(|&first| number >= first)
+        let (number, first) = (header & GREETING, first.get(&(header >> 48)));
+        number != GREETING && first.is_some_and(|&first| number >= first)
     };
     let stamps = |row: &&Row| number(row, "t_sent_ns");
     let others: BTreeSet<u64> = (seen.iter().filter(|(_, header)| counts(header)))
@@ -128,7 +121,7 @@ fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64)
         "--type mqtt,zeromq --scenario {scenarios} --publishers 4 --subscribers {subscribers} --rate 200 --count 60 \
          --warmup 50ms --qos 1 --poll event --samples"
     );
-    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    ends(folder.path(), &words, 0);
     let summary = summary(folder.path());
     assert_eq!(summary.len(), 2 * scenarios.split(',').count());
     for row in &summary {
@@ -146,30 +139,18 @@ fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64)
                 None => assert!(at(subscriber) > 0, "{row:?}"),
             }
         }
-        let copies = if scenario == "fan-out" {
-            subscribers
-        } else {
-            1
+        let copies = match scenario {
+            "fan-out" => subscribers,
+            _ => 1,
         };
         assert_eq!(number(row, "messages_sent"), 4 * 60);
         assert_eq!(number(row, "messages_received"), 4 * 60 * copies);
         assert_eq!(number(row, "messages_expected"), 4 * 60 * copies);
-        match row["type"].as_str() {
-            "mqtt" => assert_eq!(
-                (
-                    number(row, "messages_acked"),
-                    row["distributed_by"].as_str()
-                ),
-                (240, "broker")
-            ),
-            _ => assert_eq!(
-                (
-                    row["messages_acked"].as_str(),
-                    row["distributed_by"].as_str()
-                ),
-                ("", "library")
-            ),
-        }
+        let expected = match row["type"].as_str() {
+            "mqtt" => ["240", "broker"],
+            _ => ["", "library"],
+        };
+        assert_eq!([&row["messages_acked"], &row["distributed_by"]], expected);
     }
 }
 
@@ -180,15 +161,12 @@ fn straight_run_gives_each_subscriber_what_its_publisher_sent() {
 
 #[test]
 fn fan_in_fan_out_and_round_robin_give_subscribers_their_shares() {
-    assert_counts(
-        "fan-in,fan-out,round-robin",
-        2,
-        |scenario, _| match scenario {
-            "fan-in" => Some(2 * 60),
-            "fan-out" => Some(4 * 60),
-            _ => None,
-        },
-    );
+    let expected = |scenario: &str, _| match scenario {
+        "fan-in" => Some(2 * 60),
+        "fan-out" => Some(4 * 60),
+        _ => None,
+    };
+    assert_counts("fan-in,fan-out,round-robin", 2, expected);
 }
 
 #[test]
@@ -201,7 +179,7 @@ fn the_broker_and_mosquitto_sub_count_the_same() {
          100ms --samples",
         broker.address()
     );
-    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    ends(folder.path(), &words, 0);
     // What the broker says that it has been sent; retained ones it does not count.
     let published = || {
         let topic = "$SYS/broker/publish/messages/received";
@@ -224,7 +202,7 @@ fn the_broker_and_mosquitto_sub_count_the_same() {
         assert_same_samples(&ours, subscriber, &seen);
     }
     // It counts once a second.
-    until_within(PATIENCE, "the broker's count", || {
+    within_patience("the broker's count", || {
         (published() == count).then_some(())
     });
 }
@@ -272,7 +250,7 @@ fn a_subscriber_in_python_sees_the_same_samples() {
         "--type zeromq --zeromq-port {port} --scenario fan-out --subscribers 2 --rate 200 --count 200 --warmup 2s \
          --samples"
     );
-    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    ends(folder.path(), &words, 0);
     drop(input);
     told.clear();
     lines.read_to_string(&mut told).unwrap();
@@ -297,11 +275,8 @@ fn await_number(lines: &mut BufReader<ChildStdout>, wanted: u64) {
     let mut line = String::new();
     loop {
         line.clear();
-        assert_ne!(
-            lines.read_line(&mut line).unwrap(),
-            0,
-            "the listener has ended"
-        );
+        let length = lines.read_line(&mut line).unwrap();
+        assert_ne!(length, 0, "the listener has ended");
         let number = sample(&line).map(|(_, header)| header & GREETING);
         if number.is_some_and(|number| number >= wanted && number != GREETING) {
             return;
@@ -318,16 +293,13 @@ fn a_broker_that_stands_still_shows_in_the_latency() {
         "--type mqtt --broker {} --scenario straight-run --rate 100 --count 350 --warmup 100ms --drain 10s",
         broker.address()
     );
-    let running = node(folder.path(), &words)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let running = start(folder.path(), &words);
     await_number(&mut lines, 20);
     send(Signal::SIGSTOP, broker.id());
     // Longer than 2 s by more than the samples are apart.
     std::thread::sleep(Duration::from_millis(2100));
     send(Signal::SIGCONT, broker.id());
-    ended(&running.wait_with_output().unwrap(), 0);
+    running.wait(LIMIT).expect(0);
     let summary = summary(folder.path());
     let ns = |column: &str| summary[0][column].parse::<f64>().unwrap();
     assert!(ns("latency_max_ns") >= 2e9, "{summary:?}");
@@ -335,7 +307,6 @@ fn a_broker_that_stands_still_shows_in_the_latency() {
     assert_eq!(number(&summary[0], "messages_received"), 350);
 }
 
-/// The brokers among the children of a process.
 fn brokers_of(process: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let children = children.unwrap_or_default();
@@ -364,27 +335,19 @@ fn sockets_of(process: u32) -> usize {
 fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--type mqtt --rate 100,200 --duration 2s --warmup 50ms";
-    let running = node(folder.path(), words)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let first = until_within(PATIENCE, "a broker", || {
-        brokers_of(running.id()).first().copied()
-    });
-    let second = until_within(PATIENCE, "another broker", || {
+    let running = start(folder.path(), words);
+    let first = within_patience("a broker", || brokers_of(running.id()).first().copied());
+    let second = within_patience("another broker", || {
         brokers_of(running.id()).into_iter().find(|&id| id != first)
     });
     // It listens, and both clients are there.
-    until_within(PATIENCE, "clients of the broker", || {
+    within_patience("clients of the broker", || {
         (sockets_of(second) >= 3).then_some(())
     });
     std::thread::sleep(Duration::from_millis(500));
     send(Signal::SIGKILL, second);
-    let told = ended(&running.wait_with_output().unwrap(), 1);
-    assert!(
-        told.contains("broker") && told.contains("127.0.0.1"),
-        "{told}"
-    );
+    let ended = running.wait(LIMIT).expect(1);
+    ended.stderr.has(&["broker", "127.0.0.1"]);
     let results = folder.path().join("run");
     assert!(results.join("INCOMPLETE").exists());
     let runs = rows(&results.join("runs.csv"));
@@ -428,8 +391,9 @@ fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
         let words = format!(
             "--type mqtt --broker 127.0.0.1:{port} --rate 100,200 --count 20 --warmup 0 --timeout 10s"
         );
-        let told = ended(&node(folder.path(), &words).output().unwrap(), 1);
-        assert!(told.contains("cannot connect"), "{told}");
+        ends(folder.path(), &words, 1)
+            .stderr
+            .has(&["cannot connect"]);
         // A run takes two clients.
         let runs = folder.path().join("run/runs.csv");
         let whole = if runs.exists() { rows(&runs).len() } else { 0 };
@@ -441,14 +405,12 @@ fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
 fn the_broker_ends_with_a_run_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--type mqtt --rate 100 --duration 1m";
-    let mut running = Ours(node(folder.path(), words).spawn().unwrap());
-    let broker = until_within(PATIENCE, "a broker", || {
-        brokers_of(running.0.id()).first().copied()
-    });
-    send(Signal::SIGKILL, running.0.id());
-    running.0.wait().unwrap();
+    let running = start(folder.path(), words);
+    let broker = within_patience("a broker", || brokers_of(running.id()).first().copied());
+    running.signal(Signal::SIGKILL);
+    running.wait(LIMIT);
     // Where nobody collects it, its entry stays, without a command line.
-    until_within(PATIENCE, "the end of the broker", || {
+    within_patience("the end of the broker", || {
         let line = fs::read(format!("/proc/{broker}/cmdline")).unwrap_or_default();
         line.is_empty().then_some(())
     });
@@ -483,38 +445,27 @@ fn what_cannot_work_is_refused_by_name() {
     ] {
         let folder = tempfile::tempdir().unwrap();
         let begun = Instant::now();
-        let told = ended(
-            &node(folder.path(), &format!("{words} --count 10"))
-                .output()
-                .unwrap(),
-            2,
-        );
-        assert!(
-            said.iter().all(|said| told.contains(said)),
-            "{words}: {told}"
-        );
+        let words = format!("{words} --count 10");
+        ends(folder.path(), &words, 2).stderr.has(said);
         assert!(begun.elapsed() < PATIENCE);
     }
 }
 
 #[test]
 fn without_libzmq_its_points_are_left_out() {
-    let run = |types: &str| {
+    let run = |types: &str, code| {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("libzmq.so.5"), "").unwrap();
         let words = format!("--type {types} --count 10 --warmup 0");
-        let output = node(folder.path(), &words)
-            .env("LD_LIBRARY_PATH", folder.path())
-            .output();
-        (folder, output.unwrap())
+        let node = node(folder.path(), &words).env("LD_LIBRARY_PATH", folder.path());
+        let ended = node.ends(code);
+        (folder, ended)
     };
-    let (folder, output) = run("udp,zeromq");
-    ended(&output, 0);
+    let (folder, _) = run("udp,zeromq", 0);
     let left_out = rows(&folder.path().join("run/left_out.csv"));
     assert_eq!(left_out.len(), 1);
     assert_eq!(left_out[0]["type"], "zeromq");
     assert!(left_out[0]["reason"].contains("libzmq5"), "{left_out:?}");
     assert_eq!(summary(folder.path()).len(), 1);
-    let (_, output) = run("zeromq");
-    assert!(ended(&output, 2).contains("libzmq5"));
+    run("zeromq", 2).1.stderr.has(&["libzmq5"]);
 }

@@ -63,7 +63,6 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Calls of the allocator by this thread while `work` runs.
 fn allocator_calls<R>(work: impl FnOnce() -> R) -> (R, u64) {
     let before = CALLS.get();
     let result = work();
@@ -176,7 +175,6 @@ fn run<M: PollMode<VerbsCompletionPort>>(
     }
 }
 
-/// Samples of several publishers, written and read as the loops of `hcabench node` do.
 fn pass_samples(service: NodeService, inline: bool) {
     let settings = node_ends::settings(service, inline);
     let mut ends = node_ends::started(&node_ends::wiring(Scenario::FanOut, 2, 2), &settings);

@@ -1,6 +1,7 @@
 //! Two processes as two hosts: what the one sends, the other receives. Both have the same clock here, so that the truth
 //! is known: the clocks are apart by nothing, and each message's latency is the difference of its stamps.
 
+use crate::assertions::Has as _;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -95,7 +96,6 @@ pub(crate) fn is_within(message: &Row, ahead: i64) -> bool {
     true
 }
 
-/// Computes the bounds again by a program of its own.
 pub(crate) fn bounds_are_computed_again(out: &Path) {
     let check = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-bounds");
     let checked = Command::new("python3")
@@ -110,8 +110,7 @@ pub(crate) fn bounds_are_computed_again(out: &Path) {
 
 #[test]
 fn every_message_is_within_its_bounds_whatever_it_is_sent_by() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("");
     for (name, more, arrived) in [
         (
@@ -140,7 +139,7 @@ fn every_message_is_within_its_bounds_whatever_it_is_sent_by() {
             2 * 100,
         ),
     ] {
-        let out = folder.path().join(name);
+        let out = machine.out(name);
         send(more, &out).expect(0);
         // UC and UD may lose some, and none did here. Of stamps that are rewritten nobody knows how many were in time.
         let found = holds_the_truth(&out);
@@ -154,10 +153,9 @@ fn every_message_is_within_its_bounds_whatever_it_is_sent_by() {
 /// Reads and atomics have completions, on one clock, and what they brought is checked; the probes bound the clocks.
 #[test]
 fn reads_and_atomics_are_answered_by_the_far_adapter() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("--once --quiet");
-    let out = folder.path().join("run");
+    let out = machine.out("run");
     send(
         "--operation read,compare-swap,fetch-add --burst 100 --repeat 2",
         &out,
@@ -206,10 +204,9 @@ fn a_device_that_is_removed_in_the_middle_ends_the_run() {
 
 #[test]
 fn the_width_at_one_rate_is_at_most_the_shortest_round_trip() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("--once --quiet");
-    let out = folder.path().join("run");
+    let out = machine.out("run");
     send("--clock-drift 0 --burst 20 --rounds 3", &out).expect(0);
     for row in &Table::read(&out.join("runs.csv")).rows {
         let cell = |column| row.text(column).parse::<f64>().unwrap();
@@ -225,13 +222,12 @@ const OFFSETS: &str = "HCABENCH_HIDDEN_OFFSETS";
 
 #[test]
 fn a_hidden_offset_of_the_clocks_is_within_its_bounds() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let hidden = folder.path().join("hidden");
+    let machine = Machine::take();
+    let hidden = machine.out("hidden");
     let count = std::env::var(OFFSETS).map_or(3, |count| count.parse().expect(OFFSETS));
     for number in 0..count {
         let serving = serve_ahead("random", Some(&hidden));
-        let out = folder.path().join(number.to_string());
+        let out = machine.out(number.to_string());
         let drift = ["", "--clock-drift 0"][number % 2];
         send(&format!("--burst 50 {drift}"), &out).expect(0);
         serving.wait(LIMIT).expect(0);
@@ -259,11 +255,10 @@ fn a_hidden_offset_of_the_clocks_is_within_its_bounds() {
 /// One host has one time of day: what is declared of it holds, though the clocks of the stamps are apart.
 #[test]
 fn what_is_declared_of_the_times_of_day_narrows_the_bounds() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let ahead = 1_500_000_000;
     let serving = serve_ahead(&ahead.to_string(), None);
-    let out = folder.path().join("run");
+    let out = machine.out("run");
     send("--clock-uncertainty 2us --clock-drift 0 --burst 50", &out).expect(0);
     serving.wait(LIMIT).expect(0);
     let row = Table::read(&out.join("runs.csv")).rows.remove(0);
@@ -284,10 +279,9 @@ fn what_is_declared_of_the_times_of_day_narrows_the_bounds() {
 
 #[test]
 fn what_is_no_run_is_turned_away_and_the_run_goes_on() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("");
-    let out = folder.path().join("run");
+    let out = machine.out("run");
     let running = hcabench(&options("--burst 2000 --pause 2ms --timeout 20s"))
         .out(&out)
         .start();
@@ -303,12 +297,8 @@ fn what_is_no_run_is_turned_away_and_the_run_goes_on() {
     let _others: Vec<TcpStream> = (0..20)
         .map(|_| TcpStream::connect(ADDRESS).unwrap())
         .collect();
-    let other = send("--burst 10", &folder.path().join("other")).expect(1);
-    assert!(
-        other.stderr.contains("busy: it serves a run of"),
-        "{}",
-        other.stderr
-    );
+    let other = send("--burst 10", &machine.out("other")).expect(1);
+    other.stderr.has(&["busy: it serves a run of"]);
     running.wait(LIMIT).expect(0);
     assert_eq!(holds_the_truth(&out), 2000);
     // Who says nothing is let go.
@@ -319,15 +309,13 @@ fn what_is_no_run_is_turned_away_and_the_run_goes_on() {
     assert!(said.matches("refused 127.0.0.1").count() >= 4, "{said}");
 }
 
-/// Who greets as this program does is a run, and may say anything then.
 #[test]
 fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("");
     let program = {
         // As the program itself says it.
-        let out = folder.path().join("first");
+        let out = machine.out("first");
         send("--burst 10", &out).expect(0);
         let settings = std::fs::read_to_string(out.join("settings.json")).unwrap();
         let settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
@@ -362,7 +350,7 @@ fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
         assert!(answer.contains("welcome"), "{line}: {answer}");
     }
     wait_until("it is free", LIMIT / 4, || {
-        let next = folder.path().join("next");
+        let next = machine.out("next");
         let _ = std::fs::remove_dir_all(&next);
         hcabench(&options("--burst 10"))
             .out(&next)
@@ -419,13 +407,11 @@ fn a_host_that_hangs_is_named_within_the_time_limits() {
     );
 }
 
-/// Stopped at any moment, also while probes are exchanged, of which there are many here.
 #[test]
 fn a_host_that_hangs_while_probes_are_exchanged_is_named_as_well() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("--once --quiet");
-    let out = folder.path().join("run");
+    let out = machine.out("run");
     let more = "--burst 10 --repeat 2000 --pause 30ms --probes 2000 --timeout 2s";
     let running = hcabench(&options(more)).out(&out).start();
     wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
@@ -439,18 +425,17 @@ fn a_host_that_hangs_while_probes_are_exchanged_is_named_as_well() {
 
 #[test]
 fn a_run_that_is_killed_or_interrupted_leaves_the_host_free_for_the_next() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("");
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
-        let out = folder.path().join(signal.as_str());
+        let out = machine.out(signal.as_str());
         let running = hcabench(&options("--burst 4000 --pause 2ms"))
             .out(&out)
             .start();
         wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
         running.signal(signal);
         let _ = running.wait(LIMIT);
-        let next = folder.path().join(format!("after-{signal}"));
+        let next = machine.out(format!("after-{signal}"));
         wait_until("it is free", LIMIT / 4, || {
             let _ = std::fs::remove_dir_all(&next);
             hcabench(&options("--burst 10"))
@@ -467,10 +452,9 @@ fn a_run_that_is_killed_or_interrupted_leaves_the_host_free_for_the_next() {
 
 #[test]
 fn what_two_hosts_cannot_measure_is_told_before_anything_is() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let serving = serve("");
-    let out = folder.path().join("run");
+    let out = machine.out("run");
     for (more, said) in [
         (
             "--memory-load 50%",

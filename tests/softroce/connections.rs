@@ -1,5 +1,6 @@
 //! The library: queue pairs, connecting, and what is left when all is dropped.
 
+use crate::assertions::Has as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,7 +80,6 @@ pub fn address(end: usize) -> IpAddr {
     ENDS[end].2.parse().unwrap()
 }
 
-/// What a queue pair of the library's user is made of.
 pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttributes {
     let queue = CompletionQueue::create(context, 8, false, 0).unwrap();
     QueuePairAttributes {
@@ -95,7 +95,6 @@ pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttr
     }
 }
 
-/// The end on rxe0 that has asked the one at this address for a connection over RC.
 pub fn connecting(channel: &Arc<EventChannel>, to: SocketAddr) -> Connecting {
     let service = IdService::ReliableConnection;
     let resolved =
@@ -319,11 +318,7 @@ library_tests! {
         );
         let took = begun.elapsed();
         assert!(took < limit + Duration::from_secs(3), "{took:?}");
-        assert!(
-            gone.unwrap_err()
-                .to_string()
-                .contains("resolving the address")
-        );
+        gone.unwrap_err().to_string().has(&["resolving the address"]);
         drop(cut);
     }
 
@@ -377,7 +372,6 @@ library_tests! {
     }
 }
 
-/// The kernel's count of RDMA objects, over all devices.
 fn kernel_objects() -> String {
     sh("rdma resource show")
 }

@@ -1,9 +1,6 @@
 //! Fewer messages in flight than a burst has: all are sent, and what they took is posted anew.
 
 use crate::machine::{Disturbance, Machine};
-use crate::program::hcabench;
-use crate::results::Results;
-use crate::scratch;
 use crate::settings::sweep;
 
 #[test]
@@ -54,16 +51,11 @@ fn stamps_are_rewritten_and_rates_kept_within_a_depth() {
 
 #[test]
 fn what_is_lost_does_not_hold_up_the_sender() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let loss = Disturbance::of_messages("veth0", "loss 20%");
-    hcabench("--service uc,ud --depth 4 --unsignaled off,on --burst 200 --repeat 2 --warmup 0 --timeout 1s")
-        .out(&out)
-        .run()
-        .expect(0)
-        .warns("were lost");
-    let results = Results::at(&out);
+    let words = "--service uc,ud --depth 4 --unsignaled off,on --burst 200 --repeat 2 --warmup 0 --timeout 1s";
+    machine.ends(words, 0).warns("were lost");
+    let results = machine.results();
     results.check(4);
     let rows = results.summary().rows;
     let lost: u64 = rows.iter().map(|row| row.count("messages_lost")).sum();

@@ -1,5 +1,6 @@
 //! Four ranks in one machine with four devices (`ci/vm --ports 4`). All have the same clock, so that the truth is known.
 
+use crate::assertions::Has as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,14 +12,12 @@ use crate::between::{bounds_are_computed_again, is_within};
 use crate::machine::{Away, Disturbance, Machine, wait_until};
 use crate::program::{Ended, LIMIT, Running, hcabench};
 use crate::results::{Row, Table};
-use crate::scratch;
 
 const RANKS: u32 = 4;
 /// What is measured again would only take time here.
 const SHORT: &str =
     "--service rc --inline --burst 50 --probes 100 --hugepages off --again 0 --allow-idle-states";
 
-/// The ranks of a job, in their order.
 struct Job {
     ranks: Vec<Running>,
     out: PathBuf,
@@ -38,7 +37,6 @@ impl Job {
         }
     }
 
-    /// Waits until so many rows are on the disk.
     fn has_rows(&self, wanted: usize) {
         wait_until("pairs were measured", LIMIT, || {
             let text = std::fs::read_to_string(self.out.join("runs.csv"));
@@ -46,7 +44,6 @@ impl Job {
         });
     }
 
-    /// How each ended.
     fn wait(self) -> Vec<Ended> {
         self.ranks
             .into_iter()
@@ -64,7 +61,6 @@ fn runs(out: &Path) -> Table {
     Table::read(&out.join("runs.csv"))
 }
 
-/// The ordered pairs of complete rows.
 fn complete(out: &Path) -> BTreeSet<(u64, u64)> {
     let table = runs(out);
     let rows = table.matching(&[("status", "complete")]).into_iter();
@@ -72,7 +68,6 @@ fn complete(out: &Path) -> BTreeSet<(u64, u64)> {
         .collect()
 }
 
-/// All ordered pairs of some ranks.
 fn pairs_of(ranks: &[u64]) -> BTreeSet<(u64, u64)> {
     let all = ranks
         .iter()
@@ -112,10 +107,9 @@ fn overlap(windows: &[(u64, u64)]) -> bool {
 
 #[test]
 fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_the_bounds() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (concurrency, is_overlapping) in [("alone", false), ("together", true)] {
-        let out = folder.path().join(concurrency);
+        let out = machine.out(concurrency);
         let ended = run(
             RANKS,
             &format!("--concurrency {concurrency} --clock-drift 0"),
@@ -154,16 +148,11 @@ fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_th
         }
         let nodes = Table::read(&out.join("nodes.csv"));
         assert_eq!(nodes.rows.len(), 4);
-        assert!(
-            ended[0].stdout.contains("the worst pairs"),
-            "{}",
-            ended[0].stdout
-        );
+        ended[0].stdout.has(&["the worst pairs"]);
         assert!(ended[1..].iter().all(|rank| rank.stdout.is_empty()));
     }
 }
 
-/// All pairs of the others are there, those of the rank are left out or incomplete, and it is named.
 fn is_named(ended: &Ended, rank: u64, out: &Path) {
     let others: Vec<u64> = (0..u64::from(RANKS))
         .filter(|other| *other != rank)
@@ -187,19 +176,14 @@ fn is_named(ended: &Ended, rank: u64, out: &Path) {
         let ends = [row.count("from_rank"), row.count("to_rank")];
         assert!(ends.contains(&rank), "{row:?}");
     }
-    assert!(
-        ended.stderr.contains(&format!("rank {rank} ")),
-        "{}",
-        ended.stderr
-    );
+    ended.stderr.has(&[&format!("rank {rank} ")]);
 }
 
 /// Four ranks, of which one comes to harm when the first pairs are there: it is named. What `harm` returns is kept
 /// until the others have ended.
 fn is_named_after<T>(harm: impl FnOnce(&Job) -> T, rank: u64) {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("run");
+    let machine = Machine::take();
+    let out = machine.out("run");
     let job = Job::start(
         RANKS,
         "--concurrency alone --rounds 2 --pair-timeout 20s",
@@ -237,9 +221,8 @@ fn a_rank_whose_device_is_removed_is_named_and_all_other_pairs_are_there() {
 
 #[test]
 fn what_rank_0_had_when_it_was_killed_is_whole_and_marked_and_the_run_can_go_on() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("run");
+    let machine = Machine::take();
+    let out = machine.out("run");
     let job = Job::start(RANKS, "--concurrency alone", &out);
     job.has_rows(4);
     job.ranks[0].signal(Signal::SIGKILL);
@@ -284,10 +267,9 @@ fn what_rank_0_had_when_it_was_killed_is_whole_and_marked_and_the_run_can_go_on(
 
 #[test]
 fn a_signal_to_any_rank_ends_it_at_once_and_marks_what_is_there() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (name, rank, signal) in [("first", 0, Signal::SIGINT), ("other", 1, Signal::SIGTERM)] {
-        let out = folder.path().join(name);
+        let out = machine.out(name);
         let mut job = Job::start(RANKS, "--concurrency alone --rounds 3", &out);
         job.has_rows(2);
         let interrupted = job.ranks.remove(rank);
@@ -308,10 +290,9 @@ fn a_signal_to_any_rank_ends_it_at_once_and_marks_what_is_there() {
 /// varies tells it is in `ci/fabric`: beside other load all delays vary.
 #[test]
 fn the_node_behind_a_slow_port_is_named_and_nobody_else() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (name, ranks, expected) in [("four", RANKS, Some(["slow", "unknown"])), ("two", 2, None)] {
-        let out = folder.path().join(name);
+        let out = machine.out(name);
         let delay = Disturbance::of_messages("veth1", "delay 20ms");
         run(
             ranks,
@@ -333,23 +314,15 @@ fn the_node_behind_a_slow_port_is_named_and_nobody_else() {
 
 #[test]
 fn limits_that_are_broken_have_an_exit_code_of_their_own_and_monitoring_learns_of_it() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("run");
-    let textfile = folder.path().join("hcabench.prom");
+    let machine = Machine::take();
+    let out = machine.out("run");
+    let textfile = machine.out("hcabench.prom");
     let more = format!("--fail-above 1ns --prometheus {}", textfile.display());
     let mut ended = Job::start(3, &more, &out).wait();
     let first = ended.remove(0).expect(3);
-    assert!(
-        first.stderr.contains("--fail-above 1ns"),
-        "{}",
-        first.stderr
-    );
-    assert!(
-        first.stderr.contains("6 of 6 pairs are above it"),
-        "{}",
-        first.stderr
-    );
+    first
+        .stderr
+        .has(&["--fail-above 1ns", "6 of 6 pairs are above it"]);
     assert!(!out.join("INCOMPLETE").exists());
     let text = std::fs::read_to_string(textfile).unwrap();
     assert_eq!(text.matches("quantile=\"0.5\"").count(), 6, "{text}");
@@ -385,15 +358,14 @@ fn least_of_way(out: &Path, (from, to): (u64, u64)) -> i64 {
 /// whatever else delays them.
 #[test]
 fn a_slow_way_is_named_if_there_is_a_third_rank() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (name, ranks, delay_ms, more) in [
         ("two", 2, 3, "--clock-drift 0"),
         ("exact", 3, 3, "--clock-drift 0"),
         // Clocks that may drift prove less: the ranks are measured at different times.
         ("drift", 3, 100, "--probes 10"),
     ] {
-        let out = folder.path().join(name);
+        let out = machine.out(name);
         let netem = format!("delay {delay_ms}ms");
         let delay = Disturbance::of_messages_to("veth1", "10.77.0.1", &netem);
         let more = format!("--service uc --poll event --concurrency alone --pause 4ms {more}");

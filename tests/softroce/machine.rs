@@ -1,9 +1,14 @@
 //! The machine as the tests change it: each change is a guard that undoes it.
 
+use crate::assertions::Has as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use crate::program::{Ended, LIMIT, Program, Running, hcabench, until};
+use crate::results::Results;
 
 /// How long a port may take to become active, with the GID of its address.
 const ACTIVE_LIMIT: Duration = Duration::from_secs(20);
@@ -14,8 +19,9 @@ pub const ENDS: [(&str, &str, &str); 2] = [
     ("rxe1", "veth1", "10.77.0.2"),
 ];
 
-/// The whole machine, for one test at a time.
+/// The whole machine, for one test at a time, and a folder for it.
 pub struct Machine {
+    folder: tempfile::TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -36,19 +42,56 @@ impl Machine {
             );
             wait_until_active(device);
         }
-        Machine { _turn: turn }
+        let folder = crate::scratch();
+        Machine {
+            folder,
+            _turn: turn,
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn out(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub fn start(&self, words: &str) -> Running {
+        hcabench(words).out(self.out("results")).start()
+    }
+
+    #[track_caller]
+    pub fn ends(&self, words: &str, code: i32) -> Ended {
+        self.start(words).wait(LIMIT).expect(code)
+    }
+
+    pub fn results(&self) -> Results {
+        Results::at(self.out("results"))
+    }
+
+    pub fn wait_for_point(&self, number: usize) {
+        Results::wait_for_point(&self.out("results"), number);
+    }
+
+    /// Runs `hcabench` to its end, which must be a good one; its results are in `results`.
+    #[track_caller]
+    pub fn measured(&self, words: &str) -> Results {
+        self.measured_as("results", words)
+    }
+
+    #[track_caller]
+    pub fn measured_as(&self, name: impl AsRef<Path>, words: &str) -> Results {
+        hcabench(words).out(self.out(&name)).ends(0);
+        Results::at(self.out(name))
     }
 }
 
-/// How long a change of the machine may take.
 const CHANGE_LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs a command line, which must succeed in time; returns its standard output.
 pub fn sh(line: &str) -> String {
-    match try_sh(line) {
-        Ok(output) => output,
-        Err(reason) => panic!("{line}: {reason}"),
-    }
+    try_sh(line).unwrap_or_else(|reason| panic!("{line}: {reason}"))
 }
 
 fn try_sh(line: &str) -> Result<String, String> {
@@ -68,21 +111,18 @@ fn try_sh(line: &str) -> Result<String, String> {
         sleep(Duration::from_millis(10));
     }
     let output = child.wait_with_output().unwrap();
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
     if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        Ok(stdout)
     } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{}\n{said}", output.status))
+        Err(format!("{}\n{stderr}", output.status))
     }
 }
 
-/// Waits until `done`, and fails after `limit`.
+#[track_caller]
 pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + limit;
-    while !done() {
-        assert!(Instant::now() < deadline, "{what}: not within {limit:?}");
-        sleep(Duration::from_millis(50));
-    }
+    until(what, limit, || done().then_some(()));
 }
 
 fn wait_until_active(device: &str) {
@@ -124,7 +164,6 @@ impl Drop for Undo {
     }
 }
 
-/// A disturbance by netem of what leaves an interface.
 pub struct Disturbance {
     interface: &'static str,
     handle: &'static str,
@@ -206,7 +245,6 @@ impl Disturbance {
         ));
     }
 
-    /// Packets that it has dropped.
     pub fn dropped(&self) -> u64 {
         let text = sh(&format!("tc -s -j qdisc show dev {}", self.interface));
         let disciplines: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -220,14 +258,12 @@ impl Disturbance {
     }
 }
 
-/// An RDMA device that is away.
 pub struct Away {
     device: &'static str,
     _undo: Undo,
 }
 
 impl Away {
-    /// Takes a device away.
     pub fn take(device: &'static str) -> Self {
         let (_, interface, _) = *ENDS.iter().find(|end| end.0 == device).expect("known");
         let undo = Undo(vec![format!(
@@ -240,7 +276,6 @@ impl Away {
         }
     }
 
-    /// For a device that another process takes away.
     pub fn by_another(device: &'static str) -> Self {
         let (_, interface, _) = *ENDS.iter().find(|end| end.0 == device).expect("known");
         let undo = Undo(vec![format!(
@@ -252,7 +287,6 @@ impl Away {
         }
     }
 
-    /// Brings it back, and waits until it is active.
     pub fn bring_back(self) {
         let device = self.device;
         drop(self);
@@ -260,7 +294,6 @@ impl Away {
     }
 }
 
-/// The receiving interface down.
 pub struct LinkDown(Undo);
 
 impl LinkDown {
@@ -307,11 +340,9 @@ impl WithoutAddress {
     }
 }
 
-/// Reserved huge pages of 2 MiB.
 pub struct HugePages(#[expect(dead_code, reason = "held, never read")] Undo);
 
 impl HugePages {
-    /// Reserves so many.
     pub fn reserve(pages: u32) -> Self {
         let undo = Undo(vec!["echo 0 >/proc/sys/vm/nr_hugepages".to_owned()]);
         sh(&format!("echo {pages} >/proc/sys/vm/nr_hugepages"));
@@ -323,14 +354,12 @@ impl HugePages {
     }
 }
 
-/// A small file system in memory.
 pub struct SmallDisk {
     folder: tempfile::TempDir,
     _undo: Undo,
 }
 
 impl SmallDisk {
-    /// Mounts one of so many mebibytes.
     pub fn mount(mebibytes: u32) -> Self {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let path = folder.path().display();
@@ -347,17 +376,10 @@ impl SmallDisk {
         self.folder.path()
     }
 
-    /// Fills it to the last byte.
     pub fn fill(&self) {
         let file = self.path().join("filling");
-        let full = Command::new("dd")
-            .args(["if=/dev/zero", "bs=4096"])
-            .arg(format!("of={}", file.display()))
-            .output()
-            .unwrap();
-        assert!(
-            String::from_utf8_lossy(&full.stderr).contains("No space left"),
-            "{full:?}"
-        );
+        let words = format!("if=/dev/zero bs=4096 of={}", file.display());
+        let full = Program::under(&[], "dd", &words).run();
+        full.stderr.has(&["No space left"]);
     }
 }

@@ -7,7 +7,10 @@
 #[macro_use]
 mod own_process;
 
+#[path = "../../crates/assertions.rs"]
+mod assertions;
 mod machine;
+#[path = "../program/mod.rs"]
 mod program;
 mod results;
 
@@ -44,6 +47,10 @@ mod settings;
 mod signals;
 mod strangers;
 mod trace;
+
+/// How long a run may take unless a test says otherwise. Emulated, on a busy machine, one of a few thousand messages
+/// takes some seconds.
+pub const LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
 
 /// A folder for one test.
 fn scratch() -> tempfile::TempDir {

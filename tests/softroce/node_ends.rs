@@ -10,7 +10,6 @@ use hcabench::node::settings::Verbs;
 use hcabench::node::{self, Node, Pool, Scenario, Settings, Slot, Wiring};
 use hcabench::rig::ports::{Service, UcRouteRequest};
 
-/// Words of a sample.
 pub const WORDS: usize = 8;
 
 pub fn fabric() -> Fabric {
@@ -30,7 +29,6 @@ pub fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
     }
 }
 
-/// Short queues; samples are inline if `inline`.
 pub fn settings(service: Service, inline: bool) -> Settings {
     Settings {
         vectorize: 4,
@@ -48,7 +46,6 @@ pub fn settings(service: Service, inline: bool) -> Settings {
     }
 }
 
-/// An end with its pool.
 pub struct End<N> {
     pub node: N,
     pub pool: Pool,
@@ -105,7 +102,6 @@ impl<N: Node> End<N> {
     }
 }
 
-/// All ends of a connection, started.
 pub struct Ends {
     pub publishers: Vec<End<Publisher>>,
     pub subscribers: Vec<End<Subscriber>>,

@@ -23,7 +23,6 @@ use crate::machine::{Disturbance, Machine};
 use crate::node_ends::{End, fabric, settings, wiring};
 use crate::program::{Ended, hcabench};
 use crate::results::Table;
-use crate::scratch;
 
 /// How long connecting may take.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -31,7 +30,6 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// minute.
 const IN_TIME: Duration = Duration::from_secs(45);
 
-/// How a publisher fails that is to connect to this address.
 fn failure(service: Service, to: &str) -> ConnectFailure {
     let wiring = wiring(Scenario::StraightRun, 1, 1);
     let settings = Settings {
@@ -96,7 +94,6 @@ library_tests! {
     }
 }
 
-/// Ends that fall back to listening.
 fn listening(service: Service) -> Settings {
     let usual = settings(service, true);
     Settings {
@@ -189,9 +186,8 @@ fn one_way(arguments: &str, out: &Path) -> Ended {
 
 #[test]
 fn subscribers_connect_where_publishers_cannot() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let ended = one_way("--fallback listen --service rc,uc,ud", &out).expect(0);
     let text = "subscribers made connections that publishers could not (1 unreachable)";
     ended.warns(text);
@@ -206,7 +202,7 @@ fn subscribers_connect_where_publishers_cannot() {
     assert_eq!(left_out.len(), 1);
     assert!(left_out[0].text("reason").contains("--fallback listen"));
 
-    let out = folder.path().join("fan-out");
+    let out = machine.out("fan-out");
     let fan_out = "--fallback listen --scenario fan-out --publishers 2 --subscribers 2";
     one_way(fan_out, &out).expect(0);
     let row = &Table::read(&out.join("summary.csv")).rows[0];
@@ -216,10 +212,9 @@ fn subscribers_connect_where_publishers_cannot() {
 
 #[test]
 fn a_failure_to_connect_ends_the_run_in_time_and_says_which() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (number, service) in ["rc", "uc", "ud"].into_iter().enumerate() {
-        let out = folder.path().join(number.to_string());
+        let out = machine.out(number.to_string());
         let begun = Instant::now();
         let ended = one_way(&format!("--service {service}"), &out).expect(1);
         let why = ConnectFailure::Unreachable.name();

@@ -13,7 +13,6 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Tells the process that it is the one.
 const VARIABLE: &str = "HCABENCH_SOFTROCE_TEST";
 
-/// Tests that run in processes of their own.
 macro_rules! library_tests {
     ($($(#[$attribute:meta])* fn $name:ident() $body:block)+) => {$(
         $(#[$attribute])*
@@ -29,7 +28,6 @@ pub fn is_inner() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// Runs `work`, which is the test at this path, in another process.
 pub fn run(path: &str, work: fn()) {
     run_with(path, &[], work);
 }

@@ -2,21 +2,15 @@
 
 use crate::loss::wait_for_traffic;
 use crate::machine::{Away, Machine};
-use crate::program::{END, hcabench};
-use crate::results::Results;
-use crate::scratch;
+use crate::program::END;
 
 fn removed_in_mid_run(service: &str, poll: &str) {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let running = hcabench(&format!(
+    let machine = Machine::take();
+    let running = machine.start(&format!(
         "--service {service} --poll {poll} --burst 50,8000 --pause 2ms --timeout 3s"
-    ))
-    .out(&out)
-    .start();
+    ));
     // The second point of the two, which takes more than 16 s.
-    Results::wait_for_point(&out, 2);
+    machine.wait_for_point(2);
     wait_for_traffic();
     let away = Away::take("rxe1");
     let ended = running
@@ -25,7 +19,7 @@ fn removed_in_mid_run(service: &str, poll: &str) {
         .says(&["burst8000", "rxe1", "removed"]);
     away.bring_back();
 
-    let results = Results::at(&out);
+    let results = machine.results();
     assert!(results.mark().contains("rxe1"), "{}", results.mark());
     let points = results.points();
     let [whole, broken] = &points[..] else {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::machine::wait_until;
+use crate::program::until;
 
 /// A CSV file.
 #[derive(Debug)]
@@ -13,7 +13,6 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A row, by column.
 #[derive(Debug, Clone)]
 pub struct Row(BTreeMap<String, String>);
 
@@ -77,7 +76,6 @@ impl Row {
     }
 }
 
-/// A message as it stands in `messages.csv`.
 #[derive(Debug, Clone, Copy)]
 pub struct Message {
     pub round: u64,
@@ -93,7 +91,6 @@ pub struct Message {
     pub completion_latency: Option<i64>,
 }
 
-/// The folder of a point.
 #[derive(Debug)]
 pub struct Point {
     pub path: PathBuf,
@@ -148,8 +145,9 @@ impl Results {
     pub fn wait_for_point(path: &Path, number: usize) {
         let what = format!("point {number} begins");
         // Until the run has begun, the folder may come and go: whether it can be made is tried first.
-        wait_until(&what, Duration::from_secs(60), || {
-            folders_in(path).is_ok_and(|folders| folders.len() == number)
+        until(&what, Duration::from_secs(60), || {
+            let folders = folders_in(path).unwrap_or_default();
+            (folders.len() == number).then_some(())
         });
         // Past connecting, and for most tests past the warm-up.
         std::thread::sleep(Duration::from_millis(800));
@@ -173,7 +171,6 @@ impl Results {
         self.path.join("INCOMPLETE").exists()
     }
 
-    /// Why the run is incomplete, as the mark says it.
     pub fn mark(&self) -> String {
         std::fs::read_to_string(self.path.join("INCOMPLETE")).expect("the mark is there")
     }
@@ -182,7 +179,6 @@ impl Results {
         folders_in(&self.path).unwrap()
     }
 
-    /// The points, in the order of their folders' names.
     pub fn points(&self) -> Vec<Point> {
         let point = |path: PathBuf| {
             let settings = match std::fs::read_to_string(path.join("settings.json")) {
@@ -203,7 +199,6 @@ impl Results {
         self.folders().into_iter().map(point).collect()
     }
 
-    /// The row of a point in the summary.
     pub fn row_of(&self, point: &Point) -> Row {
         let name = point.name();
         let summary = self.summary();
@@ -285,7 +280,6 @@ impl Results {
     }
 }
 
-/// The folders in a folder, by name.
 fn folders_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for entry in std::fs::read_dir(path)? {

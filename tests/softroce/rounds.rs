@@ -1,5 +1,6 @@
 //! A sweep of several rounds, each in a process of its own: what it leaves, and how it is taken up again.
 
+use crate::assertions::Has as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +9,6 @@ use nix::sys::signal::Signal;
 use crate::machine::{Machine, wait_until};
 use crate::program::{LIMIT, hcabench};
 use crate::results::{Results, Row, Table};
-use crate::scratch;
 
 const ROUNDS: u64 = 3;
 const BURST: u64 = 100;
@@ -27,7 +27,6 @@ fn lines(out: &Path) -> Vec<String> {
     whole.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// Checks a sweep of all points and rounds.
 fn check(out: &Path) {
     let results = Results::at(out);
     assert!(!results.is_marked(), "{}", results.mark());
@@ -66,10 +65,9 @@ fn check(out: &Path) {
 /// In the middle of a round, by a signal that leaves no time for anything, and by one that does.
 #[test]
 fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
-        let out = folder.path().join(signal.as_str());
+        let out = machine.out(signal.as_str());
         let running =
             hcabench("--service rc,uc --poll busy,event --burst 100 --pause 200us --rounds 3")
                 .out(&out)
@@ -91,10 +89,7 @@ fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
             "{before:?}"
         );
 
-        let ended = hcabench("--resume")
-            .word(out.to_str().unwrap())
-            .run()
-            .expect(0);
+        let ended = hcabench("--resume").word(out.to_str().unwrap()).ends(0);
         assert!(ended.stdout.contains("p50"), "{}", ended.stdout);
         check(&out);
         let after = lines(&out);
@@ -104,15 +99,8 @@ fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
             assert!(after.contains(line), "measured again: {line}");
         }
         // Nothing is missing any more, which is said, and nothing is measured.
-        let ended = hcabench("--resume")
-            .word(out.to_str().unwrap())
-            .run()
-            .expect(2);
-        assert!(
-            ended.stderr.contains("nothing is missing"),
-            "{}",
-            ended.stderr
-        );
+        let ended = hcabench("--resume").word(out.to_str().unwrap()).ends(2);
+        ended.stderr.has(&["nothing is missing"]);
         assert_eq!(lines(&out), after);
     }
 }

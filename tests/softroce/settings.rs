@@ -1,17 +1,14 @@
 //! Every setting: what can be measured is, and delivers everything; what cannot is left out with a reason, or refused.
 
+use crate::assertions::Has as _;
 use crate::machine::Machine;
 use crate::program::{Ended, hcabench};
 use crate::results::{Point, Results, Table};
-use crate::scratch;
 
-/// Runs a sweep in which nothing may be lost, and checks its `points`.
 pub fn sweep(arguments: &str, points: usize, look: impl FnOnce(&Results, &Ended)) {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let ended = hcabench(arguments).out(&out).run().expect(0);
-    let results = Results::at(&out);
+    let machine = Machine::take();
+    let ended = machine.ends(arguments, 0);
+    let results = machine.results();
     results.check(points);
     for row in &results.summary().rows {
         assert_eq!(
@@ -209,7 +206,7 @@ fn sizes_up_to_the_largest_message_of_the_device() {
 fn inline_up_to_what_the_device_grants() {
     let granted: u64 = {
         let _machine = Machine::take();
-        let ended = hcabench("devices --json").run().expect(0);
+        let ended = hcabench("devices --json").ends(0);
         let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         let of = &document["devices"][0]["inline_bytes_granted"];
         let [rc, uc, ud] = ["rc", "uc", "ud"].map(|service| of[service].as_u64().unwrap());
@@ -350,8 +347,7 @@ fn cpus_can_be_chosen() {
 
 #[test]
 fn what_is_impossible_alone_is_refused_and_leaves_nothing_behind() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (arguments, words) in [
         (
             "--service ud --operation write",
@@ -375,11 +371,9 @@ fn what_is_impossible_alone_is_refused_and_leaves_nothing_behind() {
         ("--service xrc", &["--service", "xrc"]),
         ("--pause 5", &["--pause"]),
     ] {
-        let out = folder.path().join("results");
-        let ended = hcabench(arguments).out(&out).run().expect(2);
-        for word in words {
-            assert!(ended.stderr.contains(word), "{word:?}: {}", ended.stderr);
-        }
+        let out = machine.out("results");
+        let ended = machine.ends(arguments, 2);
+        ended.stderr.has(words);
         assert_eq!(ended.stdout, "");
         assert!(!out.exists(), "{arguments} left {}", out.display());
     }

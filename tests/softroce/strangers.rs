@@ -1,5 +1,6 @@
 //! Messages of others: a datagram queue pair of this process sends to the receiving one of a run.
 
+use crate::assertions::Has as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,14 +18,12 @@ use crate::loss::wait_for_traffic;
 use crate::machine::{Machine, sh, wait_until};
 use crate::program::{LIMIT, hcabench};
 use crate::results::Results;
-use crate::scratch;
 
 const STEP: Duration = Duration::from_secs(20);
 /// Of a burst of so many; a stranger's messages bear the number of the last one, which is not sent yet when they come.
 const BURST: u32 = 5000;
 /// What the stranger sends; a run has receive requests for some more messages than its own.
 const STRANGE: u64 = 20;
-/// Bytes of its largest message.
 const LARGEST: u32 = 512;
 
 /// A queue pair on rxe0 that can send to any on rxe1.
@@ -77,7 +76,6 @@ impl Stranger {
         }
     }
 
-    /// Sends a message to a queue pair, and waits until it has left.
     fn send(&self, queue_pair: u32, bytes: u32, immediate_data: u32) {
         let vector = self.connection.address().unwrap();
         let handle =
@@ -99,7 +97,6 @@ impl Stranger {
     }
 }
 
-/// The datagram queue pairs of rxe1.
 fn queue_pairs() -> BTreeSet<u32> {
     let listed: serde_json::Value =
         serde_json::from_str(&sh("rdma -j resource show qp")).expect("rdma prints JSON");
@@ -110,7 +107,6 @@ fn queue_pairs() -> BTreeSet<u32> {
         .collect()
 }
 
-/// The one that is not among the known ones: that of the run.
 fn new_queue_pair(known: &BTreeSet<u32>) -> u32 {
     let new: Vec<u32> = queue_pairs().difference(known).copied().collect();
     let [one] = new[..] else {
@@ -121,12 +117,11 @@ fn new_queue_pair(known: &BTreeSet<u32>) -> u32 {
 
 library_tests! {
     fn messages_of_others_are_counted_as_such_and_blamed_on_nobody() {
-        let _machine = Machine::take();
-        let folder = scratch();
+        let machine = Machine::take();
         let stranger = Stranger::new();
         let known = queue_pairs();
         for timestamp in ["submit", "send"] {
-            let out = folder.path().join(timestamp);
+            let out = machine.out(timestamp);
             let running = hcabench(&format!(
                 "--service ud --burst {BURST} --pause 2ms --warmup 0 --timestamp {timestamp}"
             ))
@@ -149,28 +144,22 @@ library_tests! {
             // A stranger's eight bytes would be a stamp of a time in years.
             assert!(row.decimal("latency_max_ns") < 60e9);
             ended.warns(&format!("{STRANGE} messages were not of this run"));
-            for blamed in ["arrived twice", "raise --timeout", "other bytes"] {
-                assert!(!ended.stderr.contains(blamed), "{}", ended.stderr);
-            }
+            ended.stderr.lacks(&["arrived twice", "raise --timeout", "other bytes"]);
             wait_until("the queue pairs of the run are gone", STEP, || queue_pairs() == known);
         }
     }
     /// rxe then stops the queue pair: the run cannot go on, and says what may have come.
     fn a_message_of_others_that_is_too_large_is_named_as_the_cause() {
-        let _machine = Machine::take();
-        let folder = scratch();
+        let machine = Machine::take();
         let stranger = Stranger::new();
         let known = queue_pairs();
-        let out = folder.path().join("results");
-        let running = hcabench(&format!("--service ud --burst {BURST} --pause 2ms --warmup 0"))
-            .out(&out)
-            .start();
+        let running = machine.start(&format!("--service ud --burst {BURST} --pause 2ms --warmup 0"));
         wait_for_traffic();
         stranger.send(new_queue_pair(&known), LARGEST, BURST - 1);
         running
             .wait(LIMIT)
             .expect(1)
             .says(&["ud-send-8B", "receiving", "message larger than --size"]);
-        assert!(Results::at(&out).is_marked());
+        assert!(machine.results().is_marked());
     }
 }

@@ -14,7 +14,6 @@ use hcabench::host::{pinning, priority};
 use crate::machine::{Machine, wait_until};
 use crate::program::{LIMIT, hcabench};
 use crate::results::{Row, Table};
-use crate::scratch;
 
 const WATCHED: usize = 0;
 /// Each time that the busy thread takes the CPU, in milliseconds: no length fits another.
@@ -99,9 +98,8 @@ fn parts(jump: &Row) -> HashMap<String, u64> {
 
 #[test]
 fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let (busy, jumps, shown, memory) = watch("trace", &folder.path().join("results"));
+    let machine = Machine::take();
+    let (busy, jumps, shown, memory) = watch("trace", &machine.out("results"));
     let name = format!("{NAME} ({})", busy.thread);
     let of_busy: Vec<(&Row, HashMap<String, u64>)> = jumps
         .rows
@@ -152,9 +150,8 @@ fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() 
 
 #[test]
 fn counters_claim_no_duration() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let (busy, jumps, shown, _) = watch("counters", &folder.path().join("results"));
+    let machine = Machine::take();
+    let (busy, jumps, shown, _) = watch("counters", &machine.out("results"));
     assert!(!shown.contains("exactly, by the trace"), "{shown}");
     let long = |jump: &&Row| jump.count("jump_ns") >= busy.lengths[0];
     assert!(jumps.rows.iter().filter(long).count() > 0);

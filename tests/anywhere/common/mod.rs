@@ -1,27 +1,16 @@
 //! What several tests of the program read of it.
 
+pub mod figures;
 pub mod listings;
 pub mod node;
 
+use crate::LIMIT;
+use crate::program::{self, Ended, Program};
 use std::collections::HashMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// All figures of `hcabench plot`.
-pub const FIGURES: [&str; 9] = [
-    "histogram",
-    "median",
-    "surface",
-    "ecdf",
-    "percentiles",
-    "time",
-    "load",
-    "curves",
-    "matrix",
-];
 
 /// How long a run may take to end after a signal. That it is a second is checked by `ci/check-signals`, where nothing
 /// else runs; other work makes it longer.
@@ -38,40 +27,24 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The program: that of the environment variable HCABENCH_PROGRAM, which users run, or the one built beside this test.
-pub fn program() -> PathBuf {
-    match std::env::var_os("HCABENCH_PROGRAM") {
-        Some(program) => fs::canonicalize(&program)
-            .unwrap_or_else(|error| panic!("HCABENCH_PROGRAM is {program:?}: {error}")),
-        None => PathBuf::from(env!("CARGO_BIN_EXE_hcabench")),
-    }
+pub fn hcabench(folder: &Path, words: &str) -> Program {
+    program::hcabench(words).in_folder(folder)
 }
 
-/// The program with these words, quoted as in a shell.
-pub fn hcabench(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(program());
-    command
-        .args(shlex::split(words).unwrap())
-        .current_dir(folder);
-    command
+/// Runs it to its end, which must have this code.
+#[track_caller]
+pub fn ends(folder: &Path, words: &str, code: i32) -> Ended {
+    hcabench(folder, words).ends(code)
 }
 
-/// Runs it to its end, which must have this code. Returns what it wrote, errors however their lines are broken.
+/// The same on a terminal of 100 columns. Returns what it wrote, errors however their lines are broken.
 #[track_caller]
 pub fn expect(folder: &Path, words: &str, code: i32) -> (String, String) {
-    let output = hcabench(folder, words).env("COLUMNS", "100").output();
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = output.unwrap();
-    let [stdout, stderr] = [stdout, stderr].map(|text| String::from_utf8(text).unwrap());
-    assert_eq!(status.code(), Some(code), "{words}: {stdout}\n{stderr}");
-    let stderr: Vec<&str> = stderr.split_whitespace().collect();
-    (stdout, stderr.join(" "))
+    let ended = hcabench(folder, words).env("COLUMNS", "100").ends(code);
+    let told = ended.told();
+    (ended.stdout, told)
 }
 
-/// A row of a CSV file, by its columns.
 pub type Row = HashMap<String, String>;
 
 pub fn rows(path: &Path) -> Vec<Row> {
@@ -79,11 +52,22 @@ pub fn rows(path: &Path) -> Vec<Row> {
     reader.deserialize().map(Result::unwrap).collect()
 }
 
+pub fn figure(row: &Row, column: &str) -> f64 {
+    let cell = &row[column];
+    cell.parse().unwrap_or_else(|_| panic!("{column}: {row:?}"))
+}
+
+pub fn number(row: &Row, column: &str) -> u64 {
+    let cell = &row[column];
+    cell.parse().unwrap_or_else(|_| panic!("{column}: {row:?}"))
+}
+
 pub fn json(path: &Path) -> serde_json::Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// What it wrote to standard error.
-pub fn told(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+/// Waits until there is something: only what hangs takes longer.
+#[track_caller]
+pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    program::until(what, LIMIT, look)
 }

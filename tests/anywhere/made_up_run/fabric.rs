@@ -13,17 +13,13 @@ use serde_json::json;
 
 /// A fabric of racks with so many nodes each, two rows of racks.
 pub struct MadeFabric {
-    /// How many nodes there are.
     pub nodes: usize,
-    /// How many are in a rack.
     pub rack: usize,
     /// A node whose egress is slow, and by how many ns.
     pub slow: Option<(usize, f64)>,
     /// A node without figures.
     pub dead: Option<usize>,
-    /// One in so many pairs is missing; 0 for none.
     pub missing_one_in: u64,
-    /// How many rounds `runs.csv` has.
     pub rounds: u32,
     /// What all figures follow from.
     pub seed: u64,
@@ -82,7 +78,6 @@ pub fn fabric_run(path: &Path, made: &MadeFabric) -> PathBuf {
     path.to_path_buf()
 }
 
-/// The rows of all rounds, about those of the pairs.
 fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitMix64) {
     let mut file = RunsFile::create(&path.join(RUNS), &SCHEMA).unwrap();
     let measured = pairs

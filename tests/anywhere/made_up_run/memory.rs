@@ -9,23 +9,17 @@ use serde::Serialize;
 
 use super::{MadeRow, run_of};
 
-/// Windows of a round, and how long each is.
 const WINDOWS: u32 = 8;
 const WINDOW_NS: u64 = 10_000_000;
-/// Bytes of a line.
 const LINE: f64 = 64.0;
 
 /// A point of a curve: pause, issued bandwidth in MB/s, latency in ns, and its marks.
 pub type MadeWindows = (Option<u32>, f64, f64, &'static str);
 
-/// A curve of a made-up run.
 #[derive(Debug, Clone)]
 pub struct MadeCurve {
-    /// The share of reads, in per cent.
     pub reads: u32,
-    /// How lines are stored.
     pub store: &'static str,
-    /// How it is smoothed.
     pub smooth: &'static str,
     pub loads: Vec<MadeWindows>,
 }
@@ -54,7 +48,6 @@ impl MadeCurve {
     }
 }
 
-/// A window as the benchmark writes it.
 #[derive(Debug, Clone, Serialize)]
 struct WindowRow {
     round: u32,
@@ -70,7 +63,6 @@ struct WindowRow {
     kept: bool,
 }
 
-/// The windows of a round of a point: one of them is an outlier.
 fn windows(curve: &MadeCurve, load: MadeWindows, round: u32) -> Vec<WindowRow> {
     let (pause, bandwidth, latency, marks) = load;
     let lines = bandwidth * 1e6 / LINE * WINDOW_NS as f64 / 1e9;
@@ -162,7 +154,6 @@ fn figures(curve: &MadeCurve, load: MadeWindows, windows: &[WindowRow]) -> Recor
     record
 }
 
-/// A run of these curves, with so many rounds; the last point of an `unfinished` one is incomplete.
 pub fn memory_run(path: &Path, curves: &[MadeCurve], rounds: u32, unfinished: bool) -> PathBuf {
     let points = curves
         .iter()

@@ -23,16 +23,13 @@ pub const STARTED_AT: &str = "2026-01-02T03:04:05.000Z";
 /// Why unfinished ones end.
 pub const INTERRUPTED: &str = "interrupted by SIGINT";
 
-/// Writes the files of a point in a round.
 pub type FilesOfARound<'a> = Box<dyn Fn(&PointFolder, u32) + 'a>;
 
 /// A point of a made-up run: its settings and figures, a record for each round.
 pub struct MadeRow<'a> {
-    /// The name of its folder.
     pub name: String,
     /// What is set in each round; settings that are not get some value, counts 0, and measured figures stay empty.
     pub rounds: Vec<Record>,
-    /// Writes the samples of a round and other files.
     pub files: FilesOfARound<'a>,
 }
 
@@ -153,7 +150,6 @@ fn fill(record: &mut Record, schema: &Schema) {
     }
 }
 
-/// A row as the HCA benchmark writes it.
 #[derive(Debug, Default, Serialize)]
 struct MessageRow {
     round: u32,
@@ -175,7 +171,6 @@ pub type Made = Option<i64>;
 /// A point for [`hca_run`]: service, size, burst, and its latencies.
 pub type MadePoint<'a> = (&'a str, u32, u32, &'a [Made]);
 
-/// A run of the HCA benchmark with one round; the last point of an `unfinished` one is incomplete.
 pub fn hca_run(path: &Path, points: &[MadePoint<'_>], unfinished: bool) -> PathBuf {
     let points: Vec<_> = points
         .iter()
@@ -243,7 +238,6 @@ pub fn request_row(operation: &str, size: u32, rounds: Vec<Vec<i64>>) -> MadeRow
     }
 }
 
-/// Writes the messages of a round, each as `of` makes it of when it was submitted and its sample.
 fn write_messages<T>(
     place: &PointFolder,
     round: u32,
@@ -265,7 +259,6 @@ fn write_messages<T>(
     messages.finish().unwrap();
 }
 
-/// A row for [`run_of`] of what [`hca_rounds`] takes.
 pub fn hca_row<'a>(point: &'a (&str, u32, u32, Vec<&[Made]>)) -> MadeRow<'a> {
     hca_row_beside(point, ("0", None, [0.0, 0.0]))
 }
@@ -346,7 +339,6 @@ fn hca_row_beside<'a>(
 /// What is in the background: the setting, whether it is sent, and bytes a second, offered and delivered.
 pub type MadeLoad = (&'static str, Option<&'static str>, [f64; 2]);
 
-/// A run of the HCA benchmark of these points of 8 B, each with its background.
 pub fn hca_loads(path: &Path, points: &[(&str, MadeLoad, &[Made])]) -> PathBuf {
     let plain: Vec<_> = (points.iter())
         .map(|&(service, _, latencies)| (service, 8, 100, vec![latencies]))

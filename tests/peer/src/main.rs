@@ -23,7 +23,6 @@ use nix::unistd::Pid;
 
 /// Messages before the measured ones, as hcabench has them by default.
 const WARM_UP: usize = 100;
-/// `IBV_GID_TYPE_ROCE_V2` of infiniband/verbs.h, which the crate does not pass on.
 const ROCE_V2: ibv_gid_type = 2;
 /// Words from one message to the next at the least: a cache line.
 const LINE: usize = 8;
@@ -33,7 +32,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Settings {
     sender: String,
     receiver: String,
-    /// Words of a message; the first is the stamp.
     words: usize,
     burst: usize,
     pause_ns: u64,
@@ -280,7 +278,6 @@ impl Receiver<'_> {
     }
 }
 
-/// The latency of each message of a burst.
 fn run_burst(
     sender: &mut Sender<'_>,
     receiver: &mut Receiver<'_>,
