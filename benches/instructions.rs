@@ -12,7 +12,7 @@ use hcabench::bench::clock::recorder::{Counted, Recorder};
 use hcabench::bench::hca::completion::{Collector, LeftToThread};
 use hcabench::bench::hca::control::Control;
 use hcabench::bench::hca::memory_port::{self, MemorySendPort};
-use hcabench::bench::hca::port::{BusyPolling, Completion, CompletionPort, Polled};
+use hcabench::bench::hca::port::BusyPolling;
 use hcabench::bench::hca::receiver::receive;
 use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
 use hcabench::bench::hca::signalling::Signalling;
@@ -24,6 +24,8 @@ use hcabench::pacing::{NoPause, Pacing};
 use hcabench::time::{Reading, Ticks};
 use shared::{Counter, Failed, arguments, callgrind, ended};
 
+#[path = "../tests/loops/completed.rs"]
+mod completed;
 mod shared;
 
 const USAGE: &str = "\
@@ -104,7 +106,7 @@ fn once(kind: &str, count: &str) -> Result<bool, Failed> {
         0 => posted::<SubmitStamp>(count, NoPause),
         1 => posted::<SendStamp>(count, NoPause),
         2 => posted_and_completed(count),
-        3 => completed(count),
+        3 => all_completed(count),
         4 => received(count),
         5 => watched(count, &mut |_: u64| ()),
         6 => watched(count, &mut Counted::default()),
@@ -134,32 +136,10 @@ fn posted<S: StampMode>(count: u32, mut pacing: impl Pacing) -> u64 {
     u64::from(sent.posted)
 }
 
-struct Completed<'a> {
-    control: &'a Control,
-    next: u32,
-}
-
-impl CompletionPort for Completed<'_> {
-    #[inline(always)]
-    fn poll(&mut self) -> Polled {
-        if self.next >= self.control.posted() {
-            return Polled::Empty;
-        }
-        self.next += 1;
-        Polled::Done(Completion {
-            request: u64::from(self.next - 1),
-            ..Completion::default()
-        })
-    }
-}
-
 fn posted_and_completed(count: u32) -> u64 {
     let (control, mut submitted) = (Control::default(), vec![Ticks(0); count as usize]);
     let mut stamps = vec![Ticks(0); count as usize];
-    let completions = Completed {
-        control: &control,
-        next: 0,
-    };
+    let completions = completed::completed(&control);
     let mut collector = Collector::new(completions, &mut stamps, count, Tag::new(0), &control);
     let burst = sending(&mut submitted, &control);
     let (mut port, mut pacing) = (port(count), NoPause);
@@ -168,13 +148,10 @@ fn posted_and_completed(count: u32) -> u64 {
     u64::from(sent.posted)
 }
 
-fn completed(count: u32) -> u64 {
+fn all_completed(count: u32) -> u64 {
     let (control, mut stamps) = (Control::default(), vec![Ticks(0); count as usize]);
     control.set_posted(count);
-    let completions = Completed {
-        control: &control,
-        next: 0,
-    };
+    let completions = completed::completed(&control);
     let collector = Collector::new(completions, &mut stamps, count, Tag::new(0), &control);
     u64::from(collector.run(&Counter, BusyPolling).succeeded)
 }

@@ -1,5 +1,6 @@
 //! Devices that are not there, not active, or without an address, before a run.
 
+use crate::assertions::Has as _;
 use crate::machine::{Away, LinkDown, Machine, WithoutAddress};
 use crate::program::hcabench;
 use crate::scratch;
@@ -49,7 +50,7 @@ fn no_device_at_all() {
     refused("", 1, &["no RDMA device on this host"]);
     refused("--sender rxe0", 1, &["no RDMA device on this host"]);
     let ended = hcabench("devices").ends(1);
-    assert!(ended.stdout.contains("no RDMA device"), "{}", ended.stdout);
+    ended.stdout.has(&["no RDMA device"]);
     let ended = hcabench("devices --json").ends(1);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["devices"], serde_json::json!([]));

@@ -25,15 +25,18 @@ struct Job {
 
 impl Job {
     fn start(ranks: u32, more: &str, out: &Path) -> Self {
+        Self::to(out, ranks, &format!("{more} --out {}", out.display()))
+    }
+
+    fn to(out: &Path, ranks: u32, more: &str) -> Self {
         let rank = |rank| {
             let own = format!("--rank {rank} --ranks {ranks} --rendezvous 127.0.0.1:18600");
-            hcabench(&format!("fabric {SHORT} {own} {more}"))
-                .out(out)
-                .start()
+            hcabench(&format!("fabric {SHORT} {own} {more}")).start()
         };
+        let out = out.to_owned();
         Job {
             ranks: (0..ranks).map(rank).collect(),
-            out: out.to_owned(),
+            out,
         }
     }
 
@@ -45,33 +48,42 @@ impl Job {
     }
 
     fn wait(self) -> Vec<Ended> {
-        self.ranks
-            .into_iter()
-            .map(|rank| rank.wait(LIMIT))
-            .collect()
+        let ranks = self.ranks.into_iter();
+        ranks.map(|rank| rank.wait(LIMIT)).collect()
+    }
+
+    fn ends(self, code: i32) -> Vec<Ended> {
+        let ended = self.wait().into_iter();
+        ended.map(|rank| rank.expect(code)).collect()
     }
 }
 
 fn run(ranks: u32, more: &str, out: &Path) -> Vec<Ended> {
-    let ended = Job::start(ranks, more, out).wait();
-    ended.into_iter().map(|rank| rank.expect(0)).collect()
+    Job::start(ranks, more, out).ends(0)
 }
 
 fn runs(out: &Path) -> Table {
     Table::read(&out.join("runs.csv"))
 }
 
-fn complete(out: &Path) -> BTreeSet<(u64, u64)> {
+fn ends_of(row: &Row) -> (u64, u64) {
+    (row.count("from_rank"), row.count("to_rank"))
+}
+
+fn complete(out: &Path, more: &[(&str, &str)]) -> BTreeSet<(u64, u64)> {
+    let cells = [&[("status", "complete")], more].concat();
     let table = runs(out);
-    let rows = table.matching(&[("status", "complete")]).into_iter();
-    rows.map(|row| (row.count("from_rank"), row.count("to_rank")))
-        .collect()
+    table.matching(&cells).into_iter().map(ends_of).collect()
+}
+
+/// The messages of a pair.
+fn messages(out: &Path, row: &Row) -> Vec<Row> {
+    Table::read(&out.join(row.text("point")).join("messages.csv")).rows
 }
 
 fn pairs_of(ranks: &[u64]) -> BTreeSet<(u64, u64)> {
-    let all = ranks
-        .iter()
-        .flat_map(|from| ranks.iter().map(move |to| (*from, *to)));
+    let from = |from| ranks.iter().map(move |to| (from, *to));
+    let all = ranks.iter().flat_map(|rank| from(*rank));
     all.filter(|(from, to)| from != to).collect()
 }
 
@@ -79,7 +91,7 @@ fn pairs_of(ranks: &[u64]) -> BTreeSet<(u64, u64)> {
 fn windows(out: &Path) -> Vec<(u64, u64)> {
     let mut windows: BTreeMap<(u64, u64), (u64, u64)> = BTreeMap::new();
     for row in &runs(out).rows {
-        let (one, other) = (row.count("from_rank"), row.count("to_rank"));
+        let (one, other) = ends_of(row);
         let folder = out.join(row.text("point"));
         let mut stamps = Vec::new();
         for (file, columns) in [
@@ -91,9 +103,8 @@ fn windows(out: &Path) -> Vec<(u64, u64)> {
             }
         }
         let (first, last) = (*stamps.iter().min().unwrap(), *stamps.iter().max().unwrap());
-        let window = windows
-            .entry((one.min(other), one.max(other)))
-            .or_insert((first, last));
+        let pair = (one.min(other), one.max(other));
+        let window = windows.entry(pair).or_insert((first, last));
         *window = (window.0.min(first), window.1.max(last));
     }
     let mut windows: Vec<_> = windows.into_values().collect();
@@ -110,39 +121,26 @@ fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_th
     let machine = Machine::take();
     for (concurrency, is_overlapping) in [("alone", false), ("together", true)] {
         let out = machine.out(concurrency);
-        let ended = run(
-            RANKS,
-            &format!("--concurrency {concurrency} --clock-drift 0"),
-            &out,
-        );
+        let more = format!("--concurrency {concurrency} --clock-drift 0");
+        let ended = run(RANKS, &more, &out);
         assert!(!out.join("INCOMPLETE").exists());
-        assert_eq!(complete(&out), pairs_of(&[0, 1, 2, 3]));
+        assert_eq!(complete(&out, &[]), pairs_of(&[0, 1, 2, 3]));
         bounds_are_computed_again(&out);
         for row in &runs(&out).rows {
-            let bound = |column| row.text(column).parse::<i64>().unwrap();
-            assert!(
-                bound("offset_low_ns") <= 0 && 0 <= bound("offset_high_ns"),
-                "{row:?}"
-            );
-            let messages = Table::read(&out.join(row.text("point")).join("messages.csv"));
-            assert!(
-                messages.rows.len() == 50
-                    && messages.rows.iter().all(|message| is_within(message, 0))
-            );
+            let offset = row.whole("offset_low_ns")..=row.whole("offset_high_ns");
+            assert!(offset.contains(&0), "{row:?}");
+            let messages = messages(&out, row);
+            let within = messages.iter().filter(|message| is_within(message, 0));
+            assert_eq!((within.count(), messages.len()), (50, 50));
         }
-        assert_eq!(
-            overlap(&windows(&out)),
-            is_overlapping,
-            "{concurrency}: {:?}",
-            windows(&out)
-        );
+        let windows = windows(&out);
+        assert_eq!(overlap(&windows), is_overlapping, "{windows:?}");
         let pairs = Table::read(&out.join("pairs.csv"));
         assert_eq!(pairs.rows.len(), 12);
         // Also as third hosts have narrowed them, the bounds hold the truth.
         for row in &pairs.rows {
-            let messages = Table::read(&out.join(row.text("point")).join("messages.csv"));
             let latency = |message: &Row| message.count("t_recv_ns") - message.count("t_subm_ns");
-            let least = messages.rows.iter().map(latency).min().unwrap() as f64;
+            let least = messages(&out, row).iter().map(latency).min().unwrap() as f64;
             let bounds = ["one_way_min_low_ns", "one_way_min_high_ns"].map(|it| row.decimal(it));
             assert!(bounds[0] <= least && least <= bounds[1], "{least}: {row:?}");
         }
@@ -154,27 +152,16 @@ fn all_pairs_are_measured_both_ways_alone_or_together_and_the_truth_is_within_th
 }
 
 fn is_named(ended: &Ended, rank: u64, out: &Path) {
-    let others: Vec<u64> = (0..u64::from(RANKS))
-        .filter(|other| *other != rank)
-        .collect();
-    let table = runs(out);
+    let others = (0..u64::from(RANKS)).filter(|other| *other != rank);
+    let others = pairs_of(&Vec::from_iter(others));
     for round in ["0", "1"] {
-        let rows = table.matching(&[("round", round), ("status", "complete")]);
-        let found: BTreeSet<(u64, u64)> = rows
-            .iter()
-            .map(|row| (row.count("from_rank"), row.count("to_rank")))
-            .collect();
-        assert!(
-            found.is_superset(&pairs_of(&others)),
-            "{round}: {found:?}\n{}",
-            ended.stderr
-        );
+        let found = complete(out, &[("round", round)]);
+        assert!(found.is_superset(&others), "{round}: {found:?}\n{ended:?}");
     }
     let left_out = Table::read(&out.join("left_out.csv"));
     assert!(!left_out.rows.is_empty());
     for row in &left_out.rows {
-        let ends = [row.count("from_rank"), row.count("to_rank")];
-        assert!(ends.contains(&rank), "{row:?}");
+        assert!(<[u64; 2]>::from(ends_of(row)).contains(&rank), "{row:?}");
     }
     ended.stderr.has(&[&format!("rank {rank} ")]);
 }
@@ -184,11 +171,8 @@ fn is_named(ended: &Ended, rank: u64, out: &Path) {
 fn is_named_after<T>(harm: impl FnOnce(&Job) -> T, rank: u64) {
     let machine = Machine::take();
     let out = machine.out("run");
-    let job = Job::start(
-        RANKS,
-        "--concurrency alone --rounds 2 --pair-timeout 20s",
-        &out,
-    );
+    let more = "--concurrency alone --rounds 2 --pair-timeout 20s";
+    let job = Job::start(RANKS, more, &out);
     job.has_rows(2);
     let harm = harm(&job);
     let begun = Instant::now();
@@ -227,41 +211,23 @@ fn what_rank_0_had_when_it_was_killed_is_whole_and_marked_and_the_run_can_go_on(
     job.has_rows(4);
     job.ranks[0].signal(Signal::SIGKILL);
     let begun = Instant::now();
-    for (rank, ended) in job.wait().into_iter().enumerate().skip(1) {
-        let ended = ended.expect(1);
-        assert!(
-            ended.stderr.contains("rank 0"),
-            "rank {rank}: {}",
-            ended.stderr
-        );
+    for ended in job.wait().into_iter().skip(1) {
+        ended.expect(1).stderr.has(&["rank 0"]);
     }
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
     assert!(out.join("INCOMPLETE").exists());
     // A table whose last row is not whole is no table.
     let before = runs(&out).rows.len();
     assert!((4..12).contains(&before), "{before}");
-    let rest = |rank| {
-        let own = format!("--rank {rank} --ranks {RANKS} --rendezvous 127.0.0.1:18600");
-        let resume = format!(
-            "fabric {SHORT} {own} --concurrency alone --resume {}",
-            out.display()
-        );
-        hcabench(&resume).start()
-    };
-    let ranks: Vec<Running> = (0..RANKS).map(rest).collect();
-    for rank in ranks {
-        rank.wait(LIMIT).expect(0);
-    }
+    let resume = format!("--concurrency alone --resume {}", out.display());
+    Job::to(&out, RANKS, &resume).ends(0);
     assert!(!out.join("INCOMPLETE").exists());
     assert_eq!(runs(&out).rows.len(), 12);
-    assert_eq!(complete(&out), pairs_of(&[0, 1, 2, 3]));
+    assert_eq!(complete(&out, &[]), pairs_of(&[0, 1, 2, 3]));
     for row in &runs(&out).rows {
-        let messages = Table::read(&out.join(row.text("point")).join("messages.csv"));
-        assert_eq!(messages.rows.len(), 50, "{row:?}");
-        assert!(
-            !out.join(row.text("point")).join("INCOMPLETE").exists(),
-            "{row:?}"
-        );
+        assert_eq!(messages(&out, row).len(), 50, "{row:?}");
+        let mark = out.join(row.text("point")).join("INCOMPLETE");
+        assert!(!mark.exists(), "{row:?}");
     }
 }
 
@@ -277,11 +243,10 @@ fn a_signal_to_any_rank_ends_it_at_once_and_marks_what_is_there() {
         let begun = Instant::now();
         interrupted.wait(LIMIT).expect(1);
         assert!(begun.elapsed() < LIMIT / 10, "{:?}", begun.elapsed());
-        let others: Vec<Ended> = job.wait();
+        let mut others = job.wait();
         assert!(out.join("INCOMPLETE").exists());
         if rank > 0 {
-            assert_eq!(others[0].status.code(), Some(1), "{}", others[0].stderr);
-            assert!(others[0].stderr.contains("rank 1 "), "{}", others[0].stderr);
+            others.remove(0).expect(1).stderr.has(&["rank 1 "]);
         }
     }
 }
@@ -294,11 +259,8 @@ fn the_node_behind_a_slow_port_is_named_and_nobody_else() {
     for (name, ranks, expected) in [("four", RANKS, Some(["slow", "unknown"])), ("two", 2, None)] {
         let out = machine.out(name);
         let delay = Disturbance::of_messages("veth1", "delay 20ms");
-        run(
-            ranks,
-            "--service uc --poll event --concurrency alone --pause 4ms",
-            &out,
-        );
+        let more = "--service uc --poll event --concurrency alone --pause 4ms";
+        run(ranks, more, &out);
         drop(delay);
         for node in &Table::read(&out.join("nodes.csv")).rows {
             let said = [node.text("verdict"), node.text("direction")];
@@ -318,11 +280,8 @@ fn limits_that_are_broken_have_an_exit_code_of_their_own_and_monitoring_learns_o
     let out = machine.out("run");
     let textfile = machine.out("hcabench.prom");
     let more = format!("--fail-above 1ns --prometheus {}", textfile.display());
-    let mut ended = Job::start(3, &more, &out).wait();
-    let first = ended.remove(0).expect(3);
-    first
-        .stderr
-        .has(&["--fail-above 1ns", "6 of 6 pairs are above it"]);
+    let first = Job::start(3, &more, &out).wait().remove(0).expect(3);
+    (first.stderr).has(&["--fail-above 1ns", "6 of 6 pairs are above it"]);
     assert!(!out.join("INCOMPLETE").exists());
     let text = std::fs::read_to_string(textfile).unwrap();
     assert_eq!(text.matches("quantile=\"0.5\"").count(), 6, "{text}");
@@ -332,20 +291,13 @@ fn limits_that_are_broken_have_an_exit_code_of_their_own_and_monitoring_learns_o
 fn least_of_way(out: &Path, (from, to): (u64, u64)) -> i64 {
     let read = |(from, to): (u64, u64), file: &str| {
         let rows = runs(out).rows;
-        let row = rows
-            .iter()
-            .find(|row| row.count("from_rank") == from && row.count("to_rank") == to);
+        let row = rows.iter().find(|row| ends_of(row) == (from, to));
         Table::read(&out.join(row.unwrap().text("point")).join(file)).rows
     };
-    let took =
-        |row: &Row, sent: &str, received: &str| row.count(received) as i64 - row.count(sent) as i64;
+    let took = |row: &Row, sent: &str, received: &str| row.whole(received) - row.whole(sent);
     let messages = read((from, to), "messages.csv").into_iter().map(|row| {
-        let sent = if row.text("t_send_ns").is_empty() {
-            "t_subm_ns"
-        } else {
-            "t_send_ns"
-        };
-        took(&row, sent, "t_recv_ns")
+        let sent = row.optional("t_send_ns").unwrap_or(row.whole("t_subm_ns"));
+        row.whole("t_recv_ns") - sent
     });
     let there = read((from, to), "probes.csv").into_iter();
     let there = there.map(|row| took(&row, "a_sent_ns", "b_received_ns"));
@@ -372,15 +324,15 @@ fn a_slow_way_is_named_if_there_is_a_third_rank() {
         let ended = run(ranks, &more, &out);
         drop(delay);
         let pairs = Table::read(&out.join("pairs.csv")).rows;
-        let mut halves: Vec<f64> = (pairs
+        let halves = pairs
             .iter()
-            .map(|row| row.decimal("half_round_trip_p50_ns")))
-        .collect();
+            .map(|row| row.decimal("half_round_trip_p50_ns"));
+        let mut halves: Vec<f64> = halves.collect();
         halves.sort_by(f64::total_cmp);
         let mut named = Vec::new();
         for row in &pairs {
-            let (from, to) = (row.count("from_rank"), row.count("to_rank"));
-            let by = row.text("slower_by_at_least_ns").parse::<i64>().ok();
+            let (from, to) = ends_of(row);
+            let by = row.optional("slower_by_at_least_ns");
             let third = (0..ranks.into()).find(|third| ![from, to].contains(third));
             let truth = third.map(|third| {
                 let over = [(from, third), (third, to)].map(|way| least_of_way(&out, way));
@@ -413,19 +365,12 @@ fn a_slow_way_is_named_if_there_is_a_third_rank() {
         // Less than a twentieth of the usual stands in the table alone.
         let least = 0.05 * median_of(&halves).unwrap();
         let of_consequence = named.iter().filter(|(_, by)| *by as f64 > least).count();
-        assert_eq!(
-            (told, count("slow_ways"), count("contradictions")),
-            (of_consequence, of_consequence, 0),
-            "{named:?}: {}",
-            ended[0].stdout
-        );
-        let nodes = Table::read(&out.join("nodes.csv"));
-        assert!(
-            nodes
-                .rows
-                .iter()
-                .all(|node| node.text("verdict") == "not-judged")
-        );
+        let found = [told, count("slow_ways"), count("contradictions")];
+        let expected = [of_consequence, of_consequence, 0];
+        assert_eq!(found, expected, "{named:?}: {}", ended[0].stdout);
+        for node in Table::read(&out.join("nodes.csv")).rows {
+            assert_eq!(node.text("verdict"), "not-judged");
+        }
         println!("{name}: {named:?}");
     }
 }

@@ -9,6 +9,8 @@ mod own_process;
 
 #[path = "../../crates/assertions.rs"]
 mod assertions;
+#[path = "../loops/counting.rs"]
+mod counting;
 mod machine;
 #[path = "../program/mod.rs"]
 mod program;

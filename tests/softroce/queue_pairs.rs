@@ -75,22 +75,21 @@ fn delivers_over_one_and_over_several(arguments: &str, points: usize) {
     let arguments = format!(
         "--service rc,uc,ud --operation send,write --queue-pairs 1,3 --burst 40 --repeat 2 --warmup 10 {arguments}"
     );
-    sweep(&arguments, points, |results, _| {
-        for point in results.points() {
-            let of = &point.settings["point"];
-            let queue_pairs = of["queue_pairs"].as_u64().unwrap();
-            let several = point.name().ends_with("-3queue_pairs");
-            assert_eq!(several, queue_pairs == 3, "{}", point.name());
-            // Unsignalled, the last of each queue pair completes.
-            let completed = results.row_of(&point).count("completions");
-            let of_burst = if of["unsignaled"] == "on" {
-                queue_pairs
-            } else {
-                40
-            };
-            assert_eq!(completed, 2 * of_burst, "{}", point.name());
-        }
-    });
+    let results = sweep(&arguments, points);
+    for point in results.points() {
+        let of = &point.settings["point"];
+        let queue_pairs = of["queue_pairs"].as_u64().unwrap();
+        let several = point.name().ends_with("-3queue_pairs");
+        assert_eq!(several, queue_pairs == 3, "{}", point.name());
+        // Unsignalled, the last of each queue pair completes.
+        let completed = results.row_of(&point).count("completions");
+        let of_burst = if of["unsignaled"] == "on" {
+            queue_pairs
+        } else {
+            40
+        };
+        assert_eq!(completed, 2 * of_burst, "{}", point.name());
+    }
 }
 
 #[test]
@@ -106,16 +105,12 @@ fn so_it_does_without_the_connection_manager() {
 
 #[test]
 fn events_work_over_several_and_stamps_are_rewritten_over_one_only() {
-    sweep(
-        "--service rc,ud --queue-pairs 1,4 --poll event --timestamp submit,send --burst 20 --pause 200us",
-        6,
-        |results, _| {
-            for one in results.left_out().rows {
-                let said = "--queue-pairs 4 is impossible with --timestamp send";
-                assert!(one.text("reason").starts_with(said), "{one:?}");
-            }
-        },
-    );
+    let words = "--service rc,ud --queue-pairs 1,4 --poll event --timestamp submit,send --burst 20 --pause 200us";
+    let results = sweep(words, 6);
+    for one in results.left_out().rows {
+        let said = "--queue-pairs 4 is impossible with --timestamp send";
+        assert!(one.text("reason").starts_with(said), "{one:?}");
+    }
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! program's.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::program::until;
@@ -55,24 +57,38 @@ impl Row {
             .unwrap_or_else(|| panic!("no column {column} in {:?}", self.0.keys()))
     }
 
+    fn number<T: FromStr<Err: Display>>(&self, column: &str) -> T {
+        let text = self.text(column);
+        let number = text.parse();
+        number.unwrap_or_else(|error| panic!("{column} {text:?}: {error}"))
+    }
+
     pub fn count(&self, column: &str) -> u64 {
-        self.text(column)
-            .parse()
-            .unwrap_or_else(|error| panic!("{column} {:?}: {error}", self.text(column)))
+        self.number(column)
+    }
+
+    pub fn whole(&self, column: &str) -> i64 {
+        self.number(column)
     }
 
     pub fn decimal(&self, column: &str) -> f64 {
-        self.text(column)
-            .parse()
-            .unwrap_or_else(|error| panic!("{column} {:?}: {error}", self.text(column)))
+        self.number(column)
     }
 
-    fn optional(&self, column: &str) -> Option<i64> {
-        let text = self.text(column);
-        (!text.is_empty()).then(|| {
-            text.parse()
-                .unwrap_or_else(|error| panic!("{column} {text:?}: {error}"))
-        })
+    pub fn optional(&self, column: &str) -> Option<i64> {
+        (!self.text(column).is_empty()).then(|| self.whole(column))
+    }
+
+    /// That no messages of these kinds were counted.
+    #[track_caller]
+    pub fn has_no(&self, kinds: &[&str]) {
+        for kind in kinds {
+            assert_eq!(
+                self.count(&format!("messages_{kind}")),
+                0,
+                "{kind}: {self:?}"
+            );
+        }
     }
 }
 
@@ -203,12 +219,7 @@ impl Results {
         let name = point.name();
         let summary = self.summary();
         let found = summary.matching(&[("point", name.as_str())]);
-        assert_eq!(
-            found.len(),
-            1,
-            "rows in the summary for {}",
-            point.path.display()
-        );
+        assert_eq!(found.len(), 1, "rows in the summary for {name}");
         found[0].clone()
     }
 
@@ -254,17 +265,10 @@ impl Results {
             number.is_multiple_of(every) || message.seq + queue_pairs >= burst
         };
         if row.text("unsignaled") == "on" {
-            let completed: Vec<_> = messages
-                .iter()
-                .filter(|one| one.t_comp.is_some())
-                .map(|one| (one.repeat, one.seq))
-                .collect();
-            let signaled: Vec<_> = messages
-                .iter()
-                .filter(is_signaled)
-                .map(|one| (one.repeat, one.seq))
-                .collect();
-            assert_eq!(completed, signaled, "{name}");
+            let numbers = |one: &Message| (one.repeat, one.seq);
+            let completed = messages.iter().filter(|one| one.t_comp.is_some());
+            let signaled = messages.iter().filter(is_signaled).map(numbers);
+            assert!(completed.map(numbers).eq(signaled), "{name}");
         } else {
             assert!(messages.iter().all(|one| one.t_comp.is_some()), "{name}");
         }
@@ -272,10 +276,8 @@ impl Results {
         check_queueing(&name, &row, &messages);
         let latencies = messages.iter().filter_map(|one| one.latency).collect();
         check_figures(&name, &row, "latency", latencies);
-        let completions = messages
-            .iter()
-            .filter_map(|one| one.completion_latency)
-            .collect();
+        let completions = messages.iter().filter_map(|one| one.completion_latency);
+        let completions = completions.collect();
         check_figures(&name, &row, "completion_latency", completions);
     }
 }
@@ -294,16 +296,10 @@ fn check_message(message: &Message, send_stamps: bool) {
     // Without an arrival there is no stamp of the sending either: the message would have brought it. Without that there
     // is no latency.
     let arrived = message.t_recv.is_some();
-    assert!(
-        message.t_send.is_none() || send_stamps && arrived,
-        "{message:?}"
-    );
-    let has_start = !send_stamps || message.t_send.is_some();
-    assert_eq!(
-        message.latency.is_some(),
-        has_start && arrived,
-        "{message:?}"
-    );
+    let has_send = message.t_send.is_some();
+    assert!(!has_send || send_stamps && arrived, "{message:?}");
+    let has_both = arrived && (!send_stamps || has_send);
+    assert_eq!(message.latency.is_some(), has_both, "{message:?}");
     if let Some(t_recv) = message.t_recv {
         assert!(t_recv > t_subm, "{message:?}");
     } else {
@@ -316,15 +312,9 @@ fn check_message(message: &Message, send_stamps: bool) {
         let from = message.t_send.unwrap_or(t_subm);
         assert_eq!(Some(latency), message.t_recv.map(|to| to - from));
     }
-    assert_eq!(
-        message.completion_latency,
-        message.t_comp.map(|to| to - t_subm),
-        "{message:?}"
-    );
-    assert!(
-        message.t_comp.is_none_or(|t_comp| t_comp > t_subm),
-        "{message:?}"
-    );
+    let took = message.t_comp.map(|to| to - t_subm);
+    assert_eq!(message.completion_latency, took, "{message:?}");
+    assert!(took.is_none_or(|took| took > 0), "{message:?}");
 }
 
 fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
@@ -354,36 +344,20 @@ fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
     assert_ne!(row.text("floor_p50_ns"), "", "{name}");
     let lost = messages.iter().filter(|one| one.t_recv.is_none()).count() as u64;
     let measured = messages.iter().filter(|one| one.latency.is_some()).count() as u64;
-    assert_eq!(
-        row.text("latency_p50_ns").is_empty(),
-        measured == 0,
-        "{name}"
-    );
+    let has_latency = !row.text("latency_p50_ns").is_empty();
+    assert_eq!(has_latency, measured > 0, "{name}");
     let received = measured + row.count("messages_not_restamped");
     // Another that arrived and has no latency was found to be corrupted.
     let corrupted = sent - lost - received;
-    let expected = [
-        ("sent", sent),
-        ("received", received),
-        ("lost", lost),
-        ("corrupted", corrupted),
-    ];
-    for (key, count) in expected {
-        assert_eq!(
-            row.count(&format!("messages_{key}")),
-            count,
-            "{name}: {key} in the summary"
-        );
+    for (key, count) in [("sent", sent), ("received", received), ("lost", lost)] {
+        let found = row.count(&format!("messages_{key}"));
+        assert_eq!(found, count, "{name}: {key} in the summary");
     }
     assert_eq!(corrupted, 0, "{name}");
+    row.has_no(&["corrupted"]);
     assert_eq!(point.histogram_count(), measured, "{name}");
-    close(
-        name,
-        "delivery_rate",
-        row.decimal("delivery_rate"),
-        received as f64 / sent as f64,
-        5e-7,
-    );
+    let share = received as f64 / sent as f64;
+    close(name, row, "delivery_rate", share, 5e-7);
 }
 
 /// Counts anew what was in flight when some of the messages were posted, the slow way.
@@ -397,23 +371,17 @@ fn check_queueing(name: &str, row: &Row, messages: &[Message]) {
             false => one.t_recv,
         };
         let in_flight = earlier.filter(|one| end(one) > Some(message.t_subm));
-        assert_eq!(
-            in_flight.count() as u64,
-            message.in_flight,
-            "{name}: {message:?}"
-        );
+        let in_flight = in_flight.count() as u64;
+        assert_eq!(in_flight, message.in_flight, "{name}: {message:?}");
     }
     let most = messages.iter().map(|one| one.in_flight).max().unwrap();
     assert_eq!(row.count("in_flight_max"), most, "{name}");
     let alone: Vec<_> = messages.iter().filter(|one| one.in_flight == 0).collect();
     let share = alone.len() as f64 / messages.len() as f64;
-    close(name, "alone_share", row.decimal("alone_share"), share, 5e-7);
-    let has_latency = alone.iter().any(|one| one.latency.is_some());
-    assert_eq!(
-        !row.text("latency_alone_p50_ns").is_empty(),
-        has_latency,
-        "{name}"
-    );
+    close(name, row, "alone_share", share, 5e-7);
+    let has_none = alone.iter().all(|one| one.latency.is_none());
+    let is_empty = row.text("latency_alone_p50_ns").is_empty();
+    assert_eq!(is_empty, has_none, "{name}");
 }
 
 /// Compares a summary's figures, in nanoseconds, with those of the samples.
@@ -425,10 +393,8 @@ fn check_figures(name: &str, row: &Row, prefix: &str, mut samples: Vec<i64>) {
     };
     let count = samples.len() as f64;
     let mean = samples.iter().sum::<i64>() as f64 / count;
-    let squares: f64 = samples
-        .iter()
-        .map(|&sample| (sample as f64 - mean).powi(2))
-        .sum();
+    let squares = samples.iter().map(|&it| (it as f64 - mean).powi(2));
+    let squares: f64 = squares.sum();
     // Hyndman and Fan's type 7.
     let percentile = |percent: f64| {
         let rank = (count - 1.0) * percent / 100.0;
@@ -448,21 +414,21 @@ fn check_figures(name: &str, row: &Row, prefix: &str, mut samples: Vec<i64>) {
         ("mean", mean),
     ];
     for (figure, ns) in figures {
-        let column = format!("{prefix}_{figure}_ns");
-        close(name, &column, row.decimal(&column), ns, 0.0501);
+        close(name, row, &format!("{prefix}_{figure}_ns"), ns, 0.0501);
     }
     let column = format!("{prefix}_stdev_ns");
     if samples.len() > 1 {
         let stdev = (squares / (count - 1.0)).sqrt();
-        close(name, &column, row.decimal(&column), stdev, 0.0501);
+        close(name, row, &column, stdev, 0.0501);
     } else {
         assert_eq!(row.text(&column), "", "{name}");
     }
 }
 
-fn close(name: &str, what: &str, found: f64, expected: f64, tolerance: f64) {
+fn close(name: &str, row: &Row, column: &str, expected: f64, tolerance: f64) {
+    let apart = (row.decimal(column) - expected).abs();
     assert!(
-        (found - expected).abs() <= tolerance,
-        "{name}: {what} is {found}, and from the messages {expected}"
+        apart <= tolerance,
+        "{name}: {column} is not {expected}: {row:?}"
     );
 }
