@@ -53,7 +53,6 @@ fn main() -> ExitCode {
     ended("conductor", run(ranks, &options))
 }
 
-/// A rank that answers at once.
 struct Scripted;
 
 impl Work for Scripted {
@@ -66,7 +65,6 @@ impl Work for Scripted {
     }
 }
 
-/// All figures that a pair can have.
 fn direction(from: u32, to: u32) -> DirectionReport {
     let mixed = (u64::from(from) << 32 | u64::from(to)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let noise = (mixed >> 40) as f64 / f64::from(1 << 24);
@@ -116,7 +114,6 @@ fn cell(column: &Column, number: f64) -> Cell {
     }
 }
 
-/// Whether the requirements are met.
 fn run(ranks: u32, options: &[String]) -> Result<bool, Failed> {
     let hellos = (0..ranks)
         .map(|rank| hello(rank, ranks))

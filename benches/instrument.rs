@@ -61,7 +61,6 @@ fn main() -> ExitCode {
     ended("instrument", run())
 }
 
-/// Whether all requirements are met.
 fn run() -> Result<bool, Failed> {
     let start = Instant::now();
     let cpus: Vec<usize> = pinning::current_affinity()?.iter().collect();
@@ -122,8 +121,7 @@ fn run() -> Result<bool, Failed> {
     Ok(all_met)
 }
 
-/// Keeps others off the CPUs as far as permitted, and says how far. No real-time priority: with it, a thread that spins
-/// on the CPU where another was started, and has yet to leave, would keep that one there for ever.
+/// No real-time priority: with it, a spinning thread would keep one that has yet to leave its CPU there for ever.
 fn take_precedence() -> &'static str {
     // SAFETY: takes and returns integers. Threads that are started later inherit it.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } {
@@ -173,8 +171,7 @@ struct Finding {
 }
 
 impl Finding {
-    /// Runs both sides in turns, each first in every other round. A round in which one side was `None`, because the
-    /// machine took away a CPU, is left out on both sides and repeated while there is time.
+    /// In turns, each first in every other round; a round in which one side was `None` is repeated while there is time.
     fn alternate(
         requirement: Requirement,
         clock: ClockKind,
@@ -333,8 +330,6 @@ impl ClockUser for Requirements {
     }
 }
 
-/// A median one-way latency, unless a thread was off its CPU for half of the messages: then they waited for each other
-/// longer than the time between two of them.
 fn undisturbed(median: f64) -> Option<f64> {
     (median < PAUSE.0 as f64).then_some(median)
 }
@@ -405,8 +400,7 @@ impl Line {
     /// Lines from one to the next on another page, and not at the same place of it.
     const PER_PAGE: usize = 4096 / 128 + 1;
 
-    /// Lines of which each [`Line::PER_PAGE`]-th lies on a page of its own. The way to a line depends on where in the
-    /// processor its address is kept, by half as much again: the floor uses many lines, so one would not do.
+    /// Each [`Line::PER_PAGE`]-th on a page of its own: where its address is kept decides how far a line is away.
     fn scattered(pages: usize) -> Vec<Line> {
         (0..pages * Self::PER_PAGE)
             .map(|_| Line::default())
@@ -414,8 +408,7 @@ impl Line {
     }
 }
 
-/// The plainest one-way message: a thread writes the time to a cache line, another sees it change and reads the clock.
-/// The median in nanoseconds.
+/// A thread writes the time to a cache line, another sees it change and reads the clock. Median in nanoseconds.
 fn bare_handoff<C: Clock>(
     clock: &C,
     sender: usize,

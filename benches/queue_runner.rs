@@ -62,15 +62,13 @@ const CAPACITY: usize = 1024;
 const SHORT: usize = 10;
 const LONG: usize = 60;
 const PROCESSES: usize = 5;
-/// Rounds of a process against the clock, and the batches of one, with and without time stamps, so that it takes a
-/// twentieth of a second.
+/// So that a process takes a twentieth of a second against the clock, with and without time stamps.
 const ROUNDS: usize = 9;
 const BATCHES_WITH_STAMPS: usize = 500;
 const BATCHES_WITHOUT: usize = 20_000;
 
 type Payload = Words<1>;
 
-/// One of the comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Case {
     queue: &'static str,
@@ -90,7 +88,6 @@ const CASES: [Case; 4] = [
     Case::of("fastforward", "timed"),
 ];
 
-/// Who does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     ByHand,
@@ -153,8 +150,7 @@ fn print_times(queue: &str, measurer: &str) -> Result<bool, Failed> {
     Ok(true)
 }
 
-/// What [`times_of`] says of each of the programs: the medians of its processes. The programs take turns, so that what
-/// else the machine does meets all of them.
+/// The medians of each program's processes. The programs take turns.
 fn in_places(programs: &[PathBuf], case: Case) -> Result<Vec<[f64; 3]>, Failed> {
     let mut places = vec![Vec::new(); programs.len()];
     for _ in 0..PROCESSES {
@@ -188,7 +184,6 @@ fn times_of(program: &Path, case: Case) -> Result<[f64; 3], Failed> {
     }
 }
 
-/// Whether all requirements are met, the times taken by these programs, or by this one.
 fn compare(programs: &[&str]) -> Result<bool, Failed> {
     let mut programs: Vec<PathBuf> = programs.iter().map(PathBuf::from).collect();
     if programs.is_empty() {
@@ -300,8 +295,7 @@ fn instructions(case: Case, side: Side) -> Result<f64, Failed> {
     Ok((long - short) / elements)
 }
 
-/// Fills and drains so many batches; the notes lie `shift` entries further on than they would, because where they lie
-/// to the queue's slots modulo the size of a page makes a difference that is of no interest.
+/// The notes lie `shift` entries further on: where they lie to the queue's slots makes a difference of no interest.
 fn work(case: Case, side: Side, batches: usize, shift: usize) {
     let taken = match (case.queue, case.measurer, side) {
         ("lamport", "numbered", Side::Runner) => by_runner::<Lamport, Without>(batches, shift),
@@ -330,7 +324,6 @@ trait Measuring {
     fn receiver(notes: &mut [Self::Notes]) -> Self::Receiver<'_>;
 }
 
-/// Numbers.
 struct Without;
 
 impl Measuring for Without {
@@ -348,7 +341,6 @@ impl Measuring for Without {
     }
 }
 
-/// Time stamps.
 struct With;
 
 impl Measuring for With {

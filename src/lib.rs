@@ -30,8 +30,8 @@ pub use hcabench_rig::{generators, launch, node, rig};
 mod made_up_run;
 
 #[cfg(test)]
-#[path = "../crates/assertions.rs"]
-mod assertions;
+#[path = "../crates/testing.rs"]
+mod testing;
 
 // Under this name, tests of the library share files with those of the program.
 #[cfg(test)]

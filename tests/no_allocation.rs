@@ -158,7 +158,6 @@ fn collector<'a>(control: &'a Control, stamps: &'a mut [Ticks]) -> Collector<'a,
     Collector::new(completions, stamps, MESSAGES as u32, Tag::new(0), control)
 }
 
-/// Every combination of components, for one clock.
 struct AllLoops;
 
 impl ClockUser for AllLoops {
@@ -270,11 +269,7 @@ fn pass_samples<P: Node, S: Node>(
     ends: impl FnOnce(&Wiring, &Settings) -> Result<Ends<P, S>, NodeError>,
 ) {
     const WORDS: usize = 10;
-    let wiring = Wiring {
-        scenario: Scenario::FanOut,
-        publishers: 2,
-        subscribers: 2,
-    };
+    let wiring = Wiring::new(Scenario::FanOut, 2, 2);
     let settings = Settings {
         vectorize: 4,
         // libzmq takes its time to notice that there is room again.

@@ -23,7 +23,6 @@ use crate::shared::Counter;
 #[repr(align(128))]
 struct Alone<T>(T);
 
-/// What the two loops look at while they run.
 struct Flags {
     stop: Alone<AtomicBool>,
     receiver_done: Alone<AtomicBool>,
@@ -107,8 +106,7 @@ fn is_over(flags: &Flags) -> bool {
     flags.stop.0.load(Ordering::Relaxed) || flags.receiver_done.0.load(Ordering::Relaxed)
 }
 
-/// The loops of a queue, with its attempts pasted in: `$next` is where its end of the ring is, `$enqueue` whether there
-/// was room for `$element`, `$dequeue` the element, if there was one.
+/// `$next`: where the end of the ring is; `$enqueue`: whether `$element` found room; `$dequeue`: the element, if any.
 macro_rules! loops {
     (
         $module:ident, $Queue:ident,

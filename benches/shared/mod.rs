@@ -16,7 +16,6 @@ pub fn arguments() -> Vec<String> {
     all.filter(|argument| argument != "--bench").collect()
 }
 
-/// The exit code of a program that has done this: whether its requirements are met.
 pub fn ended(program: &str, done: Result<bool, Failed>) -> ExitCode {
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -28,8 +27,7 @@ pub fn ended(program: &str, done: Result<bool, Failed>) -> ExitCode {
     }
 }
 
-/// The processor's counter without its calibration, which would take most of the instructions, or the system's clock
-/// where there is none.
+/// The processor's counter without its calibration, which would take most of the instructions, or the system's clock.
 #[derive(Clone, Copy)]
 pub struct Counter;
 

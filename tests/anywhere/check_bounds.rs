@@ -1,6 +1,6 @@
 //! `ci/check-bounds` comes to the same bounds as `time::between`, by a way of its own, and finds what is wrong.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -237,6 +237,5 @@ fn it_finds_contradictions_and_what_is_missing() {
     fs::write(&runs, format!("{HEADER}\n")).unwrap();
     assert_eq!(check(folder.path(), 1, &[]), "0 rounds, 0 failed\n");
     fs::remove_file(&runs).unwrap();
-    let text = check(folder.path(), 1, &[]);
-    assert!(text.starts_with("FAIL these are no results"), "{text}");
+    check(folder.path(), 1, &[]).begins("FAIL these are no results");
 }

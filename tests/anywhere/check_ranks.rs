@@ -1,7 +1,7 @@
 //! What `ci/check-ranks` says of the outputs of two runs.
 
-use crate::assertions::Has as _;
 use crate::program::Program;
+use crate::testing::{Has as _, temporary};
 use std::fs;
 
 type Queues<'a> = &'a [(&'a str, &'a str)];
@@ -27,15 +27,13 @@ fn judged(runs: [Queues<'_>; 2], required: &str, accepted: bool, said: &[&str]) 
 /// The same of what two runs printed.
 #[track_caller]
 fn judged_texts(texts: [String; 2], required: &str, accepted: bool, said: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     for (name, text) in ["one", "other"].iter().zip(texts) {
-        fs::write(folder.path().join(name), text).unwrap();
+        fs::write(folder.join(name), text).unwrap();
     }
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-ranks");
     let words = format!("--judge one other {required}");
-    let done = Program::under(&[], script, &words)
-        .in_folder(folder.path())
-        .run();
+    let done = Program::under(&[], script, &words).in_folder(folder).run();
     assert_eq!(done.stderr, "");
     assert_eq!(done.is_success(), accepted, "{}", done.stdout);
     done.stdout.has(said);

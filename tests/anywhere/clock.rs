@@ -1,7 +1,7 @@
 //! `hcabench clock` as a user runs it, on the real clock.
 
-use crate::assertions::Has as _;
 use crate::common;
+use crate::testing::{Has as _, temporary};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -68,19 +68,15 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
                 "does not settle",
             ];
             let has_reason = reasons.iter().any(|reason| text.contains(reason));
-            assert!(
-                of_processor.contains(&clock) && has_reason,
-                "{clock}: {text}"
-            );
+            assert!(of_processor.contains(&clock), "{clock}: {text}");
+            assert!(has_reason, "{clock}: {text}");
             continue;
         }
         let folder = first_cpu(&out);
         assert!(!out.join("INCOMPLETE").exists());
         let summary = &first_row(&out);
-        assert_eq!(
-            (summary["clock"].as_str(), summary["iterations"].as_str()),
-            (clock, "20000")
-        );
+        assert_eq!(summary["clock"].as_str(), clock);
+        assert_eq!(summary["iterations"].as_str(), "20000");
         let mean = figure(summary, "mean_ns");
         assert!(figure(summary, "p50_ns") > 0.0 && figure(summary, "min_ns") <= mean);
         assert!(figure(summary, "p50_ns") <= figure(summary, "p999999_ns"));
@@ -130,8 +126,7 @@ fn one_iteration_is_enough() {
 #[test]
 fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
     let _alone = alone();
-    // As short as fits into the usual memlock limit of 8 MiB. What is not kept must be told; `bench::clock::run` makes
-    // it so.
+    // As short as fits into the usual memlock limit of 8 MiB. What is not kept must be told.
     let (_folder, out, ended) = ends(
         "--clock monotonic-raw --report percentiles --duration 10ms --baseline-iterations 1k --hugepages off --json",
         0,
@@ -239,7 +234,6 @@ fn json_and_quiet() {
     (ended.stderr).lacks(&["machine:", "watch:", "note:", "results:"]);
 }
 
-/// A run under way: its watch has begun.
 fn begin(words: &str, out: &Path) -> Running {
     // Before others as far as permitted: this machine may be busy with other tests.
     let nice = ["nice", "-n", "-20"];
@@ -264,8 +258,7 @@ fn a_signal_ends_it_with_what_was_measured() {
 }
 
 fn end_by(signal: Signal) {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
+    let out = temporary("out");
     let words = "--clock monotonic-raw --report histogram --duration 1h --baseline-iterations 10k --keep-jumps 1000";
     let running = begin(words, &out);
     let sent = Instant::now();
@@ -281,8 +274,7 @@ fn end_by(signal: Signal) {
     assert!(figure(summary, "iterations") > 1000.0);
 }
 
-/// A stop of a process by `CLOCK_MONOTONIC_RAW`, in ns: it was told to stop after `told` and stood at `stood`; it was
-/// told to go on after `woken`, and could from `going` on at the latest.
+/// By `CLOCK_MONOTONIC_RAW`, in ns: stopped between `told` and `stood`, going on between `woken` and `going`.
 #[derive(Debug, Clone, Copy)]
 struct Stop {
     told: f64,
@@ -329,7 +321,6 @@ fn watching_thread(running: &Running) -> Option<PathBuf> {
     Some(PathBuf::from(format!("/proc/{}/task/{id}", running.id())))
 }
 
-/// Stops a process for at least as long.
 fn stop(running: &Running, thread: &Path, length: Duration) -> Stop {
     let (_, before) = given_and_waited(thread);
     let pid = Pid::from_raw(running.id().cast_signed());
@@ -376,13 +367,11 @@ fn jumps_of<'a>(stops: &[Stop], jumps: &'a [Row], origin: f64) -> Vec<(Stop, Opt
 
 /// Watches a process that is stopped again and again, and returns the jump of each stop whose length is known.
 fn watch_stops() -> Vec<(Stop, Option<Row>)> {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
+    let out = temporary("out");
     let words = "--clock monotonic-raw --report highest --duration 4s --baseline-iterations 10k";
     let running = begin(words, &out);
     let thread = watching_thread(&running).expect("no thread watches");
-    // On the watched CPU the helper would be a jump itself, and the stop that follows fall into the reading of
-    // counters.
+    // On the watched CPU the helper would be a jump itself.
     let allowed = pinning::current_affinity().unwrap();
     let name = std::fs::read_to_string(thread.join("comm")).unwrap();
     let watched: CpuSet = name.trim().trim_start_matches("watch-").parse().unwrap();
@@ -446,10 +435,8 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
             let length = figure(jump, "jump_ns");
             let right = (stop.shortest() * 0.9..=stop.longest() * 1.1).contains(&length);
             // Another length may be that of another jump, which began beside the stop.
-            assert!(
-                !right || !jump["cause"].starts_with("interrupt"),
-                "{jump:?}"
-            );
+            let is_other = !right || !jump["cause"].starts_with("interrupt");
+            assert!(is_other, "{jump:?}");
             right
         };
         let right = found.iter().filter(|each| is_right(each)).count();
@@ -515,8 +502,7 @@ fn a_stop_of_20_ms_is_found_in_each_report() {
             );
             continue;
         }
-        // The stop comes when all memory is touched, in the first second. On a busy machine it comes later, so that the
-        // watch goes on where its memory allows that.
+        // The stop comes in the first second, later on a busy machine: the watch goes on where its memory allows it.
         let (length, code) = match report {
             "percentiles" => ("2s", 0),
             _ => ("1h", 1),
@@ -524,8 +510,7 @@ fn a_stop_of_20_ms_is_found_in_each_report() {
         let words = format!(
             "--clock monotonic-raw --report {report} --duration {length} --baseline-iterations 10k --hugepages off"
         );
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("out");
+        let out = temporary("out");
         let running = begin(&words, &out);
         std::thread::sleep(Duration::from_millis(500));
         let thread = watching_thread(&running).expect("a thread watches");
@@ -537,18 +522,15 @@ fn a_stop_of_20_ms_is_found_in_each_report() {
         let found = longest_of(report, &out);
         let elapsed = figure(&first_row(&out), "elapsed_ns");
         assert!(elapsed < 60e9, "{report}: {elapsed}");
-        assert!(
-            found + LEFT_OUT >= stop.shortest(),
-            "{report}: {found}, {stop:?}"
-        );
+        let is_long_enough = found + LEFT_OUT >= stop.shortest();
+        assert!(is_long_enough, "{report}: {found}, {stop:?}");
     }
 }
 
 #[test]
 fn a_trace_names_who_ran_or_says_before_the_run_what_it_takes() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
+    let out = temporary("out");
     let words = "--clock monotonic-raw --causes trace --iterations 100k --baseline-iterations 1k";
     let ended = hcabench(words, &out).run();
     if ended.is_success() {
@@ -585,7 +567,6 @@ fn a_given_rate_that_is_off_is_doubted() {
     ends(words, 0).2.stderr.lacks(&["--tsc-khz"]);
 }
 
-/// The most memory that a run has had, in KiB, as seen every few milliseconds.
 fn most_memory(words: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let mut running = hcabench(words, &folder.path().join("out")).start();
@@ -608,10 +589,8 @@ fn a_longer_run_of_the_histogram_takes_no_more_memory() {
     let words = "--clock monotonic-raw --report histogram --baseline-iterations 10k --keep-jumps 4096 --duration";
     let short = most_memory(&format!("{words} 500ms"));
     let long = most_memory(&format!("{words} 5s"));
-    assert!(
-        short > 1000 && long <= short + 1024,
-        "{short} KiB, then {long} KiB"
-    );
+    assert!(short > 1000, "{short} KiB, then {long} KiB");
+    assert!(long <= short + 1024, "{short} KiB, then {long} KiB");
 }
 
 #[test]
@@ -646,10 +625,8 @@ fn it_begins_with_a_verdict_and_names_the_thread_that_ran_instead() {
     let found = ran.iter().find(is_beside).expect("it ran");
     assert_eq!(found["only_here"], true);
     assert!(found["ran_ns"].as_f64().unwrap() > 1e7, "{found}");
-    assert!(
-        details["waited_for_cpu_ns"].as_f64().unwrap() > 1e7,
-        "{details}"
-    );
+    let has_waited = details["waited_for_cpu_ns"].as_f64().unwrap() > 1e7;
+    assert!(has_waited, "{details}");
 }
 
 #[test]
@@ -666,10 +643,7 @@ fn both_timers_have_a_row_of_how_late_they_wake() {
         assert!(out.join(&row["point"]).join("histogram.hgrm").exists());
     }
     let text = ended.stdout;
-    assert!(
-        text.starts_with("nanosleep wakes a thread on CPU "),
-        "{text}"
-    );
+    text.begins("nanosleep wakes a thread on CPU ");
     ends("--report wakeup --iterations 20 --fail-above 1ns", 3);
 }
 
@@ -718,10 +692,8 @@ fn the_memory_of_percentiles_is_announced() {
         let (_folder, _, ended) = ends(&format!("{words} {report}"), 0);
         let told = ended.stderr;
         assert_eq!(told.contains("memory:"), announced, "{report}: {told}");
-        assert!(
-            !announced || told.contains("--report percentiles"),
-            "{told}"
-        );
+        let is_announced = !announced || told.contains("--report percentiles");
+        assert!(is_announced, "{told}");
     }
 }
 
@@ -732,8 +704,7 @@ fn a_thread_that_is_moved_off_its_cpu_marks_its_point() {
     let (Some(cpu), Some(other)) = (allowed.iter().next(), allowed.iter().nth(1)) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
+    let out = temporary("out");
     let words = "--clock monotonic-raw --report highest --duration 3s --baseline-iterations 10k";
     let running = begin(&format!("{words} --cpu {cpu}"), &out);
     let id = threads(running.id(), "watch-")[0];
@@ -773,10 +744,8 @@ fn rounds_are_added_up_in_the_folder_of_each_cpu() {
     let runs = rows(&out.join("runs.csv"));
     assert_eq!(runs.len(), 3);
     let summary = &first_row(&out);
-    assert_eq!(
-        (summary["rounds"].as_str(), summary["iterations"].as_str()),
-        ("3", "60000")
-    );
+    assert_eq!(summary["rounds"].as_str(), "3");
+    assert_eq!(summary["iterations"].as_str(), "60000");
     let folder = first_cpu(&out);
     for (file, column) in [
         ("jumps.csv", "jumps_in_file"),
@@ -795,15 +764,11 @@ fn rounds_are_added_up_in_the_folder_of_each_cpu() {
     }
     for run in &runs {
         let rate = figure(run, "jumps") / figure(run, "elapsed_ns") * 1e9;
-        assert!(
-            (figure(run, "jumps_per_s") - rate).abs() <= 0.001 + rate * 1e-6,
-            "{run:?}"
-        );
+        let is_close = (figure(run, "jumps_per_s") - rate).abs() <= 0.001 + rate * 1e-6;
+        assert!(is_close, "{run:?}");
         let share = figure(run, "jumps_total_ns") / figure(run, "elapsed_ns") * 100.0;
-        assert!(
-            (figure(run, "jump_time_percent") - share).abs() < 1e-3,
-            "{run:?}"
-        );
+        let is_close = (figure(run, "jump_time_percent") - share).abs() < 1e-3;
+        assert!(is_close, "{run:?}");
     }
     let text = ended.stdout;
     assert!(!text.contains("causes of the jumps"), "{text}");

@@ -1,8 +1,8 @@
 //! `hcabench compare` as its user has it: exit codes, tables, JSON, and what it refuses.
 
-use crate::assertions::Has as _;
 use crate::common;
 use crate::made_up_rounds;
+use crate::testing::{Has as _, temporary};
 
 use hcabench::results::schema::{Column, hca};
 use serde_json::json;
@@ -47,10 +47,8 @@ fn two_runs_are_compared_round_by_round() {
         "no difference shown",
         "limit 10%@latency.p50: kept by 2 of 2",
     ]);
-    assert!(
-        table.lines().all(|line| line.chars().count() <= 100),
-        "{table}"
-    );
+    let fits = table.lines().all(|line| line.chars().count() <= 100);
+    assert!(fits, "{table}");
     assert_eq!(warnings, "");
 
     let (table, _) = expect(folder, &format!("compare base slow {limits}"), 3);
@@ -75,14 +73,9 @@ fn two_runs_are_compared_round_by_round() {
         let interval = figure["interval"].as_array().unwrap();
         let number = |value: &serde_json::Value| value.as_f64().unwrap();
         assert!(number(&interval[0]) <= number(&figure["shift"]), "{figure}");
-        assert!(
-            ["base", "new", "p"].iter().all(|key| figure[*key].is_f64()),
-            "{figure}"
-        );
-        assert!(
-            figure["point"].as_str().unwrap().ends_with("-busy-busy"),
-            "{figure}"
-        );
+        let are_numbers = ["base", "new", "p"].iter().all(|key| figure[*key].is_f64());
+        assert!(are_numbers, "{figure}");
+        figure["point"].as_str().unwrap().ends("-busy-busy");
     }
     let (nothing, _) = expect(folder, "compare base slow --quiet", 0);
     assert_eq!(nothing, "");
@@ -90,8 +83,7 @@ fn two_runs_are_compared_round_by_round() {
 
 #[test]
 fn the_points_of_a_sweep_are_compared_by_a_setting() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let point = |(service, word)| {
         let level = if word == "event" { 45_000.0 } else { 30_000.0 };
         hca_point(&poll(service, word), 5, 8, level)
@@ -170,8 +162,7 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
 
 #[test]
 fn command_lines_are_measured_in_turn() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     std::fs::create_dir_all(folder.join("full/A")).unwrap();
     // Refused before anything is measured, and by the first round.
     for (words, parts) in [

@@ -1,6 +1,4 @@
-//! What the documentation shows is what the program takes and writes: its commands, options and columns.
-//!
-//! The pages of options and columns are generated: `HCABENCH_WRITE_DOCS=1 cargo test --test documentation` writes them.
+//! Documented commands, options and columns are the program's. `HCABENCH_WRITE_DOCS=1` writes the generated pages.
 
 use crate::common;
 use std::borrow::Cow;
@@ -23,8 +21,7 @@ fn hcabench(words: &[String]) -> Ended {
     program.change(|command| command.args(words)).run()
 }
 
-/// Checks that the program knows the options of a command and takes their values: else it would refuse them before
-/// --help. Returns whether it is a command that can be checked.
+/// Checks that the program takes these options: else it would refuse them before --help. False: not to be checked.
 fn check_taken(place: &str, command: &str) -> bool {
     let command = command.split(" #").next().unwrap_or_default();
     let words = shlex::split(command).unwrap_or_else(|| panic!("{place}: {command}: quotes"));
@@ -229,7 +226,6 @@ fn the_page_of_columns_is_the_schema() {
     check_page("columns.md", &page);
 }
 
-/// A fabric has pairs, nodes and tiers in place of points.
 fn columns_of_a_fabric() -> String {
     let mut page = "\n## fabric\n".to_owned();
     let pairs = fabric::pairs();

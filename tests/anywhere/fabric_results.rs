@@ -1,8 +1,8 @@
 //! What is done with the folder of a fabric: compared, reported, drawn; and refused by all that reads points.
 
-use crate::assertions::Has as _;
 use crate::common;
 use crate::made_up_run;
+use crate::testing::{Has as _, temporary};
 use std::fs;
 
 use hcabench::results::folder::{MARK, RUNS, SUMMARY};
@@ -55,10 +55,8 @@ fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
         " 0 worse",
     ]);
     assert_eq!(warnings, "");
-    assert!(
-        table.lines().all(|line| line.chars().count() <= 100),
-        "{table}"
-    );
+    let fits = table.lines().all(|line| line.chars().count() <= 100);
+    assert!(fits, "{table}");
 
     let (table, _) = expect(folder, "compare base slow", 0);
     table.has(&[
@@ -88,10 +86,8 @@ fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["verdict"]["broken"], true);
     let found = change(&json, "rtt/2.p50", "egress", "node5");
-    assert_eq!(
-        (&found["verdict"], &found["broken"]),
-        (&"worse".into(), &true.into())
-    );
+    assert_eq!(found["verdict"], "worse");
+    assert_eq!(found["broken"], true);
     let shift = found["shift_ns"].as_f64().unwrap();
     assert!((1900.0..2100.0).contains(&shift), "{shift}");
     let others = change(&json, "rtt/2.p50", "ingress", "node1");
@@ -107,8 +103,7 @@ fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
 
 #[test]
 fn few_rounds_judge_nothing_and_break_no_silence() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     for (name, slow) in [("base", None), ("slow", Some((5, 4000.0)))] {
         let made = MadeFabric {
             slow,
@@ -187,8 +182,7 @@ fn fabrics_of_other_nodes_or_settings_are_refused() {
 
 #[test]
 fn a_report_names_who_stands_out_and_what_is_missing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let whole = MadeFabric {
         slow: Some((5, 4000.0)),
         dead: Some(2),
@@ -218,8 +212,7 @@ fn a_report_names_who_stands_out_and_what_is_missing() {
         .split("<h2>Nodes that stand out most</h2>")
         .nth(1)
         .unwrap();
-    let first = nodes.split("<td>").nth(1).unwrap();
-    assert!(first.starts_with("node5<"), "{first}");
+    nodes.split("<td>").nth(1).unwrap().begins("node5<");
     let pairs = page.split("<h2>The worst pairs</h2>").nth(1).unwrap();
     assert!(pairs.split("<td>").nth(1).unwrap().starts_with("node5<"));
 
@@ -237,8 +230,7 @@ fn a_report_names_who_stands_out_and_what_is_missing() {
 
 #[test]
 fn what_rank_0_had_when_it_was_killed_is_shown_and_marked() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let path = fabric_run(&folder.join("fabric"), &made(1));
     for name in [PAIRS, NODES, SUMMARY] {
         fs::remove_file(path.join(name)).unwrap();
@@ -265,8 +257,7 @@ fn what_rank_0_had_when_it_was_killed_is_shown_and_marked() {
 
 #[test]
 fn what_reads_points_refuses_a_fabric_and_names_what_reads_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     fabric_run(&folder.join("fabric"), &made(1));
     for figure in FIGURES.into_iter().filter(|figure| *figure != "matrix") {
         let words = format!("plot {figure} fabric --out x.svg");

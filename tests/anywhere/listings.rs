@@ -1,11 +1,8 @@
-//! The listings in C: they compile without a warning by gcc and by clang, name Rust items that exist, and those that
-//! need no RDMA device do what they say. `oneway` runs in `tests/softroce`.
-//!
-//! A machine under load may stop a program at any time, so what is checked is that the figures fit each other, never
-//! that one of them is small.
+//! The listings in C that need no RDMA device. A machine under load may stop a program at any time: no figure has to be
+//! small. `oneway` runs in `tests/softroce`.
 
-use crate::assertions::Has as _;
 use crate::common;
+use crate::testing::Has as _;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
@@ -167,8 +164,7 @@ fn rdtsc_rdtscp_and_clock_gettime_measure_the_same_interval() {
         let raw = said.number("raw_ns");
         // It was slept by the monotonic clock, which is slewed and may be that much faster than the raw one.
         assert!(raw >= 299e6, "{raw}");
-        // Both instructions read one counter, a few instructions apart at the closest of many readings; but even that
-        // one may be torn apart, so a microsecond is granted.
+        // Both instructions read one counter. The closest readings may be torn apart: a microsecond is granted.
         let apart = said.number("rdtsc_cycles") - said.number("rdtscp_cycles");
         assert!(apart.abs() <= said.number("tsc_hertz") / 1e6, "{apart}");
         if trust != "none" {
@@ -187,8 +183,7 @@ fn adds_up(said: &Said) {
     assert_eq!(taken + missed, said.count("last_number"));
     let periods = said.number("elapsed_ns") / said.number("period_ns");
     let steps = (taken + missed) as f64;
-    // The start is read before the timer is set, the end after the last step was noticed, maybe many steps later; then
-    // as many are missing. Two clocks agree within a thousandth.
+    // The end may be many steps after the last; then as many are missing. Two clocks agree within a thousandth.
     let late = said.number("elapsed_ns") * 0.05 + 50e6;
     let fewest = periods - late / said.number("period_ns");
     let is_possible = (fewest..=periods * 1.001 + 1.0).contains(&steps);

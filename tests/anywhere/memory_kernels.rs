@@ -34,8 +34,7 @@ impl Name {
         all
     }
 
-    /// Of a symbol such as `hcabench::generators::accesses::functions::avx2_regular::reads_26`, behind which a hash may
-    /// stand.
+    /// Of a symbol such as `hcabench::generators::accesses::functions::avx2_regular::reads_26`, maybe with a hash.
     fn of(symbol: &str) -> Option<Name> {
         let (_, path) = symbol.split_once("generators::accesses::functions::")?;
         let (module, function) = path.split_once("::")?;
@@ -110,7 +109,6 @@ impl Name {
         Err("it does not end".to_owned())
     }
 
-    /// What is wrong with a function of this name, if anything is.
     fn judge(&self, instructions: &[Instruction]) -> Result<(), String> {
         let accesses = self.accesses(instructions)?;
         let per_line = LINE / self.width;
@@ -149,7 +147,6 @@ impl Name {
     }
 }
 
-/// What a function has done so far.
 struct Run<'a> {
     name: &'a Name,
     instructions: &'a [Instruction],

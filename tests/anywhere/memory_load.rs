@@ -1,9 +1,8 @@
-//! `--memory-load` with the real program. On a machine with two CPUs no generator has one: that is told. Where one is left,
-//! it is measured.
+//! On a machine with two CPUs no generator has one: that is told. Where one is left, it is measured.
 
 use crate::LIMIT;
-use crate::assertions::Has as _;
 use crate::common;
+use crate::testing::Has as _;
 use std::path::Path;
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! `hcabench node` by mosquitto and by libzmq: what comes where, by the word of others as well, and what breaks.
 
 use crate::LIMIT;
-use crate::assertions::Has as _;
 use crate::common;
 use crate::program::{send, until};
+use crate::testing::{Has as _, temporary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -17,7 +17,6 @@ use common::{Row, number, rows};
 use hcabench::node::broker::Broker;
 use nix::sys::signal::Signal;
 
-/// What something may take that another process has to do.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The number of greetings, which a sample never has.
 const GREETING: u64 = (1 << 48) - 1;
@@ -87,8 +86,7 @@ fn sample(line: &str) -> Option<(u64, u64)> {
     Some((word(0)?, word(1)?))
 }
 
-/// That one of our subscribers got the samples that somebody else saw, by stamp, publisher and number: not one more,
-/// nor one less.
+/// That a subscriber of ours got what somebody else saw, by stamp, publisher and number, and nothing else.
 fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>) {
     let ours: Vec<&Row> = (ours.iter().filter(|it| it["subscriber"] == subscriber)).collect();
     assert!(!ours.is_empty());
@@ -113,20 +111,19 @@ fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>
     assert_eq!(ours.iter().map(stamps).collect::<BTreeSet<u64>>(), others);
 }
 
-/// Runs all of these scenarios by both node-types, and asserts that what each subscriber got is what `expected` says
-/// by scenario and subscriber; without that, that all of them got something.
+/// By both node-types each subscriber gets what `expected` says; without that, something.
 fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64) -> Option<u64>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = format!(
         "--type mqtt,zeromq --scenario {scenarios} --publishers 4 --subscribers {subscribers} --rate 200 --count 60 \
          --warmup 50ms --qos 1 --poll event --samples"
     );
-    ends(folder.path(), &words, 0);
-    let summary = summary(folder.path());
+    ends(folder, &words, 0);
+    let summary = summary(folder);
     assert_eq!(summary.len(), 2 * scenarios.split(',').count());
     for row in &summary {
         let scenario = row["scenario"].as_str();
-        let arrived = samples(folder.path(), row);
+        let arrived = samples(folder, row);
         let at = |subscriber: u64| {
             let its = arrived
                 .iter()
@@ -171,7 +168,7 @@ fn fan_in_fan_out_and_round_robin_give_subscribers_their_shares() {
 
 #[test]
 fn the_broker_and_mosquitto_sub_count_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let broker = Broker::spawn(|| true).unwrap();
     let (mut child, mut lines) = listener_of_all(&broker);
     let words = format!(
@@ -179,7 +176,7 @@ fn the_broker_and_mosquitto_sub_count_the_same() {
          100ms --samples",
         broker.address()
     );
-    ends(folder.path(), &words, 0);
+    ends(folder, &words, 0);
     // What the broker says that it has been sent; retained ones it does not count.
     let published = || {
         let topic = "$SYS/broker/publish/messages/received";
@@ -195,8 +192,8 @@ fn the_broker_and_mosquitto_sub_count_the_same() {
     lines.read_to_string(&mut all).unwrap();
     let count = all.lines().count() as u64;
     seen.extend(all.lines().filter_map(sample));
-    let summary = summary(folder.path());
-    let ours = samples(folder.path(), &summary[0]);
+    let summary = summary(folder);
+    let ours = samples(folder, &summary[0]);
     assert_eq!(ours.len(), 2 * 2 * 100);
     for subscriber in ["0", "1"] {
         assert_same_samples(&ours, subscriber, &seen);
@@ -229,7 +226,7 @@ for row in rows:
 
 #[test]
 fn a_subscriber_in_python_sees_the_same_samples() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -250,7 +247,7 @@ fn a_subscriber_in_python_sees_the_same_samples() {
         "--type zeromq --zeromq-port {port} --scenario fan-out --subscribers 2 --rate 200 --count 200 --warmup 2s \
          --samples"
     );
-    ends(folder.path(), &words, 0);
+    ends(folder, &words, 0);
     drop(input);
     told.clear();
     lines.read_to_string(&mut told).unwrap();
@@ -260,7 +257,7 @@ fn a_subscriber_in_python_sees_the_same_samples() {
         seen.insert(numbers[0], numbers[1]);
         latencies.push(numbers[2].cast_signed() - numbers[0].cast_signed());
     }
-    let ours = samples(folder.path(), &summary(folder.path())[0]);
+    let ours = samples(folder, &summary(folder)[0]);
     assert_eq!(ours.len(), 2 * 200);
     assert_same_samples(&ours, "0", &seen);
     assert_same_samples(&ours, "1", &seen);
@@ -286,21 +283,21 @@ fn await_number(lines: &mut BufReader<ChildStdout>, wanted: u64) {
 
 #[test]
 fn a_broker_that_stands_still_shows_in_the_latency() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let broker = Broker::spawn(|| true).unwrap();
     let (_child, mut lines) = listener_of_all(&broker);
     let words = format!(
         "--type mqtt --broker {} --scenario straight-run --rate 100 --count 350 --warmup 100ms --drain 10s",
         broker.address()
     );
-    let running = start(folder.path(), &words);
+    let running = start(folder, &words);
     await_number(&mut lines, 20);
     send(Signal::SIGSTOP, broker.id());
     // Longer than 2 s by more than the samples are apart.
     std::thread::sleep(Duration::from_millis(2100));
     send(Signal::SIGCONT, broker.id());
     running.wait(LIMIT).expect(0);
-    let summary = summary(folder.path());
+    let summary = summary(folder);
     let ns = |column: &str| summary[0][column].parse::<f64>().unwrap();
     assert!(ns("latency_max_ns") >= 2e9, "{summary:?}");
     assert!(ns("intended_latency_p99_ns") >= ns("latency_p99_ns"));
@@ -333,9 +330,9 @@ fn sockets_of(process: u32) -> usize {
 
 #[test]
 fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--type mqtt --rate 100,200 --duration 2s --warmup 50ms";
-    let running = start(folder.path(), words);
+    let running = start(folder, words);
     let first = within_patience("a broker", || brokers_of(running.id()).first().copied());
     let second = within_patience("another broker", || {
         brokers_of(running.id()).into_iter().find(|&id| id != first)
@@ -348,7 +345,7 @@ fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
     send(Signal::SIGKILL, second);
     let ended = running.wait(LIMIT).expect(1);
     ended.stderr.has(&["broker", "127.0.0.1"]);
-    let results = folder.path().join("run");
+    let results = folder.join("run");
     assert!(results.join("INCOMPLETE").exists());
     let runs = rows(&results.join("runs.csv"));
     assert_eq!(runs.len(), 1, "{runs:?}");
@@ -386,16 +383,14 @@ fn gone_after(clients: usize, broker: &Broker) -> u16 {
 fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
     let broker = Broker::spawn(|| true).unwrap();
     for clients in [1, 2] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let port = gone_after(clients, &broker);
         let words = format!(
             "--type mqtt --broker 127.0.0.1:{port} --rate 100,200 --count 20 --warmup 0 --timeout 10s"
         );
-        ends(folder.path(), &words, 1)
-            .stderr
-            .has(&["cannot connect"]);
+        ends(folder, &words, 1).stderr.has(&["cannot connect"]);
         // A run takes two clients.
-        let runs = folder.path().join("run/runs.csv");
+        let runs = folder.join("run/runs.csv");
         let whole = if runs.exists() { rows(&runs).len() } else { 0 };
         assert_eq!(whole, clients - 1);
     }
@@ -403,9 +398,9 @@ fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
 
 #[test]
 fn the_broker_ends_with_a_run_that_is_killed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--type mqtt --rate 100 --duration 1m";
-    let running = start(folder.path(), words);
+    let running = start(folder, words);
     let broker = within_patience("a broker", || brokers_of(running.id()).first().copied());
     running.signal(Signal::SIGKILL);
     running.wait(LIMIT);
@@ -443,10 +438,10 @@ fn what_cannot_work_is_refused_by_name() {
             &["--zeromq-port", "in use"],
         ),
     ] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let begun = Instant::now();
         let words = format!("{words} --count 10");
-        ends(folder.path(), &words, 2).stderr.has(said);
+        ends(folder, &words, 2).stderr.has(said);
         assert!(begun.elapsed() < PATIENCE);
     }
 }

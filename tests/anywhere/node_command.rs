@@ -1,9 +1,8 @@
-//! `hcabench node` as its user has it: exit codes, what is on disk, what ends it early, and what its threads ask of the
-//! kernel. With the node-types that need nothing installed.
+//! `hcabench node` as its user has it, with the node-types that need nothing installed.
 
 use crate::LIMIT;
-use crate::assertions::Has as _;
 use crate::common;
+use crate::testing::{Has as _, temporary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,8 +137,7 @@ fn a_dry_run_measures_nothing() {
 
 #[test]
 fn what_a_kill_leaves_is_completed_by_resume() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let words = "--type loopback,udp --rate 1k --count 400 --warmup 0 --samples --rounds 3";
     let running = start(folder, words);
     let runs = folder.join("run/runs.csv");
@@ -158,10 +156,8 @@ fn what_a_kill_leaves_is_completed_by_resume() {
     assert_eq!(after.len(), 6);
     let whole = before.iter().filter(|row| row["status"] == "complete");
     let kept = whole.clone().filter(|row| after.contains(row)).count();
-    assert!(
-        kept > 0 && kept + 1 >= whole.count(),
-        "{before:?}, {after:?}"
-    );
+    assert!(kept > 0, "{before:?}, {after:?}");
+    assert!(kept + 1 >= whole.count(), "{before:?}, {after:?}");
     for (row, place) in summary(folder) {
         assert_eq!([&row["rounds"], &row["status"]], ["3", "complete"]);
         let steps = number(&row, "steps_made") + number(&row, "steps_missed");
@@ -202,8 +198,7 @@ fn counts(place: &Path) -> [BTreeMap<u64, u64>; 2] {
     })
 }
 
-/// With P publishers and S subscribers, of n steps each: P n copies in all, divided among the subscribers, and P n S in
-/// fan-out.
+/// P publishers, S subscribers, n steps: P n copies in all, divided among the subscribers; P n S in fan-out.
 #[test]
 fn each_subscriber_gets_what_its_scenario_says() {
     const STEPS: u64 = 40;
@@ -443,10 +438,8 @@ fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing()
         let after = (longest + 1..made.len()).find(is_in_time).unwrap();
         let steps = (made[after][0] - made[before][0]) as f64;
         let periods = (stamp(after) - stamp(before)) / PERIOD_NS;
-        assert!(
-            (steps - periods).abs() <= 1.0,
-            "{timer}: {steps} steps in {periods} periods"
-        );
+        let is_close = (steps - periods).abs() <= 1.0;
+        assert!(is_close, "{timer}: {steps} steps in {periods} periods");
         let all = made.last().unwrap()[0] - (made.len() as u64 - 1);
         let at_the_end = 5999 - made.last().unwrap()[0];
         assert_eq!(number(&row, "steps_missed"), all + at_the_end, "{timer}");

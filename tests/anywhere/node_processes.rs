@@ -1,9 +1,8 @@
-//! `hcabench node --ends processes`: that ends are processes, that they get what threads get, and that none is left
-//! behind.
+//! `hcabench node --ends processes`: they get what threads get, and none is left behind.
 
 use crate::LIMIT;
-use crate::assertions::Has as _;
 use crate::common;
+use crate::testing::Has as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -129,8 +128,7 @@ fn processes_get_what_threads_get_in_all_scenarios() {
     }
 }
 
-/// What a sample carries was converted by its publisher, and what `in.csv` tells of it by the process that started that
-/// one.
+/// A sample is converted by its publisher, `in.csv` by the process that started that one.
 #[test]
 fn all_processes_of_a_run_have_one_clock() {
     let counter = TscTrust::find().is_ok();
@@ -254,8 +252,7 @@ fn no_end_outlives_the_run() {
     run.wait(LIMIT);
     all_are_gone(&ends);
 
-    // One that is stopped neither. It is collected by a process of its session, as in a container: of others the
-    // kernel itself ends what is stopped.
+    // One that is stopped neither: a process of its session collects it, as in a container.
     set_child_subreaper(true).unwrap();
     let run = start(folder.path(), &format!("--type shmem {LONG} --force"));
     let ends = ends_of(run.id(), 1, 1);

@@ -1,9 +1,8 @@
-//! What `hcabench plot`, `report` and `compare` make of results of the node benchmark: of a run made by the program's
-//! own writers.
+//! What `hcabench plot`, `report` and `compare` make of made-up results of the node benchmark.
 
-use crate::assertions::Has as _;
 use crate::common;
 use crate::made_up_run;
+use crate::testing::{Has as _, temporary};
 use std::fs;
 use std::path::Path;
 
@@ -31,8 +30,7 @@ struct OutRow {
     intact: bool,
 }
 
-/// A point whose latencies lie around a level, in nanoseconds; of its steps so many were missed, and of its samples so
-/// many were lost.
+/// Latencies around a level, in nanoseconds; so many steps were missed, and so many samples lost.
 fn point(
     [node_type, level]: [&'static str; 2],
     rate: f64,
@@ -122,8 +120,7 @@ fn sweep(path: &Path, slower: &'static str) {
 
 #[test]
 fn figures_of_a_sweep_of_node_types() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     sweep(&folder.join("run"), "8000");
 
     // The number of steps follows from the rate, and is no setting of its own.
@@ -183,8 +180,7 @@ fn figures_of_a_sweep_of_node_types() {
 
 #[test]
 fn a_report_of_node_types() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     sweep(&folder.join("run"), "8000");
     ends(folder, "report run --out report.html", 0);
     let page = fs::read_to_string(folder.join("report.html")).unwrap();
@@ -203,8 +199,7 @@ fn a_report_of_node_types() {
 
 #[test]
 fn runs_of_node_types_are_compared() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     sweep(&folder.join("base"), "8000");
     sweep(&folder.join("slow"), "9000");
     let compared = ends(folder, "compare base slow --anyway --percentiles p50", 0);

@@ -1,7 +1,7 @@
 //! `hcabench queue` as its user has it: exit codes, what is on disk, and what ends it early.
 
-use crate::assertions::Has as _;
 use crate::common;
+use crate::testing::Has as _;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -84,8 +84,7 @@ fn a_schedule_is_kept_and_measured_from() {
         let [intended, stamp] = ["t_intended_ns", "t_stamp_ns"].map(|it| number(&element, it));
         assert!(intended <= stamp, "{element:?}");
     }
-    // Blocks come no faster than they should, 2 us an element on average, in a run whose warm-up was not so late that
-    // the rest had to catch up.
+    // Blocks come each 2 us an element on average, where the warm-up was not so late that the rest had to catch up.
     let runs = rows(&results.join("runs.csv"));
     assert_eq!(runs.len(), 5);
     let is_paced = |run| figure(run, "throughput_per_s") < 550_000.0;
@@ -166,8 +165,7 @@ fn counters_are_had_or_it_is_said_why_not() {
 /// Whether a run, by its folder and its process, is where it is to be interrupted.
 type When = fn(&Path, u32) -> bool;
 
-/// A signal ends it, wherever it is: starts a run, waits until `when` says so and then so long, and sends SIGTERM.
-/// Returns whether there is a mark in the folder.
+/// SIGTERM comes so long after `when`. Returns whether there is a mark in the folder.
 fn ends(words: &str, when: When, delay: Duration) -> bool {
     const LIMIT: Duration = Duration::from_secs(60);
     let folder = tempfile::tempdir().unwrap();

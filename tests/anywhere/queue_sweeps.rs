@@ -1,7 +1,6 @@
-//! `hcabench queue` over many points: all queues under each load, pairs of cores, the list, and what stands in their
-//! tables.
+//! `hcabench queue` over many points, and what stands in its tables.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::collections::BTreeSet;
 use std::path::Path;
 

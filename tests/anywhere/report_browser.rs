@@ -1,7 +1,6 @@
-//! What `hcabench report` writes, opened in headless Chromium. Needs `chromium` (Debian's package; `ci/setup test`
-//! installs it) and the feature `browser`, so that it runs in `ci/test` and not where a browser cannot be expected.
+//! What `hcabench report` writes, opened in headless `chromium` (`ci/setup test`), hence behind the feature `browser`.
 
-use crate::assertions::Has as _;
+use crate::testing::{Has as _, temporary};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -55,7 +54,6 @@ fn well_opened(page: &Path) -> String {
     document
 }
 
-/// The cells of a column of the first table, in the order of its rows.
 fn column(document: &str, title: &str) -> Vec<String> {
     let table = document
         .split("<table>")
@@ -97,8 +95,7 @@ fn numbers(cells: &[String]) -> Vec<f64> {
 
 #[test]
 fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     ends(
         folder,
         "queue --queue lamport,baton,b-queue --capacity 64,128 --count 2000 --warmup 1ms --clock monotonic --quiet --out run",
@@ -180,8 +177,7 @@ fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
 
 #[test]
 fn a_report_prints_on_two_to_four_pages() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/notebooks/sample");
     for name in ["hca", "queue", "clock"] {
         ends(

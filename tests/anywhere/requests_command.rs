@@ -1,7 +1,7 @@
 //! Runs of RDMA reads and atomics, of which nothing arrives, as a user draws, reports and compares them.
 
-use crate::assertions::Has as _;
 use crate::made_up_run;
+use crate::testing::Has as _;
 use std::fs;
 use std::path::Path;
 
@@ -16,7 +16,6 @@ fn run(rows: &[MadeRow<'_>]) -> tempfile::TempDir {
     folder
 }
 
-/// All that is in a figure.
 fn text_of(folder: &Path, words: &str) -> String {
     drawn(folder, words);
     fs::read_to_string(folder.join(OUT)).unwrap()

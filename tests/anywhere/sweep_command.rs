@@ -1,9 +1,8 @@
-//! Sweeps as their user has them: rounds, what a kill leaves and how it is completed, budgets, files of options, and
-//! the turns of `compare --run`. Measured on queues, which need no device.
+//! Sweeps as their user has them, measured on queues, which need no device.
 
 use crate::LIMIT;
-use crate::assertions::Has as _;
 use crate::common;
+use crate::testing::{Has as _, temporary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -81,8 +80,7 @@ fn signalled(running: Running, signal: Signal) -> Ended {
 
 #[test]
 fn rounds_are_shuffled_and_a_figure_is_their_median() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let words = format!("{SHORT} --capacity 64,128,256,512 --elements --rounds 3");
     ends(folder, &format!("{words} --order-seed 7 --out run"), 0);
     let run = folder.join("run");
@@ -128,8 +126,7 @@ fn what_a_kill_leaves_is_marked_and_completed_by_resume() {
         (Signal::SIGKILL, "--resume run".to_owned()),
         (Signal::SIGTERM, format!("{LONG} --rounds 3 --resume run")),
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path();
+        let folder = &*temporary("");
         let ended = signalled(under_way(folder, "--rounds 3"), signal);
         match signal {
             Signal::SIGKILL => assert_eq!(ended.status.signal(), Some(9)),
@@ -200,8 +197,7 @@ fn a_signal_ends_the_run_and_its_child() {
 
 #[test]
 fn a_dry_run_measures_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let dry = format!("{LONG} --rounds 5 --dry-run");
     let ended = ends(folder, &format!("{dry} --out run"), 0);
     (ended.stdout).has(&["5 rounds take about", "a round of 2 points"]);
@@ -214,8 +210,7 @@ fn a_dry_run_measures_nothing() {
 
 #[test]
 fn a_budget_gives_whole_rounds_and_tells_the_shortfall() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let rounds_in = |run: &str| {
         let run = folder.join(run);
         assert!(!run.join("INCOMPLETE").exists());
@@ -245,8 +240,7 @@ fn a_budget_gives_whole_rounds_and_tells_the_shortfall() {
 
 #[test]
 fn options_are_saved_and_taken_from_a_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let saving = format!("{SHORT} --rounds 2 --save-config q.toml --out a --quiet");
     ends(folder, &saving, 0);
     let text = fs::read_to_string(folder.join("q.toml")).unwrap();
@@ -279,8 +273,7 @@ fn options_are_saved_and_taken_from_a_file() {
 
 #[test]
 fn the_settings_of_all_benchmarks_have_the_same_keys() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     ends(folder, &format!("{SHORT} --rounds 1 --quiet --out q"), 0);
     let watch = "clock --clock monotonic-raw --iterations 10k --baseline-iterations 1k --rounds 2 --quiet --out c";
     ends(folder, watch, 0);
@@ -314,8 +307,7 @@ fn results_stay_when_nobody_reads_what_is_printed() {
 
 #[test]
 fn two_command_lines_are_measured_in_turn() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let compare = |out: &str, run: &str, code| {
         let words = format!("compare --rounds 3 --out {out} --run '{run}' --run '{SHORT}'");
         ends(folder, &words, code)
@@ -363,8 +355,7 @@ fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
 
 #[test]
 fn a_folder_in_use_is_not_resumed_or_replaced() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let running = under_way(folder, "--rounds 100");
     for words in [
         "--resume run".to_owned(),

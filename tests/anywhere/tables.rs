@@ -1,8 +1,7 @@
-//! Tables: how they are laid out, what the options change in them, and that no command's table loses a column that
-//! tells rows apart, at any width from 60 columns on.
+//! Tables: how they are laid out, what the options change in them, and that no width loses what tells rows apart.
 
-use crate::assertions::Has as _;
 use crate::program::{Ended, hcabench as program};
+use crate::testing::{Has as _, temporary};
 
 use hcabench::cli::UsageError;
 use hcabench::cli::table::{Column as Heading, Table};
@@ -100,10 +99,8 @@ fn a_single_row_keeps_its_figures() {
         Heading::number("p50", "us"),
     ]);
     table.row(["rc", "21.3"]);
-    assert_eq!(
-        table.render(Some(5)),
-        "in all rows: service rc\n\n p50\n  us\n----\n21.3\n"
-    );
+    let expected = "in all rows: service rc\n\n p50\n  us\n----\n21.3\n";
+    assert_eq!(table.render(Some(5)), expected);
 }
 
 #[test]
@@ -123,10 +120,8 @@ fn separators_at_the_ends_are_not_shown() {
 fn a_cell_cannot_steer_the_terminal() {
     let mut table = Table::new(vec![Heading::text("host")]);
     table.row(["\x1b[31mred\n"]);
-    assert_eq!(
-        table.render(None),
-        "host\n---------------\n\\u{1b}[31mred\\n\n"
-    );
+    let expected = "host\n---------------\n\\u{1b}[31mred\\n\n";
+    assert_eq!(table.render(None), expected);
 }
 
 #[test]
@@ -269,8 +264,7 @@ fn assert_tells_apart(text: &str, headings: &[&str], width: usize) {
 
 #[test]
 fn no_table_of_queues_loses_what_tells_rows_apart() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("run");
+    let out = temporary("run");
     let sweep = "queue --queue lamport,baton --payload 8,64 --load constant-rate --rate 100k,200k --count 200 \
                  --warmup 1ms --rounds 1 --force --out";
     let apart = ["queue", "size", "load"];

@@ -1,6 +1,6 @@
 //! The program where libibverbs cannot be loaded.
-use crate::assertions::Has as _;
 use crate::program::{Ended, hcabench};
+use crate::testing::Has as _;
 use std::fs;
 
 /// Runs the program with a file in place of libibverbs that is no library.

@@ -3,7 +3,7 @@
 #![allow(dead_code)] // Each test program uses a part of it.
 
 pub use crate::LIMIT;
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,6 @@ pub fn hcabench(words: &str) -> Program {
     Program::under(&[], path(), words)
 }
 
-/// A run to be started.
 pub struct Program(pub Command);
 
 impl Program {
@@ -54,7 +53,6 @@ impl Program {
         Program(command)
     }
 
-    /// Where the results go.
     pub fn out(self, folder: impl AsRef<Path>) -> Self {
         self.change(|command| command.arg("--out").arg(folder.as_ref()))
     }
@@ -67,7 +65,6 @@ impl Program {
         self.change(|command| command.env(name, value))
     }
 
-    /// The folder it runs in.
     pub fn in_folder(self, folder: impl AsRef<Path>) -> Self {
         self.change(|command| command.current_dir(folder))
     }
@@ -95,13 +92,11 @@ impl Program {
         }
     }
 
-    /// Runs it to its end.
     #[track_caller]
     pub fn run(self) -> Ended {
         self.start().wait(LIMIT)
     }
 
-    /// Runs it to its end, which must have this code.
     #[track_caller]
     pub fn ends(self, code: i32) -> Ended {
         self.run().expect(code)
@@ -160,7 +155,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// The number of its process.
     pub fn id(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
@@ -173,7 +167,6 @@ impl Running {
         self.child.as_mut().unwrap().try_wait().unwrap().is_some()
     }
 
-    /// Waits until it has written this line to standard output.
     #[track_caller]
     pub fn wait_for_line(&self, wanted: &str) {
         let has = |text: &str| text.lines().any(|line| line == wanted);
@@ -183,7 +176,6 @@ impl Running {
         assert!(has(&text), "{}: no line {wanted:?} in {text:?}", self.name);
     }
 
-    /// Waits for its end, and fails if that does not come in time.
     #[track_caller]
     pub fn wait(mut self, limit: Duration) -> Ended {
         let deadline = Instant::now() + limit;
@@ -224,7 +216,6 @@ pub fn send(signal: Signal, process: u32) {
     kill(Pid::from_raw(process.cast_signed()), signal).expect("it still runs");
 }
 
-/// A run that has ended.
 #[derive(Debug)]
 pub struct Ended {
     pub status: ExitStatus,
@@ -234,7 +225,6 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Checks the exit code; a signal has none.
     #[track_caller]
     pub fn expect(self, code: i32) -> Self {
         let Ended {
@@ -277,7 +267,6 @@ impl Ended {
     }
 }
 
-/// Waits until there is something, and fails after `limit`.
 #[track_caller]
 pub fn until<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + limit;
@@ -290,7 +279,6 @@ pub fn until<T>(what: &str, limit: Duration, mut look: impl FnMut() -> Option<T>
     }
 }
 
-/// The numbers of a process's threads whose names begin so.
 pub fn threads(process: u32, name: &str) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter();
     // One may end meanwhile.

@@ -54,10 +54,8 @@ fn it_is_sent_beside_the_measured_messages_and_counted() {
             }
             let offered = 500.0 * 4096.0;
             assert_eq!(sent.decimal("background_offered_bytes_per_s"), offered);
-            assert!(
-                sent.decimal("background_delivered_bytes_per_s") > 0.0,
-                "{sent:?}"
-            );
+            let is_delivered = sent.decimal("background_delivered_bytes_per_s") > 0.0;
+            assert!(is_delivered, "{sent:?}");
             assert_eq!(unsent.decimal("background_delivered_bytes_per_s"), 0.0);
             // A write of 4 KiB is four packets of the path's MTU.
             let packets = |row: &Row| row.count("packets_sent");
@@ -104,8 +102,7 @@ fn more_than_the_path_takes_is_told() {
 #[test]
 fn a_signal_ends_it_with_the_burst() {
     let machine = Machine::take();
-    // The third point would take 80 s. The threads of the backgrounds before it have ended by then, and the sessions that
-    // they were beside.
+    // The third point would take 80 s. The threads and sessions of those before it have ended by then.
     let words = "--burst 20,8192 --pause 10ms --warmup 0 --background 1@8";
     let running = machine.start(words);
     machine.wait_for_point(3);

@@ -1,7 +1,7 @@
 //! Two processes as two hosts: what the one sends, the other receives. Both have the same clock here, so that the truth
 //! is known: the clocks are apart by nothing, and each message's latency is the difference of its stamps.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -30,7 +30,6 @@ impl Serving {
         Serving(serving)
     }
 
-    /// It serves one run.
     fn wait(self) {
         self.0.wait(LIMIT).expect(0);
     }
@@ -70,7 +69,6 @@ fn send(more: &str, out: &Path) {
     sending(more, out).ends(0);
 }
 
-/// A run that has begun to measure.
 fn measuring(more: &str, out: &Path) -> Running {
     let running = sending(more, out).start();
     wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
@@ -110,8 +108,7 @@ fn holds_the_truth(out: &Path) -> usize {
     points.iter().map(|point| within(out, point, 0)).sum()
 }
 
-/// Whether a message arrived; if it did, it must be within its bounds, where the receiver's clock is ahead by so many
-/// nanoseconds.
+/// Whether a message arrived; if it did, within its bounds, the receiver's clock so many nanoseconds ahead.
 pub(crate) fn is_within(message: &Row, ahead: i64) -> bool {
     let stamp = |column| message.optional(column);
     let from = stamp("t_send_ns").or(stamp("t_subm_ns")).unwrap();
@@ -338,8 +335,7 @@ fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
     serving.end(Signal::SIGTERM);
 }
 
-/// How a run of these options ends whose other host does something in the middle, and why its folder says that it is
-/// incomplete.
+/// How a run ends whose other host does something in the middle, and what its mark says.
 fn interrupted_by(more: &str, what: impl FnOnce(&Running), limit: Duration) -> (Ended, String) {
     let folder = scratch();
     let serving = Serving::start(&[], ONCE);

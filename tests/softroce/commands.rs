@@ -1,8 +1,8 @@
 //! `hcabench devices` and `hcabench host`.
 
-use crate::assertions::Has as _;
 use crate::machine::Machine;
 use crate::program::hcabench;
+use crate::testing::Has as _;
 
 #[test]
 fn devices_lists_both_and_the_pair_of_a_run() {
@@ -34,12 +34,11 @@ fn devices_lists_both_and_the_pair_of_a_run() {
         let device = &described["device"];
         assert_eq!(device["ports"][0]["active"], true);
         assert_eq!(device["ports"][0]["link_layer"], "Ethernet");
-        assert!(
-            device["limits"]["max_queue_pair_work_requests"]
-                .as_u64()
-                .unwrap()
-                >= 8192
-        );
+        let is_enough = device["limits"]["max_queue_pair_work_requests"]
+            .as_u64()
+            .unwrap()
+            >= 8192;
+        assert!(is_enough);
         assert_eq!(device["limits"]["completion_timestamps"], false);
         assert!(described["inline_bytes_granted"]["ud"].as_u64().unwrap() >= 8);
     }

@@ -1,8 +1,6 @@
-//! `hcabench compare` on real runs: two command lines in turn, a round a process, and the points of one sweep. How
-//! often equal runs are told apart, and a receiver that is away for 20 us is found, is a matter of
-//! `ci/compare-equals`.
+//! `hcabench compare` on real runs. How often equal runs are told apart, `ci/compare-equals` measures.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::path::Path;
 
 use crate::machine::Machine;
@@ -42,8 +40,7 @@ fn a_receiver_that_is_away_is_told_from_one_that_is_not() {
     let machine = Machine::take();
     let folder = machine.path();
     let options = format!("--burst {BURST} --pause {PAUSE_US}us");
-    // Away for longer than the sender pauses: messages pile up, those in the middle of a burst by ten times what nine
-    // of ten are late, so that what else the machine does cannot hide it.
+    // Away for longer than the sender pauses: those in the middle of a burst are late by ten times what others are.
     let p90 = usual_p90_us(folder, &options);
     let away_us = (PAUSE_US + 10.0 * p90 / MIDDLE).ceil();
     let both = folder.join("both");

@@ -1,6 +1,6 @@
 //! The library: queue pairs, connecting, and what is left when all is dropped.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -79,22 +79,34 @@ pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttr
     }
 }
 
-pub fn connecting(channel: &Arc<EventChannel>, to: SocketAddr) -> Connecting {
-    let service = IdService::ReliableConnection;
-    let resolved =
-        ActiveEndpoint::resolve(channel, service, ("rxe0", 1), (address(0), to), None, LIMIT)
-            .unwrap();
-    let context = resolved.context();
-    let domain = ProtectionDomain::allocate(&context).unwrap();
-    let attributes = attributes(&context, ServiceType::ReliableConnection);
-    resolved
-        .connect(
-            &domain,
-            attributes,
-            Retries::default(),
-            OutstandingReads::default(),
-        )
-        .unwrap()
+pub const RC: (IdService, ServiceType) = (
+    IdService::ReliableConnection,
+    ServiceType::ReliableConnection,
+);
+
+pub fn listening(channel: &Arc<EventChannel>, service: IdService) -> PassiveEndpoint {
+    PassiveEndpoint::listen(channel, service, ("rxe1", 1), address(1), 1).unwrap()
+}
+
+pub fn connecting(
+    channel: &Arc<EventChannel>,
+    (service, of): (IdService, ServiceType),
+    to: SocketAddr,
+) -> (Arc<ProtectionDomain>, Connecting) {
+    let (from, to) = (("rxe0", 1), (address(0), to));
+    let end = ActiveEndpoint::resolve(channel, service, from, to, None, LIMIT).unwrap();
+    let domain = ProtectionDomain::allocate(&end.context()).unwrap();
+    let (queue_pair, retries) = (attributes(&end.context(), of), Retries::default());
+    let connecting = end.connect(&domain, queue_pair, retries, OutstandingReads::default());
+    (domain, connecting.unwrap())
+}
+
+pub fn accepting(listener: &PassiveEndpoint, of: ServiceType) -> Connecting {
+    let end = listener.request(LIMIT).unwrap();
+    let domain = ProtectionDomain::allocate(&end.context()).unwrap();
+    let (queue_pair, retries) = (attributes(&end.context(), of), Retries::default());
+    let accepting = end.accept(&domain, queue_pair, retries, OutstandingReads::default());
+    accepting.unwrap()
 }
 
 /// Whether a number is that of a thread of this process, which is what the kernel lists as pid.
@@ -104,8 +116,7 @@ fn is_ours(thread: &serde_json::Value) -> bool {
         .is_dir()
 }
 
-/// Asks the kernel for the service type and the state of a queue pair: `ibv_query_qp` answers the service type out of
-/// the library's own record.
+/// As the kernel says: `ibv_query_qp` answers the service type out of the library's own record.
 pub fn type_and_state(queue_pair: &QueuePair) -> (String, String) {
     let listed: serde_json::Value =
         serde_json::from_str(&sh("rdma -j resource show qp")).expect("rdma prints JSON");
@@ -204,17 +215,11 @@ library_tests! {
     fn a_late_acceptance_is_waited_for() {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
-        let service = IdService::ReliableConnection;
-        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
-        let active = connecting(&channel, listener.address());
+        let listener = listening(&channel, RC.0);
+        let (_, active) = connecting(&channel, RC, listener.address());
         let accepting = std::thread::spawn(move || {
             sleep(Duration::from_millis(1200));
-            let requested = listener.request(LIMIT).unwrap();
-            let context = requested.context();
-            let domain = ProtectionDomain::allocate(&context).unwrap();
-            let attributes = attributes(&context, ServiceType::ReliableConnection);
-            let accepting = requested.accept(&domain, attributes, Retries::default(), OutstandingReads::default()).unwrap();
-            accepting.established(LIMIT).unwrap()
+            accepting(&listener, RC.1).established(LIMIT).unwrap()
         });
         let begun = Instant::now();
         let connection = active.established(LIMIT).unwrap();
@@ -231,7 +236,7 @@ library_tests! {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
         let nobody = SocketAddr::new(address(1), 4242);
-        let active = connecting(&channel, nobody);
+        let (_, active) = connecting(&channel, RC, nobody);
         let error = active.established(LIMIT).unwrap_err();
         assert!(matches!(error, CmError::Event { step: "connecting", .. }), "{error}");
         error.has(&["Rejected"]);
@@ -240,8 +245,7 @@ library_tests! {
     fn a_peer_that_never_answers_is_given_up_in_time() {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
-        let service = IdService::ReliableConnection;
-        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
+        let listener = listening(&channel, RC.0);
         let limit = Duration::from_millis(700);
         let in_time = |begun: Instant| {
             let took = begun.elapsed();
@@ -249,7 +253,7 @@ library_tests! {
         };
 
         // It got the request and does nothing about it.
-        let active = connecting(&channel, listener.address());
+        let (_, active) = connecting(&channel, RC, listener.address());
         let begun = Instant::now();
         let error = active.established(limit).unwrap_err();
         in_time(begun);
@@ -257,7 +261,7 @@ library_tests! {
         drop(error);
 
         // Nobody asks for a connection. (The request from before went with its sender.)
-        let other = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
+        let other = listening(&channel, RC.0);
         let begun = Instant::now();
         let error = other.request(limit).unwrap_err();
         in_time(begun);
@@ -269,7 +273,7 @@ library_tests! {
         let begun = Instant::now();
         let gone = ActiveEndpoint::resolve(
             &channel,
-            service,
+            RC.0,
             ("rxe0", 1),
             (address(0), listener.address()),
             None,

@@ -1,9 +1,9 @@
 //! Devices that are not there, not active, or without an address, before a run.
 
-use crate::assertions::Has as _;
 use crate::machine::{Away, LinkDown, Machine, WithoutAddress};
 use crate::program::hcabench;
 use crate::scratch;
+use crate::testing::Has as _;
 
 /// A run that must be refused, with nothing written.
 fn refused(arguments: &str, code: i32, words: &[&str]) {

@@ -1,9 +1,9 @@
 //! Where results cannot be written, and CPUs that are not there.
 
-use crate::assertions::Has as _;
 use crate::machine::{Machine, SmallDisk};
 use crate::program::{LIMIT, hcabench};
 use crate::results::Results;
+use crate::testing::Has as _;
 
 #[test]
 fn results_are_not_overwritten_but_by_force() {

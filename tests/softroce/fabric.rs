@@ -1,6 +1,6 @@
 //! Four ranks in one machine with four devices (`ci/vm --ports 4`). All have the same clock, so that the truth is known.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -76,7 +76,6 @@ fn complete(out: &Path, more: &[(&str, &str)]) -> BTreeSet<(u64, u64)> {
     table.matching(&cells).into_iter().map(ends_of).collect()
 }
 
-/// The messages of a pair.
 fn messages(out: &Path, row: &Row) -> Vec<Row> {
     Table::read(&out.join(row.text("point")).join("messages.csv")).rows
 }
@@ -166,8 +165,7 @@ fn is_named(ended: &Ended, rank: u64, out: &Path) {
     ended.stderr.has(&[&format!("rank {rank} ")]);
 }
 
-/// Four ranks, of which one comes to harm when the first pairs are there: it is named. What `harm` returns is kept
-/// until the others have ended.
+/// One of four ranks comes to harm when the first pairs are there. What `harm` returns is kept until the end.
 fn is_named_after<T>(harm: impl FnOnce(&Job) -> T, rank: u64) {
     let machine = Machine::take();
     let out = machine.out("run");
@@ -251,8 +249,7 @@ fn a_signal_to_any_rank_ends_it_at_once_and_marks_what_is_there() {
     }
 }
 
-/// A constant delay of a port is seen in each round trip, and tells no direction: it could be the clock. That a delay which
-/// varies tells it is in `ci/fabric`: beside other load all delays vary.
+/// It could be the clock. That a delay which varies tells it is in `ci/fabric`: beside other load all delays vary.
 #[test]
 fn the_node_behind_a_slow_port_is_named_and_nobody_else() {
     let machine = Machine::take();
@@ -306,8 +303,7 @@ fn least_of_way(out: &Path, (from, to): (u64, u64)) -> i64 {
     messages.chain(there).chain(back).min().unwrap()
 }
 
-/// A delay of one way between two ranks: of what leaves a port for one address. How slow it is follows from the stamps,
-/// whatever else delays them.
+/// Of what leaves a port for one address. How slow it is follows from the stamps.
 #[test]
 fn a_slow_way_is_named_if_there_is_a_third_rank() {
     let machine = Machine::take();

@@ -36,7 +36,6 @@ fn oneway(program: &Path, arguments: &str) -> Program {
     )
 }
 
-/// The lines `key=value` of a run.
 pub fn figures(ended: &Ended) -> BTreeMap<String, f64> {
     let pairs = ended.stdout.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
@@ -89,8 +88,7 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
                     assert_eq!(figure[name], expected as f64, "{run} {inline}: {name}");
                 }
                 check_against_csv(&figure, &Table::read(&csv));
-                // What is smallest depends the least on what else the machine has to do. A unit that is wrong shows;
-                // how far the two are apart, ci/compare-listings measures.
+                // The smallest depends the least on other work. A wrong unit shows; `ci/compare-listings` says more.
                 let row = summary.matching(&[("inline", setting)])[0];
                 let ratio = row.decimal("latency_min_ns") / figure["latency_min_ns"];
                 assert!(
@@ -125,7 +123,6 @@ fn check_pages(ended: &Ended) {
     }
 }
 
-/// The summary must follow from the messages.
 fn check_against_csv(figure: &BTreeMap<String, f64>, messages: &Table) {
     let sent: Vec<u64> = messages.rows.iter().map(|row| row.count("seq")).collect();
     assert!(sent.iter().copied().eq(0..sent.len() as u64));

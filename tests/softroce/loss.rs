@@ -1,7 +1,5 @@
-//! Packets that are lost, doubled or out of order.
-//!
-//! The sender is on veth0 and the receiver on veth1. What leaves veth0 is messages, what leaves veth1 acknowledgements;
-//! both carry datagrams of the connection manager.
+//! The sender is on veth0, whose packets are messages, the receiver on veth1, whose packets are acknowledgements; both
+//! carry datagrams of the connection manager.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -86,9 +84,7 @@ fn unreliable_services_lose_nothing_by_a_loss_on_the_way_back() {
     assert_eq!(lost, 0);
 }
 
-/// Losses that hit the connection manager and ARP too, as on a bad cable. The connection manager repeats what is lost
-/// after seconds and gives up some day: either the connections come about and every loss is counted, or the error says
-/// which step of connecting had no answer, and the results are marked. Nothing hangs.
+/// Losses that hit the connection manager and ARP too: either the connections come about, or the error names the step.
 #[test]
 fn connections_over_a_lossy_link_come_about_or_say_which_step_failed() {
     let machine = Machine::take();
@@ -114,11 +110,8 @@ fn connections_over_a_lossy_link_come_about_or_say_which_step_failed() {
             let ended = ended.expect(1);
             let last = ended.stderr.lines().last().unwrap_or_default();
             let steps = ["resolving", "connecting", "accepting", "connection request"];
-            assert!(
-                steps.iter().any(|step| last.contains(step)),
-                "{}",
-                ended.stderr
-            );
+            let is_there = steps.iter().any(|step| last.contains(step));
+            assert!(is_there, "{}", ended.stderr);
             assert!(Results::at(&out).is_marked());
         }
     }
@@ -138,11 +131,8 @@ fn a_reliable_connection_delivers_everything_or_tells_what_failed() {
             assert_eq!(row(&out, "rc").count("messages_received"), 2000);
         } else {
             let ended = ended.expect(1);
-            assert!(
-                row(&out, "rc").count("failed_completions") > 0,
-                "{}",
-                ended.stderr
-            );
+            let has_failed = row(&out, "rc").count("failed_completions") > 0;
+            assert!(has_failed, "{}", ended.stderr);
         }
     }
 }
@@ -169,8 +159,7 @@ fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
         if netem.starts_with("duplicate") {
             let doubled = ud.count("messages_duplicated");
             assert!(doubled > 20, "{doubled} doubled");
-            // A doubled message takes the receive request of another one; what went missing for it is lost, and no
-            // more.
+            // A doubled message takes the receive request of another one, which is lost.
             assert!(ud.count("messages_lost") <= doubled + ud.count("messages_late"));
             ended.warns("arrived twice");
         } else {

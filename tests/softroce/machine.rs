@@ -1,6 +1,6 @@
 //! The machine as the tests change it: each change is a guard that undoes it.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -89,7 +89,6 @@ impl Machine {
 
 const CHANGE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a command line, which must succeed in time; returns its standard output.
 pub fn sh(line: &str) -> String {
     try_sh(line).unwrap_or_else(|reason| panic!("{line}: {reason}"))
 }
@@ -183,8 +182,7 @@ impl Disturbance {
         }
     }
 
-    /// Of the packets of messages and their acknowledgements alone. The connection manager's datagrams, ARP and all the
-    /// rest pass undisturbed, so that every packet that is dropped is one of a queue pair of ours.
+    /// Of messages and acknowledgements alone: each packet that is dropped is one of a queue pair of ours.
     pub fn of_messages(interface: &'static str, netem: &str) -> Self {
         Self::of_packets(interface, "", netem)
     }
@@ -195,45 +193,44 @@ impl Disturbance {
     }
 
     fn of_packets(interface: &'static str, matching: &str, netem: &str) -> Self {
-        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
         // Everything goes to band 1, but for RoCE packets (UDP port 4791) whose opcode, the first byte behind the UDP
         // header, is not that of the connection manager's datagrams (UD SEND only, 0x64).
-        sh(&format!(
-            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
-             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
-             tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
+        let filters = format!(
+            "tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
                 match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 flowid 1:1 &&
              tc filter add dev {interface} parent 1: protocol ip prio 2 u32 \
                 match ip protocol 17 0xff match ip dport 4791 0xffff {matching} flowid 1:2"
+        );
+        Self::of_filtered(interface, netem, &filters)
+    }
+
+    /// Of what these filters lead to the second band.
+    fn of_filtered(interface: &'static str, netem: &str, filters: &str) -> Self {
+        let _undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
+        sh(&format!(
+            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
+             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} && {filters}"
         ));
         Disturbance {
             interface,
             handle: "20:",
-            _undo: undo,
+            _undo,
         }
     }
 
-    /// Of requests for a connection alone: the connection manager's datagrams that ask for one, or for the queue pair
-    /// of a peer of datagrams.
+    /// Of the connection manager's requests for a connection, or for the queue pair of a peer of datagrams.
     pub fn of_requests(interface: &'static str, netem: &str) -> Self {
-        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
         // The attribute of a management datagram stands 16 bytes behind the headers of IP (20 bytes), UDP (8), and
         // those of a datagram of RoCE (12 and 8): REQ is 0x10, SIDR_REQ 0x17 (InfiniBand Architecture Specification,
         // volume 1, 12.6 and 12.11).
-        sh(&format!(
-            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
-             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
-             for attribute in 0x10 0x17; do
+        let filters = format!(
+            "for attribute in 0x10 0x17; do
                 tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
                     match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 \
                     match u8 0x07 0xff at 49 match u16 $attribute 0xffff at 64 flowid 1:2 || exit
              done"
-        ));
-        Disturbance {
-            interface,
-            handle: "20:",
-            _undo: undo,
-        }
+        );
+        Self::of_filtered(interface, netem, &filters)
     }
 
     /// Changes it under way, without losing a packet.
@@ -319,11 +316,9 @@ impl LinkDown {
     }
 }
 
-/// The receiving interface without its address.
 pub struct WithoutAddress(Undo);
 
 impl WithoutAddress {
-    /// Takes the address away.
     pub fn take() -> Self {
         let undo = Undo(vec![
             "ip address add 10.77.0.2/24 dev veth1".to_owned(),
@@ -333,7 +328,6 @@ impl WithoutAddress {
         WithoutAddress(undo)
     }
 
-    /// Gives it back, and waits until the port has its GID.
     pub fn give_back(self) {
         drop(self.0);
         wait_until_active("rxe1");
@@ -371,7 +365,6 @@ impl SmallDisk {
         }
     }
 
-    /// Where it is mounted.
     pub fn path(&self) -> &std::path::Path {
         self.folder.path()
     }

@@ -1,9 +1,9 @@
 //! The job that the program is for, and what stands where afterwards.
 
-use crate::assertions::Has as _;
 use crate::machine::Machine;
 use crate::program::hcabench;
 use crate::results::Results;
+use crate::testing::Has as _;
 
 #[test]
 fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {

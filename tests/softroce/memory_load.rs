@@ -1,7 +1,6 @@
-//! Latency while generators draw memory bandwidth. `ci/test` boots a machine with four CPUs for it: with two, none is
-//! left for a generator.
+//! `ci/test` boots a machine with four CPUs for it: with two, none is left for a generator.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::thread::available_parallelism;
 
 use nix::sys::signal::Signal;

@@ -28,11 +28,8 @@ fn moved(move_them: impl Fn(u32), role: &str) {
             .expect(1)
             .says(&["rc-send-8B", role, "was moved away from CPU"]);
     let results = machine.results();
-    assert!(
-        results.is_marked() && results.mark().contains(role),
-        "{}",
-        ended.stderr
-    );
+    assert!(results.is_marked(), "{}", ended.stderr);
+    assert!(results.mark().contains(role), "{}", ended.stderr);
     let points = results.points();
     assert!(points[0].is_marked());
     let row = results.row_of(&points[0]);

@@ -9,7 +9,6 @@ use crate::program::{END, Ended, LIMIT, hcabench};
 use crate::results::{Results, Row, Table};
 use crate::scratch;
 
-/// Runs points of the node-type infiniband.
 fn node(arguments: &str, out: &Path) -> Ended {
     let line =
         format!("node --type infiniband --warmup 100ms --drain 2s --timeout 30s {arguments}");
@@ -113,10 +112,8 @@ fn one_in_k_inline_samples_has_a_completion_and_each_other_one() {
         let out = machine.out(format!("{service}-inline"));
         let arguments = format!("--service {service} {queues} --signal-every 100");
         let (requests, completions) = signalled(&arguments, &out);
-        assert!(
-            requests >= one_row(&out).count("messages_sent"),
-            "{requests}"
-        );
+        let are_enough = requests >= one_row(&out).count("messages_sent");
+        assert!(are_enough, "{requests}");
         assert_eq!(completions, requests / 100);
     }
     let out = machine.out("normal");

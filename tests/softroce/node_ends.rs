@@ -22,11 +22,7 @@ pub fn fabric() -> Fabric {
 }
 
 pub fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
-    Wiring {
-        scenario,
-        publishers,
-        subscribers,
-    }
+    Wiring::new(scenario, publishers, subscribers)
 }
 
 pub fn settings(service: Service, inline: bool) -> Settings {

@@ -1,9 +1,5 @@
-//! What the node-type infiniband does where it cannot connect: it fails by one of five errors, or it listens and is
-//! connected to.
-//!
-//! Neither rxe nor the connection manager brings a route error or a connect error about: on RoCE a route is known as
-//! soon as the address is, and rxe takes all attributes that a peer can ask for. That these are told apart is tested
-//! without a device, in crates/rig/src/node/infiniband/fallback.rs.
+//! The node-type infiniband where it cannot connect. rxe and the connection manager bring no route or connect error
+//! about: those are tested in crates/rig/src/node/infiniband/fallback.rs.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,16 +14,14 @@ use hcabench::node::{Node, NodeError, Scenario, Settings};
 use hcabench::rdma::cm::EventChannel;
 use hcabench::rig::ports::Service;
 
-use crate::connections::connecting;
+use crate::connections::{RC, connecting};
 use crate::machine::{Disturbance, Machine};
 use crate::node_ends::{End, fabric, settings, wiring};
 use crate::program::{Ended, hcabench};
 use crate::results::Table;
 
-/// How long connecting may take.
 const LIMIT: Duration = Duration::from_secs(2);
-/// In this it has failed, on a busy emulated machine as well. The connection manager itself gives up after more than a
-/// minute.
+/// For failing, on a busy emulated machine as well. The connection manager itself takes more than a minute.
 const IN_TIME: Duration = Duration::from_secs(45);
 
 fn failure(service: Service, to: &str) -> ConnectFailure {
@@ -112,7 +106,7 @@ fn passed_over() {
     let (node, address) = subscriber(&fabric, &wiring, &settings, 0, &notices).unwrap();
     let mut subscriber = End::new(node, 136);
     let channel = EventChannel::create().unwrap();
-    drop(connecting(&channel, address));
+    drop(connecting(&channel, RC, address));
     sleep(Duration::from_secs(1));
     let targets = vec![Target {
         subscriber: 0,

@@ -1,8 +1,8 @@
 //! RDMA writes without immediate data, reads and atomics with the other settings.
 
-use crate::assertions::Has as _;
 use crate::machine::Machine;
 use crate::program::hcabench;
+use crate::testing::Has as _;
 
 #[test]
 fn each_point_of_services_operations_and_sizes_has_a_row_or_a_reason() {

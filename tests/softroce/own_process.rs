@@ -1,14 +1,10 @@
-//! Tests of the library, each in a process of its own.
-//!
-//! librdmacm keeps a device open until the process ends, and as long as it is open the kernel does not remove it: what
-//! the tests of the library use could not be taken away by those that come after them. And one that hangs can be ended.
+//! Each in a process of its own: librdmacm keeps a device open until that ends, and so the kernel keeps it.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::program::Program;
 
-/// Emulated, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Tells the process that it is the one.
 const VARIABLE: &str = "HCABENCH_SOFTROCE_TEST";
@@ -23,7 +19,6 @@ macro_rules! library_tests {
     )+};
 }
 
-/// Whether this is such a process.
 pub fn is_inner() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }

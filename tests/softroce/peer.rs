@@ -9,9 +9,8 @@ use crate::results::Results;
 
 const VARIABLE: &str = "HCABENCH_PEER";
 const ROUNDS: usize = 3;
-/// By how much the best rounds of both may differ, as a ratio: in an emulated machine medians of equal runs have been
-/// apart by a factor of three. A wrong unit is a thousand. `ci/compare-perftest 8 peer` compares them
-/// closely, on an idle machine.
+/// Medians of equal emulated runs have been apart by a factor of three; a wrong unit is a thousand.
+/// `ci/compare-perftest 8 peer` compares them closely.
 const ALLOWED: f64 = 20.0;
 const BURST: u32 = 2000;
 

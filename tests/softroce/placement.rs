@@ -1,5 +1,4 @@
-//! What a run holds of the machine, and what it tells of it: idle states, completion vectors, variables of the drivers,
-//! the clocks of both CPUs.
+//! What a run holds of the machine, and what it tells of it.
 
 use std::path::PathBuf;
 use std::thread::sleep;

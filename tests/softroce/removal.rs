@@ -1,9 +1,9 @@
 //! The receiving device goes away in the middle of a run.
 
-use crate::assertions::Has as _;
 use crate::loss::wait_for_traffic;
 use crate::machine::{Away, Machine};
 use crate::program::END;
+use crate::testing::Has as _;
 
 fn removed_in_mid_run(service: &str, poll: &str) {
     let machine = Machine::take();
@@ -22,17 +22,11 @@ fn removed_in_mid_run(service: &str, poll: &str) {
 
     let results = machine.results();
     assert!(results.mark().contains("rxe1"), "{}", results.mark());
-    let points = results.points();
-    let [whole, broken] = &points[..] else {
-        panic!("{points:?}");
-    };
-    results.check_point(whole);
+    let [whole, broken] = results.whole_and_broken();
     assert_eq!(whole.messages().len(), 50);
-    assert!(broken.is_marked());
     assert_eq!(broken.settings["status"], "incomplete");
-    let row = results.row_of(broken);
-    assert_eq!(row.text("status"), "incomplete");
-    assert!(row.count("messages_sent") < 8000);
+    let sent = results.row_of(&broken).count("messages_sent");
+    assert!(sent < 8000);
     // The table shows what there is.
     ended.stdout.has(&["p50"]);
 }

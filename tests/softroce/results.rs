@@ -1,5 +1,4 @@
-//! Results read back by the names of their columns, and figures computed from them again, by other code than the
-//! program's.
+//! Results read back, and figures computed from them again by other code than the program's.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -9,7 +8,6 @@ use std::time::Duration;
 
 use crate::program::until;
 
-/// A CSV file.
 #[derive(Debug)]
 pub struct Table {
     pub rows: Vec<Row>,
@@ -36,7 +34,6 @@ impl Table {
         Table { rows }
     }
 
-    /// Rows of which each column holds the value beside it.
     pub fn matching(&self, cells: &[(&str, &str)]) -> Vec<&Row> {
         self.rows
             .iter()
@@ -114,7 +111,6 @@ pub struct Point {
 }
 
 impl Point {
-    /// That of its folder.
     pub fn name(&self) -> String {
         self.path.file_name().unwrap().to_str().unwrap().to_owned()
     }
@@ -150,7 +146,6 @@ impl Point {
     }
 }
 
-/// The folder of a run.
 #[derive(Debug)]
 pub struct Results {
     pub path: PathBuf,
@@ -202,17 +197,23 @@ impl Results {
                     .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
                 // A point that broke off may not have come so far; it is marked then.
                 Err(error) => {
-                    assert!(
-                        path.join("INCOMPLETE").exists(),
-                        "{}: {error}",
-                        path.display()
-                    );
+                    let is_there = path.join("INCOMPLETE").exists();
+                    assert!(is_there, "{}: {error}", path.display());
                     serde_json::Value::Null
                 }
             };
             Point { path, settings }
         };
         self.folders().into_iter().map(point).collect()
+    }
+
+    /// The points of a run that broke off in its second one: the first is whole.
+    pub fn whole_and_broken(&self) -> [Point; 2] {
+        let [whole, broken] = <[Point; 2]>::try_from(self.points()).unwrap();
+        self.check_point(&whole);
+        assert!(broken.is_marked());
+        assert_eq!(self.row_of(&broken).text("status"), "incomplete");
+        [whole, broken]
     }
 
     pub fn row_of(&self, point: &Point) -> Row {
@@ -223,7 +224,6 @@ impl Results {
         found[0].clone()
     }
 
-    /// Checks the files of a run that ended well against each other: `points` of them, and no mark anywhere.
     pub fn check(&self, points: usize) {
         assert!(!self.is_marked(), "{}", self.mark());
         let found = self.points();
@@ -293,8 +293,7 @@ fn folders_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 fn check_message(message: &Message, send_stamps: bool) {
     let t_subm = message.t_subm;
-    // Without an arrival there is no stamp of the sending either: the message would have brought it. Without that there
-    // is no latency.
+    // Without an arrival there is no stamp of the sending either, which the message would have brought.
     let arrived = message.t_recv.is_some();
     let has_send = message.t_send.is_some();
     assert!(!has_send || send_stamps && arrived, "{message:?}");
@@ -427,8 +426,6 @@ fn check_figures(name: &str, row: &Row, prefix: &str, mut samples: Vec<i64>) {
 
 fn close(name: &str, row: &Row, column: &str, expected: f64, tolerance: f64) {
     let apart = (row.decimal(column) - expected).abs();
-    assert!(
-        apart <= tolerance,
-        "{name}: {column} is not {expected}: {row:?}"
-    );
+    let is_close = apart <= tolerance;
+    assert!(is_close, "{name}: {column} is not {expected}: {row:?}");
 }

@@ -1,6 +1,6 @@
 //! A sweep of several rounds, each in a process of its own: what it leaves, and how it is taken up again.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,7 +14,6 @@ const ROUNDS: u64 = 3;
 const BURST: u64 = 100;
 const POINTS: usize = 4;
 
-/// Point and round of each row of runs.csv.
 fn measured(runs: &Table) -> Vec<(String, u64)> {
     let of = |row: &Row| (row.text("point").to_owned(), row.count("round"));
     runs.rows.iter().map(of).collect()
@@ -46,10 +45,8 @@ fn check(out: &Path) {
     }
     for point in &points {
         let row = results.row_of(point);
-        assert_eq!(
-            (row.text("status"), row.count("rounds")),
-            ("complete", ROUNDS)
-        );
+        assert_eq!(row.text("status"), "complete");
+        assert_eq!(row.count("rounds"), ROUNDS);
         assert_eq!(row.count("messages_sent"), ROUNDS * BURST);
         assert_eq!(point.settings["rounds"]["planned"], ROUNDS);
         assert_eq!(point.settings["rounds"]["done"], ROUNDS);
@@ -84,10 +81,8 @@ fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
             .into_iter()
             .filter(|line| line.contains(",complete,"))
             .collect();
-        assert!(
-            (POINTS + 1..POINTS * ROUNDS as usize).contains(&before.len()),
-            "{before:?}"
-        );
+        let is_part = (POINTS + 1..POINTS * ROUNDS as usize).contains(&before.len());
+        assert!(is_part, "{before:?}");
 
         let ended = hcabench("--resume").word(out.to_str().unwrap()).ends(0);
         ended.stdout.has(&["p50"]);

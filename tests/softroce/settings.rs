@@ -1,11 +1,10 @@
 //! Every setting: what can be measured is, and delivers everything; what cannot is left out with a reason, or refused.
 
-use crate::assertions::Has as _;
 use crate::machine::Machine;
 use crate::program::{Ended, hcabench};
-use crate::results::{Point, Results, Table};
+use crate::results::{Point, Results};
+use crate::testing::Has as _;
 
-/// A run in which nothing was lost, while it has the machine.
 pub struct Swept {
     results: Results,
     pub ended: Ended,
@@ -229,10 +228,8 @@ fn a_rate_spaces_the_messages_and_tells_when_each_was_meant_to_be_posted() {
             .map(|pair| pair[1] - pair[0])
             .collect();
         if row.text("arrivals") == "constant" {
-            assert!(
-                steps.iter().all(|found| (found - step).abs() <= 1),
-                "{steps:?}"
-            );
+            let is_close = steps.iter().all(|found| (found - step).abs() <= 1);
+            assert!(is_close, "{steps:?}");
         } else {
             assert!(steps.iter().any(|found| *found != steps[0]), "{steps:?}");
         }

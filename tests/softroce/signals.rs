@@ -1,6 +1,6 @@
 //! SIGINT and SIGTERM in the middle of a sweep.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use nix::sys::signal::Signal;
 
 use crate::loss::wait_for_traffic;
@@ -24,12 +24,7 @@ fn ended_by(signal: Signal, poll: &str) {
 
     let results = machine.results();
     assert!(results.mark().contains(signal.as_str()));
-    let points = results.points();
-    let [whole, broken] = &points[..] else {
-        panic!("{points:?}");
-    };
-    results.check_point(whole);
-    assert!(broken.is_marked());
+    results.whole_and_broken();
     let summary = results.summary();
     assert_eq!(summary.matching(&[("status", "complete")]).len(), 1);
     assert_eq!(summary.matching(&[("status", "incomplete")]).len(), 1);
@@ -65,10 +60,8 @@ fn what_was_under_way_on_a_reliable_connection_is_not_lost() {
         assert_eq!(row.text("status"), "incomplete");
         assert_eq!(row.count("messages_lost"), 0, "{}", ended.stderr);
         let received = row.count("messages_received");
-        assert!(
-            received > 0 && row.count("messages_sent") == received,
-            "{row:?}"
-        );
+        assert!(received > 0, "{row:?}");
+        assert!(row.count("messages_sent") == received, "{row:?}");
         let messages = results.points()[0].messages();
         assert_eq!(messages.len() as u64, received);
         assert!(messages.iter().all(|one| one.latency.is_some()));

@@ -1,19 +1,19 @@
 //! Messages of others: a datagram queue pair of this process sends to the receiving one of a run.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcabench::buffer::{HugePagePolicy, PayloadBuffer};
-use hcabench::rdma::cm::{ActiveEndpoint, Connection, EventChannel, IdService, PassiveEndpoint};
+use hcabench::rdma::cm::{Connection, EventChannel, IdService};
 use hcabench::rdma::verbs::{
-    Access, AddressHandle, Destination, MemoryRegion, OutstandingReads, Polled, ProtectionDomain,
-    Retries, SendRequest, ServiceType,
+    Access, AddressHandle, Destination, MemoryRegion, Polled, ProtectionDomain, SendRequest,
+    ServiceType,
 };
 use hcabench::time::Ticks;
 
-use crate::connections::{address, attributes};
+use crate::connections::{accepting, connecting, listening};
 use crate::loss::wait_for_traffic;
 use crate::machine::{Machine, sh, wait_until};
 use crate::program::{LIMIT, hcabench};
@@ -26,7 +26,6 @@ const BURST: u32 = 5000;
 const STRANGE: u64 = 20;
 const LARGEST: u32 = 512;
 
-/// A queue pair on rxe0 that can send to any on rxe1.
 struct Stranger {
     domain: Arc<ProtectionDomain>,
     region: Arc<MemoryRegion>,
@@ -37,35 +36,11 @@ struct Stranger {
 impl Stranger {
     fn new() -> Self {
         let channel = EventChannel::create().unwrap();
-        let service = IdService::UnreliableDatagram;
-        let listener =
-            PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
-        let to = listener.address();
-        let active =
-            ActiveEndpoint::resolve(&channel, service, ("rxe0", 1), (address(0), to), None, STEP)
-                .unwrap();
-        let context = active.context();
-        let domain = ProtectionDomain::allocate(&context).unwrap();
-        let kind = ServiceType::UnreliableDatagram;
-        let active = active
-            .connect(
-                &domain,
-                attributes(&context, kind),
-                Retries::default(),
-                OutstandingReads::default(),
-            )
-            .unwrap();
-        let requested = listener.request(STEP).unwrap();
-        let context = requested.context();
-        let other = ProtectionDomain::allocate(&context).unwrap();
-        let accepting = requested
-            .accept(
-                &other,
-                attributes(&context, kind),
-                Retries::default(),
-                OutstandingReads::default(),
-            )
-            .unwrap();
+        let of = ServiceType::UnreliableDatagram;
+        let service = (IdService::UnreliableDatagram, of);
+        let listener = listening(&channel, service.0);
+        let (domain, active) = connecting(&channel, service, listener.address());
+        let accepting = accepting(&listener, of);
         let payload = PayloadBuffer::new(1, LARGEST as usize, 0, HugePagePolicy::Off).unwrap();
         payload.slot(0).store_stamp(Ticks(0xabab_abab_abab_abab));
         Stranger {

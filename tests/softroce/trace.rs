@@ -1,8 +1,5 @@
-//! `hcabench clock --causes trace`: who took a CPU, and for how long, against what the thread that took it says itself.
-//!
-//! QEMU 7.2 emulates several processors with a race: where a tracepoint is opened on one, another may run into
-//! the breakpoint that is no longer there, for ever. So `ci/test` runs these in a machine with one processor,
-//! where the thread that reads the records shares it with what it watches.
+//! Who took a CPU, and for how long, against what that thread says itself. QEMU 7.2 emulates several processors with a
+//! race in breakpoints, so `ci/test` runs these in a machine with one.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -116,8 +113,7 @@ fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() 
             assert_eq!(jump.text("cause"), format!("thread {name}"), "{jump:?}");
         }
     }
-    // Its own time lies between what it is charged for and what it and all that interrupted it are charged for, to a
-    // tenth: a machine that stands still beside the readings makes it another length, which is rare.
+    // Between what it and what interrupted it are charged for, to a tenth: a machine may stand still meanwhile.
     let mut left: Vec<&HashMap<String, u64>> = of_busy.iter().map(|(_, parts)| parts).collect();
     let mut fits = |own: &&u64| {
         let (own, tenth) = (**own, **own / 10);

@@ -9,7 +9,7 @@ use hcabench_results::{plot, results, sorting, stats};
 use hcabench_rig::launch;
 use hcabench_rig::{generators, node, rig};
 
-#[cfg(test)]
-#[path = "../../assertions.rs"]
-mod assertions;
 pub mod bench;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;

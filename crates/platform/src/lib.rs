@@ -2,10 +2,10 @@
 //!
 //! Nothing here knows of RDMA or of a benchmark.
 
-#[cfg(test)]
-#[path = "../../assertions.rs"]
-mod assertions;
 pub mod buffer;
 pub mod host;
 pub mod pacing;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
 pub mod time;

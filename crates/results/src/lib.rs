@@ -5,9 +5,6 @@
 #[cfg(test)]
 use hcabench_platform::pacing;
 
-#[cfg(test)]
-#[path = "../../assertions.rs"]
-mod assertions;
 #[allow(missing_docs)]
 pub mod compare;
 #[allow(missing_docs)]
@@ -17,6 +14,9 @@ pub mod plot;
 pub mod results;
 pub mod sorting;
 pub mod stats;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
 
 // Under this name, tests share files with those of the program.
 #[cfg(test)]

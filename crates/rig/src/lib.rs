@@ -7,10 +7,10 @@ use hcabench_queues as queues;
 use hcabench_rdma as rdma;
 use hcabench_results::{results, sorting, stats};
 
-#[cfg(test)]
-#[path = "../../assertions.rs"]
-mod assertions;
 pub mod generators;
 pub mod launch;
 pub mod node;
 pub mod rig;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;

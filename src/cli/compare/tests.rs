@@ -1,19 +1,10 @@
 use super::*;
-use crate::assertions::Refused as _;
+use crate::cli::refused::parse_words;
 use crate::compare::figures::Which;
-use clap::Parser;
-
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(flatten)]
-    compare: CompareArguments,
-}
+use crate::testing::Refused as _;
 
 fn parse(text: &str) -> Result<CompareArguments, String> {
-    let words = shlex::split(text).unwrap();
-    Line::try_parse_from(["compare".to_owned()].into_iter().chain(words))
-        .map(|line| line.compare)
-        .map_err(|error| error.to_string())
+    parse_words(shlex::split(text).unwrap()).map_err(|error| error.to_string())
 }
 
 #[test]

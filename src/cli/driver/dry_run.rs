@@ -111,9 +111,9 @@ pub fn document(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> Value
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Has as _;
     use crate::results::Record;
     use crate::rig::benchmark::PlannedRow;
+    use crate::testing::Has as _;
 
     fn plan() -> Plan {
         let point = |index, names: &[&str]| PlannedPoint {
@@ -142,18 +142,15 @@ mod tests {
             "a round of 2 points takes about 3s",
             "4 rounds take about 12s",
         ]);
-        let told = text(&plan(), &eight, Some(Duration::from_secs(10)), None);
-        assert!(told.contains("about 3 rounds fit"), "{told}");
+        text(&plan(), &eight, Some(Duration::from_secs(10)), None).has(&["about 3 rounds fit"]);
         assert_eq!(document(&plan(), &four, None)["bytes"], 4 * (6 << 20));
         let many = Rounds {
             count: 10_000,
             seed: 1,
         };
         let document = document(&plan(), &many, Some(Duration::from_secs(10)));
-        assert_eq!(
-            (&document["rounds"], &document["time_s"]),
-            (&json!(3), &json!(9.0))
-        );
+        assert_eq!(document["rounds"], json!(3));
+        assert_eq!(document["time_s"], json!(9.0));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Rank 0 with scripted ranks over real sockets: its files, and how a run goes on that was broken off.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -190,10 +190,8 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
         assert_eq!(text(broken, name), text(whole, name), "{name}");
     }
     let pairs = text(broken, columns::PAIRS);
-    assert_eq!(
-        (pairs.lines().count(), text(broken, RUNS).lines().count()),
-        (13, 25)
-    );
+    assert_eq!(pairs.lines().count(), 13);
+    assert_eq!(text(broken, RUNS).lines().count(), 25);
     // 1000 + 10 + 2, and 5 more in the second round.
     pairs.has(&[
         "n1-to-n2,n1,n2,1,2,fabric,together,complete,,2,",
@@ -225,10 +223,8 @@ fn other_ranks_and_nodes_are_refused() {
     let nothing = folder.path().join("nothing").display().to_string();
     let (ended, _) = run(&["--resume", &nothing], 3, ALONE, None);
     let error = ended.unwrap_err();
-    assert!(
-        error.is::<UsageError>() && error.to_string().contains("--resume"),
-        "{error}"
-    );
+    assert!(error.is::<UsageError>(), "{error}");
+    assert!(error.to_string().contains("--resume"), "{error}");
 }
 
 #[test]
@@ -301,10 +297,8 @@ fn a_way_that_is_slower_than_over_third_hosts_is_named() {
     let [way] = &ways[..] else {
         panic!("{ways:?}");
     };
-    assert_eq!(
-        (way["from"].as_str(), way["to"].as_str()),
-        (Some("way1"), Some("way2"))
-    );
+    assert_eq!(way["from"].as_str(), Some("way1"));
+    assert_eq!(way["to"].as_str(), Some("way2"));
     // 7 us, but for what the clocks may gain meanwhile.
     let by = way["slower_by_at_least_ns"].as_u64().unwrap();
     assert!((6_500..=7_000).contains(&by), "{by}");

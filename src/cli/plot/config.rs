@@ -413,10 +413,8 @@ mod tests {
         assert_eq!(set, [Some("burst"), Some("500x500")]);
         assert_eq!(median.names("only")["size_bytes"], ["8", "16"]);
         let below = of_text(text, Figure::Ecdf).unwrap();
-        assert_eq!(
-            [below.text("x"), below.text("size")],
-            [None, Some("600x400")]
-        );
+        let expected = [None, Some("600x400")];
+        assert_eq!([below.text("x"), below.text("size")], expected);
         let options = [
             ("size", "700x700"),
             ("label", "a=z"),

@@ -3,7 +3,7 @@
 mod fabric;
 mod memory;
 
-use crate::assertions::{Has as _, Refused as _};
+use crate::testing::{Has as _, Refused as _, temporary};
 use std::fs;
 use std::path::PathBuf;
 
@@ -88,7 +88,6 @@ const LOADS: [MadeLoad; 4] = [
     ("4000@4096", Some("sent"), [16_384_000.0, 9e6]),
 ];
 
-/// A run of these services, with and without traffic in the background.
 fn loads_of(folder: &tempfile::TempDir, services: &[&'static str]) -> Vec<PathBuf> {
     let both = services
         .iter()
@@ -320,10 +319,9 @@ fn names_that_no_line_has_are_refused_or_told() {
 
 #[test]
 fn all_rounds_are_drawn_unless_one_is_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
     let levels: Vec<Vec<Option<i64>>> = (1..=6).map(|round| vec![Some(1000 * round); 5]).collect();
     let rounds: Vec<&[Option<i64>]> = levels.iter().map(Vec::as_slice).collect();
-    let path = folder.path().join("run");
+    let path = temporary("run");
     let run = vec![hca_rounds(&path, &[("rc", 8, 16, rounds)], false)];
     let third = ["--only", "round=2"];
     let interval = "95 % interval over rounds";
@@ -362,11 +360,8 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
             let all = picture(figure, run, &[]).unwrap();
             let only = format!("service={service}");
             let alone = picture(figure, run, &["--only", &only]).unwrap();
-            assert!(
-                all.contains(colour) && alone.contains(colour),
-                "{}",
-                figure.name()
-            );
+            assert!(all.contains(colour), "{}", figure.name());
+            assert!(alone.contains(colour), "{}", figure.name());
             assert_eq!(
                 alone.contains("#0072B2"),
                 service == "rc",

@@ -1,22 +1,14 @@
 //! The option table, from text to configuration and points.
 
-use crate::assertions::Refused as _;
-use clap::Parser;
+use crate::testing::Refused as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cli::refused::assert_refused;
+use crate::cli::refused::{self, assert_refused, parse_words};
 use crate::queues::registry;
 
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(flatten)]
-    queue: QueueArguments,
-}
-
 fn parse(words: &str) -> Result<QueueArguments, clap::Error> {
-    let words = std::iter::once("queue").chain(words.split_ascii_whitespace());
-    Ok(Line::try_parse_from(words)?.queue)
+    refused::parse(words)
 }
 
 fn only_sender(words: &str) -> Result<EndLoad, UsageError> {
@@ -39,14 +31,10 @@ fn defaults_are_those_of_the_documentation() {
     assert_eq!(times, (Length::Time(length), warmup));
     let counted = parse("--count 7").unwrap().config().unwrap();
     assert_eq!(counted.length, Length::Elements(7));
-    assert_eq!(
-        (arguments.repeat, QueueArguments::DEFAULT_ROUNDS),
-        (None, 9)
-    );
-    assert_eq!(
-        (config.measure, config.measure_failed),
-        (Measure::Time, false)
-    );
+    assert_eq!(arguments.repeat, None);
+    assert_eq!(QueueArguments::DEFAULT_ROUNDS, 9);
+    assert_eq!(config.measure, Measure::Time);
+    assert!(!config.measure_failed);
     assert_eq!(config.clock, ClockKind::finest());
 }
 
@@ -220,8 +208,7 @@ proptest! {
         ]), value()), 0..6),
     ) {
         let arguments = words.iter().flat_map(|(option, value)| [(*option).to_owned(), value.clone()]);
-        let line = Line::try_parse_from(std::iter::once("queue".to_owned()).chain(arguments));
-        if let Ok(Line { queue }) = line {
+        if let Ok(queue) = parse_words::<QueueArguments>(arguments) {
             if let Ok(senders) = queue.senders() {
                 for sender in senders {
                     // What is accepted can be paced.

@@ -1,6 +1,6 @@
 mod memory;
 
-use crate::assertions::{Has as _, Refused as _};
+use crate::testing::{Has as _, Refused as _};
 use std::path::Path;
 
 use super::*;
@@ -69,10 +69,8 @@ fn fact<'a>(page: &'a Page, label: &str) -> &'a str {
 #[test]
 fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
     let page = page(false);
-    assert_eq!(
-        page.title,
-        "One-way latency between HCAs, 2026-01-02 03:04 UTC"
-    );
+    let expected = "One-way latency between HCAs, 2026-01-02 03:04 UTC";
+    assert_eq!(page.title, expected);
     assert_eq!(
         titles(&page.summary),
         [
@@ -220,8 +218,7 @@ fn combinations_that_were_not_measured_are_no_failure() {
     untold(&page.warnings, "no point");
 }
 
-/// The sweep of more than two settings has its surfaces: one for each value of the rest, of which those that are left
-/// are named.
+/// One for each value of the rest, of which those that are left are named.
 #[test]
 fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
 //! Figures that `hcabench plot` draws, and their texts.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::fs;
 use std::path::Path;
 
@@ -8,7 +8,6 @@ use serde_json::Value;
 
 use super::ends;
 
-/// All of them.
 pub const FIGURES: [&str; 9] = [
     "histogram",
     "median",
@@ -21,7 +20,6 @@ pub const FIGURES: [&str; 9] = [
     "matrix",
 ];
 
-/// What is written in a figure.
 #[derive(Debug)]
 pub struct Texts(pub Vec<String>);
 
@@ -38,7 +36,6 @@ impl Texts {
     }
 }
 
-/// Where [`drawn`] draws to.
 pub const OUT: &str = "figure.svg";
 
 /// Draws in that folder; returns the texts of the figure, and the data.

@@ -41,7 +41,6 @@ pub fn built_by(compiler: &'static str) -> PathBuf {
     folder(compiler)
 }
 
-/// The lines `key=value` that a program prints.
 pub struct Said(BTreeMap<String, String>);
 
 impl Said {

@@ -12,8 +12,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How long a run may take to end after a signal. That it is a second is checked by `ci/check-signals`, where nothing
-/// else runs; other work makes it longer.
+/// That it is a second is checked by `ci/check-signals`, where nothing else runs.
 pub fn end_after_signal() -> Duration {
     match std::env::var_os("HCABENCH_SIGNALS_WITHIN_A_SECOND") {
         Some(_) => Duration::from_secs(1),
@@ -31,7 +30,6 @@ pub fn hcabench(folder: &Path, words: &str) -> Program {
     program::hcabench(words).in_folder(folder)
 }
 
-/// Runs it to its end, which must have this code.
 #[track_caller]
 pub fn ends(folder: &Path, words: &str, code: i32) -> Ended {
     hcabench(folder, words).ends(code)
@@ -66,7 +64,6 @@ pub fn json(path: &Path) -> serde_json::Value {
     serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Waits until there is something: only what hangs takes longer.
 #[track_caller]
 pub fn until<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     program::until(what, LIMIT, look)

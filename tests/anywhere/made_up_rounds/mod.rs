@@ -1,5 +1,4 @@
-//! Runs of several rounds, made without a device: what `hcabench compare` reads of them. Shared by tests of the library
-//! and of the command.
+//! Runs of several rounds, made without a device: what `hcabench compare` reads, for the library and the command.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,8 +13,7 @@ pub struct Made {
     pub rounds: Vec<Vec<(Column, f64)>>,
 }
 
-/// As many rounds of the HCA benchmark with median latencies about `level`, in nanoseconds, that a seed decides, and
-/// the other figures alike.
+/// Rounds with median latencies about `level`, in nanoseconds, that a seed decides.
 pub fn hca_point(
     settings: &[(Column, &'static str)],
     seed: u64,
@@ -42,7 +40,6 @@ pub fn hca_point(
     }
 }
 
-/// What stands in the run's `settings.json`.
 pub fn document(schema: &Schema) -> Value {
     json!({
         "hcabench": { "version": "0.1.0", "commit": "0123abc", "format": FORMAT },

@@ -21,14 +21,11 @@ pub struct MadeFabric {
     pub dead: Option<usize>,
     pub missing_one_in: u64,
     pub rounds: u32,
-    /// What all figures follow from.
     pub seed: u64,
-    /// How many pairs are measured at a time.
     pub concurrency: &'static str,
 }
 
 impl MadeFabric {
-    /// A healthy one, whole.
     pub fn of(nodes: usize, rack: usize) -> Self {
         MadeFabric {
             nodes,
@@ -56,7 +53,6 @@ impl MadeFabric {
     }
 }
 
-/// Writes the tables; returns the folder.
 pub fn fabric_run(path: &Path, made: &MadeFabric) -> PathBuf {
     fs::create_dir_all(path).unwrap();
     let nodes = (0..made.nodes)
@@ -105,7 +101,6 @@ fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitM
     }
 }
 
-/// The small files.
 fn others(path: &Path, made: &MadeFabric) {
     let names: Vec<String> = (0..made.nodes).map(|it| made.name(it)).collect();
     let there: Vec<_> = (names.iter().enumerate())

@@ -25,8 +25,7 @@ pub struct MadeCurve {
 }
 
 impl MadeCurve {
-    /// A curve with so many points that rises to a peak bandwidth, and then bends backwards over its last `behind`
-    /// points; `noise` is the share by which latencies scatter.
+    /// Rises to a peak, bends backwards over its last `behind` points; `noise` is the share by which latencies scatter.
     pub fn bent(reads: u32, points: usize, behind: usize, peak_mb_s: f64, noise: f64) -> Self {
         let last = points - behind;
         let load = |place: usize| {

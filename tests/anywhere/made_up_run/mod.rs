@@ -1,5 +1,4 @@
-//! Results folders made without a device: by the program's own writers, with the columns of its schemas. Shared by
-//! tests of the library and of the command.
+//! Results folders made without a device, by the program's own writers, for tests of the library and the command.
 
 #![allow(dead_code)] // Each test uses a part of it.
 
@@ -18,9 +17,7 @@ use hcabench::stats::{LatencyHistogram, Summary};
 use serde::Serialize;
 use serde_json::json;
 
-/// When made-up runs begin.
 pub const STARTED_AT: &str = "2026-01-02T03:04:05.000Z";
-/// Why unfinished ones end.
 pub const INTERRUPTED: &str = "interrupted by SIGINT";
 
 pub type FilesOfARound<'a> = Box<dyn Fn(&PointFolder, u32) + 'a>;
@@ -33,8 +30,7 @@ pub struct MadeRow<'a> {
     pub files: FilesOfARound<'a>,
 }
 
-/// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an
-/// `unfinished` one is incomplete in its last point.
+/// Of any benchmark, round by round. The last round of an `unfinished` one is incomplete in its last point.
 pub fn run_of(
     path: &Path,
     schema: &'static Schema,
@@ -83,14 +79,7 @@ pub fn run_of(
                 .set(&schema::ROUND, round)
                 .set(&schema::ORDER, order)
                 .set(&schema::STARTED_AT, STARTED_AT)
-                .set(
-                    &schema::STATUS,
-                    if last {
-                        schema::INCOMPLETE
-                    } else {
-                        schema::COMPLETE
-                    },
-                )
+                .set(&schema::STATUS, status(last))
                 .set(&schema::FAILURE, last.then_some(INTERRUPTED));
             runs_file.append(&record).unwrap();
             measured[order].push(record);
@@ -115,14 +104,8 @@ pub fn run_of(
     }
     curves::complete(schema, &mut summary);
     runs::write(&folder.file(SUMMARY).unwrap(), &schema.summary(), &summary).unwrap();
-    let status = if unfinished {
-        schema::INCOMPLETE
-    } else {
-        schema::COMPLETE
-    };
-    document(status, None, rounds)
-        .write(&folder.file(SETTINGS).unwrap())
-        .unwrap();
+    let settings = document(status(unfinished), None, rounds);
+    settings.write(&folder.file(SETTINGS).unwrap()).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     folder.file(PACKAGE).unwrap();
     datapackage::write(path, schema, STARTED_AT, &names).unwrap();
@@ -134,7 +117,14 @@ pub fn run_of(
     path.to_path_buf()
 }
 
-/// Sets the columns that the test says nothing about.
+fn status(is_incomplete: bool) -> &'static str {
+    if is_incomplete {
+        schema::INCOMPLETE
+    } else {
+        schema::COMPLETE
+    }
+}
+
 fn fill(record: &mut Record, schema: &Schema) {
     for column in schema.point.iter().chain(schema.figures) {
         if record.get(column.name).is_some() {
@@ -179,7 +169,6 @@ pub fn hca_run(path: &Path, points: &[MadePoint<'_>], unfinished: bool) -> PathB
     hca_rounds(path, &points, unfinished)
 }
 
-/// A run of the HCA benchmark with several rounds: the latencies of each.
 pub fn hca_rounds(
     path: &Path,
     points: &[(&str, u32, u32, Vec<&[Made]>)],

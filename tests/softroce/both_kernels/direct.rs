@@ -1,6 +1,6 @@
 //! Queue pairs connected without the connection manager, and the attributes of the path.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use hcabench::bench::hca::config::{Connect, Service};
 use hcabench::bench::hca::endpoints::Endpoints;
 use hcabench::bench::hca::ends::{ReceivingEnd, SendingEnd};
@@ -123,17 +123,13 @@ fn kernel_has(asked: &Value, queue_pair: &Value, end: &str) {
     }
     assert_eq!(queue_pair["pkey_index"], 0, "{queue_pair}");
     if is_rc {
-        assert_eq!(
-            queue_pair["path_mtu"], asked["path_mtu_bytes"],
-            "{queue_pair}"
-        );
+        let mtu = &asked["path_mtu_bytes"];
+        assert_eq!(&queue_pair["path_mtu"], mtu, "{queue_pair}");
         let found = ["retry_count", "rnr_retry", "timeout"]
             .map(|name| queue_pair["reliability"][name].as_u64());
         assert_eq!(found, [Some(2), Some(3), Some(14)], "{queue_pair}");
-        assert_eq!(
-            queue_pair["connection"]["flow_label"], 0xa_bcde,
-            "{queue_pair}"
-        );
+        let label = &queue_pair["connection"]["flow_label"];
+        assert_eq!(label, 0xa_bcde, "{queue_pair}");
     }
 }
 

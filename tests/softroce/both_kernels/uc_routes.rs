@@ -1,7 +1,6 @@
-//! UC by both routes: through `rdma_create_ep` of the system's librdmacm, and through `rdma_create_id2` of the one that
-//! `rdma-cm-patch/build` makes. `ci/test` runs these on kernel 6.12 as well.
+//! UC by both routes: `rdma_create_ep`, and `rdma_create_id2` of `rdma-cm-patch/build`. Also run on kernel 6.12.
 
-use crate::assertions::Has as _;
+use crate::testing::Has as _;
 use std::path::{Path, PathBuf};
 
 use hcabench::bench::hca::config::{Operation, Service, Switch, doubled_sizes};
@@ -31,7 +30,6 @@ fn patched_folder() -> PathBuf {
     folder
 }
 
-/// What makes a program run with the patched library.
 fn with_patched() -> String {
     format!("LD_LIBRARY_PATH={}", patched_folder().display())
 }
@@ -90,10 +88,8 @@ fn connect_and_deliver(route: UcRoute) {
 fn deliver(endpoints: &Endpoints, size: u32) {
     endpoints.sender.payload().fill(2, 7, 2);
     let completion = send_one(endpoints, Tag::new(7), &format!("{size} B"));
-    assert_eq!(
-        (completion.byte_count, completion.immediate_data),
-        (size, 0x7_0002)
-    );
+    assert_eq!(completion.byte_count, size);
+    assert_eq!(completion.immediate_data, 0x7_0002);
     let arrived = [2, 3].into_iter().filter(|&slot| {
         endpoints.receiver.payload().slot(slot).load_stamp() == Ticks(4711)
             && endpoints.receiver.payload().holds(slot, 7, 2)

@@ -268,7 +268,7 @@ fn populate(map: &Mapping) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
     use std::ptr::NonNull;
 
     use super::*;
@@ -276,10 +276,8 @@ mod tests {
     #[test]
     fn it_is_zeroed_writable_and_of_the_pages_that_were_asked_for() {
         let region = Region::new(Bytes(5000), PageSize::Small, None).unwrap();
-        assert_eq!(
-            (region.length(), region.page_size()),
-            (Bytes(5000), PageSize::Small)
-        );
+        assert_eq!(region.length(), Bytes(5000));
+        assert_eq!(region.page_size(), PageSize::Small);
         assert_eq!(region.page_kind(), PageKind::Small);
         // SAFETY: within the region, which nobody else knows.
         unsafe {

@@ -144,7 +144,7 @@ impl Serialize for CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
     use proptest::prelude::*;
 
     #[test]

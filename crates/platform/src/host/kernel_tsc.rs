@@ -185,8 +185,8 @@ fn speed(tick: libc::c_long, frequency: libc::c_long) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
     use crate::host::made_up::Machine;
+    use crate::testing::Refused as _;
 
     #[test]
     fn the_file_holds_a_number_or_is_missing_by_name() {

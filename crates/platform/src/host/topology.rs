@@ -211,8 +211,8 @@ fn efficiency_cpus(files: &SystemFiles, online: &CpuSet) -> Result<CpuSet, HostE
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
     use crate::host::made_up::Machine;
+    use crate::testing::Refused as _;
 
     fn set(text: &str) -> CpuSet {
         text.parse().unwrap()

@@ -182,7 +182,7 @@ mod tests {
     use super::super::cpu_set::CpuSet;
     use super::super::made_up::Machine;
     use super::*;
-    use crate::assertions::Has as _;
+    use crate::testing::Has as _;
 
     #[test]
     fn what_may_not_be_opened_is_told_with_the_setting() {

@@ -219,7 +219,7 @@ impl Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Has as _;
+    use crate::testing::Has as _;
 
     fn page() -> Page {
         let rows = [["rc", "12.5"], ["<b>uc</b>", "9"]];

@@ -144,14 +144,13 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
     use crate::results::schema::{COMPLETE, hca};
+    use crate::testing::{Refused as _, temporary};
     use std::fs;
 
     #[test]
     fn reads_back_and_tells_other_formats_apart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
+        let path = temporary("settings.json");
         let mut point = Record::new();
         point.set(&hca::SERVICE, "rc").set(&hca::SIZE, 8_u32);
         let written = Document {

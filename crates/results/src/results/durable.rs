@@ -164,7 +164,7 @@ pub(crate) fn replace_with(
 
 #[cfg(test)]
 pub(super) mod tests {
-    use crate::assertions::Refused as _;
+    use crate::testing::{Refused as _, temporary};
     use std::cell::RefCell;
     use std::os::unix::fs::symlink;
 
@@ -247,8 +247,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_torn_line_is_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.csv");
+        let path = temporary("a.csv");
         let long = format!("a,b\n{}", "1".repeat(200_000));
         let texts = ["", "a,b", "a,b\n", "a,b\n1,", &long];
         for (text, whole) in texts.into_iter().zip([0, 0, 4, 4, 4]) {

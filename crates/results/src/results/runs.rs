@@ -269,7 +269,7 @@ fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u
 
 #[cfg(test)]
 mod tests {
-    use crate::assertions::Refused as _;
+    use crate::testing::{Refused as _, temporary};
     use std::fs;
 
     use super::*;
@@ -302,8 +302,7 @@ mod tests {
 
     #[test]
     fn rows_read_back_as_they_were_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         let last = round(1, schema::INCOMPLETE, 1.0, 3);
         let rows = [round(0, schema::COMPLETE, 1234.5, u64::MAX), last];
         let mut file = RunsFile::create(&path, SCHEMA).unwrap();
@@ -327,8 +326,7 @@ mod tests {
 
     #[test]
     fn rows_are_read_at_their_places_however_long_they_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         let mut file = RunsFile::create(&path, SCHEMA).unwrap();
         let cells = |number: u32, failure: &str| -> Vec<Cell> {
             let mut row = round(number, schema::COMPLETE, 1.5, 3);
@@ -359,8 +357,7 @@ mod tests {
 
     #[test]
     fn a_full_disk_is_an_error_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         durable::tests::fill_the_disk_for(&path);
         let error = RunsFile::create(&path, SCHEMA).unwrap_err();
         assert!(error.is_full(), "{error}");
@@ -368,14 +365,13 @@ mod tests {
 
     #[test]
     fn a_torn_row_is_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         let mut file = RunsFile::create(&path, SCHEMA).unwrap();
         let header = fs::read(&path).unwrap();
         // Another handle on a full disk, which takes nothing.
         let mut full = RunsFile {
             file: File::options().write(true).open("/dev/full").unwrap(),
-            path: path.clone(),
+            path: path.to_owned(),
             ..file
         };
         full.append(&round(0, schema::COMPLETE, 1.0, 1))
@@ -425,8 +421,7 @@ mod tests {
 
     #[test]
     fn the_summary_is_replaced_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("summary.csv");
+        let path = temporary("summary.csv");
         let row = over_rounds(SCHEMA, &[round(0, schema::COMPLETE, 1.0, 1)]);
         for rows in [&[row.clone(), row.clone()][..], &[row]] {
             write(&path, &SCHEMA.summary(), rows).unwrap();

@@ -200,7 +200,7 @@ fn open_whole(path: &Path, as_declared: &SampleFile) -> Result<(File, u64), Repo
 
 #[cfg(test)]
 mod tests {
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
     use std::fs;
 
     use super::*;
@@ -239,7 +239,6 @@ mod tests {
         file.finish().unwrap();
     }
 
-    /// Asserts which rows stand in the file, under the header.
     #[track_caller]
     fn holds(path: &Path, rows: &str) {
         let text = fs::read_to_string(path).unwrap();

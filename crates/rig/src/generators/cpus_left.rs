@@ -104,8 +104,8 @@ pub fn preferred(cpus: &CpuSet, is_wanted: impl Fn(usize) -> bool) -> CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
     use crate::host::made_up::Machine;
+    use crate::testing::Refused as _;
 
     fn set(text: &str) -> CpuSet {
         text.parse().unwrap()

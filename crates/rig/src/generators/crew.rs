@@ -317,8 +317,8 @@ fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
     use crate::generators::{Accesses, InstructionSet, Store};
+    use crate::testing::Refused as _;
 
     fn room() -> Room {
         Room {
@@ -396,10 +396,8 @@ mod tests {
             });
         let masks: Vec<u64> = masks.collect();
         let both = 1 << (Signal::SIGINT as u32 - 1) | 1 << (Signal::SIGTERM as u32 - 1);
-        assert!(
-            !masks.is_empty() && masks.iter().all(|blocked| blocked & both == both),
-            "{masks:x?}"
-        );
+        let are_blocked = !masks.is_empty() && masks.iter().all(|blocked| blocked & both == both);
+        assert!(are_blocked, "{masks:x?}");
         drop(generators);
     }
 

@@ -291,10 +291,8 @@ mod tests {
             stream.at = 0;
             for _ in 0..200 {
                 let at = stream.next(lines).addr() - start;
-                assert!(
-                    at + lines * LINE <= 4096 && at.is_multiple_of(lines * LINE),
-                    "{at}"
-                );
+                assert!(at + lines * LINE <= 4096, "{at}");
+                assert!(at.is_multiple_of(lines * LINE), "{at}");
             }
         }
     }

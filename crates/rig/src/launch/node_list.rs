@@ -73,7 +73,7 @@ fn expand_element(before: &str, element: &str, nodes: &mut Vec<String>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
 
     #[test]
     fn lists_name_their_nodes_in_order() {

@@ -233,7 +233,7 @@ impl Bits {
 
 #[cfg(test)]
 mod tests {
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
     use std::collections::HashSet;
 
     use proptest::prelude::*;

@@ -355,7 +355,7 @@ impl Wire {
 
 #[cfg(test)]
 mod tests {
-    use crate::assertions::Has as _;
+    use crate::testing::Has as _;
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
@@ -422,17 +422,13 @@ mod tests {
     fn nothing_waits_without_a_limit() {
         let (mut wire, other) = pair();
         let error = wire.receive::<u8>(SHORT).unwrap_err();
-        assert!(
-            matches!(error, WireError::Late { what: "answer", .. }),
-            "{error}"
-        );
+        let is_expected = matches!(error, WireError::Late { what: "answer", .. });
+        assert!(is_expected, "{error}");
         // Nobody reads it.
         let large = vec![0_u64; 7_000_000];
         let error = wire.send(&large, SHORT).unwrap_err();
-        assert!(
-            matches!(error, WireError::Late { .. }),
-            "{error}: nobody took it"
-        );
+        let is_expected = matches!(error, WireError::Late { .. });
+        assert!(is_expected, "{error}: nobody took it");
         drop(other);
     }
 }

@@ -78,7 +78,7 @@ pub struct TooMuch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
 
     #[test]
     fn all_needs_count_and_the_largest_is_named() {

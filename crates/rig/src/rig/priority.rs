@@ -51,7 +51,7 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
 
     #[test]
     fn threads_that_spin_may_keep_neither_each_other_nor_all_else_from_running() {

@@ -1,4 +1,4 @@
-use crate::assertions::{Has as _, Refused as _};
+use crate::testing::{Has as _, Refused as _, temporary};
 use std::fs;
 
 use clap::{Arg, ArgAction};
@@ -31,8 +31,7 @@ fn words(text: &str) -> Vec<OsString> {
 }
 
 fn expanded(text: &str, file: &str) -> Result<String, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run.toml");
+    let path = temporary("run.toml");
     fs::write(&path, file).unwrap();
     let typed = words(&text.replace("FILE", path.to_str().unwrap()));
     let found = expand(typed, &command()).map_err(|error| error.to_string())?;
@@ -44,10 +43,8 @@ fn expanded(text: &str, file: &str) -> Result<String, String> {
 fn options_of_a_file_stand_before_those_typed() {
     let file = "service = [\"rc\", \"uc\"]\nburst = 8192\ninline = true\nquiet = false\n";
     let found = expanded("hcabench --config FILE --burst 5", file).unwrap();
-    assert_eq!(
-        found,
-        "hcabench --burst=8192 --inline --service=rc,uc --burst 5"
-    );
+    let expected = "hcabench --burst=8192 --inline --service=rc,uc --burst 5";
+    assert_eq!(found, expected);
     let found = expanded("hcabench queue --config=FILE --burst 5", "burst = \"7\"").unwrap();
     assert_eq!(found, "hcabench queue --burst=7 --burst 5");
     let found = expanded("hcabench --config FILE", "command = \"queue\"\nburst = 7").unwrap();

@@ -1,4 +1,4 @@
-use crate::assertions::{Has as _, Refused as _};
+use crate::testing::{Has as _, Refused as _, temporary};
 use std::cell::RefCell;
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,6 @@ use crate::stats::LatencyHistogram;
 type Calls = Rc<RefCell<Vec<(usize, u32)>>>;
 type Scripted = Result<Outcome, Failure>;
 
-/// Measures what a script says, and writes down what it was asked for.
 struct Script {
     calls: Calls,
     answer: Box<dyn Fn(usize, u32) -> Scripted>,
@@ -204,8 +203,7 @@ fn cell(path: &Path, row: usize, column: &str) -> String {
 
 #[test]
 fn a_failure_ends_the_sweep_and_what_was_measured_stays() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let mut course = begun(&out, 1, 3);
     let (calls, benchmark) = script(|point, _| match point {
         0 => Ok(outcome(1.0)),
@@ -237,8 +235,7 @@ fn a_failure_ends_the_sweep_and_what_was_measured_stays() {
 #[test]
 fn a_point_that_fails_alone_does_not_keep_others_from_being_measured() {
     for ends_sweep in [false, true] {
-        let root = tempfile::tempdir().unwrap();
-        let out = root.path().join("run");
+        let out = temporary("run");
         let mut course = begun(&out, 1, 3);
         let (calls, benchmark) = script(move |point, _| {
             let mut found = outcome(1.0);
@@ -260,8 +257,7 @@ fn a_point_that_fails_alone_does_not_keep_others_from_being_measured() {
 
 #[test]
 fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let mut course = begun(&out, 1, 3);
     let (_, benchmark) = script(|point, _| {
         let mut found = outcome(1.0);
@@ -293,8 +289,7 @@ fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
 
 #[test]
 fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let course = begun(&out, 1, 2);
     let reason = "as a test wants it";
     course.finish(failed(reason)).0.fail(reason).unwrap();
@@ -327,8 +322,7 @@ fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
 
 #[test]
 fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let resumed = || resumed(&out, 2, settings(3)).unwrap();
     let mut course = begun(&out, 3, 2);
     for (round, point) in [(0, 0), (0, 1), (1, 0)] {
@@ -372,8 +366,7 @@ fn outcome_of_two(failure: Option<&str>) -> Outcome {
 #[test]
 fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
     for rounds in [1, 3] {
-        let root = tempfile::tempdir().unwrap();
-        let out = root.path().join("run");
+        let out = temporary("run");
         let mut course = begun_with(&out, rounds, of_two_rows());
         let keep_two = |course: &mut Course, round, failure| {
             keep(course, 0, round, outcome_of_two(failure));
@@ -407,8 +400,7 @@ fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
 
 #[test]
 fn a_point_that_needs_no_more_measuring_keeps_what_it_told() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let mut course = begun(&out, 2, 2);
     for (round, point) in [(0, 0), (0, 1), (1, 0)] {
         keep(&mut course, point, round, outcome(1.0));
@@ -421,10 +413,8 @@ fn a_point_that_needs_no_more_measuring_keeps_what_it_told() {
     for point in 0..2 {
         let document = Document::read(&out.join(name(point)).join("settings.json")).unwrap();
         assert_eq!(document.obtained["pages"], "huge");
-        assert_eq!(
-            (document.status.as_str(), document.rounds.done),
-            ("complete", 2)
-        );
+        assert_eq!(document.status.as_str(), "complete");
+        assert_eq!(document.rounds.done, 2);
     }
 }
 
@@ -440,10 +430,8 @@ fn warnings_of_points_are_told_of_each_and_once_for_all_rounds() {
             );
         }
     }
-    assert_eq!(
-        course.told.warnings,
-        ["rc-0: 0 messages were lost", "rc-1: 0 messages were lost"]
-    );
+    let expected = ["rc-0: 0 messages were lost", "rc-1: 0 messages were lost"];
+    assert_eq!(course.told.warnings, expected);
     // Of one round, or of the run, each is another.
     course.warn(None, &["CPU 0 shares a core with CPU 4".to_owned()]);
     course.warn(None, &["CPU 1 shares a core with CPU 5".to_owned()]);

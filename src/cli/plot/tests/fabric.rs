@@ -1,9 +1,9 @@
 //! The matrix of a fabric.
 
 use super::*;
-use crate::assertions::{Has as _, Refused as _};
 use crate::results::folder::MARK;
 use crate::results::schema::fabric::{NODES, PAIRS};
+use crate::testing::{Has as _, Refused as _};
 
 fn folder_of(folder: &tempfile::TempDir, name: &str, made: &MadeFabric) -> Vec<PathBuf> {
     vec![fabric_run(&folder.path().join(name), made)]

@@ -1,7 +1,6 @@
 //! Tables of made-up rows.
 
 use super::*;
-use crate::assertions::Has as _;
 use crate::bench::queue::judge::Outcome;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::made_up;
@@ -10,9 +9,9 @@ use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::Load;
 use crate::results::runs::over_rounds;
 use crate::results::schema::{COMPLETE, FAILURE, INCOMPLETE, STATUS};
+use crate::testing::Has as _;
 
-/// The row of the summary of a point, and its rounds by what an enqueue took in each; the last one went like this, or
-/// was no run at all.
+/// A point's row of the summary and its rounds, by the time of an enqueue in each; the last went like this.
 fn measured(point: &Point, rounds: &[i64], last: Option<Outcome>) -> (Record, Vec<Record>) {
     late(point, rounds, last, 0)
 }
@@ -114,7 +113,6 @@ fn ended_at_a_rate(
     late(&point, rounds, Some(outcome), missed)
 }
 
-/// Nine rounds, some of them a little longer.
 fn around(ns: i64) -> Vec<i64> {
     (0..9).map(|round| ns + round * 4 % 9).collect()
 }
@@ -151,11 +149,10 @@ fn latencies_of_queues_that_kept_the_load_are_ranked() {
     ];
     assert_eq!(rows.len(), expected.len(), "{text}");
     for (row, [place, queue, from_first, alike]) in rows.iter().zip(expected) {
-        assert_eq!(
-            (row[0], row[1], row[3], row[4..].join(" ")),
-            (place, queue, from_first, alike.to_owned()),
-            "{text}"
-        );
+        assert_eq!(row[0], place, "{text}");
+        assert_eq!(row[1], queue, "{text}");
+        assert_eq!(row[3], from_first, "{text}");
+        assert_eq!(row[4..].join(" "), alike.to_owned(), "{text}");
     }
     text.replace("\n  ", " ").has(&[
         "which one is first cannot be told: fair cannot be told apart from alike (3 pairs",
@@ -202,10 +199,7 @@ fn rates_are_ranked_without_a_load_each_kind_of_point_by_itself() {
             .unwrap();
         group.split("ranks by").next().unwrap()
     };
-    assert!(
-        firsts("8").contains("rank: baton is first, and is told apart from all others"),
-        "{text}"
-    );
+    firsts("8").has(&["rank: baton is first, and is told apart from all others"]);
     assert!(firsts("8").contains("Not ranked: ffq (BROKEN)"), "{text}");
     assert!(firsts("64").contains("rank: lamport is first"), "{text}");
     assert!(!firsts("64").contains("ffq"), "{text}");
@@ -290,11 +284,7 @@ fn a_throughput_is_never_shown_as_nothing() {
 #[test]
 fn rows_of_several_threads_tell_their_shares_and_who_was_starved() {
     let point = |queue: &str| Point {
-        wiring: Some(Wiring {
-            scenario: Scenario::RoundRobin,
-            publishers: 2,
-            subscribers: 3,
-        }),
+        wiring: Some(Wiring::new(Scenario::RoundRobin, 2, 3)),
         ..made_up::point(queue)
     };
     let shared = |queue: &str, least: f64| {
@@ -312,13 +302,8 @@ fn rows_of_several_threads_tell_their_shares_and_who_was_starved() {
     text.has(&["round-robin", "2 to 3", "0.987", "least %"]);
     let line = |name: &str| text.lines().rfind(|line| line.starts_with(name)).unwrap();
     // In the worst of its rounds.
-    assert!(
-        line("greedy").contains("9.9") && line("greedy").contains("UNFAIR"),
-        "{text}"
-    );
-    assert!(
-        line("fair").contains("12.5") && !line("fair").contains("UNFAIR"),
-        "{text}"
-    );
+    line("greedy").has(&["9.9", "UNFAIR"]);
+    line("fair").has(&["12.5"]);
+    line("fair").lacks(&["UNFAIR"]);
     text.lacks(&["depth", "CPUs"]);
 }

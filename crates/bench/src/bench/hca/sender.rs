@@ -187,7 +187,6 @@ mod tests {
         queue_pairs: 1,
     };
 
-    /// Sends with a port that refuses message `fails_at`.
     fn run_with<S: StampMode>(
         stamps: &mut [Ticks],
         signalling: Signalling,

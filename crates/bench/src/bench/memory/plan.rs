@@ -267,8 +267,8 @@ fn check_size(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
     use crate::host::made_up::Machine;
+    use crate::testing::Refused as _;
 
     #[test]
     fn without_stores_their_kinds_do_not_differ() {
@@ -289,10 +289,8 @@ mod tests {
     fn generators_are_the_other_cores_of_the_package() {
         // CPUs 0 to 3 and 8 to 11 are of the first package, two threads a core.
         let topology = Machine::new(2, 4, 2).topology();
-        assert_eq!(
-            generators(&topology, 1, None).unwrap(),
-            [0, 2, 3, 8, 10, 11]
-        );
+        let expected = [0, 2, 3, 8, 10, 11];
+        assert_eq!(generators(&topology, 1, None).unwrap(), expected);
         let asked: CpuSet = "4-5".parse().unwrap();
         assert_eq!(generators(&topology, 1, Some(&asked)).unwrap(), [4, 5]);
         generators(&topology, 4, Some(&asked)).refused(&["--chase-cpu 4", "--generators 4"]);

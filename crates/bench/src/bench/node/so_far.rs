@@ -90,11 +90,7 @@ mod tests {
     use crate::time::Ticks;
 
     fn told(place: LogPlace, latencies: &[u64]) -> Option<String> {
-        let wiring = Wiring {
-            scenario: Scenario::StraightRun,
-            publishers: 1,
-            subscribers: 1,
-        };
+        let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
         let clock = scripted::set(0, 0);
         let epoch = Epoch::of(&clock);
         let shared = Shared::new(wiring, &Shared::memory(&wiring).unwrap()).unwrap();

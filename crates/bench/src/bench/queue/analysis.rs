@@ -188,10 +188,8 @@ mod tests {
         let found = depth_of(&[0, 8, 10, 50], &[5, 30, 40, 60]);
         assert_eq!(found.max, 2);
         let area = 2 + 2 * 20 + 10 + 10;
-        assert!(
-            (found.mean - f64::from(area) / 55.0).abs() < 1e-12,
-            "{found:?}"
-        );
+        let is_close = (found.mean - f64::from(area) / 55.0).abs() < 1e-12;
+        assert!(is_close, "{found:?}");
     }
 
     #[test]

@@ -234,10 +234,10 @@ pub fn elements_in(time: Duration, rate_per_s: f64, most: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Refused as _;
     use crate::bench::queue::config::Measure;
     use crate::bench::queue::result::made_up;
     use crate::host::memory_lock::Limit;
+    use crate::testing::Refused as _;
 
     fn config(measure: Measure) -> Config {
         Config {

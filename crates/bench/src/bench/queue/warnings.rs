@@ -118,7 +118,7 @@ pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<Stri
 
 #[cfg(test)]
 mod tests {
-    use crate::assertions::Has as _;
+    use crate::testing::Has as _;
     use std::time::Duration;
 
     use super::*;
@@ -145,8 +145,7 @@ mod tests {
             wait_ns: 100.0,
         };
         // All of the groups, which are a twentieth of the elements.
-        let text = warnings(bursty, 50, |_, _| {});
-        assert!(text.contains("% of the groups"), "{text}");
+        warnings(bursty, 50, |_, _| {}).has(&["% of the groups"]);
         assert!(!warnings(bursty, 2, |_, _| {}).contains("late"));
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         assert!(warnings(rate, 51, |_, _| {}).contains("% of the enqueues"));

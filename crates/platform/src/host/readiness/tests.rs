@@ -88,8 +88,7 @@ fn check<'a>(readiness: &'a Readiness, id: &str) -> &'a Check {
     found.unwrap_or_else(|| panic!("no check {id}"))
 }
 
-/// What is expected of a check: its name, its verdict, a part of its advice, and how the machine was found (not looked
-/// at where empty).
+/// A check's name, its verdict, a part of its advice, and how the machine was found (not looked at where empty).
 type Said<'a> = (&'a str, Verdict, &'a str, &'a str);
 
 #[track_caller]
@@ -126,10 +125,8 @@ fn the_best_machine_is_good_in_everything() {
     for check in &readiness.checks {
         assert_eq!((check.verdict, &check.advice), (Good, &None), "{check:?}");
     }
-    assert_eq!(
-        check(&readiness, "rdma_devices").found,
-        "mlx5_0 on node 0 (4 cores), mlx5_1 on node 1 (4 cores)"
-    );
+    let expected = "mlx5_0 on node 0 (4 cores), mlx5_1 on node 1 (4 cores)";
+    assert_eq!(check(&readiness, "rdma_devices").found, expected);
 }
 
 /// The best machine, of which this process may use some CPUs only.

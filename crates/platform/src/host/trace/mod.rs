@@ -318,7 +318,7 @@ fn refused(id: u16, cpu: usize, source: io::Error, files: &SystemFiles) -> Trace
 mod tests {
     use super::super::made_up::Machine;
     use super::*;
-    use crate::assertions::Has as _;
+    use crate::testing::{Has as _, Refused as _};
 
     #[test]
     fn what_may_not_be_opened_is_told_with_the_setting() {
@@ -341,8 +341,7 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         assert!(in_first_namespace(&files).is_ok());
         machine.file(NAMESPACE, "");
-        let text = in_first_namespace(&files).unwrap_err().to_string();
-        assert!(text.contains("--pid=host"), "{text}");
+        in_first_namespace(&files).refused(&["--pid=host"]);
         let limit = |_| Ok(64 + 70);
         assert!(enough_files(25, 2, limit).is_ok());
         let text = enough_files(25, 3, limit).unwrap_err().to_string();

@@ -269,10 +269,8 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         let mut decoder = Decoder::read(&files, EVENTS).unwrap();
         // What perf refuses is not asked for.
-        assert_eq!(
-            decoder.ids().collect::<Vec<_>>(),
-            [10, 11, 12, 13, 14, 17, 18]
-        );
+        let expected = [10, 11, 12, 13, 14, 17, 18];
+        assert_eq!(decoder.ids().collect::<Vec<_>>(), expected);
         let name = [&(16_u32 | 5 << 16).to_le_bytes()[..], b"disk\0"].concat();
         let mut switch = [0; 64];
         switch[..2].copy_from_slice(&14_u16.to_le_bytes());

@@ -180,7 +180,7 @@ fn cpus_of_package(files: &SystemFiles, node: u32) -> Result<Option<CpuSet>, Hos
 mod tests {
     use super::super::super::made_up::Machine;
     use super::*;
-    use crate::assertions::Refused as _;
+    use crate::testing::Refused as _;
 
     fn device(machine: &Machine, name: &str, files: &[(&str, &str)]) {
         for (file, text) in files {
@@ -270,10 +270,8 @@ mod tests {
         let machine = server(&CAS, 1);
         for (node, cpus) in [(0, "0"), (1, "4")] {
             let found = found(&machine, Some(node)).unwrap();
-            assert!(
-                found.iter().all(|event| event.cpus.to_string() == cpus),
-                "{found:?}"
-            );
+            let are_of_cpus = found.iter().all(|event| event.cpus.to_string() == cpus);
+            assert!(are_of_cpus, "{found:?}");
         }
         // A node without CPUs.
         machine.file("sys/devices/system/node/node2/cpulist", "");

@@ -1,6 +1,6 @@
 //! The data that is drawn, and where.
 
-use crate::assertions::Refused as _;
+use crate::testing::Refused as _;
 use std::collections::HashSet;
 
 use super::drawing::Colour;
@@ -86,10 +86,8 @@ fn bars_reach_from_the_10th_to_the_90th_percentile_and_marks_stand_on_them_aroun
     let beside = |x: &f64| x - place(&drawing, "64 B").x;
     let beside: Vec<f64> = under_marks.iter().map(beside).collect();
     assert!(beside.len() == 3 && beside[1].abs() < 1e-9, "{beside:?}");
-    assert!(
-        (beside[0] + beside[2]).abs() < 1e-9 && beside[2] > 3.0,
-        "{beside:?}"
-    );
+    assert!((beside[0] + beside[2]).abs() < 1e-9, "{beside:?}");
+    assert!(beside[2] > 3.0, "{beside:?}");
     assert!((bar[0].0 - under_marks[0]).abs() < 1e-9, "{bar:?}");
 }
 
@@ -301,10 +299,8 @@ fn curves_of_a_family_keep_the_order_of_load_and_those_of_others_are_dashed() {
     for line in &smoothed {
         let steps: Vec<bool> = line.windows(2).map(|pair| pair[1].0 > pair[0].0).collect();
         assert_eq!(steps, [true, true, true, false, false]);
-        assert!(
-            line.windows(2).all(|pair| pair[1].1 < pair[0].1),
-            "upwards: {line:?}"
-        );
+        let falls = line.windows(2).all(|pair| pair[1].1 < pair[0].1);
+        assert!(falls, "upwards: {line:?}");
     }
     // What lies outside of the range is told.
     figure.chart.range = Some((0.0, 300.0));

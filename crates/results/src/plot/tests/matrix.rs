@@ -1,10 +1,10 @@
 //! The matrix of a fabric: what is missing is never coloured, and names have room.
 
 use super::*;
-use crate::assertions::Refused as _;
 use crate::plot::drawing::Colour;
 use crate::plot::matrix::{Matrix, Node};
 use crate::plot::palette::heat;
+use crate::testing::Refused as _;
 
 /// Nodes in racks of so many, two rows of racks; node 2 is slow, and what it sends to node 0 is missing.
 fn fabric(nodes: usize, rack: usize) -> Matrix {
@@ -79,10 +79,8 @@ fn what_is_missing_is_hatched_and_what_is_slow_is_dark_and_named() {
 fn of_many_nodes_groups_are_named_and_those_that_are_slow() {
     let drawing = fabric(64, 8).draw(SIZE).unwrap();
     let found = labels(&drawing);
-    assert!(
-        found.contains(&"node002") && found.contains(&"rack7"),
-        "{found:?}"
-    );
+    assert!(found.contains(&"node002"), "{found:?}");
+    assert!(found.contains(&"rack7"), "{found:?}");
     assert!(!found.contains(&"node003"), "{found:?}");
     // Without groups, some of the nodes.
     let drawing = fabric(64, 64).draw(SIZE).unwrap();

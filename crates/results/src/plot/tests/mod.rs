@@ -226,7 +226,6 @@ fn has(drawing: &Drawing, wanted: &[&str]) {
     }
 }
 
-/// The box that a text covers: left, top, right, bottom.
 fn bounds(text: &Text) -> [f64; 4] {
     let width = font::width(&text.text, text.em);
     let (before, behind) = match text.anchor {

@@ -1,4 +1,4 @@
-use crate::assertions::Refused as _;
+use crate::testing::{Has as _, Refused as _, temporary};
 use proptest::prelude::*;
 
 use super::earlier::stays_inside;
@@ -40,8 +40,7 @@ fn the_marks_stand_from_the_beginning_and_outlive_a_kill() {
     let results = create(home.path(), false).unwrap();
     let point = results.point("p1").unwrap();
     for mark in [home.path().join(MARK), home.path().join("p1").join(MARK)] {
-        let text = fs::read_to_string(mark).unwrap();
-        assert!(text.starts_with(NOT_ENDED), "{text}");
+        fs::read_to_string(mark).unwrap().begins(NOT_ENDED);
     }
     drop(point);
     drop(results);
@@ -166,8 +165,7 @@ fn what_looks_like_results_and_is_not_on_a_list_of_ours_stays() {
 
 #[test]
 fn a_whole_run_leaves_no_mark_and_force_replaces_run_after_run() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("deep/er/results");
+    let path = temporary("deep/er/results");
     for force in [false, true, true] {
         run(&path, force).unwrap();
         assert_eq!(names(&path), [LIST, "rc-send-8", SUMMARY]);
@@ -286,8 +284,7 @@ fn pipes_in_place_of_our_files_are_refused() {
 
 #[test]
 fn a_run_is_taken_up_again() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("run");
+    let path = temporary("run");
     let told = ["no run that could be resumed"];
     ResultsFolder::lock_earlier(&path).refused(&told);
     run(&path, false).unwrap();
@@ -304,17 +301,13 @@ fn a_run_is_taken_up_again() {
     results.complete().unwrap();
     let list = fs::read_to_string(path.join(LIST)).unwrap();
     assert_eq!(list.matches("rc-send-8/\n").count(), 1);
-    assert!(
-        list.ends_with("rc-send-16/\nrc-send-16/INCOMPLETE\n"),
-        "{list}"
-    );
+    list.ends("rc-send-16/\nrc-send-16/INCOMPLETE\n");
     run(&path, true).unwrap();
 }
 
 #[test]
 fn a_full_disk_at_the_mark_leaves_a_folder_that_can_be_used() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("results");
+    let path = temporary("results");
     fs::create_dir(&path).unwrap();
     fs::write(path.join("notes.txt"), "mine").unwrap();
     durable::tests::fill_the_disk_for(&path.join(MARK));

@@ -1,6 +1,6 @@
 //! What is read back is what the program writes, made by its own writers.
 
-use crate::assertions::Refused as _;
+use crate::testing::{Refused as _, temporary};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -305,8 +305,7 @@ fn files_that_were_changed_name_file_line_and_column() {
 
 #[test]
 fn a_file_without_lines_is_told_from_its_beginning() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("messages.csv");
+    let file = temporary("messages.csv");
     let good = "seq,latency_ns\n1,1500\n2,1600\n";
     let long = "7".repeat(70_000);
     // Longer than what is read in one piece, so that the line's beginning lies in another one.
@@ -383,8 +382,7 @@ fn truncation_at_every_byte() {
 
 #[test]
 fn distributions_of_others_and_what_is_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("x.hgrm");
+    let file = temporary("x.hgrm");
     // The Java implementation's last line has three columns.
     let java = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n     1.500 0.500000000000          1           2.00\n     \
                 2.500 1.000000000000          2\n#[Mean    =        2.000, StdDeviation   =        0.500]\n\

@@ -301,7 +301,7 @@ pub fn doubt_of_clocks(offset: f64, bound: f64, latency: f64) -> Option<String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::assertions::Has as _;
+    use crate::testing::Has as _;
 
     #[test]
     fn clocks_that_may_differ_by_more_than_a_quarter_of_the_latency_are_told() {

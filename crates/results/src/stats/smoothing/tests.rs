@@ -1,11 +1,10 @@
 //! Against figures that `scipy.signal.savgol_filter(mode='interp')` of scipy 1.17.1 gave for the same curves.
 
 use super::*;
-use crate::assertions::{Has as _, Refused as _};
+use crate::testing::{Has as _, Refused as _};
 use proptest::prelude::*;
 
-/// Curves with what scipy makes of them: rising as latencies do, with noise, as long as the window, longer, and one that
-/// swings around zero.
+/// What scipy makes of curves: rising, noisy, as long as the window, longer, and swinging around zero.
 const GOLDEN: &str = include_str!("scipy.csv");
 
 #[test]

@@ -1,5 +1,5 @@
 use super::*;
-use crate::assertions::Refused as _;
+use crate::testing::Refused as _;
 
 const SLURM: &[(&str, &str)] = &[
     ("SLURM_PROCID", "2"),
@@ -92,10 +92,8 @@ fn mpirun_goes_before_slurm_in_whose_job_it_runs() {
     let alone = by(&[OPEN_MPI]).unwrap();
     assert_eq!(alone.node, "node7");
     assert_eq!(alone.job.job, "50331649");
-    assert_eq!(
-        alone.rendezvous.hosts,
-        ["192.0.2.2", "198.51.100.2", "fd00::2"]
-    );
+    let expected = ["192.0.2.2", "198.51.100.2", "fd00::2"];
+    assert_eq!(alone.rendezvous.hosts, expected);
     let on_one_host = by(&[&[("OMPI_COMM_WORLD_LOCAL_SIZE", "8")], OPEN_MPI]).unwrap();
     assert_eq!(on_one_host.rendezvous.hosts[0], "127.0.0.1");
 }
@@ -135,11 +133,8 @@ fn options_go_before_every_engine() {
         ("[fd00::2]", "fd00::2", DEFAULT_PORT),
     ] {
         let met = found(&options(0, 2, text), &[]).unwrap().rendezvous;
-        assert_eq!(
-            (met.hosts, met.port),
-            (vec![host.to_owned()], port),
-            "{text}"
-        );
+        assert_eq!(met.hosts, vec![host.to_owned()], "{text}");
+        assert_eq!(met.port, port, "{text}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! How runs begin without some of the ranks, and how they end.
 
 use super::*;
-use crate::assertions::Refused as _;
+use crate::testing::Refused as _;
 
 #[test]
 fn who_does_not_come_or_cannot_measure_is_left_out() {

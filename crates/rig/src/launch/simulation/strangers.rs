@@ -1,7 +1,7 @@
 //! Who is refused, or says what it should not.
 
 use super::*;
-use crate::assertions::Refused as _;
+use crate::testing::Refused as _;
 
 #[test]
 fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {

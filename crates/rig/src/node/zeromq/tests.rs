@@ -1,7 +1,7 @@
 use super::*;
-use crate::assertions::Refused as _;
 use crate::buffer::HugePagePolicy;
 use crate::node::Ends;
+use crate::testing::Refused as _;
 
 const WORDS: usize = 3;
 

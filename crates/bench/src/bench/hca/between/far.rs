@@ -305,6 +305,7 @@ impl Link for FarReceiver {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Has as _;
     use std::io::Write as _;
     use std::net::{TcpListener, TcpStream};
 
@@ -338,12 +339,10 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_is_the_root_cause() {
-        let cause = root_cause_after("");
-        assert!(cause.ends_with("has closed the connection"), "{cause}");
+        root_cause_after("").ends("has closed the connection");
         let failed = Message::Failed(Failure::Run("the machine goes down".to_owned()));
         let line = format!("{}\n", serde_json::to_string(&failed).unwrap());
-        let cause = root_cause_after(&line);
-        assert!(cause.ends_with("the machine goes down"), "{cause}");
+        root_cause_after(&line).ends("the machine goes down");
     }
 
     #[test]
