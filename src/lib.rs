@@ -38,8 +38,8 @@ pub use hcabench_rig::{generators, launch, node, rig};
 mod made_up_run;
 
 #[cfg(test)]
-#[path = "../crates/refused.rs"]
-mod refused;
+#[path = "../crates/testing.rs"]
+mod testing;
 
 // Under this name, tests of the library share files with those of the program.
 #[cfg(test)]

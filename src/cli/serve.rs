@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
 }
 
 #[cfg(not(feature = "rdma"))]
-pub fn run(_arguments: &ServeArguments) -> anyhow::Result<u8> {
+pub(super) fn run(_arguments: &ServeArguments) -> anyhow::Result<u8> {
     anyhow::bail!("{}", super::WITHOUT_RDMA)
 }
 

@@ -109,6 +109,7 @@ mod tests {
     use super::*;
     use crate::results::Record;
     use crate::rig::benchmark::{PlannedPoint, PlannedRow};
+    use crate::testing::Has as _;
 
     fn plan() -> Plan {
         let point = |index, names: &[&str]| PlannedPoint {
@@ -133,23 +134,19 @@ mod tests {
     fn time_disk_and_the_rounds_that_fit_are_told() {
         let (four, eight) = (Rounds { count: 4, seed: 1 }, Rounds { count: 8, seed: 1 });
         let told = text(&plan(), &four, None, None);
-        assert!(
-            told.contains("a round of 2 points takes about 3s"),
-            "{told}"
-        );
-        assert!(told.contains("4 rounds take about 12s"), "{told}");
-        let told = text(&plan(), &eight, Some(Duration::from_secs(10)), None);
-        assert!(told.contains("about 3 rounds fit"), "{told}");
+        told.has(&[
+            "a round of 2 points takes about 3s",
+            "4 rounds take about 12s",
+        ]);
+        text(&plan(), &eight, Some(Duration::from_secs(10)), None).has(&["about 3 rounds fit"]);
         assert_eq!(document(&plan(), &four, None)["bytes"], 4 * (6 << 20));
         let many = Rounds {
             count: 10_000,
             seed: 1,
         };
         let document = document(&plan(), &many, Some(Duration::from_secs(10)));
-        assert_eq!(
-            (&document["rounds"], &document["time_s"]),
-            (&json!(3), &json!(9.0))
-        );
+        assert_eq!(document["rounds"], json!(3));
+        assert_eq!(document["time_s"], json!(9.0));
     }
 
     #[test]

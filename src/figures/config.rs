@@ -353,7 +353,6 @@ fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
 mod tests {
     use super::*;
 
-    /// What these options give: each a setting and its word.
     fn of_options(options: &[(&str, &str)]) -> Result<Given, UsageError> {
         let mut given = Given::default();
         for (id, word) in options {
@@ -414,10 +413,8 @@ mod tests {
         assert_eq!(set, [Some("burst"), Some("500x500")]);
         assert_eq!(median.names("only")["size_bytes"], ["8", "16"]);
         let below = of_text(text, Figure::Ecdf).unwrap();
-        assert_eq!(
-            [below.text("x"), below.text("size")],
-            [None, Some("600x400")]
-        );
+        let expected = [None, Some("600x400")];
+        assert_eq!([below.text("x"), below.text("size")], expected);
         let options = [
             ("size", "700x700"),
             ("label", "a=z"),

@@ -174,7 +174,7 @@ pub(super) fn nearest(curves: Vec<OfOthers>, shares: &[f64], most: usize) -> Vec
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::{Has as _, Refused as _};
 
     #[test]
     fn plain_curves_are_in_megabytes_and_keep_the_order_of_the_file() {
@@ -190,10 +190,8 @@ mod tests {
         let [half, all] = curves[..] else {
             panic!("{curves:?}")
         };
-        assert_eq!(
-            half,
-            (50.0, &[(1.0, 100.0), (9.0, 300.0), (8.0, 400.0)][..])
-        );
+        let expected = (50.0, &[(1.0, 100.0), (9.0, 300.0), (8.0, 400.0)][..]);
+        assert_eq!(half, expected);
         assert_eq!(all, (100.0, &[(2.0, 90.5)][..]));
     }
 
@@ -210,10 +208,8 @@ mod tests {
         let found = of_text(&format!("{header}{rows}")).unwrap();
         assert_eq!(found.left_out, 2);
         assert_eq!(found.curves.len(), 1);
-        assert_eq!(
-            found.curves[0].points,
-            [(0.9, 121.0), (98.0, 300.0), (95.0, 400.0)]
-        );
+        let expected = [(0.9, 121.0), (98.0, 300.0), (95.0, 400.0)];
+        assert_eq!(found.curves[0].points, expected);
     }
 
     #[test]
@@ -231,7 +227,7 @@ mod tests {
                 "no table with commas",
             ),
         ] {
-            refused(of_text(text), &[told]);
+            of_text(text).refused(&[told]);
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("zeros.csv");
@@ -241,10 +237,8 @@ mod tests {
         )
         .unwrap();
         let refusal = read(&path, "--with").unwrap_err().to_string();
-        assert!(
-            refusal.starts_with("--with ") && refusal.contains("zeros.csv: no row"),
-            "{refusal}"
-        );
+        refusal.begins("--with ");
+        refusal.has(&["zeros.csv: no row"]);
         let missing = read(&folder.path().join("none.csv"), "--with").unwrap_err();
         assert!(missing.to_string().contains("cannot be read"));
         assert!(read(folder.path(), "--with").is_err());

@@ -3,6 +3,7 @@
 mod fabric;
 mod memory;
 
+use crate::testing::{Has as _, Refused as _, temporary};
 use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
@@ -44,7 +45,6 @@ fn picture(figure: Figure, from: &[PathBuf], words: &[&str]) -> anyhow::Result<S
     Ok(svg(&made(figure, from, words)?.drawing)?)
 }
 
-/// A value of a setting that changes the figure, as option and as JSON; where it has no effect, any.
 fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
     let surface = figure == Figure::Surface;
     let load = figure == Figure::Load;
@@ -83,10 +83,9 @@ fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
 fn refused(drawn: anyhow::Result<String>, parts: &[&str]) {
     let is_usage = drawn.as_ref().is_err_and(|error| error.is::<UsageError>());
     assert!(is_usage, "{parts:?}: {:?}", drawn.as_ref().err());
-    crate::refused::refused(drawn, parts);
+    drawn.refused(parts);
 }
 
-/// A run of these points, whose samples are `apart` from one point to the next.
 fn run_of(folder: &tempfile::TempDir, name: &str, points: &[Setup], apart: i64) -> Vec<PathBuf> {
     let level = |level: i64| -> Vec<_> { (0..40).map(|n| Some(level + 10 * n)).collect() };
     let levels: Vec<Vec<_>> = (1..=points.len() as i64)
@@ -106,7 +105,6 @@ const LOADS: [MadeLoad; 4] = [
     ("4000@4096", Some("sent"), [16_384_000.0, 9e6]),
 ];
 
-/// A run of these services, with and without traffic in the background.
 fn loads_of(folder: &tempfile::TempDir, services: &[&'static str]) -> Vec<PathBuf> {
     let both = services
         .iter()
@@ -228,9 +226,7 @@ fn the_help_of_a_figure_shows_what_it_has() {
             let there = help.split_whitespace().any(|word| word == setting.option());
             assert_eq!(there, setting.goes_with(figure), "{}: {help}", setting.id);
         }
-        for always in ["--out", "--config", "--json", "--quiet"] {
-            assert!(help.contains(always), "{always}: {help}");
-        }
+        help.has(&["--out", "--config", "--json", "--quiet"]);
     }
 }
 
@@ -299,8 +295,8 @@ fn names_that_no_line_has_are_refused_or_told() {
     let [labels, order] = &hints[..] else {
         panic!("{hints:?}")
     };
-    assert!(labels.contains("\"labels\"") && labels.contains("\"RC, inline on\""));
-    assert!(order.contains("\"order\"") && order.contains("\"UD\""));
+    labels.has(&["\"labels\"", "\"RC, inline on\""]);
+    order.has(&["\"order\"", "\"UD\""]);
     for (file, words, parts) in [
         (
             r#"{"labels": {"RD": "x"}}"#,
@@ -340,10 +336,9 @@ fn names_that_no_line_has_are_refused_or_told() {
 
 #[test]
 fn all_rounds_are_drawn_unless_one_is_asked_for() {
-    let folder = tempfile::tempdir().unwrap();
     let levels: Vec<Vec<Option<i64>>> = (1..=6).map(|round| vec![Some(1000 * round); 5]).collect();
     let rounds: Vec<&[Option<i64>]> = levels.iter().map(Vec::as_slice).collect();
-    let path = folder.path().join("run");
+    let path = temporary("run");
     let run = vec![hca_rounds(&path, &[("rc", 8, 16, rounds)], false)];
     let third = ["--only", "round=2"];
     let interval = "95 % interval over rounds";
@@ -382,11 +377,8 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
             let all = picture(figure, run, &[]).unwrap();
             let only = format!("service={service}");
             let alone = picture(figure, run, &["--only", &only]).unwrap();
-            assert!(
-                all.contains(colour) && alone.contains(colour),
-                "{}",
-                figure.name()
-            );
+            assert!(all.contains(colour), "{}", figure.name());
+            assert!(alone.contains(colour), "{}", figure.name());
             assert_eq!(
                 alone.contains("#0072B2"),
                 service == "rc",
@@ -397,11 +389,9 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
     }
     // A line over the services has none of their colours.
     let over = ["--x", "service", "--only", "size_bytes=8"];
-    assert!(
-        !picture(Figure::Median, &run, &over)
-            .unwrap()
-            .contains("#0072B2")
-    );
+    picture(Figure::Median, &run, &over)
+        .unwrap()
+        .lacks(&["#0072B2"]);
 }
 
 #[test]
@@ -457,15 +447,13 @@ fn a_curve_under_load_is_over_what_was_delivered_and_what_sends_nothing_stands_b
     let folder = tempfile::tempdir().unwrap();
     let run = loads_of(&folder, &["rc"]);
     let svg = picture(Figure::Load, &run, &[]).unwrap();
-    for text in [
+    svg.has(&[
         "delivered in the background (MB/s)",
         "same work on that CPU, no traffic",
         "lead to what was offered",
         "p50",
         "p99",
-    ] {
-        assert!(svg.contains(text), "{text}: {svg}");
-    }
+    ]);
     // Without those that send nothing, and without the point that one of them stands beside.
     let sent = ["--only", "background=0,4000@4096"];
     let without = picture(Figure::Load, &run, &sent).unwrap();

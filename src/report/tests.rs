@@ -1,10 +1,10 @@
 mod memory;
 
+use crate::testing::{Has as _, Refused as _};
 use std::path::Path;
 
 use super::*;
 use crate::made_up_run::{MadePoint, hca_rounds, hca_run};
-use crate::refused::refused;
 
 fn page(unfinished: bool) -> Page {
     let folder = tempfile::tempdir().unwrap();
@@ -19,7 +19,6 @@ fn page(unfinished: bool) -> Page {
     page_of_run(&hca_run(&folder.path().join("run"), &points, unfinished))
 }
 
-/// Of points that have the same samples.
 fn page_of_points(path: &Path, points: impl IntoIterator<Item = (&'static str, u32, u32)>) -> Page {
     let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
     let point = |(service, size, burst)| (service, size, burst, &samples[..]);
@@ -41,14 +40,12 @@ fn arguments(folder: &Path, out: &Path) -> ReportArguments {
     }
 }
 
-/// One of the texts has this in it.
 #[track_caller]
 fn told(texts: &[String], part: &str) {
     let is_told = texts.iter().any(|text| text.contains(part));
     assert!(is_told, "{part:?} is not in {texts:?}");
 }
 
-/// None of the texts has this in it.
 #[track_caller]
 fn untold(texts: &[String], part: &str) {
     let is_told = texts.iter().any(|text| text.contains(part));
@@ -72,10 +69,8 @@ fn fact<'a>(page: &'a Page, label: &str) -> &'a str {
 #[test]
 fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
     let page = page(false);
-    assert_eq!(
-        page.title,
-        "One-way latency between HCAs, 2026-01-02 03:04 UTC"
-    );
+    let expected = "One-way latency between HCAs, 2026-01-02 03:04 UTC";
+    assert_eq!(page.title, expected);
     assert_eq!(
         titles(&page.summary),
         [
@@ -178,14 +173,13 @@ fn an_incomplete_run_is_marked_in_its_facts_and_its_row() {
 fn the_file_s_name_says_what_it_is() {
     assert!(html_file("a/b.html").is_ok() && html_file("b.HTM").is_ok());
     for bad in ["b.pdf", "html", "b"] {
-        refused(html_file(bad), &[bad, ".html"]);
+        html_file(bad).refused(&[bad, ".html"]);
     }
     let folder = tempfile::tempdir().unwrap();
     let in_place_of_it = run(&arguments(folder.path(), folder.path()));
-    refused(in_place_of_it, &["is a folder; name a file in it"]);
+    in_place_of_it.refused(&["is a folder; name a file in it"]);
 }
 
-/// The whole file, with real figures.
 #[test]
 fn a_real_report_is_well_formed_and_takes_nothing_from_elsewhere() {
     let page = page(false);
@@ -199,9 +193,7 @@ fn a_real_report_is_well_formed_and_takes_nothing_from_elsewhere() {
     let html = page.html();
     // Names of XML, which nothing is fetched from.
     let bare = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
-    for elsewhere in ["http://", "https://", "src=\"", "@import", "url("] {
-        assert!(!bare.contains(elsewhere), "{elsewhere}");
-    }
+    bare.lacks(&["http://", "https://", "src=\"", "@import", "url("]);
     let drawings: Vec<&str> = html.split("<svg").skip(1).collect();
     assert_eq!(drawings.len(), wanted.len());
     for drawing in drawings {
@@ -226,8 +218,7 @@ fn combinations_that_were_not_measured_are_no_failure() {
     untold(&page.warnings, "no point");
 }
 
-/// The sweep of more than two settings has its surfaces: one for each value of the rest, of which those that are left
-/// are named.
+/// One for each value of the rest, of which those that are left are named.
 #[test]
 fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     let folder = tempfile::tempdir().unwrap();

@@ -177,10 +177,8 @@ mod tests {
         let message = |progress: &Progress| progress.message("p", Duration::from_secs(60));
         assert_eq!(message(&progress), "1:00  p");
         progress.finish_point([Some(1000.0), Some(21_345.0), Some(44_100.0)]);
-        assert_eq!(
-            message(&progress),
-            "1:00, 9:00 left  last 1000 msgs p50 21.3 us p99 44.1 us  p"
-        );
+        let expected = "1:00, 9:00 left  last 1000 msgs p50 21.3 us p99 44.1 us  p";
+        assert_eq!(message(&progress), expected);
         progress.finish_point([None; 3]);
         assert_eq!(message(&progress), "1:00, 4:00 left  p");
         let pairs = Progress::counting(400, "pairs");

@@ -1,15 +1,13 @@
-//! What the documentation shows is what the program takes and writes: its commands, options and columns.
-//!
-//! The pages of options and columns are generated: `HCABENCH_WRITE_DOCS=1 cargo test --test documentation` writes them.
+//! Documented commands, options and columns are the program's. `HCABENCH_WRITE_DOCS=1` writes the generated pages.
 
 use crate::common;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-use common::FIGURES;
+use crate::program::{Ended, hcabench as program};
+use common::figures::FIGURES;
 use hcabench::cli::EXIT_CODES;
 use hcabench::results::schema::{Column, Data, Named, Over, Schema, fabric};
 
@@ -18,16 +16,12 @@ const COMMANDS: [&str; 10] = [
     "", "clock", "compare", "devices", "host", "node", "plot", "queue", "report", "rerun",
 ];
 
-fn hcabench(words: &[String]) -> Output {
-    Command::new(crate::common::program())
-        .args(words)
-        .env("COLUMNS", "100")
-        .output()
-        .unwrap()
+fn hcabench(words: &[String]) -> Ended {
+    let program = program("").env("COLUMNS", "100");
+    program.change(|command| command.args(words)).run()
 }
 
-/// Checks that the program knows the options of a command and takes their values: else it would refuse them before
-/// --help. Returns whether it is a command that can be checked.
+/// Checks that the program takes these options: else it would refuse them before --help. False: not to be checked.
 fn check_taken(place: &str, command: &str) -> bool {
     let command = command.split(" #").next().unwrap_or_default();
     let words = shlex::split(command).unwrap_or_else(|| panic!("{place}: {command}: quotes"));
@@ -51,20 +45,17 @@ fn check_taken(place: &str, command: &str) -> bool {
         words.drain(..2);
     }
     words.push("--help".to_owned());
-    let output = hcabench(&words);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{place}: {command}: {told}");
+    let ended = hcabench(&words);
+    assert!(ended.is_success(), "{place}: {command}: {}", ended.stderr);
     true
 }
 
 fn help_of(command: &str) -> String {
     let words = command.split_whitespace().map(str::to_owned);
-    let output = hcabench(&words.chain(["--help".to_owned()]).collect::<Vec<_>>());
-    assert!(output.status.success(), "{command}");
-    String::from_utf8(output.stdout).unwrap()
+    let words = Vec::from_iter(words.chain(["--help".to_owned()]));
+    hcabench(&words).expect(0).stdout
 }
 
-/// The pages that show commands.
 fn pages() -> Vec<PathBuf> {
     let folders = [".", "docs", "notebooks", "listings", "rdma-cm-patch"];
     let entries = folders.map(|folder| fs::read_dir(Path::new(ROOT).join(folder)).unwrap());
@@ -235,7 +226,6 @@ fn the_page_of_columns_is_the_schema() {
     check_page("columns.md", &page);
 }
 
-/// A fabric has pairs, nodes and tiers in place of points.
 fn columns_of_a_fabric() -> String {
     let mut page = "\n## fabric\n".to_owned();
     let pairs = fabric::pairs();

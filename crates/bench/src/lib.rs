@@ -9,5 +9,5 @@ use hcabench_rig::{generators, launch, node, rig};
 
 pub mod bench;
 #[cfg(test)]
-#[path = "../../refused.rs"]
-mod refused;
+#[path = "../../testing.rs"]
+mod testing;

@@ -168,6 +168,7 @@ pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Has as _;
 
     fn planned(ranks: u32, concurrency: Concurrency) -> Planned {
         let schedule = Schedule::new(ranks, concurrency);
@@ -187,14 +188,10 @@ mod tests {
         let document = four.document();
         assert_eq!(document["time_s"], 11.0);
         let batches = document["batch_pairs"].as_array().unwrap();
-        assert_eq!(
-            (batches.len(), batches[0].as_array().unwrap().len()),
-            (3, 2)
-        );
+        assert_eq!(batches.len(), 3);
+        assert_eq!(batches[0].as_array().unwrap().len(), 2);
         let text = four.text();
-        for part in ["4 ranks", "3 rounds", "0-3", "11s"] {
-            assert!(text.contains(part), "{text}");
-        }
+        text.has(&["4 ranks", "3 rounds", "0-3", "11s"]);
         let many = planned(1024, Concurrency::Alone);
         assert_eq!(many.document()["batch_pairs"], Value::Null);
         assert_eq!(many.document()["batches"], 523_776);

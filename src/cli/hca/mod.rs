@@ -2,9 +2,7 @@
 
 mod path;
 mod peer;
-#[cfg(feature = "rdma")]
 mod present;
-#[cfg(feature = "rdma")]
 mod saving;
 pub(super) mod values;
 

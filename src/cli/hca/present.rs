@@ -138,7 +138,6 @@ mod tests {
     use super::*;
     use crate::results::Cell;
 
-    /// The rows of a summary on disk.
     fn recorded() -> Vec<Record> {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),

@@ -245,10 +245,8 @@ mod tests {
 
     #[test]
     fn rates_are_whole_messages_a_second() {
-        assert_eq!(
-            rates("5k,20k, 1000000,1.5k/s").unwrap().0,
-            [5000, 20_000, 1_000_000, 1500]
-        );
+        let expected = [5000, 20_000, 1_000_000, 1500];
+        assert_eq!(rates("5k,20k, 1000000,1.5k/s").unwrap().0, expected);
         for bad in ["0", "0.5", "1.5", "2G", "-1", "x", ""] {
             assert!(rates(bad).is_err(), "{bad}");
         }

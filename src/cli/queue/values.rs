@@ -84,10 +84,8 @@ mod tests {
 
     #[test]
     fn rates_have_units() {
-        assert_eq!(
-            rates("1M,250k, 1000000,1.5M/s,0.5").unwrap().0,
-            [1e6, 250e3, 1.5e6, 0.5]
-        );
+        let expected = [1e6, 250e3, 1.5e6, 0.5];
+        assert_eq!(rates("1M,250k, 1000000,1.5M/s,0.5").unwrap().0, expected);
         for bad in [
             "", "M", "0", "-1", "1T", "1e6", "inf", "nan", "2G", "1 M k", "1m",
         ] {
@@ -97,10 +95,9 @@ mod tests {
 
     #[test]
     fn shares_are_per_cent_or_parts_of_one() {
-        assert_eq!(
-            (share("10%"), share("0.1"), share("0")),
-            (Ok(0.1), Ok(0.1), Ok(0.0))
-        );
+        assert_eq!(share("10%"), Ok(0.1));
+        assert_eq!(share("0.1"), Ok(0.1));
+        assert_eq!(share("0"), Ok(0.0));
         for bad in ["", "%", "101%", "1.5", "-1%", "ten", "nan"] {
             assert!(share(bad).is_err(), "{bad}");
         }

@@ -1,9 +1,9 @@
+use crate::testing::{Has as _, Refused as _, temporary};
 use std::fs;
 
 use clap::{Arg, ArgAction};
 
 use super::*;
-use crate::refused::refused;
 
 fn command() -> Command {
     let list = || {
@@ -31,8 +31,7 @@ fn words(text: &str) -> Vec<OsString> {
 }
 
 fn expanded(text: &str, file: &str) -> Result<String, String> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run.toml");
+    let path = temporary("run.toml");
     fs::write(&path, file).unwrap();
     let typed = words(&text.replace("FILE", path.to_str().unwrap()));
     let found = expand(typed, &command()).map_err(|error| error.to_string())?;
@@ -44,10 +43,8 @@ fn expanded(text: &str, file: &str) -> Result<String, String> {
 fn options_of_a_file_stand_before_those_typed() {
     let file = "service = [\"rc\", \"uc\"]\nburst = 8192\ninline = true\nquiet = false\n";
     let found = expanded("hcabench --config FILE --burst 5", file).unwrap();
-    assert_eq!(
-        found,
-        "hcabench --burst=8192 --inline --service=rc,uc --burst 5"
-    );
+    let expected = "hcabench --burst=8192 --inline --service=rc,uc --burst 5";
+    assert_eq!(found, expected);
     let found = expanded("hcabench queue --config=FILE --burst 5", "burst = \"7\"").unwrap();
     assert_eq!(found, "hcabench queue --burst=7 --burst 5");
     let found = expanded("hcabench --config FILE", "command = \"queue\"\nburst = 7").unwrap();
@@ -63,7 +60,7 @@ fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
         ("burst = { a = 1 }", "no text, number or list"),
         ("config = \"x\"", "no option of"),
     ] {
-        refused(expanded("hcabench --config FILE", file), &[part]);
+        expanded("hcabench --config FILE", file).refused(&[part]);
     }
     let other = expanded(
         "hcabench queue --config FILE",
@@ -71,7 +68,7 @@ fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
     );
     assert!(other.is_ok());
     let nowhere = expand(words("hcabench --config /nowhere/x.toml"), &command());
-    refused(nowhere, &["/nowhere/x.toml"]);
+    nowhere.refused(&["/nowhere/x.toml"]);
 }
 
 #[test]
@@ -80,7 +77,7 @@ fn what_is_saved_reads_back() {
     let typed = words("hcabench queue --service rc,uc --inline --burst 7 --out x --force");
     let matches = command.clone().get_matches_from(typed);
     let text = to_file(&matches, &command);
-    assert!(!text.contains("out") && !text.contains("force"), "{text}");
+    text.lacks(&["out", "force"]);
     let found = expanded("hcabench --config FILE", &text).unwrap();
     let again = command.clone().get_matches_from(words(&found));
     assert_eq!(to_file(&again, &command), text);

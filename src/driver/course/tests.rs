@@ -1,3 +1,4 @@
+use crate::testing::{Has as _, Refused as _, temporary};
 use std::cell::RefCell;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,7 +9,6 @@ use serde_json::Value;
 
 use super::*;
 use crate::driver::row::{Distributions, HISTOGRAMS};
-use crate::refused::refused;
 use crate::results::document::{self, Program};
 use crate::results::json as json_file;
 use crate::results::schema::hca;
@@ -18,7 +18,6 @@ use crate::stats::LatencyHistogram;
 type Calls = Rc<RefCell<Vec<(usize, u32)>>>;
 type Scripted = Result<Outcome, Failure>;
 
-/// Measures what a script says, and writes down what it was asked for.
 struct Script {
     calls: Calls,
     answer: Box<dyn Fn(usize, u32) -> Scripted>,
@@ -172,7 +171,6 @@ fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
     })
 }
 
-/// Writes down what came of a point in a round.
 fn keep(course: &mut Course, point: usize, round: u32, outcome: Outcome) {
     for row in &mut course.rows[point] {
         row.open(&course.run).unwrap();
@@ -206,8 +204,7 @@ fn cell(path: &Path, row: usize, column: &str) -> String {
 
 #[test]
 fn a_failure_ends_the_sweep_and_what_was_measured_stays() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let mut course = begun(&out, 1, 3);
     let (calls, benchmark) = script(|point, _| match point {
         0 => Ok(outcome(1.0)),
@@ -239,8 +236,7 @@ fn a_failure_ends_the_sweep_and_what_was_measured_stays() {
 #[test]
 fn a_point_that_fails_alone_does_not_keep_others_from_being_measured() {
     for ends_sweep in [false, true] {
-        let root = tempfile::tempdir().unwrap();
-        let out = root.path().join("run");
+        let out = temporary("run");
         let mut course = begun(&out, 1, 3);
         let (calls, benchmark) = script(move |point, _| {
             let mut found = outcome(1.0);
@@ -291,8 +287,7 @@ fn the_summary_gets_a_row_a_point_and_in_the_end_those_of_all_rounds() {
 
 #[test]
 fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let mut course = begun(&out, 1, 3);
     let (_, benchmark) = script(|point, _| {
         let mut found = outcome(1.0);
@@ -319,13 +314,12 @@ fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
     assert!(!out.join("rc-1/INCOMPLETE").exists() && !out.join("INCOMPLETE").exists());
     let text = fs::read_to_string(out.join("rc-1/latency.hgrm")).unwrap();
     assert!(text.contains("Total count    =            1"), "{text}");
-    refused(Earlier::read(&out, &hca::SCHEMA), &["nothing is missing"]);
+    Earlier::read(&out, &hca::SCHEMA).refused(&["nothing is missing"]);
 }
 
 #[test]
 fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let course = begun(&out, 1, 2);
     let reason = "as a test wants it";
     course.finish(failed(reason)).0.fail(reason).unwrap();
@@ -333,26 +327,17 @@ fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
         run: json!({ "timeout_ms": 6 }),
         ..settings(1)
     };
-    refused(
-        resumed(&out, 2, other),
-        &["the settings differ in timeout_ms: 5 there, 6 now"],
-    );
+    resumed(&out, 2, other).refused(&["the settings differ in timeout_ms: 5 there, 6 now"]);
     let other = Document {
         machine: json!({ "cpu": "z", "kernel": "b", "hostname": "c" }),
         ..settings(1)
     };
-    refused(
-        resumed(&out, 2, other),
-        &["machine.cpu differs: a there, z now"],
-    );
+    resumed(&out, 2, other).refused(&["machine.cpu differs: a there, z now"]);
     let other = Document {
         obtained: json!({ "devices": "rxe1" }),
         ..settings(1)
     };
-    refused(
-        resumed(&out, 2, other),
-        &["obtained.devices differs: none there, rxe1 now"],
-    );
+    resumed(&out, 2, other).refused(&["obtained.devices differs: none there, rxe1 now"]);
     let other = Document {
         hcabench: Program {
             commit: Some("0123".to_owned()),
@@ -360,21 +345,14 @@ fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
         },
         ..settings(1)
     };
-    refused(resumed(&out, 2, other), &["of commit 0123"]);
-    refused(
-        resumed(&out, 3, settings(1)),
-        &["the point rc-2 is not in it"],
-    );
-    refused(
-        resumed(&out, 1, settings(1)),
-        &["its point rc-1 would not be measured now"],
-    );
+    resumed(&out, 2, other).refused(&["of commit 0123"]);
+    resumed(&out, 3, settings(1)).refused(&["the point rc-2 is not in it"]);
+    resumed(&out, 1, settings(1)).refused(&["its point rc-1 would not be measured now"]);
 }
 
 #[test]
 fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let resumed = || resumed(&out, 2, settings(3)).unwrap();
     let mut course = begun(&out, 3, 2);
     for (round, point) in [(0, 0), (0, 1), (1, 0)] {
@@ -401,7 +379,6 @@ fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
     assert_eq!(rows(&out.join("runs.csv")).len(), 2);
 }
 
-/// One point with two rows, as two CPUs that are watched at once.
 fn of_two_rows() -> Plan {
     let mut plan = plan(2);
     let second = plan.points.pop().unwrap();
@@ -419,8 +396,7 @@ fn outcome_of_two(failure: Option<&str>) -> Outcome {
 #[test]
 fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
     for rounds in [1, 3] {
-        let root = tempfile::tempdir().unwrap();
-        let out = root.path().join("run");
+        let out = temporary("run");
         let mut course = begun_with(&out, rounds, of_two_rows());
         let keep_two = |course: &mut Course, round, failure| {
             keep(course, 0, round, outcome_of_two(failure));
@@ -447,18 +423,14 @@ fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
         assert_eq!(rows(&out.join("runs.csv")).len(), 2 * rounds as usize);
         for row in 0..2 {
             let text = fs::read_to_string(out.join(name(row)).join("latency.hgrm")).unwrap();
-            assert!(
-                text.contains(&format!("Total count    =            {rounds}")),
-                "{text}"
-            );
+            text.has(&[&format!("Total count    =            {rounds}")]);
         }
     }
 }
 
 #[test]
 fn a_point_that_needs_no_more_measuring_keeps_what_it_told() {
-    let root = tempfile::tempdir().unwrap();
-    let out = root.path().join("run");
+    let out = temporary("run");
     let mut course = begun(&out, 2, 2);
     for (round, point) in [(0, 0), (0, 1), (1, 0)] {
         keep(&mut course, point, round, outcome(1.0));
@@ -471,10 +443,8 @@ fn a_point_that_needs_no_more_measuring_keeps_what_it_told() {
     for point in 0..2 {
         let document = Document::read(&out.join(name(point)).join("settings.json")).unwrap();
         assert_eq!(document.obtained["pages"], "huge");
-        assert_eq!(
-            (document.status.as_str(), document.rounds.done),
-            ("complete", 2)
-        );
+        assert_eq!(document.status.as_str(), "complete");
+        assert_eq!(document.rounds.done, 2);
     }
 }
 
@@ -490,10 +460,8 @@ fn warnings_of_points_are_told_of_each_and_once_for_all_rounds() {
             );
         }
     }
-    assert_eq!(
-        course.told.warnings,
-        ["rc-0: 0 messages were lost", "rc-1: 0 messages were lost"]
-    );
+    let expected = ["rc-0: 0 messages were lost", "rc-1: 0 messages were lost"];
+    assert_eq!(course.told.warnings, expected);
     // Of one round, or of the run, each is another.
     course.warn(None, &["CPU 0 shares a core with CPU 4".to_owned()]);
     course.warn(None, &["CPU 1 shares a core with CPU 5".to_owned()]);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::results::folder::MARK;
 use crate::results::schema::fabric::{NODES, PAIRS};
+use crate::testing::{Has as _, Refused as _};
 
 fn folder_of(folder: &tempfile::TempDir, name: &str, made: &MadeFabric) -> Vec<PathBuf> {
     vec![fabric_run(&folder.path().join(name), made)]
@@ -44,13 +45,11 @@ fn each_figure_of_a_fabric_is_drawn_by_pairs() {
         assert_eq!(cell(5, 1), told, "{column}");
     }
     let said = texts(&from, &[]);
-    for told in [
+    said.has(&[
         "14 pairs without this figure are hatched",
         "named as slow: node5",
         "node7",
-    ] {
-        assert!(said.contains(told), "{told}: {said}");
-    }
+    ]);
 }
 
 #[test]
@@ -76,10 +75,7 @@ fn nodes_of_a_group_stand_side_by_side() {
     )
     .unwrap();
     let said = texts(&from, &[]);
-    assert!(
-        said.contains("(incomplete)") && said.contains("rank 0 was killed"),
-        "{said}"
-    );
+    said.has(&["(incomplete)", "rank 0 was killed"]);
     let drawn = made(Figure::Matrix, &from, &[]).unwrap().data;
     assert_eq!(drawn["nodes"][1]["name"], "node1");
 }
@@ -90,24 +86,12 @@ fn what_is_no_fabric_and_what_it_does_not_have_is_refused() {
     let from = folder_of(&folder, "fabric", &MadeFabric::of(4, 2));
     let run = run_of(&folder, "run", &TWO, 0);
     let two = [from.clone(), from.clone()].concat();
-    refused(picture(Figure::Matrix, &two, &[]), &["2 folders are named"]);
+    picture(Figure::Matrix, &two, &[]).refused(&["2 folders are named"]);
     let names = "half-round-trip, excess, one-way, lost";
-    refused(
-        picture(Figure::Matrix, &from, &["--metric", "jump"]),
-        &["--metric \"jump\"", names],
-    );
-    refused(
-        picture(Figure::Matrix, &from, &["--metric", "lost,excess"]),
-        &["name that only"],
-    );
-    crate::refused::refused(
-        picture(Figure::Matrix, &run, &[]),
-        &["pairs.csv", "hcabench fabric"],
-    );
+    picture(Figure::Matrix, &from, &["--metric", "jump"]).refused(&["--metric \"jump\"", names]);
+    picture(Figure::Matrix, &from, &["--metric", "lost,excess"]).refused(&["name that only"]);
+    picture(Figure::Matrix, &run, &[]).refused(&["pairs.csv", "hcabench fabric"]);
     let pairs = fs::read_to_string(from[0].join(PAIRS)).unwrap();
     fs::write(from[0].join(PAIRS), pairs.replace(",node3,", ",elsewhere,")).unwrap();
-    crate::refused::refused(
-        picture(Figure::Matrix, &from, &[]),
-        &["elsewhere", "no pair of nodes.csv"],
-    );
+    picture(Figure::Matrix, &from, &[]).refused(&["elsewhere", "no pair of nodes.csv"]);
 }

@@ -1,11 +1,11 @@
 //! Curves of a memory: what is drawn of runs that bend backwards, are noisy or have few points.
 
+use crate::testing::{Has as _, temporary};
 use serde_json::Value;
 
 use super::*;
 use crate::made_up_run::memory::{MadeCurve, memory_run};
 
-/// A run of these curves.
 pub(super) fn curves_in(
     folder: &tempfile::TempDir,
     name: &str,
@@ -14,7 +14,6 @@ pub(super) fn curves_in(
     vec![memory_run(&folder.path().join(name), curves, 1, false)]
 }
 
-/// The usual family: all of them have a line.
 pub(super) fn family() -> Vec<MadeCurve> {
     let shares = [(0, 7_000.0), (50, 10_000.0), (100, 14_000.0)];
     shares
@@ -22,7 +21,6 @@ pub(super) fn family() -> Vec<MadeCurve> {
         .to_vec()
 }
 
-/// What is drawn, as `--json` prints it.
 fn data(from: &[PathBuf], words: &[&str]) -> Value {
     made(Figure::Curves, from, words).unwrap().data
 }
@@ -73,13 +71,11 @@ fn a_curve_that_bends_backwards_is_drawn_in_the_order_of_load() {
     }
     // Both the line and the axis tell what they are.
     let texts = texts(&run, &[]);
-    for text in [
+    texts.has(&[
         "estimated bandwidth (GB/s)",
         "latency of a load (ns)",
         "order of load",
-    ] {
-        assert!(texts.contains(text), "{text}: {texts}");
-    }
+    ]);
     assert!(!texts.contains("not smoothed"), "{texts}");
 }
 
@@ -107,13 +103,8 @@ fn ten_points_have_no_smoothed_line_and_that_is_said() {
     let run = curves_in(&folder, "run", &curves);
     let drawn = data(&run, &[]);
     for curve in drawn["curves"].as_array().unwrap() {
-        assert_eq!(
-            (
-                numbers(curve, "dots").len(),
-                numbers(curve, "smoothed").len()
-            ),
-            (10, 0)
-        );
+        assert_eq!(numbers(curve, "dots").len(), 10);
+        assert_eq!(numbers(curve, "smoothed").len(), 0);
     }
     let why = "2 curves are not smoothed, thin lines join their points (savgol:11:3 needs 11 points in a curve, and \
                there are 10)";
@@ -155,10 +146,8 @@ fn curves_of_others_stand_beside_and_their_zeros_are_counted() {
         .map(|it| it["label"].as_str().unwrap())
         .collect();
     assert_eq!(labels, ["50 %", "100 %"]);
-    assert_eq!(
-        numbers(&published[0], "points")[2..],
-        [(9.5, 210.0), (9.1, 330.0)]
-    );
+    let expected = [(9.5, 210.0), (9.1, 330.0)];
+    assert_eq!(numbers(&published[0], "points")[2..], expected);
     let told = made(Figure::Curves, &run, &with).unwrap().told;
     let zeros = "1 row has no bandwidth or no latency above zero in published.csv";
     assert!(told.hints[0].starts_with(zeros), "{:?}", told.hints);
@@ -188,10 +177,8 @@ fn the_latency_under_load_is_a_figure_of_its_own() {
     assert_eq!(labels, ["unloaded", "at 50 %", "at 80 %", "at 95 %"]);
     for place in 0..3 {
         let of = |line: &Value| line["middles"][place]["value"].as_f64().unwrap();
-        assert!(
-            lines.is_sorted_by(|one, other| of(one) < of(other)),
-            "{lines:?}"
-        );
+        let rises = lines.is_sorted_by(|one, other| of(one) < of(other));
+        assert!(rises, "{lines:?}");
         assert_eq!(lines[0]["middles"][place]["x"], [0.0, 50.0, 100.0][place]);
     }
     for (words, parts) in [
@@ -222,20 +209,18 @@ fn the_latency_under_load_is_a_figure_of_its_own() {
 
 #[test]
 fn other_figures_draw_a_memory_s_means_and_windows() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = vec![memory_run(&folder.path().join("run"), &family(), 6, false)];
+    let folder = &*temporary("");
+    let run = vec![memory_run(&folder.join("run"), &family(), 6, false)];
     let pauses = ["--only", "pause_nops=0,16"];
     let drawn = made(Figure::Median, &run, &pauses).unwrap();
     let said: Vec<&str> = drawn.drawing.texts().map(|text| &text.text[..]).collect();
     let said = said.join(" ");
-    for text in [
+    said.has(&[
         "Latency of a load by share of reads",
         "no pause",
         "pause 16 nops",
         "95 % interval over rounds",
-    ] {
-        assert!(said.contains(text), "{text}: {said}");
-    }
+    ]);
     assert!(!said.contains("edian"), "{said}");
     // Over the pause there is no place for what has none.
     let by_pause = made(
@@ -255,11 +240,7 @@ fn other_figures_draw_a_memory_s_means_and_windows() {
         picture(figure, &run, &["--only", "pause_nops=0"]).unwrap();
     }
     picture(Figure::Surface, &run, &[]).unwrap();
-    let none = hca_run(
-        &folder.path().join("hca"),
-        &[("rc", 8, 16, &[Some(1)])],
-        false,
-    );
+    let none = hca_run(&folder.join("hca"), &[("rc", 8, 16, &[Some(1)])], false);
     let parts = ["bandwidth of a memory", "results of HCA", "hcabench memory"];
     refused(picture(Figure::Curves, &[none], &[]), &parts);
 }
@@ -288,8 +269,8 @@ fn two_runs_have_their_names_and_other_settings_another_line() {
 
 #[test]
 fn an_incomplete_point_is_in_no_curve_and_the_title_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = vec![memory_run(&folder.path().join("run"), &family(), 1, true)];
+    let folder = &*temporary("");
+    let run = vec![memory_run(&folder.join("run"), &family(), 1, true)];
     let drawn = data(&run, &[]);
     let counts: Vec<usize> = (drawn["curves"].as_array().unwrap().iter())
         .map(|curve| numbers(curve, "dots").len())
@@ -315,10 +296,7 @@ fn a_point_without_a_latency_is_told() {
     fs::write(&path, lines.join("\n") + "\n").unwrap();
     let told = made(Figure::Curves, &run, &[]).unwrap().told.hints;
     let [why] = &told[..] else { panic!("{told:?}") };
-    assert!(
-        why.starts_with("1 point has no samples and is not drawn: regular-reads0-"),
-        "{why}"
-    );
+    why.begins("1 point has no samples and is not drawn: regular-reads0-");
     let drawn = data(&run, &[]);
     assert_eq!(numbers(&drawn["curves"][0], "dots").len(), 13);
 }

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::made_up_run::memory::{MadeCurve, memory_run};
+use crate::testing::{Has as _, temporary};
 
 fn page_of_curves(curves: &[MadeCurve], rounds: u32, unfinished: bool) -> Page {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run");
+    let path = temporary("run");
     page_of_run(&memory_run(&path, curves, rounds, unfinished))
 }
 
@@ -74,10 +74,8 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
         (6, 300.0),
     ] {
         let found = number(place);
-        assert!(
-            (found / expected - 1.0).abs() < 0.04,
-            "{place}: {found} instead of {expected}"
-        );
+        let is_close = (found / expected - 1.0).abs() < 0.04;
+        assert!(is_close, "{place}: {found} instead of {expected}");
     }
     told(
         &page.warnings,
@@ -94,10 +92,8 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
 fn it_speaks_of_a_chase_and_of_no_message() {
     let curves = [0, 50, 100].map(|reads| MadeCurve::bent(reads, 12, 2, 9_000.0, 0.01));
     let page = page_of_curves(&curves, 1, false);
-    assert_eq!(
-        page.title,
-        "Memory: latency by bandwidth, 2026-01-02 03:04 UTC"
-    );
+    let expected = "Memory: latency by bandwidth, 2026-01-02 03:04 UTC";
+    assert_eq!(page.title, expected);
     let wanted = ["Latency by bandwidth", "Latency under load"];
     assert_eq!(figures(&page)[..2], wanted, "{:?}", page.warnings);
     let [what, found, doubts] = &page.opening;
@@ -118,16 +114,13 @@ fn it_speaks_of_a_chase_and_of_no_message() {
         .map(|(what, text)| format!("{what}: {text}"))
         .collect();
     for text in [what, found, doubts].into_iter().chain(&page.warnings) {
-        assert!(
-            !text.contains("message") && !text.contains("one-way"),
-            "{text}"
-        );
+        text.lacks(&["message", "one-way"]);
     }
     told(&reading, "It is no message");
     untold(&reading, "percentiles");
     untold(&page.warnings, "is not here");
     let html = page.html();
-    assert!(html.contains("savgol") && html.contains("estimated bandwidth"));
+    html.has(&["savgol", "estimated bandwidth"]);
 }
 
 #[test]

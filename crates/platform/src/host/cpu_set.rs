@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for CpuSet {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
     use proptest::prelude::*;
 
     #[test]
@@ -173,7 +173,7 @@ mod tests {
             ("0-18446744073709551615", "beyond"),
             ("70000", "beyond"),
         ] {
-            refused(text.parse::<CpuSet>(), &[reason, text]);
+            text.parse::<CpuSet>().refused(&[reason, text]);
         }
     }
 

@@ -53,7 +53,6 @@ mod tests {
     use super::*;
     use crate::host::made_up::Machine;
 
-    /// What is found of processes with these names, in words.
     fn of(names: &str) -> Option<String> {
         let machine = Machine::new(1, 1, 1);
         machine.file("proc/loadavg", "0");

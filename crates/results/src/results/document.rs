@@ -150,14 +150,13 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
     use crate::results::schema::{COMPLETE, hca};
+    use crate::testing::{Refused as _, temporary};
     use std::fs;
 
     #[test]
     fn reads_back_and_tells_other_formats_apart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
+        let path = temporary("settings.json");
         let mut point = Record::new();
         point.set(&hca::SERVICE, "rc").set(&hca::SIZE, 8_u32);
         let written = Document {
@@ -191,7 +190,7 @@ mod tests {
             ("{\"editor.tabSize\": 4}", "does not tell of a format"),
         ] {
             fs::write(&path, text).unwrap();
-            refused(Document::read(&path), &[told]);
+            Document::read(&path).refused(&[told]);
         }
     }
 }

@@ -202,7 +202,6 @@ mod tests {
 
     const LINES: usize = 4096 / LINE;
 
-    /// Does so many looks.
     fn run(generator: &mut Generator, load: &Load, looks: u64) -> u64 {
         let groups = Groups::default();
         let left = Cell::new(looks);
@@ -292,10 +291,8 @@ mod tests {
             stream.at = 0;
             for _ in 0..200 {
                 let at = stream.next(lines).addr() - start;
-                assert!(
-                    at + lines * LINE <= 4096 && at.is_multiple_of(lines * LINE),
-                    "{at}"
-                );
+                assert!(at + lines * LINE <= 4096, "{at}");
+                assert!(at.is_multiple_of(lines * LINE), "{at}");
             }
         }
     }

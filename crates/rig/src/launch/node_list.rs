@@ -73,7 +73,7 @@ fn expand_element(before: &str, element: &str, nodes: &mut Vec<String>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     #[test]
     fn lists_name_their_nodes_in_order() {
@@ -110,7 +110,7 @@ mod tests {
             ("n[0-99999999999]", "more than"),
             ("n[0-18446744073709551615]", "more than"),
         ] {
-            refused(expand(list), &[words]);
+            expand(list).refused(&[words]);
         }
     }
 }

@@ -335,6 +335,7 @@ impl Wire {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Has as _;
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
@@ -379,10 +380,7 @@ mod tests {
         let (mut wire, mut other) = pair();
         other.write_all(b"GET / HTTP/1.1\x1b[2J\r\n7\n").unwrap();
         let error = wire.receive::<u8>(LIMIT).unwrap_err().to_string();
-        assert!(
-            error.contains("GET / HTTP/1.1\\u{1b}[2J"),
-            "{error}: escaped"
-        );
+        error.has(&["GET / HTTP/1.1\\u{1b}[2J"]);
         assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 7);
     }
 
@@ -404,17 +402,13 @@ mod tests {
     fn nothing_waits_without_a_limit() {
         let (mut wire, other) = pair();
         let error = wire.receive::<u8>(SHORT).unwrap_err();
-        assert!(
-            matches!(error, WireError::Late { what: "answer", .. }),
-            "{error}"
-        );
+        let is_expected = matches!(error, WireError::Late { what: "answer", .. });
+        assert!(is_expected, "{error}");
         // Nobody reads it.
         let large = vec![0_u64; 7_000_000];
         let error = wire.send(&large, SHORT).unwrap_err();
-        assert!(
-            matches!(error, WireError::Late { .. }),
-            "{error}: nobody took it"
-        );
+        let is_expected = matches!(error, WireError::Late { .. });
+        assert!(is_expected, "{error}: nobody took it");
         drop(other);
     }
 }

@@ -373,10 +373,8 @@ mod tests {
         let rest = of(Cause::NotSampled);
         assert_eq!((rest.count, rest.total, rest.largest), (4, 100, 40));
         assert_eq!(of(Cause::Backward).count, 1);
-        assert!(
-            (1..5).contains(&kept) && store.given_up() == 5 - kept,
-            "{store:?}"
-        );
+        assert!((1..5).contains(&kept), "{store:?}");
+        assert!(store.given_up() == 5 - kept, "{store:?}");
     }
 
     #[test]

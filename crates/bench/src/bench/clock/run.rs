@@ -421,8 +421,7 @@ mod tests {
     use crate::host::topology::Topology;
     use crate::rig::named::Named as _;
 
-    /// A watch of so many milliseconds for which there is memory for so many differences: the first of five that
-    /// reads the clock as often as it is to. On a busy machine one may begin or end far too late.
+    /// The first of five watches that reads the clock as often as it is to: one may begin far too late.
     fn watched(
         reports: &[Report],
         millis: u64,

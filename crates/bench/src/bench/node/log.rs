@@ -397,10 +397,8 @@ mod tests {
                     assert!(log.push([at, 2 * at, u64::MAX - at]).unwrap());
                     assert_eq!(log.count() as u64, at + 1);
                 }
-                assert!(
-                    !log.push([7; 3]).unwrap(),
-                    "{place:?}: there is room for more"
-                );
+                let is_full = !log.push([7; 3]).unwrap();
+                assert!(is_full, "{place:?}: there is room for more");
                 // It has no name.
                 assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
                 let log = log.end().unwrap();

@@ -136,9 +136,7 @@ mod tests {
         let epoch = Epoch::of(&clock);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let stamp = epoch.at(&clock, clock.now());
-        assert!(
-            now.as_nanos().abs_diff(u128::from(stamp)) < 1_000_000_000,
-            "{stamp}"
-        );
+        let is_close = now.as_nanos().abs_diff(u128::from(stamp)) < 1_000_000_000;
+        assert!(is_close, "{stamp}");
     }
 }

@@ -204,12 +204,12 @@ impl Point {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::host::CoreRelation;
     use crate::results::schema::queue as columns;
 
-    fn sweep(queues: &[&str]) -> Sweep {
+    pub(in crate::bench::queue) fn sweep(queues: &[&str]) -> Sweep {
         Sweep {
             queues: queues.iter().map(|&name| name.to_owned()).collect(),
             capacities: vec![0, 64],

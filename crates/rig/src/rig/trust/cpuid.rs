@@ -59,7 +59,6 @@ mod tests {
     const KVM: [u32; 3] = [0x4b4d_564b, 0x564b_4d56, 0x4d];
     const HYPER_V: [u32; 3] = [0x7263_694d, 0x666f_736f, 0x7648_2074];
 
-    /// A processor that answers the leaves given, and zero to all others.
     fn processor(
         leaves: &[(u32, [u32; 4])],
     ) -> CpuId<impl Fn(u32, u32) -> CpuIdResult + Clone + use<>> {

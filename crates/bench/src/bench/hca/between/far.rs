@@ -305,13 +305,13 @@ impl Link for FarReceiver {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Has as _;
     use std::io::Write as _;
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
     use crate::bench::hca::loops::control::Control;
 
-    /// A far receiver, and the other process.
     fn far_receiver() -> (FarReceiver, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -339,12 +339,10 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_is_the_root_cause() {
-        let cause = root_cause_after("");
-        assert!(cause.ends_with("has closed the connection"), "{cause}");
+        root_cause_after("").ends("has closed the connection");
         let failed = Message::Failed(Failure::Run("the machine goes down".to_owned()));
         let line = format!("{}\n", serde_json::to_string(&failed).unwrap());
-        let cause = root_cause_after(&line);
-        assert!(cause.ends_with("the machine goes down"), "{cause}");
+        root_cause_after(&line).ends("the machine goes down");
     }
 
     #[test]

@@ -279,7 +279,6 @@ mod tests {
         }
     }
 
-    /// Every message that was sent is complete.
     struct Complete;
 
     impl CompletionPort for Complete {
@@ -288,7 +287,6 @@ mod tests {
         }
     }
 
-    /// What both ends stamped of `count` probes, of which some are lost on the way there or back.
     fn exchange(count: u32, there: &[u32], back: &[u32]) -> [Vec<Stamped>; 2] {
         let ((to_b, at_b), (to_a, at_a)) = (channel(), channel());
         let out = |to, lost: &[u32]| Out {

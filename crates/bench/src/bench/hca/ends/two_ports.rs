@@ -133,24 +133,19 @@ mod tests {
         };
         let both = TwoPorts([one, other]);
         let found = both.limits();
-        assert_eq!(
-            (found.queue_pairs, found.queue_pair_work_requests),
-            (40, 80)
-        );
-        assert_eq!(
-            (found.completion_queue_entries, found.path_mtu),
-            (240, 1024)
-        );
+        assert_eq!(found.queue_pairs, 40);
+        assert_eq!(found.queue_pair_work_requests, 80);
+        assert_eq!(found.completion_queue_entries, 240);
+        assert_eq!(found.path_mtu, 1024);
         assert_eq!((found.reads, TwoPorts([other, one]).reads()), (8, 1));
         // Of a service type that both have, and of the sender.
         assert_eq!(found.inline, [(Service::Rc, 40)]);
         assert!(!found.atomics);
         assert_eq!((both.longest_queue(1), both.longest_queue(4)), (80, 60));
         let path = both.path_limits();
-        assert_eq!(
-            (path.mtu, path.service_level, path.has_usual_gids),
-            (1024, 7, false)
-        );
+        assert_eq!(path.mtu, 1024);
+        assert_eq!(path.service_level, 7);
+        assert!(!path.has_usual_gids);
         let path = TwoPorts([one, one]).path_limits();
         assert_eq!(path.service_level, 15);
     }

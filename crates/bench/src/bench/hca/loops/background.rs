@@ -237,8 +237,7 @@ mod tests {
     /// What was done, in order: posts by channel and slot.
     type Journal = Rc<RefCell<Vec<(usize, u32)>>>;
 
-    /// A channel whose messages complete at the look after they were posted, or never; it stops the loop after a number
-    /// of posts of all channels.
+    /// Its messages complete at the next look, or never; it stops the loop after so many posts of all channels.
     struct Scripted<'a> {
         number: usize,
         journal: Journal,
@@ -304,10 +303,8 @@ mod tests {
     fn it_posts_in_turn_and_each_channel_uses_its_slots_in_turn() {
         let (posts, messages, result) = ran(2, true, false);
         result.unwrap();
-        assert_eq!(
-            posts,
-            [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (0, 0)]
-        );
+        let expected = [(0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2), (0, 0)];
+        assert_eq!(posts, expected);
         let all = Messages {
             posted: 7,
             completed: 7,

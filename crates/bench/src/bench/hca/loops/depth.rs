@@ -220,11 +220,8 @@ mod tests {
         assert_eq!(control.left(), count, "{of}");
         FABRIC.with_borrow(|fabric| {
             let length = depth.min(count.div_ceil(queue_pairs));
-            assert!(
-                fabric.longest_queue <= length,
-                "{of}: {}",
-                fabric.longest_queue
-            );
+            let is_kept = fabric.longest_queue <= length;
+            assert!(is_kept, "{of}: {}", fabric.longest_queue);
             assert!(!reliable || fabric.most_unrenewed <= depth, "{of}");
         });
     }

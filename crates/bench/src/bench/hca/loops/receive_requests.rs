@@ -206,7 +206,6 @@ mod tests {
     use crate::bench::hca::loops::port::scripted::{Look, Script, failure};
     use crate::bench::hca::loops::tag::Tag;
 
-    /// The slots that topping up posts requests for.
     fn posted(requests: &mut ReceiveRequests) -> Vec<usize> {
         let mut slots = Vec::new();
         let posted = requests.top_up::<()>(|slot| {

@@ -153,7 +153,6 @@ mod tests {
         (outcome, arrivals)
     }
 
-    /// Sleeping or busy polling over a script, with room for so many messages of the burst.
     fn either(
         port: &mut Script<'_>,
         event: bool,
@@ -168,7 +167,6 @@ mod tests {
         }
     }
 
-    /// Busy polling over a script, with room for so many messages of the burst.
     fn poll(
         looks: &[Look],
         afterwards: Look,

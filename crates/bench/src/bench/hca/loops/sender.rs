@@ -182,13 +182,11 @@ mod tests {
         }
     }
 
-    /// All are signalled, over one queue pair.
     const EACH: Signalling = Signalling {
         block: 1,
         queue_pairs: 1,
     };
 
-    /// Sends with a port that refuses message `fails_at`.
     fn run_with<S: StampMode>(
         stamps: &mut [Ticks],
         signalling: Signalling,

@@ -106,7 +106,6 @@ mod tests {
     use crate::bench::hca::settings::config::Switch;
     use crate::rig::named::Named;
 
-    /// The points of a sweep over all operations, and the reasons of those left out, by operation.
     fn planned(change: impl FnOnce(&mut Sweep)) -> (Vec<Operation>, Vec<(Operation, String)>) {
         let mut sweep = Sweep {
             operations: Operation::ALL.to_vec(),

@@ -109,7 +109,6 @@ mod tests {
     use super::*;
     use crate::bench::hca::message::Fate;
 
-    /// Messages of one burst, by t_subm and t_recv.
     fn burst(stamps: &[(u64, Option<u64>)]) -> Vec<Message> {
         let message = |(sequence, &(submitted_ns, received_ns)): (usize, &(u64, Option<u64>))| {
             let fate = received_ns.map_or(Fate::Lost, |_| Fate::Received);

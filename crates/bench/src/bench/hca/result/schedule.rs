@@ -61,14 +61,9 @@ mod tests {
         let found = Schedule::of(&messages, Duration::from_nanos(100));
         assert_eq!(found.missed_steps, 2);
         let latency = found.latency.unwrap();
-        assert_eq!(
-            (
-                latency.count,
-                latency.min_ns,
-                latency.p50_ns,
-                latency.max_ns
-            ),
-            (3, 31, 130.0, 131)
-        );
+        assert_eq!(latency.count, 3);
+        assert_eq!(latency.min_ns, 31);
+        assert_eq!(latency.p50_ns, 130.0);
+        assert_eq!(latency.max_ns, 131);
     }
 }

@@ -157,7 +157,6 @@ pub(in crate::bench::hca) mod tests {
         started(|| vec![Copies::new(64, 64)])
     }
 
-    /// One that has failed.
     pub(in crate::bench::hca) fn failing() -> Running {
         let running = started(|| vec![Broken]);
         wait_until(&running, |it| it.trouble().is_some());
@@ -183,10 +182,8 @@ pub(in crate::bench::hca) mod tests {
         let (delivered, trouble) = running.end();
         assert_eq!(trouble, None);
         let counted = delivered.messages.completed;
-        assert!(
-            counted > 9 && counted <= all.read().completed - 10,
-            "{delivered:?}"
-        );
+        assert!(counted > 9, "{delivered:?}");
+        assert!(counted <= all.read().completed - 10, "{delivered:?}");
         assert!(delivered.rate() > 0.0 && delivered.rate().is_finite());
         // Its thread has ended.
         assert_eq!(Arc::strong_count(&all), 1);

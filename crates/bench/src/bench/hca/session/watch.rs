@@ -107,7 +107,6 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_millis(20);
     const HOUR: Duration = Duration::from_secs(3600);
 
-    /// A burst that has begun, with a watch that has seen that.
     fn begun(pause: Duration, reliable: bool) -> (Control, Watch) {
         let control = Control::default();
         control.set_begun();
@@ -116,7 +115,6 @@ mod tests {
         (control, watch)
     }
 
-    /// What it says twice the timeout later.
     fn later(watch: &mut Watch, control: &Control) -> Option<Over> {
         std::thread::sleep(2 * TIMEOUT);
         watch.is_over(control)
