@@ -40,7 +40,8 @@ fn a_process_of_a_round_gets_what_was_asked_for() {
         "hcabench memory --generators 1-3,8 --smooth savgol:7:2 --pages 2m --pause 0,max,off --size 1GiB",
         "hcabench clock --cpu 0,2 --fail-above 5us@p99.95,1ms --threshold 300ns --causes trace --duration 1500ms \
          --tsc-khz 2100000",
-        "hcabench clock --all-cpus --keep-jumps 512 --until 3",
+        "hcabench clock --all-cpus --everything --keep-jumps 512",
+        "hcabench clock --until 3 --priority 5",
     ] {
         let asked = assignment(line);
         let text = serde_json::to_string(&asked).unwrap();

@@ -39,8 +39,9 @@ pub(crate) struct Course {
     plan: Plan,
     rounds: Rounds,
     file: RunsFile,
-    /// `summary.csv`: a row is appended when a point has its first, and all are written again after a round of several.
-    summary: RunsFile,
+    /// `summary.csv`, once there is a row for it: another is appended when its point has its first, and all are written
+    /// again after a round of several.
+    summary: Option<RunsFile>,
     /// Of each point, its rows of the summary to be.
     rows: Vec<Vec<Row>>,
     /// What all rounds told, without their rows.
@@ -68,7 +69,7 @@ impl Course {
             document,
             resumed: false,
         };
-        let course = Self::with(run, rounds, plan, file, Vec::new())?;
+        let course = Self::with(run, rounds, plan, file, Vec::new());
         course.write_left_out()?;
         course.write_settings(schema::INCOMPLETE, None)?;
         Ok(course)
@@ -96,7 +97,7 @@ impl Course {
             },
             resumed: true,
         };
-        let mut course = Self::with(run, earlier.rounds, plan, file, records).map_err(failed)?;
+        let mut course = Self::with(run, earlier.rounds, plan, file, records);
         for row in course.rows.iter_mut().flatten() {
             row.recall(&course.run);
         }
@@ -117,13 +118,7 @@ impl Course {
     }
 
     /// With the rows of `runs.csv` that are there.
-    fn with(
-        run: Run,
-        rounds: Rounds,
-        plan: Plan,
-        file: RunsFile,
-        records: Vec<Record>,
-    ) -> Result<Self, ReportError> {
+    fn with(run: Run, rounds: Rounds, plan: Plan, file: RunsFile, records: Vec<Record>) -> Self {
         let steps = plan.points.len() * rounds.count.min(1_000) as usize;
         let mut rows: Vec<Vec<Row>> = (plan.points.iter())
             .map(|point| point.rows.iter().cloned().map(Row::new).collect())
@@ -136,18 +131,18 @@ impl Course {
             let records = of_rows.remove(&Some(row.planned.name.clone()));
             row.take(run.schema, records.unwrap_or_default());
         }
-        Ok(Course {
-            summary: written(&run, &rows)?,
+        Course {
             run,
             plan,
             rounds,
             file,
+            summary: None,
             rows,
             told: Outcome::default(),
             warned: BTreeSet::new(),
             progress: Progress::new(steps),
             verbose: false,
-        })
+        }
     }
 
     /// Records warnings, of a point or of all, each once, and shows them if that is asked for. What a point said in an earlier round says nothing new where
@@ -344,6 +339,7 @@ impl Course {
         let schema = self.run.schema;
         let mut headline = [None; 3];
         let mut ends = None;
+        let mut first: Vec<Record> = Vec::new();
         let is_whole = outcome.rows.iter().all(|found| found.failure.is_none());
         for (row, found) in self.rows[point].iter_mut().zip(outcome.rows) {
             let mut record = row.record(schema, &found);
@@ -358,9 +354,13 @@ impl Course {
                 ends = Some(format!("{}: {failure}", row.planned.name));
             }
             row.keep(&self.run, round, record, found, is_whole)?;
-            if let ([_], Some(first)) = (&row.runs[..], &row.summary) {
-                self.summary.append(first)?;
+            if row.runs.len() == 1 {
+                first.extend(row.summary.clone());
             }
+        }
+        match &mut self.summary {
+            Some(file) => first.iter().try_for_each(|row| file.append(row))?,
+            None => self.summary = written(&self.run, &self.rows)?,
         }
         self.warn(Some(point), &outcome.warnings);
         for note in outcome.notes {
@@ -490,10 +490,14 @@ fn summary(schema: &Schema, rows: &[Vec<Row>]) -> Vec<Record> {
     summary
 }
 
-/// Writes these rows to `summary.csv`.
-fn written(run: &Run, rows: &[Vec<Row>]) -> Result<RunsFile, ReportError> {
+/// Writes `summary.csv`, if there are rows for it.
+fn written(run: &Run, rows: &[Vec<Row>]) -> Result<Option<RunsFile>, ReportError> {
+    let rows = summary(run.schema, rows);
+    if rows.is_empty() {
+        return Ok(None);
+    }
     let path = run.folder.file(SUMMARY)?;
-    RunsFile::written(&path, run.schema.summary(), &summary(run.schema, rows))
+    RunsFile::written(&path, run.schema.summary(), &rows).map(Some)
 }
 
 fn without_numbers(text: &str) -> String {
