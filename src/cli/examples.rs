@@ -60,7 +60,7 @@ pub(crate) const MEMORY: &str = "\
 Examples:
   hcabench memory --out curves
       Latency against bandwidth for five shares of reads: hcabench plot curves curves --out curves.svg
-  hcabench memory --read-share 50,100 --store regular,non-temporal --pause 0,512,4k,max,off --rounds 8
+  hcabench memory --read-share 50,100 --store regular,non-temporal --pause 0,512,max,off --rounds 8
       Some points of it, with stores past the caches beside regular ones, and without any load
   hcabench memory --pages 4k --size 512M --pause off --smooth none
       The latency of one load that misses the TLB as well";

@@ -7,14 +7,23 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::program::{Ended, hcabench as program};
+use clap::CommandFactory as _;
 use common::figures::FIGURES;
-use hcabench::cli::EXIT_CODES;
+use hcabench::cli::{CommandLine, EXIT_CODES};
 use hcabench::results::schema::{Column, Data, Named, Over, Schema, fabric};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const COMMANDS: [&str; 10] = [
-    "", "clock", "compare", "devices", "host", "node", "plot", "queue", "report", "rerun",
-];
+
+/// All commands, the one without a name first.
+fn commands() -> Vec<String> {
+    let line = CommandLine::command();
+    let mut names: Vec<String> = (line.get_subcommands())
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    names.push(String::new());
+    names.sort();
+    names
+}
 
 fn hcabench(words: &[String]) -> Ended {
     let program = program("").env("COLUMNS", "100");
@@ -85,7 +94,7 @@ fn each_command_of_the_pages_is_taken() {
 
 #[test]
 fn the_help_of_each_command_has_examples_that_are_taken() {
-    for name in COMMANDS {
+    for name in &commands() {
         let help = help_of(name);
         let (_, examples) = help
             .split_once("Examples:\n")
@@ -134,10 +143,7 @@ fn the_page_of_options_is_the_help_of_the_program() {
         page += &format!("| {code} | {meaning} |\n");
     }
     let figures = FIGURES.map(|figure| format!("plot {figure}"));
-    for name in COMMANDS
-        .into_iter()
-        .chain(figures.iter().map(String::as_str))
-    {
+    for name in commands().iter().chain(&figures).map(String::as_str) {
         let title = match name {
             "" => "hcabench: the HCA benchmark".to_owned(),
             name => format!("hcabench {name}"),
