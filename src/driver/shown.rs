@@ -159,7 +159,10 @@ impl Report {
             text += "\n";
             text += &findings::text(found, self.summary.len(), detail);
         }
-        for note in self.told.notes.iter().filter(|_| output.verbose) {
+        // The others are findings.
+        let is_of_instrument = |note: &&String| note.starts_with("instrument: ");
+        let notes = self.told.notes.iter().filter(is_of_instrument);
+        for note in notes.filter(|_| output.verbose) {
             text += &labelled("note", note);
             text += "\n";
         }

@@ -51,8 +51,9 @@ pub(crate) enum Detail {
 
 /// The verdict, and a line for each finding.
 pub(crate) fn text(findings: &Findings, points: usize, detail: Detail) -> String {
-    let mut text = format!("verdict: {}\n", findings.verdict());
     let width = text_width().saturating_sub(2);
+    let verdict = format!("verdict: {}", findings.verdict());
+    let mut text = wrap(&verdict, width).join("\n  ") + "\n";
     for found in findings.all() {
         let line = match detail {
             Detail::All => found.line(points),
@@ -115,11 +116,12 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_of_no_known_kind_is_kept_as_it_is() {
+    fn a_note_of_no_known_kind_is_advice_in_its_own_words() {
         let (found, points) = sample("clock");
-        let text = text(&found, points, Detail::All);
-        assert!(text.contains("all CPUs are watched"), "{text}");
-        assert!(found.verdict().contains("recorded"), "{}", found.verdict());
+        let all = text(&found, points, Detail::All);
+        assert!(all.contains("- all CPUs are watched"), "{all}");
+        assert_eq!(found.verdict(), "usable");
+        assert_eq!(text(&found, points, Detail::Short), "verdict: usable\n");
     }
 
     #[test]

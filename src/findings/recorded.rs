@@ -37,7 +37,7 @@ const FLAGS: [(Column, FindingKind); 3] = [
 ];
 
 /// Sentences of hcabench up to 0.2 by a part that no other has, their kind, and what their numbers are, in order.
-const SENTENCES: [(&str, FindingKind, &[&str]); 23] = [
+const SENTENCES: [(&str, FindingKind, &[&str]); 51] = [
     ("messages were lost", kinds::MESSAGES_LOST, &["count", "of"]),
     (
         "requests did not complete",
@@ -113,6 +113,62 @@ const SENTENCES: [(&str, FindingKind, &[&str]); 23] = [
     ),
     ("copies were lost", kinds::COPIES_LOST, &["count", "of"]),
     ("four times the last level of cache", kinds::IN_CACHE, &[]),
+    ("its places is used fewer", kinds::FEW_LAPS, &[]),
+    ("is touched but not locked", kinds::QUEUE_NOT_LOCKED, &[]),
+    (
+        "a round ends before --duration",
+        kinds::ROUND_CUT_SHORT,
+        &[],
+    ),
+    (
+        "the clocks of the two CPUs differ",
+        kinds::RECEIVER_CLOCK,
+        &[],
+    ),
+    ("latencies are negative", kinds::NEGATIVE_LATENCIES, &[]),
+    ("hands over in batches", kinds::BATCHES, &[]),
+    ("threads of one core", kinds::CORE_SHARED, &[]),
+    ("ppm off the measured", kinds::TSC_RATE, &[]),
+    ("subscribers made connections", kinds::FELL_BACK, &[]),
+    ("samples were refused", kinds::SAMPLES_REFUSED, &["count"]),
+    (
+        "clocks of sender and receiver may differ",
+        kinds::CLOCKS_MAY_DIFFER,
+        &[],
+    ),
+    ("do not believe it", kinds::FLOOR_NEAR_LATENCY, &[]),
+    ("do not believe these figures", kinds::FLOOR_TOO_HIGH, &[]),
+    (
+        "--memory-load: the generators' buffers",
+        kinds::GENERATORS_IN_CACHE,
+        &[],
+    ),
+    ("offers was delivered", kinds::BACKGROUND_NOT_DELIVERED, &[]),
+    ("both ends are on one host", kinds::ONE_HOST, &[]),
+    ("change that of CLOCK_MONOTONIC", kinds::STEERED_CLOCK, &[]),
+    (
+        "half a round trip is one way only",
+        kinds::HALF_ROUND_TRIP,
+        &[],
+    ),
+    ("are in different subnets", kinds::SUBNETS_DIFFER, &[]),
+    (
+        "packets left the sender's port",
+        kinds::PACKETS_NOT_SENT,
+        &["packets", "count"],
+    ),
+    (
+        "packets came to the receiver's port",
+        kinds::PACKETS_NOT_RECEIVED,
+        &["packets", "count"],
+    ),
+    ("since it was connected", kinds::PORT_CHANGED, &[]),
+    ("the only one there is", kinds::SINGLE_CPU, &[]),
+    (" share CPU ", kinds::SHARED_CPU, &[]),
+    ("share a physical core", kinds::SMT_SIBLINGS, &[]),
+    ("its device is on node", kinds::NUMA_REMOTE, &[]),
+    ("an efficiency core", kinds::EFFICIENCY_CORE, &[]),
+    ("rounds were measured", kinds::ROUNDS_MISSING, &[]),
 ];
 
 /// Sentences that only repeat what else is recorded, by their beginning.
@@ -137,7 +193,10 @@ pub(super) fn of(run: &Run) -> Findings {
             if REPEATED.iter().any(|begins| text.starts_with(begins)) {
                 continue;
             }
-            let (found, point) = sentence(run, text);
+            let (mut found, point) = sentence(run, text);
+            if recorded == "notes" && found.is_recorded() {
+                found = Finding::note(&found.problem);
+            }
             if !by_columns.contains(&found.kind) {
                 all.add(found, point, None);
             }

@@ -553,7 +553,7 @@ fn a_given_rate_that_is_off_is_doubted() {
         return;
     }
     let (_folder, out, ended) = ends(&off, 0);
-    ended.stderr.has(&["warning: --tsc-khz 100000 "]);
+    ended.stdout.has(&["- --tsc-khz 100000 "]);
     let notes = settings(&first_cpu(&out))["details"]["notes"].clone();
     let notes = notes.as_array().unwrap();
     let noted = |note: &Value| note.as_str().unwrap().contains("--tsc-khz 100000 ");

@@ -335,7 +335,7 @@ fn bad_input_is_told_before_anything_is_written() {
 #[test]
 fn progress_in_a_pipe_is_one_line_that_is_redrawn_and_warnings_stand_above_it() {
     let folder = tempfile::tempdir().unwrap();
-    let words = "--queue lamport --capacity 64,65536 --count 2000 --repeat 2";
+    let words = "--queue lamport --capacity 64,65536 --count 2000 --repeat 2 --verbose";
     let program = queue(folder.path(), words).env("HCABENCH_PROGRESS", "always");
     let errors = program.env("COLUMNS", "40").ends(0).stderr;
     errors.has(&["1/4 [        ] 0:00", "\rwarning: capacity 65536"]);

@@ -239,7 +239,7 @@ fn a_budget_gives_whole_rounds_and_tells_the_shortfall() {
     let (planned, count) = rounds_in("a");
     assert!((1..100).contains(&count) && planned == 100);
     let shortfall = format!("{count} of 100 rounds were measured");
-    ended.stderr.has(&[&shortfall]);
+    ended.stdout.has(&[&shortfall]);
     // Without a number: as many as fit, and none are missing.
     let ended = ends(folder, &format!("{LONG} --budget 4s --out b"), 0);
     let (planned, count) = rounds_in("b");

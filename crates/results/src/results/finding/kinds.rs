@@ -29,7 +29,7 @@ kinds! {
     SOFTWARE_DEVICE "software-device" Invalid
         "software devices ({devices})" "latencies are not those of an adapter" "";
     MACHINE_NOT_READY "machine-not-ready" Invalid
-        "{check}: {found}" "figures of this machine are wrong" "{advice}";
+        "{check}: {found}" "" "{advice}";
     MACHINE_COULD_BE_TUNED "machine-could-be-tuned" Advice
         "this machine could be tuned further: {checks}" "" "run `hcabench host`";
     IDLE_STATES "idle-states" Reservation
@@ -61,6 +61,8 @@ kinds! {
         "the buffers of --memory-load ({buffer_bytes} each) are less than {caches} times the last level of cache \
          ({cache_bytes})"
         "part of their traffic may never leave the cache" "";
+
+    ROUNDS_MISSING "rounds-missing" Reservation "{text}" "" "";
 
     // One-way latency.
     FLOOR_TOO_HIGH "floor-too-high" Reservation

@@ -116,6 +116,15 @@ impl Finding {
         }
     }
 
+    /// Advice that a benchmark gives as a sentence.
+    pub fn note(text: &str) -> Self {
+        Finding {
+            kind: "note".to_owned(),
+            severity: Severity::Advice,
+            ..Self::recorded(text)
+        }
+    }
+
     /// A finding of this kind in the words of an older hcabench, which did not record its figures.
     pub fn in_words(kind: &FindingKind, text: &str) -> Self {
         Finding {
@@ -225,6 +234,11 @@ impl Finding {
         of + &self.problem
     }
 
+    /// Whether it is a sentence of no known kind.
+    pub fn is_recorded(&self) -> bool {
+        self.kind == RECORDED
+    }
+
     /// Whether it states that no hardware was measured.
     pub fn is_of_no_hardware(&self) -> bool {
         NOT_HARDWARE.contains(&self.kind.as_str())
@@ -232,7 +246,11 @@ impl Finding {
 
     /// Its kind in words.
     pub fn title(&self) -> String {
-        self.kind.replace('-', " ")
+        let kind = self.kind.replace('-', " ");
+        match self.figures.get("check") {
+            Some(FindingFigure::Name(check)) => format!("{kind} ({check})"),
+            _ => kind,
+        }
     }
 }
 
