@@ -47,7 +47,7 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
         &["rdtsc", "rdtscp", "rdtscp-lfence"]
     };
     let of_kernel = ["realtime", "monotonic", "monotonic-raw"];
-    for clock in of_kernel.iter().chain(of_processor).copied() {
+    for clock in of_kernel.iter().chain(of_processor) {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let words =
@@ -68,7 +68,7 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
                 "does not settle",
             ];
             let has_reason = reasons.iter().any(|reason| text.contains(reason));
-            assert!(of_processor.contains(&clock), "{clock}: {text}");
+            assert!(of_processor.contains(clock), "{clock}: {text}");
             assert!(has_reason, "{clock}: {text}");
             continue;
         }
@@ -101,7 +101,7 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
             last = figure(&jump, "t_ns");
             assert!(figure(&jump, "jump_ns") + 1.0 > figure(summary, "threshold_ns"));
             assert!(last + figure(&jump, "jump_ns") <= figure(summary, "elapsed_ns") + 2.0);
-            let is_counter = of_processor.contains(&clock);
+            let is_counter = of_processor.contains(clock);
             assert_eq!(jump["jump_cycles"].is_empty(), !is_counter);
         }
         ended.stdout.has(&[
