@@ -75,7 +75,7 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
         let folder = first_cpu(&out);
         assert!(!out.join("INCOMPLETE").exists());
         let summary = &first_row(&out);
-        assert_eq!(summary["clock"].as_str(), clock);
+        assert_eq!(summary["clock"].as_str(), *clock);
         assert_eq!(summary["iterations"].as_str(), "20000");
         let mean = figure(summary, "mean_ns");
         assert!(figure(summary, "p50_ns") > 0.0 && figure(summary, "min_ns") <= mean);
