@@ -68,14 +68,14 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
                 "does not settle",
             ];
             let has_reason = reasons.iter().any(|reason| text.contains(reason));
-            assert!(of_processor.contains(&clock), "{clock}: {text}");
+            assert!(of_processor.contains(clock), "{clock}: {text}");
             assert!(has_reason, "{clock}: {text}");
             continue;
         }
         let folder = first_cpu(&out);
         assert!(!out.join("INCOMPLETE").exists());
         let summary = &first_row(&out);
-        assert_eq!(summary["clock"].as_str(), clock);
+        assert_eq!(summary["clock"].as_str(), *clock);
         assert_eq!(summary["iterations"].as_str(), "20000");
         let mean = figure(summary, "mean_ns");
         assert!(figure(summary, "p50_ns") > 0.0 && figure(summary, "min_ns") <= mean);
@@ -101,7 +101,7 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
             last = figure(&jump, "t_ns");
             assert!(figure(&jump, "jump_ns") + 1.0 > figure(summary, "threshold_ns"));
             assert!(last + figure(&jump, "jump_ns") <= figure(summary, "elapsed_ns") + 2.0);
-            let is_counter = of_processor.contains(&clock);
+            let is_counter = of_processor.contains(clock);
             assert_eq!(jump["jump_cycles"].is_empty(), !is_counter);
         }
         ended.stdout.has(&[
