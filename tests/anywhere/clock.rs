@@ -47,7 +47,7 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
         &["rdtsc", "rdtscp", "rdtscp-lfence"]
     };
     let of_kernel = ["realtime", "monotonic", "monotonic-raw"];
-    for &clock in of_kernel.iter().chain(of_processor) {
+    for clock in of_kernel.iter().chain(of_processor) {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let words =
