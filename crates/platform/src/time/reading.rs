@@ -176,7 +176,7 @@ impl Reading for RdtscpLfence {
 /// `isb; mrs cntvct_el0`.
 #[cfg(target_arch = "aarch64")]
 #[derive(Debug, Clone, Copy)]
-pub struct Cntvct;
+pub(crate) struct Cntvct;
 
 #[cfg(target_arch = "aarch64")]
 impl Reading for Cntvct {
