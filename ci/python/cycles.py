@@ -18,6 +18,7 @@ NOT_CODE = re.compile(
 )
 TEST = re.compile(r"^#\[cfg\((?:all\()?(?:test|loom)\b[^\n]*\n(?:#\[[^\n]*\n)*(?P<item>[^\n]*)", re.MULTILINE)
 CHILD = re.compile(r"^(?:pub(?:\([^)]*\))? )?mod (\w+);", re.MULTILINE)
+AT = re.compile(r'^#\[path = "([^"]+)"\]\n(?:#\[[^\n]*\n)*(?:pub(?:\([^)]*\))? )?mod (\w+);', re.MULTILINE)
 USE = re.compile(r"^\s*(?P<public>pub(?:\([^)]*\))? )?use (?P<tree>[^;]*);", re.MULTILINE)
 PATH = re.compile(r"(?<![\w:])(?:crate|self|super)(?:\s*::\s*\w+)+")
 
@@ -65,14 +66,19 @@ class Crate:
 
     def read(self, file, folder, module):
         self.files[module] = file
-        self.codes[module] = code = code_of(file.read_text())
+        text = file.read_text()
+        self.codes[module] = code = code_of(text)
+        at = {name: file.parent / path for path, name in AT.findall(text)}
         for found in USE.finditer(code):
             for path, name in leaves(found["tree"]):
                 self.names[module][name] = path
         for name in CHILD.findall(code):
-            for child in (folder / f"{name}.rs", folder / name / "mod.rs"):
-                if child.exists():
+            for child in (at.get(name), folder / f"{name}.rs", folder / name / "mod.rs"):
+                if child and child.exists():
                     self.read(child, folder / name, (*module, name))
+                    break
+            else:
+                raise FileNotFoundError(f"{file}: the module {name} has no file")
 
     def resolve(self, module, path, depth=0):
         """The module that defines what a path in this module leads to; None where that is another crate's."""

@@ -214,9 +214,17 @@ fn check_allowed(
     }
 }
 
-/// Whether a part of a document has a setting whose name begins so.
+/// Whether a part of a document has a setting of this name, parts of which have dots between them.
 fn has(part: &serde_json::Value, name: &str) -> bool {
-    part.to_string().contains(&format!("\"{name}"))
+    let (first, rest) = name.split_once('.').unwrap_or((name, ""));
+    let Some(members) = part.as_object() else {
+        return false;
+    };
+    let mut below = members.values();
+    let is_here = members
+        .get(first)
+        .is_some_and(|found| rest.is_empty() || has(found, rest));
+    is_here || below.any(|found| has(found, name))
 }
 
 fn show(

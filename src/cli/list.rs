@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::figures::in_words;
 use crate::findings;
 use crate::report::settings_of;
-use crate::results::folder::{SETTINGS, SUMMARY};
+use crate::results::folder::{LIST, SETTINGS, SUMMARY};
 use crate::results::read::{Fabric, Run};
 use crate::results::text::printable_path;
 use crate::terminal::output::{print_json, print_text, terminal_width};
@@ -59,7 +59,10 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     if arguments.json {
         print_json(&json!(runs.iter().map(object).collect::<Vec<_>>()))?;
     } else if runs.is_empty() {
-        print_text(&format!("no results below {}\n", printable_path(&folder)))?;
+        let folder = printable_path(&folder);
+        print_text(&format!(
+            "no results in or down to {DEPTH} folders below {folder}\n"
+        ))?;
     } else {
         print_text(&table(&runs).render(terminal_width()))?;
     }
@@ -68,7 +71,13 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
 
 /// Takes the runs in or below a folder.
 fn search(folder: &Path, depth: usize, runs: &mut Vec<Listed>) {
-    if folder.join(SUMMARY).exists() || folder.join(SETTINGS).exists() || Fabric::is_one(folder) {
+    let has = |name: &str| folder.join(name).exists();
+    // Other programs have a settings.json, too.
+    if has(SUMMARY)
+        || has(LIST)
+        || Fabric::is_one(folder)
+        || has(SETTINGS) && Run::open(folder).is_ok()
+    {
         runs.push(listed(folder));
         return;
     }
@@ -118,10 +127,9 @@ fn listed(folder: &Path) -> Listed {
             };
         }
     };
-    let verdict = match (findings::of(&run), &run.incomplete) {
-        (Err(error), _) => format!("cannot be read: {}", error.wrong),
-        (Ok(_), Some(_)) => "incomplete".to_owned(),
-        (Ok(found), None) => found.verdict(),
+    let verdict = match findings::of(&run) {
+        Err(error) => format!("cannot be read: {}", error.wrong),
+        Ok(found) => found.verdict(),
     };
     let varying = settings_of(&run).into_iter();
     let varying = varying.filter(|(_, texts)| texts.len() > 1);

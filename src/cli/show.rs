@@ -11,7 +11,7 @@ use crate::driver::shown::Report;
 use crate::report::content;
 use crate::results::read::Run;
 use crate::results::schema::Schema;
-use crate::results::text::printable_path;
+use crate::results::text::{printable, printable_path};
 use crate::terminal::label_rows;
 use crate::terminal::output::{OutputArguments, print_text};
 use crate::terminal::table_options::TableOptions;
@@ -67,13 +67,18 @@ pub(crate) fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
             let title = content::title(&run);
             let mut facts = content::facts(&run);
             facts.retain(|(label, _)| arguments.all || FIRST.contains(&label.as_str()));
+            for (_, fact) in &mut facts {
+                *fact = printable(fact).into_owned();
+            }
             let path = printable_path(&run.path);
             print_text(&format!("{gap}{title}: {path}\n{}\n", label_rows(&facts)))?;
         }
-        Report::of(&run)?.print(&view, &output, order)?;
-        for reason in content::incomplete(&run).iter().filter(|_| !arguments.json) {
-            print_text(&format!("incomplete: {reason}\n"))?;
+        let report = Report::of(&run)?;
+        if report.summary.is_empty() {
+            let folder = printable_path(folder);
+            anyhow::bail!("{folder} is a point without its run: give the folder of the run");
         }
+        report.print(&view, &output, order)?;
     }
     Ok(0)
 }

@@ -12,13 +12,15 @@ use super::row::{Row, Run, name_in, status_of};
 use super::shown::Report;
 use super::worker::Round;
 use super::{AS_MANY_AS_FIT, moment};
+use crate::findings;
 use crate::host::readiness::{Readiness, Verdict};
 use crate::host::{interrupt, memory_lock};
 use crate::results::document::Document;
+use crate::results::finding::{FINDINGS, Findings};
 use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
-use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage};
+use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
 use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Place, Plan};
 use crate::rig::sweep::{Budget, Rounds};
 use crate::terminal::output::warning;
@@ -48,6 +50,7 @@ pub(crate) struct Course {
     told: Outcome,
     /// The warnings of points so far, without their numbers.
     warned: BTreeSet<(usize, String)>,
+    found: Findings,
     progress: Progress,
     /// Whether warnings are shown as they come.
     pub verbose: bool,
@@ -70,6 +73,10 @@ impl Course {
             resumed: false,
         };
         let course = Self::with(run, rounds, plan, file, Vec::new());
+        // A file of the user with one of these names is found before anything is measured.
+        for name in [FINDINGS, PACKAGE] {
+            course.run.folder.file(name)?;
+        }
         course.write_left_out()?;
         course.write_settings(schema::INCOMPLETE, None)?;
         Ok(course)
@@ -98,6 +105,11 @@ impl Course {
             resumed: true,
         };
         let mut course = Self::with(run, earlier.rounds, plan, file, records);
+        let earlier_run = read::Run::open(course.run.folder.path());
+        if let Ok(found) = earlier_run.and_then(|run| findings::of(&run)) {
+            course.found = found;
+            course.found.go_on();
+        }
         for row in course.rows.iter_mut().flatten() {
             row.recall(&course.run);
         }
@@ -140,18 +152,41 @@ impl Course {
             rows,
             told: Outcome::default(),
             warned: BTreeSet::new(),
+            found: Findings::default(),
             progress: Progress::new(steps),
             verbose: false,
         }
     }
 
-    /// Records warnings, of a point or of all, each once, and shows them if that is asked for. What a point said in an earlier round says nothing new where
-    /// only its numbers differ.
-    pub(crate) fn warn(&mut self, point: Option<usize>, texts: &[String]) {
+    /// Takes what a sentence states, of a point and a round if these are named. One without numbers of its own is new only
+    /// where `is_said` is not set.
+    fn find(
+        &mut self,
+        point: Option<usize>,
+        round: Option<u32>,
+        text: &str,
+        is_note: bool,
+        is_said: bool,
+    ) {
+        let name = point.and_then(|point| match &self.rows[point][..] {
+            [row] => Some(row.planned.name.clone()),
+            // What belongs to which row is in the sentence.
+            _ => None,
+        });
+        let found = findings::stated(text, is_note, name.as_deref());
+        if let Some(found) = found.filter(|found| !is_said || found.has_numbers()) {
+            self.found.add(found, name.as_deref(), round);
+        }
+    }
+
+    /// Records warnings, of a point or of all, each once, and shows them if that is asked for. A warning of a point that was
+    /// recorded in an earlier round is not recorded again where only its numbers differ; they count in its finding.
+    pub(crate) fn warn(&mut self, point: Option<usize>, round: Option<u32>, texts: &[String]) {
         let key = |text: &String| Some((point?, without_numbers(text)));
         let keys: Vec<_> = texts.iter().map(key).collect();
         for (text, key) in texts.iter().zip(&keys) {
             let is_said = key.as_ref().is_some_and(|key| self.warned.contains(key));
+            self.find(point, round, text, false, is_said);
             if !is_said && !self.told.warnings.contains(text) {
                 if self.verbose {
                     self.progress.warn(&warning(text));
@@ -162,13 +197,15 @@ impl Course {
         self.warned.extend(keys.into_iter().flatten());
     }
 
-    /// Tells something of the run, once.
-    fn note(&mut self, text: String) {
+    /// Records a note on the run, once.
+    fn note(&mut self, point: Option<usize>, round: Option<u32>, text: String) {
         let has_one_round = self.run.has_one_round();
         let is_known = |note: &String| {
             *note == text || !has_one_round && without_numbers(note) == without_numbers(&text)
         };
-        if !self.told.notes.iter().any(is_known) {
+        let is_said = self.told.notes.iter().any(is_known);
+        self.find(point, round, &text, true, is_said);
+        if !is_said {
             self.told.notes.push(text);
         }
     }
@@ -184,17 +221,19 @@ impl Course {
                 )
             })
             .collect();
-        self.warn(None, &spoils);
-        spoils.into_iter().for_each(|text| self.note(text));
+        findings::add_machine(&mut self.found, &self.run.document);
+        self.warn(None, None, &spoils);
+        (spoils.into_iter()).for_each(|text| self.note(None, None, text));
         let advice: Vec<&str> = readiness
             .with(Verdict::Advice)
             .map(|check| check.title)
             .collect();
         if !advice.is_empty() {
-            self.note(format!(
+            let text = format!(
                 "of this machine could be better: {} (hcabench host says how)",
                 advice.join(", ")
-            ));
+            );
+            self.note(None, None, text);
         }
     }
 
@@ -273,7 +312,7 @@ impl Course {
             let text = format!(
                 "{round} of {asked} rounds were measured: another one would not have fitted into --budget {budget}"
             );
-            self.warn(None, &[text]);
+            self.warn(None, None, &[text]);
         }
     }
 
@@ -359,12 +398,16 @@ impl Course {
             }
         }
         match &mut self.summary {
+            // What follows from all rows is in none that is appended.
+            _ if schema.across.is_some() => {
+                written(&self.run, &self.rows)?;
+            }
             Some(file) => first.iter().try_for_each(|row| file.append(row))?,
             None => self.summary = written(&self.run, &self.rows)?,
         }
-        self.warn(Some(point), &outcome.warnings);
+        self.warn(Some(point), Some(round), &outcome.warnings);
         for note in outcome.notes {
-            self.note(note);
+            self.note(Some(point), Some(round), note);
         }
         if self.run.has_one_round() && outcome.text.is_some() {
             self.told.text = outcome.text;
@@ -447,6 +490,7 @@ impl Course {
         self,
         outcome: Result<(), Ending>,
     ) -> (ResultsFolder, Report, Result<(), Ending>) {
+        let mut found = self.found.clone();
         let failure = outcome.as_ref().err().map(Ending::to_string);
         let status = status_of(failure.as_deref());
         let names: Vec<&str> = self.plan.names().collect();
@@ -456,10 +500,15 @@ impl Course {
             document,
             ..
         } = &self.run;
-        let written = (folder.file(PACKAGE))
-            .and_then(|_| datapackage::write(folder.path(), schema, &document.started_at, &names))
-            .and_then(|()| written(&self.run, &self.rows))
-            .and_then(|_| self.write_settings(status, failure.as_deref()));
+        let failed = self.rows.iter().flatten().filter_map(|row| {
+            let reason = row.failure.as_deref()?;
+            Some((row.planned.name.as_str(), reason))
+        });
+        let written = written(&self.run, &self.rows)
+            .and_then(|_| self.write_settings(status, failure.as_deref()))
+            .and_then(|()| findings::finish(&mut found, folder, failure.as_deref(), failed))
+            .and_then(|()| folder.file(PACKAGE).map(drop))
+            .and_then(|()| datapackage::write(folder.path(), schema, &document.started_at, &names));
         // What ended it before is told, and not that it could not be written either.
         let outcome = outcome.and(written.map_err(Ending::NotWritten));
         let rows = || self.rows.iter().flatten();
@@ -476,7 +525,7 @@ impl Course {
             runs: rows().flat_map(|row| row.runs.clone()).collect(),
             left_out: self.plan.left_out,
             told: self.told,
-            findings: None,
+            findings: Some(found),
         };
         (self.run.folder, report, outcome)
     }
@@ -493,10 +542,12 @@ fn summary(schema: &Schema, rows: &[Vec<Row>]) -> Vec<Record> {
 /// Writes `summary.csv`, if there are rows for it.
 fn written(run: &Run, rows: &[Vec<Row>]) -> Result<Option<RunsFile>, ReportError> {
     let rows = summary(run.schema, rows);
+    let path = run.folder.file(SUMMARY)?;
     if rows.is_empty() {
+        // Those that an earlier part of the run left.
+        let _ = std::fs::remove_file(&path);
         return Ok(None);
     }
-    let path = run.folder.file(SUMMARY)?;
     RunsFile::written(&path, run.schema.summary(), &rows).map(Some)
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn close(
         return Err(error);
     }
     for line in broken_limits {
-        eprintln!("hcabench: {line}");
+        let _ = writeln!(io::stderr(), "hcabench: {line}");
     }
     Ok(if broken_limits.is_empty() {
         0

@@ -23,6 +23,7 @@ pub(crate) mod worker;
 
 pub(crate) use shown::{Shown, View};
 
+use std::io::{self, Write as _};
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -33,11 +34,12 @@ use self::earlier::Earlier;
 use self::worker::Round;
 use crate::arguments::UsageError;
 use crate::bench::Assignment;
-use crate::driver::ending::{Ending, close};
+use crate::driver::ending::close;
 use crate::findings;
 use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
 use crate::results::document::{self, Document, Program};
+use crate::results::finding::Findings;
 use crate::results::schema::INCOMPLETE;
 use crate::results::{Record, ResultsFolder};
 use crate::rig::benchmark::{Failure, Plan};
@@ -130,11 +132,14 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         let lines = std::iter::once(format!("machine:  {machine}"))
             .chain(ready.announcements)
             .chain(sweep_in_words(&ready.plan, &rounds));
-        lines.for_each(|line| eprintln!("{line}"));
+        for line in lines {
+            let _ = writeln!(io::stderr(), "{line}");
+        }
     }
-    let known = findings::of_machine(&json!(document), &document.machine);
+    let mut known = Findings::default();
+    findings::add_machine(&mut known, &document);
     if !output.quiet && known.is_invalid() {
-        eprintln!("{}", labelled("warning", &known.verdict()));
+        let _ = writeln!(io::stderr(), "{}", labelled("warning", &known.verdict()));
     }
     let mut course = match earlier {
         None => {
@@ -149,17 +154,10 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         }
     };
     course.verbose = output.verbose && !output.quiet;
-    course.warn(None, &ready.warnings);
+    course.warn(None, None, &ready.warnings);
     course.judge_machine(&readiness);
     let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
-    let (folder, mut report, outcome) = course.finish(outcome);
-    let outcome = match findings::write(&folder) {
-        Ok(found) => {
-            report.findings = found;
-            outcome
-        }
-        Err(error) => outcome.and(Err(Ending::NotWritten(error))),
-    };
+    let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
     close(folder, outcome, output.quiet, None, &broken_limits, || {
         report.print(&request.view, output, order)

@@ -7,7 +7,8 @@ use crate::findings::{self, Detail};
 use crate::results::document::Document;
 use crate::results::finding::Findings;
 use crate::results::read::{ReadError, Row, Run, Table};
-use crate::results::schema::{Column, Named};
+use crate::results::schema::{Column, Named, POINT};
+use crate::results::text::printable;
 use crate::results::{Cell, Record};
 use crate::rig::benchmark::Outcome;
 use crate::terminal::output::{OutputArguments, labelled, print_json, print_text, terminal_width};
@@ -81,7 +82,7 @@ impl Report {
             notes: notes
                 .filter_map(|it| Some(it.as_str()?.to_owned()))
                 .collect(),
-            text: recorded["text"].as_str().map(str::to_owned),
+            text: recorded["text"].as_str().map(printable_lines),
             ..Outcome::default()
         };
         let rows = |table: &Table, columns: Vec<Named>| {
@@ -91,8 +92,15 @@ impl Report {
         let rounds = run.points.iter().flat_map(|point| &point.rounds);
         let columns = run.schema.runs();
         let details = run.points.iter();
+        let mut summary: Vec<Record> = rows(&run.summary, run.schema.summary());
+        let name = |row: &Record| row.get(POINT.name).map(|cell| cell.text());
+        summary.retain(|row| {
+            run.points
+                .iter()
+                .any(|point| name(row).as_ref() == Some(&point.name))
+        });
         Ok(Report {
-            summary: rows(&run.summary, run.schema.summary()),
+            summary,
             runs: rounds.map(|row| record_of(row, &columns)).collect(),
             left_out: rows(&run.left_out()?, run.schema.left_out()),
             details: details
@@ -134,6 +142,8 @@ impl Report {
                 "rounds": self.document.rounds,
                 "obtained": self.document.obtained,
                 "readiness": self.document.readiness,
+                "status": self.document.status,
+                "failure": self.document.failure,
                 "verdict": self.findings.as_ref().map(Findings::verdict),
                 "findings": self.findings,
                 "notes": self.told.notes,
@@ -168,6 +178,12 @@ impl Report {
         }
         print_text(&text)
     }
+}
+
+/// A text of several lines, each fit to be shown.
+fn printable_lines(text: &str) -> String {
+    let lines = text.split('\n').map(|line| printable(line).into_owned());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// A row of a file with the columns of this version; one that the file lacks is empty.

@@ -47,7 +47,14 @@ pub(crate) fn serve() -> io::Result<u8> {
     if io::stdin().read_line(&mut line)? == 0 {
         return Ok(0);
     }
-    let assignment: Assignment = serde_json::from_str(&line).map_err(io::Error::other)?;
+    let assignment: Assignment = match serde_json::from_str(&line) {
+        Ok(assignment) => assignment,
+        Err(error) => {
+            let text = format!("the process of a round cannot read what it is to measure: {error}");
+            answer(&Answer::Failed(Failure::Run(text)))?;
+            return Ok(1);
+        }
+    };
     let mut benchmark = assignment.benchmark();
     let ready = installed
         .map_err(|error| Failure::Run(error.to_string()))

@@ -1,32 +1,44 @@
-//! Findings of a folder without findings.json: from its columns, its settings, and sentences that were recorded.
+//! Findings made of sentences of benchmarks; of a folder without findings.json, of its columns and settings as well.
 
 use serde_json::Value;
 
 use crate::results::finding::kinds;
 use crate::results::finding::{Finding, FindingKind, Findings};
 use crate::results::read::{Point, Run};
-use crate::results::schema::{Column, ROUNDS, clock, hca, memory, queue};
+use crate::results::schema::{Column, POINT, ROUNDS, clock, hca, memory, node, queue};
 use crate::stats::resolvable;
 
-/// Counts of a row that are findings where they are not zero, with the column that they are a part of.
-const COUNTS: [(Column, FindingKind, Option<Column>); 13] = [
-    (hca::LOST, kinds::MESSAGES_LOST, Some(hca::SENT)),
-    (hca::CORRUPTED, kinds::MESSAGES_CORRUPTED, None),
-    (hca::FOREIGN, kinds::MESSAGES_FOREIGN, None),
-    (hca::latency::NEGATIVE, kinds::NEGATIVE_LATENCIES, None),
-    (hca::PAGE_FAULTS, kinds::PAGE_FAULTS, None),
-    (queue::SENDER_PAGE_FAULTS, kinds::PAGE_FAULTS, None),
-    (queue::RECEIVER_PAGE_FAULTS, kinds::PAGE_FAULTS, None),
-    (queue::LOST, kinds::ELEMENTS_LOST, None),
-    (memory::STALLED, kinds::STALLED, None),
-    (memory::UNSETTLED, kinds::UNSTABLE, None),
-    (memory::REMOVED, kinds::WINDOWS_REMOVED, None),
-    (clock::STEPS_BACKWARDS, kinds::CLOCK_SET_BACK, None),
+/// Counts of a row of a benchmark that are findings where they are not zero, and the column that they are a part of.
+const COUNTS: [(&str, Column, FindingKind, Option<Column>); 14] = [
+    ("hca", hca::LOST, kinds::MESSAGES_LOST, Some(hca::SENT)),
+    ("hca", hca::CORRUPTED, kinds::MESSAGES_CORRUPTED, None),
+    ("hca", hca::FOREIGN, kinds::MESSAGES_FOREIGN, None),
     (
+        "hca",
+        hca::latency::NEGATIVE,
+        kinds::NEGATIVE_LATENCIES,
+        None,
+    ),
+    ("hca", hca::PAGE_FAULTS, kinds::PAGE_FAULTS, None),
+    ("queue", queue::SENDER_PAGE_FAULTS, kinds::PAGE_FAULTS, None),
+    (
+        "queue",
+        queue::RECEIVER_PAGE_FAULTS,
+        kinds::PAGE_FAULTS,
+        None,
+    ),
+    ("queue", queue::LOST, kinds::ELEMENTS_LOST, None),
+    ("memory", memory::STALLED, kinds::STALLED, None),
+    ("memory", memory::UNSETTLED, kinds::UNSTABLE, None),
+    ("memory", memory::REMOVED, kinds::WINDOWS_REMOVED, None),
+    ("clock", clock::STEPS_BACKWARDS, kinds::CLOCK_SET_BACK, None),
+    (
+        "hca",
         hca::NOT_RESTAMPED,
         kinds::NOT_RESTAMPED,
         Some(hca::RECEIVED),
     ),
+    ("node", node::LOST, kinds::COPIES_LOST, Some(node::SENT)),
 ];
 
 /// Flags of a row that are findings where they are set.
@@ -37,8 +49,28 @@ const FLAGS: [(Column, FindingKind); 3] = [
 ];
 
 /// Sentences of hcabench up to 0.2 by a part that no other has, their kind, and what their numbers are, in order.
-const SENTENCES: [(&str, FindingKind, &[&str]); 51] = [
+const SENTENCES: [(&str, FindingKind, &[&str]); 55] = [
     ("messages were lost", kinds::MESSAGES_LOST, &["count", "of"]),
+    (
+        "have a t_send before their t_subm",
+        kinds::STAMPS_OUT_OF_ORDER,
+        &["count"],
+    ),
+    (
+        "arrived with other bytes than were sent",
+        kinds::MESSAGES_CORRUPTED,
+        &["count"],
+    ),
+    (
+        "brought back other bytes",
+        kinds::ANSWERS_CORRUPTED,
+        &["count"],
+    ),
+    (
+        "messages were not of this run",
+        kinds::MESSAGES_FOREIGN,
+        &["count"],
+    ),
     (
         "requests did not complete",
         kinds::REQUESTS_INCOMPLETE,
@@ -125,7 +157,11 @@ const SENTENCES: [(&str, FindingKind, &[&str]); 51] = [
         kinds::RECEIVER_CLOCK,
         &[],
     ),
-    ("latencies are negative", kinds::NEGATIVE_LATENCIES, &[]),
+    (
+        "latencies are negative",
+        kinds::NEGATIVE_LATENCIES,
+        &["count"],
+    ),
     ("hands over in batches", kinds::BATCHES, &[]),
     ("threads of one core", kinds::CORE_SHARED, &[]),
     ("ppm off the measured", kinds::TSC_RATE, &[]),
@@ -187,22 +223,47 @@ pub(super) fn of(run: &Run) -> Findings {
     counts(run, &mut all);
     unresolved(run, &mut all);
     let by_columns: Vec<String> = all.all().iter().map(|found| found.kind.clone()).collect();
+    // A folder of one point has sentences about the others, too.
+    let rows = run
+        .summary
+        .rows
+        .iter()
+        .filter_map(|row| row.text(POINT.name));
+    let mut names: Vec<&str> = rows
+        .chain(run.points.iter().map(|point| point.name.as_str()))
+        .collect();
+    // One's name may be the beginning of another's.
+    names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     for recorded in ["warnings", "notes"] {
         let texts = list(&run.document()["details"][recorded]);
         for text in texts.filter_map(Value::as_str) {
-            if REPEATED.iter().any(|begins| text.starts_with(begins)) {
-                continue;
-            }
-            let (mut found, point) = sentence(run, text);
-            if recorded == "notes" && found.is_recorded() {
-                found = Finding::note(&found.problem);
-            }
-            if !by_columns.contains(&found.kind) {
+            let point = names.iter().find(|name| text.contains(**name)).copied();
+            let is_shown = |name| run.points.iter().any(|point| point.name == name);
+            let found = stated(text, recorded == "notes", point);
+            let found = found.filter(|found| !by_columns.contains(&found.kind));
+            if let (Some(found), true) = (found, point.is_none_or(is_shown)) {
                 all.add(found, point, None);
             }
         }
     }
     all
+}
+
+/// What a sentence of a benchmark states, a note or a warning, of a point if that is named; `None` where it only repeats
+/// what else is recorded.
+pub(super) fn stated(text: &str, is_note: bool, point: Option<&str>) -> Option<Finding> {
+    if REPEATED.iter().any(|begins| text.starts_with(begins)) {
+        return None;
+    }
+    let rest = match point {
+        Some(name) => text.replacen(name, "", 1),
+        None => text.to_owned(),
+    };
+    let found = sentence(rest.trim_start_matches(": "));
+    match is_note && found.is_recorded() {
+        true => Some(Finding::note(&found.problem)),
+        false => Some(found),
+    }
 }
 
 fn list(value: &Value) -> impl Iterator<Item = &Value> {
@@ -249,7 +310,9 @@ pub(super) fn machine(document: &Value, machine: &Value, all: &mut Findings) {
 
 /// What the columns of each point say.
 fn counts(run: &Run, all: &mut Findings) {
-    for (column, kind, of) in &COUNTS {
+    // Between two hosts, the columns are those of one.
+    let is_of = |benchmark: &str| run.schema.benchmark.split('-').next() == Some(benchmark);
+    for (_, column, kind, of) in COUNTS.iter().filter(|(benchmark, ..)| is_of(benchmark)) {
         for point in &run.points {
             let Some(count) = point.count(column).filter(|count| *count > 0) else {
                 continue;
@@ -258,26 +321,24 @@ fn counts(run: &Run, all: &mut Findings) {
             if let Some(of) = of {
                 found = found.count("of", point.count(of).unwrap_or(count));
             }
-            if let Some(clock) = point.setting(hca::CLOCK.name) {
-                found = found.name("clock", clock);
-            }
             all.add(found, Some(&point.name), None);
         }
     }
     for (column, kind) in &FLAGS {
         let is_set = |point: &&Point| point.text(column.name) == Some("true");
         for point in run.points.iter().filter(is_set) {
-            let name = |column: &Column| point.setting(column.name).unwrap_or_default().to_owned();
+            let text = |column: &Column| point.setting(column.name).unwrap_or_default();
+            let size = text(&memory::SIZE).parse().unwrap_or(0.0);
             let found = Finding::of(kind)
-                .name("size", name(&memory::SIZE))
-                .name("cpu", name(&memory::CHASE_CPU));
+                .measure("size_bytes", size)
+                .name("cpu", text(&memory::CHASE_CPU));
             all.add(found, Some(&point.name), None);
         }
     }
 }
 
-/// Percentiles that the fewest samples of all points cannot tell from the maximum, of the HCA benchmark.
-fn unresolved(run: &Run, all: &mut Findings) {
+/// Percentiles that the samples of a point cannot tell from the maximum, of the HCA benchmark.
+pub(super) fn unresolved(run: &Run, all: &mut Findings) {
     if run.schema.benchmark != hca::SCHEMA.benchmark {
         return;
     }
@@ -289,36 +350,28 @@ fn unresolved(run: &Run, all: &mut Findings) {
         let completed = || point.number(&hca::COMPLETIONS);
         Some(((received.or_else(completed)? - without) / rounds) as u64)
     };
-    let fewest = run.points.iter().filter_map(samples);
-    let Some(fewest) = fewest.filter(|count| *count > 0).min() else {
-        return;
-    };
-    let beyond = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)].into_iter();
-    let beyond = beyond.filter(|(_, percent)| !resolvable(*percent, fewest));
-    let beyond: Vec<&str> = beyond.map(|(name, _)| name).collect();
-    if !beyond.is_empty() {
-        let found = Finding::of(&kinds::PERCENTILES_UNRESOLVED)
-            .name("percentiles", beyond.join(", "))
-            .count("samples", fewest)
-            .name("options", "--repeat or --burst");
-        all.add(found, None, None);
+    for point in &run.points {
+        let Some(count) = samples(point).filter(|count| *count > 0) else {
+            continue;
+        };
+        let beyond = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)].into_iter();
+        let beyond = beyond.filter(|(_, percent)| !resolvable(*percent, count));
+        let beyond: Vec<&str> = beyond.map(|(name, _)| name).collect();
+        if !beyond.is_empty() {
+            let found = Finding::of(&kinds::PERCENTILES_UNRESOLVED)
+                .name("percentiles", beyond.join(", "))
+                .measure("samples", count as f64)
+                .name("options", "--repeat or --burst");
+            all.add(found, Some(&point.name), None);
+        }
     }
 }
 
-/// What a recorded sentence states, and the point that it is about.
-fn sentence<'a>(run: &'a Run, text: &str) -> (Finding, Option<&'a str>) {
-    let named = run.points.iter().filter(|point| text.contains(&point.name));
-    // One point's name may be the beginning of another's.
-    let point = named.max_by_key(|point| point.name.len());
-    let point = point.map(|point| point.name.as_str());
-    let rest = match point {
-        Some(name) => text.replacen(name, "", 1),
-        None => text.to_owned(),
-    };
-    let rest = rest.trim_start_matches(": ");
+/// What a sentence states, without the name of a point.
+fn sentence(rest: &str) -> Finding {
     let known = SENTENCES.iter().find(|(part, ..)| rest.contains(part));
     let Some((_, kind, names)) = known else {
-        return (Finding::recorded(rest), point);
+        return Finding::recorded(rest);
     };
     let (message, advice) = rest.split_once(": ").unwrap_or((rest, ""));
     let mut found = Finding::of(kind);
@@ -335,7 +388,7 @@ fn sentence<'a>(run: &'a Run, text: &str) -> (Finding, Option<&'a str>) {
             false => found.count(name, number as u64),
         };
     }
-    (found, point)
+    found
 }
 
 /// The numbers in a text.

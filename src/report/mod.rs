@@ -12,7 +12,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::arguments::UsageError;
+use crate::figures::capital;
+use crate::findings;
 use crate::page::{self, Page};
+use crate::results::finding::{Finding, Severity};
 use crate::results::read::{Fabric, Run};
 use crate::results::text::printable_path;
 
@@ -85,9 +88,15 @@ pub(crate) fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
 }
 
 fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
-    let mut warnings = warnings::of(run);
+    let found = findings::of(run)?;
+    let points = run.points.len();
+    let (advice, serious): (Vec<&Finding>, Vec<&Finding>) =
+        (found.all().into_iter()).partition(|found| found.severity == Severity::Advice);
+    let sentence = |found: &&Finding| capital(&found.line(points)) + ".";
+    let mut warnings: Vec<String> = serious.iter().map(sentence).collect();
     let opening = headline::of(run, warnings.len());
-    let (figures, notes) = figures::of(run, &arguments.folder, &mut warnings);
+    let (figures, mut notes) = figures::of(run, &arguments.folder, &mut warnings);
+    notes.extend(advice.iter().map(sentence));
     let title = arguments.title.clone();
     Ok(Page {
         title: title.unwrap_or_else(|| content::title(run)),

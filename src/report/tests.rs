@@ -99,7 +99,7 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
         "{same}"
     );
     assert!(page.incomplete.is_empty());
-    told(&page.warnings, "2 messages were lost (2 of 2 points).");
+    told(&page.warnings, "All 2 points: 2 of 400 messages were lost.");
 }
 
 #[test]

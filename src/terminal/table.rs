@@ -297,22 +297,22 @@ impl Layout {
     }
 
     fn heading(&self, title: &str) -> String {
-        let width = self.width;
-        if self.number {
-            format!("{title:>width$}")
-        } else {
-            format!("{title:<width$}")
+        let gap = " ".repeat(self.width.saturating_sub(length(title)));
+        match self.number {
+            true => gap + title,
+            false => title.to_owned() + &gap,
         }
     }
 
     fn body(&self, cell: &str) -> String {
-        let (width, fractions) = (self.width, self.fraction);
+        // Longer cells than the widths that format! knows come from files of others.
+        let gap = |width: usize, text: &str| " ".repeat(width.saturating_sub(length(text)));
         if !self.number {
-            return format!("{cell:<width$}");
+            return cell.to_owned() + &gap(self.width, cell);
         }
         let (whole, fraction) = self.split(cell);
-        let whole_width = width - fractions;
-        format!("{whole:>whole_width$}{fraction:<fractions$}")
+        let before = gap(self.width - self.fraction, whole);
+        before + whole + fraction + &gap(self.fraction, fraction)
     }
 }
 

@@ -457,14 +457,20 @@ fn warnings_of_points_are_told_of_each_and_once_for_all_rounds() {
         for point in 0..2 {
             course.warn(
                 Some(point),
-                &[format!("rc-{point}: {round} messages were lost")],
+                Some(round),
+                &[format!("rc-{point}: {round} of 9 messages were lost")],
             );
         }
     }
-    let expected = ["rc-0: 0 messages were lost", "rc-1: 0 messages were lost"];
+    let expected = [0, 1].map(|point| format!("rc-{point}: 0 of 9 messages were lost"));
     assert_eq!(course.told.warnings, expected);
     // Of one round, or of the run, each is another.
-    course.warn(None, &["CPU 0 shares a core with CPU 4".to_owned()]);
-    course.warn(None, &["CPU 1 shares a core with CPU 5".to_owned()]);
+    course.warn(None, None, &["CPU 0 shares a core with CPU 4".to_owned()]);
+    course.warn(None, None, &["CPU 1 shares a core with CPU 5".to_owned()]);
     assert_eq!(course.told.warnings.len(), 4);
+    // In findings each round counts.
+    let found = course.found.all();
+    let lost = found.iter().find(|it| it.kind == "messages-lost").unwrap();
+    assert_eq!(lost.line(2), "all 2 points: 6 of 54 messages were lost");
+    assert_eq!(lost.rounds, [0, 1, 2]);
 }

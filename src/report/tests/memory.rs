@@ -79,11 +79,11 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
     }
     told(
         &page.warnings,
-        "5 of 11 points may lie in the last level of cache",
+        "5 of 11 points: buffers of 64 MiB are smaller than four times the last",
     );
     told(
         &page.warnings,
-        "1 rounds began to measure before the bandwidth was stable (1 of 11 points).",
+        "the bandwidth was not stable when --settle was over",
     );
     told(&page.warnings, "11 windows were left out");
 }

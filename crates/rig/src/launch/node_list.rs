@@ -62,6 +62,9 @@ fn expand_element(before: &str, element: &str, nodes: &mut Vec<String>) -> Resul
         if from > to {
             return Err(format!("the range '{range}' ends before it begins"));
         }
+        if to - from >= MOST_NODES as u64 {
+            return Err(format!("it names more than {MOST_NODES} nodes"));
+        }
         let width = first.len();
         for number in from..=to {
             expand_element(&format!("{before}{head}{number:0width$}"), tail, nodes)?;

@@ -48,7 +48,8 @@ pub fn pass_on(signal: Signal, child: &Child) {
 
 /// Whether this process is a child of that kind.
 pub fn is(kind: &str) -> bool {
-    std::env::var_os(VARIABLE).is_some_and(|found| found == kind)
+    // A child has no arguments: those of a user with the variable in the environment are obeyed.
+    std::env::args_os().len() == 1 && std::env::var_os(VARIABLE).is_some_and(|found| found == kind)
 }
 
 /// Whether this process is a child of any kind.

@@ -49,19 +49,21 @@ kinds! {
         "{what} are in {pages}" ""
         "reserve 2 MiB pages (sysctl vm.nr_hugepages=N), or use --hugepages off";
     PAGE_FAULTS "page-faults" Reservation
-        "{count} page faults in the hot loops" "the figures contain their time" "raise --warmup";
+        "page faults in the hot loops: {count}" "the figures contain their time" "raise --warmup";
     TSC_RATE "tsc-rate" Reservation "{text}" "" "";
     RECEIVER_CLOCK "receiver-clock" Reservation
         "the clock of the receiver's CPU is ahead by {offset_ns}" "latencies contain that" "use --clock monotonic";
     NEGATIVE_LATENCIES "negative-latencies" Invalid
-        "{count} latencies are negative" "the clock {clock} differs between CPUs" "use --clock monotonic";
+        "{count} latencies are negative" "the clock differs between CPUs" "use --clock monotonic";
     PERCENTILES_UNRESOLVED "percentiles-unresolved" Advice
-        "{percentiles} is essentially the maximum" "a round has {samples} samples" "increase {options}";
+        "{percentiles}: essentially the maximum" "a round has {samples} samples" "increase {options}";
     GENERATORS_IN_CACHE "generators-in-cache" Reservation
         "the buffers of --memory-load ({buffer_bytes} each) are less than {caches} times the last level of cache \
          ({cache_bytes})"
         "part of their traffic may never leave the cache" "";
 
+    INCOMPLETE "incomplete" Reservation "the run was not measured to its end" "{reason}" "";
+    POINT_FAILED "point-failed" Reservation "{reason}" "" "";
     ROUNDS_MISSING "rounds-missing" Reservation "{text}" "" "";
 
     // One-way latency.
@@ -98,7 +100,7 @@ kinds! {
         "{count} of {of} messages were received before their stamp was rewritten" "they have no t_send and no latency"
         "give the stamp thread its own core (--stamp-cpu), and use a --pause";
     STAMPS_OUT_OF_ORDER "stamps-out-of-order" Invalid
-        "{count} messages have a t_send before their t_subm" "the clock {clock} differs between CPUs"
+        "{count} messages have a t_send before their t_subm" "the clock differs between CPUs"
         "use --clock monotonic";
 
     // The path of messages.
@@ -168,7 +170,7 @@ kinds! {
     STALLED "stalled" Reservation
         "in some windows (windows_stalled) a generator stood still for half of the time" "they do not count" "";
     IN_CACHE "in-cache" Reservation
-        "buffers of {size} are smaller than four times the last level of cache" "part of all accesses ends there" "";
+        "buffers of {size_bytes} are smaller than four times the last level of cache" "part of all accesses ends there" "";
     CACHE_UNKNOWN "cache-unknown" Reservation
         "the size of the last level of cache is unknown" "nothing is marked in-cache" "";
     CORE_LIMITED "core-limited" Reservation

@@ -188,7 +188,7 @@ impl Finding {
         for (name, figure) in other.figures {
             let joined = match (self.figures.get(&name), figure) {
                 (Some(FindingFigure::Count(one)), FindingFigure::Count(other)) => {
-                    FindingFigure::Count(one + other)
+                    FindingFigure::Count(one.saturating_add(other))
                 }
                 (Some(FindingFigure::Range([low, high])), FindingFigure::Range(other)) => {
                     FindingFigure::Range([low.min(other[0]), high.max(other[1])])
@@ -234,6 +234,12 @@ impl Finding {
         of + &self.problem
     }
 
+    /// Whether it has a count or a measure, which grows from round to round.
+    pub fn has_numbers(&self) -> bool {
+        let mut figures = self.figures.values();
+        figures.any(|figure| !matches!(figure, FindingFigure::Name(_)))
+    }
+
     /// Whether it is a sentence of no known kind.
     pub fn is_recorded(&self) -> bool {
         self.kind == RECORDED
@@ -266,6 +272,7 @@ fn filled(template: &str, figures: &BTreeMap<String, FindingFigure>) -> String {
                     name if name.ends_with("_ns") => units::duration(value),
                     name if name.ends_with("_bytes") => units::bytes(value.max(0.0) as u64),
                     name if name.ends_with("_percent") => format!("{value:.0} %"),
+                    _ if value.fract() == 0.0 => format!("{value:.0}"),
                     _ => units::significant(value),
                 };
                 let (low, high) = (one(*low), one(*high));
@@ -300,6 +307,20 @@ impl Findings {
                 self.0.push(found);
                 true
             }
+        }
+    }
+
+    /// Takes away what states that a run is not whole: it goes on.
+    pub fn go_on(&mut self) {
+        self.0.retain(|found| found.kind != kinds::INCOMPLETE.id);
+    }
+
+    /// Leaves those of one point, and of the whole run.
+    pub fn keep_point(&mut self, point: &str) {
+        self.0
+            .retain(|found| found.points.is_empty() || found.points.iter().any(|it| it == point));
+        for found in &mut self.0 {
+            found.points.retain(|it| it == point);
         }
     }
 
@@ -407,13 +428,19 @@ mod tests {
         assert!(all.add(faults(3), Some("a"), Some(1)));
         assert!(!all.add(faults(4), Some("a"), Some(0)));
         let line = all.all()[0].line(1);
-        assert!(line.starts_with("7 page faults"), "{line}");
+        assert!(
+            line.starts_with("page faults in the hot loops: 7"),
+            "{line}"
+        );
         assert_eq!(all.all()[0].line(48), format!("a: {line}"));
         assert!(!all.add(faults(1), Some("b"), Some(1)));
         let found = all.all()[0];
         assert_eq!((found.points.len(), &found.rounds[..]), (2, &[0, 1][..]));
         let line = found.line(48);
-        assert!(line.starts_with("2 of 48 points: 8 page faults"), "{line}");
+        assert!(
+            line.starts_with("2 of 48 points: page faults in the hot loops: 8"),
+            "{line}"
+        );
         assert!(found.line(2).starts_with("all 2 points: "));
     }
 
@@ -468,7 +495,11 @@ mod tests {
         let mut read: Findings = serde_json::from_str(&text).unwrap();
         assert_eq!(read, all);
         assert!(!read.add(faults(4), Some("b"), Some(1)));
-        assert!(read.all()[0].problem.starts_with("7 page faults"));
+        assert!(
+            read.all()[0]
+                .problem
+                .starts_with("page faults in the hot loops: 7")
+        );
     }
 
     #[test]

@@ -7,12 +7,15 @@ use serde_json::Value;
 use super::folder::{is_of_a_fabric, mark_of, names_in, read_table};
 use super::rows::RowFile;
 use super::table::{Row, Table};
-use crate::results::curves::Curve;
+use crate::results::curves::{self, Curve};
 use crate::results::document::read_value;
 use crate::results::folder::{LEFT_OUT, LIST, MARK, RUNS, SETTINGS, SUMMARY};
 use crate::results::read_error::{ReadError, Wrong};
-use crate::results::record::Record;
-use crate::results::schema::{Column, FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, Schema};
+use crate::results::record::{Cell, Record};
+use crate::results::runs::over_rounds;
+use crate::results::schema::{
+    Column, FAILURE, INCOMPLETE, Named, Over, POINT, ROUNDS, STATUS, Schema,
+};
 use crate::results::whole::whole;
 
 /// A run: its points, its summary, and the circumstances.
@@ -98,6 +101,11 @@ impl Run {
             (read, _) => read?,
         };
         let runs = read_table(path, RUNS, incomplete.is_some())?;
+        // While a round is under way, its rows are in runs.csv alone.
+        let summary = match incomplete.is_some() && !runs.rows.is_empty() {
+            true => summary_of(schema, &runs, &summary),
+            false => summary,
+        };
         let mut points = points_of(path, schema, &summary, incomplete.is_some())?;
         if points.is_empty() {
             let none = || Wrong::NoResults("there is no point in it".to_owned());
@@ -293,6 +301,48 @@ impl Point {
         let file = self.schema.samples.iter().find(|it| it.name == file)?;
         self.count(&file.counted_by)
     }
+}
+
+/// The summary of the rows of `runs.csv`, in the order that the points have in an older one, and then as measured.
+fn summary_of(schema: &'static Schema, runs: &Table, older: &Table) -> Table {
+    let mut names: Vec<&str> = Vec::new();
+    for row in older.rows.iter().chain(&runs.rows) {
+        if let Some(name) = row.text(POINT.name).filter(|name| !names.contains(name)) {
+            names.push(name);
+        }
+    }
+    let columns = schema.runs();
+    let record = |row: &Row| {
+        let mut record = Record::new();
+        for (name, column) in &columns {
+            let text = row.text(name).unwrap_or_default();
+            record.push(
+                name.clone(),
+                Cell::parse(column, text).unwrap_or(Cell::Empty),
+            );
+        }
+        record
+    };
+    let of_point = |name: &&str| {
+        let rows = runs
+            .rows
+            .iter()
+            .filter(|row| row.text(POINT.name) == Some(name));
+        let records: Vec<Record> = rows.map(record).collect();
+        (!records.is_empty()).then(|| over_rounds(schema, &records))
+    };
+    let mut summary: Vec<Record> = names.iter().filter_map(of_point).collect();
+    curves::complete(schema, &mut summary);
+    let columns = schema.summary();
+    let cells = |record: &Record| {
+        let cell = |(name, column): &Named| {
+            let cell = record.get(name).cloned().unwrap_or(Cell::Empty);
+            cell.with_decimals_of(column).text()
+        };
+        columns.iter().map(cell).collect()
+    };
+    let names = columns.iter().map(|(name, _)| name.to_string()).collect();
+    Table::made(names, summary.iter().map(cells))
 }
 
 /// A `settings.json` and what the results of its benchmark have.

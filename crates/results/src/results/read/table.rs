@@ -59,6 +59,16 @@ impl Table {
         Ok(Table { columns, rows })
     }
 
+    /// A table of cells, in the order of the columns.
+    pub(super) fn made(columns: Arc<[String]>, rows: impl Iterator<Item = Vec<String>>) -> Self {
+        let row = |cells| Row {
+            columns: Arc::clone(&columns),
+            cells,
+        };
+        let rows = rows.map(row).collect();
+        Table { columns, rows }
+    }
+
     /// Whether there is a column of that name.
     pub fn has(&self, column: &str) -> bool {
         self.columns.iter().any(|name| name == column)
