@@ -13,7 +13,7 @@
 //! | rig | [`rig`], [`generators`], [`launch`], [`node`] | all of these; no benchmark |
 //! | bench | [`mod@bench`] | all of these; benchmarks never use each other, and never print |
 //! | hcabench | [`arguments`], [`terminal`] | all of these |
-//! | | `driver`, `figures`, `report` | arguments and terminal |
+//! | | `findings`, then `driver`, `figures`, `report` | arguments and terminal |
 //! | | [`cli`] | all |
 
 pub mod arguments;

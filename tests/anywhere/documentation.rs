@@ -123,7 +123,7 @@ fn check_page(name: &str, page: &str) {
         .find(|(there, now)| there != now);
     assert!(
         found == page,
-        "docs/{name} is not what the program has: run HCABENCH_WRITE_DOCS=1 cargo test --test documentation. \
+        "docs/{name} is not what the program has: run HCABENCH_WRITE_DOCS=1 cargo test --test anywhere documentation. \
          The first difference: {different:?}"
     );
 }
