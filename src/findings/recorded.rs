@@ -49,7 +49,7 @@ const FLAGS: [(Column, FindingKind); 3] = [
 ];
 
 /// Sentences of hcabench up to 0.2 by a part that no other has, their kind, and what their numbers are, in order.
-const SENTENCES: [(&str, FindingKind, &[&str]); 55] = [
+const SENTENCES: [(&str, FindingKind, &[&str]); 58] = [
     ("messages were lost", kinds::MESSAGES_LOST, &["count", "of"]),
     (
         "have a t_send before their t_subm",
@@ -205,15 +205,21 @@ const SENTENCES: [(&str, FindingKind, &[&str]); 55] = [
     ("its device is on node", kinds::NUMA_REMOTE, &[]),
     ("an efficiency core", kinds::EFFICIENCY_CORE, &[]),
     ("rounds were measured", kinds::ROUNDS_MISSING, &[]),
+    ("a generator stood still", kinds::STALLED, &[]),
+    ("core-limited: one generator", kinds::CORE_LIMITED, &[]),
+    (
+        "last level of cache is not known",
+        kinds::CACHE_UNKNOWN,
+        &[],
+    ),
 ];
 
 /// Sentences that only repeat what else is recorded, by their beginning.
-const REPEATED: [&str; 5] = [
+const REPEATED: [&str; 4] = [
     "this device is software",
     "this machine is not ready to measure",
     "of this machine could be better",
     "instrument: ",
-    "core-limited: ",
 ];
 
 /// All that can be made of the folder.

@@ -19,6 +19,7 @@ mod compare_command;
 #[cfg(feature = "rdma")]
 mod documentation;
 mod fabric_results;
+mod findings_command;
 #[cfg(target_arch = "x86_64")]
 mod listings;
 mod memory_command;
