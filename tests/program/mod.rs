@@ -255,10 +255,11 @@ impl Ended {
         self.stderr.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Checks that standard error says this somewhere, whichever way the lines are broken.
+    /// Checks that a warning or a finding has this, whichever way the lines are broken.
     #[track_caller]
     pub(crate) fn warns(&self, text: &str) {
-        self.told().has(&[text]);
+        let findings = self.stdout.split_whitespace().collect::<Vec<_>>();
+        (self.told() + " " + &findings.join(" ")).has(&[text]);
     }
 
     #[track_caller]

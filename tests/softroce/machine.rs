@@ -58,7 +58,10 @@ impl Machine {
     }
 
     pub(crate) fn start(&self, words: &str) -> Running {
-        hcabench(words).out(self.out("results")).start()
+        hcabench(words)
+            .word("--verbose")
+            .out(self.out("results"))
+            .start()
     }
 
     #[track_caller]
@@ -82,7 +85,10 @@ impl Machine {
 
     #[track_caller]
     pub(crate) fn measured_as(&self, name: impl AsRef<Path>, words: &str) -> Results {
-        hcabench(words).out(self.out(&name)).ends(0);
+        hcabench(words)
+            .word("--verbose")
+            .out(self.out(&name))
+            .ends(0);
         Results::at(self.out(name))
     }
 }

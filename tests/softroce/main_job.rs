@@ -4,6 +4,7 @@ use crate::machine::Machine;
 use crate::program::hcabench;
 use crate::results::Results;
 use crate::testing::Has as _;
+use hcabench::results::units;
 
 #[test]
 fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
@@ -32,7 +33,7 @@ fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
         .iter()
         .position(|line| line.contains("p50") && line.contains("p99.9"))
         .unwrap_or_else(|| panic!("no table in:\n{}", ended.stdout));
-    let p50 = format!("{:.3}", row.decimal("latency_p50_ns") / 1000.0);
+    let p50 = units::significant(row.decimal("latency_p50_ns") / 1000.0);
     assert!(
         lines[heading..]
             .iter()
