@@ -25,17 +25,25 @@ use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
-use crate::rig::named::named;
+use crate::rig::named::{Named as _, named};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 use crate::terminal::output::OutputArguments;
 use crate::terminal::progress;
 use crate::time::ClockKind;
 
+/// The help of `--type`, with all node-types that there are.
+fn types() -> String {
+    let names: Vec<&str> = NodeType::ALL.iter().map(|it| it.name()).collect();
+    let names = names.join(", ");
+    format!(
+        "Node-types: {names}; shmem is shared memory, loopback threads of one process: the floor"
+    )
+}
+
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct NodeArguments {
-    /// Node-types: infiniband, shmem (shared memory), udp, zeromq, mqtt, loopback (threads of one process: the floor)
-    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
+    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>, help = types())]
     pub node_type: List<NodeType>,
 
     /// Service types of infiniband: rc, uc, ud
