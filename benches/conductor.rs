@@ -25,7 +25,9 @@ use hcabench::launch::rendezvous::listen;
 use hcabench::results::schema::fabric::{self, FIGURES};
 use hcabench::results::schema::{Column, Data};
 use hcabench::results::{Cell, Record};
-use nix::time::{ClockId, clock_gettime};
+use shared::{Failed, arguments, ended, thread_time};
+
+mod shared;
 
 const USAGE: &str = "\
 Usage: cargo bench --bench conductor [-- RANKS [OPTION...]]
@@ -35,15 +37,10 @@ code 1 when a requirement is not met.";
 const RANKS: u32 = 1024;
 const CPU_LIMIT: Duration = Duration::from_secs(60);
 const MEMORY_LIMIT_MIB: u64 = 2048;
-/// The rank that sends slowly.
 const SLOW: u32 = 3;
 
-type Failed = Box<dyn std::error::Error>;
-
 fn main() -> ExitCode {
-    let mut arguments = std::env::args()
-        .skip(1)
-        .filter(|argument| argument != "--bench");
+    let mut arguments = arguments().into_iter();
     let ranks = match arguments.next().map(|argument| argument.parse()) {
         None => RANKS,
         Some(Ok(ranks)) => ranks,
@@ -53,17 +50,9 @@ fn main() -> ExitCode {
         }
     };
     let options: Vec<String> = arguments.collect();
-    match run(ranks, &options) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("conductor: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("conductor", run(ranks, &options))
 }
 
-/// A rank that answers at once.
 struct Scripted;
 
 impl Work for Scripted {
@@ -76,7 +65,6 @@ impl Work for Scripted {
     }
 }
 
-/// All figures that a pair can have.
 fn direction(from: u32, to: u32) -> DirectionReport {
     let mixed = (u64::from(from) << 32 | u64::from(to)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let noise = (mixed >> 40) as f64 / f64::from(1 << 24);
@@ -126,7 +114,6 @@ fn cell(column: &Column, number: f64) -> Cell {
     }
 }
 
-/// Whether the requirements are met.
 fn run(ranks: u32, options: &[String]) -> Result<bool, Failed> {
     let hellos = (0..ranks)
         .map(|rank| hello(rank, ranks))
@@ -210,10 +197,6 @@ fn hello(rank: u32, ranks: u32) -> Result<(Hello, Identity), Failed> {
         serves,
     );
     Ok((hello, identity))
-}
-
-fn thread_time() -> Result<Duration, Failed> {
-    Ok(clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?.into())
 }
 
 fn peak_memory_mib() -> Result<u64, Failed> {

@@ -3,25 +3,31 @@
 //! another thread, is not in it. The loops of queues: `queue_runner`.
 
 use std::hint::black_box;
-use std::process::{Command, ExitCode};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hcabench::bench::clock::hot_loop::watch;
 use hcabench::bench::clock::recorder::{Counted, Recorder};
-use hcabench::bench::hca::completion::{Collector, LeftToThread};
-use hcabench::bench::hca::control::Control;
-use hcabench::bench::hca::memory_port::{self, MemorySendPort};
-use hcabench::bench::hca::port::{BusyPolling, Completion, CompletionPort, Polled};
-use hcabench::bench::hca::receiver::receive;
-use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
-use hcabench::bench::hca::signalling::Signalling;
-use hcabench::bench::hca::tag::{Expected, Tag};
+use hcabench::bench::hca::loops::completion::{Collector, LeftToThread};
+use hcabench::bench::hca::loops::control::Control;
+use hcabench::bench::hca::loops::memory_port;
+use hcabench::bench::hca::loops::memory_port::MemorySendPort;
+use hcabench::bench::hca::loops::port::BusyPolling;
+use hcabench::bench::hca::loops::receiver::receive;
+use hcabench::bench::hca::loops::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::loops::signalling::Signalling;
+use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, Bytes, PageSize, Region};
-use hcabench::cli::table::{Column, Table};
 use hcabench::generators::chase::Chase;
 use hcabench::pacing::{NoPause, Pacing};
-use hcabench::time::{Clock, Reading, Ticks};
+use hcabench::terminal::table::{Column, Table};
+use hcabench::time::{Reading, Ticks};
+use shared::{Counter, Failed, arguments, callgrind, ended};
+
+#[path = "../tests/loops/completed.rs"]
+mod completed;
+mod shared;
 
 const USAGE: &str = "\
 Usage: cargo bench --bench instructions
@@ -41,29 +47,6 @@ const KINDS: [&str; 8] = [
     "memory: a step of the chase",
 ];
 
-type Failed = Box<dyn std::error::Error>;
-
-/// The processor's counter without its calibration, which would take most of the instructions, or a number where there
-/// is none.
-#[derive(Clone, Copy)]
-struct Counter;
-
-impl Clock for Counter {
-    #[inline(always)]
-    fn now(&self) -> Ticks {
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: every x86-64 processor has both instructions.
-        return Ticks(unsafe {
-            std::arch::x86_64::_mm_lfence();
-            let reading = std::arch::x86_64::_rdtsc();
-            std::arch::x86_64::_mm_lfence();
-            reading
-        });
-        #[cfg(not(target_arch = "x86_64"))]
-        Ticks(black_box(1))
-    }
-}
-
 /// A clock that never jumps: each reading is 20 ticks behind the one before it.
 #[derive(Clone, Copy)]
 struct Steady;
@@ -79,16 +62,13 @@ impl Reading for Steady {
 }
 
 fn main() -> ExitCode {
-    // Cargo passes `--bench`.
-    let arguments: Vec<String> = (std::env::args().skip(1))
-        .filter(|argument| argument != "--bench")
-        .collect();
+    let arguments = arguments();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         [] => print_table(),
         ["-h" | "--help"] => {
             println!("{USAGE}");
-            Ok(())
+            Ok(true)
         }
         // What callgrind runs.
         ["once", kind, count] => once(kind, count),
@@ -97,16 +77,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("instructions: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("instructions", done)
 }
 
-fn print_table() -> Result<(), Failed> {
+fn print_table() -> Result<bool, Failed> {
     let mut table = Table::new(vec![
         Column::text("loop"),
         Column::number("instructions", "a message"),
@@ -117,46 +91,30 @@ fn print_table() -> Result<(), Failed> {
         table.row([kind.to_owned(), format!("{each:.2}")]);
     }
     println!("{}", table.render(None));
-    Ok(())
+    Ok(true)
 }
 
 /// Messages of a run below callgrind, as it prints them, and all instructions of the process.
 fn counted(kind: &str, count: u32) -> Result<(f64, f64), Failed> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe()?)
-        .args(["once", kind, &count.to_string()])
-        .output()
-        .map_err(|error| format!("valgrind cannot be run ({error}): ci/setup bench installs it"))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let collected = text
-        .lines()
-        .find_map(|line| line.split_once("Collected :"))
-        .and_then(|(_, number)| number.trim().parse().ok());
-    let messages = String::from_utf8(output.stdout)?.trim().parse();
-    match (messages, collected) {
-        (Ok(messages), Some(instructions)) if output.status.success() => {
-            Ok((messages, instructions))
-        }
-        _ => Err(format!("callgrind did not count {kind}: {text}").into()),
-    }
+    let (messages, instructions) = callgrind(&["once", kind, &count.to_string()])?;
+    Ok((messages.trim().parse()?, instructions))
 }
 
-fn once(kind: &str, count: &str) -> Result<(), Failed> {
+fn once(kind: &str, count: &str) -> Result<bool, Failed> {
     let count = count.parse()?;
     let kind = KINDS.iter().position(|known| *known == kind);
     let messages = match kind.ok_or("no such loop")? {
         0 => posted::<SubmitStamp>(count, NoPause),
         1 => posted::<SendStamp>(count, NoPause),
         2 => posted_and_completed(count),
-        3 => completed(count),
+        3 => all_completed(count),
         4 => received(count),
         5 => watched(count, &mut |_: u64| ()),
         6 => watched(count, &mut Counted::default()),
         _ => chased(count),
     };
     println!("{messages}");
-    Ok(())
+    Ok(true)
 }
 
 fn sending<'a>(submitted: &'a mut [Ticks], control: &'a Control) -> Sending<'a> {
@@ -179,33 +137,10 @@ fn posted<S: StampMode>(count: u32, mut pacing: impl Pacing) -> u64 {
     u64::from(sent.posted)
 }
 
-/// Send completions of what was posted, one each.
-struct Completed<'a> {
-    control: &'a Control,
-    next: u32,
-}
-
-impl CompletionPort for Completed<'_> {
-    #[inline(always)]
-    fn poll(&mut self) -> Polled {
-        if self.next >= self.control.posted() {
-            return Polled::Empty;
-        }
-        self.next += 1;
-        Polled::Done(Completion {
-            request: u64::from(self.next - 1),
-            ..Completion::default()
-        })
-    }
-}
-
 fn posted_and_completed(count: u32) -> u64 {
     let (control, mut submitted) = (Control::default(), vec![Ticks(0); count as usize]);
     let mut stamps = vec![Ticks(0); count as usize];
-    let completions = Completed {
-        control: &control,
-        next: 0,
-    };
+    let completions = completed::completed(&control);
     let mut collector = Collector::new(completions, &mut stamps, count, Tag::new(0), &control);
     let burst = sending(&mut submitted, &control);
     let (mut port, mut pacing) = (port(count), NoPause);
@@ -214,13 +149,10 @@ fn posted_and_completed(count: u32) -> u64 {
     u64::from(sent.posted)
 }
 
-fn completed(count: u32) -> u64 {
+fn all_completed(count: u32) -> u64 {
     let (control, mut stamps) = (Control::default(), vec![Ticks(0); count as usize]);
     control.set_posted(count);
-    let completions = Completed {
-        control: &control,
-        next: 0,
-    };
+    let completions = completed::completed(&control);
     let collector = Collector::new(completions, &mut stamps, count, Tag::new(0), &control);
     u64::from(collector.run(&Counter, BusyPolling).succeeded)
 }

@@ -15,12 +15,15 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::floor::measure_floor;
+use hcabench::bench::hca::loops::floor::measure_floor;
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
-use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
 use hcabench::stats::percentile_of_sorted;
+use hcabench::terminal::table::{Column, Table};
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
+use shared::{Counter, Failed, arguments, ended};
+
+mod shared;
 
 const USAGE: &str = "\
 Usage: cargo bench --bench instrument
@@ -37,19 +40,14 @@ const STAMP_ROUNDS: usize = 301;
 const HANDOFFS: usize = 2000;
 const HANDOFF_WARMUP: usize = 200;
 const HANDOFF_ROUNDS: usize = 61;
-/// With fewer rounds than this the median says nothing.
 const FEWEST_ROUNDS: usize = 15;
 /// For the rounds of one requirement and clock.
 const TIME_LIMIT: Duration = Duration::from_secs(8);
 /// Between two messages, as the floor has it.
 const PAUSE: Nanos = Nanos(5_000);
 
-type Failed = Box<dyn std::error::Error>;
-
 fn main() -> ExitCode {
-    let mut arguments = std::env::args().skip(1);
-    // Cargo passes `--bench`.
-    match arguments.find(|argument| argument != "--bench").as_deref() {
+    match arguments().first().map(String::as_str) {
         None => {}
         Some("-h" | "--help") => {
             println!("{USAGE}");
@@ -60,17 +58,9 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    match run() {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("instrument: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("instrument", run())
 }
 
-/// Whether all requirements are met.
 fn run() -> Result<bool, Failed> {
     let start = Instant::now();
     let cpus: Vec<usize> = pinning::current_affinity()?.iter().collect();
@@ -131,8 +121,7 @@ fn run() -> Result<bool, Failed> {
     Ok(all_met)
 }
 
-/// Keeps others off the CPUs as far as permitted, and says how far. No real-time priority: with it, a thread that spins
-/// on the CPU where another was started, and has yet to leave, would keep that one there for ever.
+/// No real-time priority: with it, a spinning thread would keep one that has yet to leave its CPU there for ever.
 fn take_precedence() -> &'static str {
     // SAFETY: takes and returns integers. Threads that are started later inherit it.
     match unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) } {
@@ -182,8 +171,7 @@ struct Finding {
 }
 
 impl Finding {
-    /// Runs both sides in turns, each first in every other round. A round in which one side was `None`, because the
-    /// machine took away a CPU, is left out on both sides and repeated while there is time.
+    /// In turns, each first in every other round; a round in which one side was `None` is repeated while there is time.
     fn alternate(
         requirement: Requirement,
         clock: ClockKind,
@@ -240,7 +228,6 @@ impl Finding {
         self.ratio() <= self.requirement.limit()
     }
 
-    /// A quantile of the ratios of the single rounds.
     fn ratio_of_rounds(&self, percent: usize) -> f64 {
         let ratios: Vec<f64> = self
             .ours
@@ -297,7 +284,6 @@ fn table(findings: &[Finding]) -> Table {
     table
 }
 
-/// All requirements for one clock.
 struct Requirements {
     kind: ClockKind,
     cpus: (usize, usize),
@@ -344,13 +330,10 @@ impl ClockUser for Requirements {
     }
 }
 
-/// A median one-way latency, unless a thread was off its CPU for half of the messages: then they waited for each other
-/// longer than the time between two of them.
 fn undisturbed(median: f64) -> Option<f64> {
     (median < PAUSE.0 as f64).then_some(median)
 }
 
-/// Nanoseconds for one of the [`STAMPS`] that `work` takes.
 fn per_stamp(work: impl FnOnce()) -> f64 {
     let start = Instant::now();
     work();
@@ -375,38 +358,11 @@ fn bare_posix<const ID: libc::clockid_t>() {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[inline(never)]
-fn bare_counter() {
-    use std::arch::x86_64::{_mm_lfence, _rdtsc};
-    for _ in 0..STAMPS {
-        // SAFETY: every x86-64 processor has both instructions.
-        black_box(unsafe {
-            _mm_lfence();
-            let reading = _rdtsc();
-            _mm_lfence();
-            reading
-        });
-    }
-}
-
-/// Without FEAT_ECV, as the processors are that are measured on.
-#[cfg(target_arch = "aarch64")]
 #[inline(never)]
 fn bare_counter() {
     for _ in 0..STAMPS {
-        let reading: u64;
-        // SAFETY: Linux lets user space read the register.
-        unsafe {
-            std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) reading, options(nostack))
-        };
-        black_box(reading);
+        black_box(Counter.now());
     }
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn bare_counter() {
-    unreachable!("AnyClock::prepare refuses it")
 }
 
 #[inline(never)]
@@ -444,8 +400,7 @@ impl Line {
     /// Lines from one to the next on another page, and not at the same place of it.
     const PER_PAGE: usize = 4096 / 128 + 1;
 
-    /// Lines of which each [`Line::PER_PAGE`]-th lies on a page of its own. The way to a line depends on where in the
-    /// processor its address is kept, by half as much again: the floor uses many lines, so one would not do.
+    /// Each [`Line::PER_PAGE`]-th on a page of its own: where its address is kept decides how far a line is away.
     fn scattered(pages: usize) -> Vec<Line> {
         (0..pages * Self::PER_PAGE)
             .map(|_| Line::default())
@@ -453,8 +408,7 @@ impl Line {
     }
 }
 
-/// The plainest one-way message: a thread writes the time to a cache line, another sees it change and reads the clock.
-/// The median in nanoseconds.
+/// A thread writes the time to a cache line, another sees it change and reads the clock. Median in nanoseconds.
 fn bare_handoff<C: Clock>(
     clock: &C,
     sender: usize,

@@ -6,11 +6,11 @@
 //! | time an element within 3 % in two of six places | the thread's time, the median of rounds that take turns |
 //!
 //! Two nanoseconds an element are decided by where code and memory lie as much as by what is in a loop: the same loop
-//! takes up to 40 % longer in another place, and in another process of the same program. So `ci/compare-runner` builds
-//! this program several times, with the code aligned in other ways, and runs each in several processes, whose median
-//! counts. The runner is too slow where it is above the limit in at least five of six places. Of equals that is so by
-//! chance in one row of a hundred. Their fastest places are above it in one of three, the median of their ratios in one
-//! of four. With one place, of this program alone, that place decides.
+//! takes up to 40 % longer in another place, and in another process of the same program. So `ci/measure compare-runner`
+//! builds this program several times, with the code aligned in other ways, and runs each in several processes, whose
+//! median counts. The runner is too slow where it is above the limit in at least five of six places. Of equals that is
+//! so by chance in one row of a hundred. Their fastest places are above it in one of three, the median of their ratios
+//! in one of four. With one place, of this program alone, that place decides.
 //!
 //! Where the runner takes fewer instructions than that, the row says so: the loops written by hand are not the best
 //! there. The runner is put together as `hcabench queue` does it for no pause, with and without time stamps of the TSC.
@@ -29,31 +29,30 @@ use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Tim
 use hcabench::bench::queue::patience::Patience;
 use hcabench::bench::queue::retry::Retry;
 use hcabench::bench::queue::runner::{Counted, Runner, Waiting};
-use hcabench::cli::table::{Column, Table};
 use hcabench::host::pinning;
 use hcabench::pacing::NoPause;
 use hcabench::queues::element::{Element, Words};
 use hcabench::queues::interface::Queue;
 use hcabench::queues::{FastForward, Lamport};
 use hcabench::stats::median_of;
-use hcabench::time::{Clock, Ticks};
-use nix::time::{ClockId, clock_gettime};
+use hcabench::terminal::table::{Column, Table};
+use hcabench::time::Ticks;
+use shared::{Counter, Failed, arguments, callgrind, ended, thread_time};
 
 #[path = "queue_runner/by_hand.rs"]
 mod by_hand;
+mod shared;
 
 const USAGE: &str = "\
 Usage: cargo bench --bench queue_runner [-- PROGRAM...]
 Compares the runner of hcabench queue with loops written by hand, in half a minute. Exit code 1 when
 it costs more than it may. Needs valgrind. Runs on one of the CPUs it may use; choose it with taskset.
 This program, or each PROGRAM, which is this one built with another alignment, is run five times for
-the times; the verdict is that over all programs: ci/compare-runner does that.";
+the times; the verdict is that over all programs: ci/measure compare-runner does that.";
 
 /// At most so many times the instructions of the loops written by hand, and they at most so many times the runner's.
 const INSTRUCTION_LIMIT: f64 = 1.02;
-/// The same for the time.
 const TIME_LIMIT: f64 = 1.03;
-/// The runner may be above that in so large a share of the places.
 const SHARE_ABOVE: f64 = 0.7;
 
 /// Elements that are in the queue at once, at most.
@@ -62,81 +61,33 @@ const CAPACITY: usize = 1024;
 /// Batches of the short and of the long run below callgrind.
 const SHORT: usize = 10;
 const LONG: usize = 60;
-/// Processes of each program.
 const PROCESSES: usize = 5;
-/// Rounds of a process against the clock, and the batches of one, with and without time stamps, so that it takes a
-/// twentieth of a second.
+/// So that a process takes a twentieth of a second against the clock, with and without time stamps.
 const ROUNDS: usize = 9;
 const BATCHES_WITH_STAMPS: usize = 500;
 const BATCHES_WITHOUT: usize = 20_000;
 
-type Failed = Box<dyn std::error::Error>;
 type Payload = Words<1>;
 
-/// The processor's counter without its calibration, which would take most of the instructions, or the system's clock
-/// where there is none.
-#[derive(Clone, Copy)]
-pub struct Counter;
-
-impl Clock for Counter {
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
-    fn now(&self) -> Ticks {
-        use std::arch::x86_64::{_mm_lfence, _rdtsc};
-        // SAFETY: every x86-64 processor has both instructions.
-        Ticks(unsafe {
-            _mm_lfence();
-            let reading = _rdtsc();
-            _mm_lfence();
-            reading
-        })
-    }
-
-    #[cfg(target_arch = "aarch64")]
-    #[inline(always)]
-    fn now(&self) -> Ticks {
-        let reading: u64;
-        // SAFETY: Linux lets user space read the register.
-        unsafe {
-            std::arch::asm!("isb", "mrs {}, cntvct_el0", "isb", out(reg) reading, options(nostack))
-        };
-        Ticks(reading)
-    }
-
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    #[inline(always)]
-    fn now(&self) -> Ticks {
-        hcabench::time::Posix::MONOTONIC.now()
-    }
-}
-
-/// One of the comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Case {
     queue: &'static str,
     measurer: &'static str,
 }
 
+impl Case {
+    const fn of(queue: &'static str, measurer: &'static str) -> Self {
+        Case { queue, measurer }
+    }
+}
+
 const CASES: [Case; 4] = [
-    Case {
-        queue: "lamport",
-        measurer: "numbered",
-    },
-    Case {
-        queue: "lamport",
-        measurer: "timed",
-    },
-    Case {
-        queue: "fastforward",
-        measurer: "numbered",
-    },
-    Case {
-        queue: "fastforward",
-        measurer: "timed",
-    },
+    Case::of("lamport", "numbered"),
+    Case::of("lamport", "timed"),
+    Case::of("fastforward", "numbered"),
+    Case::of("fastforward", "timed"),
 ];
 
-/// Who does the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Side {
     ByHand,
@@ -153,10 +104,7 @@ impl Side {
 }
 
 fn main() -> ExitCode {
-    // Cargo passes `--bench`.
-    let arguments: Vec<String> = (std::env::args().skip(1))
-        .filter(|argument| argument != "--bench")
-        .collect();
+    let arguments = arguments();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
         ["-h" | "--help"] => {
@@ -179,14 +127,7 @@ fn main() -> ExitCode {
             compare(programs)
         }
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("queue_runner: {error}");
-            ExitCode::FAILURE
-        }
-    }
+    ended("queue_runner", done)
 }
 
 fn case_of(queue: &str, measurer: &str) -> Result<Case, Failed> {
@@ -209,8 +150,7 @@ fn print_times(queue: &str, measurer: &str) -> Result<bool, Failed> {
     Ok(true)
 }
 
-/// What [`times_of`] says of each of the programs: the medians of its processes. The programs take turns, so that what
-/// else the machine does meets all of them.
+/// The medians of each program's processes. The programs take turns.
 fn in_places(programs: &[PathBuf], case: Case) -> Result<Vec<[f64; 3]>, Failed> {
     let mut places = vec![Vec::new(); programs.len()];
     for _ in 0..PROCESSES {
@@ -227,7 +167,6 @@ fn in_places(programs: &[PathBuf], case: Case) -> Result<Vec<[f64; 3]>, Failed> 
     Ok(medians.collect())
 }
 
-/// What [`print_times`] says in that program, by hand and by the runner, and their ratio.
 fn times_of(program: &Path, case: Case) -> Result<[f64; 3], Failed> {
     let output = Command::new(program)
         .args(["times", case.queue, case.measurer])
@@ -245,7 +184,6 @@ fn times_of(program: &Path, case: Case) -> Result<[f64; 3], Failed> {
     }
 }
 
-/// Whether all requirements are met, the times taken by these programs, or by this one.
 fn compare(programs: &[&str]) -> Result<bool, Failed> {
     let mut programs: Vec<PathBuf> = programs.iter().map(PathBuf::from).collect();
     if programs.is_empty() {
@@ -337,50 +275,27 @@ fn times(case: Case) -> Result<[f64; 2], Failed> {
             order.reverse();
         }
         for (place, side) in order {
-            let start = time_on_cpu()?;
+            let start = thread_time()?;
             work(case, side, batches, 37 * (round + 1));
             let elements = (batches * BATCH) as f64;
-            rounds[place].push((time_on_cpu()? - start).as_secs_f64() * 1e9 / elements);
+            rounds[place].push((thread_time()? - start).as_secs_f64() * 1e9 / elements);
         }
     }
     Ok(rounds.map(|times| median_of(&times).expect("there were rounds")))
 }
 
-/// What this thread has had of its CPU: time that another one has it does not count.
-fn time_on_cpu() -> Result<Duration, Failed> {
-    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
-    Ok(Duration::from(now))
-}
-
-/// Instructions for an element.
 fn instructions(case: Case, side: Side) -> Result<f64, Failed> {
-    let (short, long) = (count(case, side, SHORT)?, count(case, side, LONG)?);
+    let count = |batches: usize| {
+        let batches = batches.to_string();
+        let (_, count) = callgrind(&["once", case.queue, case.measurer, side.name(), &batches])?;
+        Ok::<f64, Failed>(count)
+    };
+    let (short, long) = (count(SHORT)?, count(LONG)?);
     let elements = ((LONG - SHORT) * BATCH) as f64;
     Ok((long - short) / elements)
 }
 
-/// All instructions of a process that does so many batches.
-fn count(case: Case, side: Side, batches: usize) -> Result<f64, Failed> {
-    let output = Command::new("valgrind")
-        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
-        .arg(std::env::current_exe()?)
-        .args(["once", case.queue, case.measurer, side.name()])
-        .arg(batches.to_string())
-        .output()
-        .map_err(|error| format!("valgrind cannot be run ({error}): ci/setup bench installs it"))?;
-    let text = String::from_utf8_lossy(&output.stderr);
-    let collected = text
-        .lines()
-        .find_map(|line| line.split_once("Collected :"))
-        .and_then(|(_, number)| number.trim().parse().ok());
-    match collected {
-        Some(number) if output.status.success() => Ok(number),
-        _ => Err(format!("callgrind did not count: {text}").into()),
-    }
-}
-
-/// Fills and drains so many batches; the notes lie `shift` entries further on than they would, because where they lie
-/// to the queue's slots modulo the size of a page makes a difference that is of no interest.
+/// The notes lie `shift` entries further on: where they lie to the queue's slots makes a difference of no interest.
 fn work(case: Case, side: Side, batches: usize, shift: usize) {
     let taken = match (case.queue, case.measurer, side) {
         ("lamport", "numbered", Side::Runner) => by_runner::<Lamport, Without>(batches, shift),
@@ -389,18 +304,18 @@ fn work(case: Case, side: Side, batches: usize, shift: usize) {
             by_runner::<FastForward, Without>(batches, shift)
         }
         ("fastforward", "timed", Side::Runner) => by_runner::<FastForward, With>(batches, shift),
-        ("lamport", "numbered", Side::ByHand) => by_hand::lamport_numbered(batches, shift),
-        ("lamport", "timed", Side::ByHand) => by_hand::lamport_timed(batches, shift),
-        ("fastforward", "numbered", Side::ByHand) => by_hand::fast_forward_numbered(batches, shift),
-        ("fastforward", "timed", Side::ByHand) => by_hand::fast_forward_timed(batches, shift),
+        ("lamport", "numbered", Side::ByHand) => by_hand::lamport::numbered(batches, shift),
+        ("lamport", "timed", Side::ByHand) => by_hand::lamport::timed(batches, shift),
+        ("fastforward", "numbered", Side::ByHand) => {
+            by_hand::fast_forward::numbered(batches, shift)
+        }
+        ("fastforward", "timed", Side::ByHand) => by_hand::fast_forward::timed(batches, shift),
         other => unreachable!("{other:?} is no case"),
     };
     assert_eq!(black_box(taken), BATCH, "elements of the last batch");
 }
 
-/// A measurer for each end.
 trait Measuring {
-    /// What an end notes in.
     type Notes: Clone;
     type Sender<'a>: Measurer + Default;
     type Receiver<'a>: Measurer + Default;
@@ -409,7 +324,6 @@ trait Measuring {
     fn receiver(notes: &mut [Self::Notes]) -> Self::Receiver<'_>;
 }
 
-/// Numbers.
 struct Without;
 
 impl Measuring for Without {
@@ -427,7 +341,6 @@ impl Measuring for Without {
     }
 }
 
-/// Time stamps.
 struct With;
 
 impl Measuring for With {
@@ -445,7 +358,6 @@ impl Measuring for With {
     }
 }
 
-/// The runner's loops, batch by batch. Returns the elements of the last batch.
 fn by_runner<Q: Queue<Payload>, M: Measuring>(batches: usize, shift: usize) -> usize {
     let (sender, receiver) = Q::with_capacity(CAPACITY).expect("both come in this capacity");
     let (mut sent, mut received) = (vec![M::EMPTY; BATCH + shift], vec![M::EMPTY; BATCH + shift]);

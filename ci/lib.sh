@@ -42,7 +42,8 @@ takes() {
 
 # read_options ARGUMENT...: sets a variable for each option, for_ever for --for-ever, and rest to what is behind --. The
 # table options says what is allowed: MIN and MAX of a whole number; =PATTERN|WHAT; flag; list, which may be there
-# again, and is an array; or nothing for any text.
+# again, and is an array; or nothing for any text. Its key words is how many words that are no option there may be, which
+# are in rest as well.
 read_options() {
     local option allowed
     rest=()
@@ -55,11 +56,16 @@ read_options() {
             ;;
         --*=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
         esac
+        if [[ $1 != -* ]] && ((${#rest[@]} < ${options[words]:-0})); then
+            rest+=("$1")
+            shift
+            continue
+        fi
         option=${1#--}
-        [[ $1 == --* && -v options[$option] ]] || usage_error "unexpected argument '$1'"
+        [[ $1 == --[a-z]* && $1 != --words && -v options[$option] ]] || usage_error "unexpected argument '$1'"
         allowed=${options[$option]}
         if [[ $allowed == flag ]]; then
-            printf -v "$option" 1
+            printf -v "${option//-/_}" 1
             shift
             continue
         fi
@@ -155,39 +161,33 @@ find_program() {
     say "the program is $program"
 }
 
-# Builds the listings that need no device, and sets listings to their folder.
-make_listings() {
-    listings=$(realpath -m -- "${CARGO_TARGET_DIR:-$repository/target}/listings")
-    make --quiet -C "$repository/listings" OUT="$listings" machine >&2 || fail "the listings could not be built"
-}
-
-# How the code of a program can be aligned: each way puts its loops at other places.
-alignments=(align-loops=16 align-loops=32 align-loops=64 align-all-functions=6 align-all-nofallthru-blocks=4
-    align-all-nofallthru-blocks=5)
-
-# build_places BENCH FOLDER: builds that benchmark several times into FOLDER, with its code aligned in other ways,
-# and sets programs to them. How long a loop of a nanosecond or two takes depends on where the linker puts it.
-build_places() {
-    local bench=$1 folder=$2 place messages built
-    programs=()
-    for place in "${alignments[@]}"; do
-        messages=$("$cargo" rustc --quiet --locked --profile bench --bench "$bench" \
-            --message-format=json-render-diagnostics -- -C "llvm-args=-$place") ||
-            fail "$bench could not be built with $place"
-        built=$(sed -n "/\"name\":\"$bench\"/s/.*\"executable\":\"\([^\"]*\)\".*/\1/p" <<<"$messages")
-        [[ -x $built ]] || fail "cargo named no program: '$built'"
-        # Each build takes the place of the one before.
-        cp -- "$built" "$folder/$place"
-        programs+=("$folder/$place")
-    done
-}
-
 # take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
 take_lock() {
     exec 8>"$1"
     flock -n 8 && return
     say "waiting for another $2"
     flock -w 900 8 || fail "another $2 has not ended within 15 minutes"
+}
+
+# is_complete FOLDER STAMP: whether that folder carries this stamp, which is written last, as the file complete, and holds
+# all that its content depends on.
+is_complete() { [[ -e $1/complete && $(<"$1/complete") == "$2" ]]; }
+
+# begin_fetch: makes the folder $home, where the caller's finish_if_complete has not found all, waits for another fetch
+# into it, and sets log. $work is removed at the end.
+# shellcheck disable=SC2154 # set by who calls
+begin_fetch() {
+    mkdir -p -- "$home" || fail "$home cannot be made: use a checkout of your own"
+    finish_if_complete
+    [[ -w $home && (! -e $home/lock || -w $home/lock) ]] ||
+        fail "$home belongs to $(stat -c %U -- "$home"), and is to be fetched or renewed: run ci/vm-fetch as that" \
+            "user, or use a checkout of your own"
+    take_lock "$home/lock" "fetch into $home"
+    # The one that was waited for may have fetched it all.
+    finish_if_complete
+    log=$home/fetch.log
+    : >"$log"
+    trap 'rm -rf -- "$work"' EXIT
 }
 
 # logged WHAT COMMAND...: runs it, without the lock, with its output behind that in the file $log; shows the end of that

@@ -3,7 +3,8 @@
 # The first that fails ends the script and all that still runs, with exit code 1.
 # shellcheck shell=bash
 
-declare -A beside_titles=() beside_logs=() # by process, of those that have not ended well
+declare -A running=() # process groups of steps that have not ended well
+declare -A beside=()  # process and title of what runs beside the steps, by name
 step_logs=$(mktemp -d)
 
 # title TEXT: with the time since the script began, in minutes and seconds.
@@ -15,16 +16,20 @@ launch() {
     "$@" </dev/null &
     launched=$!
     set +m
+    running[$launched]=1
 }
+
+# await PROCESS: until it has ended, with its exit code. What failed may have left others of its group.
+await() { wait "$1" && unset "running[$1]"; }
 
 end_steps() {
     local process tries
     trap '' INT TERM HUP
-    for process in "${!beside_titles[@]}" ${current_step:-}; do
+    for process in "${!running[@]}"; do
         kill -TERM -- "-$process" 2>/dev/null || true
     done
     # The first of a group may be gone before the others: ci/vm gives its command 10 s.
-    for process in "${!beside_titles[@]}" ${current_step:-}; do
+    for process in "${!running[@]}"; do
         for ((tries = 0; tries < 200; tries++)); do
             kill -0 -- "-$process" 2>/dev/null || break
             sleep 0.1
@@ -37,44 +42,6 @@ end_steps() {
 trap end_steps EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
-
-# wait_for_one PROCESS...: until one of them has ended; sets ended and code.
-wait_for_one() {
-    local process
-    # The dead first: wait -n passes over those whose end bash has told already, as it does of most signals. wait knows
-    # them.
-    for process; do
-        kill -0 "$process" 2>/dev/null && continue
-        ended=$process code=0
-        wait "$process" || code=$?
-        return 0
-    done
-    code=0
-    wait -n -p ended "$@" || code=$?
-    if [[ -z ${ended-} ]]; then # all of them have ended, and bash has told it
-        ended=$1 code=0
-        wait "$1" || code=$?
-    fi
-}
-
-# await PROCESS: until it has ended, with its exit code. What fails beside it meanwhile ends the script.
-await() {
-    local label log
-    while :; do
-        wait_for_one "$1" "${!beside_titles[@]}"
-        label=${beside_titles[$ended]-} log=${beside_logs[$ended]-}
-        # What failed stays among them: it may have left others of its group.
-        ((code != 0)) || unset "beside_titles[$ended]" "beside_logs[$ended]"
-        if [[ $ended == "$1" ]]; then
-            return "$code"
-        fi
-        if ((code != 0)); then
-            title "$label (beside the step above)"
-            cat -- "$log" >&2
-            fail "$label: failed, with exit code $code"
-        fi
-    done
-}
 
 # took SECONDS TITLE: for the table of steps.
 took() { printf '%s\t%s\n' "$1" "$2" >>"$step_logs/took"; }
@@ -91,9 +58,7 @@ step() {
     local began=$SECONDS
     title "$1"
     launch "${@:2}"
-    current_step=$launched
-    await "$current_step" || fail "$1: failed, with exit code $?"
-    current_step=
+    await "$launched" || fail "$1: failed, with exit code $?"
     took $((SECONDS - began)) "$1"
 }
 
@@ -216,7 +181,7 @@ record_whole() {
 }
 
 # check_whole: fails where the last ci/test --whole that passed is older than 7 days or 30 commits, counted to the last
-# commit: what has been released stays as it was tested.
+# commit along first parents (a merged branch is one): what has been released stays as it was tested.
 check_whole() {
     local date commit days count now
     read -r date commit _ <<<"$(tail -n 1 -- "$whole_runs" 2>/dev/null)"
@@ -226,9 +191,12 @@ check_whole() {
     now=$(git log -1 --format=%ct) || fail "git has no commit here"
     days=$(((now - date) / 86400))
     if git merge-base --is-ancestor "$commit" HEAD 2>/dev/null; then
-        count=$(git rev-list --count "$commit..HEAD")
+        count=$(git rev-list --count --first-parent "$commit..HEAD")
+    elif [[ $(git rev-parse --is-shallow-repository) == true ]]; then
+        say "a shallow clone cannot count commits: only the date of the last ci/test --whole is checked"
+        count=0
     else
-        fail "$whole_runs: this branch does not have the commit $commit (in a shallow clone: git fetch --unshallow)"
+        fail "$whole_runs: this branch does not have the commit $commit"
     fi
     ((days >= -1 && days <= 7 && count <= 30)) ||
         fail "the last ci/test --whole that passed is $days days and $count commits old, allowed: 7 days and 30" \
@@ -239,23 +207,16 @@ check_whole() {
 # beside NAME TITLE COMMAND...: runs it beside the steps that follow, up to finish NAME.
 beside() {
     launch "${@:3}" >"$step_logs/$1" 2>&1
-    beside_titles[$launched]=$2
-    beside_logs[$launched]=$step_logs/$1
-    printf '%s\n' "$launched" "$2" >"$step_logs/$1.step"
+    beside[$1]="$launched $2"
 }
 
 # finish NAME: waits for it, and shows what it wrote.
 finish() {
-    local process label began=$SECONDS
-    { read -r process && read -r label; } <"$step_logs/$1.step"
-    if [[ -n ${beside_titles[$process]-} ]]; then
-        await "$process" || {
-            title "$label"
-            cat -- "$step_logs/$1" >&2
-            fail "$label: failed, with exit code $code"
-        }
-    fi
+    local process label began=$SECONDS code=0
+    read -r process label <<<"${beside[$1]}"
+    await "$process" || code=$?
     title "$label"
     cat -- "$step_logs/$1"
+    ((code == 0)) || fail "$label: failed, with exit code $code"
     took $((SECONDS - began)) "$label (waited for; it ran beside others)"
 }

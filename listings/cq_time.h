@@ -9,8 +9,8 @@
  * On the queue of the receive requests this is t_recv, on that of the send
  * requests t_comp.
  *
- * In Rust: hcabench::bench::hca::receiver::receive
- *          hcabench::bench::hca::completion::Collector
+ * In Rust: hcabench::bench::hca::loops::receiver::receive
+ *          hcabench::bench::hca::loops::completion::Collector
  */
 #ifndef LISTINGS_CQ_TIME_H
 #define LISTINGS_CQ_TIME_H

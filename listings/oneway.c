@@ -15,7 +15,7 @@
  * was lost, or one was changed on the way; 2 for what is not allowed.
  *
  * In Rust: hcabench::bench::hca::run::Runner
- *          hcabench::bench::hca::analysis::judge
+ *          hcabench::bench::hca::result::analysis::judge
  */
 #define _GNU_SOURCE
 #include <getopt.h>

@@ -1,7 +1,7 @@
 /*
  * The two ends of oneway: memory, queues, queue pairs, connection.
  *
- * In Rust: hcabench::bench::hca::endpoints::Endpoints
+ * In Rust: hcabench::bench::hca::ends::endpoints::Endpoints
  *          hcabench::buffer::PayloadBuffer
  */
 #define _GNU_SOURCE

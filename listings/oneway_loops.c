@@ -1,10 +1,10 @@
 /*
  * The loops of oneway, each on a thread of its own, and who watches them.
  *
- * In Rust: hcabench::bench::hca::sender
- *          hcabench::bench::hca::receiver
- *          hcabench::bench::hca::completion
- *          hcabench::bench::hca::control::Control
+ * In Rust: hcabench::bench::hca::loops::sender
+ *          hcabench::bench::hca::loops::receiver
+ *          hcabench::bench::hca::loops::completion
+ *          hcabench::bench::hca::loops::control::Control
  */
 #define _GNU_SOURCE
 #include <pthread.h>

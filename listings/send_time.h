@@ -7,7 +7,7 @@
  * The memory of the message must stay as it is until the HCA has read it, so
  * each message of a burst has a slot of its own.
  *
- * In Rust: hcabench::bench::hca::sender::send
+ * In Rust: hcabench::bench::hca::loops::sender::send
  */
 #ifndef LISTINGS_SEND_TIME_H
 #define LISTINGS_SEND_TIME_H

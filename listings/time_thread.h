@@ -8,7 +8,7 @@
  *
  * Inline data is copied while it is posted, so there is nothing to rewrite.
  *
- * In Rust: hcabench::bench::hca::stamper::restamp
+ * In Rust: hcabench::bench::hca::loops::stamper::restamp
  */
 #ifndef LISTINGS_TIME_THREAD_H
 #define LISTINGS_TIME_THREAD_H

@@ -12,9 +12,17 @@
 //! | queues | [`queues`] | platform |
 //! | rig | [`rig`], [`generators`], [`launch`], [`node`] | all of these; no benchmark |
 //! | bench | [`mod@bench`] | all of these; benchmarks never use each other, and never print |
-//! | hcabench | [`cli`] | all |
+//! | hcabench | [`arguments`], [`terminal`] | all of these |
+//! | | `findings`, then `driver`, `figures`, `report` | arguments and terminal |
+//! | | [`cli`] | all |
 
+pub mod arguments;
 pub mod cli;
+mod driver;
+mod figures;
+mod findings;
+mod report;
+pub mod terminal;
 
 pub use hcabench_bench::bench;
 pub use hcabench_platform::{buffer, host, pacing, time};
@@ -30,8 +38,8 @@ pub use hcabench_rig::{generators, launch, node, rig};
 mod made_up_run;
 
 #[cfg(test)]
-#[path = "../crates/refused.rs"]
-mod refused;
+#[path = "../crates/testing.rs"]
+mod testing;
 
 // Under this name, tests of the library share files with those of the program.
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use hcabench::host::memory_lock::{self, MemoryLock};
 
-/// Kilobytes that this process has locked.
 fn locked() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmLck:"));

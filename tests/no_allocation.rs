@@ -1,25 +1,24 @@
 //! The hot loops allocate nothing and free nothing: counted by an allocator, on the loops' own threads.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hcabench::bench::clock::hot_loop::watch;
 use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
-use hcabench::bench::hca::completion::{Collect, Collector, LeftToThread};
-use hcabench::bench::hca::control::Control;
-use hcabench::bench::hca::memory_polling::MemoryPollingPort;
-use hcabench::bench::hca::memory_port::{self, MemoryReceivePort};
-use hcabench::bench::hca::port::{
-    BusyPolling, Completion, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
+use hcabench::bench::hca::loops::completion::{Collect, Collector, LeftToThread};
+use hcabench::bench::hca::loops::control::Control;
+use hcabench::bench::hca::loops::memory_polling::MemoryPollingPort;
+use hcabench::bench::hca::loops::memory_port;
+use hcabench::bench::hca::loops::memory_port::MemoryReceivePort;
+use hcabench::bench::hca::loops::port::{
+    BusyPolling, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
 };
-use hcabench::bench::hca::receiver::receive;
-use hcabench::bench::hca::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
-use hcabench::bench::hca::signalling::Signalling;
-use hcabench::bench::hca::stamper::{StampSlots, restamp};
-use hcabench::bench::hca::tag::{Expected, Tag};
+use hcabench::bench::hca::loops::receiver::receive;
+use hcabench::bench::hca::loops::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::loops::signalling::Signalling;
+use hcabench::bench::hca::loops::stamper::{StampSlots, restamp};
+use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, HugePagePolicy, Payload, PayloadBuffer, PolledSlots, StampBuffer};
 use hcabench::node::udp::Udp;
 use hcabench::node::{Ends, Node, NodeError, Pool, Scenario, Settings, Slot, Wiring, rings};
@@ -29,53 +28,15 @@ use hcabench::time::{
     ReadingUser, Ticks,
 };
 
+use completed::{Completed, completed};
+use counting::counted;
+
+#[path = "loops/completed.rs"]
+mod completed;
+#[path = "loops/counting.rs"]
+mod counting;
+
 const MESSAGES: usize = 8192;
-
-/// The system's allocator, with a count of its calls for each thread.
-struct Counting;
-
-thread_local! {
-    // Needs no destructor and no memory of its own, so that the allocator may use it.
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    CALLS.set(CALLS.get() + 1);
-}
-
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps what `alloc` asks for.
-        unsafe { System.alloc(layout) }
-    }
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller keeps what `alloc_zeroed` asks for.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: the block is the system's, because all are; the rest is the caller's duty.
-        unsafe { System.realloc(block, layout, size) }
-    }
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as in `realloc`.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Calls of the allocator that `work` makes on this thread.
-fn counted<R>(work: impl FnOnce() -> R) -> (R, u64) {
-    let before = CALLS.get();
-    let result = work();
-    (result, CALLS.get() - before)
-}
 
 #[test]
 fn the_counter_counts_this_thread_and_no_other() {
@@ -125,7 +86,6 @@ fn looking_for_messages_in_memory_allocates_nothing() {
     assert_eq!((outcome.received, calls), (MESSAGES, 0));
 }
 
-/// Shared memory with events that are always there.
 struct Awake(MemoryReceivePort);
 
 impl CompletionPort for Awake {
@@ -140,25 +100,6 @@ impl EventPort for Awake {
     }
     fn sleep(&mut self) -> Result<(), Failure> {
         Ok(())
-    }
-}
-
-/// Send completions of what was posted, one each.
-struct Completed<'a> {
-    control: &'a Control,
-    next: u32,
-}
-
-impl CompletionPort for Completed<'_> {
-    fn poll(&mut self) -> Polled {
-        if self.next >= self.control.posted() {
-            return Polled::Empty;
-        }
-        self.next += 1;
-        Polled::Done(Completion {
-            request: u64::from(self.next - 1),
-            ..Completion::default()
-        })
     }
 }
 
@@ -185,54 +126,39 @@ fn burst<S: StampMode, C: Clock, W: Pacing + Send, K: Collect + Send, M: PollMod
     let mut receive_port = Awake(receive_port);
     let mut submitted = StampBuffer::<Ticks>::new(MESSAGES, HugePagePolicy::Try).unwrap();
     let mut arrivals = StampBuffer::<Arrival>::new(MESSAGES, HugePagePolicy::Try).unwrap();
+    let expected = Expected::new(1, MESSAGES, &[]);
     let stamps = Stamps(StampBuffer::new(MESSAGES, HugePagePolicy::Try).unwrap());
     std::thread::scope(|scope| {
         let receiver = scope.spawn(|| {
-            counted(|| {
-                receive(
-                    clock,
-                    &mut receive_port,
-                    poll_mode,
-                    Expected::new(1, MESSAGES, &[]),
-                    &mut arrivals,
-                    control,
-                )
-            })
+            let (port, log) = (&mut receive_port, &mut arrivals);
+            counted(|| receive(clock, port, poll_mode, expected, log, control))
         });
         let stamper = scope.spawn(|| {
             let stamps = stamps;
             counted(|| restamp(clock, &stamps, control)).1
         });
         assert!(control.wait_until_ready(2));
-        let (sending, calls) = counted(|| {
-            send::<S>(
-                clock,
-                &mut send_port,
-                &mut pacing,
-                &mut collect,
-                Sending {
-                    signalling: Signalling::new(1, 1),
-                    submitted: &mut submitted,
-                    control,
-                },
-            )
-        });
-        assert_eq!(
-            (sending.posted as usize, calls),
-            (MESSAGES, 0),
-            "the sending loop"
-        );
+        let burst = Sending {
+            signalling: Signalling::new(1, 1),
+            submitted: &mut submitted,
+            control,
+        };
+        let (port, pacing, collect) = (&mut send_port, &mut pacing, &mut collect);
+        let (sending, calls) = counted(|| send::<S>(clock, port, pacing, collect, burst));
+        let found = (sending.posted as usize, calls);
+        assert_eq!(found, (MESSAGES, 0), "the sending loop");
         let (receiving, calls) = receiver.join().unwrap();
-        assert_eq!(
-            (receiving.received, calls),
-            (MESSAGES, 0),
-            "the receiving loop"
-        );
+        let found = (receiving.received, calls);
+        assert_eq!(found, (MESSAGES, 0), "the receiving loop");
         assert_eq!(stamper.join().unwrap(), 0, "the stamping loop");
     });
 }
 
-/// Every combination of components, for one clock.
+fn collector<'a>(control: &'a Control, stamps: &'a mut [Ticks]) -> Collector<'a, Completed<'a>> {
+    let completions = completed(control);
+    Collector::new(completions, stamps, MESSAGES as u32, Tag::new(0), control)
+}
+
 struct AllLoops;
 
 impl ClockUser for AllLoops {
@@ -242,40 +168,23 @@ impl ClockUser for AllLoops {
         let wait = || ConstantWait::new(&clock, Nanos(500));
         let fresh = Control::default;
         burst::<SubmitStamp, _, _, _, _>(&clock, NoPause, LeftToThread, BusyPolling, &fresh());
-        burst::<SubmitStamp, _, _, _, _>(
-            &clock,
-            wait(),
-            LeftToThread,
-            WaitForEvent::default(),
-            &fresh(),
-        );
+        let events = WaitForEvent::default();
+        burst::<SubmitStamp, _, _, _, _>(&clock, wait(), LeftToThread, events, &fresh());
         burst::<SendStamp, _, _, _, _>(&clock, wait(), LeftToThread, BusyPolling, &fresh());
         collecting(&clock, NoPause);
         collecting(&clock, wait());
     }
 }
 
-/// The sender takes the completions.
 fn collecting<C: Clock, W: Pacing + Send>(clock: &C, pacing: W) {
     let control = Control::default();
     let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, HugePagePolicy::Try).unwrap();
-    let completions = Completed {
-        control: &control,
-        next: 0,
-    };
-    let collector = Collector::new(
-        completions,
-        &mut stamps,
-        MESSAGES as u32,
-        Tag::new(0),
-        &control,
-    );
+    let collector = collector(&control, &mut stamps);
     burst::<SubmitStamp, _, _, _, _>(clock, pacing, collector, BusyPolling, &control);
     assert_eq!(control.completed() as usize, MESSAGES);
     assert!(stamps.iter().all(|stamp| stamp.0 != 0));
 }
 
-/// A thread of its own takes the completions.
 struct OwnThread;
 
 impl ClockUser for OwnThread {
@@ -285,17 +194,7 @@ impl ClockUser for OwnThread {
         let control = Control::default();
         control.set_posted(MESSAGES as u32);
         let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, HugePagePolicy::Try).unwrap();
-        let completions = Completed {
-            control: &control,
-            next: 0,
-        };
-        let collector = Collector::new(
-            completions,
-            &mut stamps,
-            MESSAGES as u32,
-            Tag::new(0),
-            &control,
-        );
+        let collector = collector(&control, &mut stamps);
         let (outcome, calls) = counted(|| collector.run(&clock, BusyPolling));
         assert_eq!((outcome.succeeded as usize, calls), (MESSAGES, 0));
     }
@@ -366,17 +265,12 @@ fn watching_a_clock_allocates_nothing() {
     }
 }
 
-/// Samples of several publishers, written and read as the loops of `hcabench node` do.
 fn pass_samples<P: Node, S: Node>(
     name: &str,
     ends: impl FnOnce(&Wiring, &Settings) -> Result<Ends<P, S>, NodeError>,
 ) {
     const WORDS: usize = 10;
-    let wiring = Wiring {
-        scenario: Scenario::FanOut,
-        publishers: 2,
-        subscribers: 2,
-    };
+    let wiring = Wiring::new(Scenario::FanOut, 2, 2);
     let settings = Settings {
         vectorize: 4,
         // libzmq takes its time to notice that there is room again.

@@ -1,5 +1,4 @@
-//! Compiles the bridge. The headers are those of Debian's libboost-dev, libreaderwriterqueue-dev and
-//! libconcurrentqueue-dev: `ci/setup bench` installs them.
+//! Compiles the bridge, with headers that `ci/setup bench` installs.
 
 fn main() {
     println!("cargo::rerun-if-changed=src/bridge.cpp");

@@ -1,9 +1,4 @@
-#!/usr/bin/env python3
-"""Usage: ci/python/clock.py loop LISTING ROUNDS | wakeup ROUNDS | memory SECONDS
-
-Measures and judges what ci/compare-clock, ci/compare-wakeup and ci/clock-memory describe, with the program that
-HCABENCH_PROGRAM names. Exit code 1 if a limit is broken.
-"""
+"""The clock benchmark against C and cyclictest, and what memory it takes."""
 
 import json
 import os
@@ -31,8 +26,19 @@ def judge_loop(ours, theirs):
     return found, again, 0 < found <= LOOP_LIMIT and abs(again - 1) <= AGAIN_LIMIT
 
 
-def loop(listing, rounds):
-    """Compares the loop with C, for each clock that can be read here."""
+@compare.measurement("the loop of the clock benchmark against the bare instructions in C",
+                     rounds=compare.rounds(8, least=4))
+def compare_clock(rounds):
+    """Compares the loop of `hcabench clock` with the bare instruction sequence of each clock in C, compiled with -O2
+    (listings/clock_loop.c): the median iteration, with --report percentiles and with its default,
+    highest,cumulative,histogram, on the last CPU that this may use, in turn, after one round that does not count.
+    Prints the median of the medians of both, and the median of the rounds' ratios: a processor that changes its speed
+    between two rounds changes both sides of a round. Besides, `again`: the median over rounds 1, 2, 5, 6 and so on by
+    that over the others, which tells how well runs of one command line agree; as many of both have either order. Exit
+    code 1 if a ratio is above 1.05, if `again` is off one by more than a quarter (as docs/clock.md says), or if
+    anything went wrong. Clocks that hcabench cannot read here (exit code 2) are named; at least one must be compared.
+    """
+    listing = compare.listings() / "clock_loop"
     compared, failed = 0, False
     head = ("clock", "report", "iterations", "ours [tick]", "C [tick]", "ratio", "again")
     print("{:14} {:12} {:>10} {:>12} {:>12} {:>8} {:>8}".format(*head))
@@ -91,8 +97,16 @@ def judge_wakeup(name, ours, theirs):
     return agree or name in ("min", "max")
 
 
-def wakeup(rounds):
-    """Compares how late a timer wakes a thread with cyclictest."""
+@compare.measurement("how late a timer wakes a thread, against cyclictest", setup="run test",
+                     rounds=compare.rounds(6, least=2))
+def compare_wakeup(rounds):
+    """Compares `hcabench clock --report wakeup` with cyclictest (rt-tests): how late clock_nanosleep wakes a thread on
+    the last CPU that this may use, every millisecond for 5 s, in turn. Both under SCHED_FIFO 80 and with
+    /dev/cpu_dma_latency held, where this user may; else both without. Prints the median over the rounds of least,
+    median and mean lateness in us. cyclictest counts whole us, cut off, which half a us is added for. Exit code 1 if a
+    median or a mean is off by more than a quarter and 2 us, or if anything went wrong. Maxima are shown and not
+    judged: no two runs agree in them. In the test machine: ci/vm -- ci/measure compare-wakeup, with HCABENCH_PROGRAM.
+    """
     may = not compare.attempt("chrt", "-f", "80", "true").returncode
     options = ["--priority", "80"] if may else []
     their_options = ["--priority=80", "--policy=fifo"] if may else []
@@ -143,8 +157,14 @@ def judge_memory(runs):
     return most, least, most <= MOST_KIB and least <= START_MS
 
 
-def memory(seconds):
-    """Judges the memory of a run, how soon it begins, and the memory of a longer one."""
+@compare.measurement("its memory over short and long runs, and a second to start",
+                     seconds=(60, compare.whole(2, 3600), "how long the longer run is"))
+def clock_memory(seconds):
+    """Compares the memory (VmHWM) of `hcabench clock --report histogram` over SECONDS with that over one second. Exit
+    code 1 if the longer run takes more than 1.25 times as much, if the default on one CPU takes more than 64 MiB, or
+    if it does not begin to watch within a second, in the best of three runs. With --causes trace the same, where this
+    user may trace (root, in ci/vm for instance); else that is said and left out.
+    """
     all_met = True
     for causes in ("counters", "trace"):
         if causes == "trace" and not os.access("/sys/kernel/tracing/events/sched/sched_switch/format", os.R_OK):
@@ -159,8 +179,3 @@ def memory(seconds):
     print(f"memory of a histogram: {short} KiB over 1 s, {long} KiB over {seconds} s, ratio {long / short:.3f} "
           f"(at most {GROWTH} is required)")
     return all_met and long <= short * GROWTH
-
-
-if __name__ == "__main__":
-    what, *paths, count = sys.argv[1:]
-    sys.exit(not {"loop": loop, "wakeup": wakeup, "memory": memory}[what](*paths, int(count)))

@@ -1,7 +1,10 @@
-"""What comparisons share: programs are run in turn, and a verdict is given on the ratio of what they measured."""
+"""What measurements share: their table, programs that are run in turn, and a verdict on what these measured."""
 
+import argparse
 import atexit
+import collections
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -11,19 +14,77 @@ from pathlib import Path
 
 import results
 
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")).absolute()
 PROGRAM = os.environ.get("HCABENCH_PROGRAM", "hcabench")
 FOLDER = Path(tempfile.mkdtemp())
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 # Where the results of the last run are.
 OUT = FOLDER / "results"
 
+Measurement = collections.namedtuple("Measurement", "measure shows setup program machine folder options")
+MEASUREMENTS = {}
 
-def attempt(*command, seconds=120):
+
+def measurement(shows, setup="run", program=True, machine=None, folder=None, **options):
+    """Adds a function to the table of ci/measure: its name with dashes, its documentation as usage text, its options
+    by name: (default, what reads it, help). It returns whether all limits were kept. Before it runs, the groups of
+    ci/setup are installed and, with `program`, hcabench is built. With `machine` it runs in the SoftRoCE machine; that
+    function gets the same options, prepares what the machine cannot and returns ci/vm's options. Results are in
+    `folder`.
+    """
+
+    def add(measure):
+        name = measure.__name__.replace("_", "-")
+        MEASUREMENTS[name] = Measurement(measure, shows, setup.split(), program, machine, folder, options)
+        return measure
+
+    return add
+
+
+def whole(least, most):
+    """Reads a whole number."""
+
+    def number(text):
+        if not re.fullmatch("0|[1-9][0-9]{0,8}", text) or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"'{text}' is not allowed, must be a whole number from {least} to {most}")
+        return int(text)
+
+    return number
+
+
+def parts(*allowed):
+    """The option of those that have parts."""
+
+    def words(text):
+        for word in text.split(","):
+            if word not in allowed:
+                raise argparse.ArgumentTypeError(f"'{word}' is not allowed, must be of: {', '.join(allowed)}")
+        return text.split(",")
+
+    return ",".join(allowed), words, "what is measured, with commas"
+
+
+def rounds(default, least=1):
+    """The option that most have."""
+    return default, whole(least, 100), "how many times each is measured, in turn"
+
+
+# Of what runs in the SoftRoCE machine.
+KERNEL = (None, str, "ci/vm's (by itself the distribution's own)")
+
+
+def on(kernel):
+    """The option of ci/vm."""
+    return ["--kernel", kernel] if kernel else []
+
+
+def attempt(*command, seconds=120, stderr=subprocess.PIPE, **variables):
     """Runs a command to its end, whatever that is."""
     words = [str(word) for word in command]
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": stderr}
     try:
-        return subprocess.run(words, **pipes, text=True, timeout=seconds)
+        return subprocess.run(words, **pipes, text=True, timeout=seconds, env={**os.environ, **variables})
     except subprocess.TimeoutExpired:
         sys.exit(f"{shlex.join(words)}: it did not end within {seconds} s")
 
@@ -31,13 +92,26 @@ def attempt(*command, seconds=120):
 def checked(done):
     """The output of a command; where it failed, the end of the comparison."""
     if done.returncode:
-        sys.exit(f"{done.stdout}{done.stderr}{shlex.join(done.args)}: failed with exit code {done.returncode}")
+        said = done.stdout + (done.stderr or "")
+        sys.exit(f"{said}{shlex.join(done.args)}: failed with exit code {done.returncode}")
     return done.stdout
 
 
 def run(*command, seconds=120):
     """The output of a command that has to succeed."""
     return checked(attempt(*command, seconds=seconds))
+
+
+def build(*command, **variables):
+    """The output of what builds something, however long it takes; what it complains of is shown."""
+    return checked(attempt(*command, seconds=None, stderr=None, **variables))
+
+
+def listings():
+    """Builds the listings that need no device; their folder."""
+    folder = TARGET / "listings"
+    build("make", "--quiet", "-C", REPOSITORY / "listings", f"OUT={folder}", "machine")
+    return folder
 
 
 def hcabench(*arguments, seconds=120):
@@ -51,12 +125,12 @@ def summary(*arguments, seconds=120):
     return results.first(OUT / "summary.csv")
 
 
-def alternate(rounds, sides):
+def alternate(rounds, sides, turn=0):
     """Calls functions by name, in turn, every second round the other way round: neither is always the first.
-    Their figures by name, after each round.
+    Their figures by name, after each round. `turn` is the number of the first round.
     """
     figures = {name: [] for name in sides}
-    for number in range(rounds):
+    for number in range(turn, turn + rounds):
         for name in reversed(sides) if number % 2 else sides:
             figures[name].append(sides[name]())
         yield figures

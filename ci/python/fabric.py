@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Usage: ci/python/fabric.py COMMAND FOLDER...
 
-Judges results of `hcabench fabric`, for ci/fabric, and of two hosts, for ci/two-hosts; exit code 1 if they are not as
-described:
+Judges results of `hcabench fabric` and of two hosts for ci/fabric; exit code 1 if they are not as described:
   named FOLDER [RANK DIRECTION]  this node is the first and slow in that direction, and no other is named
   there FOLDER [RANK]            all pairs of four ranks are whole; or all but those of a rank, which are left out
   kept BEFORE AFTER              of two runs.csv: what was whole before was not measured again

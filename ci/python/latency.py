@@ -1,9 +1,4 @@
-#!/usr/bin/env python3
-"""Usage: ci/python/latency.py perftest ROUNDS PAIR... | listings ROUNDS MESSAGES ONEWAY | pairs
-
-Measures and judges one-way latency, in the SoftRoCE machine, as ci/compare-perftest and ci/compare-listings describe,
-with the programs that HCABENCH_PROGRAM and HCABENCH_PEER name. Exit code 1 if a limit is broken.
-"""
+"""One-way latency against perftest, the peer over the crate ibverbs, and the same method in C."""
 
 import collections
 import contextlib
@@ -13,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import compare
 import results
@@ -38,6 +34,8 @@ PAIRS = {
     "half": Pair(BETWEEN.format(half=MESSAGES // 2), PROBED, "ib_send_lat -I 0 -s 8"),
     "peer": Pair(f"{RC} --operation send --sender-cpu 1 --receiver-cpu 0", ARRIVED, "hcabench-peer"),
 }
+# From the folder of the repository, in which each measurement runs: make knows no path with white space.
+ONEWAY = "target/listings/compare/oneway"
 ALLOWED, NOISY_PERCENT = 1.03, 25
 
 
@@ -88,19 +86,47 @@ def serving():
             one.terminate()
 
 
-def perftest(rounds, *names):
-    """Compares pairs: of ours and of another program."""
+def with_peer(rounds, pair):
+    """Builds the peer where it is measured; the options of ci/vm."""
+    if "peer" in pair:
+        target = compare.REPOSITORY / "target/peer"
+        compare.build("cargo", "build", "--quiet", "--locked", "--release", "--manifest-path", "tests/peer/Cargo.toml",
+                      "--target-dir", target)
+        os.environ["HCABENCH_PEER"] = f"{target}/release/hcabench-peer"
+    return ["--kernel", "6.1"]
+
+
+@compare.measurement("medians against those of perftest and of the peer over the crate ibverbs", setup="run vm test",
+                     machine=with_peer, rounds=compare.rounds(7),
+                     pair=compare.parts(*PAIRS))
+def compare_perftest(rounds, pair):
+    """Compares hcabench with perftest in one boot of the SoftRoCE machine (kernel 6.1), on the same two devices, in
+    turn: RC, 8 bytes, 20000 messages, one at a time, inline on both or off on both. Prints each median, and for each
+    pair the ratio of the medians of these.
+
+    hcabench's one-way median is compared with half of a round trip, and the time of a read or an atomic with the same.
+    Half of a round trip holds half of what two programs do between a message and its answer, so 0.85 to 1.00 is
+    expected one way. Below 0.85 is remarked, above 1.05 ends with exit code 1.
+
+    half is half a round trip of both: that of the probes of hcabench --peer, between two processes, against that of
+    ib_send_lat. At most 1.05 is allowed, as above.
+
+    peer is no pair of perftest: tests/peer measures the same as hcabench, over the crate ibverbs. 2000 messages; they
+    may differ by a tenth.
+
+    hcabench: busy polling, 50 us between messages; what is under way when one is posted is in in_flight_max.
+    """
     all_met = True
-    for name in names:
-        pair = PAIRS[name]
-        print(f"\n{name}: hcabench {pair.ours} against {pair.theirs}")
-        messages, bursts, other, limits = MESSAGES, BURSTS, lambda: perftest_us(pair.theirs), (None, 1.05, 0.85)
+    for name in pair:
+        one = PAIRS[name]
+        print(f"\n{name}: hcabench {one.ours} against {one.theirs}")
+        messages, bursts, other, limits = MESSAGES, BURSTS, lambda: perftest_us(one.theirs), (None, 1.05, 0.85)
         if name == "peer":
             messages, bursts, other, limits = 2000, 1, lambda: peer_us(2000), (0.909, 1.1)
         # Where it is not needed it is not there: it would lock memory.
         with serving() if name == "half" else contextlib.nullcontext():
             figures = compare.turns(
-                int(rounds), lambda: hcabench_us(pair.ours.split(), messages, bursts, pair.columns), other,
+                rounds, lambda: hcabench_us(one.ours.split(), messages, bursts, one.columns), other,
                 "peer" if name == "peer" else "perftest",
             )
         all_met &= compare.judge(compare.of_medians(*figures), *limits)
@@ -131,21 +157,24 @@ def other_pages(ours, theirs):
 class Point:
     """A service and a size, measured by both programs."""
 
-    def __init__(self, oneway, service, size, messages):
-        self.oneway, self.messages = oneway, messages
+    def __init__(self, service, size, messages):
+        self.messages = messages
         self.options = ["--service", service, "--size", size, "--sender-cpu", 1, "--receiver-cpu", 0]
         self.options += ["--inline"] * (size <= 8)
         self.figures, self.pages = {"hcabench": [], "C": []}, {"hcabench": set(), "C": set()}
 
     def hcabench(self):
+        # What the last one left to do is done by then.
+        time.sleep(0.7)
         median = hcabench_us(["--pause", "50us", *self.options], self.messages)
         (settings,) = compare.OUT.glob("*/settings.json")
         self.pages["hcabench"].add(",".join(results.document(settings)["obtained"]["pages"]))
         return median
 
     def in_c(self):
+        time.sleep(0.7)
         said = results.values(compare.run(
-            self.oneway, "--from", "10.77.0.1", "--to", "10.77.0.2", "--burst", self.messages, "--pause", 50_000,
+            ONEWAY, "--from", "10.77.0.1", "--to", "10.77.0.2", "--burst", self.messages, "--pause", 50_000,
             *self.options,
         ))
         self.pages["C"].add(said["pages"])
@@ -153,31 +182,52 @@ class Point:
 
     def measure(self, rounds, turn):
         """Who comes second finds the machine as the first left it, so they take turns, from `turn` on."""
-        for number in range(turn, turn + rounds):
-            for name in ("C", "hcabench") if number % 2 else ("hcabench", "C"):
-                # What the last one left to do is done by then.
-                time.sleep(0.7)
-                self.figures[name].append(self.in_c() if name == "C" else self.hcabench())
+        *_, new = compare.alternate(rounds, {"hcabench": self.hcabench, "C": self.in_c}, turn)
+        for name, figures in new.items():
+            self.figures[name] += figures
         return side(*self.figures.values())
 
 
-def listings(rounds, messages, oneway):
-    """Compares with listings/oneway."""
-    rounds, messages = int(rounds), int(messages)
+def with_listing(runs, messages, kernel):
+    """Builds the listing anew, by what is said here and not by what somebody tried before; the options of ci/vm."""
+    program = Path("..") / ONEWAY
+    compare.build("make", "--silent", "--always-make", "-C", "listings", "CC=gcc", f"OUT={program.parent}", program,
+                  "CFLAGS=-std=gnu11 -O2 -g -Wall -Wextra -Werror", MAKEFLAGS="")
+    # Six points, each at most three times, both programs. A run takes some seconds, more than 30 only where the
+    # machine does something else.
+    return [*compare.on(kernel), "--hugepages", 64, "--timeout", 600 + 6 * 3 * runs * 2 * 30]
+
+
+@compare.measurement("medians against the same method in C", setup="run vm test", machine=with_listing,
+                     runs=(5, compare.whole(1, 100), "runs of each program at each point"),
+                     messages=(4000, compare.whole(100, 8192), "messages in a run"), kernel=compare.KERNEL)
+def compare_listings(runs, messages, kernel):
+    """Compares hcabench with listings/oneway, the same method in plain C, in one boot of the SoftRoCE machine: RC, UC
+    and UD at 8 and 4096 bytes (UD at what the MTU allows), both programs in turn on the same CPUs, busy polling, 50 us
+    between messages. Prints for each the median over all runs of the median one-way latency, how far the runs lie
+    apart, and the ratio.
+
+    A ratio above 1.03 or below 1/1.03 is not believed at once: that point gets twice as many runs again, and all of
+    them together are judged. Exit code 1 if hcabench's median is then anywhere more than 1.03 times that of C. Where
+    it is below 1/1.03 a line says so: the two should be equal, so one of them was disturbed, or does less than the
+    other. A point is called noisy when the runs of a program lie more than 25 % of their median apart. Beside the
+    ratio stands that of the smallest of each: other work only adds, so where the two differ much the machine was not
+    idle.
+    """
     devices = json.loads(compare.run(compare.PROGRAM, "devices", "--json"))["devices"]
     mtu = min(port["mtu"] for one in devices for port in one["device"]["ports"])
     # Not counted: what runs first finds nothing in any cache, and an emulator that has translated none of it.
-    Point(oneway, "rc", 8, messages).measure(1, 0)
+    Point("rc", 8, messages).measure(1, 0)
     columns = "{:7} {:>6} {:>5} {:>12} {:>8} {:>12} {:>8} {:>8} {:>10}"
     print(columns.format("", "size", "runs", "hcabench", "spread", "C", "spread", "ratio", "smallest"))
     print(columns.format("service", "B", "each", "p50 us", "%", "p50 us", "%", "", "ratio"), flush=True)
     remarks, over = [], False
     for number, (service, size) in enumerate(itertools.product(("rc", "uc", "ud"), (8, 4096))):
         size = min(size, mtu) if service == "ud" else size
-        point = Point(oneway, service, size, messages)
-        if point.measure(rounds, number) != "within":
+        point = Point(service, size, messages)
+        if point.measure(runs, number) != "within":
             # All of them, whatever they give: to stop at a good moment would be to choose the result.
-            point.measure(2 * rounds, number + rounds)
+            point.measure(2 * runs, number + runs)
         ours, theirs = point.figures.values()
         cells = [f"{results.median(of):12.2f} {results.spread_percent(of):8.1f}" for of in (ours, theirs)]
         ratios = f"{compare.of_medians(ours, theirs):8.3f} {min(ours) / min(theirs):10.3f}"
@@ -189,11 +239,3 @@ def listings(rounds, messages, oneway):
         remarks += [f"warning: {service} {size}: {warning}"] * bool(warning)
     print("\n".join([*remarks, f"at most {ALLOWED} is allowed as a ratio"]))
     return not over
-
-
-if __name__ == "__main__":
-    what, *arguments = sys.argv[1:]
-    if what == "pairs":
-        print(*PAIRS)
-    else:
-        sys.exit(not {"perftest": perftest, "listings": listings}[what](*arguments))

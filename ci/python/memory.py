@@ -1,11 +1,7 @@
-#!/usr/bin/env python3
-"""Usage: ci/python/memory.py ROUNDS LISTINGS SIZE CHASE_CPU GENERATORS COMPARED...
-
-Measures and judges what ci/compare-memory describes, with the program that HCABENCH_PROGRAM names. Exit code 1 if a
-limit is broken.
-"""
+"""`hcabench memory` against C, and what a level of load costs."""
 
 import functools
+import os
 import subprocess
 import sys
 import time
@@ -131,10 +127,39 @@ def levels(machine):
     return judge_levels(time.monotonic_ns() - begun, results.rows(compare.OUT / "runs.csv"))
 
 
-def main(rounds, listings, size, chase_cpu, generators, *compared):
-    machine, rounds = Machine(listings, size, chase_cpu, generators), int(rounds)
+ALLOWED = sorted(os.sched_getaffinity(0))
+
+
+@compare.measurement(
+    "idle latency and bandwidth against C, and what a level of load costs", folder="/dev/shm",
+    rounds=compare.rounds(5), size=(256, compare.whole(1, 65536), "of each buffer in MiB"),
+    chase_cpu=(ALLOWED[-1], int, "the CPU of the chase"),
+    generators=(ALLOWED[0], str, "the CPUs of the load, with commas"),
+    only=compare.parts("latency", "lowest", "read", "copy", "triad", "levels"),
+)
+def compare_memory(rounds, size, chase_cpu, generators, only):
+    """Compares `hcabench memory` with plain C (listings/), in turn, with buffers of the same size, in the same kind of
+    pages, on the same CPUs. What counts is the median of the rounds' ratios, of each round the median of its windows:
+
+      latency  the pointer chase while generators rest, against listings/pointer_chase.c; from 0.98 to 1.02
+      read     bandwidth at full speed, reads only, against listings/memory_bandwidth.c; at least 0.98
+      copy     the same with half of the accesses stores; regular ones, and non-temporal ones
+      triad    the same with 66 % reads: 33 to 17 stores, where STREAM's triad has 2 to 1; stores cost more, so
+               this is no advantage
+      lowest   the latency beside generators with the longest pause, and while they rest: their 95 % intervals
+               over eight rounds must overlap. Not in turn, and once.
+      levels   the wall time of a run with many levels of load, its set-up apart, against the sum of their settle
+               and window times; at most 1.10. Not in turn, and once. Results are in memory here (/dev/shm): a level
+               is made durable by a dozen fsync, which take what the disk takes, 1 to 4 ms each on a busy one.
+
+    In C too, bytes of the lines that are read and stored count, and a pointer chase runs on its CPU beside the load.
+    The instruction set is the widest that there is. Exit code 1 if a limit is broken.
+    """
+    if str(chase_cpu) == str(generators):
+        sys.exit(f"a load and a chase take two CPUs, allowed here: {ALLOWED}")
+    machine = Machine(compare.listings(), size, chase_cpu, generators)
     met = []
-    for name in compared:
+    for name in only:
         if name == "latency":
             met.append(latency(machine, rounds))
         elif name == "read":
@@ -145,7 +170,3 @@ def main(rounds, listings, size, chase_cpu, generators, *compared):
         else:
             met.append({"lowest": lowest, "levels": levels}[name](machine))
     return all(met)
-
-
-if __name__ == "__main__":
-    sys.exit(not main(*sys.argv[1:]))

@@ -1,9 +1,4 @@
-#!/usr/bin/env python3
-"""Usage: ci/python/nodes.py infiniband|shmem ROUNDS | timer LISTINGS ROUNDS | million RATE COUNT
-
-Measures and judges what ci/compare-nodes and ci/node-million describe, with the program that HCABENCH_PROGRAM names.
-Exit code 1 if a limit is broken.
-"""
+"""What a node-type adds to what it is made of, and a million samples through a pool."""
 
 import subprocess
 import sys
@@ -32,10 +27,32 @@ def node_type(name, their_options, rounds, most, *options):
     return compare.judge(compare.of_medians(*figures), most=most)
 
 
-def infiniband(rounds):
+@compare.measurement("what the node-type infiniband adds to the HCA benchmark", setup="run vm",
+                     machine=lambda rounds: ["--kernel", "6.1"], rounds=compare.rounds(5))
+def compare_infiniband(rounds):
+    """The node-type infiniband against the HCA benchmark, one way, with the same size, rate and service, inline on
+    both, for RC, UC and UD, in turn; in one boot of the SoftRoCE machine. Samples have 64 bytes and come 1000 times a
+    second. Exit code 1 if a ratio of medians is above 1.10.
+    """
     burst = ["--inline", "--size", BYTES, "--rate", RATE, "--burst", MESSAGES, "--poll", "busy"]
     services = [["--service", service] for service in ("rc", "uc", "ud")]
     return all([node_type("infiniband", service + burst, rounds, 1.10, *service) for service in services])
+
+
+@compare.measurement("what the node-type shmem adds to a queue, and what loops with a timer miss",
+                     rounds=compare.rounds(5), only=compare.parts("shmem", "timer"))
+def compare_nodes(rounds, only):
+    """What a node-type adds to what it is made of, as ratios of medians, in turn:
+
+      shmem  against the queue baton-demoting of the queue benchmark, with the same bytes, rate and threads; at most
+             1.25
+      timer  steps that --timer tsc misses in 10 s at 100 kHz by loopback, against a bare loop in C
+             (listings/signal_generation.c) beside which another keeps the second CPU busy, as a subscriber does; at
+             most as many
+
+    Samples have 64 bytes and come 1000 times a second. Exit code 1 if a ratio is above its limit.
+    """
+    return all([{"shmem": shmem, "timer": timer}[part](rounds) for part in only])
 
 
 def shmem(rounds):
@@ -43,8 +60,10 @@ def shmem(rounds):
     return node_type("shmem", [*queue, "--count", MESSAGES, "--rounds", 1], rounds, 1.25)
 
 
-def timer(listings, rounds):
+def timer(rounds):
     """The steps that a timer misses, against a loop in C beside which another one keeps the second CPU busy."""
+
+    listings = compare.listings()
 
     def signal(cpu, milliseconds):
         words = ["taskset", "-c", cpu, f"{listings}/signal_generation", "--wait", "rdtscp", "--rate", 100_000]
@@ -73,9 +92,19 @@ def judge_million(count, divisor, row):
     return met, (received, requests, completions, lost)
 
 
-def million(rate, count):
-    """Passes samples through the node-type infiniband, over each service."""
-    rate, all_met, columns = int(rate), True, "{:12}" + " {:>12}" * 4 + " {:>8}  {}"
+@compare.measurement(
+    "a million samples through a pool of 512, each comes back", setup="run vm",
+    machine=lambda count, rate: ["--kernel", "6.1"],
+    count=(1_000_000, compare.whole(1, 100_000_000), "samples"),
+    rate=(4000, compare.whole(1, 1_000_000), "samples a second"),
+)
+def node_million(count, rate):
+    """Passes samples through the node-type infiniband with a pool of 512, over RC, UC and UD, in one boot of the
+    SoftRoCE machine: a quarter of an hour. Samples that are inline must have a completion each 100, others one each,
+    and all must have come back to their pools at the end, which hcabench checks. Exit code 1 if not, or if a sample
+    was lost.
+    """
+    all_met, columns = True, "{:12}" + " {:>12}" * 4 + " {:>8}  {}"
     print(columns.format("", "samples", "received", "requests", "completions", "lost", ""))
     inline = ["--signal-every", EVERY]
     for name, service, divisor, options in (
@@ -91,9 +120,3 @@ def million(rate, count):
         print(columns.format(name, count, *figures, "ok" if met else "wrong"), flush=True)
         all_met &= met
     return all_met
-
-
-if __name__ == "__main__":
-    what, *others, number = sys.argv[1:]
-    commands = {"infiniband": infiniband, "shmem": shmem, "timer": timer, "million": million}
-    sys.exit(not commands[what](*others, int(number)))

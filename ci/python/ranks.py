@@ -1,12 +1,20 @@
 #!/usr/bin/env python3
-"""Usage: ci/python/ranks.py OUTPUT OUTPUT FIFTH [TITLE]...
+"""Whether two runs of `hcabench queue --queue all` rank queues alike, or say what they cannot tell apart.
 
-Judges what two runs of `hcabench queue` have printed of their ranks, as ci/check-ranks --judge describes. FIFTH is 1
-where the first has to be told apart from the fifth and the load to be kept.
+Usage: ci/python/ranks.py OUTPUT OUTPUT [FIFTH [TITLE]...]
+
+Measures nothing: compares what two runs have printed. With 1 behind them the machine was idle: the first has to be told
+apart from the fifth, and the load to be kept; what is ranked by has to be each TITLE.
 """
 
+import contextlib
+import os
 import re
+import subprocess
 import sys
+import time
+
+import compare
 
 FIRST = 3
 
@@ -97,9 +105,84 @@ def judge(texts, fifth, expected):
     return bool(compared) and not failed
 
 
+# What each run ranks queues with, and in the titles of its ranks.
+KINDS = {
+    "with time stamps": ("throughput", []),
+    "--measure throughput": ("throughput", ["--measure", "throughput"]),
+    "--load constant-rate --rate 1M": ("median latency", ["--load", "constant-rate", "--rate", "1M"]),
+}
+
+
+def run(rounds):
+    """What one run of each kind prints, with the kind in the titles."""
+    text = ""
+    # Of one run: 100 rounds take seven minutes on an idle machine.
+    seconds, options = (600 + 20 * rounds, ["--rounds", rounds]) if rounds else (600, [])
+    for kind, (_, how) in KINDS.items():
+        command = [compare.PROGRAM, "queue", "--queue", "all", *options, "--force", "--out", compare.OUT, *how]
+        done = compare.attempt(*command, seconds=seconds, stderr=None)
+        if done.returncode:
+            print(f"not everything of 'hcabench queue --queue all {kind}' was measured", file=sys.stderr)
+        text += re.sub("(?m)^ranks by .*", rf"\g<0>, {kind}", done.stdout)
+    return text
+
+
+def used_percent():
+    """The processors' time that was used in two seconds."""
+    looks = []
+    for seconds in (2, 0):
+        with open("/proc/stat", encoding="utf-8") as file:
+            looks.append([int(of) for of in file.readline().split()[1:9]])
+        time.sleep(seconds)
+    took = [after - before for before, after in zip(*looks)]
+    return 100 * (sum(took) - took[3] - took[4]) // sum(took)
+
+
+@contextlib.contextmanager
+def busy_loops():
+    """While one is on each CPU."""
+    loops = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in os.sched_getaffinity(0)]
+    try:
+        yield
+    finally:
+        for loop in loops:
+            loop.kill()
+
+
+@compare.measurement(
+    "two runs of all queues rank them alike, or say what they cannot tell apart",
+    rounds=(None, compare.whole(9, 1000), "rounds of each run, by itself those of hcabench queue, which seldom tell "
+            "the first from the fifth where five queues lie within a tenth; with 100, idle would take 40 minutes"),
+    only=compare.parts("beside", "idle"),
+)
+def check_ranks(rounds, only):
+    """Checks that `hcabench queue --queue all` ranks queues alike each time, or says what it cannot tell apart:
+
+      beside  two runs with a busy loop on each CPU beside them; takes six minutes
+      idle    two runs on a machine that is idle, where the first has to be told apart from the fifth as well; fails at
+              once where others use more than a tenth of it; takes four minutes
+
+    Each run ranks by throughput, as it is and without time stamps, and by latency. Two runs contradict each other if
+    one tells a queue of the first three apart from another one, and the other run tells them apart the other way
+    round; what is told apart in one of them only has to stand in the same order or be said not to be told apart. It
+    fails as well where a run does not rank by each of the three, or ranks no queue. Beside busy loops a run may say
+    that no two queues kept the load that was asked for, but not of each of the three.
+    """
+    all_met = True
+    for part in only:
+        print(f"\n== {part}", flush=True)
+        idle = part == "idle"
+        if idle and (used := used_percent()) > 10:
+            sys.exit(f"others use {used} % of this machine: what has to hold on an idle one cannot be checked")
+        with contextlib.nullcontext() if idle else busy_loops():
+            texts = [run(rounds), run(rounds)]
+        all_met &= judge(texts, idle, [f"{ranked}, {kind}" for kind, (ranked, _) in KINDS.items()])
+    return all_met
+
+
 if __name__ == "__main__":
     outputs = []
     for path in sys.argv[1:3]:
         with open(path, encoding="utf-8") as file:
             outputs.append(file.read())
-    sys.exit(not judge(outputs, sys.argv[3] == "1", sys.argv[4:]))
+    sys.exit(not judge(outputs, sys.argv[3:4] == ["1"], sys.argv[4:]))

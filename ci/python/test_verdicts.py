@@ -1,22 +1,43 @@
 """Tests of the verdicts of comparisons."""
 
 import contextlib
+import inspect
 import io
+import json
 import unittest
 
+import big
+import cargo
 import clock
 import compare
 import equals
 import latency
+import measure
 import memory
 import nodes
-import taken
 
 
 def silently(function, *arguments):
     """What it returns, and what it printed."""
     with contextlib.redirect_stdout(io.StringIO()) as said:
         return function(*arguments), said.getvalue()
+
+
+class Table(unittest.TestCase):
+    def test_options_are_read_and_refused(self):
+        asked = measure.options_of("compare-perftest", ["--rounds", "2", "--pair", "send,peer"])
+        self.assertEqual(asked, {"rounds": 2, "pair": ["send", "peer"]})
+        self.assertEqual(measure.options_of("compare-equals", [])["away_rounds"], 8)
+        for words in (["--rounds", "0"], ["--rounds", "101"], ["--rounds", "1.5"], ["--pair", "send,sent"], ["7"]):
+            with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
+                measure.options_of("compare-perftest", words)
+            self.assertIn(words[-1].split(",")[-1], said.getvalue())
+
+    def test_each_has_a_usage_text_and_takes_its_options(self):
+        for name, one in compare.MEASUREMENTS.items():
+            self.assertGreater(len(one.measure.__doc__), 30, name)
+            for function in filter(None, (one.measure, one.machine)):
+                self.assertEqual(set(inspect.signature(function).parameters), set(one.options), name)
 
 
 class Ratios(unittest.TestCase):
@@ -57,6 +78,22 @@ class Ratios(unittest.TestCase):
             compare.run("sleep", 5, seconds=0.1)
 
 
+class Cargo(unittest.TestCase):
+    def test_silence_and_ignored_tests_are_no_success(self):
+        line = "test result: ok. {} passed; 0 failed; {} ignored; 0 measured".format
+        self.assertTrue(cargo.all_passed(line(3, 0)))
+        failed = line(3, 0).replace("0 failed", "1 failed")
+        for said in ("", line(0, 0), line(3, 1), f"{line(3, 0)}\n{line(0, 0)}", failed):
+            self.assertFalse(cargo.all_passed(said), said)
+
+    def test_the_program_that_cargo_built(self):
+        target = {"kind": ["test"], "name": "softroce"}
+        messages = [{"reason": "x"}, {"target": target}, {"target": target, "executable": "/a"}]
+        self.assertEqual(cargo.built("\n".join(map(json.dumps, messages)), "test", "softroce"), "/a")
+        with self.assertRaises(SystemExit):
+            cargo.built("{}", "test", "softroce")
+
+
 class Clock(unittest.TestCase):
     def test_the_loop_and_whether_runs_agree(self):
         self.assertEqual(clock.judge_loop([20, 20, 20, 20], [20, 20, 20, 20]), (1, 1, True))
@@ -76,9 +113,9 @@ class Clock(unittest.TestCase):
         self.assertEqual(clock.judge_memory([(1000, 3500), (65536, 2400)]), (65536, 400, True))
         self.assertFalse(clock.judge_memory([(65537, 2400)])[2])
         self.assertFalse(clock.judge_memory([(1000, 3100), (1000, 3001)])[2])
-        self.assertEqual(taken.verdict(1024, 10, 1024, 10), "")
-        self.assertIn("MEMORY", taken.verdict(1025, 1, 1024, 10))
-        self.assertIn("SLOW", taken.verdict(1, 11, 1024, 10))
+        self.assertEqual(big.verdict(1024, 10, 10), "")
+        self.assertIn("MEMORY", big.verdict(1025, 1, 10))
+        self.assertIn("SLOW", big.verdict(1, 11, 10))
 
 
 class Latency(unittest.TestCase):

@@ -11,16 +11,16 @@ use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 
-use super::UsageError;
-use super::output::{default_folder, print_json, print_text, terminal_width, warning};
-use super::table_options::TableOptions;
-use super::values::List;
+use crate::arguments::UsageError;
+use crate::arguments::values::List;
 use crate::compare::figures::{Kind, Limit, USUAL};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
 use crate::compare::{compare, compare_within, rounds};
-use crate::results::read::{Fabric, Run};
+use crate::results::read::Fabric;
 use crate::results::schema::Schema;
 use crate::results::text::printable;
+use crate::terminal::output::{default_folder, print_json, print_text, terminal_width, warning};
+use crate::terminal::table_options::TableOptions;
 
 /// The exit code of a broken limit.
 const BROKEN: u8 = 3;
@@ -29,7 +29,7 @@ const MOST_TOLD: usize = 10;
 
 /// Arguments of `hcabench compare`.
 #[derive(Debug, Clone, Args)]
-pub struct CompareArguments {
+pub(crate) struct CompareArguments {
     /// The results folder to compare with, or that of one of its points
     #[arg(value_name = "BASE", required_unless_present = "run")]
     pub base: Option<PathBuf>,
@@ -125,7 +125,7 @@ impl CompareArguments {
 }
 
 /// Compares two runs, or the points of one, or has two measured before. Returns the exit code.
-pub fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
     let request = arguments.request();
     match (
         arguments.run.as_slice(),
@@ -189,25 +189,42 @@ fn compare_folders(
     }
     let base = rounds::open(base).context("BASE")?;
     let new = rounds::open(new).context("NEW")?;
-    check_allowed(arguments, &base, &new)?;
+    check_allowed(arguments, |name| {
+        base.schema.setting(name).is_some()
+            || [&base, &new].iter().any(|run| {
+                let document = run.document();
+                has(&document["run"], name) || has(&document["obtained"], name)
+            })
+    })?;
     let comparison = compare(&base, &new, request).map_err(sort)?;
     show(arguments, request, &comparison, folders)
 }
 
 /// A name that is no setting at all would permit nothing, without a word.
-fn check_allowed(arguments: &CompareArguments, base: &Run, new: &Run) -> anyhow::Result<()> {
-    for name in arguments.allow.iter().flat_map(|list| &list.0) {
-        let in_document = |run: &Run| {
-            let has = |part: &serde_json::Value| part.to_string().contains(&format!("\"{name}"));
-            has(&run.document()["run"]) || has(&run.document()["obtained"])
-        };
-        if base.schema.setting(name).is_none() && ![base, new].into_iter().any(in_document) {
-            return Err(
-                UsageError(format!("--allow: {name:?} is no setting of either run")).into(),
-            );
+fn check_allowed(
+    arguments: &CompareArguments,
+    is_setting: impl Fn(&str) -> bool,
+) -> anyhow::Result<()> {
+    let mut names = arguments.allow.iter().flat_map(|list| &list.0);
+    match names.find(|name| !is_setting(name)) {
+        None => Ok(()),
+        Some(name) => {
+            Err(UsageError(format!("--allow: {name:?} is no setting of either run")).into())
         }
     }
-    Ok(())
+}
+
+/// Whether a part of a document has a setting of this name, parts of which have dots between them.
+fn has(part: &serde_json::Value, name: &str) -> bool {
+    let (first, rest) = name.split_once('.').unwrap_or((name, ""));
+    let Some(members) = part.as_object() else {
+        return false;
+    };
+    let mut below = members.values();
+    let is_here = members
+        .get(first)
+        .is_some_and(|found| rest.is_empty() || has(found, rest));
+    is_here || below.any(|found| has(found, name))
 }
 
 fn show(
@@ -236,12 +253,11 @@ fn show(
     let order = present::order(&arguments.table, present::settings(comparison).into_iter())?;
     if arguments.json {
         let verdict = json!({ "limits": request.limits, "broken": comparison.has_broken_limit() });
-        print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))
-            .context("cannot write to standard output")?;
+        print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))?;
     } else if !arguments.quiet {
         let brief = arguments.table.brief.brief;
         let text = present::text(comparison, order, brief, terminal_width());
-        print_text(&text).context("cannot write to standard output")?;
+        print_text(&text)?;
     }
     judge(comparison, &request.limits, arguments.strict)
 }
@@ -260,23 +276,34 @@ fn judge(comparison: &Comparison, limits: &[Limit], strict: bool) -> anyhow::Res
     if comparison.has_broken_limit() {
         return Ok(BROKEN);
     }
-    let gaps = comparison.gaps(limits);
-    let gaps: Vec<String> = gaps.iter().map(|gap| printable(gap).into_owned()).collect();
-    if !gaps.is_empty() {
-        anyhow::bail!(
-            "--max-regression: no limit is broken, but they could not be judged at all points:\n  {}",
-            first_of(&gaps, "\n  ")
-        );
-    }
-    let open = comparison.open_limits();
-    if strict && !open.is_empty() {
-        let open: Vec<String> = open
+    let open = || comparison.open_limits();
+    none_left(&comparison.gaps(limits), open, strict)
+}
+
+/// That limits are kept where none is broken: all of them were judged, and if that is asked for, none is left open.
+fn none_left(
+    gaps: &[String],
+    open: impl FnOnce() -> Vec<String>,
+    strict: bool,
+) -> anyhow::Result<u8> {
+    let told = |texts: &[String]| {
+        let texts: Vec<String> = texts
             .iter()
             .map(|text| printable(text).into_owned())
             .collect();
+        first_of(&texts, "\n  ")
+    };
+    if !gaps.is_empty() {
+        anyhow::bail!(
+            "--max-regression: no limit is broken, but they could not be judged everywhere:\n  {}",
+            told(gaps)
+        );
+    }
+    let open = if strict { open() } else { Vec::new() };
+    if !open.is_empty() {
         anyhow::bail!(
             "--strict: the rounds leave open whether a limit is kept; more of them would tell (--rounds):\n  {}",
-            first_of(&open, "\n  ")
+            told(&open)
         );
     }
     Ok(0)

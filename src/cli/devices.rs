@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::DevicesArguments;
-use crate::cli::output::{print_json, print_text, terminal_width};
-use crate::cli::table::{Column, Table};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
 };
 use crate::rig::port_choice::choose;
+use crate::terminal::output::{print_json, print_text, terminal_width};
+use crate::terminal::table::{Column, Table};
 
 const SERVICES: [(&str, ServiceType); 3] = [
     ("rc", ServiceType::ReliableConnection),
@@ -40,7 +40,7 @@ struct TriedRoute {
 }
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
-pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let found = devices().context("cannot list the RDMA devices")?;
     let chosen = choose(&found, None, None)
         .map(|pair| [pair.sender, pair.receiver])
@@ -57,7 +57,7 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
     let ends = chosen.map(|ends| ends.map(|end| end.request().to_string()));
     let library = library_versions().remove("librdmacm");
-    let written = if arguments.json {
+    if arguments.json {
         let [sender, receiver] = ends.clone().map_or([None, None], |ends| ends.map(Some));
         let document = json!({
             "devices": described.iter().map(document).collect::<Vec<_>>(),
@@ -67,7 +67,7 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
             "uc_routes": routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
             "librdmacm": library,
         });
-        print_json(&document)
+        print_json(&document)?;
     } else {
         let pair = match &ends {
             Ok([sender, receiver]) => {
@@ -79,9 +79,8 @@ pub fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
             &(tables(&described, arguments.brief.brief, terminal_width())
                 + &pair
                 + &routes_in_words(&routes, library.as_ref())),
-        )
-    };
-    written.context("cannot write to standard output")?;
+        )?;
+    }
     Ok(u8::from(ends.is_err()))
 }
 
@@ -194,7 +193,7 @@ fn routes_in_words(routes: &[TriedRoute], library: Option<&Library>) -> String {
             None => format!("not tried: {reason}"),
         };
         let indentation = 12;
-        let lines = super::wrap(&text, super::text_width() - indentation);
+        let lines = crate::terminal::wrap(&text, crate::terminal::text_width() - indentation);
         for (number, line) in lines.iter().enumerate() {
             let name = if number == 0 { tried.route.name() } else { "" };
             shown += &format!("  {name:10}{line}\n");

@@ -1,6 +1,6 @@
 //! The examples below the help of each command; `tests/anywhere/documentation.rs` gives each of them to the program.
 
-pub const HCA: &str = "\
+pub(crate) const HCA: &str = "\
 Examples:
   hcabench --service rc --inline --burst 8192
       One burst of 8192 messages over RC, with the data in the work request
@@ -9,7 +9,7 @@ Examples:
   hcabench --service rc --poll busy,event --burst 500 --pause 200us --rounds 8 --out sweep
       What is needed to compare busy polling with events: hcabench compare sweep --by poll_recv";
 
-pub const CLOCK: &str = "\
+pub(crate) const CLOCK: &str = "\
 Examples:
   hcabench clock --duration 10s
       How often, how long and why this machine stops a thread
@@ -18,7 +18,7 @@ Examples:
   hcabench clock --trust
       Whether time stamps of the TSC can be trusted on this machine";
 
-pub const COMPARE: &str = "\
+pub(crate) const COMPARE: &str = "\
 Examples:
   hcabench compare before after --max-regression 5%@latency.p50
       A gate: exit code 3 if the median of any point has become worse, and by more than 5 %
@@ -32,7 +32,7 @@ Verdicts are by rounds: record both with --rounds 8 or more, in turn (--run does
 Exit codes: 0 compared; 1 results cannot be read, a run failed, or a limit could not be judged
 at all points of BASE; 2 bad input, or machine or settings differ; 3 a limit is broken.";
 
-pub const PLOT: &str = "\
+pub(crate) const PLOT: &str = "\
 Examples:
   hcabench plot histogram results/sweep --only size_bytes=8 --out histogram.svg
       The distributions of several points over each other
@@ -43,7 +43,7 @@ Examples:
   hcabench plot time results/clock --out jumps.svg
       The jumps of a clock over time, by cause";
 
-pub const QUEUE: &str = "\
+pub(crate) const QUEUE: &str = "\
 Examples:
   hcabench queue --list
       The queues that there are, and where they come from
@@ -56,16 +56,16 @@ Examples:
   hcabench queue --queue all --producers 2 --consumers 2 --scenario fan-in,round-robin
       What goes through queues that several threads share, and whether all get alike";
 
-pub const MEMORY: &str = "\
+pub(crate) const MEMORY: &str = "\
 Examples:
   hcabench memory --out curves
       Latency against bandwidth for five shares of reads: hcabench plot curves curves --out curves.svg
-  hcabench memory --read-share 50,100 --store regular,non-temporal --pause 0,512,4k,max,off --rounds 8
+  hcabench memory --read-share 50,100 --store regular,non-temporal --pause 0,512,max,off --rounds 8
       Some points of it, with stores past the caches beside regular ones, and without any load
   hcabench memory --pages 4k --size 512M --pause off --smooth none
       The latency of one load that misses the TLB as well";
 
-pub const NODE: &str = "\
+pub(crate) const NODE: &str = "\
 Examples:
   hcabench node --type udp --rate 100..10k --values 1..64
       Latency, missed steps and losses over rates and sizes of samples
@@ -74,7 +74,7 @@ Examples:
   hcabench node --rate 10k --duration 2s --samples --out steps
       The same with each sample: in.csv has what was sent, out.csv what arrived, lost.csv what did not";
 
-pub const REPORT: &str = "\
+pub(crate) const REPORT: &str = "\
 Examples:
   hcabench report results/sweep --out sweep.html
       A page that needs nothing else, for a browser or a mail
@@ -83,7 +83,7 @@ Examples:
   hcabench report results/sweep/POINT --out point.html
       One point of it: POINT is its folder";
 
-pub const RERUN: &str = "\
+pub(crate) const RERUN: &str = "\
 Examples:
   hcabench rerun results/sweep --out again
       The same command line, into another folder
@@ -92,7 +92,7 @@ Examples:
   hcabench rerun results/sweep --dry-run
       What it would measure";
 
-pub const HOST: &str = "\
+pub(crate) const HOST: &str = "\
 Examples:
   hcabench host
       What of this machine is ready for the HCA benchmark, what is not, and what to change
@@ -101,7 +101,7 @@ Examples:
   hcabench host --json
       The same for programs, with all that is recorded of the machine";
 
-pub const FABRIC: &str = "\
+pub(crate) const FABRIC: &str = "\
 Examples:
   srun -N8 --ntasks-per-node=1 hcabench fabric --inline --burst 200 --rounds 3 --out fabric
       All pairs of eight nodes, three times; rank 0 writes the results
@@ -110,7 +110,7 @@ Examples:
   hcabench fabric --rank 0 --ranks 2 --rendezvous node1 --out pair
       Without an engine: the same on the other host, with --rank 1";
 
-pub const SERVE: &str = "\
+pub(crate) const SERVE: &str = "\
 Examples:
   hcabench serve
       On the one host: wait for others that send, on any address of it
@@ -119,9 +119,23 @@ Examples:
   hcabench serve --bind 10.0.0.2 --receiver mlx5_0 --once
       On one address, for one run, over a named port";
 
-pub const DEVICES: &str = "\
+pub(crate) const DEVICES: &str = "\
 Examples:
   hcabench devices
       The devices, and the two ports that a run would take
   hcabench devices --json
       The same for programs";
+
+pub(crate) const SHOW: &str = "\
+Examples:
+  hcabench show notebooks/sample/hca
+      The table of a run, its verdict, and a line for each reservation
+  hcabench show notebooks/sample/queue --all
+      The same with cause and fix of each finding, and all facts about the machine";
+
+pub(crate) const LIST: &str = "\
+Examples:
+  hcabench list
+      The runs below the folder results
+  hcabench list notebooks/sample --json
+      Those of another folder, for programs";

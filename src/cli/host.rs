@@ -1,18 +1,18 @@
 //! `hcabench host`: whether this machine is ready to measure, and what to change.
 
-use super::output::{print_json, print_text};
-use super::table_options::BriefOption;
-use super::values::one;
-use super::{label_rows, text_width, wrap};
+use crate::arguments::values::one;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::idle_states::{IdleState, IdleStates};
 use crate::host::readiness::{Check, Needs, Readiness, Verdict};
 use crate::rig::named::named;
+use crate::terminal::output::print_as;
+use crate::terminal::table_options::BriefOption;
+use crate::terminal::{label_rows, text_width, wrap};
 use anyhow::Context;
 
 /// Arguments of `hcabench host`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct HostArguments {
+pub(crate) struct HostArguments {
     /// What is to be measured: hca, queue (between two threads), clock
     #[arg(long = "for", value_name = "BENCHMARK", default_value = "hca", value_parser = one::<Purpose>)]
     pub purpose: Purpose,
@@ -48,15 +48,12 @@ impl Purpose {
 
 /// Prints whether this machine is ready to measure. Returns the exit code: 0, or 1 if something would spoil a
 /// measurement.
-pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
     let purpose = arguments.purpose;
     let readiness = Readiness::assess(purpose.needs()).context("cannot assess this machine")?;
-    let written = if arguments.json {
-        print_json(&readiness)
-    } else {
-        print_text(&table(&readiness, purpose, arguments.brief.brief))
-    };
-    written.context("cannot write to standard output")?;
+    print_as(arguments.json, &readiness, || {
+        table(&readiness, purpose, arguments.brief.brief)
+    })?;
     Ok(u8::from(!readiness.ready))
 }
 
@@ -64,7 +61,7 @@ pub fn run(arguments: &HostArguments) -> anyhow::Result<u8> {
 /// that found something to change.
 fn table(readiness: &Readiness, purpose: Purpose, brief: bool) -> String {
     let width = text_width();
-    let mut lines = wrap(&machine_in_words(&readiness.machine), width);
+    let mut lines = wrap(&readiness.machine.in_words(), width);
     lines.push(String::new());
     if !brief {
         let setup = label_rows(&setup(&readiness.machine));
@@ -116,18 +113,6 @@ fn verdict_in_words(verdict: Verdict) -> &'static str {
         Verdict::Advice => "advice",
         Verdict::Spoils => "SPOILS",
     }
-}
-
-/// The machine in a line.
-pub fn machine_in_words(machine: &Fingerprint) -> String {
-    let kernel = machine.kernel_release.as_ref();
-    let parts = [
-        machine.hostname.clone(),
-        machine.processor.name.clone(),
-        kernel.map(|release| format!("Linux {release}")),
-        machine.distribution.clone(),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
 }
 
 /// How the machine is set up, a row each; what it does not say is said too.
@@ -294,7 +279,7 @@ mod tests {
         for (line, begin) in lines.zip(begins) {
             assert!(line.starts_with(begin), "{text}");
         }
-        let is_narrow = |line: &str| line.chars().count() <= crate::cli::TEXT_WIDTH;
+        let is_narrow = |line: &str| line.chars().count() <= crate::terminal::TEXT_WIDTH;
         assert!(text.lines().all(is_narrow), "{text}");
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let last = "Not ready to measure (--for hca): a longer title would spoil it; nothing else to improve.";

@@ -10,42 +10,35 @@ mod examples;
 mod fabric;
 mod hca;
 mod host;
+mod list;
 mod memory;
 mod node;
-mod plot;
 mod queue;
-mod report;
 mod serve;
+mod show;
 
-mod driver;
-mod ending;
-mod output;
-mod progress;
+#[cfg(test)]
+mod assignments;
 #[cfg(test)]
 mod refused;
 mod schedule;
 #[doc(hidden)]
 pub use self::fabric::rank_zero;
-pub mod table;
-pub mod table_options;
-mod values;
 
 #[cfg(feature = "rdma")]
 mod devices;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::OnceLock;
 
+use anyhow::Context as _;
 use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::arguments::UsageError;
+use crate::bench::node::process as node_end;
 use crate::results::read::ReadError;
-use crate::rig::child;
-
-/// Bad input that was found after the command line was parsed; exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct UsageError(pub String);
+use crate::terminal::{output, table_options};
+use crate::{driver, figures, report};
 
 /// One-way latency between two host channel adapters of one host, on one clock
 ///
@@ -104,6 +97,9 @@ enum Command {
     /// Measure between all pairs of ranks that srun or mpirun started, and name the slow node
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
+    /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they can be used
+    #[command(after_help = examples::LIST)]
+    List(list::ListArguments),
     /// Measure how long a load from memory takes while others draw bandwidth, as curves by the share of reads
     #[command(after_help = examples::MEMORY)]
     Memory(Box<memory::MemoryArguments>),
@@ -112,7 +108,7 @@ enum Command {
     Node(Box<node::NodeArguments>),
     /// Draw results as PDF, SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
     #[command(after_help = examples::PLOT)]
-    Plot(Box<plot::PlotArguments>),
+    Plot(Box<figures::PlotArguments>),
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
     #[command(after_help = examples::QUEUE)]
     Queue(Box<queue::QueueArguments>),
@@ -126,6 +122,9 @@ enum Command {
     /// Receive what other hosts send by hcabench --peer, and answer their probes
     #[command(after_help = examples::SERVE)]
     Serve(serve::ServeArguments),
+    /// Print again what a run printed, from its folder: tables, verdict and findings
+    #[command(after_help = examples::SHOW)]
+    Show(show::ShowArguments),
     /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
     #[command(after_help = examples::HOST)]
     Host(host::HostArguments),
@@ -174,14 +173,6 @@ pub struct DevicesArguments {
     pub brief: table_options::BriefOption,
 }
 
-/// The command line without the program's name, with the options of files in it.
-static EXPANDED: OnceLock<Vec<OsString>> = OnceLock::new();
-
-/// The command line of this process, without the program's name: what a child of it is started with.
-pub(crate) fn expanded_arguments() -> &'static [OsString] {
-    EXPANDED.get().map_or(&[], Vec::as_slice)
-}
-
 /// Parses the command line, runs what it names, and returns the exit code.
 pub fn main() -> ExitCode {
     // Rounds are started by a name that says nothing. Only those who list processes look at it.
@@ -189,8 +180,16 @@ pub fn main() -> ExitCode {
     if let Some(commit) = option_env!("HCABENCH_COMMIT") {
         crate::results::document::set_commit(commit);
     }
+    if driver::worker::is_worker() {
+        let served = driver::worker::serve();
+        return ended(served.context("the sweep that this round belongs to has gone"));
+    }
+    if node_end::is_asked_for() {
+        let served = node_end::serve();
+        return ended(served.context("the run that this end belongs to has gone"));
+    }
     match parse() {
-        Ok(line) => run(&line),
+        Ok(line) => ended(run(&line)),
         Err(error) => {
             output::print_error(&error.to_string());
             ExitCode::from(2)
@@ -211,15 +210,13 @@ fn parse() -> Result<CommandLine, UsageError> {
     };
     let matches = command.clone().color(colors).get_matches_from(&expanded);
     let line = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref())
-        && !child::is_any()
-    {
+    if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref()) {
         let text = driver::command_line::to_file(&matches, &command);
         crate::results::durable::create_new(file)
             .and_then(|mut created| std::io::Write::write_all(&mut created, text.as_bytes()))
             .map_err(|error| UsageError(format!("--save-config {}: {error}", file.display())))?;
     }
-    let _ = EXPANDED.set(expanded.into_iter().skip(1).collect());
+    crate::arguments::keep(expanded);
     Ok(line)
 }
 
@@ -237,8 +234,8 @@ impl CommandLine {
     }
 }
 
-fn run(line: &CommandLine) -> ExitCode {
-    let done = match &line.command {
+fn run(line: &CommandLine) -> anyhow::Result<u8> {
+    match &line.command {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
@@ -246,15 +243,21 @@ fn run(line: &CommandLine) -> ExitCode {
         Some(Command::Fabric(arguments)) => fabric::run(arguments),
         Some(Command::Memory(arguments)) => memory::run(arguments),
         Some(Command::Node(arguments)) => node::run(arguments),
-        Some(Command::Plot(arguments)) => plot::run(arguments),
+        Some(Command::Plot(arguments)) => figures::run(arguments),
         Some(Command::Queue(arguments)) => queue::run(arguments),
         Some(Command::Report(arguments)) => report::run(arguments),
         Some(Command::Rerun(_)) => {
             Err(UsageError("rerun: name the results folder first".to_owned()).into())
         }
         Some(Command::Serve(arguments)) => serve::run(arguments),
+        Some(Command::Show(arguments)) => show::run(arguments),
+        Some(Command::List(arguments)) => list::run(arguments),
         Some(Command::Host(arguments)) => host::run(arguments),
-    };
+    }
+}
+
+/// The exit code; of an error, which is printed, 2 where other input would avoid it.
+fn ended(done: anyhow::Result<u8>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
@@ -279,62 +282,3 @@ fn run_devices(_arguments: &DevicesArguments) -> anyhow::Result<u8> {
 /// What is said where verbs are needed and were left out of the build.
 #[cfg(not(feature = "rdma"))]
 const WITHOUT_RDMA: &str = "this hcabench was built without the feature rdma: build it again with libibverbs and librdmacm installed";
-
-/// The columns that running text takes at most.
-const TEXT_WIDTH: usize = 100;
-/// The columns that it takes at least, however narrow a terminal is.
-const LEAST_TEXT_WIDTH: usize = 40;
-
-/// The columns that running text fits in.
-fn text_width() -> usize {
-    text_width_of(output::terminal_width())
-}
-
-/// The columns that it fits in where so many are there; `None` where there is no limit.
-fn text_width_of(width: Option<usize>) -> usize {
-    let width = width.unwrap_or(TEXT_WIDTH);
-    width.clamp(LEAST_TEXT_WIDTH, TEXT_WIDTH)
-}
-
-/// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
-pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-/// Lines of a label and what belongs to it, which starts in the same column in all of them and is broken to fit.
-pub(crate) fn label_rows<L: AsRef<str>>(rows: &[(L, String)]) -> String {
-    const GAP: usize = 2;
-    let width = rows
-        .iter()
-        .map(|(label, _)| label.as_ref().chars().count())
-        .max()
-        .unwrap_or(0)
-        .max(LABEL_WIDTH);
-    let mut text = String::new();
-    for (label, value) in rows {
-        let lines = wrap(value, text_width().saturating_sub(width + GAP));
-        let indent = format!("\n{:indent$}", "", indent = width + GAP);
-        let line = format!(
-            "{:width$}{:GAP$}{}",
-            label.as_ref(),
-            "",
-            lines.join(&indent)
-        );
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-/// The least width of a column of labels, so that several such lists in one output align.
-const LABEL_WIDTH: usize = 20;

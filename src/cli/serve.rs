@@ -2,13 +2,13 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::bench::hca::config::PortRequest;
-use crate::cli::values::port_request;
+use crate::arguments::values::port_request;
+use crate::bench::hca::settings::config::PortRequest;
 use crate::rig::ports::SERVING;
 
 /// Arguments of `hcabench serve`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct ServeArguments {
+pub(crate) struct ServeArguments {
     /// Where to listen for hosts that ask: an address of this host, with a TCP port if it is not 18599 (0: any free one).
     /// Whoever reaches it can have messages sent here: name the address of the cluster's own network
     #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "0.0.0.0", value_parser = bind)]
@@ -41,9 +41,9 @@ fn bind(text: &str) -> Result<SocketAddr, String> {
 
 /// Serves other hosts. Returns the exit code.
 #[cfg(feature = "rdma")]
-pub fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
+    use crate::arguments::UsageError;
     use crate::bench::hca::between::listening::{Event, Service, serve};
-    use crate::cli::UsageError;
     use crate::results::text::printable;
     use crate::rig::benchmark::Failure;
 
@@ -76,7 +76,7 @@ pub fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
 }
 
 #[cfg(not(feature = "rdma"))]
-pub fn run(_arguments: &ServeArguments) -> anyhow::Result<u8> {
+pub(super) fn run(_arguments: &ServeArguments) -> anyhow::Result<u8> {
     anyhow::bail!("{}", super::WITHOUT_RDMA)
 }
 

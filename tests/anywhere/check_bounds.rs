@@ -1,10 +1,11 @@
 //! `ci/check-bounds` comes to the same bounds as `time::between`, by a way of its own, and finds what is wrong.
 
+use crate::testing::Has as _;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
+use crate::program::Program;
 use hcabench::time::Nanos;
 use hcabench::time::between::{Bounds, Direction, Message, Probe, RateLimit, Span};
 
@@ -69,7 +70,6 @@ fn bursts(peer: Peer, direction: Direction, random: &mut Random) -> Vec<Message>
     (0..300).map(message).collect()
 }
 
-/// What a run leaves behind of a round.
 struct Round {
     direction: Direction,
     limit: u32,
@@ -89,7 +89,6 @@ impl Round {
         Bounds::prove(all, RateLimit::new(self.limit).unwrap()).ok()
     }
 
-    /// Writes it into a folder, with what is done to its bounds.
     fn write(&self, folder: &Path, change: impl Fn(Span) -> Span) {
         let bounds = self.prove();
         let (name, limit) = (self.direction.name(), self.limit);
@@ -137,15 +136,13 @@ impl Round {
     }
 }
 
-/// The exit code, and what was printed.
-fn check(folder: &Path) -> (i32, String) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("ci/check-bounds");
-    let ended = Command::new(script).arg(folder).output().unwrap();
-    let text = [ended.stdout, ended.stderr].concat();
-    (
-        ended.status.code().unwrap(),
-        String::from_utf8(text).unwrap(),
-    )
+#[track_caller]
+fn check(folder: &Path, code: i32, parts: &[&str]) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-bounds");
+    let ended = Program::under(&[script], folder, "").run().expect(code);
+    let text = ended.stdout + &ended.stderr;
+    text.has(parts);
+    text
 }
 
 #[test]
@@ -168,37 +165,23 @@ fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
                 without_bounds: Vec::new(),
             };
             round.write(folder.path(), |span| span);
-            let (code, text) = check(folder.path());
-            assert_eq!(code, 0, "{text}");
-            assert!(
-                text.contains("ok   p round 0: 420 messages prove"),
-                "{text}"
-            );
+            check(folder.path(), 0, &["ok   p round 0: 420 messages prove"]);
             type Change = fn(Span) -> Span;
-            let changes: [(Change, &str); 3] = [
-                (
-                    |span| Span::new(span.low_ns + 1, span.high_ns),
-                    "theta_low_ns is",
-                ),
-                (
-                    |span| Span::new(span.low_ns, span.high_ns - 1),
-                    "theta_high_ns is",
-                ),
-                (|span| span.widened(1), "theta_low_ns is"),
-            ];
-            for (change, found) in changes {
+            let higher: Change = |span| Span::new(span.low_ns + 1, span.high_ns);
+            let lower: Change = |span| Span::new(span.low_ns, span.high_ns - 1);
+            let wider: Change = |span| span.widened(1);
+            for (change, found) in [
+                (higher, "theta_low_ns is"),
+                (lower, "theta_high_ns is"),
+                (wider, "theta_low_ns is"),
+            ] {
                 round.write(folder.path(), change);
-                let (code, text) = check(folder.path());
-                assert!(
-                    code == 1 && text.contains(found) && text.contains("FAIL"),
-                    "{text}"
-                );
+                check(folder.path(), 1, &[found, "FAIL"]);
             }
         }
     }
 }
 
-/// Some messages of a round may have no bounds, and so may all of them.
 #[test]
 fn messages_without_bounds_prove_nothing() {
     let mut random = Random(23);
@@ -216,9 +199,8 @@ fn messages_without_bounds_prove_nothing() {
             without_bounds,
         };
         round.write(folder.path(), |span| span);
-        let (code, text) = check(folder.path());
         let counted = format!("{} messages prove", 120 + bounded);
-        assert!(code == 0 && text.contains(&counted), "{text}");
+        check(folder.path(), 0, &[&counted]);
     }
 }
 
@@ -236,41 +218,24 @@ fn it_finds_contradictions_and_what_is_missing() {
     };
     assert!(round.prove().is_none());
     round.write(folder.path(), |span| span);
-    let (code, text) = check(folder.path());
-    assert!(
-        code == 0 && text.contains("a contradiction, and no bounds"),
-        "{text}"
-    );
-    // Bounds all the same.
-    let row = format!("{HEADER}\np,0,complete,forward,0,5,1,2,0,0\n");
-    fs::write(folder.path().join("runs.csv"), row).unwrap();
-    let (code, text) = check(folder.path());
-    assert!(
-        code == 1 && text.contains("a contradiction, but bounds"),
-        "{text}"
-    );
-    // With drift allowed there are bounds, and the row has none.
-    let row = format!("{HEADER}\np,0,complete,forward,300,,,,,\n");
-    fs::write(folder.path().join("runs.csv"), row).unwrap();
-    let (code, text) = check(folder.path());
-    assert!(
-        code == 1 && text.contains("the row has no bounds"),
-        "{text}"
-    );
+    check(folder.path(), 0, &["a contradiction, and no bounds"]);
+    let runs = folder.path().join("runs.csv");
+    for (row, said) in [
+        // Bounds all the same.
+        ("0,5,1,2,0,0", "a contradiction, but bounds"),
+        // With drift allowed there are bounds, and the row has none.
+        ("300,,,,,", "the row has no bounds"),
+    ] {
+        let row = format!("{HEADER}\np,0,complete,forward,{row}\n");
+        fs::write(&runs, row).unwrap();
+        check(folder.path(), 1, &[said]);
+    }
 
     round.probes.clear();
     round.write(folder.path(), |span| span);
-    let (code, text) = check(folder.path());
-    assert!(
-        code == 1 && text.contains("no messages in both directions"),
-        "{text}"
-    );
-    fs::write(folder.path().join("runs.csv"), format!("{HEADER}\n")).unwrap();
-    assert_eq!(check(folder.path()), (1, "0 rounds, 0 failed\n".to_owned()));
-    fs::remove_file(folder.path().join("runs.csv")).unwrap();
-    let (code, text) = check(folder.path());
-    assert!(
-        code == 1 && text.starts_with("FAIL these are no results"),
-        "{text}"
-    );
+    check(folder.path(), 1, &["no messages in both directions"]);
+    fs::write(&runs, format!("{HEADER}\n")).unwrap();
+    assert_eq!(check(folder.path(), 1, &[]), "0 rounds, 0 failed\n");
+    fs::remove_file(&runs).unwrap();
+    check(folder.path(), 1, &[]).begins("FAIL these are no results");
 }

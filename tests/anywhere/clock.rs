@@ -1,63 +1,41 @@
 //! `hcabench clock` as a user runs it, on the real clock.
 
 use crate::common;
-use std::collections::HashMap;
+use crate::testing::{Has as _, temporary};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{alone, end_after_signal};
+use crate::program::{Ended, LIMIT, Program, Running, hcabench as program, threads};
+use common::{Row, alone, end_after_signal, figure, json, rows, until};
 use hcabench::host::{CpuSet, pinning};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-fn hcabench(words: &str, out: &Path) -> Command {
-    let mut command = Command::new(crate::common::program());
-    command
-        .arg("clock")
-        .args(words.split_whitespace())
-        .arg("--out")
-        .arg(out)
-        .stdin(Stdio::null());
-    command
+fn hcabench(words: &str, out: &Path) -> Program {
+    program(&format!("clock {words}")).out(out)
 }
 
-fn run(words: &str, out: &Path) -> Output {
-    hcabench(words, out).output().unwrap()
-}
-
-/// Runs it, and what must be 0 is its exit code.
-fn done(words: &str) -> (tempfile::TempDir, PathBuf, Output) {
+/// Runs it in a folder of its own, to its end, which must have this code.
+fn ends(words: &str, code: i32) -> (tempfile::TempDir, PathBuf, Ended) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
-    let output = run(words, &out);
-    assert!(output.status.success(), "{words}: {output:?}");
-    (folder, out, output)
-}
-
-type Row = HashMap<String, String>;
-
-/// The rows of a CSV file, by column.
-fn rows(path: &Path) -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(path).unwrap();
-    reader.deserialize().map(|row| row.unwrap()).collect()
-}
-
-fn figure(row: &Row, column: &str) -> f64 {
-    row[column]
-        .parse()
-        .unwrap_or_else(|_| panic!("{column}: {:?}", row[column]))
+    let ended = hcabench(words, &out).ends(code);
+    (folder, out, ended)
 }
 
 fn settings(out: &Path) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(out.join("settings.json")).unwrap()).unwrap()
+    json(&out.join("settings.json"))
 }
 
-/// The folder of the first watched CPU.
+fn first_row(out: &Path) -> Row {
+    rows(&out.join("summary.csv")).remove(0)
+}
+
 fn first_cpu(out: &Path) -> PathBuf {
-    out.join(&rows(&out.join("summary.csv"))[0]["point"])
+    out.join(&first_row(out)["point"])
 }
 
 #[test]
@@ -69,63 +47,43 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
         &["rdtsc", "rdtscp", "rdtscp-lfence"]
     };
     let of_kernel = ["realtime", "monotonic", "monotonic-raw"];
-    for clock in of_kernel.iter().chain(of_processor).copied() {
+    for clock in of_kernel.iter().chain(of_processor) {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let words =
             format!("--clock {clock} --iterations 20k --baseline-iterations 1k --report all");
-        let mut output = run(&words, &out);
+        let mut ended = hcabench(&words, &out).run();
         // On a busy machine the counter may need a second chance.
         for _ in 0..4 {
-            if String::from_utf8_lossy(&output.stderr).contains("does not settle") {
-                output = run(&words, &out);
+            if ended.stderr.contains("does not settle") {
+                ended = hcabench(&words, &out).run();
             }
         }
-        if !output.status.success() {
-            let text = String::from_utf8_lossy(&output.stderr);
-            assert!(
-                of_processor.contains(&clock) && output.status.code() == Some(2),
-                "{clock}: {text}"
-            );
-            assert!(
-                [
-                    "TSC",
-                    "CNTVCTSS_EL0",
-                    "time stamp counter",
-                    "the counter's rate does not settle"
-                ]
-                .iter()
-                .any(|reason| text.contains(reason)),
-                "{text}"
-            );
+        if !ended.is_success() {
+            let text = ended.expect(2).stderr;
+            let reasons = [
+                "TSC",
+                "CNTVCTSS_EL0",
+                "time stamp counter",
+                "does not settle",
+            ];
+            let has_reason = reasons.iter().any(|reason| text.contains(reason));
+            assert!(of_processor.contains(clock), "{clock}: {text}");
+            assert!(has_reason, "{clock}: {text}");
             continue;
         }
-        let files = [
-            "jumps.csv",
-            "histogram.csv",
-            "histogram.hgrm",
-            "settings.json",
-        ];
         let folder = first_cpu(&out);
-        for file in files.map(|file| folder.join(file)) {
-            assert!(file.exists(), "{clock}: {}", file.display());
-        }
         assert!(!out.join("INCOMPLETE").exists());
-        let summary = &rows(&out.join("summary.csv"))[0];
-        assert_eq!(
-            (summary["clock"].as_str(), summary["iterations"].as_str()),
-            (clock, "20000")
-        );
+        let summary = &first_row(&out);
+        assert_eq!(summary["clock"].as_str(), *clock);
+        assert_eq!(summary["iterations"].as_str(), "20000");
         let mean = figure(summary, "mean_ns");
         assert!(figure(summary, "p50_ns") > 0.0 && figure(summary, "min_ns") <= mean);
         assert!(figure(summary, "p50_ns") <= figure(summary, "p999999_ns"));
         assert!(figure(summary, "p999999_ns") <= figure(summary, "max_ns") * 1.0011);
         assert_eq!(summary["point"], format!("cpu{}", summary["cpu"]));
         let histogram = std::fs::read_to_string(folder.join("histogram.hgrm")).unwrap();
-        assert!(
-            histogram.contains("Total count    =        20000"),
-            "{histogram}"
-        );
+        histogram.has(&["Total count    =        20000"]);
         let counts = rows(&folder.join("histogram.csv"));
         let counted: f64 = counts.iter().map(|row| figure(row, "differences")).sum();
         assert_eq!(counted, 20_000.0);
@@ -135,7 +93,7 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
         assert_eq!(details["highest"].as_array().unwrap().len(), 10);
         // Jumps lie within the run, in order, and above the threshold.
         let mut last = 0.0;
-        for jump in rows(&first_cpu(&out).join("jumps.csv")) {
+        for jump in rows(&folder.join("jumps.csv")) {
             if jump["cause"] == "clock set back" {
                 continue;
             }
@@ -143,39 +101,39 @@ fn every_report_of_every_clock_has_its_files_and_its_figures() {
             last = figure(&jump, "t_ns");
             assert!(figure(&jump, "jump_ns") + 1.0 > figure(summary, "threshold_ns"));
             assert!(last + figure(&jump, "jump_ns") <= figure(summary, "elapsed_ns") + 2.0);
-            let is_counter = of_processor.contains(&clock);
+            let is_counter = of_processor.contains(clock);
             assert_eq!(jump["jump_cycles"].is_empty(), !is_counter);
         }
-        let text = String::from_utf8(output.stdout).unwrap();
-        for part in [
+        ended.stdout.has(&[
             "p99.9999",
             "largest differences",
             "windows of 1.00 ms",
             "causes of the jumps",
-        ] {
-            assert!(text.contains(part), "{clock}: no {part} in\n{text}");
-        }
+        ]);
     }
 }
 
 #[test]
 fn one_iteration_is_enough() {
     let _alone = alone();
-    let (_folder, out, _) = done("--clock monotonic-raw --iterations 1 --baseline-iterations 1");
+    let (_folder, out, _) = ends(
+        "--clock monotonic-raw --iterations 1 --baseline-iterations 1",
+        0,
+    );
     assert_eq!(rows(&out.join("summary.csv"))[0]["iterations"], "1");
 }
 
 #[test]
 fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
     let _alone = alone();
-    // As short as fits into the usual memlock limit of 8 MiB. What is not kept must be told; `bench::clock::run` makes
-    // it so.
-    let (_folder, out, output) = done(
+    // As short as fits into the usual memlock limit of 8 MiB. What is not kept must be told.
+    let (_folder, out, ended) = ends(
         "--clock monotonic-raw --report percentiles --duration 10ms --baseline-iterations 1k --hugepages off --json",
+        0,
     );
-    let row = &rows(&out.join("summary.csv"))[0];
+    let row = &first_row(&out);
     assert_eq!(row["status"], "complete");
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = ended.json();
     let cpu = &document["cpus"][0];
     let not_kept = cpu["differences_not_kept"].as_u64().unwrap();
     let noted = document["notes"].to_string().contains("all but");
@@ -187,8 +145,10 @@ fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
 #[test]
 fn all_cpus_start_together_and_each_has_a_row() {
     let _alone = alone();
-    let (_folder, out, output) =
-        done("--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k");
+    let (_folder, out, ended) = ends(
+        "--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k",
+        0,
+    );
     let summary = rows(&out.join("summary.csv"));
     let allowed = nix::sched::sched_getaffinity(Pid::from_raw(0)).unwrap();
     let allowed: Vec<String> = (0..nix::sched::CpuSet::count())
@@ -200,7 +160,7 @@ fn all_cpus_start_together_and_each_has_a_row() {
     for row in &summary {
         assert!(figure(row, "elapsed_ns") > 3e8, "{row:?}");
     }
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = ended.stdout;
     assert!(text.contains("all CPUs are watched"), "{text}");
     assert_eq!(text.contains("at once:"), allowed.len() > 1, "{text}");
 }
@@ -216,41 +176,32 @@ fn bad_input_ends_with_2_and_names_the_option() {
         (
             "--cpu 60000",
             "new",
-            vec!["--cpu 60000", "does not exist", "choose one of"],
+            ["--cpu 60000", "does not exist", "choose one of"],
         ),
         (
             "--report percentiles --iterations 9000000G",
             "new",
-            vec!["--report percentiles", "--iterations", "available"],
+            ["--report percentiles", "--iterations", "available"],
         ),
         (
             "--iterations 10",
             "holding",
-            vec!["--out", "already holds results", "--force"],
+            ["--out", "already holds results", "--force"],
         ),
         (
             "--until 5 --report cumulative,wakeup",
             "new",
-            vec!["--until 5", "--report wakeup", "--duration or --iterations"],
+            ["--until 5", "--report wakeup", "--duration or --iterations"],
         ),
         (
             "--causes trace --clock realtime",
             "new",
-            vec!["--causes trace", "--clock realtime", "another clock"],
+            ["--causes trace", "--clock realtime", "another clock"],
         ),
-        (
-            "--report most",
-            "new",
-            vec!["--report", "most", "histogram"],
-        ),
+        ("--report most", "new", ["--report", "most", "histogram"]),
     ] {
-        let output = run(words, &folder.path().join(out));
-        let text = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{words}: {text}");
-        assert!(
-            expected.iter().all(|part| text.contains(part)),
-            "{words}: {text}"
-        );
+        let ended = hcabench(words, &folder.path().join(out)).ends(2);
+        ended.stderr.has(&expected);
     }
     assert!(!folder.path().join("new").exists());
 }
@@ -258,83 +209,44 @@ fn bad_input_ends_with_2_and_names_the_option() {
 #[test]
 fn a_broken_limit_ends_with_3_and_a_kept_one_with_0() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
     let short = "--clock monotonic-raw --iterations 100k --baseline-iterations 1k --report highest";
-    let output = run(
-        &format!("{short} --fail-above 1ns,1h"),
-        &folder.path().join("broken"),
-    );
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(3), "{text}");
-    assert!(text.contains("--fail-above 1ns is broken on CPU"), "{text}");
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        shown.contains("BROKEN") && shown.contains("limit 1h on CPU"),
-        "{shown}"
-    );
-    assert!(!folder.path().join("broken/INCOMPLETE").exists());
-    let output = run(
-        &format!("{short} --fail-above 1h,1ms@p50"),
-        &folder.path().join("kept"),
-    );
-    assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let output = run(
-        &format!("{short} --fail-above 1ns@p50"),
-        &folder.path().join("median"),
-    );
-    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let (_folder, out, ended) = ends(&format!("{short} --fail-above 1ns,1h"), 3);
+    ended.stderr.has(&["--fail-above 1ns is broken on CPU"]);
+    ended.stdout.has(&["BROKEN", "limit 1h on CPU"]);
+    assert!(!out.join("INCOMPLETE").exists());
+    ends(&format!("{short} --fail-above 1h,1ms@p50"), 0);
+    ends(&format!("{short} --fail-above 1ns@p50"), 3);
 }
 
 #[test]
 fn json_and_quiet() {
     let _alone = alone();
     let short = "--clock monotonic-raw --iterations 10k --baseline-iterations 1k";
-    let (_folder, out, output) = done(&format!("{short} --json --quiet"));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let (_folder, out, ended) = ends(&format!("{short} --json --quiet"), 0);
+    let document = ended.json();
     assert_eq!(document["points"][0]["status"], "complete");
     assert_eq!(document["points"][0]["iterations"], 10_000);
     let stated = settings(&first_cpu(&out));
     assert_eq!(stated["details"], document["cpus"][0]);
-    let (_folder, _, output) = done(&format!("{short} --quiet"));
-    assert!(output.stdout.is_empty(), "{output:?}");
+    let (_folder, _, ended) = ends(&format!("{short} --quiet"), 0);
+    assert!(ended.stdout.is_empty(), "{ended:?}");
     // Warnings of a busy machine are no part of it.
-    let told = String::from_utf8(output.stderr).unwrap();
-    for part in ["machine:", "watch:", "note:", "results:"] {
-        assert!(!told.contains(part), "{told}");
-    }
+    (ended.stderr).lacks(&["machine:", "watch:", "note:", "results:"]);
 }
 
-/// A run under way: its watch has begun.
-fn begin(words: &str, out: &Path) -> Child {
+fn begin(words: &str, out: &Path) -> Running {
     // Before others as far as permitted: this machine may be busy with other tests.
-    let program = hcabench(words, out);
-    let child = Command::new("nice")
-        .args(["-n", "-20"])
-        .arg(program.get_program())
-        .args(program.get_args())
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let started = Instant::now();
-    while !out.join("settings.json").exists() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "no watch begins"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    while watching_thread(&child).is_none() {
-        assert!(
-            started.elapsed() < Duration::from_secs(60),
-            "no thread watches"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    let nice = ["nice", "-n", "-20"];
+    let words = format!("clock {words}");
+    let running = Program::under(&nice, crate::program::path(), &words)
+        .out(out)
+        .start();
+    until("a watch", || {
+        (out.join("settings.json").exists() && watching_thread(&running).is_some()).then_some(())
+    });
     // The baseline is measured by threads of the same name.
     std::thread::sleep(Duration::from_millis(300));
-    child
+    running
 }
 
 #[test]
@@ -345,43 +257,24 @@ fn a_signal_ends_it_with_what_was_measured() {
     }
 }
 
-/// Ends a run by a signal, and checks what it leaves.
 fn end_by(signal: Signal) {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    let mut child = begin(
-        "--clock monotonic-raw --report histogram --duration 1h --baseline-iterations 10k --keep-jumps 1000",
-        &out,
-    );
+    let out = temporary("out");
+    let words = "--clock monotonic-raw --report histogram --duration 1h --baseline-iterations 10k --keep-jumps 1000";
+    let running = begin(words, &out);
     let sent = Instant::now();
-    kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-    let status = loop {
-        match child.try_wait().unwrap() {
-            Some(status) => break status,
-            None if sent.elapsed() < Duration::from_secs(60) => {
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            None => {
-                child.kill().unwrap();
-                panic!("no end by {signal}; is it ignored here, as in the background of a script?");
-            }
-        }
-    };
-    assert!(
-        sent.elapsed() < end_after_signal(),
-        "{signal}: {:?}",
-        sent.elapsed()
-    );
-    assert_eq!(status.code(), Some(1));
+    running.signal(signal);
+    // None: is it ignored here, as in the background of a script?
+    running.wait(Duration::from_secs(60)).expect(1);
+    let took = sent.elapsed();
+    assert!(took < end_after_signal(), "{signal}: {took:?}");
     let mark = std::fs::read_to_string(out.join("INCOMPLETE")).unwrap();
-    assert!(mark.contains(&format!("interrupted by {signal}")), "{mark}");
-    let summary = &rows(&out.join("summary.csv"))[0];
+    mark.has(&[&format!("interrupted by {signal}")]);
+    let summary = &first_row(&out);
     assert_eq!(summary["status"], "incomplete");
     assert!(figure(summary, "iterations") > 1000.0);
 }
 
-/// A stop of a process by `CLOCK_MONOTONIC_RAW`, in ns: it was told to stop after `told` and stood at `stood`; it was
-/// told to go on after `woken`, and could from `going` on at the latest.
+/// By `CLOCK_MONOTONIC_RAW`, in ns: stopped between `told` and `stood`, going on between `woken` and `going`.
 #[derive(Debug, Clone, Copy)]
 struct Stop {
     told: f64,
@@ -423,30 +316,23 @@ fn given_and_waited(thread: &Path) -> (u64, f64) {
     (figures[2], figures[1] as f64)
 }
 
-/// The thread of a process that watches.
-fn watching_thread(child: &Child) -> Option<PathBuf> {
-    let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
-    // A thread may end meanwhile.
-    let mut tasks = tasks.filter_map(|task| Some(task.ok()?.path()));
-    let watches = |task: &PathBuf| {
-        std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with("watch-"))
-    };
-    tasks.find(watches)
+fn watching_thread(running: &Running) -> Option<PathBuf> {
+    let id = threads(running.id(), "watch-").first().copied()?;
+    Some(PathBuf::from(format!("/proc/{}/task/{id}", running.id())))
 }
 
-/// Stops a process for at least as long.
-fn stop(child: &Child, thread: &Path, length: Duration) -> Stop {
+fn stop(running: &Running, thread: &Path, length: Duration) -> Stop {
     let (_, before) = given_and_waited(thread);
-    let pid = Pid::from_raw(child.id() as i32);
+    let pid = Pid::from_raw(running.id().cast_signed());
     let told = raw_now();
-    kill(pid, Signal::SIGSTOP).unwrap();
+    running.signal(Signal::SIGSTOP);
     let state = waitpid(pid, Some(WaitPidFlag::WUNTRACED)).unwrap();
     let stood = raw_now();
     assert!(matches!(state, WaitStatus::Stopped(..)), "{state:?}");
     std::thread::sleep(length);
     let (given, _) = given_and_waited(thread);
     let woken = raw_now();
-    kill(pid, Signal::SIGCONT).unwrap();
+    running.signal(Signal::SIGCONT);
     let going = raw_now();
     // What it waited is known when it has got its CPU.
     let mut after = given_and_waited(thread);
@@ -481,15 +367,11 @@ fn jumps_of<'a>(stops: &[Stop], jumps: &'a [Row], origin: f64) -> Vec<(Stop, Opt
 
 /// Watches a process that is stopped again and again, and returns the jump of each stop whose length is known.
 fn watch_stops() -> Vec<(Stop, Option<Row>)> {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    let mut child = begin(
-        "--clock monotonic-raw --report highest --duration 4s --baseline-iterations 10k",
-        &out,
-    );
-    let thread = watching_thread(&child).expect("no thread watches");
-    // On the watched CPU the helper would be a jump itself, and the stop that follows fall into the reading of
-    // counters.
+    let out = temporary("out");
+    let words = "--clock monotonic-raw --report highest --duration 4s --baseline-iterations 10k";
+    let running = begin(words, &out);
+    let thread = watching_thread(&running).expect("no thread watches");
+    // On the watched CPU the helper would be a jump itself.
     let allowed = pinning::current_affinity().unwrap();
     let name = std::fs::read_to_string(thread.join("comm")).unwrap();
     let watched: CpuSet = name.trim().trim_start_matches("watch-").parse().unwrap();
@@ -502,11 +384,11 @@ fn watch_stops() -> Vec<(Stop, Option<Row>)> {
     while began.elapsed() < Duration::from_secs(2) {
         // No two pauses alike: only one beginning of the run makes all stops meet their jumps.
         std::thread::sleep(Duration::from_millis(20 + 7 * (stops.len() as u64 * 5 % 8)));
-        stops.push(stop(&child, &thread, Duration::from_millis(5)));
+        stops.push(stop(&running, &thread, Duration::from_millis(5)));
     }
     // The next process inherits what this thread may use.
     pinning::pin_current_thread_to(&allowed).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    running.wait(LIMIT).expect(0);
     let jumps: Vec<Row> = rows(&first_cpu(&out).join("jumps.csv"))
         .into_iter()
         .filter(|jump| figure(jump, "jump_ns") > 2e6)
@@ -553,10 +435,8 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
             let length = figure(jump, "jump_ns");
             let right = (stop.shortest() * 0.9..=stop.longest() * 1.1).contains(&length);
             // Another length may be that of another jump, which began beside the stop.
-            assert!(
-                !right || !jump["cause"].starts_with("interrupt"),
-                "{jump:?}"
-            );
+            let is_other = !right || !jump["cause"].starts_with("interrupt");
+            assert!(is_other, "{jump:?}");
             right
         };
         let right = found.iter().filter(|each| is_right(each)).count();
@@ -581,7 +461,7 @@ fn a_process_that_is_stopped_sees_a_jump_of_that_length_which_is_no_interrupt() 
 
 /// What a report shows of the longest stop, in ns.
 fn longest_of(report: &str, out: &Path) -> f64 {
-    let row = &rows(&out.join("summary.csv"))[0];
+    let row = &first_row(out);
     match report {
         "cumulative" => figure(row, "highest_window_ns"),
         "histogram" => {
@@ -622,8 +502,7 @@ fn a_stop_of_20_ms_is_found_in_each_report() {
             );
             continue;
         }
-        // The stop comes when all memory is touched, in the first second. On a busy machine it comes later, so that the
-        // watch goes on where its memory allows that.
+        // The stop comes in the first second, later on a busy machine: the watch goes on where its memory allows it.
         let (length, code) = match report {
             "percentiles" => ("2s", 0),
             _ => ("1h", 1),
@@ -631,64 +510,50 @@ fn a_stop_of_20_ms_is_found_in_each_report() {
         let words = format!(
             "--clock monotonic-raw --report {report} --duration {length} --baseline-iterations 10k --hugepages off"
         );
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path().join("out");
-        let mut child = begin(&words, &out);
+        let out = temporary("out");
+        let running = begin(&words, &out);
         std::thread::sleep(Duration::from_millis(500));
-        let thread = watching_thread(&child).expect("a thread watches");
-        let stop = stop(&child, &thread, STOP);
+        let thread = watching_thread(&running).expect("a thread watches");
+        let stop = stop(&running, &thread, STOP);
         if code != 0 {
-            kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+            running.signal(Signal::SIGINT);
         }
-        assert_eq!(child.wait().unwrap().code(), Some(code), "{report}");
+        running.wait(LIMIT).expect(code);
         let found = longest_of(report, &out);
-        let elapsed = figure(&rows(&out.join("summary.csv"))[0], "elapsed_ns");
+        let elapsed = figure(&first_row(&out), "elapsed_ns");
         assert!(elapsed < 60e9, "{report}: {elapsed}");
-        assert!(
-            found + LEFT_OUT >= stop.shortest(),
-            "{report}: {found}, {stop:?}"
-        );
+        let is_long_enough = found + LEFT_OUT >= stop.shortest();
+        assert!(is_long_enough, "{report}: {found}, {stop:?}");
     }
 }
 
 #[test]
 fn a_trace_names_who_ran_or_says_before_the_run_what_it_takes() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    let output = run(
-        "--clock monotonic-raw --causes trace --iterations 100k --baseline-iterations 1k",
-        &out,
-    );
-    let text = String::from_utf8_lossy(&output.stderr);
-    if output.status.success() {
+    let out = temporary("out");
+    let words = "--clock monotonic-raw --causes trace --iterations 100k --baseline-iterations 1k";
+    let ended = hcabench(words, &out).run();
+    if ended.is_success() {
         let trace = &settings(&first_cpu(&out))["details"]["trace"];
         assert!(trace["records"].as_u64().unwrap() > 0, "{trace}");
         return;
     }
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    for words in ["--causes trace: ", "root", "--causes counters"] {
-        assert!(text.contains(words), "{words} is not in {text}");
-    }
+    (ended.expect(2).stderr).has(&["--causes trace: ", "root", "--causes counters"]);
     assert!(!out.exists());
 }
 
-/// A rate that is off is used, and called into doubt on the terminal and in the files.
 #[test]
 fn a_given_rate_that_is_off_is_doubted() {
     let _alone = alone();
     let words = "--clock rdtsc --iterations 10k --baseline-iterations 1k --report highest";
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("off");
     // No counter runs at less than a tenth of what one sold today does.
-    let output = run(&format!("{words} --tsc-khz 100000"), &out);
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let off = format!("{words} --tsc-khz 100000");
     if cfg!(not(target_arch = "x86_64")) {
-        assert_eq!(output.status.code(), Some(2), "{text}");
+        ends(&off, 2);
         return;
     }
-    assert!(output.status.success(), "{text}");
-    assert!(text.contains("warning: --tsc-khz 100000 "), "{text}");
+    let (_folder, out, ended) = ends(&off, 0);
+    ended.stdout.has(&["- --tsc-khz 100000 "]);
     let notes = settings(&first_cpu(&out))["details"]["notes"].clone();
     let notes = notes.as_array().unwrap();
     let noted = |note: &Value| note.as_str().unwrap().contains("--tsc-khz 100000 ");
@@ -697,31 +562,24 @@ fn a_given_rate_that_is_off_is_doubted() {
         settings(&out)["instrument"]["clock"]["tsc"]["source"],
         "tsc-khz"
     );
-    let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("--tsc-khz 100000"), "{shown}");
+    ended.stdout.has(&["--tsc-khz 100000"]);
     // The measured one is not doubted.
-    let output = run(words, &folder.path().join("measured"));
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("--tsc-khz"));
+    ends(words, 0).2.stderr.lacks(&["--tsc-khz"]);
 }
 
-/// The most memory that a run has had, in KiB, as seen every few milliseconds.
 fn most_memory(words: &str) -> u64 {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = hcabench(words, &folder.path().join("out"))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut running = hcabench(words, &folder.path().join("out")).start();
     let mut most = 0;
-    while child.try_wait().unwrap().is_none() {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+    while !running.has_ended() {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", running.id()));
+        let status = status.unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
         most = most.max(kib.unwrap_or(0));
         std::thread::sleep(Duration::from_millis(2));
     }
-    assert!(child.wait().unwrap().success());
+    running.wait(LIMIT).expect(0);
     most
 }
 
@@ -731,10 +589,8 @@ fn a_longer_run_of_the_histogram_takes_no_more_memory() {
     let words = "--clock monotonic-raw --report histogram --baseline-iterations 10k --keep-jumps 4096 --duration";
     let short = most_memory(&format!("{words} 500ms"));
     let long = most_memory(&format!("{words} 5s"));
-    assert!(
-        short > 1000 && long <= short + 1024,
-        "{short} KiB, then {long} KiB"
-    );
+    assert!(short > 1000, "{short} KiB, then {long} KiB");
+    assert!(long <= short + 1024, "{short} KiB, then {long} KiB");
 }
 
 #[test]
@@ -755,32 +611,28 @@ fn it_begins_with_a_verdict_and_names_the_thread_that_ran_instead() {
         .unwrap();
     let words =
         format!("--clock monotonic-raw --duration 1s --baseline-iterations 10k --cpu {cpu}");
-    let (_folder, out, output) = done(&words);
+    let (_folder, out, ended) = ends(&words, 0);
     beside.kill().unwrap();
     beside.wait().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = ended.stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(
-        text.starts_with(&format!("CPU {cpu} was taken for ")),
-        "{text}"
-    );
-    assert!(text.contains("The main cause is other threads"), "{text}");
+    let begin = format!("CPU {cpu} was taken for ");
+    assert!(text.starts_with(&begin), "{text}");
+    text.has(&["The main cause is other threads"]);
     let details = &settings(&first_cpu(&out))["details"];
     let ran = details["ran_instead"].as_array().unwrap();
     let is_beside = |ran: &&Value| ran["thread"] == beside.id();
     let found = ran.iter().find(is_beside).expect("it ran");
     assert_eq!(found["only_here"], true);
     assert!(found["ran_ns"].as_f64().unwrap() > 1e7, "{found}");
-    assert!(
-        details["waited_for_cpu_ns"].as_f64().unwrap() > 1e7,
-        "{details}"
-    );
+    let has_waited = details["waited_for_cpu_ns"].as_f64().unwrap() > 1e7;
+    assert!(has_waited, "{details}");
 }
 
 #[test]
 fn both_timers_have_a_row_of_how_late_they_wake() {
     let _alone = alone();
-    let (_folder, out, output) = done("--report wakeup --iterations 100 --interval 200us");
+    let (_folder, out, ended) = ends("--report wakeup --iterations 100 --interval 200us", 0);
     let rows = rows(&out.join("summary.csv"));
     let timers: Vec<&str> = rows.iter().map(|row| row["timer"].as_str()).collect();
     assert_eq!(timers, ["nanosleep", "timerfd"]);
@@ -790,17 +642,9 @@ fn both_timers_have_a_row_of_how_late_they_wake() {
         assert!(figure(row, "p50_ns") <= figure(row, "max_ns") && row["jumps"].is_empty());
         assert!(out.join(&row["point"]).join("histogram.hgrm").exists());
     }
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.starts_with("nanosleep wakes a thread on CPU "),
-        "{text}"
-    );
-    let folder = tempfile::tempdir().unwrap();
-    let words = "--report wakeup --iterations 20 --fail-above 1ns";
-    assert_eq!(
-        run(words, &folder.path().join("out")).status.code(),
-        Some(3)
-    );
+    let text = ended.stdout;
+    text.begins("nanosleep wakes a thread on CPU ");
+    ends("--report wakeup --iterations 20 --fail-above 1ns", 3);
 }
 
 #[test]
@@ -808,7 +652,7 @@ fn everything_is_all_clocks_and_all_reports() {
     let _alone = alone();
     let words =
         "--everything --iterations 1k --baseline-iterations 1k --interval 10us --hugepages off";
-    let (_folder, out, output) = done(words);
+    let (_folder, out, ended) = ends(words, 0);
     let rows = rows(&out.join("summary.csv"));
     let has = |clock: &str, timer: &str| {
         rows.iter()
@@ -822,19 +666,18 @@ fn everything_is_all_clocks_and_all_reports() {
     ] {
         assert!(has(clock, timer), "{clock} {timer}");
     }
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("=== realtime") && text.contains("p99.9999"),
-        "{text}"
-    );
+    let text = ended.stdout;
+    text.has(&["=== realtime", "p99.9999"]);
 }
 
 #[test]
 fn it_ends_at_so_many_jumps_and_reads_no_counters_if_told_so() {
     let _alone = alone();
-    let (_folder, out, _) =
-        done("--clock monotonic-raw --until 100 --causes off --baseline-iterations 1k");
-    let row = &rows(&out.join("summary.csv"))[0];
+    let (_folder, out, _) = ends(
+        "--clock monotonic-raw --until 100 --causes off --baseline-iterations 1k",
+        0,
+    );
+    let row = &first_row(&out);
     assert!((100.0..110.0).contains(&figure(row, "jumps")), "{row:?}");
     let details = &settings(&first_cpu(&out))["details"];
     assert_eq!(details["not_watched"]["counters_read"], 0);
@@ -846,13 +689,11 @@ fn the_memory_of_percentiles_is_announced() {
     let words =
         "--clock monotonic-raw --iterations 100k --baseline-iterations 1k --hugepages off --report";
     for (report, announced) in [("all", true), ("percentiles", true), ("highest", false)] {
-        let (_folder, _, output) = done(&format!("{words} {report}"));
-        let told = String::from_utf8(output.stderr).unwrap();
+        let (_folder, _, ended) = ends(&format!("{words} {report}"), 0);
+        let told = ended.stderr;
         assert_eq!(told.contains("memory:"), announced, "{report}: {told}");
-        assert!(
-            !announced || told.contains("--report percentiles"),
-            "{told}"
-        );
+        let is_announced = !announced || told.contains("--report percentiles");
+        assert!(is_announced, "{told}");
     }
 }
 
@@ -863,23 +704,15 @@ fn a_thread_that_is_moved_off_its_cpu_marks_its_point() {
     let (Some(cpu), Some(other)) = (allowed.iter().next(), allowed.iter().nth(1)) else {
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
+    let out = temporary("out");
     let words = "--clock monotonic-raw --report highest --duration 3s --baseline-iterations 10k";
-    let mut child = begin(&format!("{words} --cpu {cpu}"), &out);
-    let thread = watching_thread(&child).expect("no thread watches");
-    let id: i32 = thread
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap();
+    let running = begin(&format!("{words} --cpu {cpu}"), &out);
+    let id = threads(running.id(), "watch-")[0];
     let mut set = nix::sched::CpuSet::new();
     set.set(other).unwrap();
-    nix::sched::sched_setaffinity(Pid::from_raw(id), &set).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
-    let summary = &rows(&out.join("summary.csv"))[0];
+    nix::sched::sched_setaffinity(Pid::from_raw(id.cast_signed()), &set).unwrap();
+    running.wait(LIMIT).expect(1);
+    let summary = &first_row(&out);
     assert_eq!(summary["status"], "incomplete");
     let told =
         format!("the thread watch-{cpu} was moved away from CPU {cpu}: it runs on CPU {other}");
@@ -891,42 +724,28 @@ fn a_thread_that_is_moved_off_its_cpu_marks_its_point() {
 fn memory_for_jumps_that_is_refused_is_told_with_its_option() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    let program = hcabench(
-        "--clock monotonic-raw --iterations 1k --baseline-iterations 1k --report highest --keep-jumps 10M",
-        &out,
-    );
-    let words: Vec<_> = program
-        .get_args()
-        .map(|word| word.to_string_lossy())
-        .collect();
+    let words = "clock --clock monotonic-raw --iterations 1k --baseline-iterations 1k --report highest --keep-jumps 10M";
     // 400 MiB of address space: the jumps take more.
-    let line = format!(
-        "ulimit -v 409600; exec {} {}",
-        crate::common::program().display(),
-        words.join(" ")
-    );
-    let output = Command::new("sh").args(["-c", &line]).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{text}");
-    for part in ["--keep-jumps 10000000", "ulimit -v", "2 to 100M"] {
-        assert!(text.contains(part), "{part} in {text}");
-    }
+    let limited = ["prlimit", "--as=419430400"];
+    let program = Program::under(&limited, crate::program::path(), words);
+    let ended = program.out(folder.path().join("out")).ends(2);
+    ended
+        .stderr
+        .has(&["--keep-jumps 10000000", "ulimit -v", "2 to 100M"]);
 }
 
 #[test]
 fn rounds_are_added_up_in_the_folder_of_each_cpu() {
     let _alone = alone();
-    let (_folder, out, output) = done(
+    let (_folder, out, ended) = ends(
         "--clock monotonic-raw --iterations 20k --baseline-iterations 1k --rounds 3 --keep-jumps 100",
+        0,
     );
     let runs = rows(&out.join("runs.csv"));
     assert_eq!(runs.len(), 3);
-    let summary = &rows(&out.join("summary.csv"))[0];
-    assert_eq!(
-        (summary["rounds"].as_str(), summary["iterations"].as_str()),
-        ("3", "60000")
-    );
+    let summary = &first_row(&out);
+    assert_eq!(summary["rounds"].as_str(), "3");
+    assert_eq!(summary["iterations"].as_str(), "60000");
     let folder = first_cpu(&out);
     for (file, column) in [
         ("jumps.csv", "jumps_in_file"),
@@ -945,16 +764,12 @@ fn rounds_are_added_up_in_the_folder_of_each_cpu() {
     }
     for run in &runs {
         let rate = figure(run, "jumps") / figure(run, "elapsed_ns") * 1e9;
-        assert!(
-            (figure(run, "jumps_per_s") - rate).abs() <= 0.001 + rate * 1e-6,
-            "{run:?}"
-        );
+        let is_close = (figure(run, "jumps_per_s") - rate).abs() <= 0.001 + rate * 1e-6;
+        assert!(is_close, "{run:?}");
         let share = figure(run, "jumps_total_ns") / figure(run, "elapsed_ns") * 100.0;
-        assert!(
-            (figure(run, "jump_time_percent") - share).abs() < 1e-3,
-            "{run:?}"
-        );
+        let is_close = (figure(run, "jump_time_percent") - share).abs() < 1e-3;
+        assert!(is_close, "{run:?}");
     }
-    let text = String::from_utf8(output.stdout).unwrap();
+    let text = ended.stdout;
     assert!(!text.contains("causes of the jumps"), "{text}");
 }

@@ -1,33 +1,36 @@
-//! What the documentation shows is what the program takes and writes: its commands, options and columns.
-//!
-//! The pages of options and columns are generated: `HCABENCH_WRITE_DOCS=1 cargo test --test documentation` writes them.
+//! Documented commands, options and columns are the program's. `HCABENCH_WRITE_DOCS=1` writes the generated pages.
 
 use crate::common;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
-use common::FIGURES;
-use hcabench::cli::EXIT_CODES;
+use crate::program::{Ended, hcabench as program};
+use clap::CommandFactory as _;
+use common::figures::FIGURES;
+use hcabench::cli::{CommandLine, EXIT_CODES};
 use hcabench::results::schema::{Column, Data, Named, Over, Schema, fabric};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const COMMANDS: [&str; 10] = [
-    "", "clock", "compare", "devices", "host", "node", "plot", "queue", "report", "rerun",
-];
 
-fn hcabench(words: &[String]) -> Output {
-    Command::new(crate::common::program())
-        .args(words)
-        .env("COLUMNS", "100")
-        .output()
-        .unwrap()
+/// All commands, the one without a name first.
+fn commands() -> Vec<String> {
+    let line = CommandLine::command();
+    let mut names: Vec<String> = (line.get_subcommands())
+        .map(|command| command.get_name().to_owned())
+        .collect();
+    names.push(String::new());
+    names.sort();
+    names
 }
 
-/// Checks that the program knows the options of a command and takes their values: else it would refuse them before
-/// --help. Returns whether it is a command that can be checked.
+fn hcabench(words: &[String]) -> Ended {
+    let program = program("").env("COLUMNS", "100");
+    program.change(|command| command.args(words)).run()
+}
+
+/// Checks that the program takes these options: else it would refuse them before --help. False: not to be checked.
 fn check_taken(place: &str, command: &str) -> bool {
     let command = command.split(" #").next().unwrap_or_default();
     let words = shlex::split(command).unwrap_or_else(|| panic!("{place}: {command}: quotes"));
@@ -51,20 +54,17 @@ fn check_taken(place: &str, command: &str) -> bool {
         words.drain(..2);
     }
     words.push("--help".to_owned());
-    let output = hcabench(&words);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{place}: {command}: {told}");
+    let ended = hcabench(&words);
+    assert!(ended.is_success(), "{place}: {command}: {}", ended.stderr);
     true
 }
 
 fn help_of(command: &str) -> String {
     let words = command.split_whitespace().map(str::to_owned);
-    let output = hcabench(&words.chain(["--help".to_owned()]).collect::<Vec<_>>());
-    assert!(output.status.success(), "{command}");
-    String::from_utf8(output.stdout).unwrap()
+    let words = Vec::from_iter(words.chain(["--help".to_owned()]));
+    hcabench(&words).expect(0).stdout
 }
 
-/// The pages that show commands.
 fn pages() -> Vec<PathBuf> {
     let folders = [".", "docs", "notebooks", "listings", "rdma-cm-patch"];
     let entries = folders.map(|folder| fs::read_dir(Path::new(ROOT).join(folder)).unwrap());
@@ -94,7 +94,7 @@ fn each_command_of_the_pages_is_taken() {
 
 #[test]
 fn the_help_of_each_command_has_examples_that_are_taken() {
-    for name in COMMANDS {
+    for name in &commands() {
         let help = help_of(name);
         let (_, examples) = help
             .split_once("Examples:\n")
@@ -123,7 +123,7 @@ fn check_page(name: &str, page: &str) {
         .find(|(there, now)| there != now);
     assert!(
         found == page,
-        "docs/{name} is not what the program has: run HCABENCH_WRITE_DOCS=1 cargo test --test documentation. \
+        "docs/{name} is not what the program has: run HCABENCH_WRITE_DOCS=1 cargo test --test anywhere documentation. \
          The first difference: {different:?}"
     );
 }
@@ -143,10 +143,7 @@ fn the_page_of_options_is_the_help_of_the_program() {
         page += &format!("| {code} | {meaning} |\n");
     }
     let figures = FIGURES.map(|figure| format!("plot {figure}"));
-    for name in COMMANDS
-        .into_iter()
-        .chain(figures.iter().map(String::as_str))
-    {
+    for name in commands().iter().chain(&figures).map(String::as_str) {
         let title = match name {
             "" => "hcabench: the HCA benchmark".to_owned(),
             name => format!("hcabench {name}"),
@@ -235,7 +232,6 @@ fn the_page_of_columns_is_the_schema() {
     check_page("columns.md", &page);
 }
 
-/// A fabric has pairs, nodes and tiers in place of points.
 fn columns_of_a_fabric() -> String {
     let mut page = "\n## fabric\n".to_owned();
     let pairs = fabric::pairs();

@@ -2,22 +2,16 @@
 
 use crate::common;
 use crate::made_up_run;
+use crate::testing::{Has as _, temporary};
 use std::fs;
-use std::path::Path;
 
 use hcabench::results::folder::{MARK, RUNS, SUMMARY};
 use hcabench::results::schema::fabric::{FABRIC, NODES, PAIRS};
 use serde_json::Value;
 
-use common::{FIGURES, expect};
+use common::expect;
+use common::figures::FIGURES;
 use made_up_run::fabric::{MadeFabric, fabric_run};
-
-#[track_caller]
-fn all_in(text: &str, parts: &[&str]) {
-    for part in parts {
-        assert!(text.contains(part), "{part:?} is not in\n{text}");
-    }
-}
 
 fn made(seed: u64) -> MadeFabric {
     MadeFabric {
@@ -28,14 +22,16 @@ fn made(seed: u64) -> MadeFabric {
 }
 
 /// Two that are alike, and one in which node5 sends more slowly.
-fn fabrics(folder: &Path) {
-    fabric_run(&folder.join("base"), &made(1));
-    fabric_run(&folder.join("same"), &made(1));
+fn fabrics() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
     let slow = MadeFabric {
         slow: Some((5, 4000.0)),
         ..made(1)
     };
-    fabric_run(&folder.join("slow"), &slow);
+    for (name, made) in [("base", &made(1)), ("same", &made(1)), ("slow", &slow)] {
+        fabric_run(&folder.path().join(name), made);
+    }
+    folder
 }
 
 fn change(json: &Value, figure: &str, of: &str, name: &str) -> Value {
@@ -48,42 +44,33 @@ fn change(json: &Value, figure: &str, of: &str, name: &str) -> Value {
 
 #[test]
 fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fabrics();
     let folder = folder.path();
-    fabrics(folder);
     let (table, warnings) = expect(folder, "compare base same --max-regression 5%@p50", 0);
-    all_in(
-        &table,
-        &[
-            "tier leaf",
-            "tier apart",
-            "no difference shown",
-            "broken by none",
-            " 0 worse",
-        ],
-    );
+    table.has(&[
+        "tier leaf",
+        "tier apart",
+        "no difference shown",
+        "broken by none",
+        " 0 worse",
+    ]);
     assert_eq!(warnings, "");
-    assert!(
-        table.lines().all(|line| line.chars().count() <= 100),
-        "{table}"
-    );
+    let fits = table.lines().all(|line| line.chars().count() <= 100);
+    assert!(fits, "{table}");
 
     let (table, _) = expect(folder, "compare base slow", 0);
-    all_in(
-        &table,
-        &[
-            "egress of node5",
-            "worse",
-            "node5  node0",
-            "whose rtt/2.p50 rose most",
-        ],
-    );
+    table.has(&[
+        "egress of node5",
+        "worse",
+        "node5  node0",
+        "whose rtt/2.p50 rose most",
+    ]);
     let (table, _) = expect(
         folder,
         "compare base slow --max-regression 50%@rtt/2.p50",
         3,
     );
-    all_in(&table, &["worse, BROKEN", "limits: BROKEN by 1 of"]);
+    table.has(&["worse, BROKEN", "limits: BROKEN by 1 of"]);
     // What one sends more slowly by 2 us is no 500 % of the usual.
     expect(
         folder,
@@ -99,10 +86,8 @@ fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["verdict"]["broken"], true);
     let found = change(&json, "rtt/2.p50", "egress", "node5");
-    assert_eq!(
-        (&found["verdict"], &found["broken"]),
-        (&"worse".into(), &true.into())
-    );
+    assert_eq!(found["verdict"], "worse");
+    assert_eq!(found["broken"], true);
     let shift = found["shift_ns"].as_f64().unwrap();
     assert!((1900.0..2100.0).contains(&shift), "{shift}");
     let others = change(&json, "rtt/2.p50", "ingress", "node1");
@@ -118,8 +103,7 @@ fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
 
 #[test]
 fn few_rounds_judge_nothing_and_break_no_silence() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     for (name, slow) in [("base", None), ("slow", Some((5, 4000.0)))] {
         let made = MadeFabric {
             slow,
@@ -129,27 +113,23 @@ fn few_rounds_judge_nothing_and_break_no_silence() {
         fabric_run(&folder.join(name), &made);
     }
     let (table, _) = expect(folder, "compare base slow", 0);
-    all_in(
-        &table,
-        &[
-            "not judged",
-            "BASE has 2 rounds and NEW 2",
-            "egress of node5",
-        ],
-    );
+    table.has(&[
+        "not judged",
+        "BASE has 2 rounds and NEW 2",
+        "egress of node5",
+    ]);
     let (_, error) = expect(
         folder,
         "compare base slow --max-regression 5%@p50 --quiet",
         1,
     );
-    all_in(&error, &["could not be judged", "rounds of either run"]);
+    error.has(&["could not be judged", "rounds of either run"]);
 }
 
 #[test]
 fn fabrics_of_other_nodes_or_settings_are_refused() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = fabrics();
     let folder = folder.path();
-    fabrics(folder);
     let together = MadeFabric {
         concurrency: "together",
         ..made(3)
@@ -191,22 +171,18 @@ fn fabrics_of_other_nodes_or_settings_are_refused() {
         ("base --by size", &["--by size", "second folder"]),
     ] {
         let (_, error) = expect(folder, &format!("compare {words}"), 2);
-        all_in(&error, told);
+        error.has(told);
     }
     let (_, warnings) = expect(folder, "compare base together --allow concurrency", 0);
-    all_in(
-        &warnings,
-        &["warning: BASE and NEW differ in schedule.concurrency"],
-    );
+    warnings.has(&["warning: BASE and NEW differ in schedule.concurrency"]);
     let (table, warnings) = expect(folder, "compare base larger --anyway", 0);
-    all_in(&warnings, &["only in NEW: node8"]);
+    warnings.has(&["only in NEW: node8"]);
     assert!(!table.contains("node8"), "{table}");
 }
 
 #[test]
 fn a_report_names_who_stands_out_and_what_is_missing() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let whole = MadeFabric {
         slow: Some((5, 4000.0)),
         dead: Some(2),
@@ -216,52 +192,45 @@ fn a_report_names_who_stands_out_and_what_is_missing() {
     fabric_run(&folder.join("fabric"), &whole);
     expect(folder, "report fabric --out page.html", 0);
     let page = fs::read_to_string(folder.join("page.html")).unwrap();
-    all_in(
-        &page,
-        &[
-            "Fabric of 8 nodes, 2026-01-02 03:04 UTC",
-            "One node is slow: node5, in what it sends.",
-            "median of 42 of 56 ordered pairs; from 1.5 µs to 2.48 µs",
-            "Nothing was measured of node2",
-            "14 ordered pairs are left out",
-            "node2 does not answer",
-            "slurm, job 7, step 0",
-            "7 x InfiniBand, MTU 4096 B, 200 Gbit/s",
-            "<h2>Nodes that stand out most</h2>",
-            "<h2>The worst pairs</h2>",
-            "Fabric: median of half a round trip",
-            "14 pairs without this figure are hatched",
-            "Fabric: lost messages",
-            "<dt>hatched</dt>",
-        ],
-    );
+    page.has(&[
+        "Fabric of 8 nodes, 2026-01-02 03:04 UTC",
+        "One node is slow: node5, in what it sends.",
+        "median of 42 of 56 ordered pairs; from 1.5 µs to 2.48 µs",
+        "Nothing was measured of node2",
+        "14 ordered pairs are left out",
+        "node2 does not answer",
+        "slurm, job 7, step 0",
+        "7 x InfiniBand, MTU 4096 B, 200 Gbit/s",
+        "<h2>Nodes that stand out most</h2>",
+        "<h2>The worst pairs</h2>",
+        "Fabric: median of half a round trip",
+        "14 pairs without this figure are hatched",
+        "Fabric: lost messages",
+        "<dt>hatched</dt>",
+    ]);
     let nodes = page
         .split("<h2>Nodes that stand out most</h2>")
         .nth(1)
         .unwrap();
-    let first = nodes.split("<td>").nth(1).unwrap();
-    assert!(first.starts_with("node5<"), "{first}");
+    nodes.split("<td>").nth(1).unwrap().begins("node5<");
     let pairs = page.split("<h2>The worst pairs</h2>").nth(1).unwrap();
     assert!(pairs.split("<td>").nth(1).unwrap().starts_with("node5<"));
 
     fabric_run(&folder.join("healthy"), &made(1));
     expect(folder, "report healthy --out page.html --title Mine", 0);
     let page = fs::read_to_string(folder.join("page.html")).unwrap();
-    all_in(&page, &["<title>Mine</title>", "No node stands out."]);
-    for absent in [
+    page.has(&["<title>Mine</title>", "No node stands out."]);
+    page.lacks(&[
         "One node is slow",
         "Fabric: lost messages",
         "<h2>Left out</h2>",
         "hatched</text>",
-    ] {
-        assert!(!page.contains(absent), "{absent}");
-    }
+    ]);
 }
 
 #[test]
 fn what_rank_0_had_when_it_was_killed_is_shown_and_marked() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let path = fabric_run(&folder.join("fabric"), &made(1));
     for name in [PAIRS, NODES, SUMMARY] {
         fs::remove_file(path.join(name)).unwrap();
@@ -272,15 +241,12 @@ fn what_rank_0_had_when_it_was_killed_is_shown_and_marked() {
     fs::write(path.join(RUNS), &text[..text.len() - 30]).unwrap();
     expect(folder, "report fabric --out page.html", 0);
     let page = fs::read_to_string(folder.join("page.html")).unwrap();
-    all_in(
-        &page,
-        &[
-            "not measured to its end",
-            "before its pairs were judged",
-            "Whether a node stands out was not judged.",
-            "Fabric: median of half a round trip (incomplete)",
-        ],
-    );
+    page.has(&[
+        "not measured to its end",
+        "before its pairs were judged",
+        "Whether a node stands out was not judged.",
+        "Fabric: median of half a round trip (incomplete)",
+    ]);
     let (text, _) = expect(folder, "plot matrix fabric --out matrix.svg --json", 0);
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(json["nodes"][7]["name"], "node7");
@@ -291,22 +257,18 @@ fn what_rank_0_had_when_it_was_killed_is_shown_and_marked() {
 
 #[test]
 fn what_reads_points_refuses_a_fabric_and_names_what_reads_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     fabric_run(&folder.join("fabric"), &made(1));
     for figure in FIGURES.into_iter().filter(|figure| *figure != "matrix") {
         let words = format!("plot {figure} fabric --out x.svg");
         let (_, error) = expect(folder, &words, 2);
-        all_in(
-            &error,
-            &[
-                "fabric holds a fabric",
-                "hcabench report, hcabench compare and hcabench plot matrix",
-            ],
-        );
+        error.has(&[
+            "fabric holds a fabric",
+            "hcabench report, hcabench compare and hcabench plot matrix",
+        ]);
     }
     assert!(!folder.join("x.svg").exists());
     expect(folder, "rerun fabric", 2);
     let (_, error) = expect(folder, "plot matrix . --out x.svg", 2);
-    all_in(&error, &["holds no fabric", "pairs.csv", "hcabench fabric"]);
+    error.has(&["holds no fabric", "pairs.csv", "hcabench fabric"]);
 }

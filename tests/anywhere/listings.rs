@@ -1,17 +1,15 @@
-//! The listings in C: they compile without a warning by gcc and by clang, name Rust items that exist, and those that
-//! need no RDMA device do what they say. `oneway` runs in `tests/softroce`.
-//!
-//! A machine under load may stop a program at any time, so what is checked is that the figures fit each other, never
-//! that one of them is small.
+//! The listings in C that need no RDMA device. A machine under load may stop a program at any time: no figure has to be
+//! small. `oneway` runs in `tests/softroce`.
 
 use crate::common;
+use crate::testing::Has as _;
 use std::collections::BTreeSet;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::listings::{COMPILERS, LISTINGS, Running, Said, built_by, output_of};
+use crate::LIMIT;
+use common::listings::{COMPILERS, LISTINGS, Said, run, start};
 use hcabench::time::TscTrust;
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 
 /// The Rust items that the listings name. That this compiles shows that each exists.
 macro_rules! named_items {
@@ -26,19 +24,19 @@ macro_rules! named_items {
 
 named_items! {
     hcabench::bench::hca,
-    hcabench::bench::hca::analysis::judge,
-    hcabench::bench::hca::completion,
-    hcabench::bench::hca::completion::Collector,
-    hcabench::bench::hca::control::Control,
+    hcabench::bench::hca::result::analysis::judge,
+    hcabench::bench::hca::loops::completion,
+    hcabench::bench::hca::loops::completion::Collector,
+    hcabench::bench::hca::loops::control::Control,
     #[cfg(feature = "rdma")]
-    hcabench::bench::hca::endpoints::Endpoints,
-    hcabench::bench::hca::receiver,
-    hcabench::bench::hca::receiver::receive,
+    hcabench::bench::hca::ends::endpoints::Endpoints,
+    hcabench::bench::hca::loops::receiver,
+    hcabench::bench::hca::loops::receiver::receive,
     #[cfg(feature = "rdma")]
     hcabench::bench::hca::run::Runner,
-    hcabench::bench::hca::sender,
-    hcabench::bench::hca::sender::send,
-    hcabench::bench::hca::stamper::restamp,
+    hcabench::bench::hca::loops::sender,
+    hcabench::bench::hca::loops::sender::send,
+    hcabench::bench::hca::loops::stamper::restamp,
     hcabench::buffer::HugeBuffer,
     hcabench::buffer::PageSize,
     hcabench::buffer::PayloadBuffer,
@@ -64,7 +62,6 @@ named_items! {
     hcabench::time::calibrate_against,
 }
 
-/// The listings and what each holds.
 fn listings() -> Vec<(String, String)> {
     let mut all: Vec<_> = std::fs::read_dir(LISTINGS)
         .unwrap()
@@ -82,7 +79,6 @@ fn listings() -> Vec<(String, String)> {
     all
 }
 
-/// The paths `hcabench::...` in a text.
 fn items_in(text: &str) -> BTreeSet<String> {
     text.match_indices("hcabench::")
         .map(|(at, _)| {
@@ -162,19 +158,13 @@ fn trusted() -> &'static str {
 fn rdtsc_rdtscp_and_clock_gettime_measure_the_same_interval() {
     let trust = trusted();
     for compiler in COMPILERS {
-        let said = Said::by(Command::new(built_by(compiler).join("clocks")).args([
-            "--interval",
-            "300",
-            "--readings",
-            "200000",
-        ]));
+        let said = Said::by(compiler, "clocks", "--interval 300 --readings 200000");
         assert_eq!(said.text("tsc_trust"), trust);
         assert_eq!(said.count("readings"), 200_000);
         let raw = said.number("raw_ns");
         // It was slept by the monotonic clock, which is slewed and may be that much faster than the raw one.
         assert!(raw >= 299e6, "{raw}");
-        // Both instructions read one counter, a few instructions apart at the closest of many readings; but even that
-        // one may be torn apart, so a microsecond is granted.
+        // Both instructions read one counter. The closest readings may be torn apart: a microsecond is granted.
         let apart = said.number("rdtsc_cycles") - said.number("rdtscp_cycles");
         assert!(apart.abs() <= said.number("tsc_hertz") / 1e6, "{apart}");
         if trust != "none" {
@@ -187,31 +177,17 @@ fn rdtsc_rdtscp_and_clock_gettime_measure_the_same_interval() {
     }
 }
 
-fn signal_generation(compiler: &'static str, wait: &str, rate: u64, arguments: &[&str]) -> Command {
-    let mut command = Command::new(built_by(compiler).join("signal_generation"));
-    command
-        .args(["--wait", wait, "--rate", &rate.to_string()])
-        .args(arguments);
-    command
-}
-
 /// Whether the steps of a run add up to its time. A step is noticed after it was due, so the time may be longer.
 fn adds_up(said: &Said) {
     let (taken, missed) = (said.count("taken"), said.count("missed"));
     assert_eq!(taken + missed, said.count("last_number"));
     let periods = said.number("elapsed_ns") / said.number("period_ns");
     let steps = (taken + missed) as f64;
-    // The start is read before the timer is set, the end after the last step was noticed, maybe many steps later; then
-    // as many are missing. Two clocks agree within a thousandth.
-    assert!(
-        steps <= periods * 1.001 + 1.0,
-        "{steps} steps in {periods} periods"
-    );
+    // The end may be many steps after the last; then as many are missing. Two clocks agree within a thousandth.
     let late = said.number("elapsed_ns") * 0.05 + 50e6;
-    assert!(
-        steps >= periods - late / said.number("period_ns"),
-        "{steps} steps in {periods} periods"
-    );
+    let fewest = periods - late / said.number("period_ns");
+    let is_possible = (fewest..=periods * 1.001 + 1.0).contains(&steps);
+    assert!(is_possible, "{steps} steps in {periods} periods");
 }
 
 #[test]
@@ -219,12 +195,8 @@ fn the_two_waits_lose_no_step_and_count_those_of_a_stall() {
     for compiler in COMPILERS {
         for wait in ["timerfd", "rdtscp"] {
             for rate in [1_000, 100_000] {
-                let said = Said::by(&mut signal_generation(
-                    compiler,
-                    wait,
-                    rate,
-                    &["--duration", "200", "--stall", "30"],
-                ));
+                let words = format!("--wait {wait} --rate {rate} --duration 200 --stall 30");
+                let said = Said::by(compiler, "signal_generation", &words);
                 if wait == "rdtscp" {
                     assert_eq!(said.text("tsc_trust"), trusted());
                     if trusted() == "none" {
@@ -253,60 +225,43 @@ fn a_program_that_is_stopped_has_missed_as_many_steps_as_that_took() {
     // Without a trusted TSC the second wait has no period of known length.
     let waits = ["timerfd", "rdtscp"];
     for wait in &waits[..if trusted() == "none" { 1 } else { 2 }] {
-        let mut command = signal_generation("gcc", wait, 1_000, &["--duration", "5000"]);
-        let running = Running::start(&mut command);
-        let id = running.id();
-        running.wait_for("generating=1\n");
+        let words = format!("--wait {wait} --rate 1000 --duration 5000");
+        let running = start("gcc", "signal_generation", &words);
+        running.wait_for_line("generating=1");
         std::thread::sleep(Duration::from_millis(100));
-        kill(id, Signal::SIGSTOP).unwrap();
+        running.signal(Signal::SIGSTOP);
         let stopped = Instant::now();
         std::thread::sleep(Duration::from_millis(200));
         let length = stopped.elapsed();
-        kill(id, Signal::SIGCONT).unwrap();
-        let ended = running.wait();
-        assert!(ended.status.success(), "{}", ended.stderr);
-        let said = Said::in_text(&ended.stdout);
+        running.signal(Signal::SIGCONT);
+        let said = Said::in_text(&running.wait(LIMIT).expect(0).stdout);
         adds_up(&said);
         // It may take some milliseconds until the signal stops it.
         let least = length.as_millis() as u64 - 50;
-        assert!(
-            said.count("missed") >= least,
-            "{wait}: {} missed in {length:?}",
-            said.count("missed")
-        );
+        let missed = said.count("missed");
+        assert!(missed >= least, "{wait}: {missed} missed in {length:?}");
     }
 }
 
 #[test]
 fn the_bare_clock_loops_say_what_an_iteration_costs() {
     for compiler in COMPILERS {
-        let text =
-            output_of(Command::new(built_by(compiler).join("clock_loop")).args(["all", "20000"]));
-        let lines: Vec<serde_json::Value> = text
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
-        let names: Vec<&str> = lines
-            .iter()
-            .map(|line| line["clock"].as_str().unwrap())
-            .collect();
-        assert_eq!(
-            names,
-            [
-                "realtime",
-                "monotonic",
-                "monotonic-raw",
-                "rdtsc",
-                "rdtscp",
-                "rdtscp-lfence"
-            ]
-        );
+        let text = run(compiler, "clock_loop", "all 20000").expect(0).stdout;
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        let lines: Vec<serde_json::Value> = lines.collect();
+        let names = lines.iter().map(|line| line["clock"].as_str().unwrap());
+        let expected = [
+            "realtime",
+            "monotonic",
+            "monotonic-raw",
+            "rdtsc",
+            "rdtscp",
+            "rdtscp-lfence",
+        ];
+        assert!(names.eq(expected), "{text}");
         for line in &lines {
             assert_eq!(line["iterations"], 20_000);
-            let (median, min) = (
-                line["median"].as_f64().unwrap(),
-                line["min"].as_f64().unwrap(),
-            );
+            let [median, min] = ["median", "min"].map(|key| line[key].as_f64().unwrap());
             assert!(median > 0.0 && median >= min, "{line}");
             if line["unit"] == "ns" {
                 assert_eq!(line["median"], line["median_ns"]);
@@ -323,15 +278,10 @@ fn the_bare_clock_loops_say_what_an_iteration_costs() {
 fn the_pointer_chase_goes_along_all_lines_in_the_pages_that_were_asked_for() {
     for compiler in COMPILERS {
         for pages in ["4k", "2m"] {
-            let mut command = Command::new(built_by(compiler).join("pointer_chase"));
-            command.args(["--size", "4", "--window", "2", "--windows", "3"]);
-            let ended = Running::start(command.args(["--pages", pages])).wait();
-            if pages == "2m" && !ended.status.success() {
-                assert!(
-                    ended.stderr.contains("asked for huge pages"),
-                    "{}",
-                    ended.stderr
-                );
+            let words = format!("--size 4 --window 2 --windows 3 --pages {pages}");
+            let ended = run(compiler, "pointer_chase", &words);
+            if pages == "2m" && !ended.is_success() {
+                ended.stderr.has(&["asked for huge pages"]);
                 continue;
             }
             let said = Said::in_text(&ended.stdout);
@@ -358,42 +308,22 @@ fn each_bandwidth_is_measured_by_each_instruction_set_that_there_is() {
     // Of two threads on one CPU, both do their part.
     let cpu = hcabench::host::pinning::current_cpu().unwrap().to_string();
     let cpus = format!("{cpu},{cpu}");
-    let arguments = [
-        "--size",
-        "2",
-        "--window",
-        "1",
-        "--windows",
-        "2",
-        "--pages",
-        "4k",
-    ];
+    let words = format!("--size 2 --window 1 --windows 2 --pages 4k --cpus {cpus}");
     for compiler in COMPILERS {
         for (set, is_there) in sets {
             for kind in ["read", "copy", "triad"] {
                 for store in ["regular", "non-temporal"] {
-                    let program = built_by(compiler).join(format!("memory_bandwidth-{set}"));
-                    let mut command = Command::new(program);
-                    command.args(arguments).args(["--cpus", &cpus]);
                     // What it reads and stores it checks itself.
-                    let ended =
-                        Running::start(command.args(["--kind", kind, "--store", store])).wait();
-                    let name = format!("{compiler} {set} {kind} {store}: {}", ended.stderr);
+                    let words = format!("{words} --kind {kind} --store {store}");
+                    let ended = run(compiler, &format!("memory_bandwidth-{set}"), &words);
                     if !is_there {
-                        assert_eq!(ended.status.code(), Some(2), "{name}");
+                        ended.expect(2);
                         continue;
                     }
-                    assert!(ended.status.success(), "{name}");
+                    let ended = ended.expect(0);
                     let said = Said::in_text(&ended.stdout);
-                    assert_eq!(
-                        (said.text("set"), said.count("threads")),
-                        (set, 2),
-                        "{name}"
-                    );
-                    assert!(
-                        said.number("mb_s") > 0.0 && said.number("mean_mb_s") > 0.0,
-                        "{name}"
-                    );
+                    assert_eq!((said.text("set"), said.count("threads")), (set, 2));
+                    assert!(said.number("mb_s") > 0.0 && said.number("mean_mb_s") > 0.0);
                 }
             }
         }
@@ -402,8 +332,7 @@ fn each_bandwidth_is_measured_by_each_instruction_set_that_there_is() {
 
 #[test]
 fn what_is_not_allowed_is_refused_with_what_is() {
-    let folder = built_by("gcc");
-    for (program, arguments, said) in [
+    for (program, words, said) in [
         (
             "signal_generation",
             "--wait timerfd --rate 0",
@@ -439,14 +368,6 @@ fn what_is_not_allowed_is_refused_with_what_is() {
         ),
         ("memory_bandwidth-sse2", "--cpus 0", "usage:"),
     ] {
-        let mut command = Command::new(folder.join(program));
-        let ended = Running::start(command.args(arguments.split_whitespace())).wait();
-        let stderr = ended.stderr;
-        assert_eq!(
-            ended.status.code(),
-            Some(2),
-            "{program} {arguments}: {stderr}"
-        );
-        assert!(stderr.contains(said), "{program} {arguments}: {stderr}");
+        run("gcc", program, words).expect(2).stderr.has(&[said]);
     }
 }

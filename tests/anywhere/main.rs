@@ -1,9 +1,14 @@
-//! The tests that run anywhere, as one program: each that is linked takes time and a hundred megabytes. Those that need a
-//! process of their own, for what they do to its memory or its allocator, are files beside this folder.
+//! As one program: each that is linked takes time. Those that need a process of their own are files beside this folder.
+
+use std::time::Duration;
 
 mod common;
 mod made_up_rounds;
 mod made_up_run;
+#[path = "../program/mod.rs"]
+mod program;
+#[path = "../../crates/testing.rs"]
+mod testing;
 
 mod check_bounds;
 mod check_ranks;
@@ -14,6 +19,7 @@ mod compare_command;
 #[cfg(feature = "rdma")]
 mod documentation;
 mod fabric_results;
+mod findings_command;
 #[cfg(target_arch = "x86_64")]
 mod listings;
 mod memory_command;
@@ -35,3 +41,6 @@ mod sweep_command;
 mod tables;
 #[cfg(feature = "rdma")]
 mod without_libraries;
+
+/// Only what hangs takes longer.
+pub const LIMIT: Duration = Duration::from_secs(600);

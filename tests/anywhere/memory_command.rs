@@ -1,55 +1,26 @@
 //! `hcabench memory` as a user runs it.
 
+use crate::LIMIT;
 use crate::common;
+use crate::testing::Has as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use common::node::{ended, number, until};
-use common::{Row, alone, json, rows};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use crate::program::{self, Program, Running, threads};
+use common::{Row, alone, figure, hcabench, json, number, rows, until};
+use nix::sys::signal::Signal;
 
 /// With its results in `run`.
-fn memory(folder: &Path, words: &str) -> Command {
-    let mut command = Command::new(crate::common::program());
-    command
-        .args(["memory", "--out", "run", "--size", "1M"])
-        .args(words.split_ascii_whitespace())
-        .current_dir(folder)
-        .stdin(Stdio::null());
-    command
+fn memory(folder: &Path, words: &str) -> Program {
+    hcabench(folder, &format!("memory --out run --size 1M {words}"))
 }
 
-fn run(folder: &Path, words: &str) -> Output {
-    memory(folder, words).output().unwrap()
-}
-
-fn start(folder: &Path, words: &str) -> Child {
-    let mut command = memory(folder, words);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.spawn().unwrap()
-}
-
-fn figure(row: &Row, column: &str) -> f64 {
-    row[column]
-        .parse()
-        .unwrap_or_else(|_| panic!("{column}: {row:?}"))
-}
-
-/// Its error, after it was refused: before anything was measured.
+#[track_caller]
 fn refused(words: &str, told: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
-    refused_of(memory(folder.path(), words), words, told);
+    memory(folder.path(), words).ends(2).stderr.has(told);
     assert!(!folder.path().join("run").exists(), "{words}");
-}
-
-fn refused_of(mut command: Command, words: &str, told: &[&str]) {
-    let text = ended(&command.output().unwrap(), 2);
-    for told in told {
-        assert!(text.contains(told), "{words}: {told:?} is not in {text}");
-    }
 }
 
 #[test]
@@ -58,45 +29,30 @@ fn each_point_has_a_row_and_each_window_counts() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--read-share 50,100 --store regular,non-temporal --pause 0,max,off --pages 4k --windows 8 --window 5ms \
                  --settle 50ms --rounds 2 --smooth none";
-    ended(&run(folder.path(), words), 0);
+    memory(folder.path(), words).ends(0);
     let out = folder.path().join("run");
     let summary = rows(&out.join("summary.csv"));
-    assert_eq!(
-        (summary.len(), rows(&out.join("left_out.csv")).len()),
-        (9, 3)
-    );
+    let left_out = rows(&out.join("left_out.csv"));
+    assert_eq!((summary.len(), left_out.len()), (9, 3));
     for row in &summary {
         let windows = rows(&out.join(&row["point"]).join("windows.csv"));
         assert_eq!(windows.len() as u64, number(row, "windows_measured"));
         assert_eq!(windows.len(), 16);
         let kept = windows.iter().filter(|window| window["kept"] == "true");
-        assert_eq!(
-            kept.clone().count() as u64,
-            16 - number(row, "windows_removed") - number(row, "windows_stalled")
-        );
+        let gone = number(row, "windows_removed") + number(row, "windows_stalled");
+        assert_eq!(kept.clone().count() as u64 + gone, 16);
         let steps: u64 = kept.map(|window| number(window, "steps")).sum();
         assert_eq!(steps, number(row, "chase_steps"));
-        assert_eq!(
-            (row["pages"].as_str(), row["status"].as_str()),
-            ("4k", "complete")
-        );
+        assert_eq!([&row["pages"], &row["status"]], ["4k", "complete"]);
         assert!(figure(row, "latency_ns") > 0.0);
-        let lines = |column: &str| {
-            windows
-                .iter()
-                .map(|window| number(window, column))
-                .sum::<u64>()
-        };
-        let (read, stored) = (lines("lines_read"), lines("lines_stored"));
-        let (issued, estimated) = (
-            figure(row, "bandwidth_issued_mb_s"),
-            figure(row, "bandwidth_estimated_mb_s"),
-        );
+        let [read, stored] = ["lines_read", "lines_stored"].map(|column| {
+            let lines = windows.iter().map(|window| number(window, column));
+            lines.sum::<u64>()
+        });
+        let [issued, estimated] =
+            ["issued", "estimated"].map(|kind| figure(row, &format!("bandwidth_{kind}_mb_s")));
         assert!(estimated > issued, "{row:?}");
-        match (
-            row["pause_nops"].as_str(),
-            row["read_share_percent"].as_str(),
-        ) {
+        match (&*row["pause_nops"], &*row["read_share_percent"]) {
             ("", _) => assert_eq!((read, stored, issued), (0, 0, 0.0)),
             (_, "100") => assert!(read > 0 && stored == 0),
             (_, _) => assert!(read > 0 && read == stored),
@@ -108,13 +64,10 @@ fn each_point_has_a_row_and_each_window_counts() {
         let mut marks = row["marks"].split(' ');
         assert!(marks.any(|mark| mark == "in-cache"), "{row:?}");
     }
-    let first = |pause: &str| {
-        summary
-            .iter()
-            .find(|row| row["pause_nops"] == pause)
-            .unwrap()
+    let issued = |pause: &str| {
+        let first = summary.iter().find(|row| row["pause_nops"] == pause);
+        figure(first.unwrap(), "bandwidth_issued_mb_s")
     };
-    let issued = |pause: &str| figure(first(pause), "bandwidth_issued_mb_s");
     assert!(issued("0") > 10.0 * issued("4194304"), "{summary:?}");
     let settings = json(&out.join("settings.json"));
     assert_eq!(settings["run"]["pages"], "4k");
@@ -124,18 +77,11 @@ fn each_point_has_a_row_and_each_window_counts() {
 fn least_latency(size: &str) -> f64 {
     let folder = tempfile::tempdir().unwrap();
     let words = format!(
-        "--pause off --read-share 100 --rounds 1 --windows 500 --window 1ms --smooth none --size {size}"
+        "memory --pause off --read-share 100 --rounds 1 --windows 500 --window 1ms --smooth none --size {size} --out run"
     );
-    let mut command = Command::new(crate::common::program());
-    command
-        .args(["memory", "--out", "run"])
-        .args(words.split_ascii_whitespace());
-    ended(&command.current_dir(folder.path()).output().unwrap(), 0);
-    let windows = rows(
-        &folder
-            .path()
-            .join("run/reads100-regular-pause-off/windows.csv"),
-    );
+    common::ends(folder.path(), &words, 0);
+    let point = folder.path().join("run/reads100-regular-pause-off");
+    let windows = rows(&point.join("windows.csv"));
     let latencies = windows.iter().map(|window| figure(window, "latency_ns"));
     latencies.min_by(f64::total_cmp).unwrap()
 }
@@ -144,10 +90,8 @@ fn least_latency(size: &str) -> f64 {
 fn the_latency_rises_as_a_staircase_over_the_caches() {
     let _alone = alone();
     let [first, second, beyond] = ["16K", "384K", "256M"].map(least_latency);
-    assert!(
-        first * 1.5 < second && second * 3.0 < beyond,
-        "{first} {second} {beyond}"
-    );
+    assert!(first * 1.5 < second, "{first} {second} {beyond}");
+    assert!(second * 3.0 < beyond, "{first} {second} {beyond}");
 }
 
 #[test]
@@ -179,27 +123,13 @@ fn one_cpu_is_not_enough_unless_nothing_is_generated() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let with_one = |words: &str| {
-        let mut command = Command::new("taskset");
-        command
-            .args(["-c", "0"])
-            .arg(crate::common::program())
-            .args(["memory", "--size", "1M", "--out", "run"]);
-        command
-            .args(words.split_ascii_whitespace())
-            .current_dir(folder.path());
-        command
+        let words = format!("memory --size 1M --out run {words}");
+        let program = Program::under(&["taskset", "-c", "0"], program::path(), &words);
+        program.in_folder(folder.path())
     };
-    refused_of(
-        with_one("--pause 0"),
-        "one CPU",
-        &["--generators", "no CPU is left", "--pause off"],
-    );
-    ended(
-        &with_one("--pause off --rounds 1 --windows 2 --smooth none")
-            .output()
-            .unwrap(),
-        0,
-    );
+    let refused = with_one("--pause 0").ends(2);
+    (refused.stderr).has(&["--generators", "no CPU is left", "--pause off"]);
+    with_one("--pause off --rounds 1 --windows 2 --smooth none").ends(0);
 }
 
 #[test]
@@ -211,17 +141,17 @@ fn huge_pages_that_are_not_there_are_refused() {
     let free: u64 = pool.map_or(0, |text| text.trim().parse().unwrap());
     // Three buffers: more than there is.
     let size = format!("{}M", 2 * (free / 3 + 1));
-    let words = "--pages 2m --pause 0 --rounds 1 --windows 2 --smooth none --size";
-    let mut command = memory(folder.path(), words);
-    command.arg(size);
-    // SAFETY: one system call, which may be made between fork and exec.
-    unsafe {
-        command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
-            0 => Ok(()),
-            _ => Err(std::io::Error::last_os_error()),
-        })
-    };
-    refused_of(command, words, &["--pages", "2 MiB", "vm.nr_hugepages"]);
+    let words = format!("--pages 2m --pause 0 --rounds 1 --windows 2 --smooth none --size {size}");
+    let program = memory(folder.path(), &words).change(|command| {
+        // SAFETY: one system call, which may be made between fork and exec.
+        unsafe {
+            command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            })
+        }
+    });
+    (program.ends(2).stderr).has(&["--pages", "2 MiB", "vm.nr_hugepages"]);
 }
 
 #[test]
@@ -229,15 +159,12 @@ fn counters_that_are_required_are_read_or_refused() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     let words = "--bandwidth uncore --pause 0 --read-share 50 --rounds 1 --windows 4 --smooth none";
-    let output = run(folder.path(), words);
-    if output.status.code() == Some(2) {
-        assert!(
-            common::told(&output).contains("--bandwidth uncore"),
-            "{output:?}"
-        );
+    let ended = memory(folder.path(), words).run();
+    if ended.status.code() == Some(2) {
+        ended.stderr.has(&["--bandwidth uncore"]);
         assert!(!folder.path().join("run").exists());
     } else {
-        ended(&output, 0);
+        ended.expect(0);
         let row = &rows(&folder.path().join("run/summary.csv"))[0];
         assert_eq!(row["bandwidth_source"], "measured");
     }
@@ -250,14 +177,13 @@ fn a_signal_ends_it_at_once_and_what_there_is_stays() {
         let folder = tempfile::tempdir().unwrap();
         let words =
             "--read-share 50 --pause off,0 --rounds 1 --windows 200 --window 5ms --smooth none";
-        let child = start(folder.path(), words);
+        let running = memory(folder.path(), words).start();
         let second = folder.path().join("run/reads50-regular-pause-0");
         until("the second point", || second.exists().then_some(()));
         sleep(Duration::from_millis(200));
         let begun = Instant::now();
-        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
-        let told = ended(&child.wait_with_output().unwrap(), 1);
-        assert!(told.contains(signal.as_str()), "{told}");
+        running.signal(signal);
+        running.wait(LIMIT).expect(1).stderr.has(&[signal.as_str()]);
         // The bound is of the program; a busy machine makes it later.
         assert!(begun.elapsed() < Duration::from_secs(20));
         let out = folder.path().join("run");
@@ -277,30 +203,20 @@ fn windows_in_which_generators_stand_still_are_told() {
     for stops_all in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let words = "--read-share 50 --pause 0 --rounds 1 --windows 1000 --window 10ms --settle 0 --smooth none";
-        let child = start(folder.path(), words);
-        let process = Pid::from_raw(child.id() as i32);
-        until("its folder", || {
-            folder
-                .path()
-                .join("run/reads50-regular-pause-0")
-                .exists()
-                .then_some(())
-        });
+        let running = memory(folder.path(), words).start();
+        let point = folder.path().join("run/reads50-regular-pause-0");
+        until("its folder", || point.exists().then_some(()));
         sleep(Duration::from_millis(700));
         if stops_all {
-            kill(process, Signal::SIGSTOP).unwrap();
+            running.signal(Signal::SIGSTOP);
             sleep(Duration::from_millis(200));
-            kill(process, Signal::SIGCONT).unwrap();
+            running.signal(Signal::SIGCONT);
         } else {
-            stop_thread(generator_of(child.id()), Duration::from_millis(200));
+            stop_thread(generator_of(&running), Duration::from_millis(200));
         }
-        let output = child.wait_with_output().unwrap();
-        ended(&output, 0);
-        let shown = String::from_utf8_lossy(&output.stdout);
-        assert!(shown.contains("stood still"), "{shown}");
-        let out = folder.path().join("run");
-        let row = &rows(&out.join("summary.csv"))[0];
-        let windows = rows(&out.join("reads50-regular-pause-0/windows.csv"));
+        running.wait(LIMIT).expect(0).stdout.has(&["stood still"]);
+        let row = &rows(&folder.path().join("run/summary.csv"))[0];
+        let windows = rows(&point.join("windows.csv"));
         let stalled: Vec<&Row> = windows
             .iter()
             .filter(|window| window["stalled"] == "true")
@@ -309,34 +225,15 @@ fn windows_in_which_generators_stand_still_are_told() {
         assert!(stalled.iter().all(|window| window["kept"] == "false"));
         let standing: u64 = stalled.iter().map(|window| number(window, "time_ns")).sum();
         // All but the first and the last of them, in which it did something.
-        assert!(
-            standing >= 180_000_000,
-            "{standing} ns, stops_all: {stops_all}"
-        );
+        assert!(standing >= 180_000_000, "{standing} ns, {stops_all}");
         assert!(row["marks"].contains("stalled"), "{row:?}");
     }
 }
 
-/// The first thread of a process that generates.
-fn generator_of(process: u32) -> i32 {
-    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
-    let generates = |task: &std::path::PathBuf| {
-        std::fs::read_to_string(task.join("comm")).is_ok_and(|name| name.starts_with("memory-load"))
-    };
-    let found = tasks
-        .map(|task| task.unwrap().path())
-        .find(generates)
-        .unwrap();
-    found
-        .file_name()
-        .unwrap()
-        .to_str()
-        .unwrap()
-        .parse()
-        .unwrap()
+fn generator_of(running: &Running) -> i32 {
+    threads(running.id(), "memory-load")[0].cast_signed()
 }
 
-/// Stops one thread, and no other of its process, for that long.
 fn stop_thread(thread: i32, time: Duration) {
     let none = std::ptr::null_mut::<libc::c_void>();
     // SAFETY: no memory of ours is touched. It is a thread of a child.
@@ -359,9 +256,7 @@ fn latencies_are_smoothed_over_all_points_of_a_curve() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--read-share 50,100 --pause 0,64,off --windows 20 --window 5ms --settle 10ms --rounds 2 --outliers none \
                  --smooth savgol:3:1 --json";
-    let output = run(folder.path(), words);
-    ended(&output, 0);
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let told = memory(folder.path(), words).ends(0).json();
     let summary = rows(&folder.path().join("run/summary.csv"));
     let number = |row: &Row, column: &str| row[column].parse::<f64>().ok();
     for (row, point) in summary.iter().zip(told["points"].as_array().unwrap()) {
@@ -369,15 +264,11 @@ fn latencies_are_smoothed_over_all_points_of_a_curve() {
         assert_eq!(point["latency_smoothed_ns"].as_f64(), smoothed);
     }
     for reads in ["50", "100"] {
-        let curve = || {
-            summary
-                .iter()
-                .filter(|row| row["read_share_percent"] == reads)
-        };
+        let of_curve = |row: &&Row| row["read_share_percent"] == reads;
+        let curve = || summary.iter().filter(of_curve);
         assert_eq!(curve().count(), 3);
         let all = |column: &str| curve().map(|row| number(row, column)).sum::<Option<f64>>();
-        // A straight line through three points has their mean. On a machine so busy that all windows of a point stood
-        // still, there are not three.
+        // A straight line through three points has their mean. On a busy machine there may be fewer.
         match all("latency_ns").zip(all("latency_smoothed_ns")) {
             Some((latencies, smoothed)) => {
                 assert!((latencies - smoothed).abs() < 0.05, "{summary:?}");

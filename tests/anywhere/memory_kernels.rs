@@ -3,13 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
-/// Lines of a function.
+use crate::program::{self, Program};
+
 const LINES: usize = 50;
 const LINE: usize = 64;
 
-/// What a function's name says of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Name {
     /// Bytes of an access.
@@ -35,8 +34,7 @@ impl Name {
         all
     }
 
-    /// Of a symbol such as `hcabench::generators::accesses::functions::avx2_regular::reads_26`, behind which a hash may
-    /// stand.
+    /// Of a symbol such as `hcabench::generators::accesses::functions::avx2_regular::reads_26`, maybe with a hash.
     fn of(symbol: &str) -> Option<Name> {
         let (_, path) = symbol.split_once("generators::accesses::functions::")?;
         let (module, function) = path.split_once("::")?;
@@ -86,7 +84,6 @@ impl Name {
         Some(Access { is_read, offset })
     }
 
-    /// The accesses that a function of this name makes.
     fn accesses(&self, instructions: &[Instruction]) -> Result<Vec<Access>, String> {
         let mut run = Run {
             name: self,
@@ -112,7 +109,6 @@ impl Name {
         Err("it does not end".to_owned())
     }
 
-    /// What is wrong with a function of this name, if anything is.
     fn judge(&self, instructions: &[Instruction]) -> Result<(), String> {
         let accesses = self.accesses(instructions)?;
         let per_line = LINE / self.width;
@@ -151,7 +147,6 @@ impl Name {
     }
 }
 
-/// What a function has done so far.
 struct Run<'a> {
     name: &'a Name,
     instructions: &'a [Instruction],
@@ -211,7 +206,6 @@ impl Run<'_> {
     }
 }
 
-/// The offset of an operand such as `0x40(%rdi)` from its base.
 fn offset(operand: &str, base: &str) -> Option<usize> {
     match operand.strip_suffix(base)? {
         "" => Some(0),
@@ -226,7 +220,6 @@ fn is_numbered(operand: &str, register: &str) -> bool {
         .is_some_and(|number| number.parse::<u8>().is_ok())
 }
 
-/// The number of operands such as `$0x40,%rdi`.
 fn number(operands: &str, register: &str) -> Option<u64> {
     let digits = operands.strip_suffix(register)?.strip_prefix("$0x")?;
     u64::from_str_radix(digits, 16).ok()
@@ -242,20 +235,13 @@ struct Access {
 }
 
 fn objdump(program: &Path, arguments: &[&str]) -> String {
-    let mut command = Command::new("objdump");
-    command.args(arguments).arg(program).env("LC_ALL", "C");
-    let done = command
-        .output()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}: is it installed? (ci/setup test)"));
-    assert!(
-        done.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&done.stderr)
-    );
-    String::from_utf8(done.stdout).unwrap()
+    let objdump = [&["objdump"], arguments].concat();
+    Program::under(&objdump, program, "")
+        .env("LC_ALL", "C")
+        .ends(0)
+        .stdout
 }
 
-/// A function's place in a program.
 struct Place {
     start: u64,
     end: u64,
@@ -280,7 +266,6 @@ fn places(program: &Path) -> Vec<Place> {
     table.lines().filter_map(place).collect()
 }
 
-/// The instructions of the functions of a program.
 fn functions(program: &Path) -> BTreeMap<Name, Vec<Instruction>> {
     let mut places = places(program);
     places.sort_by_key(|place| place.start);
@@ -315,7 +300,7 @@ fn instruction_in(line: &str) -> Option<Instruction> {
 
 #[test]
 fn every_function_has_the_accesses_that_its_name_says_and_no_others() {
-    let functions = functions(&crate::common::program());
+    let functions = functions(&program::path());
     let expected = Name::all();
     assert_eq!(expected.len(), 306);
     let wrong: Vec<String> = expected

@@ -1,26 +1,25 @@
-//! `--memory-load` with the real program. On a machine with two CPUs no generator has one: that is told. Where one is left,
-//! it is measured.
+//! On a machine with two CPUs no generator has one: that is told. Where one is left, it is measured.
 
+use crate::LIMIT;
 use crate::common;
+use crate::testing::Has as _;
 use std::path::Path;
-use std::process::Output;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use common::{hcabench, rows};
+use common::{Row, ends, figure, hcabench, json, rows, until};
 use nix::sched::{CpuSet, sched_getaffinity};
-use nix::sys::signal::{Signal, kill};
+use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 const QUEUE: &str = "queue --queue baton --count 2000 --warmup 1ms --clock monotonic";
 
-fn ended(folder: &Path, words: &str, code: i32) -> (Output, String) {
-    let output = hcabench(folder, words).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{words}: {errors}");
-    (output, errors)
+fn loads_of(path: &Path) -> (Vec<Row>, Vec<String>) {
+    let rows = rows(path);
+    let loads = rows.iter().map(|row| row["memory_load_percent"].clone());
+    let loads = loads.collect();
+    (rows, loads)
 }
 
-/// CPUs that this process may use.
 fn cpus() -> usize {
     let allowed = sched_getaffinity(Pid::from_raw(0)).unwrap();
     (0..CpuSet::count())
@@ -33,69 +32,42 @@ fn has_room() -> bool {
     cpus() > 2 && cfg!(target_arch = "x86_64")
 }
 
-fn settings(folder: &Path) -> serde_json::Value {
-    let text = std::fs::read_to_string(folder.join("settings.json")).unwrap();
-    serde_json::from_str(&text).unwrap()
-}
-
 #[test]
 fn points_with_load_are_measured_where_a_cpu_is_left_else_left_out_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let words = format!("{QUEUE} --memory-load off,50%,100% --rounds 2 --out results");
-    let (output, errors) = ended(folder.path(), &words, 0);
+    let ended = ends(folder.path(), &words, 0);
     let results = folder.path().join("results");
-    let summary = rows(&results.join("summary.csv"));
-    let loads: Vec<&str> = (summary.iter())
-        .map(|row| row["memory_load_percent"].as_str())
-        .collect();
-    assert!(
-        summary
-            .iter()
-            .all(|row| row["status"] == "complete" && row["rounds"] == "2")
-    );
+    let (summary, loads) = loads_of(&results.join("summary.csv"));
+    for row in &summary {
+        assert_eq!([&row["status"], &row["rounds"]], ["complete", "2"]);
+    }
     assert_eq!(summary[0]["memory_load_mb_s"], "");
     if !has_room() {
         assert_eq!(loads, ["0"]);
-        let left_out = rows(&results.join("left_out.csv"));
-        let loads: Vec<&str> = (left_out.iter())
-            .map(|row| row["memory_load_percent"].as_str())
-            .collect();
+        let (left_out, loads) = loads_of(&results.join("left_out.csv"));
         assert_eq!(loads, ["50", "100"]);
         for row in &left_out {
-            assert!(
-                row["reason"].contains("no CPU is left for a generator"),
-                "{row:?}"
-            );
+            row["reason"].has(&["no CPU is left for a generator"]);
         }
-        assert!(
-            errors.contains("2 impossible (see left_out.csv)"),
-            "{errors}"
-        );
+        (ended.stderr).has(&["2 impossible (see left_out.csv)"]);
         return;
     }
     assert_eq!(loads, ["0", "50", "100"]);
-    assert!(errors.contains("memory load: "), "{errors}");
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(
-        text.contains("memory load") && text.contains("issued"),
-        "{text}"
-    );
+    ended.stderr.has(&["memory load: "]);
+    ended.stdout.has(&["memory load", "issued"]);
     for row in &summary[1..] {
-        let issued: f64 = row["memory_load_mb_s"].parse().unwrap();
-        assert!(issued > 0.0, "{row:?}");
-        let found = settings(&results.join(&row["point"]));
+        assert!(figure(row, "memory_load_mb_s") > 0.0, "{row:?}");
+        let found = json(&results.join(&row["point"]).join("settings.json"));
         let calibration = &found["instrument"]["memory_load"];
         assert!(calibration["peak_mb_s"].as_f64() > Some(0.0), "{found}");
         assert_eq!(calibration["loads"].as_array().map(Vec::len), Some(2));
         assert!(found["obtained"]["memory_load"]["buffer_bytes"].as_u64() >= Some(2 << 20));
     }
     // One setting, by which points are compared and drawn.
-    ended(folder.path(), "compare results --by memory-load", 0);
-    ended(
-        folder.path(),
-        "plot median results --x memory-load --out load.svg",
-        0,
-    );
+    ends(folder.path(), "compare results --by memory-load", 0);
+    let plot = "plot median results --x memory-load --out load.svg";
+    ends(folder.path(), plot, 0);
 }
 
 #[test]
@@ -103,18 +75,12 @@ fn load_alone_is_refused_where_no_cpu_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let words = format!("{QUEUE} --memory-load 50 --dry-run");
     let code = if has_room() { 0 } else { 2 };
-    let (_, errors) = ended(folder.path(), &words, code);
-    assert_eq!(
-        errors.contains("--memory-load 50% is impossible here"),
-        code == 2,
-        "{errors}"
-    );
+    let told = ends(folder.path(), &words, code).stderr;
+    let is_refused = told.contains("--memory-load 50% is impossible here");
+    assert_eq!(is_refused, code == 2, "{told}");
     for bad in ["0", "101%", "half"] {
-        let (_, errors) = ended(folder.path(), &format!("{QUEUE} --memory-load {bad}"), 2);
-        assert!(
-            errors.contains("--memory-load") && errors.contains("from 1 to 100"),
-            "{errors}"
-        );
+        let ended = ends(folder.path(), &format!("{QUEUE} --memory-load {bad}"), 2);
+        ended.stderr.has(&["--memory-load", "from 1 to 100"]);
     }
 }
 
@@ -122,21 +88,15 @@ fn load_alone_is_refused_where_no_cpu_is_left() {
 fn without_load_points_are_named_as_ever() {
     let folder = tempfile::tempdir().unwrap();
     let names = |words: &str| {
-        let (output, _) = ended(
-            folder.path(),
-            &format!("{QUEUE} --dry-run --json {words}"),
-            0,
-        );
-        let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-        (
-            plan["points"][0]["rows"].clone(),
-            plan["time_s"].as_f64().unwrap(),
-        )
+        let words = format!("{QUEUE} --dry-run --json {words}");
+        let plan = ends(folder.path(), &words, 0).json();
+        let time = plan["time_s"].as_f64().unwrap();
+        (plan["points"][0]["rows"].clone(), time)
     };
     let (plain, off) = (names(""), names("--memory-load off"));
     assert_eq!(plain, off);
-    assert!(plain.0[0].as_str().unwrap().contains("-cpu"), "{plain:?}");
-    assert!(!plain.0.to_string().contains("memory_load"), "{plain:?}");
+    plain.0[0].has(&["-cpu"]);
+    plain.0.lacks(&["memory_load"]);
     let both = names("--memory-load off,30%");
     assert_eq!(both.0, plain.0);
     // Finding the pause takes its time in each round.
@@ -147,39 +107,25 @@ fn without_load_points_are_named_as_ever() {
 fn a_run_under_load_is_taken_up_again_and_ends_by_a_signal() {
     let folder = tempfile::tempdir().unwrap();
     let words = format!("{QUEUE} --memory-load off,100% --rounds 3 --order-seed 1 --out results");
-    ended(folder.path(), &format!("{words} --until-round 1"), 0);
-    ended(folder.path(), "queue --resume results", 0);
+    ends(folder.path(), &format!("{words} --until-round 1"), 0);
+    ends(folder.path(), "queue --resume results", 0);
     let results = folder.path().join("results");
     let points = if has_room() { 2 } else { 1 };
     assert_eq!(rows(&results.join("runs.csv")).len(), 3 * points);
 
-    let words =
-        "queue --queue baton --count 1000000 --load constant-wait --wait 100us --clock monotonic";
     let load = if has_room() { "100%" } else { "off" };
-    let mut child = hcabench(folder.path(), words)
-        .args([
-            "--memory-load",
-            load,
-            "--rounds",
-            "1",
-            "--quiet",
-            "--out",
-            "ended",
-        ])
-        .spawn()
-        .unwrap();
+    let words = format!(
+        "queue --queue baton --count 1000000 --load constant-wait --wait 100us --clock monotonic --memory-load {load} \
+         --rounds 1 --quiet --out ended"
+    );
+    let running = hcabench(folder.path(), &words).start();
     let ended = folder.path().join("ended");
-    let begun = Instant::now();
-    while !ended.join("runs.csv").exists() {
-        assert!(
-            begun.elapsed() < Duration::from_secs(60),
-            "it does not begin"
-        );
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    until("its begin", || {
+        ended.join("runs.csv").exists().then_some(())
+    });
     std::thread::sleep(Duration::from_millis(500));
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    running.signal(Signal::SIGINT);
+    running.wait(LIMIT).expect(1);
     assert!(ended.join("INCOMPLETE").exists());
 }
 
@@ -188,20 +134,14 @@ fn a_run_under_load_is_taken_up_again_and_ends_by_a_signal() {
 fn the_hca_benchmark_knows_before_it_opens_a_device() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--memory-load off,50% --dry-run --json";
-    let (output, _) = ended(folder.path(), words, 0);
-    let plan: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let plan = ends(folder.path(), words, 0).json();
     // The completion thread takes a third CPU.
     let measured = if cpus() > 3 && has_room() { 2 } else { 1 };
     let count = |what: &str| plan[what].as_array().map(Vec::len);
-    assert_eq!(
-        (count("points"), count("left_out")),
-        (Some(measured), Some(2 - measured))
-    );
+    assert_eq!(count("points"), Some(measured));
+    assert_eq!(count("left_out"), Some(2 - measured));
     if measured == 1 {
-        let (_, errors) = ended(folder.path(), "--memory-load 50% --dry-run", 2);
-        assert!(
-            errors.contains("no CPU is left for a generator"),
-            "{errors}"
-        );
+        let ended = ends(folder.path(), "--memory-load 50% --dry-run", 2);
+        (ended.stderr).has(&["no CPU is left for a generator"]);
     }
 }

@@ -1,6 +1,9 @@
 //! `hcabench node` by mosquitto and by libzmq: what comes where, by the word of others as well, and what breaks.
 
+use crate::LIMIT;
 use crate::common;
+use crate::program::{send, until};
+use crate::testing::{Has as _, temporary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -9,12 +12,11 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::node::{ended, node, number, send, until_within};
-use common::{Row, rows};
+use common::node::{ends, node, start};
+use common::{Row, number, rows};
 use hcabench::node::broker::Broker;
 use nix::sys::signal::Signal;
 
-/// What something may take that another process has to do.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The number of greetings, which a sample never has.
 const GREETING: u64 = (1 << 48) - 1;
@@ -23,12 +25,14 @@ fn summary(folder: &Path) -> Vec<Row> {
     rows(&folder.join("run/summary.csv"))
 }
 
-/// The samples of the point of a row.
 fn samples(folder: &Path, row: &Row) -> Vec<Row> {
     rows(&folder.join("run").join(&row["point"]).join("out.csv"))
 }
 
-/// A child that is ended with the test.
+fn within_patience<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    until(what, PATIENCE, look)
+}
+
 struct Ours(Child);
 
 impl Drop for Ours {
@@ -59,19 +63,10 @@ fn listener_of_all(broker: &Broker) -> (Ours, BufReader<ChildStdout>) {
     let mut greeted = String::new();
     let begun = Instant::now();
     while greeted.is_empty() {
-        let greeting = [
-            "-h",
-            &address.host,
-            "-t",
-            "first",
-            "-r",
-            "-m",
-            "x",
-            "-p",
-            &address.port.to_string(),
-        ];
-        let published = Command::new("mosquitto_pub").args(greeting).output();
-        let published = published.unwrap();
+        let mut command = Command::new("mosquitto_pub");
+        command.args(["-h", &address.host, "-p", &address.port.to_string()]);
+        command.args(["-t", "first", "-r", "-m", "x"]);
+        let published = command.output().unwrap();
         if !published.status.success() {
             assert!(begun.elapsed() < PATIENCE, "{published:?}");
             continue;
@@ -91,8 +86,7 @@ fn sample(line: &str) -> Option<(u64, u64)> {
     Some((word(0)?, word(1)?))
 }
 
-/// That one of our subscribers got the samples that somebody else saw, by stamp, publisher and number: not one more,
-/// nor one less.
+/// That a subscriber of ours got what somebody else saw, by stamp, publisher and number, and nothing else.
 fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>) {
     let ours: Vec<&Row> = (ours.iter().filter(|it| it["subscriber"] == subscriber)).collect();
     assert!(!ours.is_empty());
@@ -107,11 +101,8 @@ fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>
         assert_eq!(*first.entry(publisher).or_insert(begins), begins, "{row:?}");
     }
     let counts = |header: &u64| {
-        let number = header & GREETING;
-        number != GREETING
-            && first
-                .get(&(header >> 48))
-                .is_some_and(|&first| number >= first)
+        let (number, first) = (header & GREETING, first.get(&(header >> 48)));
+        number != GREETING && first.is_some_and(|&first| number >= first)
     };
     let stamps = |row: &&Row| number(row, "t_sent_ns");
     let others: BTreeSet<u64> = (seen.iter().filter(|(_, header)| counts(header)))
@@ -120,20 +111,19 @@ fn assert_same_samples(ours: &[Row], subscriber: &str, seen: &BTreeMap<u64, u64>
     assert_eq!(ours.iter().map(stamps).collect::<BTreeSet<u64>>(), others);
 }
 
-/// Runs all of these scenarios by both node-types, and asserts that what each subscriber got is what `expected` says
-/// by scenario and subscriber; without that, that all of them got something.
+/// By both node-types each subscriber gets what `expected` says; without that, something.
 fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64) -> Option<u64>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = format!(
         "--type mqtt,zeromq --scenario {scenarios} --publishers 4 --subscribers {subscribers} --rate 200 --count 60 \
          --warmup 50ms --qos 1 --poll event --samples"
     );
-    ended(&node(folder.path(), &words).output().unwrap(), 0);
-    let summary = summary(folder.path());
+    ends(folder, &words, 0);
+    let summary = summary(folder);
     assert_eq!(summary.len(), 2 * scenarios.split(',').count());
     for row in &summary {
         let scenario = row["scenario"].as_str();
-        let arrived = samples(folder.path(), row);
+        let arrived = samples(folder, row);
         let at = |subscriber: u64| {
             let its = arrived
                 .iter()
@@ -146,30 +136,18 @@ fn assert_counts(scenarios: &str, subscribers: u64, expected: impl Fn(&str, u64)
                 None => assert!(at(subscriber) > 0, "{row:?}"),
             }
         }
-        let copies = if scenario == "fan-out" {
-            subscribers
-        } else {
-            1
+        let copies = match scenario {
+            "fan-out" => subscribers,
+            _ => 1,
         };
         assert_eq!(number(row, "messages_sent"), 4 * 60);
         assert_eq!(number(row, "messages_received"), 4 * 60 * copies);
         assert_eq!(number(row, "messages_expected"), 4 * 60 * copies);
-        match row["type"].as_str() {
-            "mqtt" => assert_eq!(
-                (
-                    number(row, "messages_acked"),
-                    row["distributed_by"].as_str()
-                ),
-                (240, "broker")
-            ),
-            _ => assert_eq!(
-                (
-                    row["messages_acked"].as_str(),
-                    row["distributed_by"].as_str()
-                ),
-                ("", "library")
-            ),
-        }
+        let expected = match row["type"].as_str() {
+            "mqtt" => ["240", "broker"],
+            _ => ["", "library"],
+        };
+        assert_eq!([&row["messages_acked"], &row["distributed_by"]], expected);
     }
 }
 
@@ -180,20 +158,17 @@ fn straight_run_gives_each_subscriber_what_its_publisher_sent() {
 
 #[test]
 fn fan_in_fan_out_and_round_robin_give_subscribers_their_shares() {
-    assert_counts(
-        "fan-in,fan-out,round-robin",
-        2,
-        |scenario, _| match scenario {
-            "fan-in" => Some(2 * 60),
-            "fan-out" => Some(4 * 60),
-            _ => None,
-        },
-    );
+    let expected = |scenario: &str, _| match scenario {
+        "fan-in" => Some(2 * 60),
+        "fan-out" => Some(4 * 60),
+        _ => None,
+    };
+    assert_counts("fan-in,fan-out,round-robin", 2, expected);
 }
 
 #[test]
 fn the_broker_and_mosquitto_sub_count_the_same() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let broker = Broker::spawn(|| true).unwrap();
     let (mut child, mut lines) = listener_of_all(&broker);
     let words = format!(
@@ -201,7 +176,7 @@ fn the_broker_and_mosquitto_sub_count_the_same() {
          100ms --samples",
         broker.address()
     );
-    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    ends(folder, &words, 0);
     // What the broker says that it has been sent; retained ones it does not count.
     let published = || {
         let topic = "$SYS/broker/publish/messages/received";
@@ -217,14 +192,14 @@ fn the_broker_and_mosquitto_sub_count_the_same() {
     lines.read_to_string(&mut all).unwrap();
     let count = all.lines().count() as u64;
     seen.extend(all.lines().filter_map(sample));
-    let summary = summary(folder.path());
-    let ours = samples(folder.path(), &summary[0]);
+    let summary = summary(folder);
+    let ours = samples(folder, &summary[0]);
     assert_eq!(ours.len(), 2 * 2 * 100);
     for subscriber in ["0", "1"] {
         assert_same_samples(&ours, subscriber, &seen);
     }
     // It counts once a second.
-    until_within(PATIENCE, "the broker's count", || {
+    within_patience("the broker's count", || {
         (published() == count).then_some(())
     });
 }
@@ -251,7 +226,7 @@ for row in rows:
 
 #[test]
 fn a_subscriber_in_python_sees_the_same_samples() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
@@ -272,7 +247,7 @@ fn a_subscriber_in_python_sees_the_same_samples() {
         "--type zeromq --zeromq-port {port} --scenario fan-out --subscribers 2 --rate 200 --count 200 --warmup 2s \
          --samples"
     );
-    ended(&node(folder.path(), &words).output().unwrap(), 0);
+    ends(folder, &words, 0);
     drop(input);
     told.clear();
     lines.read_to_string(&mut told).unwrap();
@@ -282,7 +257,7 @@ fn a_subscriber_in_python_sees_the_same_samples() {
         seen.insert(numbers[0], numbers[1]);
         latencies.push(numbers[2].cast_signed() - numbers[0].cast_signed());
     }
-    let ours = samples(folder.path(), &summary(folder.path())[0]);
+    let ours = samples(folder, &summary(folder)[0]);
     assert_eq!(ours.len(), 2 * 200);
     assert_same_samples(&ours, "0", &seen);
     assert_same_samples(&ours, "1", &seen);
@@ -297,11 +272,8 @@ fn await_number(lines: &mut BufReader<ChildStdout>, wanted: u64) {
     let mut line = String::new();
     loop {
         line.clear();
-        assert_ne!(
-            lines.read_line(&mut line).unwrap(),
-            0,
-            "the listener has ended"
-        );
+        let length = lines.read_line(&mut line).unwrap();
+        assert_ne!(length, 0, "the listener has ended");
         let number = sample(&line).map(|(_, header)| header & GREETING);
         if number.is_some_and(|number| number >= wanted && number != GREETING) {
             return;
@@ -311,31 +283,27 @@ fn await_number(lines: &mut BufReader<ChildStdout>, wanted: u64) {
 
 #[test]
 fn a_broker_that_stands_still_shows_in_the_latency() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let broker = Broker::spawn(|| true).unwrap();
     let (_child, mut lines) = listener_of_all(&broker);
     let words = format!(
         "--type mqtt --broker {} --scenario straight-run --rate 100 --count 350 --warmup 100ms --drain 10s",
         broker.address()
     );
-    let running = node(folder.path(), &words)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let running = start(folder, &words);
     await_number(&mut lines, 20);
     send(Signal::SIGSTOP, broker.id());
     // Longer than 2 s by more than the samples are apart.
     std::thread::sleep(Duration::from_millis(2100));
     send(Signal::SIGCONT, broker.id());
-    ended(&running.wait_with_output().unwrap(), 0);
-    let summary = summary(folder.path());
+    running.wait(LIMIT).expect(0);
+    let summary = summary(folder);
     let ns = |column: &str| summary[0][column].parse::<f64>().unwrap();
     assert!(ns("latency_max_ns") >= 2e9, "{summary:?}");
     assert!(ns("intended_latency_p99_ns") >= ns("latency_p99_ns"));
     assert_eq!(number(&summary[0], "messages_received"), 350);
 }
 
-/// The brokers among the children of a process.
 fn brokers_of(process: u32) -> Vec<u32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children"));
     let children = children.unwrap_or_default();
@@ -362,30 +330,22 @@ fn sockets_of(process: u32) -> usize {
 
 #[test]
 fn a_broker_that_is_killed_ends_the_run_and_what_there_is_stays_whole() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--type mqtt --rate 100,200 --duration 2s --warmup 50ms";
-    let running = node(folder.path(), words)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let first = until_within(PATIENCE, "a broker", || {
-        brokers_of(running.id()).first().copied()
-    });
-    let second = until_within(PATIENCE, "another broker", || {
+    let running = start(folder, words);
+    let first = within_patience("a broker", || brokers_of(running.id()).first().copied());
+    let second = within_patience("another broker", || {
         brokers_of(running.id()).into_iter().find(|&id| id != first)
     });
     // It listens, and both clients are there.
-    until_within(PATIENCE, "clients of the broker", || {
+    within_patience("clients of the broker", || {
         (sockets_of(second) >= 3).then_some(())
     });
     std::thread::sleep(Duration::from_millis(500));
     send(Signal::SIGKILL, second);
-    let told = ended(&running.wait_with_output().unwrap(), 1);
-    assert!(
-        told.contains("broker") && told.contains("127.0.0.1"),
-        "{told}"
-    );
-    let results = folder.path().join("run");
+    let ended = running.wait(LIMIT).expect(1);
+    ended.stderr.has(&["broker", "127.0.0.1"]);
+    let results = folder.join("run");
     assert!(results.join("INCOMPLETE").exists());
     let runs = rows(&results.join("runs.csv"));
     assert_eq!(runs.len(), 1, "{runs:?}");
@@ -423,15 +383,14 @@ fn gone_after(clients: usize, broker: &Broker) -> u16 {
 fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
     let broker = Broker::spawn(|| true).unwrap();
     for clients in [1, 2] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let port = gone_after(clients, &broker);
         let words = format!(
             "--type mqtt --broker 127.0.0.1:{port} --rate 100,200 --count 20 --warmup 0 --timeout 10s"
         );
-        let told = ended(&node(folder.path(), &words).output().unwrap(), 1);
-        assert!(told.contains("cannot connect"), "{told}");
+        ends(folder, &words, 1).stderr.has(&["cannot connect"]);
         // A run takes two clients.
-        let runs = folder.path().join("run/runs.csv");
+        let runs = folder.join("run/runs.csv");
         let whole = if runs.exists() { rows(&runs).len() } else { 0 };
         assert_eq!(whole, clients - 1);
     }
@@ -439,16 +398,14 @@ fn a_broker_that_was_there_at_first_is_not_the_users_fault() {
 
 #[test]
 fn the_broker_ends_with_a_run_that_is_killed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--type mqtt --rate 100 --duration 1m";
-    let mut running = Ours(node(folder.path(), words).spawn().unwrap());
-    let broker = until_within(PATIENCE, "a broker", || {
-        brokers_of(running.0.id()).first().copied()
-    });
-    send(Signal::SIGKILL, running.0.id());
-    running.0.wait().unwrap();
+    let running = start(folder, words);
+    let broker = within_patience("a broker", || brokers_of(running.id()).first().copied());
+    running.signal(Signal::SIGKILL);
+    running.wait(LIMIT);
     // Where nobody collects it, its entry stays, without a command line.
-    until_within(PATIENCE, "the end of the broker", || {
+    within_patience("the end of the broker", || {
         let line = fs::read(format!("/proc/{broker}/cmdline")).unwrap_or_default();
         line.is_empty().then_some(())
     });
@@ -481,40 +438,29 @@ fn what_cannot_work_is_refused_by_name() {
             &["--zeromq-port", "in use"],
         ),
     ] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let begun = Instant::now();
-        let told = ended(
-            &node(folder.path(), &format!("{words} --count 10"))
-                .output()
-                .unwrap(),
-            2,
-        );
-        assert!(
-            said.iter().all(|said| told.contains(said)),
-            "{words}: {told}"
-        );
+        let words = format!("{words} --count 10");
+        ends(folder, &words, 2).stderr.has(said);
         assert!(begun.elapsed() < PATIENCE);
     }
 }
 
 #[test]
 fn without_libzmq_its_points_are_left_out() {
-    let run = |types: &str| {
+    let run = |types: &str, code| {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("libzmq.so.5"), "").unwrap();
         let words = format!("--type {types} --count 10 --warmup 0");
-        let output = node(folder.path(), &words)
-            .env("LD_LIBRARY_PATH", folder.path())
-            .output();
-        (folder, output.unwrap())
+        let node = node(folder.path(), &words).env("LD_LIBRARY_PATH", folder.path());
+        let ended = node.ends(code);
+        (folder, ended)
     };
-    let (folder, output) = run("udp,zeromq");
-    ended(&output, 0);
+    let (folder, _) = run("udp,zeromq", 0);
     let left_out = rows(&folder.path().join("run/left_out.csv"));
     assert_eq!(left_out.len(), 1);
     assert_eq!(left_out[0]["type"], "zeromq");
     assert!(left_out[0]["reason"].contains("libzmq5"), "{left_out:?}");
     assert_eq!(summary(folder.path()).len(), 1);
-    let (_, output) = run("zeromq");
-    assert!(ended(&output, 2).contains("libzmq5"));
+    run("zeromq", 2).1.stderr.has(&["libzmq5"]);
 }

@@ -1,35 +1,27 @@
-//! `hcabench node` as its user has it: exit codes, what is on disk, what ends it early, and what its threads ask of the
-//! kernel. With the node-types that need nothing installed.
+//! `hcabench node` as its user has it, with the node-types that need nothing installed.
 
+use crate::LIMIT;
 use crate::common;
+use crate::testing::{Has as _, temporary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::node::{end, node, number, send, start, threads, until};
-use common::{Row, json, rows, told};
+use crate::program::{self, Program, Running, threads};
+use common::node::{ends, start};
+use common::{Row, json, number, rows, until};
 use hcabench::time::TscTrust;
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
 const TYPES: [&str; 3] = ["loopback", "shmem", "udp"];
 
-/// Runs to its end, and must end so.
-fn ends(folder: &Path, words: &str, code: i32) -> Output {
-    let output = node(folder, words).output().unwrap();
-    assert_eq!(
-        output.status.code(),
-        Some(code),
-        "{words}: {}",
-        told(&output)
-    );
-    output
+fn publishes(running: &Running) {
+    let is_there = || !threads(running.id(), "hcabench-pub").is_empty();
+    until("the publisher", || is_there().then_some(()));
 }
 
-/// The rows of the summary, and for each the folder of its point.
 fn summary(folder: &Path) -> Vec<(Row, PathBuf)> {
     let run = folder.join("run");
     let rows = rows(&run.join("summary.csv")).into_iter();
@@ -99,14 +91,7 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
             ["--receive-queue", "most of it for rings"],
         ),
     ] {
-        let output = ends(folder.path(), words, 2);
-        for part in parts {
-            assert!(
-                told(&output).contains(part),
-                "{words}: {part:?}: {}",
-                told(&output)
-            );
-        }
+        ends(folder.path(), words, 2).stderr.has(&parts);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words}");
     }
 }
@@ -142,9 +127,7 @@ fn what_a_wiring_or_a_type_rules_out_is_listed_and_the_rest_is_measured() {
 fn a_dry_run_measures_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let words = "--type loopback,udp --rate 100..10k --values 1..4 --rounds 3 --dry-run --json";
-    let output = node(folder.path(), words).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
-    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let document = ends(folder.path(), words, 0).json();
     assert_eq!(document["rounds"], 3);
     assert_eq!(document["points"].as_array().unwrap().len(), 2 * 3 * 3);
     // Warm-up and measurement take 5 s each.
@@ -154,70 +137,51 @@ fn a_dry_run_measures_nothing() {
 
 #[test]
 fn what_a_kill_leaves_is_completed_by_resume() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let words = "--type loopback,udp --rate 1k --count 400 --warmup 0 --samples --rounds 3";
-    let child = start(folder, words);
+    let running = start(folder, words);
     let runs = folder.join("run/runs.csv");
     until("the first points", || {
         let text = fs::read_to_string(&runs);
         (text.is_ok_and(|text| text.lines().count() >= 3)).then_some(())
     });
-    send(Signal::SIGKILL, child.id());
-    end(child);
+    running.signal(Signal::SIGKILL);
+    running.wait(LIMIT);
     let run = folder.join("run");
     assert!(run.join("INCOMPLETE").exists());
     let before = rows(&runs);
-    let mut resume = Command::new(crate::common::program());
-    let resumed = resume
-        .args(["node", "--resume", "run"])
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    assert_eq!(resumed.status.code(), Some(0), "{}", told(&resumed));
+    common::ends(folder, "node --resume run", 0);
     assert!(!run.join("INCOMPLETE").exists());
     let after = rows(&runs);
     assert_eq!(after.len(), 6);
     let whole = before.iter().filter(|row| row["status"] == "complete");
     let kept = whole.clone().filter(|row| after.contains(row)).count();
-    assert!(
-        kept > 0 && kept + 1 >= whole.count(),
-        "{before:?}, {after:?}"
-    );
+    assert!(kept > 0, "{before:?}, {after:?}");
+    assert!(kept + 1 >= whole.count(), "{before:?}, {after:?}");
     for (row, place) in summary(folder) {
-        assert_eq!(
-            (row["rounds"].as_str(), row["status"].as_str()),
-            ("3", "complete")
-        );
+        assert_eq!([&row["rounds"], &row["status"]], ["3", "complete"]);
         let steps = number(&row, "steps_made") + number(&row, "steps_missed");
         assert_eq!(steps, 3 * 400);
-        assert_eq!(
-            rows(&place.join("in.csv")).len() as u64,
-            number(&row, "steps_made")
-        );
-        assert_eq!(
-            rows(&place.join("out.csv")).len() as u64,
-            number(&row, "arrivals")
-        );
+        for (file, column) in [("in.csv", "steps_made"), ("out.csv", "arrivals")] {
+            let found = rows(&place.join(file)).len() as u64;
+            assert_eq!(found, number(&row, column), "{file}");
+        }
     }
 }
 
 #[test]
 fn an_interrupt_ends_it_with_files_that_are_marked() {
-    for (node_type, timer) in [("loopback", "timerfd"), ("udp --poll event", "timerfd")] {
+    for node_type in ["loopback", "udp --poll event"] {
         let folder = tempfile::tempdir().unwrap();
         // It would go on for an hour: who does not look for the signal hangs.
-        let words = format!("--type {node_type} --timer {timer} --rate 1 --duration 1h --warmup 0");
-        let child = start(folder.path(), &words);
-        until("the publisher", || {
-            (threads(child.id(), "hcabench-pub") > 0).then_some(())
-        });
-        send(Signal::SIGINT, child.id());
-        let output = end(child);
-        assert_eq!(output.status.code(), Some(1), "{}", told(&output));
+        let words = format!("--type {node_type} --rate 1 --duration 1h --warmup 0");
+        let running = start(folder.path(), &words);
+        publishes(&running);
+        running.signal(Signal::SIGINT);
+        running.wait(LIMIT).expect(1);
         let run = folder.path().join("run");
         let mark = fs::read_to_string(run.join("INCOMPLETE")).unwrap();
-        assert!(mark.contains("interrupted by SIGINT"), "{mark}");
+        mark.has(&["interrupted by SIGINT"]);
         assert_eq!(json(&run.join("settings.json"))["status"], "incomplete");
     }
 }
@@ -234,8 +198,7 @@ fn counts(place: &Path) -> [BTreeMap<u64, u64>; 2] {
     })
 }
 
-/// With P publishers and S subscribers, of n steps each: P n copies in all, divided among the subscribers, and P n S in
-/// fan-out.
+/// P publishers, S subscribers, n steps: P n copies in all, divided among the subscribers; P n S in fan-out.
 #[test]
 fn each_subscriber_gets_what_its_scenario_says() {
     const STEPS: u64 = 40;
@@ -253,20 +216,19 @@ fn each_subscriber_gets_what_its_scenario_says() {
             let sent = publishers * STEPS;
             let copies = sent * if row["scenario"] == "fan-out" { 2 } else { 1 };
             // All that was due was sent: the default of scenarios is to catch up.
-            assert_eq!(
-                (row["after_miss"].as_str(), &row["steps_missed"]),
-                ("catch-up", &"0".to_owned())
-            );
-            assert_eq!(number(&row, "messages_expected"), copies, "{row:?}");
-            assert_eq!(number(&row, "messages_sent"), sent, "{row:?}");
-            assert_eq!(number(&row, "copies_sent"), copies, "{row:?}");
-            assert_eq!(number(&row, "messages_received"), copies, "{row:?}");
+            assert_eq!(row["after_miss"], "catch-up");
+            for (column, expected) in [
+                ("steps_missed", 0),
+                ("messages_expected", copies),
+                ("messages_sent", sent),
+                ("copies_sent", copies),
+                ("messages_received", copies),
+            ] {
+                assert_eq!(number(&row, column), expected, "{column}: {row:?}");
+            }
             let [by_subscriber, by_publisher] = counts(&place);
-            assert_eq!(
-                by_subscriber,
-                BTreeMap::from([(0, copies / 2), (1, copies / 2)]),
-                "{row:?}"
-            );
+            let halves = BTreeMap::from([0, 1].map(|one| (one, copies / 2)));
+            assert_eq!(by_subscriber, halves, "{row:?}");
             let of_each = (0..publishers).map(|publisher| (publisher, copies / publishers));
             assert_eq!(by_publisher, of_each.collect(), "{row:?}");
             let [fairness, delivered] =
@@ -314,10 +276,8 @@ fn check_files_of_samples(log: &str) {
         let key = |row: &Row, column: &str| [number(row, "round"), number(row, column)];
         let taken: Vec<&Row> = sent.iter().filter(|row| !row["seq"].is_empty()).collect();
         assert_eq!(taken.len() as u64, count("messages_sent"));
-        assert_eq!(
-            sent.len() as u64 - taken.len() as u64,
-            count("messages_refused")
-        );
+        let refused = (sent.len() - taken.len()) as u64;
+        assert_eq!(refused, count("messages_refused"));
         let numbers: BTreeSet<_> = taken.iter().map(|row| key(row, "seq")).collect();
         let came: BTreeSet<_> = arrived.iter().map(|row| key(row, "seq")).collect();
         assert_eq!(numbers.len() - came.len(), count("messages_lost") as usize);
@@ -429,15 +389,11 @@ fn lines_for_villasnode_tell_what_our_own_rows_tell() {
     let expected: Vec<Line> = expected.collect();
     assert_eq!(expected.len() as u64, number(&row, "arrivals"));
     assert_eq!(villas(&place.join("out.villas")), expected);
-    let header = fs::read_to_string(place.join("out.villas")).unwrap();
-    let header = header.lines().next().unwrap();
-    assert_eq!(
-        header,
-        "# seconds.nanoseconds+offset(sequence)\tround\tsubscriber\tpublisher\tintact"
-    );
+    let text = fs::read_to_string(place.join("out.villas")).unwrap();
+    let header = "# seconds.nanoseconds+offset(sequence)\tround\tsubscriber\tpublisher\tintact";
+    assert_eq!(text.lines().next(), Some(header));
 }
 
-/// The timers that can be had here.
 fn timers() -> Vec<&'static str> {
     let counter = TscTrust::find().is_ok();
     if !counter {
@@ -457,24 +413,16 @@ fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing()
             "--type loopback --timer {timer} --rate 1k --count 6000 --warmup 0 --samples \
              --receive-queue 8000"
         );
-        let child = start(folder.path(), &words);
-        until("the publisher", || {
-            (threads(child.id(), "hcabench-pub") > 0).then_some(())
-        });
+        let running = start(folder.path(), &words);
+        publishes(&running);
         sleep(Duration::from_millis(700));
-        send(Signal::SIGSTOP, child.id());
+        running.signal(Signal::SIGSTOP);
         sleep(Duration::from_millis(200));
-        send(Signal::SIGCONT, child.id());
-        let output = end(child);
-        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        running.signal(Signal::SIGCONT);
+        running.wait(LIMIT).expect(0);
         let (row, place) = summary(folder.path()).remove(0);
-        assert_eq!(
-            (
-                number(&row, "messages_lost"),
-                number(&row, "messages_refused")
-            ),
-            (0, 0)
-        );
+        let gone = ["messages_lost", "messages_refused"].map(|column| number(&row, column));
+        assert_eq!(gone, [0, 0]);
         let made: Vec<[u64; 3]> = rows(&place.join("in.csv"))
             .iter()
             .map(|row| ["step", "t_intended_ns", "t_sent_ns"].map(|column| number(row, column)))
@@ -490,10 +438,8 @@ fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing()
         let after = (longest + 1..made.len()).find(is_in_time).unwrap();
         let steps = (made[after][0] - made[before][0]) as f64;
         let periods = (stamp(after) - stamp(before)) / PERIOD_NS;
-        assert!(
-            (steps - periods).abs() <= 1.0,
-            "{timer}: {steps} steps in {periods} periods"
-        );
+        let is_close = (steps - periods).abs() <= 1.0;
+        assert!(is_close, "{timer}: {steps} steps in {periods} periods");
         let all = made.last().unwrap()[0] - (made.len() as u64 - 1);
         let at_the_end = 5999 - made.last().unwrap()[0];
         assert_eq!(number(&row, "steps_missed"), all + at_the_end, "{timer}");
@@ -529,16 +475,10 @@ fn calls_of<'a>(trace: &'a str, name: &str) -> Vec<(u64, &'a str)> {
 
 /// Runs under strace to its end, and returns what those calls were, beside the names of threads.
 fn traced(folder: &Path, calls: &str, words: &str) -> String {
-    let output = Command::new("strace")
-        .args(["-f", "-ttt", "-qq", "-o", "trace", "-e"])
-        .arg(format!("trace=prctl,{calls}"))
-        .arg(crate::common::program())
-        .args(["node", "--out", "run"])
-        .args(words.split_ascii_whitespace())
-        .current_dir(folder)
-        .output()
-        .expect("strace is there (ci/setup test)");
-    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let calls = format!("trace=prctl,{calls}");
+    let strace = ["strace", "-f", "-ttt", "-qq", "-o", "trace", "-e", &calls];
+    let program = Program::under(&strace, program::path(), &format!("node --out run {words}"));
+    program.in_folder(folder).ends(0);
     fs::read_to_string(folder.join("trace")).unwrap()
 }
 
@@ -569,12 +509,8 @@ fn the_loops_make_no_more_calls_of_timers_than_their_timer_needs() {
             assert_eq!(in_loop, [""; 0]);
             continue;
         }
-        assert!(
-            in_loop
-                .iter()
-                .all(|call| call.starts_with("read(") || call.starts_with("<... read")),
-            "{in_loop:?}"
-        );
+        let is_read = |call: &&str| call.starts_with("read(") || call.starts_with("<... read");
+        assert!(in_loop.iter().all(is_read), "{in_loop:?}");
         let set = own
             .iter()
             .position(|(_, call)| call.starts_with("timerfd_settime("));
@@ -649,11 +585,6 @@ fn a_log_in_a_file_makes_no_more_writes_than_it_has_buffers_and_one_in_memory_no
         // Nothing of it is left.
         let left = fs::read_dir(&place).unwrap().flatten();
         let names: Vec<_> = left.map(|file| file.file_name()).collect();
-        assert!(
-            !names
-                .iter()
-                .any(|name| name.to_string_lossy().contains("log")),
-            "{names:?}"
-        );
+        format!("{names:?}").lacks(&["log"]);
     }
 }

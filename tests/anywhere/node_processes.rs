@@ -1,16 +1,17 @@
-//! `hcabench node --ends processes`: that ends are processes, that they get what threads get, and that none is left
-//! behind.
+//! `hcabench node --ends processes`: they get what threads get, and none is left behind.
 
+use crate::LIMIT;
 use crate::common;
+use crate::testing::Has as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
-use common::node::{end, ended, node, number, send, start, threads, until};
-use common::{Row, rows};
+use crate::program::{self, Program, send, threads};
+use common::node::{ends, start};
+use common::{Row, number, rows, until};
 use hcabench::time::TscTrust;
 use nix::sys::prctl::set_child_subreaper;
 use nix::sys::signal::Signal;
@@ -18,7 +19,6 @@ use nix::sys::signal::Signal;
 /// A run that would go on for an hour.
 const LONG: &str = "--ends processes --timer timerfd --rate 1 --duration 1h --warmup 0";
 
-/// The children of a process.
 fn children(process: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task"));
     let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).ok();
@@ -39,19 +39,17 @@ fn runs(process: u32) -> bool {
     state.is_some_and(|state| !matches!(state, "Z" | "X"))
 }
 
-/// Its ends, once all of them are at work: publishers, then subscribers.
 fn ends_of(run: u32, publishers: usize, subscribers: usize) -> Vec<u32> {
     until("the ends", || {
         let with = |name| {
             let all = children(run).into_iter();
-            all.filter(move |&child| threads(child, name) == 1)
+            all.filter(move |&child| threads(child, name).len() == 1)
         };
         let found: Vec<u32> = with("hcabench-pub").chain(with("hcabench-sub")).collect();
         (found.len() == publishers + subscribers).then_some(found)
     })
 }
 
-/// The shared memory that a process has mapped, by the numbers of its files.
 fn shared_memory(process: u32) -> BTreeSet<String> {
     let maps = fs::read_to_string(format!("/proc/{process}/maps")).unwrap();
     let shared = maps.lines().filter(|line| line.contains("/memfd:hcabench"));
@@ -104,7 +102,7 @@ fn processes_get_what_threads_get_in_all_scenarios() {
             "--type {types} --ends threads,processes --scenario {scenarios} --publishers {publishers} --subscribers 2 \
              --rate 200 --count {STEPS} --warmup 20ms --timer timerfd --qos 1 --samples {log}"
         );
-        ended(&node(folder.path(), &words).output().unwrap(), 0);
+        ends(folder.path(), &words, 0);
         let summary = rows(&folder.path().join("run/summary.csv"));
         let points = types.split(',').count() * scenarios.split(',').count();
         assert_eq!(summary.len(), 2 * points);
@@ -130,8 +128,7 @@ fn processes_get_what_threads_get_in_all_scenarios() {
     }
 }
 
-/// What a sample carries was converted by its publisher, and what `in.csv` tells of it by the process that started that
-/// one.
+/// A sample is converted by its publisher, `in.csv` by the process that started that one.
 #[test]
 fn all_processes_of_a_run_have_one_clock() {
     let counter = TscTrust::find().is_ok();
@@ -143,7 +140,7 @@ fn all_processes_of_a_run_have_one_clock() {
         let words = format!(
             "--type shmem --ends processes --timer {timer} --rate 500 --count 200 --warmup 20ms --samples"
         );
-        ended(&node(folder.path(), &words).output().unwrap(), 0);
+        ends(folder.path(), &words, 0);
         let point = folder
             .path()
             .join("run/shmem-rate500-8values-straight-run-1to1-processes");
@@ -157,10 +154,7 @@ fn all_processes_of_a_run_have_one_clock() {
         assert!(!sent.is_empty());
         assert_eq!(sent, stamps("out.csv"), "{timer}");
         for row in rows(&point.join("out.csv")) {
-            assert!(
-                row["latency_ns"].parse::<i64>().unwrap() > 0,
-                "{timer}: {row:?}"
-            );
+            assert!(number(&row, "latency_ns") > 0, "{timer}: {row:?}");
         }
     }
 }
@@ -178,11 +172,11 @@ fn each_end_is_a_process_and_an_interrupt_ends_all() {
         let ends = ends_of(run.id(), 2, 3);
         assert_eq!(ends.iter().collect::<BTreeSet<_>>().len(), 5);
         for name in ["hcabench-pub", "hcabench-sub"] {
-            assert_eq!(threads(run.id(), name), 0);
+            assert_eq!(threads(run.id(), name), [0; 0]);
         }
-        send(signal, run.id());
-        let told = ended(&end(run), 1);
-        assert!(told.contains(&format!("interrupted by {signal}")), "{told}");
+        run.signal(signal);
+        let told = format!("interrupted by {signal}");
+        run.wait(LIMIT).expect(1).stderr.has(&[&told]);
         assert!(folder.path().join("run/INCOMPLETE").exists());
         all_are_gone(&ends);
     }
@@ -201,8 +195,8 @@ fn the_log_of_an_end_is_mapped_by_that_end_alone_while_it_runs() {
         let of_both = its.intersection(&shared_memory(run.id())).count();
         assert_eq!(of_both, 1, "{its:?}");
     }
-    send(Signal::SIGINT, run.id());
-    ended(&end(run), 1);
+    run.signal(Signal::SIGINT);
+    run.wait(LIMIT).expect(1);
 }
 
 #[test]
@@ -217,17 +211,17 @@ fn no_end_begins_before_all_are_made() {
         until("a publisher", || {
             (children(run.id()).len() > 1).then_some(())
         });
-        send(Signal::SIGSTOP, run.id());
+        run.signal(Signal::SIGSTOP);
         let started = children(run.id());
         let is_early = started.len() < ENDS;
         if is_early {
             // Long enough to begin.
             sleep(Duration::from_secs(1));
-            let begun = |&&end: &&u32| threads(end, "hcabench-sub") > 0;
+            let begun = |&&end: &&u32| !threads(end, "hcabench-sub").is_empty();
             assert_eq!(started.iter().filter(begun).count(), 0);
         }
-        send(Signal::SIGCONT, run.id());
-        ended(&end(run), 0);
+        run.signal(Signal::SIGCONT);
+        run.wait(LIMIT).expect(0);
         if is_early {
             return;
         }
@@ -242,9 +236,8 @@ fn an_end_that_dies_ends_the_run_and_is_named() {
         let run = start(folder.path(), &words);
         let ends = ends_of(run.id(), 2, 1);
         send(Signal::SIGKILL, ends[victim]);
-        let told = ended(&end(run), 1);
         let expected = format!("the process of {name} ended early: signal: 9");
-        assert!(told.contains(&expected), "{told}");
+        run.wait(LIMIT).expect(1).stderr.has(&[&expected]);
         assert!(folder.path().join("run/INCOMPLETE").exists());
         all_are_gone(&ends);
     }
@@ -255,29 +248,26 @@ fn no_end_outlives_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let run = start(folder.path(), &format!("--type shmem {LONG}"));
     let ends = ends_of(run.id(), 1, 1);
-    send(Signal::SIGKILL, run.id());
-    end(run);
+    run.signal(Signal::SIGKILL);
+    run.wait(LIMIT);
     all_are_gone(&ends);
 
-    // One that is stopped neither. It is collected by a process of its session, as in a container: of others the
-    // kernel itself ends what is stopped.
+    // One that is stopped neither: a process of its session collects it, as in a container.
     set_child_subreaper(true).unwrap();
-    let mut run = start(folder.path(), &format!("--type shmem {LONG} --force"));
+    let run = start(folder.path(), &format!("--type shmem {LONG} --force"));
     let ends = ends_of(run.id(), 1, 1);
     ends.iter().for_each(|&end| send(Signal::SIGSTOP, end));
-    send(Signal::SIGKILL, run.id());
-    run.wait().unwrap();
+    run.signal(Signal::SIGKILL);
+    run.wait(LIMIT);
     all_are_gone(&ends);
 
     // Rounds are processes themselves.
-    let run = start(
-        folder.path(),
-        &format!("--type shmem {LONG} --rounds 2 --force"),
-    );
+    let two = format!("--type shmem {LONG} --rounds 2 --force");
+    let run = start(folder.path(), &two);
     let round = until("the round", || children(run.id()).first().copied());
     let ends = ends_of(round, 1, 1);
-    send(Signal::SIGKILL, run.id());
-    end(run);
+    run.signal(Signal::SIGKILL);
+    run.wait(LIMIT);
     all_are_gone(&[&ends[..], &[round]].concat());
 }
 
@@ -286,72 +276,55 @@ fn what_cannot_be_made_is_told_as_of_threads() {
     let folder = tempfile::tempdir().unwrap();
     let words =
         "--type loopback,shmem --ends processes --rate 500 --count 20 --warmup 0 --timer timerfd";
-    ended(&node(folder.path(), words).output().unwrap(), 0);
+    ends(folder.path(), words, 0);
     let run = folder.path().join("run");
     assert_eq!(rows(&run.join("summary.csv")).len(), 1);
     let left_out = rows(&run.join("left_out.csv"));
     assert_eq!(left_out.len(), 1);
-    assert_eq!(
-        (left_out[0]["type"].as_str(), left_out[0]["ends"].as_str()),
-        ("loopback", "processes")
-    );
+    let place = [&left_out[0]["type"], &left_out[0]["ends"]];
+    assert_eq!(place, ["loopback", "processes"]);
     assert!(left_out[0]["reason"].contains("use --type shmem"));
 
     let folder = tempfile::tempdir().unwrap();
-    let mut refused =
-        vec![
-        ("--type loopback --ends processes".to_owned(), "--ends processes is impossible"),
-        ("--ends forks".to_owned(), "threads, processes"),
-        (
-            "--ends processes --scenario fan-out --publishers 1000 --subscribers 1000 --count 1 \
-             --type shmem"
-                .to_owned(),
-            "--receive-queue",
-        ),
-    ];
+    let fan_out = "--scenario fan-out --publishers 1000 --subscribers 1000 --count 1";
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    if cfg!(feature = "zeromq") {
-        let words = format!("--type zeromq --ends processes --zeromq-port {port}");
-        refused.push((words, "--zeromq-port: cannot bind"));
-    }
-    for (words, expected) in refused {
-        let words = format!("{words} --timer timerfd");
-        let told = ended(&node(folder.path(), &words).output().unwrap(), 2);
-        assert!(told.contains(expected), "{words}: {told}");
+    let zeromq = format!("--type zeromq --ends processes --zeromq-port {port}");
+    for (words, expected) in [
+        (
+            "--type loopback --ends processes",
+            "--ends processes is impossible",
+        ),
+        ("--ends forks", "threads, processes"),
+        (
+            &format!("--ends processes {fan_out} --type shmem"),
+            "--receive-queue",
+        ),
+        (&zeromq, "--zeromq-port: cannot bind"),
+    ] {
+        if cfg!(feature = "zeromq") || !words.contains("zeromq") {
+            let words = format!("{words} --timer timerfd");
+            ends(folder.path(), &words, 2).stderr.has(&[expected]);
+        }
     }
     assert!(!folder.path().join("run").join("summary.csv").exists());
 }
 
-/// The same command under these limits of open files.
-fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
-    let mut limited = Command::new("sh");
-    let limits = format!("ulimit -Sn {soft} && ulimit -Hn {hard} && exec \"$@\"");
-    limited.args(["-c", &limits, "sh"]);
-    limited.arg(command.get_program()).args(command.get_args());
-    limited.current_dir(command.get_current_dir().unwrap());
-    limited
-}
-
 #[test]
 fn the_limit_of_open_files_is_raised_for_the_ends_or_tells_how_many_there_can_be() {
-    let words = "--type udp --poll event --scenario straight-run --ends processes --timer timerfd --rate 50 \
-                 --count 5 --warmup 0";
-    let folder = tempfile::tempdir().unwrap();
-    let of_16 = node(
-        folder.path(),
-        &format!("{words} --publishers 8 --subscribers 8"),
-    );
-    ended(&with_files(40, 200, &of_16).output().unwrap(), 0);
-    let folder = tempfile::tempdir().unwrap();
-    let of_20 = node(
-        folder.path(),
-        &format!("{words} --publishers 10 --subscribers 10"),
-    );
-    let told = ended(&with_files(40, 200, &of_20).output().unwrap(), 2);
-    for said in ["--publishers", "--ends", "allows 18 ends", "ulimit -n 208"] {
-        assert!(told.contains(said), "{told}");
-    }
+    let with_files = |ends: u32, code| {
+        let folder = tempfile::tempdir().unwrap();
+        let words = format!(
+            "node --out run --type udp --poll event --scenario straight-run --ends processes --timer timerfd \
+             --rate 50 --count 5 --warmup 0 --publishers {ends} --subscribers {ends}"
+        );
+        let limited = ["prlimit", "--nofile=40:200"];
+        let program = Program::under(&limited, program::path(), &words).in_folder(folder.path());
+        (program.ends(code).stderr, folder)
+    };
+    with_files(8, 0);
+    let (told, folder) = with_files(10, 2);
+    told.has(&["--publishers", "--ends", "allows 18 ends", "ulimit -n 208"]);
     assert!(!folder.path().join("run").exists());
 }
 
@@ -360,20 +333,10 @@ fn a_run_of_processes_is_resumed_as_one() {
     let folder = tempfile::tempdir().unwrap();
     let words =
         "--type shmem --ends processes --rate 500 --count 50 --warmup 0 --timer timerfd --rounds 3";
-    let output = node(folder.path(), words)
-        .args(["--until-round", "1"])
-        .output()
-        .unwrap();
-    ended(&output, 0);
-    let mut resume = Command::new(crate::common::program());
-    resume
-        .args(["node", "--resume", "run"])
-        .current_dir(folder.path());
-    ended(&resume.output().unwrap(), 0);
+    ends(folder.path(), &format!("{words} --until-round 1"), 0);
+    common::ends(folder.path(), "node --resume run", 0);
     let summary = rows(&folder.path().join("run/summary.csv"));
     assert_eq!(summary.len(), 1);
-    assert_eq!(
-        (summary[0]["ends"].as_str(), number(&summary[0], "rounds")),
-        ("processes", 3)
-    );
+    let row = &summary[0];
+    assert_eq!([&row["ends"], &row["rounds"]], ["processes", "3"]);
 }

@@ -1,18 +1,19 @@
-//! What `hcabench plot`, `report` and `compare` make of results of the node benchmark: of a run made by the program's
-//! own writers.
+//! What `hcabench plot`, `report` and `compare` make of made-up results of the node benchmark.
 
+use crate::common;
 use crate::made_up_run;
+use crate::testing::{Has as _, temporary};
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
+use common::ends;
+use common::figures::{drawn, not_drawn};
 use hcabench::results::folder::HISTOGRAM;
 use hcabench::results::schema::node;
 use hcabench::results::{Record, SampleWriter, hgrm};
 use hcabench::stats::{LatencyHistogram, Summary};
 use made_up_run::{MadeRow, run_of};
 use serde::Serialize;
-use serde_json::Value;
 
 const STEPS: u64 = 100;
 const ROUNDS: u32 = 8;
@@ -29,8 +30,7 @@ struct OutRow {
     intact: bool,
 }
 
-/// A point whose latencies lie around a level, in nanoseconds; of its steps so many were missed, and of its samples so
-/// many were lost.
+/// Latencies around a level, in nanoseconds; so many steps were missed, and so many samples lost.
 fn point(
     [node_type, level]: [&'static str; 2],
     rate: f64,
@@ -104,7 +104,7 @@ fn point(
 }
 
 /// Two node-types at three rates with two sizes of samples; the slower one misses steps at the highest rate, and loses.
-fn sweep(path: &Path, slower: &'static str) -> PathBuf {
+fn sweep(path: &Path, slower: &'static str) {
     let mut rows = Vec::new();
     for (node_type, level) in [("shmem", "400"), ("udp", slower)] {
         for rate in [100.0, 1000.0, 10_000.0] {
@@ -115,64 +115,22 @@ fn sweep(path: &Path, slower: &'static str) -> PathBuf {
             }
         }
     }
-    run_of(path, &node::SCHEMA, &rows, false)
-}
-
-fn hcabench(words: &str) -> Output {
-    let mut command = Command::new(crate::common::program());
-    command
-        .args(words.split_ascii_whitespace())
-        .env("COLUMNS", "150");
-    command.output().unwrap()
-}
-
-fn ends(words: &str, code: i32) -> (String, String) {
-    let output = hcabench(words);
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    let (out, told) = (text(output.stdout), text(output.stderr));
-    assert_eq!(output.status.code(), Some(code), "{words}: {told}");
-    (out, told)
-}
-
-/// The texts of a figure, and its data.
-fn drawn(words: &str, out: &Path) -> (Vec<String>, Value) {
-    let (data, _) = ends(&format!("plot {words} --json --out {}", out.display()), 0);
-    let text = fs::read_to_string(out).unwrap();
-    let document = roxmltree::Document::parse(&text).unwrap();
-    let texts = document
-        .descendants()
-        .filter(|node| node.has_tag_name("text"));
-    let texts = texts.map(|node| node.text().unwrap().trim().to_owned());
-    (texts.collect(), serde_json::from_str(&data).unwrap())
-}
-
-fn has(texts: &[String], wanted: &[&str]) {
-    for text in wanted {
-        assert!(
-            texts.iter().any(|found| found == text),
-            "{text:?} is not in {texts:?}"
-        );
-    }
+    run_of(path, &node::SCHEMA, &rows, false);
 }
 
 #[test]
 fn figures_of_a_sweep_of_node_types() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = sweep(&folder.path().join("run"), "8000");
-    let run = run.display();
-    let out = folder.path().join("figure.svg");
+    let folder = &*temporary("");
+    sweep(&folder.join("run"), "8000");
 
     // The number of steps follows from the rate, and is no setting of its own.
-    let (texts, data) = drawn(&format!("median {run} --only values=64"), &out);
-    has(
-        &texts,
-        &[
-            "Latency of a sample by offered rate (per s)",
-            "shmem",
-            "udp",
-            "median latency of a sample (ns)",
-        ],
-    );
+    let (texts, data) = drawn(folder, "median run --only values=64");
+    texts.has(&[
+        "Latency of a sample by offered rate (per s)",
+        "shmem",
+        "udp",
+        "median latency of a sample (ns)",
+    ]);
     let lines = data["lines"].as_array().unwrap();
     assert_eq!(lines.len(), 2);
     let first = &lines[0]["middles"][0];
@@ -181,79 +139,52 @@ fn figures_of_a_sweep_of_node_types() {
     assert_eq!(first["most"], serde_json::json!([502.5, 1294.5]));
     assert_eq!(first["x"], 100.0);
 
-    let (texts, data) = drawn(&format!("surface {run} --only type=udp"), &out);
-    has(
-        &texts,
-        &[
-            "offered rate (per s)",
-            "values of a sample",
-            "missed steps",
-            "20 %",
-        ],
-    );
+    let (texts, data) = drawn(folder, "surface run --only type=udp");
+    texts.has(&[
+        "offered rate (per s)",
+        "values of a sample",
+        "missed steps",
+        "20 %",
+    ]);
     let heights = data["heights"].as_array().unwrap();
     let share = |at: usize| heights[at][1]["share"].as_f64().unwrap();
     assert_eq!((share(0), share(1), share(2)), (0.0, 0.0, 0.2));
 
-    let only = "--only rate=10k --only values=1".replace("10k", "10000");
-    let (texts, data) = drawn(&format!("histogram {run} {only} --range auto"), &out);
-    has(&texts, &["Latency of a sample", "shmem: median 898 ns"]);
+    let only = "--only rate=10000 --only values=1";
+    let (texts, data) = drawn(folder, &format!("histogram run {only} --range auto"));
+    texts.has(&["Latency of a sample", "shmem: median 898 ns"]);
     let lost = format!("{} lost", 8 * ROUNDS);
-    assert!(
-        texts
-            .iter()
-            .any(|text| text.starts_with("udp: median 8.3") && text.ends_with(&lost)),
-        "{texts:?}"
-    );
+    let is_udp = |text: &str| text.starts_with("udp: median 8.3") && text.ends_with(&lost);
+    assert!(texts.any(is_udp), "{texts:?}");
     assert_eq!(data["series"][0]["total"], STEPS * u64::from(ROUNDS));
 
-    let (texts, _) = drawn(&format!("ecdf {run} {only}"), &out);
-    has(
-        &texts,
-        &[
-            "share of received samples up to it (%)",
-            &format!("udp, {lost}"),
-        ],
-    );
+    let (texts, _) = drawn(folder, &format!("ecdf run {only}"));
+    texts.has(&[
+        "share of received samples up to it (%)",
+        &format!("udp, {lost}"),
+    ]);
     // Only its distribution is kept.
-    let (texts, data) = drawn(&format!("percentiles {run} {only} --metric intended"), &out);
-    has(&texts, &["Latency from the intended time", "shmem"]);
+    let (texts, data) = drawn(folder, &format!("percentiles run {only} --metric intended"));
+    texts.has(&["Latency from the intended time", "shmem"]);
     let least = data["curves"][0]["points"][0][1].as_f64().unwrap();
     assert!((5400.0..5406.0).contains(&least), "{least}");
-    let (_, told) = ends(
-        &format!("plot histogram {run} {only} --metric intended --out x.svg"),
-        2,
-    );
-    assert!(
-        told.contains("intended") && told.contains("only a distribution"),
-        "{told}"
-    );
-    let (texts, _) = drawn(&format!("time {run} {only}"), &out);
-    has(&texts, &["Latency of a sample over time", "udp"]);
+    let histogram = format!("histogram run {only} --metric intended");
+    not_drawn(folder, &histogram, 2, &["intended", "only a distribution"]);
+    let (texts, _) = drawn(folder, &format!("time run {only}"));
+    texts.has(&["Latency of a sample over time", "udp"]);
 
-    let (_, told) = ends(
-        &format!("plot median {run} --metric enqueue --out x.svg"),
-        2,
-    );
-    assert!(
-        told.contains("results of node have latency, intended"),
-        "{told}"
-    );
-    let (_, told) = ends(&format!("plot load {run} --out x.svg"), 2);
-    assert!(told.contains("these are results of node"), "{told}");
+    let parts = ["results of node have latency, intended"];
+    not_drawn(folder, "median run --metric enqueue", 2, &parts);
+    not_drawn(folder, "load run", 2, &["these are results of node"]);
 }
 
 #[test]
 fn a_report_of_node_types() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = sweep(&folder.path().join("run"), "8000");
-    let out = folder.path().join("report.html");
-    ends(
-        &format!("report {} --out {}", run.display(), out.display()),
-        0,
-    );
-    let page = fs::read_to_string(&out).unwrap();
-    for words in [
+    let folder = &*temporary("");
+    sweep(&folder.join("run"), "8000");
+    ends(folder, "report run --out report.html", 0);
+    let page = fs::read_to_string(folder.join("report.html")).unwrap();
+    page.has(&[
         "Samples through node-types",
         "The latency of samples through node-types was measured",
         "at 12 points, which differ in type, rate, values",
@@ -261,44 +192,20 @@ fn a_report_of_node_types() {
         "128 of 9280 copies lost",
         "the colour tells the share of missed steps",
         "Steps for which no sample was made",
-    ] {
-        assert!(page.contains(words), "{words}");
-    }
+    ]);
     // A median, a surface for each type, and two tails.
     assert_eq!(page.matches("<svg").count(), 1 + 2 + 2);
 }
 
 #[test]
 fn runs_of_node_types_are_compared() {
-    let folder = tempfile::tempdir().unwrap();
-    let base = sweep(&folder.path().join("base"), "8000");
-    let slow = sweep(&folder.path().join("slow"), "9000");
-    let (table, _) = ends(
-        &format!(
-            "compare {} {} --anyway --percentiles p50",
-            base.display(),
-            slow.display()
-        ),
-        0,
-    );
-    assert!(
-        table.contains("worse") && table.contains("latency.p50"),
-        "{table}"
-    );
+    let folder = &*temporary("");
+    sweep(&folder.join("base"), "8000");
+    sweep(&folder.join("slow"), "9000");
+    let compared = ends(folder, "compare base slow --anyway --percentiles p50", 0);
+    compared.stdout.has(&["worse", "latency.p50"]);
     // Microseconds repeat the nanoseconds, and are not judged again.
-    assert!(!table.contains("_us"), "{table}");
-    let (document, _) = ends(
-        &format!(
-            "compare {} {} --anyway --json",
-            base.display(),
-            slow.display()
-        ),
-        0,
-    );
-    let document: Value = serde_json::from_str(&document).unwrap();
-    let text = document.to_string();
-    assert!(
-        text.contains("\"lost\"") && text.contains("intended"),
-        "{text}"
-    );
+    compared.stdout.lacks(&["_us"]);
+    let compared = ends(folder, "compare base slow --anyway --json", 0).json();
+    compared.has(&["\"lost\"", "intended"]);
 }

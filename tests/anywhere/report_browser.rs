@@ -1,30 +1,21 @@
-//! What `hcabench report` writes, opened in headless Chromium. Needs `chromium` (Debian's package; `ci/setup test`
-//! installs it) and the feature `browser`, so that it runs in `ci/test` and not where a browser cannot be expected.
+//! What `hcabench report` writes, opened in headless `chromium` (`ci/setup test`), hence behind the feature `browser`.
 
+use crate::testing::{Has as _, temporary};
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::common::ends;
+use crate::program::Program;
 
 /// How long Chromium may take, on a machine that others use.
 const LIMIT: Duration = Duration::from_secs(90);
-
-fn hcabench(folder: &Path, words: &str) {
-    let output = Command::new(crate::common::program())
-        .args(words.split_ascii_whitespace())
-        .current_dir(folder)
-        .output()
-        .unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{words}: {errors}");
-}
 
 /// What Chromium makes of a page: the document after its scripts ran, and what it says besides.
 fn opened(page: &Path) -> (String, String) {
     browsed(page, "--dump-dom")
 }
 
-/// How many pages a print has.
 fn printed(page: &Path) -> usize {
     let pdf = page.with_extension("pdf");
     browsed(page, &format!("--print-to-pdf={}", pdf.display()));
@@ -34,52 +25,26 @@ fn printed(page: &Path) -> usize {
     bytes.windows(12).filter(is_page).count()
 }
 
-/// What Chromium writes to its output and its errors, when it opens a page for what an option says.
 fn browsed(page: &Path, option: &str) -> (String, String) {
     let profile = tempfile::tempdir().unwrap();
-    let output = tempfile::tempdir().unwrap();
-    let (document, said) = (output.path().join("out"), output.path().join("err"));
-    let mut browser = Command::new("chromium")
-        .args([
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--enable-logging=stderr",
-            option,
-        ])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("file://{}", page.display()))
-        .stdin(Stdio::null())
-        .stdout(fs::File::create(&document).unwrap())
-        .stderr(fs::File::create(&said).unwrap())
-        .spawn()
-        .unwrap_or_else(|error| {
-            panic!("chromium cannot be started ({error}): install it, ci/setup test does")
-        });
-    let deadline = Instant::now() + LIMIT;
-    let status = loop {
-        if let Some(status) = browser.try_wait().unwrap() {
-            break Some(status);
-        }
-        if Instant::now() > deadline {
-            browser.kill().unwrap();
-            browser.wait().unwrap();
-            break None;
-        }
-        std::thread::sleep(Duration::from_millis(50));
-    };
-    let read = |path| String::from_utf8_lossy(&fs::read(path).unwrap()).into_owned();
-    let (document, said) = (read(&document), read(&said));
-    assert!(
-        status.is_some_and(|status| status.success()),
-        "{status:?}\n{said}"
-    );
-    (document, said)
+    let starter = [
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--enable-logging=stderr",
+        option,
+        &format!("--user-data-dir={}", profile.path().display()),
+    ];
+    let page = format!("file://{}", page.display());
+    let browser = Program::under(&starter, &page, "").start();
+    let ended = browser.wait(LIMIT).expect(0);
+    (ended.stdout, ended.stderr)
 }
 
 /// The same of a page whose scripts do not fail and whose policy keeps it from nothing.
@@ -89,7 +54,6 @@ fn well_opened(page: &Path) -> String {
     document
 }
 
-/// The cells of a column of the first table, in the order of its rows.
 fn column(document: &str, title: &str) -> Vec<String> {
     let table = document
         .split("<table>")
@@ -114,7 +78,6 @@ fn column(document: &str, title: &str) -> Vec<String> {
         .collect()
 }
 
-/// The page with a click on a column's title at its end.
 fn clicked(page: &Path, title: &str, times: usize) -> std::path::PathBuf {
     let text = fs::read_to_string(page).unwrap();
     let click = format!(
@@ -132,11 +95,11 @@ fn numbers(cells: &[String]) -> Vec<f64> {
 
 #[test]
 fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
-    hcabench(
+    let folder = &*temporary("");
+    ends(
         folder,
         "queue --queue lamport,baton,b-queue --capacity 64,128 --count 2000 --warmup 1ms --clock monotonic --quiet --out run",
+        0,
     );
     // A name that would be markup.
     let points = fs::read_dir(folder.join("run")).unwrap();
@@ -150,15 +113,12 @@ fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
             fs::write(&file, document.to_string()).unwrap();
         }
     }
-    hcabench(folder, "report run --out run.html");
+    ends(folder, "report run --out run.html", 0);
     let page = folder.join("run.html");
 
     let document = well_opened(&page);
-    assert!(
-        document.contains("&lt;img src=x onerror="),
-        "the name is there as text"
-    );
-    assert!(!document.contains("<img") && !document.contains("caught</title>"));
+    document.has(&["&lt;img src=x onerror="]);
+    document.lacks(&["<img", "caught</title>"]);
     let names = column(&document, "queue");
     assert_eq!(names.len(), 6);
     assert_eq!(
@@ -217,13 +177,13 @@ fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
 
 #[test]
 fn a_report_prints_on_two_to_four_pages() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/notebooks/sample");
     for name in ["hca", "queue", "clock"] {
-        hcabench(
+        ends(
             folder,
             &format!("report {samples}/{name} --out {name}.html"),
+            0,
         );
         let pages = printed(&folder.join(format!("{name}.html")));
         assert!((2..=4).contains(&pages), "{name}: {pages} pages");

@@ -1,14 +1,14 @@
-//! Tables: how they are laid out, what the options change in them, and that no command's table loses a column that
-//! tells rows apart, at any width from 60 columns on.
+//! Tables: how they are laid out, what the options change in them, and that no width loses what tells rows apart.
 
-use std::process::Command;
+use crate::program::{Ended, hcabench as program};
+use crate::testing::{Has as _, temporary};
 
-use hcabench::cli::UsageError;
-use hcabench::cli::table::{Column as Heading, Table};
-use hcabench::cli::table_options::{Order, TableOptions, key_of};
+use hcabench::arguments::UsageError;
 use hcabench::results::Record;
 use hcabench::results::schema::hca::{SERVICE, latency};
 use hcabench::results::schema::{COMPLETE, Column, STATUS};
+use hcabench::terminal::table::{Column as Heading, Table};
+use hcabench::terminal::table_options::{Order, TableOptions, key_of};
 use proptest::prelude::*;
 
 fn sweep() -> Table {
@@ -99,10 +99,8 @@ fn a_single_row_keeps_its_figures() {
         Heading::number("p50", "us"),
     ]);
     table.row(["rc", "21.3"]);
-    assert_eq!(
-        table.render(Some(5)),
-        "in all rows: service rc\n\n p50\n  us\n----\n21.3\n"
-    );
+    let expected = "in all rows: service rc\n\n p50\n  us\n----\n21.3\n";
+    assert_eq!(table.render(Some(5)), expected);
 }
 
 #[test]
@@ -122,10 +120,8 @@ fn separators_at_the_ends_are_not_shown() {
 fn a_cell_cannot_steer_the_terminal() {
     let mut table = Table::new(vec![Heading::text("host")]);
     table.row(["\x1b[31mred\n"]);
-    assert_eq!(
-        table.render(None),
-        "host\n---------------\n\\u{1b}[31mred\\n\n"
-    );
+    let expected = "host\n---------------\n\\u{1b}[31mred\\n\n";
+    assert_eq!(table.render(None), expected);
 }
 
 #[test]
@@ -241,19 +237,9 @@ ud       1.25
 
 const WIDTHS: [usize; 4] = [60, 61, 80, 120];
 
-fn hcabench(words: &str, width: usize) -> (Option<i32>, String, String) {
-    let output = Command::new(crate::common::program())
-        .args(words.split_whitespace())
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .env("COLUMNS", width.to_string())
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (
-        output.status.code(),
-        text(output.stdout),
-        text(output.stderr),
-    )
+fn hcabench(words: &str, width: usize) -> Ended {
+    let program = program(words).in_folder(env!("CARGO_MANIFEST_DIR"));
+    program.env("COLUMNS", width.to_string()).run()
 }
 
 /// That each block of the tables with one of these headings at its beginning has all of them, and fits.
@@ -264,10 +250,8 @@ fn assert_tells_apart(text: &str, headings: &[&str], width: usize) {
     let mut found = 0;
     for line in blocks {
         let there: Vec<&str> = line.split_whitespace().collect();
-        assert!(
-            headings.iter().all(|heading| there.contains(heading)),
-            "{width}: {line}\n{text}"
-        );
+        let is_there = |heading| there.contains(heading);
+        assert!(headings.iter().all(is_there), "{width}: {line}\n{text}");
         found += 1;
     }
     assert!(found > 0, "{text}");
@@ -280,23 +264,17 @@ fn assert_tells_apart(text: &str, headings: &[&str], width: usize) {
 
 #[test]
 fn no_table_of_queues_loses_what_tells_rows_apart() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("run");
+    let out = temporary("run");
     let sweep = "queue --queue lamport,baton --payload 8,64 --load constant-rate --rate 100k,200k --count 200 \
                  --warmup 1ms --rounds 1 --force --out";
     let apart = ["queue", "size", "load"];
     for width in WIDTHS {
-        let (code, text, told) = hcabench(&format!("{sweep} {}", out.display()), width);
-        assert_eq!(code, Some(0), "{told}");
+        let sweep = format!("{sweep} {}", out.display());
+        let text = hcabench(&sweep, width).expect(0).stdout;
         assert_tells_apart(&text, &apart, width);
-        let details = text
-            .lines()
-            .filter(|line| line.starts_with("queue") && !line.contains("through"));
-        assert!(details.clone().count() > 0);
-        let (_, brief, _) = hcabench(
-            &format!("{sweep} {} --brief --sort=-size", out.display()),
-            width,
-        );
+        let is_detail = |line: &str| line.starts_with("queue") && !line.contains("through");
+        assert!(text.lines().any(is_detail));
+        let brief = hcabench(&format!("{sweep} --brief --sort=-size"), width).stdout;
         assert_tells_apart(&brief, &apart, width);
         // A mark, which a busy machine brings, may have a block of its own behind the figures.
         let first = brief.lines().find(|line| line.starts_with("queue"));
@@ -319,7 +297,8 @@ fn no_table_of_a_comparison_loses_what_tells_rows_apart() {
     for width in WIDTHS {
         for more in ["", "--brief", "--sort=-shift"] {
             let words = format!("compare notebooks/sample/hca --by service {more}");
-            let (_, text, told) = hcabench(&words, width);
+            let ended = hcabench(&words, width);
+            let (text, told) = (ended.stdout, ended.stderr);
             let apart = ["size", "burst", "inline", "service", "figure", "unit"];
             assert!(told.is_empty() || told.starts_with("warning"), "{told}");
             assert_tells_apart(&text, &apart, width);
@@ -335,22 +314,16 @@ fn no_table_of_a_watch_or_a_plan_loses_what_tells_rows_apart() {
             "clock --iterations 100k --baseline-iterations 10k --cpu 0 --force --out {}",
             folder.path().join("run").display()
         );
-        let (code, text, told) = hcabench(&watch, width);
-        assert_eq!(code, Some(0), "{told}");
+        let text = hcabench(&watch, width).expect(0).stdout;
         for heading in ["difference", "rank"] {
             assert_tells_apart(&text, &[heading, "CPU"], width);
         }
-        let (_, plan, _) = hcabench(
-            "queue --queue lamport,baton --capacity 8,16 --dry-run",
-            width,
-        );
-        let points = plan
-            .lines()
-            .filter(|line| line.starts_with("point"))
-            .count();
+        let words = "queue --queue lamport,baton --capacity 8,16 --dry-run";
+        let plan = hcabench(words, width).stdout;
+        let count = |is_it: fn(&&str) -> bool| plan.lines().filter(is_it).count();
+        let points = count(|line| line.starts_with("point"));
         assert!(points > 0, "{plan}");
-        let blocks = plan.lines().filter(|line| line.contains("----")).count();
-        assert_eq!(points, blocks, "{plan}");
+        assert_eq!(points, count(|line| line.contains("----")), "{plan}");
     }
 }
 
@@ -364,11 +337,8 @@ fn an_unknown_column_is_refused_before_anything_is_measured() {
             "verdict",
         ),
     ] {
-        let (code, shown, told) = hcabench(words, 80);
-        assert_eq!((code, shown.as_str()), (Some(2), ""), "{words}: {told}");
-        assert!(
-            told.contains("--sort") && told.contains("nonsense") && told.contains(column),
-            "{told}"
-        );
+        let ended = hcabench(words, 80).expect(2);
+        assert_eq!(ended.stdout, "");
+        ended.stderr.has(&["--sort", "nonsense", column]);
     }
 }

@@ -1,22 +1,20 @@
 //! The loops allocate nothing: an allocator that counts, thread by thread, says so.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::completion::{Collector, LeftToThread};
-use hcabench::bench::hca::config::{Operation, Poll, Service, Switch};
-use hcabench::bench::hca::control::Control;
-use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints, Receives};
+use hcabench::bench::hca::ends::endpoints::{EndpointSettings, Endpoints, Receives};
+use hcabench::bench::hca::ends::verbs_port::VerbsCompletionPort;
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
+use hcabench::bench::hca::loops::completion::{Collector, LeftToThread};
+use hcabench::bench::hca::loops::control::Control;
+use hcabench::bench::hca::loops::port::{BusyPolling, PollMode, WaitForEvent};
+use hcabench::bench::hca::loops::receiver::receive;
+use hcabench::bench::hca::loops::sender::{Sending, SubmitStamp, send};
+use hcabench::bench::hca::loops::signalling::Signalling;
+use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::bench::hca::plan::Point;
-use hcabench::bench::hca::port::{BusyPolling, PollMode, WaitForEvent};
-use hcabench::bench::hca::receiver::receive;
-use hcabench::bench::hca::sender::{Sending, SubmitStamp, send};
-use hcabench::bench::hca::signalling::Signalling;
-use hcabench::bench::hca::tag::{Expected, Tag};
-use hcabench::bench::hca::verbs_port::VerbsCompletionPort;
+use hcabench::bench::hca::settings::config::{Operation, Poll, Service, Switch};
 use hcabench::buffer::{Arrival, HugePagePolicy, StampBuffer};
 use hcabench::node::Scenario;
 use hcabench::pacing::NoPause;
@@ -25,59 +23,18 @@ use hcabench::rig::ports::Service as NodeService;
 use hcabench::time::{Posix, Ticks};
 
 use crate::connections::{SERVICES, ends, settings};
+use crate::counting::counted;
 use crate::machine::Machine;
 use crate::node_ends;
-
-struct Counting;
-
-thread_local! {
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-fn count() {
-    // A thread that is about to end has no counter any more, and nobody who reads it.
-    let _ = CALLS.try_with(|calls| calls.set(calls.get() + 1));
-}
-
-// SAFETY: all is passed on to the system's allocator as it came; counting neither allocates nor unwinds.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count();
-        // SAFETY: the caller's promise is passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        count();
-        // SAFETY: as above.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        count();
-        // SAFETY: as above.
-        unsafe { System.realloc(pointer, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// Calls of the allocator by this thread while `work` runs.
-fn allocator_calls<R>(work: impl FnOnce() -> R) -> (R, u64) {
-    let before = CALLS.get();
-    let result = work();
-    (result, CALLS.get() - before)
-}
 
 const MESSAGES: usize = 8192;
 const LIMIT: Duration = Duration::from_secs(30);
 
 #[test]
 fn the_allocator_counts() {
-    let (kept, calls) = allocator_calls(|| vec![1_u8; 100]);
+    let (kept, calls) = counted(|| vec![1_u8; 100]);
     assert_eq!((kept.len(), calls), (100, 1));
-    assert_eq!(allocator_calls(|| drop(kept)).1, 1);
+    assert_eq!(counted(|| drop(kept)).1, 1);
 }
 
 fn run<M: PollMode<VerbsCompletionPort>>(
@@ -123,7 +80,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             let log = &mut arrivals[..];
             let expected = Expected::new(5, MESSAGES, endpoints.receiver.sources());
             let (outcome, calls) =
-                allocator_calls(|| receive(clock, &mut port, mode(), expected, log, control));
+                counted(|| receive(clock, &mut port, mode(), expected, log, control));
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
             (outcome.received, calls)
         });
@@ -131,7 +88,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             let mut stamps = StampBuffer::<Ticks>::new(MESSAGES, policy).unwrap();
             let port = endpoints.sender.completions();
             let collector = Collector::new(port, &mut stamps[..], MESSAGES as u32, tag, control);
-            let (outcome, calls) = allocator_calls(|| collector.run(clock, mode()));
+            let (outcome, calls) = counted(|| collector.run(clock, mode()));
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
             (outcome.succeeded as usize, calls)
         });
@@ -140,7 +97,7 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             let mut port = endpoints.sender.port();
             port.set_tag(tag);
             assert!(control.wait_until_ready(2));
-            let (outcome, calls) = allocator_calls(|| {
+            let (outcome, calls) = counted(|| {
                 let burst = Sending {
                     signalling: Signalling::new(1, 1),
                     submitted: &mut submitted[..],
@@ -176,12 +133,11 @@ fn run<M: PollMode<VerbsCompletionPort>>(
     }
 }
 
-/// Samples of several publishers, written and read as the loops of `hcabench node` do.
 fn pass_samples(service: NodeService, inline: bool) {
     let settings = node_ends::settings(service, inline);
     let mut ends = node_ends::started(&node_ends::wiring(Scenario::FanOut, 2, 2), &settings);
     let deadline = Instant::now() + LIMIT;
-    let (received, calls) = allocator_calls(|| {
+    let (received, calls) = counted(|| {
         let mut received = 0;
         for _ in 0..500 {
             for publisher in &mut ends.publishers {
@@ -200,11 +156,8 @@ fn pass_samples(service: NodeService, inline: bool) {
         }
         received
     });
-    assert_eq!(
-        (received, calls),
-        (500 * 2 * 2 * 3, 0),
-        "{service:?}, inline: {inline}"
-    );
+    assert_eq!(received, 500 * 2 * 2 * 3, "{service:?}, inline: {inline}");
+    assert_eq!(calls, 0, "{service:?}, inline: {inline}");
 }
 
 library_tests! {

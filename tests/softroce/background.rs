@@ -7,8 +7,7 @@ use nix::sys::signal::Signal;
 use crate::loss::wait_for_traffic;
 use crate::machine::{Away, Disturbance, Machine};
 use crate::program::{LIMIT, hcabench};
-use crate::results::{Results, Row};
-use crate::scratch;
+use crate::results::Row;
 
 /// By which every point is measured for half a second, so that a background at 500 messages a second sends some.
 const HALF_A_SECOND: &str = "--burst 250 --rate 500 --warmup 0";
@@ -20,17 +19,12 @@ fn only<'a>(rows: &[&'a Row]) -> &'a Row {
 
 #[test]
 fn it_is_sent_beside_the_measured_messages_and_counted() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for connect in ["cm", "direct"] {
-        let out = folder.path().join(connect);
-        hcabench(&format!(
-            "{HALF_A_SECOND} --connect {connect} --background 0,500@4KiB,500@4KiBx2"
-        ))
-        .out(&out)
-        .run()
-        .expect(0);
-        let results = Results::at(&out);
+        let results = machine.measured_as(
+            connect,
+            &format!("{HALF_A_SECOND} --connect {connect} --background 0,500@4KiB,500@4KiBx2"),
+        );
         let summary = results.summary();
         // The machine has two CPUs, so each background has a point beside it that sends nothing.
         assert_eq!(summary.rows.len(), 5, "{connect}: {:?}", summary.rows);
@@ -60,10 +54,8 @@ fn it_is_sent_beside_the_measured_messages_and_counted() {
             }
             let offered = 500.0 * 4096.0;
             assert_eq!(sent.decimal("background_offered_bytes_per_s"), offered);
-            assert!(
-                sent.decimal("background_delivered_bytes_per_s") > 0.0,
-                "{sent:?}"
-            );
+            let is_delivered = sent.decimal("background_delivered_bytes_per_s") > 0.0;
+            assert!(is_delivered, "{sent:?}");
             assert_eq!(unsent.decimal("background_delivered_bytes_per_s"), 0.0);
             // A write of 4 KiB is four packets of the path's MTU.
             let packets = |row: &Row| row.count("packets_sent");
@@ -77,16 +69,10 @@ fn it_is_sent_beside_the_measured_messages_and_counted() {
 
 #[test]
 fn it_is_rc_whatever_is_measured_and_goes_with_rounds() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench(&format!(
+    let machine = Machine::take();
+    let results = machine.measured(&format!(
         "{HALF_A_SECOND} --service uc,ud --background 500@1000x3 --background-cpu 0 --rounds 2"
-    ))
-    .out(&out)
-    .run()
-    .expect(0);
-    let results = Results::at(&out);
+    ));
     let sent = results.summary();
     let sent = sent.matching(&[("background_traffic", "sent")]);
     assert_eq!(sent.len(), 2);
@@ -100,17 +86,13 @@ fn it_is_rc_whatever_is_measured_and_goes_with_rounds() {
 
 #[test]
 fn more_than_the_path_takes_is_told() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let slow = Disturbance::of_messages("veth0", "rate 20mbit limit 10000");
-    hcabench(&format!("{HALF_A_SECOND} --background 4k@4KiB"))
-        .out(&out)
-        .run()
-        .expect(0)
+    machine
+        .ends(&format!("{HALF_A_SECOND} --background 4k@4KiB"), 0)
         .warns("of what --background 4000@4096 offers was delivered");
     drop(slow);
-    let summary = Results::at(&out).summary();
+    let summary = machine.results().summary();
     let sent = only(&summary.matching(&[("background_traffic", "sent")]));
     let delivered = sent.decimal("background_delivered_bytes_per_s");
     assert!(delivered < sent.decimal("background_offered_bytes_per_s") / 2.0);
@@ -119,31 +101,24 @@ fn more_than_the_path_takes_is_told() {
 
 #[test]
 fn a_signal_ends_it_with_the_burst() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    // The third point would take 80 s. The threads of the backgrounds before it have ended by then, and the sessions that
-    // they were beside.
-    let running = hcabench("--burst 20,8192 --pause 10ms --warmup 0 --background 1@8")
-        .out(&out)
-        .start();
-    Results::wait_for_point(&out, 3);
+    let machine = Machine::take();
+    // The third point would take 80 s. The threads and sessions of those before it have ended by then.
+    let words = "--burst 20,8192 --pause 10ms --warmup 0 --background 1@8";
+    let running = machine.start(words);
+    machine.wait_for_point(3);
     wait_for_traffic();
     let signalled = Instant::now();
     running.signal(Signal::SIGINT);
     running.wait(LIMIT).expect(1).says(&["interrupted by"]);
     assert!(signalled.elapsed() < Duration::from_secs(20));
-    assert!(Results::at(&out).is_marked());
+    assert!(machine.results().is_marked());
 }
 
 #[test]
 fn a_device_that_goes_away_ends_it() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let running = hcabench("--burst 8192 --pause 10ms --warmup 0 --background 100@4KiB")
-        .out(&out)
-        .start();
+    let machine = Machine::take();
+    let words = "--burst 8192 --pause 10ms --warmup 0 --background 100@4KiB";
+    let running = machine.start(words);
     wait_for_traffic();
     let away = Away::take("rxe1");
     running.wait(LIMIT).expect(1).says(&["removed"]);
@@ -155,11 +130,9 @@ fn what_the_devices_cannot_do_is_refused() {
     let _machine = Machine::take();
     // rxe's largest message is 8 MiB.
     hcabench("--background 1@16MiB")
-        .run()
-        .expect(2)
+        .ends(2)
         .says(&["--background 1@16777216", "8388608 bytes"]);
     hcabench("--background 1@4k --background-cpu 77")
-        .run()
-        .expect(2)
+        .ends(2)
         .says(&["--background-cpu 77", "does not exist"]);
 }

@@ -1,14 +1,15 @@
 //! Two processes as two hosts: what the one sends, the other receives. Both have the same clock here, so that the truth
 //! is known: the clocks are apart by nothing, and each message's latency is the difference of its stamps.
 
+use crate::testing::Has as _;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use crate::loss::wait_for_traffic;
 use crate::machine::{Away, Machine, wait_until};
@@ -19,26 +20,37 @@ use crate::scratch;
 const ADDRESS: &str = "127.0.0.1:18599";
 
 /// The other host.
-fn serve(options: &str) -> Running {
-    let serving = hcabench(&format!("serve --bind 127.0.0.1 --receiver rxe1 {options}")).start();
-    serving.wait_for_line(&format!("serving at {ADDRESS}"));
-    serving
+struct Serving(Running);
+
+impl Serving {
+    fn start(starter: &[&str], options: &str) -> Self {
+        let words = format!("serve --bind 127.0.0.1 --receiver rxe1 {options}");
+        let serving = Program::under(starter, crate::program::path(), &words).start();
+        serving.wait_for_line(&format!("serving at {ADDRESS}"));
+        Serving(serving)
+    }
+
+    fn wait(self) {
+        self.0.wait(LIMIT).expect(0);
+    }
+
+    fn end(self, signal: Signal) -> Ended {
+        self.0.signal(signal);
+        self.0.wait(LIMIT).expect(0)
+    }
 }
 
-/// The same with a clock that is ahead by so many nanoseconds, or `random`, which then stand in a file if one is named.
-fn serve_ahead(offset: &str, told: Option<&Path>) -> Running {
+fn serve() -> Serving {
+    Serving::start(&[], "")
+}
+
+const ONCE: &str = "--once --quiet";
+
+/// The same with a clock that is ahead by so many nanoseconds, or `random`, which then stand in a file.
+fn serve_ahead(offset: &str, told: &Path) -> Serving {
     let shift = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/guest-clock");
-    let mut starter = vec![shift, "--offset", offset];
-    starter.extend(
-        told.iter()
-            .flat_map(|file| ["--tell", file.to_str().unwrap()]),
-    );
-    starter.push("--");
-    let hcabench = &crate::program::path();
-    let arguments = "serve --bind 127.0.0.1 --receiver rxe1 --once --quiet";
-    let serving = Program::under(&starter, hcabench, arguments).start();
-    serving.wait_for_line(&format!("serving at {ADDRESS}"));
-    serving
+    let told = told.to_str().unwrap();
+    Serving::start(&[shift, "--offset", offset, "--tell", told, "--"], ONCE)
 }
 
 /// What sends to it: each process has one of the two CPUs.
@@ -48,71 +60,76 @@ fn options(more: &str) -> String {
     )
 }
 
-fn send(more: &str, out: &Path) -> Ended {
-    hcabench(&options(more)).out(out).run()
+fn sending(more: &str, out: &Path) -> Program {
+    hcabench(&options(more)).out(out)
+}
+
+#[track_caller]
+fn send(more: &str, out: &Path) {
+    sending(more, out).ends(0);
+}
+
+fn measuring(more: &str, out: &Path) -> Running {
+    let running = sending(more, out).start();
+    wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
+    running
+}
+
+/// Waits until the host measures with another one.
+fn is_free(out: &Path) {
+    wait_until("it is free", LIMIT / 4, || {
+        let _ = std::fs::remove_dir_all(out);
+        sending("--burst 10", out).run().is_success()
+    });
+}
+
+fn runs(out: &Path) -> Vec<Row> {
+    Table::read(&out.join("runs.csv")).rows
+}
+
+/// How many messages of a point arrived, all within their bounds.
+fn within(out: &Path, point: &str, ahead: i64) -> usize {
+    let messages = Table::read(&out.join(point).join("messages.csv")).rows;
+    let within = messages.iter().filter(|message| is_within(message, ahead));
+    within.count()
 }
 
 /// Each point's folder has messages whose latency is within its bounds, all of them, and the clocks are apart by nothing.
 fn holds_the_truth(out: &Path) -> usize {
-    let runs = Table::read(&out.join("runs.csv"));
     let mut points = BTreeSet::new();
-    for row in &runs.rows {
+    for row in runs(out) {
         assert_eq!(row.text("status"), "complete", "{row:?}");
-        let bound = |column| row.text(column).parse::<i64>().unwrap();
-        assert!(
-            bound("theta_low_ns") <= 0 && 0 <= bound("theta_high_ns"),
-            "{row:?}"
-        );
-        let rate = |column| row.text(column).parse::<f64>().unwrap();
-        assert!(rate("clock_rate_low_ppm") <= 0.0 && 0.0 <= rate("clock_rate_high_ppm"));
-        points.insert(row.text("point"));
+        let theta = row.whole("theta_low_ns")..=row.whole("theta_high_ns");
+        assert!(theta.contains(&0), "{row:?}");
+        let rate = row.decimal("clock_rate_low_ppm")..=row.decimal("clock_rate_high_ppm");
+        assert!(rate.contains(&0.0), "{row:?}");
+        points.insert(row.text("point").to_owned());
     }
-    let mut looked_at = 0;
-    for point in points {
-        let messages = Table::read(&out.join(point).join("messages.csv"));
-        looked_at += messages
-            .rows
-            .iter()
-            .filter(|message| is_within(message, 0))
-            .count();
-    }
-    looked_at
+    points.iter().map(|point| within(out, point, 0)).sum()
 }
 
-/// Whether a message arrived; if it did, it must be within its bounds, where the receiver's clock is ahead by so many
-/// nanoseconds.
+/// Whether a message arrived; if it did, within its bounds, the receiver's clock so many nanoseconds ahead.
 pub(crate) fn is_within(message: &Row, ahead: i64) -> bool {
-    let stamp = |column| message.text(column).parse::<i64>().ok();
+    let stamp = |column| message.optional(column);
     let from = stamp("t_send_ns").or(stamp("t_subm_ns")).unwrap();
-    let (Some(to), Some(low), Some(high)) = (
-        stamp("t_recv_ns"),
-        stamp("latency_low_ns"),
-        stamp("latency_high_ns"),
-    ) else {
+    let stamps = ["t_recv_ns", "latency_low_ns", "latency_high_ns"].map(stamp);
+    let [Some(to), Some(low), Some(high)] = stamps else {
         return false;
     };
     assert!((low..=high).contains(&(to - ahead - from)), "{message:?}");
     true
 }
 
-/// Computes the bounds again by a program of its own.
 pub(crate) fn bounds_are_computed_again(out: &Path) {
     let check = concat!(env!("CARGO_MANIFEST_DIR"), "/ci/check-bounds");
-    let checked = Command::new("python3")
-        .arg(check)
-        .arg(out)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&checked.stdout);
-    assert!(checked.status.success(), "{text}");
-    assert!(text.contains(", 0 failed"), "{text}");
+    let checked = Program::under(&["python3", check], out, "").ends(0);
+    checked.stdout.has(&[", 0 failed"]);
 }
 
 #[test]
 fn every_message_is_within_its_bounds_whatever_it_is_sent_by() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("");
+    let machine = Machine::take();
+    let serving = serve();
     for (name, more, arrived) in [
         (
             "services",
@@ -140,54 +157,36 @@ fn every_message_is_within_its_bounds_whatever_it_is_sent_by() {
             2 * 100,
         ),
     ] {
-        let out = folder.path().join(name);
-        send(more, &out).expect(0);
+        let out = machine.out(name);
+        send(more, &out);
         // UC and UD may lose some, and none did here. Of stamps that are rewritten nobody knows how many were in time.
         let found = holds_the_truth(&out);
         assert!(found == arrived || arrived == 0, "{name}: {found}");
         bounds_are_computed_again(&out);
     }
-    serving.signal(Signal::SIGTERM);
-    serving.wait(LIMIT).expect(0);
+    serving.end(Signal::SIGTERM);
 }
 
 /// Reads and atomics have completions, on one clock, and what they brought is checked; the probes bound the clocks.
 #[test]
 fn reads_and_atomics_are_answered_by_the_far_adapter() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("--once --quiet");
-    let out = folder.path().join("run");
-    send(
-        "--operation read,compare-swap,fetch-add --burst 100 --repeat 2",
-        &out,
-    )
-    .expect(0);
-    let runs = Table::read(&out.join("runs.csv"));
-    assert_eq!(runs.rows.len(), 3);
-    for row in &runs.rows {
-        assert_eq!(
-            (row.count("completions"), row.count("messages_corrupted")),
-            (200, 0),
-            "{row:?}"
-        );
-        assert_eq!(
-            (
-                row.text("messages_received"),
-                row.text("one_way_p50_high_ns")
-            ),
-            ("", "")
-        );
-        assert!(
-            row.text("completion_latency_p50_ns")
-                .parse::<f64>()
-                .unwrap()
-                > 0.0
-        );
+    let machine = Machine::take();
+    let serving = Serving::start(&[], ONCE);
+    let out = machine.out("run");
+    let words = "--operation read,compare-swap,fetch-add --burst 100 --repeat 2";
+    send(words, &out);
+    let runs = runs(&out);
+    assert_eq!(runs.len(), 3);
+    for row in &runs {
+        assert_eq!(row.count("completions"), 200, "{row:?}");
+        assert_eq!(row.count("messages_corrupted"), 0, "{row:?}");
+        let empty = ["messages_received", "one_way_p50_high_ns"];
+        assert_eq!(empty.map(|column| row.text(column)), [""; 2]);
+        assert!(row.decimal("completion_latency_p50_ns") > 0.0, "{row:?}");
     }
     assert_eq!(holds_the_truth(&out), 0);
     bounds_are_computed_again(&out);
-    serving.wait(LIMIT).expect(0);
+    serving.wait();
 }
 
 #[test]
@@ -196,8 +195,7 @@ fn a_device_that_is_removed_in_the_middle_ends_the_run() {
     for device in ["rxe0", "rxe1"] {
         let mut removed = None;
         let (_, why) = interrupted_by("", |_| removed = Some(Away::take(device)), LIMIT / 2);
-        let said = format!("the device {device} was removed");
-        assert!(why.contains(&said), "{why}");
+        why.has(&[&format!("the device {device} was removed")]);
         if let Some(removed) = removed {
             removed.bring_back();
         }
@@ -206,51 +204,43 @@ fn a_device_that_is_removed_in_the_middle_ends_the_run() {
 
 #[test]
 fn the_width_at_one_rate_is_at_most_the_shortest_round_trip() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("--once --quiet");
-    let out = folder.path().join("run");
-    send("--clock-drift 0 --burst 20 --rounds 3", &out).expect(0);
-    for row in &Table::read(&out.join("runs.csv")).rows {
-        let cell = |column| row.text(column).parse::<f64>().unwrap();
-        let width = cell("theta_high_ns") - cell("theta_low_ns");
-        assert!(width > 0.0 && width <= cell("round_trip_min_ns"), "{row:?}");
+    let machine = Machine::take();
+    let serving = Serving::start(&[], ONCE);
+    let out = machine.out("run");
+    send("--clock-drift 0 --burst 20 --rounds 3", &out);
+    for row in runs(&out) {
+        let width = row.decimal("theta_high_ns") - row.decimal("theta_low_ns");
+        let shortest = row.decimal("round_trip_min_ns");
+        assert!(width > 0.0 && width <= shortest, "{row:?}");
     }
     // All three rounds were one run.
-    serving.wait(LIMIT).expect(0);
+    serving.wait();
 }
 
-/// How many clocks are shifted; ci/hidden-offsets shifts 200.
+/// How many clocks are shifted; ci/measure hidden-offsets shifts 200.
 const OFFSETS: &str = "HCABENCH_HIDDEN_OFFSETS";
 
 #[test]
 fn a_hidden_offset_of_the_clocks_is_within_its_bounds() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let hidden = folder.path().join("hidden");
+    let machine = Machine::take();
+    let hidden = machine.out("hidden");
     let count = std::env::var(OFFSETS).map_or(3, |count| count.parse().expect(OFFSETS));
     for number in 0..count {
-        let serving = serve_ahead("random", Some(&hidden));
-        let out = folder.path().join(number.to_string());
+        let serving = serve_ahead("random", &hidden);
+        let out = machine.out(number.to_string());
         let drift = ["", "--clock-drift 0"][number % 2];
-        send(&format!("--burst 50 {drift}"), &out).expect(0);
-        serving.wait(LIMIT).expect(0);
-        let ahead: i64 = std::fs::read_to_string(&hidden)
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
-        let row = Table::read(&out.join("runs.csv")).rows.remove(0);
-        let bound = |column| row.text(column).parse::<i64>().unwrap();
-        let (low, high) = (bound("theta_low_ns"), bound("theta_high_ns"));
+        send(&format!("--burst 50 {drift}"), &out);
+        serving.wait();
+        let ahead = std::fs::read_to_string(&hidden).unwrap();
+        let ahead: i64 = ahead.trim().parse().unwrap();
+        let row = runs(&out).remove(0);
+        let (low, high) = (row.whole("theta_low_ns"), row.whole("theta_high_ns"));
         assert!((low..=high).contains(&ahead), "{ahead}: {row:?}");
         if !drift.is_empty() {
-            let shortest = row.text("round_trip_min_ns").parse::<f64>().unwrap();
+            let shortest = row.decimal("round_trip_min_ns");
             assert!((high - low) as f64 <= shortest, "{row:?}");
         }
-        let messages = Table::read(&out.join(row.text("point")).join("messages.csv")).rows;
-        let within = messages.iter().filter(|message| is_within(message, ahead));
-        assert_eq!(within.count(), 50);
+        assert_eq!(within(&out, row.text("point"), ahead), 50);
         bounds_are_computed_again(&out);
         println!("{number}: {ahead} ns is from {low} to {high}");
     }
@@ -259,39 +249,30 @@ fn a_hidden_offset_of_the_clocks_is_within_its_bounds() {
 /// One host has one time of day: what is declared of it holds, though the clocks of the stamps are apart.
 #[test]
 fn what_is_declared_of_the_times_of_day_narrows_the_bounds() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let ahead = 1_500_000_000;
-    let serving = serve_ahead(&ahead.to_string(), None);
-    let out = folder.path().join("run");
-    send("--clock-uncertainty 2us --clock-drift 0 --burst 50", &out).expect(0);
-    serving.wait(LIMIT).expect(0);
-    let row = Table::read(&out.join("runs.csv")).rows.remove(0);
+    let serving = serve_ahead(&ahead.to_string(), &machine.out("told"));
+    let out = machine.out("run");
+    send("--clock-uncertainty 2us --clock-drift 0 --burst 50", &out);
+    serving.wait();
+    let row = runs(&out).remove(0);
     assert_eq!(row.text("clocks"), "declared");
-    let cell = |column| row.text(column).parse::<f64>().unwrap();
     // What is proved is still told.
-    assert!(cell("theta_low_ns") <= f64::from(ahead) && f64::from(ahead) <= cell("theta_high_ns"));
-    let messages = Table::read(&out.join(row.text("point")).join("messages.csv")).rows;
-    let within = messages
-        .iter()
-        .filter(|message| is_within(message, ahead.into()));
-    assert_eq!(within.count(), 50);
-    let proved = cell("theta_high_ns") - cell("theta_low_ns");
-    let width = cell("one_way_p50_high_ns") - cell("one_way_p50_low_ns");
+    let (low, high) = (row.whole("theta_low_ns"), row.whole("theta_high_ns"));
+    assert!((low..=high).contains(&ahead), "{row:?}");
+    assert_eq!(within(&out, row.text("point"), ahead), 50);
+    let proved = (high - low) as f64;
+    let width = row.decimal("one_way_p50_high_ns") - row.decimal("one_way_p50_low_ns");
     assert!(width < proved, "{width} and {proved}");
     bounds_are_computed_again(&out);
 }
 
 #[test]
 fn what_is_no_run_is_turned_away_and_the_run_goes_on() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("");
-    let out = folder.path().join("run");
-    let running = hcabench(&options("--burst 2000 --pause 2ms --timeout 20s"))
-        .out(&out)
-        .start();
-    wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
+    let machine = Machine::take();
+    let serving = serve();
+    let out = machine.out("run");
+    let running = measuring("--burst 2000 --pause 2ms --timeout 20s", &out);
     // A scan, a browser, a line without end, and another run.
     drop(TcpStream::connect(ADDRESS).unwrap());
     let mut browser = TcpStream::connect(ADDRESS).unwrap();
@@ -300,41 +281,36 @@ fn what_is_no_run_is_turned_away_and_the_run_goes_on() {
     let chunk = vec![b'x'; 1 << 20];
     let _ = (0..20).all(|_| endless.write_all(&chunk).is_ok());
     let mut silent = TcpStream::connect(ADDRESS).unwrap();
-    let _others: Vec<TcpStream> = (0..20)
-        .map(|_| TcpStream::connect(ADDRESS).unwrap())
-        .collect();
-    let other = send("--burst 10", &folder.path().join("other")).expect(1);
-    assert!(
-        other.stderr.contains("busy: it serves a run of"),
-        "{}",
-        other.stderr
-    );
+    let _others = [(); 20].map(|()| TcpStream::connect(ADDRESS).unwrap());
+    let other = sending("--burst 10", &machine.out("other")).ends(1);
+    other.stderr.has(&["busy: it serves a run of"]);
     running.wait(LIMIT).expect(0);
     assert_eq!(holds_the_truth(&out), 2000);
     // Who says nothing is let go.
     silent.set_read_timeout(Some(LIMIT)).unwrap();
     assert_eq!(silent.read(&mut [0; 1]).unwrap(), 0);
-    serving.signal(Signal::SIGTERM);
-    let said = serving.wait(LIMIT).expect(0).stderr;
+    let said = serving.end(Signal::SIGTERM).stderr;
     assert!(said.matches("refused 127.0.0.1").count() >= 4, "{said}");
 }
 
-/// Who greets as this program does is a run, and may say anything then.
 #[test]
 fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("");
+    let machine = Machine::take();
+    let serving = serve();
     let program = {
         // As the program itself says it.
-        let out = folder.path().join("first");
-        send("--burst 10", &out).expect(0);
+        let out = machine.out("first");
+        send("--burst 10", &out);
         let settings = std::fs::read_to_string(out.join("settings.json")).unwrap();
-        let settings: serde_json::Value = serde_json::from_str(&settings).unwrap();
+        let settings: Value = serde_json::from_str(&settings).unwrap();
         settings["hcabench"].clone()
     };
-    let hello = |program: &serde_json::Value| serde_json::json!({ "hello": { "program": program, "run": "made-up", "host": "nobody", "port": null } });
-    let said = |lines: &[String]| {
+    let hello = |program: &Value| {
+        let greeting =
+            json!({ "program": program, "run": "made-up", "host": "nobody", "port": null });
+        json!({ "hello": greeting }).to_string()
+    };
+    let said = |lines: &[&str]| {
         let mut stream = TcpStream::connect(ADDRESS).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         for line in lines {
@@ -346,53 +322,32 @@ fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
     };
     let mut other = program.clone();
     other["commit"] = "0000000".into();
-    assert!(said(&[hello(&other).to_string()]).contains("install the same on both hosts"));
+    said(&[&hello(&other)]).has(&["install the same on both hosts"]);
     for line in [
         r#"{"probe":{"first":4294967295,"count":4294967295}}"#,
         r#"{"point":{}}"#,
         r#""point_over""#,
         "not json",
     ] {
-        let lines = [
-            hello(&program).to_string(),
-            line.to_owned(),
-            line.to_owned(),
-        ];
-        let answer = said(&lines);
-        assert!(answer.contains("welcome"), "{line}: {answer}");
+        said(&[&hello(&program), line, line]).has(&["welcome"]);
     }
-    wait_until("it is free", LIMIT / 4, || {
-        let next = folder.path().join("next");
-        let _ = std::fs::remove_dir_all(&next);
-        hcabench(&options("--burst 10"))
-            .out(&next)
-            .run()
-            .status
-            .success()
-    });
-    serving.signal(Signal::SIGTERM);
-    serving.wait(LIMIT).expect(0);
+    is_free(&machine.out("next"));
+    serving.end(Signal::SIGTERM);
 }
 
-/// How a run of these options ends whose other host does something in the middle, and why its folder says that it is
-/// incomplete.
+/// How a run ends whose other host does something in the middle, and what its mark says.
 fn interrupted_by(more: &str, what: impl FnOnce(&Running), limit: Duration) -> (Ended, String) {
     let folder = scratch();
-    let serving = serve("--once --quiet");
+    let serving = Serving::start(&[], ONCE);
     let out = folder.path().join("run");
-    let running = hcabench(&options(&format!(
-        "--burst 4000 --pause 2ms --timeout 2s {more}"
-    )))
-    .out(&out)
-    .start();
-    wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
+    let more = format!("--burst 4000 --pause 2ms --timeout 2s {more}");
+    let running = measuring(&more, &out);
     wait_for_traffic();
     let begun = Instant::now();
-    what(&serving);
+    what(&serving.0);
     let ended = running.wait(LIMIT).expect(1);
     assert!(begun.elapsed() < limit, "{:?}", begun.elapsed());
-    let row = Table::read(&out.join("runs.csv")).rows.remove(0);
-    assert_eq!(row.text("status"), "incomplete");
+    assert_eq!(runs(&out)[0].text("status"), "incomplete");
     (ended, Results::at(&out).mark())
 }
 
@@ -402,8 +357,7 @@ fn a_host_that_is_killed_is_named_at_once() {
     let kill = |serving: &Running| serving.signal(Signal::SIGKILL);
     for operation in ["send", "read"] {
         let (_, why) = interrupted_by(&format!("--operation {operation}"), kill, LIMIT / 4);
-        let said = "127.0.0.1:18599 has closed the connection";
-        assert!(why.contains(said), "{operation}: {why}");
+        why.has(&["127.0.0.1:18599 has closed the connection"]);
     }
 }
 
@@ -412,25 +366,19 @@ fn a_host_that_hangs_is_named_within_the_time_limits() {
     let _machine = Machine::take();
     let stop = |serving: &Running| serving.signal(Signal::SIGSTOP);
     let (ended, _) = interrupted_by("", stop, LIMIT / 2);
-    let said = &ended.stderr;
-    assert!(
-        said.contains("did not answer") || said.contains("did not arrive"),
-        "{said}"
-    );
+    let said = ["did not answer", "did not arrive"];
+    assert!(said.iter().any(|it| ended.stderr.contains(it)), "{ended:?}");
 }
 
-/// Stopped at any moment, also while probes are exchanged, of which there are many here.
 #[test]
 fn a_host_that_hangs_while_probes_are_exchanged_is_named_as_well() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("--once --quiet");
-    let out = folder.path().join("run");
+    let machine = Machine::take();
+    let serving = Serving::start(&[], ONCE);
+    let out = machine.out("run");
     let more = "--burst 10 --repeat 2000 --pause 30ms --probes 2000 --timeout 2s";
-    let running = hcabench(&options(more)).out(&out).start();
-    wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
+    let running = measuring(more, &out);
     std::thread::sleep(Duration::from_secs(3));
-    serving.signal(Signal::SIGSTOP);
+    serving.0.signal(Signal::SIGSTOP);
     let begun = Instant::now();
     running.wait(LIMIT).expect(1);
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
@@ -439,38 +387,25 @@ fn a_host_that_hangs_while_probes_are_exchanged_is_named_as_well() {
 
 #[test]
 fn a_run_that_is_killed_or_interrupted_leaves_the_host_free_for_the_next() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("");
+    let machine = Machine::take();
+    let serving = serve();
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
-        let out = folder.path().join(signal.as_str());
-        let running = hcabench(&options("--burst 4000 --pause 2ms"))
-            .out(&out)
-            .start();
-        wait_until("it measures", LIMIT, || out.join("runs.csv").exists());
+        let out = machine.out(signal.as_str());
+        let running = measuring("--burst 4000 --pause 2ms", &out);
         running.signal(signal);
         let _ = running.wait(LIMIT);
-        let next = folder.path().join(format!("after-{signal}"));
-        wait_until("it is free", LIMIT / 4, || {
-            let _ = std::fs::remove_dir_all(&next);
-            hcabench(&options("--burst 10"))
-                .out(&next)
-                .run()
-                .status
-                .success()
-        });
+        let next = machine.out(format!("after-{signal}"));
+        is_free(&next);
         assert_eq!(holds_the_truth(&next), 10);
     }
-    serving.signal(Signal::SIGINT);
-    serving.wait(LIMIT).expect(0);
+    serving.end(Signal::SIGINT);
 }
 
 #[test]
 fn what_two_hosts_cannot_measure_is_told_before_anything_is() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let serving = serve("");
-    let out = folder.path().join("run");
+    let machine = Machine::take();
+    let serving = serve();
+    let out = machine.out("run");
     for (more, said) in [
         (
             "--memory-load 50%",
@@ -482,12 +417,9 @@ fn what_two_hosts_cannot_measure_is_told_before_anything_is() {
         ),
         ("--receiver nothing", "nothing"),
     ] {
-        let ended = send(more, &out).expect(2);
-        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        sending(more, &out).ends(2).stderr.has(&[said]);
         assert!(!out.exists());
     }
-    serving.signal(Signal::SIGTERM);
-    serving.wait(LIMIT).expect(0);
-    let ended = send("--burst 10", &out).expect(1);
-    assert!(ended.stderr.contains(ADDRESS), "{}", ended.stderr);
+    serving.end(Signal::SIGTERM);
+    sending("--burst 10", &out).ends(1).stderr.has(&[ADDRESS]);
 }

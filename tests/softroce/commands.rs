@@ -2,12 +2,13 @@
 
 use crate::machine::Machine;
 use crate::program::hcabench;
+use crate::testing::Has as _;
 
 #[test]
 fn devices_lists_both_and_the_pair_of_a_run() {
     let _machine = Machine::take();
-    let ended = hcabench("devices").run().expect(0);
-    for said in [
+    let ended = hcabench("devices").ends(0);
+    ended.stdout.has(&[
         "rxe0",
         "rxe1",
         "rxe0:1",
@@ -20,16 +21,10 @@ fn devices_lists_both_and_the_pair_of_a_run() {
         "max_cqe",
         "inline rc",
         "A run would use: --sender rxe0:1@10.77.0.1 --receiver rxe1:1@10.77.0.2",
-    ] {
-        assert!(
-            ended.stdout.contains(said),
-            "{said:?} is not in:\n{}",
-            ended.stdout
-        );
-    }
+    ]);
     assert_eq!(ended.stderr, "");
 
-    let ended = hcabench("devices --json").run().expect(0);
+    let ended = hcabench("devices --json").ends(0);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["sender"], "rxe0:1@10.77.0.1");
     assert_eq!(document["receiver"], "rxe1:1@10.77.0.2");
@@ -39,12 +34,11 @@ fn devices_lists_both_and_the_pair_of_a_run() {
         let device = &described["device"];
         assert_eq!(device["ports"][0]["active"], true);
         assert_eq!(device["ports"][0]["link_layer"], "Ethernet");
-        assert!(
-            device["limits"]["max_queue_pair_work_requests"]
-                .as_u64()
-                .unwrap()
-                >= 8192
-        );
+        let is_enough = device["limits"]["max_queue_pair_work_requests"]
+            .as_u64()
+            .unwrap()
+            >= 8192;
+        assert!(is_enough);
         assert_eq!(device["limits"]["completion_timestamps"], false);
         assert!(described["inline_bytes_granted"]["ud"].as_u64().unwrap() >= 8);
     }
@@ -53,19 +47,15 @@ fn devices_lists_both_and_the_pair_of_a_run() {
 #[test]
 fn host_calls_out_the_emulation() {
     let _machine = Machine::take();
-    let ended = hcabench("host").run().expect(1);
-    assert!(
-        ended.stdout.contains("SPOILS") && ended.stdout.contains("Not ready to measure"),
-        "{}",
-        ended.stdout
-    );
+    let ended = hcabench("host").ends(1);
+    ended.stdout.has(&["SPOILS", "Not ready to measure"]);
     assert!(
         ended.stdout.to_lowercase().contains("virtual")
             || ended.stdout.to_lowercase().contains("emulat"),
         "{}",
         ended.stdout
     );
-    let ended = hcabench("host --json").run().expect(1);
+    let ended = hcabench("host --json").ends(1);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["ready"], false);
 }

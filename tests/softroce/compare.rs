@@ -1,13 +1,11 @@
-//! `hcabench compare` on real runs: two command lines in turn, a round a process, and the points of one sweep. How
-//! often equal runs are told apart, and a receiver that is away for 20 us is found, is a matter of
-//! `ci/compare-equals`.
+//! `hcabench compare` on real runs. How often equal runs are told apart, `ci/measure compare-equals` measures.
 
+use crate::testing::Has as _;
 use std::path::Path;
 
 use crate::machine::Machine;
 use crate::program::hcabench;
 use crate::results::Results;
-use crate::scratch;
 
 /// Messages of a burst, and those that were sent before one that is in its middle.
 const BURST: u32 = 50;
@@ -15,7 +13,6 @@ const MIDDLE: f64 = 25.0;
 /// Between the messages.
 const PAUSE_US: f64 = 100.0;
 
-/// Figure and verdict of all that was judged.
 fn verdicts(text: &str) -> Vec<(String, String)> {
     let document: serde_json::Value = serde_json::from_str(text).expect("JSON");
     let points = document["comparison"]["points"]
@@ -34,21 +31,16 @@ fn verdicts(text: &str) -> Vec<(String, String)> {
 /// What nine of ten messages take here, in microseconds.
 fn usual_p90_us(folder: &Path, options: &str) -> f64 {
     let out = folder.join("usual");
-    hcabench(&format!("{options} --quiet"))
-        .out(&out)
-        .run()
-        .expect(0);
+    hcabench(&format!("{options} --quiet")).out(&out).ends(0);
     Results::at(out).summary().rows[0].decimal("latency_p90_ns") / 1e3
 }
 
 #[test]
 fn a_receiver_that_is_away_is_told_from_one_that_is_not() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let folder = folder.path();
+    let machine = Machine::take();
+    let folder = machine.path();
     let options = format!("--burst {BURST} --pause {PAUSE_US}us");
-    // Away for longer than the sender pauses: messages pile up, those in the middle of a burst by ten times what nine
-    // of ten are late, so that what else the machine does cannot hide it.
+    // Away for longer than the sender pauses: those in the middle of a burst are late by ten times what others are.
     let p90 = usual_p90_us(folder, &options);
     let away_us = (PAUSE_US + 10.0 * p90 / MIDDLE).ceil();
     let both = folder.join("both");
@@ -58,40 +50,31 @@ fn a_receiver_that_is_away_is_told_from_one_that_is_not() {
         .word("--run")
         .word(&format!("{options} --receiver-pause {away_us}us"))
         .out(&both)
-        .run()
-        .expect(0);
+        .ends(0);
     let verdicts_of_turns = verdicts(&found.stdout);
     assert!(
         verdicts_of_turns.contains(&("latency.p50".to_owned(), "worse".to_owned())),
         "away for {away_us} us: {verdicts_of_turns:?}"
     );
     // The same two folders, without leave to differ.
-    let refused = hcabench("compare A B").in_folder(&both).run().expect(2);
-    assert!(
-        refused.stderr.contains("receiver_pause") && refused.stderr.contains("--allow"),
-        "{}",
-        refused.stderr
-    );
+    let refused = hcabench("compare A B").in_folder(&both).ends(2);
+    refused.stderr.has(&["receiver_pause", "--allow"]);
     let back = hcabench("compare B A --allow receiver-pause --json")
         .in_folder(&both)
-        .run()
-        .expect(0);
+        .ends(0);
     assert!(verdicts(&back.stdout).contains(&("latency.p50".to_owned(), "better".to_owned())));
 }
 
 #[test]
 fn a_sweep_is_compared_by_how_the_receiver_waits() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("sweep");
+    let machine = Machine::take();
+    let out = machine.out("sweep");
     hcabench("--service rc,uc --poll busy,event --burst 100 --pause 200us --rounds 8 --quiet")
         .out(&out)
-        .run()
-        .expect(0);
+        .ends(0);
     let found = hcabench("compare sweep --by poll_recv --json")
-        .in_folder(folder.path())
-        .run()
-        .expect(0);
+        .in_folder(machine.path())
+        .ends(0);
     let verdicts = verdicts(&found.stdout);
     assert!(
         verdicts.len() >= 8 && verdicts.iter().all(|(_, verdict)| verdict != "not-judged"),

@@ -1,22 +1,21 @@
 //! The library: queue pairs, connecting, and what is left when all is dropped.
 
+use crate::testing::Has as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::comp_vector::CompletionVectors;
-use hcabench::bench::hca::config::{Connect, Operation, Poll, Service, Switch, Timestamp};
-use hcabench::bench::hca::endpoints::{EndPort, EndpointSettings, Endpoints, Receives};
+use hcabench::bench::hca::ends::endpoints::{EndPort, EndpointSettings, Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
-use hcabench::bench::hca::path::PathSettings;
-use hcabench::bench::hca::plan::Point;
-use hcabench::bench::hca::port::SendPort;
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::loops::port::SendPort;
+use hcabench::bench::hca::loops::tag::Tag;
+use hcabench::bench::hca::plan::{Plan, Point, made_up::single};
+use hcabench::bench::hca::settings::comp_vector::CompletionVectors;
+use hcabench::bench::hca::settings::config::{Poll, Service, Switch};
 use hcabench::buffer::HugePagePolicy;
-use hcabench::generators::MemoryLoad;
 use hcabench::rdma::cm::{
     ActiveEndpoint, CmError, Connecting, EventChannel, IdService, PassiveEndpoint, UcRoute,
 };
@@ -24,14 +23,14 @@ use hcabench::rdma::verbs::{
     Capabilities, CompletionQueue, Context, OutstandingReads, Polled, ProtectionDomain, QueuePair,
     QueuePairAttributes, Retries, ServiceType, WorkCompletion, granted_inline,
 };
-use hcabench::time::{ClockKind, Nanos, Ticks};
+use hcabench::time::Ticks;
 
 use crate::machine::{Disturbance, ENDS, Machine, sh};
 
-pub const SERVICES: [Service; 3] = [Service::Rc, Service::Uc, Service::Ud];
+pub(crate) const SERVICES: [Service; 3] = [Service::Rc, Service::Uc, Service::Ud];
 const LIMIT: Duration = Duration::from_secs(20);
 
-pub fn ends() -> [EndPort; 2] {
+pub(crate) fn ends() -> [EndPort; 2] {
     ENDS.map(|(device, _, address)| EndPort {
         device: device.to_owned(),
         port: 1,
@@ -39,28 +38,14 @@ pub fn ends() -> [EndPort; 2] {
     })
 }
 
-pub fn settings(service: Service) -> EndpointSettings {
+pub(crate) fn settings(service: Service) -> EndpointSettings {
     EndpointSettings {
         point: Point {
             service,
-            operation: Operation::Send,
-            size: 8,
             burst: 16,
-            inline: Switch::On,
-            unsignaled: Switch::Off,
-            poll_recv: Poll::Busy,
-            poll_comp: Poll::Busy,
-            pause_ns: Nanos(0),
-            rate: None,
-            receiver_pause_ns: Nanos(0),
-            timestamp: Timestamp::Submit,
-            clock: ClockKind::Monotonic,
-            connect: Connect::Auto,
-            path: PathSettings::default(),
-            queue_pairs: 1,
             depth: 16,
-            background: None,
-            memory_load: MemoryLoad::OFF,
+            inline: Switch::On,
+            ..Plan::new(&single()).points[0]
         },
         uc_route: UcRoute::Endpoint,
         receives: Receives {
@@ -75,12 +60,11 @@ pub fn settings(service: Service) -> EndpointSettings {
     }
 }
 
-pub fn address(end: usize) -> IpAddr {
+pub(crate) fn address(end: usize) -> IpAddr {
     ENDS[end].2.parse().unwrap()
 }
 
-/// What a queue pair of the library's user is made of.
-pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttributes {
+pub(crate) fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttributes {
     let queue = CompletionQueue::create(context, 8, false, 0).unwrap();
     QueuePairAttributes {
         service,
@@ -95,23 +79,34 @@ pub fn attributes(context: &Arc<Context>, service: ServiceType) -> QueuePairAttr
     }
 }
 
-/// The end on rxe0 that has asked the one at this address for a connection over RC.
-pub fn connecting(channel: &Arc<EventChannel>, to: SocketAddr) -> Connecting {
-    let service = IdService::ReliableConnection;
-    let resolved =
-        ActiveEndpoint::resolve(channel, service, ("rxe0", 1), (address(0), to), None, LIMIT)
-            .unwrap();
-    let context = resolved.context();
-    let domain = ProtectionDomain::allocate(&context).unwrap();
-    let attributes = attributes(&context, ServiceType::ReliableConnection);
-    resolved
-        .connect(
-            &domain,
-            attributes,
-            Retries::default(),
-            OutstandingReads::default(),
-        )
-        .unwrap()
+pub(crate) const RC: (IdService, ServiceType) = (
+    IdService::ReliableConnection,
+    ServiceType::ReliableConnection,
+);
+
+pub(crate) fn listening(channel: &Arc<EventChannel>, service: IdService) -> PassiveEndpoint {
+    PassiveEndpoint::listen(channel, service, ("rxe1", 1), address(1), 1).unwrap()
+}
+
+pub(crate) fn connecting(
+    channel: &Arc<EventChannel>,
+    (service, of): (IdService, ServiceType),
+    to: SocketAddr,
+) -> (Arc<ProtectionDomain>, Connecting) {
+    let (from, to) = (("rxe0", 1), (address(0), to));
+    let end = ActiveEndpoint::resolve(channel, service, from, to, None, LIMIT).unwrap();
+    let domain = ProtectionDomain::allocate(&end.context()).unwrap();
+    let (queue_pair, retries) = (attributes(&end.context(), of), Retries::default());
+    let connecting = end.connect(&domain, queue_pair, retries, OutstandingReads::default());
+    (domain, connecting.unwrap())
+}
+
+pub(crate) fn accepting(listener: &PassiveEndpoint, of: ServiceType) -> Connecting {
+    let end = listener.request(LIMIT).unwrap();
+    let domain = ProtectionDomain::allocate(&end.context()).unwrap();
+    let (queue_pair, retries) = (attributes(&end.context(), of), Retries::default());
+    let accepting = end.accept(&domain, queue_pair, retries, OutstandingReads::default());
+    accepting.unwrap()
 }
 
 /// Whether a number is that of a thread of this process, which is what the kernel lists as pid.
@@ -121,9 +116,8 @@ fn is_ours(thread: &serde_json::Value) -> bool {
         .is_dir()
 }
 
-/// Asks the kernel for the service type and the state of a queue pair: `ibv_query_qp` answers the service type out of
-/// the library's own record.
-pub fn type_and_state(queue_pair: &QueuePair) -> (String, String) {
+/// As the kernel says: `ibv_query_qp` answers the service type out of the library's own record.
+pub(crate) fn type_and_state(queue_pair: &QueuePair) -> (String, String) {
     let listed: serde_json::Value =
         serde_json::from_str(&sh("rdma -j resource show qp")).expect("rdma prints JSON");
     let is_it = |entry: &&serde_json::Value| {
@@ -139,7 +133,7 @@ pub fn type_and_state(queue_pair: &QueuePair) -> (String, String) {
 }
 
 /// Sends slot 2 with the stamp 4711 where the receive request is in slot 3, and returns the completion of its arrival.
-pub fn send_one(endpoints: &Endpoints, tag: Tag, what: &str) -> WorkCompletion {
+pub(crate) fn send_one(endpoints: &Endpoints, tag: Tag, what: &str) -> WorkCompletion {
     endpoints.receiver.post(3).unwrap();
     let mut port = endpoints.sender.port();
     port.set_tag(tag);
@@ -200,13 +194,9 @@ library_tests! {
             let endpoints = with(size).unwrap();
             assert!(endpoints.sender.queue_pair().granted().inline_bytes >= size);
             let refused = with(size + 8).unwrap_err();
-            assert!(
-                matches!(
-                    refused,
-                    RunError::Connection(CmError::Call { .. }) | RunError::Inline { .. }
-                ),
-                "{refused}"
-            );
+            let is_call = matches!(refused, RunError::Connection(CmError::Call { .. }));
+            let is_inline = matches!(refused, RunError::Inline { .. });
+            assert!(is_call || is_inline, "{refused}");
         }
     }
 
@@ -225,17 +215,11 @@ library_tests! {
     fn a_late_acceptance_is_waited_for() {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
-        let service = IdService::ReliableConnection;
-        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
-        let active = connecting(&channel, listener.address());
+        let listener = listening(&channel, RC.0);
+        let (_, active) = connecting(&channel, RC, listener.address());
         let accepting = std::thread::spawn(move || {
             sleep(Duration::from_millis(1200));
-            let requested = listener.request(LIMIT).unwrap();
-            let context = requested.context();
-            let domain = ProtectionDomain::allocate(&context).unwrap();
-            let attributes = attributes(&context, ServiceType::ReliableConnection);
-            let accepting = requested.accept(&domain, attributes, Retries::default(), OutstandingReads::default()).unwrap();
-            accepting.established(LIMIT).unwrap()
+            accepting(&listener, RC.1).established(LIMIT).unwrap()
         });
         let begun = Instant::now();
         let connection = active.established(LIMIT).unwrap();
@@ -252,54 +236,32 @@ library_tests! {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
         let nobody = SocketAddr::new(address(1), 4242);
-        let active = connecting(&channel, nobody);
+        let (_, active) = connecting(&channel, RC, nobody);
         let error = active.established(LIMIT).unwrap_err();
-        assert!(
-            matches!(
-                error,
-                CmError::Event {
-                    step: "connecting",
-                    ..
-                }
-            ),
-            "{error}"
-        );
-        assert!(error.to_string().contains("Rejected"), "{error}");
+        assert!(matches!(error, CmError::Event { step: "connecting", .. }), "{error}");
+        error.has(&["Rejected"]);
     }
 
     fn a_peer_that_never_answers_is_given_up_in_time() {
         let _machine = Machine::take();
         let channel = EventChannel::create().unwrap();
-        let service = IdService::ReliableConnection;
-        let listener = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
+        let listener = listening(&channel, RC.0);
         let limit = Duration::from_millis(700);
         let in_time = |begun: Instant| {
             let took = begun.elapsed();
-            assert!(
-                took >= limit && took < limit + Duration::from_secs(3),
-                "{took:?}"
-            );
+            assert!((limit..limit + Duration::from_secs(3)).contains(&took), "{took:?}");
         };
 
         // It got the request and does nothing about it.
-        let active = connecting(&channel, listener.address());
+        let (_, active) = connecting(&channel, RC, listener.address());
         let begun = Instant::now();
         let error = active.established(limit).unwrap_err();
         in_time(begun);
-        assert!(
-            matches!(
-                error,
-                CmError::TimedOut {
-                    step: "connecting",
-                    ..
-                }
-            ),
-            "{error}"
-        );
+        assert!(matches!(error, CmError::TimedOut { step: "connecting", .. }), "{error}");
         drop(error);
 
         // Nobody asks for a connection. (The request from before went with its sender.)
-        let other = PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
+        let other = listening(&channel, RC.0);
         let begun = Instant::now();
         let error = other.request(limit).unwrap_err();
         in_time(begun);
@@ -311,7 +273,7 @@ library_tests! {
         let begun = Instant::now();
         let gone = ActiveEndpoint::resolve(
             &channel,
-            service,
+            RC.0,
             ("rxe0", 1),
             (address(0), listener.address()),
             None,
@@ -319,11 +281,7 @@ library_tests! {
         );
         let took = begun.elapsed();
         assert!(took < limit + Duration::from_secs(3), "{took:?}");
-        assert!(
-            gone.unwrap_err()
-                .to_string()
-                .contains("resolving the address")
-        );
+        gone.unwrap_err().to_string().has(&["resolving the address"]);
         drop(cut);
     }
 
@@ -377,7 +335,6 @@ library_tests! {
     }
 }
 
-/// The kernel's count of RDMA objects, over all devices.
 fn kernel_objects() -> String {
     sh("rdma resource show")
 }

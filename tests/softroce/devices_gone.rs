@@ -2,14 +2,14 @@
 
 use crate::machine::{Away, LinkDown, Machine, WithoutAddress};
 use crate::program::hcabench;
-use crate::results::Results;
 use crate::scratch;
+use crate::testing::Has as _;
 
 /// A run that must be refused, with nothing written.
 fn refused(arguments: &str, code: i32, words: &[&str]) {
     let folder = scratch();
     let out = folder.path().join("results");
-    let ended = hcabench(arguments).out(&out).run().expect(code).says(words);
+    let ended = hcabench(arguments).out(&out).ends(code).says(words);
     assert_eq!(ended.stdout, "");
     assert!(!out.exists(), "{}", ended.stderr);
 }
@@ -39,7 +39,7 @@ fn one_device_only() {
         1,
         &["only one usable RDMA port", "rxe0 port 1", "--receiver"],
     );
-    hcabench("devices").run().expect(1);
+    hcabench("devices").ends(1);
     away.bring_back();
 }
 
@@ -49,9 +49,9 @@ fn no_device_at_all() {
     let away = [Away::take("rxe1"), Away::take("rxe0")];
     refused("", 1, &["no RDMA device on this host"]);
     refused("--sender rxe0", 1, &["no RDMA device on this host"]);
-    let ended = hcabench("devices").run().expect(1);
-    assert!(ended.stdout.contains("no RDMA device"), "{}", ended.stdout);
-    let ended = hcabench("devices --json").run().expect(1);
+    let ended = hcabench("devices").ends(1);
+    ended.stdout.has(&["no RDMA device"]);
+    let ended = hcabench("devices --json").ends(1);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(document["devices"], serde_json::json!([]));
     let [second, first] = away;
@@ -79,8 +79,7 @@ fn an_inactive_port() {
 /// The connection manager needs addresses, the queue pairs themselves only GIDs: there is that of the link-local address.
 #[test]
 fn a_device_without_an_address() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let without = WithoutAddress::take();
     refused(
         "--connect cm",
@@ -91,12 +90,7 @@ fn a_device_without_an_address() {
             "ip address add",
         ],
     );
-    let out = folder.path().join("direct");
-    hcabench("--service rc,uc,ud --burst 50")
-        .out(&out)
-        .run()
-        .expect(0);
-    let results = Results::at(&out);
+    let results = machine.measured_as("direct", "--service rc,uc,ud --burst 50");
     results.check(3);
     for row in &results.summary().rows {
         assert_eq!(row.text("connect"), "direct");

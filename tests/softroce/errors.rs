@@ -3,36 +3,26 @@
 use crate::machine::{Machine, SmallDisk};
 use crate::program::{LIMIT, hcabench};
 use crate::results::Results;
-use crate::scratch;
+use crate::testing::Has as _;
 
 #[test]
 fn results_are_not_overwritten_but_by_force() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--service rc,uc --burst 20")
-        .out(&out)
-        .run()
-        .expect(0);
+    let machine = Machine::take();
+    let out = machine.out("results");
+    machine.ends("--service rc,uc --burst 20", 0);
     std::fs::write(out.join("notes.txt"), "mine").unwrap();
     let before = std::fs::read(out.join("summary.csv")).unwrap();
 
-    hcabench("--burst 30").out(&out).run().expect(2).says(&[
-        "--out",
-        "already holds results",
-        "--force",
-    ]);
+    machine
+        .ends("--burst 30", 2)
+        .says(&["--out", "already holds results", "--force"]);
     assert_eq!(std::fs::read(out.join("summary.csv")).unwrap(), before);
 
     // A run that cannot start does not cost the earlier one.
-    hcabench("--force --sender nosuch0")
-        .out(&out)
-        .run()
-        .expect(2);
-    Results::at(&out).check(2);
+    machine.ends("--force --sender nosuch0", 2);
+    machine.results().check(2);
 
-    hcabench("--force --burst 30").out(&out).run().expect(0);
-    let results = Results::at(&out);
+    let results = machine.measured_as(&out, "--force --burst 30");
     results.check(1);
     assert_eq!(results.summary().rows[0].count("burst"), 30);
     let kept = std::fs::read_to_string(out.join("notes.txt")).unwrap();
@@ -51,11 +41,7 @@ fn a_disk_that_fills_in_mid_run_leaves_the_earlier_points_whole() {
         .wait(LIMIT)
         .expect(1)
         .says(&["No space left on device", "free some space"]);
-    assert!(
-        ended.stderr.contains("(incomplete; go on by"),
-        "{}",
-        ended.stderr
-    );
+    ended.stderr.has(&["(incomplete; go on by"]);
     std::fs::remove_file(disk.path().join("filling")).unwrap();
     let results = Results::at(&out);
     assert!(results.is_marked());
@@ -74,8 +60,7 @@ fn a_disk_that_is_too_small_is_refused_before_anything_is_measured() {
     let out = disk.path().join("results");
     hcabench("--burst 8192 --repeat 10")
         .out(&out)
-        .run()
-        .expect(2)
+        .ends(2)
         .says(&["1.0 MiB free", "the results may take"]);
     assert!(!out.exists());
 }
@@ -83,27 +68,23 @@ fn a_disk_that_is_too_small_is_refused_before_anything_is_measured() {
 /// Whoever may write to the folder could have any file of the user's destroyed.
 #[test]
 fn a_link_that_was_planted_is_not_followed() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let victim = folder.path().join("victim");
+    let machine = Machine::take();
+    let victim = machine.out("victim");
     std::fs::write(&victim, "dear").unwrap();
     for (number, link) in [".hcabench-probe", ".INCOMPLETE.partial"]
         .into_iter()
         .enumerate()
     {
-        let out = folder.path().join(number.to_string());
+        let out = machine.out(number.to_string());
         std::fs::create_dir(&out).unwrap();
         std::os::unix::fs::symlink("../victim", out.join(link)).unwrap();
-        hcabench("--burst 20 --sender nosuch0")
-            .out(&out)
-            .run()
-            .expect(2);
+        hcabench("--burst 20 --sender nosuch0").out(&out).ends(2);
         assert_eq!(
             std::fs::read_to_string(&victim).unwrap(),
             "dear",
             "{link}, refused"
         );
-        hcabench("--burst 20").out(&out).run().expect(0);
+        hcabench("--burst 20").out(&out).ends(0);
         assert_eq!(std::fs::read_to_string(&victim).unwrap(), "dear", "{link}");
         Results::at(&out).check(1);
     }
@@ -114,25 +95,21 @@ fn a_folder_that_cannot_be_made_is_refused() {
     let _machine = Machine::take();
     hcabench("--burst 10")
         .out("/proc/x")
-        .run()
-        .expect(2)
+        .ends(2)
         .says(&["--out /proc/x", "cannot create the folder"]);
 }
 
 #[test]
 fn cpus_that_cannot_be_had_are_refused() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--sender-cpu 1 --receiver-cpu 1")
-        .out(&out)
-        .run()
-        .expect(2)
-        .says(&["--sender-cpu 1", "--receiver-cpu 1", "same CPU"]);
-    hcabench("--receiver-cpu 999")
-        .out(&out)
-        .run()
-        .expect(2)
+    let machine = Machine::take();
+    let out = machine.out("results");
+    machine.ends("--sender-cpu 1 --receiver-cpu 1", 2).says(&[
+        "--sender-cpu 1",
+        "--receiver-cpu 1",
+        "same CPU",
+    ]);
+    machine
+        .ends("--receiver-cpu 999", 2)
         .says(&["--receiver-cpu 999", "choose one of 0-1"]);
     assert!(!out.exists());
 }
@@ -140,23 +117,16 @@ fn cpus_that_cannot_be_had_are_refused() {
 /// Sender and receiver spin under SCHED_FIFO on both CPUs, and all the rest has to live on what they leave.
 #[test]
 fn a_priority_is_set_or_refused() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("busy");
-    hcabench("--priority 10 --burst 200 --pause 100us")
-        .out(&out)
-        .run()
-        .expect(0);
-    let results = Results::at(&out);
+    let machine = Machine::take();
+    let results = machine.measured_as("busy", "--priority 10 --burst 200 --pause 100us");
     results.check(1);
     assert_eq!(results.points()[0].settings["obtained"]["priority"], 10);
 
     // With events a completion thread shares one of the two CPUs.
-    let out = folder.path().join("event");
+    let out = machine.out("event");
     hcabench("--priority 10 --burst 200 --poll event")
         .out(&out)
-        .run()
-        .expect(2)
+        .ends(2)
         .says(&["--priority 10", "share a CPU", "--completion-cpu"]);
     assert!(!out.exists());
 }

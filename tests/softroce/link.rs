@@ -1,50 +1,33 @@
-//! The link goes down and comes up again in the middle of a run.
-//!
-//! Queue pairs are connected directly: on kernel 6.1 a message of the connection manager that finds the link of rxe down
-//! leaves the manager without any connection from then on (docs/softroce.md).
+//! Queue pairs are connected directly: on kernel 6.1 a link of rxe that is down when the connection manager sends a
+//! message leaves the manager without any connection from then on (docs/softroce.md).
 
 use std::time::Duration;
 
 use crate::machine::{LinkDown, Machine};
-use crate::program::hcabench;
-use crate::results::Results;
-use crate::scratch;
 
 /// What a run takes to its end, once the link is down, on an emulated machine.
 const END: Duration = Duration::from_secs(3 + 5);
 
 /// Each end of the link tells of it, and which is heard first is the kernel's affair.
 fn down_in_mid_run(service: &str) {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let running = hcabench(&format!(
+    let machine = Machine::take();
+    let running = machine.start(&format!(
         "--connect direct --service {service} --burst 50,8000 --pause 2ms --timeout 3s"
-    ))
-    .out(&out)
-    .start();
+    ));
     // The second point of the two, which takes more than 16 s.
-    Results::wait_for_point(&out, 2);
+    machine.wait_for_point(2);
     let down = LinkDown::take();
     let ended = running.wait(END).expect(1);
     ended.says(&["burst8000", "the port went down (rxe"]);
-    let results = Results::at(&out);
-    let points = results.points();
-    let [whole, broken] = &points[..] else {
-        panic!("{points:?}");
-    };
-    results.check_point(whole);
-    assert!(broken.is_marked());
-    assert_eq!(results.row_of(broken).text("status"), "incomplete");
+    let results = machine.results();
+    results.whole_and_broken();
 
     down.take_up();
     // Nothing of it is left in the devices.
-    let again = folder.path().join("again");
-    hcabench(&format!("--connect direct --service {service} --burst 100"))
-        .out(&again)
-        .run()
-        .expect(0);
-    let results = Results::at(&again);
+    let results = machine.measured_as(
+        "again",
+        &format!("--connect direct --service {service} --burst 100"),
+    );
     results.check_point(&results.points()[0]);
 }
 

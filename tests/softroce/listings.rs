@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::machine::{Away, Disturbance, Machine};
-use crate::program::{Ended, Program, hcabench};
-use crate::results::{Results, Table};
+use crate::program::{Ended, Program};
+use crate::results::Table;
 use crate::scratch;
 
 const LISTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/listings");
@@ -23,8 +23,7 @@ fn compiled() -> &'static Path {
             Path::new(&format!("OUT={}", folder.display())),
             program.to_str().unwrap(),
         )
-        .run()
-        .expect(0);
+        .ends(0);
         program
     })
 }
@@ -37,8 +36,7 @@ fn oneway(program: &Path, arguments: &str) -> Program {
     )
 }
 
-/// The lines `key=value` of a run.
-pub fn figures(ended: &Ended) -> BTreeMap<String, f64> {
+pub(crate) fn figures(ended: &Ended) -> BTreeMap<String, f64> {
     let pairs = ended.stdout.lines().filter_map(|line| {
         let (key, value) = line.split_once('=')?;
         Some((key.to_owned(), value.parse().ok()?))
@@ -48,8 +46,7 @@ pub fn figures(ended: &Ended) -> BTreeMap<String, f64> {
 
 #[test]
 fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcabenchs() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let program = compiled();
     const BURST: usize = 400;
     for service in ["rc", "uc", "ud"] {
@@ -57,21 +54,20 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
             if (service, operation) == ("ud", "write") {
                 continue;
             }
-            let out = folder.path().join(format!("{service}-{operation}"));
             let run = format!("--service {service} --operation {operation} --burst {BURST}");
-            hcabench(&format!("{run} --pause 50us --inline off,on"))
-                .out(&out)
-                .run()
-                .expect(0);
-            let summary = Results::at(&out).summary();
+            let summary = machine
+                .measured_as(
+                    format!("{service}-{operation}"),
+                    &format!("{run} --pause 50us --inline off,on"),
+                )
+                .summary();
             for (inline, setting) in [("", "off"), ("--inline", "on")] {
-                let csv = folder.path().join("messages.csv");
+                let csv = machine.out("messages.csv");
                 let ended = oneway(
                     program,
                     &format!("{run} --pause 50000 {inline} --csv {}", csv.display()),
                 )
-                .run()
-                .expect(0);
+                .ends(0);
                 assert_eq!(ended.stderr, "");
                 check_pages(&ended);
                 assert!(
@@ -92,8 +88,7 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
                     assert_eq!(figure[name], expected as f64, "{run} {inline}: {name}");
                 }
                 check_against_csv(&figure, &Table::read(&csv));
-                // What is smallest depends the least on what else the machine has to do. A unit that is wrong shows;
-                // how far the two are apart, ci/compare-listings measures.
+                // The smallest depends the least on other work. A wrong unit shows; `ci/measure compare-listings` says more.
                 let row = summary.matching(&[("inline", setting)])[0];
                 let ratio = row.decimal("latency_min_ns") / figure["latency_min_ns"];
                 assert!(
@@ -128,7 +123,6 @@ fn check_pages(ended: &Ended) {
     }
 }
 
-/// The summary must follow from the messages.
 fn check_against_csv(figure: &BTreeMap<String, f64>, messages: &Table) {
     let sent: Vec<u64> = messages.rows.iter().map(|row| row.count("seq")).collect();
     assert!(sent.iter().copied().eq(0..sent.len() as u64));
@@ -161,7 +155,7 @@ fn sizes_bursts_and_threads_of_all_kinds() {
         "--service rc --size 64 --burst 50 --pause 200000 --timestamp send --stamp-cpu 0",
         "--service rc --burst 20 --sender-cpu 0 --receiver-cpu 1",
     ] {
-        let ended = oneway(program, arguments).run().expect(0);
+        let ended = oneway(program, arguments).ends(0);
         let figure = figures(&ended);
         assert!(figure["sent"] > 0.0 && figure["received"] == figure["sent"]);
         assert_eq!(figure["completed"], figure["sent"], "{arguments}");
@@ -178,8 +172,7 @@ fn what_is_lost_is_counted_and_ends_in_time() {
             program,
             &format!("--service {service} --burst 1000 --warmup 0 --timeout 1000"),
         )
-        .run()
-        .expect(0);
+        .ends(0);
         let figure = figures(&ended);
         assert_eq!(figure["sent"], 1000.0);
         assert_eq!(figure["lost"], loss.dropped() as f64, "{service}");
@@ -187,7 +180,7 @@ fn what_is_lost_is_counted_and_ends_in_time() {
         assert_eq!(figure["received"] + figure["lost"], 1000.0);
     }
     let loss = Disturbance::of_messages("veth0", "loss 1%");
-    let ended = oneway(program, "--service rc --burst 1000").run().expect(0);
+    let ended = oneway(program, "--service rc --burst 1000").ends(0);
     assert!(loss.dropped() > 0);
     assert_eq!(figures(&ended)["received"], 1000.0);
 }
@@ -239,7 +232,7 @@ fn what_is_impossible_is_refused() {
             "--sender-cpu: '900' is not allowed, must be one of the CPUs 0 1",
         ),
     ] {
-        let ended = oneway(program, arguments).run().expect(code);
+        let ended = oneway(program, arguments).ends(code);
         assert!(ended.stderr.contains(said), "{arguments}: {}", ended.stderr);
     }
 }

@@ -1,7 +1,5 @@
-//! Packets that are lost, doubled or out of order.
-//!
-//! The sender is on veth0 and the receiver on veth1. What leaves veth0 is messages, what leaves veth1 acknowledgements;
-//! both carry datagrams of the connection manager.
+//! The sender is on veth0, whose packets are messages, the receiver on veth1, whose packets are acknowledgements; both
+//! carry datagrams of the connection manager.
 
 use std::path::Path;
 use std::thread::sleep;
@@ -10,7 +8,6 @@ use std::time::Duration;
 use crate::machine::{Disturbance, Machine};
 use crate::program::{Ended, LIMIT, hcabench};
 use crate::results::{Results, Row};
-use crate::scratch;
 
 fn row(out: &Path, service: &str) -> Row {
     let summary = Results::at(out).summary();
@@ -23,8 +20,7 @@ fn row(out: &Path, service: &str) -> Row {
 fn run_unreliable(arguments: &str, out: &Path) -> (Ended, u64) {
     let ended = hcabench(&format!("--service uc,ud --timeout 1s {arguments}"))
         .out(out)
-        .run()
-        .expect(0);
+        .ends(0);
     Results::at(out).check(2);
     let lost = ["uc", "ud"].map(|service| row(out, service).count("messages_lost"));
     (ended, lost.iter().sum())
@@ -32,10 +28,9 @@ fn run_unreliable(arguments: &str, out: &Path) -> (Ended, u64) {
 
 #[test]
 fn unreliable_services_report_exactly_what_was_dropped() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for percent in [1, 20] {
-        let out = folder.path().join(format!("{percent}"));
+        let out = machine.out(format!("{percent}"));
         let loss = Disturbance::of_messages("veth0", &format!("loss {percent}%"));
         // Without a warm-up, whose losses nobody counts.
         let (ended, lost) = run_unreliable("--burst 2000 --warmup 0", &out);
@@ -57,16 +52,15 @@ fn unreliable_services_report_exactly_what_was_dropped() {
 
 #[test]
 fn repetitions_after_losses_stay_right() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let loss = Disturbance::of_messages("veth0", "loss 20%");
     let (_, lost) = run_unreliable(
         "--burst 500 --repeat 3 --warmup 0 --poll event --size 64",
         &out,
     );
     assert_eq!(lost, loss.dropped());
-    for point in Results::at(&out).points() {
+    for point in machine.results().points() {
         let messages = point.messages();
         for repeat in 0..3 {
             let of_repeat = |received: bool| {
@@ -83,23 +77,19 @@ fn repetitions_after_losses_stay_right() {
 
 #[test]
 fn unreliable_services_lose_nothing_by_a_loss_on_the_way_back() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let _loss = Disturbance::of_messages("veth1", "loss 20%");
     let (_, lost) = run_unreliable("--burst 1000", &out);
     assert_eq!(lost, 0);
 }
 
-/// Losses that hit the connection manager and ARP too, as on a bad cable. The connection manager repeats what is lost
-/// after seconds and gives up some day: either the connections come about and every loss is counted, or the error says
-/// which step of connecting had no answer, and the results are marked. Nothing hangs.
+/// Losses that hit the connection manager and ARP too: either the connections come about, or the error names the step.
 #[test]
 fn connections_over_a_lossy_link_come_about_or_say_which_step_failed() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for interface in ["veth0", "veth1"] {
-        let out = folder.path().join(interface);
+        let out = machine.out(interface);
         let loss = Disturbance::of_everything(interface, "loss 5%");
         crate::machine::sh("ip neigh flush dev veth0; ip neigh flush dev veth1");
         let ended = hcabench("--service uc,ud --timeout 1s --burst 1000 --warmup 0")
@@ -120,11 +110,8 @@ fn connections_over_a_lossy_link_come_about_or_say_which_step_failed() {
             let ended = ended.expect(1);
             let last = ended.stderr.lines().last().unwrap_or_default();
             let steps = ["resolving", "connecting", "accepting", "connection request"];
-            assert!(
-                steps.iter().any(|step| last.contains(step)),
-                "{}",
-                ended.stderr
-            );
+            let is_there = steps.iter().any(|step| last.contains(step));
+            assert!(is_there, "{}", ended.stderr);
             assert!(Results::at(&out).is_marked());
         }
     }
@@ -132,10 +119,9 @@ fn connections_over_a_lossy_link_come_about_or_say_which_step_failed() {
 
 #[test]
 fn a_reliable_connection_delivers_everything_or_tells_what_failed() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (interface, percent) in [("veth0", 1), ("veth0", 20), ("veth1", 20)] {
-        let out = folder.path().join(format!("{interface}-{percent}"));
+        let out = machine.out(format!("{interface}-{percent}"));
         let loss = Disturbance::of_messages(interface, &format!("loss {percent}%"));
         let ended = hcabench("--service rc --burst 2000").out(&out).run();
         assert!(loss.dropped() > 0);
@@ -145,29 +131,24 @@ fn a_reliable_connection_delivers_everything_or_tells_what_failed() {
             assert_eq!(row(&out, "rc").count("messages_received"), 2000);
         } else {
             let ended = ended.expect(1);
-            assert!(
-                row(&out, "rc").count("failed_completions") > 0,
-                "{}",
-                ended.stderr
-            );
+            let has_failed = row(&out, "rc").count("failed_completions") > 0;
+            assert!(has_failed, "{}", ended.stderr);
         }
     }
 }
 
 #[test]
 fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (number, netem) in ["duplicate 10%", "delay 2ms reorder 50%"]
         .into_iter()
         .enumerate()
     {
-        let out = folder.path().join(number.to_string());
+        let out = machine.out(number.to_string());
         let disturbance = Disturbance::of_messages("veth0", netem);
         let ended = hcabench("--service rc,uc,ud --burst 600 --repeat 2 --timeout 1s")
             .out(&out)
-            .run()
-            .expect(0);
+            .ends(0);
         drop(disturbance);
         let results = Results::at(&out);
         results.check(3);
@@ -178,8 +159,7 @@ fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
         if netem.starts_with("duplicate") {
             let doubled = ud.count("messages_duplicated");
             assert!(doubled > 20, "{doubled} doubled");
-            // A doubled message takes the receive request of another one; what went missing for it is lost, and no
-            // more.
+            // A doubled message takes the receive request of another one, which is lost.
             assert!(ud.count("messages_lost") <= doubled + ud.count("messages_late"));
             ended.warns("arrived twice");
         } else {
@@ -194,17 +174,13 @@ fn what_arrives_twice_or_out_of_order_is_not_miscounted() {
 /// The invariant check sum of RoCE finds a changed bit, so the packet is dropped.
 #[test]
 fn what_is_changed_on_the_way_is_lost_or_repeated_and_never_taken_for_whole() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let corruption = Disturbance::of_messages("veth0", "corrupt 10%");
-    hcabench("--service rc,uc,ud --burst 1000 --warmup 0 --size 64 --timeout 1s")
-        .out(&out)
-        .run()
-        .expect(0)
-        .warns("were lost");
+    let words = "--service rc,uc,ud --burst 1000 --warmup 0 --size 64 --timeout 1s";
+    machine.ends(words, 0).warns("were lost");
     drop(corruption);
-    Results::at(&out).check(3);
+    machine.results().check(3);
     for service in ["rc", "uc", "ud"] {
         let row = row(&out, service);
         let of = |column| row.count(column);
@@ -219,17 +195,15 @@ fn what_is_changed_on_the_way_is_lost_or_repeated_and_never_taken_for_whole() {
 
 #[test]
 fn two_runs_on_the_same_devices_count_their_own_messages_only() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let [one, other] = ["one", "other"].map(|name| folder.path().join(name));
+    let machine = Machine::take();
+    let [one, other] = ["one", "other"].map(|name| machine.out(name));
     let running = hcabench("--service rc,uc,ud --burst 400 --pause 2ms --timeout 5s")
         .out(&one)
         .start();
     wait_for_traffic();
     hcabench("--service rc,uc,ud --burst 400 --timeout 5s")
         .out(&other)
-        .run()
-        .expect(0);
+        .ends(0);
     running.wait(LIMIT).expect(0);
     for out in [&one, &other] {
         Results::at(out).check(3);
@@ -243,10 +217,9 @@ fn two_runs_on_the_same_devices_count_their_own_messages_only() {
 
 #[test]
 fn a_wire_cut_in_mid_run_ends_unreliable_services_by_the_timeout() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for service in ["uc", "ud"] {
-        let out = folder.path().join(service);
+        let out = machine.out(service);
         // There from the beginning: a discipline that comes in the middle loses packets of its own.
         let wire = Disturbance::of_messages("veth0", "loss 0%");
         let running = hcabench(&format!(
@@ -266,10 +239,9 @@ fn a_wire_cut_in_mid_run_ends_unreliable_services_by_the_timeout() {
 
 #[test]
 fn a_wire_cut_in_mid_run_ends_a_reliable_connection_with_an_error() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for poll in ["busy", "event"] {
-        let out = folder.path().join(poll);
+        let out = machine.out(poll);
         let wire = Disturbance::of_messages("veth0", "loss 0%");
         // Nobody wants to wait for the 100 s that the burst would take.
         let running = hcabench(&format!(
@@ -296,21 +268,17 @@ fn a_wire_cut_in_mid_run_ends_a_reliable_connection_with_an_error() {
 /// The kernel's own patience is longer than the user's: what is missing then is no ordinary loss, as it may still come.
 #[test]
 fn a_timeout_before_a_reliable_connection_gives_up_is_an_error() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let cut = Disturbance::of_messages("veth0", "loss 100%");
-    hcabench("--burst 50 --warmup 0 --timeout 100ms")
-        .out(&out)
-        .run()
-        .expect(1)
+    machine
+        .ends("--burst 50 --warmup 0 --timeout 100ms", 1)
         .says(&["rc-send", "50 messages", "did not arrive within --timeout"]);
     drop(cut);
-    assert!(Results::at(&out).is_marked());
+    assert!(machine.results().is_marked());
 }
 
 /// Waits until messages leave veth0: more than connecting takes.
-pub fn wait_for_traffic() {
+pub(crate) fn wait_for_traffic() {
     let packets = || -> u64 {
         let text = std::fs::read_to_string("/sys/class/net/veth0/statistics/tx_packets").unwrap();
         text.trim().parse().unwrap()

@@ -1,27 +1,33 @@
 //! The machine as the tests change it: each change is a guard that undoes it.
 
+use crate::testing::Has as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::program::{Ended, LIMIT, Program, Running, hcabench, until};
+use crate::results::Results;
+
 /// How long a port may take to become active, with the GID of its address.
 const ACTIVE_LIMIT: Duration = Duration::from_secs(20);
 
 /// The two ends: RDMA device, network interface, address.
-pub const ENDS: [(&str, &str, &str); 2] = [
+pub(crate) const ENDS: [(&str, &str, &str); 2] = [
     ("rxe0", "veth0", "10.77.0.1"),
     ("rxe1", "veth1", "10.77.0.2"),
 ];
 
-/// The whole machine, for one test at a time.
-pub struct Machine {
+/// The whole machine, for one test at a time, and a folder for it.
+pub(crate) struct Machine {
+    folder: tempfile::TempDir,
     _turn: MutexGuard<'static, ()>,
 }
 
 impl Machine {
     /// Waits for its turn, and fails if the two devices are not there.
-    pub fn take() -> Self {
+    pub(crate) fn take() -> Self {
         static TURN: Mutex<()> = Mutex::new(());
         // A test that failed has restored the machine all the same.
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,19 +42,61 @@ impl Machine {
             );
             wait_until_active(device);
         }
-        Machine { _turn: turn }
+        let folder = crate::scratch();
+        Machine {
+            folder,
+            _turn: turn,
+        }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn out(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn start(&self, words: &str) -> Running {
+        hcabench(words)
+            .word("--verbose")
+            .out(self.out("results"))
+            .start()
+    }
+
+    #[track_caller]
+    pub(crate) fn ends(&self, words: &str, code: i32) -> Ended {
+        self.start(words).wait(LIMIT).expect(code)
+    }
+
+    pub(crate) fn results(&self) -> Results {
+        Results::at(self.out("results"))
+    }
+
+    pub(crate) fn wait_for_point(&self, number: usize) {
+        Results::wait_for_point(&self.out("results"), number);
+    }
+
+    /// Runs `hcabench` to its end, which must be a good one; its results are in `results`.
+    #[track_caller]
+    pub(crate) fn measured(&self, words: &str) -> Results {
+        self.measured_as("results", words)
+    }
+
+    #[track_caller]
+    pub(crate) fn measured_as(&self, name: impl AsRef<Path>, words: &str) -> Results {
+        hcabench(words)
+            .word("--verbose")
+            .out(self.out(&name))
+            .ends(0);
+        Results::at(self.out(name))
     }
 }
 
-/// How long a change of the machine may take.
 const CHANGE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs a command line, which must succeed in time; returns its standard output.
-pub fn sh(line: &str) -> String {
-    match try_sh(line) {
-        Ok(output) => output,
-        Err(reason) => panic!("{line}: {reason}"),
-    }
+pub(crate) fn sh(line: &str) -> String {
+    try_sh(line).unwrap_or_else(|reason| panic!("{line}: {reason}"))
 }
 
 fn try_sh(line: &str) -> Result<String, String> {
@@ -68,21 +116,18 @@ fn try_sh(line: &str) -> Result<String, String> {
         sleep(Duration::from_millis(10));
     }
     let output = child.wait_with_output().unwrap();
+    let [stdout, stderr] =
+        [output.stdout, output.stderr].map(|it| String::from_utf8_lossy(&it).into_owned());
     if output.status.success() {
-        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+        Ok(stdout)
     } else {
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(format!("{}\n{said}", output.status))
+        Err(format!("{}\n{stderr}", output.status))
     }
 }
 
-/// Waits until `done`, and fails after `limit`.
-pub fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
-    let deadline = Instant::now() + limit;
-    while !done() {
-        assert!(Instant::now() < deadline, "{what}: not within {limit:?}");
-        sleep(Duration::from_millis(50));
-    }
+#[track_caller]
+pub(crate) fn wait_until(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
+    until(what, limit, || done().then_some(()));
 }
 
 fn wait_until_active(device: &str) {
@@ -124,8 +169,7 @@ impl Drop for Undo {
     }
 }
 
-/// A disturbance by netem of what leaves an interface.
-pub struct Disturbance {
+pub(crate) struct Disturbance {
     interface: &'static str,
     handle: &'static str,
     _undo: Undo,
@@ -133,7 +177,7 @@ pub struct Disturbance {
 
 impl Disturbance {
     /// Of every packet, those of the connection manager and of ARP too.
-    pub fn of_everything(interface: &'static str, netem: &str) -> Self {
+    pub(crate) fn of_everything(interface: &'static str, netem: &str) -> Self {
         sh(&format!(
             "tc qdisc add dev {interface} root handle 1: netem {netem}"
         ));
@@ -144,61 +188,59 @@ impl Disturbance {
         }
     }
 
-    /// Of the packets of messages and their acknowledgements alone. The connection manager's datagrams, ARP and all the
-    /// rest pass undisturbed, so that every packet that is dropped is one of a queue pair of ours.
-    pub fn of_messages(interface: &'static str, netem: &str) -> Self {
+    /// Of messages and acknowledgements alone: each packet that is dropped is one of a queue pair of ours.
+    pub(crate) fn of_messages(interface: &'static str, netem: &str) -> Self {
         Self::of_packets(interface, "", netem)
     }
 
     /// Of the same packets, but only of those to one address.
-    pub fn of_messages_to(interface: &'static str, address: &str, netem: &str) -> Self {
+    pub(crate) fn of_messages_to(interface: &'static str, address: &str, netem: &str) -> Self {
         Self::of_packets(interface, &format!("match ip dst {address}/32"), netem)
     }
 
     fn of_packets(interface: &'static str, matching: &str, netem: &str) -> Self {
-        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
         // Everything goes to band 1, but for RoCE packets (UDP port 4791) whose opcode, the first byte behind the UDP
         // header, is not that of the connection manager's datagrams (UD SEND only, 0x64).
-        sh(&format!(
-            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
-             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
-             tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
+        let filters = format!(
+            "tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
                 match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 flowid 1:1 &&
              tc filter add dev {interface} parent 1: protocol ip prio 2 u32 \
                 match ip protocol 17 0xff match ip dport 4791 0xffff {matching} flowid 1:2"
+        );
+        Self::of_filtered(interface, netem, &filters)
+    }
+
+    /// Of what these filters lead to the second band.
+    fn of_filtered(interface: &'static str, netem: &str, filters: &str) -> Self {
+        let _undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
+        sh(&format!(
+            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
+             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} && {filters}"
         ));
         Disturbance {
             interface,
             handle: "20:",
-            _undo: undo,
+            _undo,
         }
     }
 
-    /// Of requests for a connection alone: the connection manager's datagrams that ask for one, or for the queue pair
-    /// of a peer of datagrams.
-    pub fn of_requests(interface: &'static str, netem: &str) -> Self {
-        let undo = Undo(vec![format!("tc qdisc del dev {interface} root")]);
+    /// Of the connection manager's requests for a connection, or for the queue pair of a peer of datagrams.
+    pub(crate) fn of_requests(interface: &'static str, netem: &str) -> Self {
         // The attribute of a management datagram stands 16 bytes behind the headers of IP (20 bytes), UDP (8), and
         // those of a datagram of RoCE (12 and 8): REQ is 0x10, SIDR_REQ 0x17 (InfiniBand Architecture Specification,
         // volume 1, 12.6 and 12.11).
-        sh(&format!(
-            "tc qdisc add dev {interface} root handle 1: prio bands 2 priomap 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 &&
-             tc qdisc add dev {interface} parent 1:2 handle 20: netem {netem} &&
-             for attribute in 0x10 0x17; do
+        let filters = format!(
+            "for attribute in 0x10 0x17; do
                 tc filter add dev {interface} parent 1: protocol ip prio 1 u32 \
                     match ip protocol 17 0xff match ip dport 4791 0xffff match u8 0x64 0xff at 28 \
                     match u8 0x07 0xff at 49 match u16 $attribute 0xffff at 64 flowid 1:2 || exit
              done"
-        ));
-        Disturbance {
-            interface,
-            handle: "20:",
-            _undo: undo,
-        }
+        );
+        Self::of_filtered(interface, netem, &filters)
     }
 
     /// Changes it under way, without losing a packet.
-    pub fn change(&self, netem: &str) {
+    pub(crate) fn change(&self, netem: &str) {
         let (interface, handle) = (self.interface, self.handle);
         let place = if handle == "1:" { "root" } else { "parent 1:2" };
         sh(&format!(
@@ -206,8 +248,7 @@ impl Disturbance {
         ));
     }
 
-    /// Packets that it has dropped.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         let text = sh(&format!("tc -s -j qdisc show dev {}", self.interface));
         let disciplines: serde_json::Value = serde_json::from_str(&text).unwrap();
         let netem = disciplines
@@ -220,15 +261,13 @@ impl Disturbance {
     }
 }
 
-/// An RDMA device that is away.
-pub struct Away {
+pub(crate) struct Away {
     device: &'static str,
     _undo: Undo,
 }
 
 impl Away {
-    /// Takes a device away.
-    pub fn take(device: &'static str) -> Self {
+    pub(crate) fn take(device: &'static str) -> Self {
         let (_, interface, _) = *ENDS.iter().find(|end| end.0 == device).expect("known");
         let undo = Undo(vec![format!(
             "rdma link add {device} type rxe netdev {interface}"
@@ -240,8 +279,7 @@ impl Away {
         }
     }
 
-    /// For a device that another process takes away.
-    pub fn by_another(device: &'static str) -> Self {
+    pub(crate) fn by_another(device: &'static str) -> Self {
         let (_, interface, _) = *ENDS.iter().find(|end| end.0 == device).expect("known");
         let undo = Undo(vec![format!(
             "rdma link delete {device} 2>/dev/null; rdma link add {device} type rxe netdev {interface}"
@@ -252,20 +290,18 @@ impl Away {
         }
     }
 
-    /// Brings it back, and waits until it is active.
-    pub fn bring_back(self) {
+    pub(crate) fn bring_back(self) {
         let device = self.device;
         drop(self);
         wait_until_active(device);
     }
 }
 
-/// The receiving interface down.
-pub struct LinkDown(Undo);
+pub(crate) struct LinkDown(Undo);
 
 impl LinkDown {
     /// Takes it down, which takes the other end's carrier away.
-    pub fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let undo = Undo(vec![
             "ip link set veth1 up".to_owned(),
             // Went with the link.
@@ -280,18 +316,16 @@ impl LinkDown {
     }
 
     /// Takes it up again, and waits until both ports are active.
-    pub fn take_up(self) {
+    pub(crate) fn take_up(self) {
         drop(self.0);
         ENDS.iter().for_each(|end| wait_until_active(end.0));
     }
 }
 
-/// The receiving interface without its address.
-pub struct WithoutAddress(Undo);
+pub(crate) struct WithoutAddress(Undo);
 
 impl WithoutAddress {
-    /// Takes the address away.
-    pub fn take() -> Self {
+    pub(crate) fn take() -> Self {
         let undo = Undo(vec![
             "ip address add 10.77.0.2/24 dev veth1".to_owned(),
             "ip route replace 10.77.0.1 dev veth1 src 10.77.0.2 table 102".to_owned(),
@@ -300,19 +334,16 @@ impl WithoutAddress {
         WithoutAddress(undo)
     }
 
-    /// Gives it back, and waits until the port has its GID.
-    pub fn give_back(self) {
+    pub(crate) fn give_back(self) {
         drop(self.0);
         wait_until_active("rxe1");
     }
 }
 
-/// Reserved huge pages of 2 MiB.
-pub struct HugePages(#[expect(dead_code, reason = "held, never read")] Undo);
+pub(crate) struct HugePages(#[expect(dead_code, reason = "held, never read")] Undo);
 
 impl HugePages {
-    /// Reserves so many.
-    pub fn reserve(pages: u32) -> Self {
+    pub(crate) fn reserve(pages: u32) -> Self {
         let undo = Undo(vec!["echo 0 >/proc/sys/vm/nr_hugepages".to_owned()]);
         sh(&format!("echo {pages} >/proc/sys/vm/nr_hugepages"));
         assert_eq!(
@@ -323,15 +354,13 @@ impl HugePages {
     }
 }
 
-/// A small file system in memory.
-pub struct SmallDisk {
+pub(crate) struct SmallDisk {
     folder: tempfile::TempDir,
     _undo: Undo,
 }
 
 impl SmallDisk {
-    /// Mounts one of so many mebibytes.
-    pub fn mount(mebibytes: u32) -> Self {
+    pub(crate) fn mount(mebibytes: u32) -> Self {
         let folder = tempfile::tempdir_in("/tmp").unwrap();
         let path = folder.path().display();
         let undo = Undo(vec![format!("umount -l {path}")]);
@@ -342,22 +371,14 @@ impl SmallDisk {
         }
     }
 
-    /// Where it is mounted.
-    pub fn path(&self) -> &std::path::Path {
+    pub(crate) fn path(&self) -> &std::path::Path {
         self.folder.path()
     }
 
-    /// Fills it to the last byte.
-    pub fn fill(&self) {
+    pub(crate) fn fill(&self) {
         let file = self.path().join("filling");
-        let full = Command::new("dd")
-            .args(["if=/dev/zero", "bs=4096"])
-            .arg(format!("of={}", file.display()))
-            .output()
-            .unwrap();
-        assert!(
-            String::from_utf8_lossy(&full.stderr).contains("No space left"),
-            "{full:?}"
-        );
+        let words = format!("if=/dev/zero bs=4096 of={}", file.display());
+        let full = Program::under(&[], "dd", &words).run();
+        full.stderr.has(&["No space left"]);
     }
 }

@@ -1,15 +1,17 @@
-//! What needs two RDMA devices. Run by `ci/test` in the SoftRoCE machine, as root, in one boot; without the devices
-//! every test fails.
-//!
-//! `program` runs the binary as a user does, `results` reads back what it wrote, `machine` changes the machine and puts
-//! it right again, `own_process` keeps apart the tests that use the library. The rest are tests, one file a theme.
+//! What needs two RDMA devices: run by `ci/test` in the SoftRoCE machine, as root, in one boot. `program` runs the
+//! binary, `results` reads what it wrote, `machine` changes the machine, `own_process` keeps library tests apart.
 
 #[macro_use]
 mod own_process;
 
+#[path = "../loops/counting.rs"]
+mod counting;
 mod machine;
+#[path = "../program/mod.rs"]
 mod program;
 mod results;
+#[path = "../../crates/testing.rs"]
+mod testing;
 
 mod allocations;
 mod background;
@@ -45,7 +47,9 @@ mod signals;
 mod strangers;
 mod trace;
 
-/// A folder for one test.
+/// Emulated, on a busy machine, a run of a few thousand messages takes some seconds.
+pub const LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
+
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/tmp").expect("/tmp can be written to")
 }

@@ -3,19 +3,16 @@
 use crate::machine::Machine;
 use crate::program::hcabench;
 use crate::results::Results;
-use crate::scratch;
+use crate::testing::Has as _;
+use hcabench::results::units;
 
 #[test]
 fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let ended = hcabench("--service rc --inline --burst 8192")
-        .out(&out)
-        .run()
-        .expect(0);
+    let machine = Machine::take();
+    let out = machine.out("results");
+    let ended = machine.ends("--service rc --inline --burst 8192", 0);
 
-    let results = Results::at(&out);
+    let results = machine.results();
     results.check(1);
     let point = &results.points()[0];
     let messages = point.messages();
@@ -36,7 +33,7 @@ fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
         .iter()
         .position(|line| line.contains("p50") && line.contains("p99.9"))
         .unwrap_or_else(|| panic!("no table in:\n{}", ended.stdout));
-    let p50 = format!("{:.3}", row.decimal("latency_p50_ns") / 1000.0);
+    let p50 = units::significant(row.decimal("latency_p50_ns") / 1000.0);
     assert!(
         lines[heading..]
             .iter()
@@ -44,31 +41,20 @@ fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
         "no {p50} in:\n{}",
         ended.stdout
     );
-    assert!(ended.stdout.contains("floor"), "{}", ended.stdout);
-    for said in [
+    ended.stdout.has(&["floor"]);
+    ended.stderr.has(&[
         "sender:   rxe0 port 1 at 10.77.0.1",
         "receiver: rxe1 port 1 at 10.77.0.2",
         "SoftRoCE",
         &format!("results:  {}", out.display()),
-    ] {
-        assert!(
-            ended.stderr.contains(said),
-            "{said:?} is not in:\n{}",
-            ended.stderr
-        );
-    }
+    ]);
 }
 
 #[test]
 fn the_settings_tell_all_that_was_asked_for_and_obtained() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--service uc --burst 64 --size 512 --clock monotonic-raw --timeout 3s --warmup 7")
-        .out(&out)
-        .run()
-        .expect(0);
-    let results = Results::at(&out);
+    let machine = Machine::take();
+    let words = "--service uc --burst 64 --size 512 --clock monotonic-raw --timeout 3s --warmup 7";
+    let results = machine.measured(words);
     results.check(1);
     let settings = &results.points()[0].settings;
     let point = serde_json::json!({
@@ -99,12 +85,10 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
     assert!(["thread", "sender"].contains(&obtained["completion_by"].as_str().unwrap()));
     let pages = obtained["pages"].as_array().unwrap();
     assert!(pages.len() == 3 && pages.iter().all(serde_json::Value::is_string));
-    assert!(
-        obtained["connection"]
-            .as_str()
-            .unwrap()
-            .contains("RDMA_PS_IB")
-    );
+    obtained["connection"]
+        .as_str()
+        .unwrap()
+        .has(&["RDMA_PS_IB"]);
     for faults in ["sender", "receiver", "completion"] {
         assert_eq!(obtained["loop_faults"][faults], 0);
     }
@@ -122,15 +106,11 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
 
 #[test]
 fn json_is_all_that_stands_on_standard_output() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let ended = hcabench("--json --service rc,ud --operation send,write --burst 64")
-        .out(&out)
-        .run()
-        .expect(0);
+    let machine = Machine::take();
+    let words = "--json --service rc,ud --operation send,write --burst 64";
+    let ended = machine.ends(words, 0);
     let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-    let results = Results::at(&out);
+    let results = machine.results();
     results.check(3);
     let points = document["points"].as_array().unwrap();
     assert_eq!(points.len(), 3);
@@ -143,14 +123,12 @@ fn json_is_all_that_stands_on_standard_output() {
 
 #[test]
 fn quiet_prints_nothing_and_without_out_the_results_are_dated() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let ended = hcabench("--quiet --burst 16")
-        .in_folder(folder.path())
-        .run()
-        .expect(0);
+        .in_folder(machine.path())
+        .ends(0);
     assert_eq!(ended.stdout, "");
-    let made: Vec<_> = std::fs::read_dir(folder.path().join("results"))
+    let made: Vec<_> = std::fs::read_dir(machine.out("results"))
         .unwrap_or_else(|error| panic!("{error}\n{}", ended.stderr))
         .map(|entry| entry.unwrap().path())
         .collect();

@@ -3,13 +3,11 @@
 use crate::machine::{HugePages, Machine};
 use crate::program::{Program, hcabench};
 use crate::results::Results;
-use crate::scratch;
 
 #[test]
 fn a_memlock_limit_that_is_too_small_is_told_with_what_is_needed() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let program = &crate::program::path();
     // Root without the capability that puts it above the limit.
     let starter = [
@@ -21,8 +19,7 @@ fn a_memlock_limit_that_is_too_small_is_told_with_what_is_needed() {
     ];
     let ended = Program::under(&starter, program, "--burst 8192 --size 32768")
         .out(&out)
-        .run()
-        .expect(1)
+        .ends(1)
         .says(&["memlock limit is 8", "are needed", "ulimit -l"]);
     // Two buffers of 256 MiB are the least; mlockall alone would have asked for less.
     let needed = ended.stderr.split(" are needed").next().unwrap();
@@ -39,12 +36,11 @@ fn a_memlock_limit_that_is_too_small_is_told_with_what_is_needed() {
 
 #[test]
 fn huge_pages_that_are_required_and_not_there_are_told_by_their_number() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let arguments = "--hugepages required --service uc,ud --burst 100,2000 --size 1024";
     let refused = |free: u32| {
-        let ended = hcabench(arguments).out(&out).run().expect(1);
+        let ended = machine.ends(arguments, 1);
         assert!(!out.exists());
         let free = format!("{free} are free");
         let ended = ended.says(&["--hugepages required", "ud-send-1024B-burst2000", &free]);
@@ -63,21 +59,19 @@ fn huge_pages_that_are_required_and_not_there_are_told_by_their_number() {
     assert_eq!(refused(advised - 1), advised);
     drop(pages);
     let _pages = HugePages::reserve(advised);
-    hcabench(arguments).out(&out).run().expect(0);
-    Results::at(&out).check(4);
+    machine.ends(arguments, 0);
+    machine.results().check(4);
 }
 
 #[test]
 fn huge_pages_that_are_there_are_used() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let pages = HugePages::reserve(64);
     for policy in ["required", "try", "off"] {
-        let out = folder.path().join(policy);
+        let out = machine.out(policy);
         let ended = hcabench(&format!("--hugepages {policy} --service rc,ud --burst 100"))
             .out(&out)
-            .run()
-            .expect(0);
+            .ends(0);
         let results = Results::at(&out);
         results.check(2);
         let expected = if policy == "off" { "small" } else { "huge" };
@@ -89,8 +83,8 @@ fn huge_pages_that_are_there_are_used() {
     }
     drop(pages);
     // What was not had is warned of.
-    let out = folder.path().join("none");
-    let ended = hcabench("--burst 100").out(&out).run().expect(0);
+    let out = machine.out("none");
+    let ended = hcabench("--burst 100").out(&out).ends(0);
     let kinds = &Results::at(&out).points()[0].settings["obtained"]["pages"];
     assert!(kinds.as_array().unwrap().iter().all(|kind| kind != "huge"));
     ended.warns("reserve 2 MiB pages");

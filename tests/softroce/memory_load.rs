@@ -1,15 +1,14 @@
-//! Latency while generators draw memory bandwidth. `ci/test` boots a machine with four CPUs for it: with two, none is
-//! left for a generator.
+//! `ci/test` boots a machine with four CPUs for it: with two, none is left for a generator.
 
+use crate::testing::Has as _;
 use std::thread::available_parallelism;
 
 use nix::sys::signal::Signal;
 
 use crate::loss::wait_for_traffic;
 use crate::machine::Machine;
-use crate::program::{LIMIT, hcabench};
-use crate::results::{Results, Row};
-use crate::scratch;
+use crate::program::LIMIT;
+use crate::results::Row;
 
 /// Whether a generator has a CPU beside sender, receiver and completion thread.
 fn has_room() -> bool {
@@ -22,16 +21,14 @@ fn load_of(row: &Row) -> &str {
 
 #[test]
 fn each_load_is_a_point_where_a_cpu_is_left_else_it_has_a_reason() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--burst 100 --pause 100us --warmup 10 --memory-load off,50%,100% --rounds 6")
-        .out(&out)
-        .start()
+    let machine = Machine::take();
+    let words = "--burst 100 --pause 100us --warmup 10 --memory-load off,50%,100% --rounds 6";
+    machine
+        .start(words)
         // Each of the rounds makes and calibrates its generators.
         .wait(3 * LIMIT)
         .expect(0);
-    let summary = Results::at(&out).summary();
+    let summary = machine.results().summary();
     let loads: Vec<&str> = summary.rows.iter().map(load_of).collect();
     for row in &summary.rows {
         assert_eq!(row.text("rounds"), "6", "{row:?}");
@@ -44,20 +41,17 @@ fn each_load_is_a_point_where_a_cpu_is_left_else_it_has_a_reason() {
     assert_eq!(summary.rows[0].text("memory_load_mb_s"), "");
     if !has_room() {
         assert_eq!(loads, ["0"]);
-        let left_out = Results::at(&out).left_out();
+        let left_out = machine.results().left_out();
         let loads: Vec<&str> = left_out.rows.iter().map(load_of).collect();
         assert_eq!(loads, ["50", "100"]);
         for row in &left_out.rows {
             let reason = row.text("reason");
-            assert!(
-                reason.contains("no CPU is left for a generator"),
-                "{reason}"
-            );
+            reason.has(&["no CPU is left for a generator"]);
         }
         return;
     }
     assert_eq!(loads, ["0", "50", "100"]);
-    for point in Results::at(&out).points() {
+    for point in machine.results().points() {
         let settings = &point.settings;
         let percent = settings["point"]["memory_load_percent"].as_u64();
         let calibration = &settings["instrument"]["memory_load"];
@@ -81,16 +75,14 @@ fn each_load_is_a_point_where_a_cpu_is_left_else_it_has_a_reason() {
 
 #[test]
 fn a_signal_ends_a_burst_under_load() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let load = if has_room() { "100%" } else { "off" };
     let words = format!("--burst 8192 --pause 10ms --warmup 0 --memory-load {load}");
-    let running = hcabench(&words).out(&out).start();
+    let running = machine.start(&words);
     wait_for_traffic();
     running.signal(Signal::SIGINT);
     running.wait(LIMIT).expect(1).says(&["interrupted by"]);
-    let results = Results::at(&out);
+    let results = machine.results();
     assert!(results.is_marked());
     // What was measured until then stays.
     let summary = results.summary();

@@ -2,11 +2,8 @@
 
 use crate::loss::wait_for_traffic;
 use crate::machine::{Machine, sh};
-use crate::program::{LIMIT, hcabench};
-use crate::results::Results;
-use crate::scratch;
+use crate::program::LIMIT;
 
-/// The number of a run's thread of this name.
 fn thread(process: u32, name: &str) -> String {
     let folder = format!("/proc/{process}/task");
     let threads = std::fs::read_dir(&folder).unwrap();
@@ -20,13 +17,9 @@ fn thread(process: u32, name: &str) -> String {
 
 /// Runs in the first burst of two, moves threads, and checks that `role` is named.
 fn moved(move_them: impl Fn(u32), role: &str) {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let running =
-        hcabench("--burst 1000 --pause 2ms --repeat 2 --warmup 0 --sender-cpu 0 --receiver-cpu 1")
-            .out(&out)
-            .start();
+    let machine = Machine::take();
+    let words = "--burst 1000 --pause 2ms --repeat 2 --warmup 0 --sender-cpu 0 --receiver-cpu 1";
+    let running = machine.start(words);
     wait_for_traffic();
     move_them(running.id());
     let ended =
@@ -34,12 +27,9 @@ fn moved(move_them: impl Fn(u32), role: &str) {
             .wait(LIMIT)
             .expect(1)
             .says(&["rc-send-8B", role, "was moved away from CPU"]);
-    let results = Results::at(&out);
-    assert!(
-        results.is_marked() && results.mark().contains(role),
-        "{}",
-        ended.stderr
-    );
+    let results = machine.results();
+    assert!(results.is_marked(), "{}", ended.stderr);
+    assert!(results.mark().contains(role), "{}", ended.stderr);
     let points = results.points();
     assert!(points[0].is_marked());
     let row = results.row_of(&points[0]);

@@ -10,10 +10,9 @@ use hcabench::node::settings::Verbs;
 use hcabench::node::{self, Node, Pool, Scenario, Settings, Slot, Wiring};
 use hcabench::rig::ports::{Service, UcRouteRequest};
 
-/// Words of a sample.
-pub const WORDS: usize = 8;
+pub(crate) const WORDS: usize = 8;
 
-pub fn fabric() -> Fabric {
+pub(crate) fn fabric() -> Fabric {
     Fabric::open(&FabricRequest {
         sender: None,
         receiver: None,
@@ -22,16 +21,11 @@ pub fn fabric() -> Fabric {
     .unwrap()
 }
 
-pub fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
-    Wiring {
-        scenario,
-        publishers,
-        subscribers,
-    }
+pub(crate) fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
+    Wiring::new(scenario, publishers, subscribers)
 }
 
-/// Short queues; samples are inline if `inline`.
-pub fn settings(service: Service, inline: bool) -> Settings {
+pub(crate) fn settings(service: Service, inline: bool) -> Settings {
     Settings {
         vectorize: 4,
         send_queue: 64,
@@ -48,15 +42,14 @@ pub fn settings(service: Service, inline: bool) -> Settings {
     }
 }
 
-/// An end with its pool.
-pub struct End<N> {
+pub(crate) struct End<N> {
     pub node: N,
     pub pool: Pool,
     samples: Vec<Slot>,
 }
 
 impl<N: Node> End<N> {
-    pub fn new(node: N, slots: usize) -> Self {
+    pub(crate) fn new(node: N, slots: usize) -> Self {
         let pool = Pool::new(slots, WORDS, HugePagePolicy::Off).unwrap();
         let samples = Vec::with_capacity(pool.count());
         End {
@@ -66,16 +59,16 @@ impl<N: Node> End<N> {
         }
     }
 
-    pub fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.node.start(&mut self.pool, &mut || true).unwrap();
     }
 
     /// Writes so many samples by one call; how many of them were taken. Allocates nothing.
-    pub fn write(&mut self, count: usize) -> usize {
+    pub(crate) fn write(&mut self, count: usize) -> usize {
         self.try_write(count).unwrap()
     }
 
-    pub fn try_write(&mut self, count: usize) -> Result<usize, hcabench::node::NodeError> {
+    pub(crate) fn try_write(&mut self, count: usize) -> Result<usize, hcabench::node::NodeError> {
         self.pool.fill(&mut self.samples, count);
         let taken = self.node.write(&mut self.pool, &mut self.samples);
         self.pool.release_all(&mut self.samples);
@@ -83,11 +76,11 @@ impl<N: Node> End<N> {
     }
 
     /// Reads what one call brings. Allocates nothing.
-    pub fn read(&mut self, go_on: impl FnMut() -> bool) -> usize {
+    pub(crate) fn read(&mut self, go_on: impl FnMut() -> bool) -> usize {
         self.try_read(go_on).unwrap()
     }
 
-    pub fn try_read(
+    pub(crate) fn try_read(
         &mut self,
         go_on: impl FnMut() -> bool,
     ) -> Result<usize, hcabench::node::NodeError> {
@@ -98,21 +91,20 @@ impl<N: Node> End<N> {
     }
 
     /// Stops it, and returns whether all samples have come back.
-    pub fn stop(mut self) -> bool {
+    pub(crate) fn stop(mut self) -> bool {
         self.node.stop(&mut self.pool).unwrap();
         drop(self.node);
         self.pool.is_whole()
     }
 }
 
-/// All ends of a connection, started.
-pub struct Ends {
+pub(crate) struct Ends {
     pub publishers: Vec<End<Publisher>>,
     pub subscribers: Vec<End<Subscriber>>,
 }
 
 /// Subscribers have posted all that they post before they look for samples.
-pub fn started(wiring: &Wiring, settings: &Settings) -> Ends {
+pub(crate) fn started(wiring: &Wiring, settings: &Settings) -> Ends {
     let ends = node::Ends::of(&InfiniBand::new(&fabric(), wiring, settings), wiring).unwrap();
     let (sends, receives) = (settings.send_queue, settings.receive_queue);
     let publisher = |node| End::new(node, sends as usize + 8);

@@ -1,9 +1,5 @@
-//! What the node-type infiniband does where it cannot connect: it fails by one of five errors, or it listens and is
-//! connected to.
-//!
-//! Neither rxe nor the connection manager brings a route error or a connect error about: on RoCE a route is known as
-//! soon as the address is, and rxe takes all attributes that a peer can ask for. That these are told apart is tested
-//! without a device, in crates/rig/src/node/infiniband/fallback.rs.
+//! The node-type infiniband where it cannot connect. rxe and the connection manager bring no route or connect error
+//! about: those are tested in crates/rig/src/node/infiniband/fallback.rs.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,20 +14,16 @@ use hcabench::node::{Node, NodeError, Scenario, Settings};
 use hcabench::rdma::cm::EventChannel;
 use hcabench::rig::ports::Service;
 
-use crate::connections::connecting;
+use crate::connections::{RC, connecting};
 use crate::machine::{Disturbance, Machine};
 use crate::node_ends::{End, fabric, settings, wiring};
 use crate::program::{Ended, hcabench};
 use crate::results::Table;
-use crate::scratch;
 
-/// How long connecting may take.
 const LIMIT: Duration = Duration::from_secs(2);
-/// In this it has failed, on a busy emulated machine as well. The connection manager itself gives up after more than a
-/// minute.
+/// For failing, on a busy emulated machine as well. The connection manager itself takes more than a minute.
 const IN_TIME: Duration = Duration::from_secs(45);
 
-/// How a publisher fails that is to connect to this address.
 fn failure(service: Service, to: &str) -> ConnectFailure {
     let wiring = wiring(Scenario::StraightRun, 1, 1);
     let settings = Settings {
@@ -96,7 +88,6 @@ library_tests! {
     }
 }
 
-/// Ends that fall back to listening.
 fn listening(service: Service) -> Settings {
     let usual = settings(service, true);
     Settings {
@@ -115,7 +106,7 @@ fn passed_over() {
     let (node, address) = subscriber(&fabric, &wiring, &settings, 0, &notices).unwrap();
     let mut subscriber = End::new(node, 136);
     let channel = EventChannel::create().unwrap();
-    drop(connecting(&channel, address));
+    drop(connecting(&channel, RC, address));
     sleep(Duration::from_secs(1));
     let targets = vec![Target {
         subscriber: 0,
@@ -189,9 +180,8 @@ fn one_way(arguments: &str, out: &Path) -> Ended {
 
 #[test]
 fn subscribers_connect_where_publishers_cannot() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let ended = one_way("--fallback listen --service rc,uc,ud", &out).expect(0);
     let text = "subscribers made connections that publishers could not (1 unreachable)";
     ended.warns(text);
@@ -206,7 +196,7 @@ fn subscribers_connect_where_publishers_cannot() {
     assert_eq!(left_out.len(), 1);
     assert!(left_out[0].text("reason").contains("--fallback listen"));
 
-    let out = folder.path().join("fan-out");
+    let out = machine.out("fan-out");
     let fan_out = "--fallback listen --scenario fan-out --publishers 2 --subscribers 2";
     one_way(fan_out, &out).expect(0);
     let row = &Table::read(&out.join("summary.csv")).rows[0];
@@ -216,10 +206,9 @@ fn subscribers_connect_where_publishers_cannot() {
 
 #[test]
 fn a_failure_to_connect_ends_the_run_in_time_and_says_which() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (number, service) in ["rc", "uc", "ud"].into_iter().enumerate() {
-        let out = folder.path().join(number.to_string());
+        let out = machine.out(number.to_string());
         let begun = Instant::now();
         let ended = one_way(&format!("--service {service}"), &out).expect(1);
         let why = ConnectFailure::Unreachable.name();

@@ -17,8 +17,7 @@ use crate::own_process;
 const DONE: Duration = Duration::from_millis(300);
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Passes samples on until `is_over`, of which `received` tells how many have come, or an end fails. Then both are
-/// stopped, the publisher first or last; returns whether their pools are whole.
+/// Passes samples on until `is_over` of so many received, then stops both; returns whether their pools are whole.
 fn pass_until(
     ends: Ends,
     publisher_first: bool,
@@ -243,10 +242,8 @@ fn the_pool_is_whole_after_the_removal_of_its_device() {
                     .spawn();
                 removal.unwrap();
             }
-            assert!(
-                Instant::now() < deadline,
-                "the ends did not notice the removal"
-            );
+            let is_in_time = Instant::now() < deadline;
+            assert!(is_in_time, "the ends did not notice the removal");
             false
         });
         assert_eq!(are_whole, [true, true]);

@@ -2,23 +2,12 @@
 
 use crate::machine::Machine;
 use crate::program::hcabench;
-use crate::results::Results;
-use crate::scratch;
-
-/// Runs a sweep; returns its results.
-fn sweep(folder: &tempfile::TempDir, arguments: &str) -> Results {
-    let out = folder.path().join("results");
-    hcabench(arguments).out(&out).run().expect(0);
-    Results::at(out)
-}
+use crate::testing::Has as _;
 
 #[test]
 fn each_point_of_services_operations_and_sizes_has_a_row_or_a_reason() {
-    let (_machine, folder) = (Machine::take(), scratch());
-    let results = sweep(
-        &folder,
-        "--connect direct --service rc,uc,ud --operation send,write,write-polled,read --size 8..32 --rate 5k --burst 20",
-    );
+    let machine = Machine::take();
+    let results = machine.measured("--connect direct --service rc,uc,ud --operation send,write,write-polled,read --size 8..32 --rate 5k --burst 20");
     // RC has all four, UC two, UD one.
     results.check((4 + 2 + 1) * 3);
     let left_out = results.left_out();
@@ -34,12 +23,9 @@ fn each_point_of_services_operations_and_sizes_has_a_row_or_a_reason() {
 
 #[test]
 fn writes_that_are_polled_for_have_the_settings_of_other_messages() {
-    let (_machine, folder) = (Machine::take(), scratch());
-    let results = sweep(
-        &folder,
-        "--operation write-polled --size 8,1001 --inline off,on --unsignaled off,on --poll-comp busy,event \
-         --receiver-pause 0,20us --burst 30 --repeat 2",
-    );
+    let machine = Machine::take();
+    let results = machine.measured("--operation write-polled --size 8,1001 --inline off,on --unsignaled off,on --poll-comp busy,event \
+         --receiver-pause 0,20us --burst 30 --repeat 2");
     // SoftRoCE takes less inline than that.
     let most = 2 * 2 * 2 * 2 * 2;
     let left_out = results.left_out().rows;
@@ -47,28 +33,23 @@ fn writes_that_are_polled_for_have_the_settings_of_other_messages() {
     assert!(left_out.len() <= most / 4, "{left_out:?}");
     for row in &results.summary().rows {
         assert_eq!(row.count("messages_received"), 60, "{row:?}");
-        for none in ["lost", "corrupted", "duplicated", "late", "foreign"] {
-            assert_eq!(row.count(&format!("messages_{none}")), 0, "{row:?}");
-        }
+        row.has_no(&["lost", "corrupted", "duplicated", "late", "foreign"]);
     }
 }
 
 #[test]
 fn the_stamps_of_writes_that_are_polled_for_can_be_rewritten() {
-    let (_machine, folder) = (Machine::take(), scratch());
+    let machine = Machine::take();
     let arguments =
         "--operation write-polled --size 8,64 --timestamp send --pause 200us --burst 20";
-    sweep(&folder, arguments).check(2);
+    machine.measured(arguments).check(2);
 }
 
 #[test]
 fn reads_and_atomics_wait_for_completions_in_either_way_and_at_any_pace() {
-    let (_machine, folder) = (Machine::take(), scratch());
-    let results = sweep(
-        &folder,
-        "--operation read,compare-swap,fetch-add --poll busy,event --poll-recv busy --rate 2k --arrivals constant,poisson \
-         --burst 30 --repeat 2",
-    );
+    let machine = Machine::take();
+    let results = machine.measured("--operation read,compare-swap,fetch-add --poll busy,event --poll-recv busy --rate 2k --arrivals constant,poisson \
+         --burst 30 --repeat 2");
     results.check(3 * 2 * 2);
     for row in &results.summary().rows {
         assert_eq!(row.count("completions"), 60, "{row:?}");
@@ -80,11 +61,9 @@ fn reads_and_atomics_wait_for_completions_in_either_way_and_at_any_pace() {
 
 #[test]
 fn what_an_operation_has_no_use_for_is_left_out_or_refused() {
-    let (_machine, folder) = (Machine::take(), scratch());
-    let results = sweep(
-        &folder,
-        "--operation send,read --poll busy,event --receiver-pause 0,5us --burst 10",
-    );
+    let machine = Machine::take();
+    let results = machine
+        .measured("--operation send,read --poll busy,event --receiver-pause 0,5us --burst 10");
     results.check(4 + 1);
     assert_eq!(results.left_out().rows.len(), 3);
     for (arguments, words) in [
@@ -105,29 +84,26 @@ fn what_an_operation_has_no_use_for_is_left_out_or_refused() {
             ["--poll event", "--operation write-polled"],
         ),
     ] {
-        hcabench(arguments).run().expect(2).says(&words);
+        hcabench(arguments).ends(2).says(&words);
     }
 }
 
 #[test]
 fn a_run_of_reads_is_shown_compared_and_drawn_by_its_completions() {
-    let (_machine, folder) = (Machine::take(), scratch());
-    let results = sweep(
-        &folder,
-        "--operation read --size 8,64 --burst 50 --rounds 5",
-    );
+    let machine = Machine::take();
+    let results = machine.measured("--operation read --size 8,64 --burst 50 --rounds 5");
     let run = results.path.display().to_string();
-    let ended = hcabench(&format!("compare {run} {run}")).run().expect(0);
-    assert!(ended.stdout.contains("completion"), "{}", ended.stdout);
-    let page = folder.path().join("page.html");
+    let ended = hcabench(&format!("compare {run} {run}")).ends(0);
+    ended.stdout.has(&["completion"]);
+    let page = machine.out("page.html");
     let report = format!("report {run} --out {}", page.display());
-    hcabench(&report).run().expect(0);
+    hcabench(&report).ends(0);
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("ompletion latency"), "the page");
     for figure in ["median", "histogram", "percentiles", "time"] {
-        let image = folder.path().join(format!("{figure}.svg"));
+        let image = machine.out(format!("{figure}.svg"));
         let plot = format!("plot {figure} {run} --out {}", image.display());
-        hcabench(&plot).run().expect(0);
+        hcabench(&plot).ends(0);
         let image = std::fs::read_to_string(image).unwrap();
         assert!(image.contains("ompletion latency"), "{figure}");
     }

@@ -1,19 +1,14 @@
-//! Tests of the library, each in a process of its own.
-//!
-//! librdmacm keeps a device open until the process ends, and as long as it is open the kernel does not remove it: what
-//! the tests of the library use could not be taken away by those that come after them. And one that hangs can be ended.
+//! Each in a process of its own: librdmacm keeps a device open until that ends, and so the kernel keeps it.
 
 use std::path::Path;
 use std::time::Duration;
 
 use crate::program::Program;
 
-/// Emulated, on a busy machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// Tells the process that it is the one.
 const VARIABLE: &str = "HCABENCH_SOFTROCE_TEST";
 
-/// Tests that run in processes of their own.
 macro_rules! library_tests {
     ($($(#[$attribute:meta])* fn $name:ident() $body:block)+) => {$(
         $(#[$attribute])*
@@ -24,18 +19,16 @@ macro_rules! library_tests {
     )+};
 }
 
-/// Whether this is such a process.
-pub fn is_inner() -> bool {
+pub(crate) fn is_inner() -> bool {
     std::env::var_os(VARIABLE).is_some()
 }
 
-/// Runs `work`, which is the test at this path, in another process.
-pub fn run(path: &str, work: fn()) {
+pub(crate) fn run(path: &str, work: fn()) {
     run_with(path, &[], work);
 }
 
 /// The same with further variables in the environment of that process, each as `NAME=VALUE`.
-pub fn run_with(path: &str, environment: &[&str], work: fn()) {
+pub(crate) fn run_with(path: &str, environment: &[&str], work: fn()) {
     let (_, name) = path
         .split_once("::")
         .expect("the path begins with the crate");

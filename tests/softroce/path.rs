@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use crate::loss::wait_for_traffic;
 use crate::machine::{Disturbance, ENDS, Machine, sh, wait_until};
-use crate::program::{LIMIT, hcabench};
+use crate::program::LIMIT;
 use crate::results::{Results, Row, Table};
-use crate::scratch;
 
 /// The rows of `counters.csv` of the only point.
 fn counters(results: &Results) -> Table {
@@ -25,17 +24,13 @@ fn only_row(results: &Results) -> Row {
 
 #[test]
 fn losses_on_a_reliable_connection_show_as_retransmissions() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let loss = Disturbance::of_messages("veth0", "loss 2%");
-    hcabench("--service rc --burst 2000 --warmup 0")
-        .out(&out)
-        .run()
-        .expect(0)
+    machine
+        .ends("--service rc --burst 2000 --warmup 0", 0)
         .warns("retransmissions: packets were lost or late");
     assert!(loss.dropped() > 0);
-    let results = Results::at(&out);
+    let results = machine.results();
     let row = only_row(&results);
     assert_eq!(row.count("messages_received"), 2000);
     assert!(row.count("retransmissions") > 0, "{row:?}");
@@ -45,15 +40,12 @@ fn losses_on_a_reliable_connection_show_as_retransmissions() {
 
 #[test]
 fn each_message_is_at_least_a_packet_on_both_ports_and_all_counters_are_kept() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for service in ["rc", "uc", "ud"] {
-        let out = folder.path().join(service);
-        hcabench(&format!("--service {service} --burst 500 --repeat 2"))
-            .out(&out)
-            .run()
-            .expect(0);
-        let results = Results::at(&out);
+        let results = machine.measured_as(
+            service,
+            &format!("--service {service} --burst 500 --repeat 2"),
+        );
         let row = only_row(&results);
         for column in ["packets_sent", "packets_received"] {
             assert!(row.count(column) >= 1000, "{service}: {row:?}");
@@ -77,14 +69,8 @@ fn each_message_is_at_least_a_packet_on_both_ports_and_all_counters_are_kept() {
 
 #[test]
 fn counters_are_kept_of_each_round_and_add_up() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--service rc --burst 200 --rounds 2")
-        .out(&out)
-        .run()
-        .expect(0);
-    let results = Results::at(&out);
+    let machine = Machine::take();
+    let results = machine.measured("--service rc --burst 200 --rounds 2");
     let kept = counters(&results);
     let of_round = |round| {
         let cells = [
@@ -100,7 +86,6 @@ fn counters_are_kept_of_each_round_and_add_up() {
     assert_eq!(row.count("packets_sent"), packets.iter().sum::<u64>());
 }
 
-/// A file of the port of an end.
 fn sysfs(end: usize, file: &str) -> String {
     let path = format!("/sys/class/infiniband/{}/ports/1/{file}", ENDS[end].0);
     let text = std::fs::read_to_string(Path::new(&path));
@@ -111,14 +96,9 @@ fn sysfs(end: usize, file: &str) -> String {
 
 #[test]
 fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--service rc,uc,ud --burst 20")
-        .out(&out)
-        .run()
-        .expect(0);
-    for point in Results::at(&out).points() {
+    let machine = Machine::take();
+    machine.ends("--service rc,uc,ud --burst 20", 0);
+    for point in machine.results().points() {
         let service = point.settings["point"]["service"].as_str().unwrap();
         let path = &point.settings["obtained"]["path"];
         let ends = ["sender", "receiver"].map(|end| &path[end]);
@@ -130,10 +110,8 @@ fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
             assert_eq!(queue_pair["reliability"].is_null(), service != "rc");
             // The way from the receiver is only known to a queue pair that is connected.
             if service == "ud" && number == 1 {
-                assert_eq!(
-                    (&end["gid"], &queue_pair["route"]),
-                    (&Value::Null, &Value::Null)
-                );
+                assert_eq!(end["gid"], Value::Null);
+                assert_eq!(queue_pair["route"], Value::Null);
                 continue;
             }
             let global = &queue_pair["route"]["global"];
@@ -157,10 +135,8 @@ fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
         }
         if service == "rc" {
             let reliability = &ends[0]["queue_pair"]["reliability"];
-            assert_eq!(
-                (&reliability["timeout"], &reliability["retry_count"]),
-                (&15.into(), &6.into())
-            );
+            assert_eq!(reliability["timeout"], 15);
+            assert_eq!(reliability["retry_count"], 6);
         }
     }
 }
@@ -168,12 +144,8 @@ fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
 /// An address that comes to an interface brings its port a GID, and does not disturb the connection.
 #[test]
 fn a_change_of_the_receivers_gids_marks_the_point_and_does_not_end_it() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let running = hcabench("--service rc --burst 5000 --pause 2ms --warmup 0")
-        .out(&out)
-        .start();
+    let machine = Machine::take();
+    let running = machine.start("--service rc --burst 5000 --pause 2ms --warmup 0");
     wait_for_traffic();
     sh("ip address add 10.99.0.2/24 dev veth1");
     wait_until("there is a GID of it", LIMIT, || {
@@ -188,7 +160,7 @@ fn a_change_of_the_receivers_gids_marks_the_point_and_does_not_end_it() {
     ended
         .expect(0)
         .warns("rxe1 port 1: the table of GIDs changed since it was connected");
-    let results = Results::at(&out);
+    let results = machine.results();
     assert_eq!(only_row(&results).count("messages_received"), 5000);
     let changes = &results.points()[0].settings["details"]["port_changes"];
     assert_eq!(

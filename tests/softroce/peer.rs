@@ -6,14 +6,11 @@ use crate::listings::figures;
 use crate::machine::Machine;
 use crate::program::{Program, hcabench};
 use crate::results::Results;
-use crate::scratch;
 
-/// Its path comes in this variable.
 const VARIABLE: &str = "HCABENCH_PEER";
 const ROUNDS: usize = 3;
-/// By how much the best rounds of both may differ, as a ratio: in an emulated machine medians of equal runs have been
-/// apart by a factor of three. A wrong unit is a thousand. `ci/compare-perftest 8 peer` compares them
-/// closely, on an idle machine.
+/// Medians of equal emulated runs have been apart by a factor of three; a wrong unit is a thousand.
+/// `ci/measure compare-perftest --rounds 8 --pair peer` compares them closely.
 const ALLOWED: f64 = 20.0;
 const BURST: u32 = 2000;
 
@@ -28,23 +25,21 @@ fn peer() -> PathBuf {
 /// The two run in turn.
 #[test]
 fn the_median_is_of_the_order_of_the_peers() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let peer = peer();
     let mut ours = f64::INFINITY;
     let mut theirs = f64::INFINITY;
     for round in 0..ROUNDS {
         let arguments = format!("rxe0 rxe1 8 {BURST} 50000 1 0");
-        let figure = figures(&Program::under(&[], &peer, &arguments).run().expect(0));
+        let figure = figures(&Program::under(&[], &peer, &arguments).ends(0));
         assert_eq!(figure["received"], f64::from(BURST));
         theirs = theirs.min(figure["latency_p50_ns"]);
-        let out = folder.path().join(format!("{round}"));
+        let out = machine.out(format!("{round}"));
         hcabench(&format!(
             "--service rc --operation send --size 8 --burst {BURST} --pause 50us --sender-cpu 1 --receiver-cpu 0"
         ))
         .out(&out)
-        .run()
-        .expect(0);
+        .ends(0);
         ours = ours.min(Results::at(&out).summary().rows[0].decimal("latency_p50_ns"));
     }
     assert!(
@@ -56,8 +51,7 @@ fn the_median_is_of_the_order_of_the_peers() {
 #[test]
 fn it_fails_without_a_device() {
     let _machine = Machine::take();
-    Program::under(&[], &peer(), "rxe0 rxe9 8 100 0 1 0")
-        .run()
-        .expect(1)
+    Program::under(&[], peer(), "rxe0 rxe9 8 100 0 1 0")
+        .ends(1)
         .says(&["there is no device rxe9"]);
 }

@@ -1,5 +1,4 @@
-//! What a run holds of the machine, and what it tells of it: idle states, completion vectors, variables of the drivers,
-//! the clocks of both CPUs.
+//! What a run holds of the machine, and what it tells of it.
 
 use std::path::PathBuf;
 use std::thread::sleep;
@@ -9,8 +8,6 @@ use nix::sys::signal::Signal;
 
 use crate::machine::Machine;
 use crate::program::{LIMIT, Program, hcabench};
-use crate::results::Results;
-use crate::scratch;
 
 const LATENCY: &str = "/dev/cpu_dma_latency";
 
@@ -22,11 +19,10 @@ fn latency_us() -> i32 {
 
 #[test]
 fn idle_cpus_are_kept_awake_while_it_is_measured() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     let before = latency_us();
     assert_ne!(before, 0);
-    let out = folder.path().join("held");
+    let out = machine.out("held");
     let running = hcabench("--burst 8192 --pause 5ms --warmup 0")
         .out(&out)
         .start();
@@ -40,18 +36,15 @@ fn idle_cpus_are_kept_awake_while_it_is_measured() {
     assert_eq!(latency_us(), before);
 
     for (argument, told) in [("", "held off"), ("--allow-idle-states", "allowed")] {
-        let out = folder.path().join(told);
-        hcabench(&format!("--burst 20 {argument}"))
-            .out(&out)
-            .run()
-            .expect(0);
-        let settings = &Results::at(&out).points()[0].settings;
+        let settings = &machine
+            .measured_as(told, &format!("--burst 20 {argument}"))
+            .points()[0]
+            .settings;
         assert_eq!(settings["obtained"]["idle_states"], told);
         assert_eq!(settings["run"]["allow_idle_states"], told == "allowed");
     }
 }
 
-/// A file that is away until this is dropped.
 struct Away(PathBuf);
 
 impl Away {
@@ -70,30 +63,27 @@ impl Drop for Away {
 
 #[test]
 fn idle_states_that_cannot_be_held_are_told() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let away = Away::take(LATENCY);
-    let ended = hcabench("--burst 20").out(&out).run().expect(0);
+    let ended = machine.ends("--burst 20", 0);
     drop(away);
     ended.warns("/dev/cpu_dma_latency cannot be opened");
-    let settings = &Results::at(&out).points()[0].settings;
+    let settings = &machine.results().points()[0].settings;
     assert_eq!(settings["obtained"]["idle_states"], "not held off");
 }
 
 #[test]
 fn completion_vectors_are_those_of_the_devices() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let listed = hcabench("devices --json").run().expect(0);
+    let machine = Machine::take();
+    let listed = hcabench("devices --json").ends(0);
     let listed: serde_json::Value = serde_json::from_str(&listed.stdout).unwrap();
     let count = listed["devices"][1]["device"]["limits"]["completion_vectors"]
         .as_u64()
         .unwrap();
     let last = count.checked_sub(1).unwrap();
-    let out = folder.path().join("results");
+    let out = machine.out("results");
     let too_high = format!("--poll event --comp-vector {last},{count}");
-    let refused = hcabench(&too_high).out(&out).run().expect(2);
+    let refused = machine.ends(&too_high, 2);
     refused.says(&[
         &format!("--comp-vector {count}"),
         "rxe1",
@@ -102,11 +92,10 @@ fn completion_vectors_are_those_of_the_devices() {
     assert!(!out.exists());
 
     let asked = format!("{last},0");
-    hcabench(&format!("--poll event --burst 20 --comp-vector {asked}"))
-        .out(&out)
-        .run()
-        .expect(0);
-    let results = Results::at(&out);
+    let results = machine.measured_as(
+        &out,
+        &format!("--poll event --burst 20 --comp-vector {asked}"),
+    );
     results.check(1);
     let settings = &results.points()[0].settings;
     assert_eq!(settings["run"]["comp_vector"], asked);
@@ -118,30 +107,22 @@ fn completion_vectors_are_those_of_the_devices() {
 
 #[test]
 fn variables_of_the_drivers_are_in_the_result() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let starter = ["env", "MLX5_SCATTER_TO_CQE=0", "IBV_SHOW_WARNINGS=1"];
     let program = &crate::program::path();
     Program::under(&starter, program, "--burst 20")
         .out(&out)
-        .run()
-        .expect(0);
-    let settings = &Results::at(&out).points()[0].settings;
+        .ends(0);
+    let settings = &machine.results().points()[0].settings;
     let expected = serde_json::json!({ "IBV_SHOW_WARNINGS": "1", "MLX5_SCATTER_TO_CQE": "0" });
     assert_eq!(settings["obtained"]["environment"], expected);
 }
 
 #[test]
 fn the_floor_is_told_in_both_directions_and_the_clocks_are_compared() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--burst 20 --clock monotonic,tsc")
-        .out(&out)
-        .run()
-        .expect(0);
-    let results = Results::at(&out);
+    let machine = Machine::take();
+    let results = machine.measured("--burst 20 --clock monotonic,tsc");
     results.check(2);
     for row in results.summary().rows {
         let number = |column: &str| row.text(column).parse::<f64>().unwrap();

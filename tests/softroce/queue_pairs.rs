@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::endpoints::{Endpoints, Receives};
+use hcabench::bench::hca::ends::endpoints::{Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, Link, ReceivingEnd, SendingEnd};
-use hcabench::bench::hca::port::{CompletionPort, Polled, SendPort};
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::loops::port::{CompletionPort, Polled, SendPort};
+use hcabench::bench::hca::loops::tag::Tag;
 use hcabench::rdma::cm::EventChannel;
 use hcabench::time::Ticks;
 
@@ -75,22 +75,21 @@ fn delivers_over_one_and_over_several(arguments: &str, points: usize) {
     let arguments = format!(
         "--service rc,uc,ud --operation send,write --queue-pairs 1,3 --burst 40 --repeat 2 --warmup 10 {arguments}"
     );
-    sweep(&arguments, points, |results, _| {
-        for point in results.points() {
-            let of = &point.settings["point"];
-            let queue_pairs = of["queue_pairs"].as_u64().unwrap();
-            let several = point.name().ends_with("-3queue_pairs");
-            assert_eq!(several, queue_pairs == 3, "{}", point.name());
-            // Unsignalled, the last of each queue pair completes.
-            let completed = results.row_of(&point).count("completions");
-            let of_burst = if of["unsignaled"] == "on" {
-                queue_pairs
-            } else {
-                40
-            };
-            assert_eq!(completed, 2 * of_burst, "{}", point.name());
-        }
-    });
+    let results = sweep(&arguments, points);
+    for point in results.points() {
+        let of = &point.settings["point"];
+        let queue_pairs = of["queue_pairs"].as_u64().unwrap();
+        let several = point.name().ends_with("-3queue_pairs");
+        assert_eq!(several, queue_pairs == 3, "{}", point.name());
+        // Unsignalled, the last of each queue pair completes.
+        let completed = results.row_of(&point).count("completions");
+        let of_burst = if of["unsignaled"] == "on" {
+            queue_pairs
+        } else {
+            40
+        };
+        assert_eq!(completed, 2 * of_burst, "{}", point.name());
+    }
 }
 
 #[test]
@@ -106,30 +105,21 @@ fn so_it_does_without_the_connection_manager() {
 
 #[test]
 fn events_work_over_several_and_stamps_are_rewritten_over_one_only() {
-    sweep(
-        "--service rc,ud --queue-pairs 1,4 --poll event --timestamp submit,send --burst 20 --pause 200us",
-        6,
-        |results, _| {
-            for one in results.left_out().rows {
-                let said = "--queue-pairs 4 is impossible with --timestamp send";
-                assert!(one.text("reason").starts_with(said), "{one:?}");
-            }
-        },
-    );
+    let words = "--service rc,ud --queue-pairs 1,4 --poll event --timestamp submit,send --burst 20 --pause 200us";
+    let results = sweep(words, 6);
+    for one in results.left_out().rows {
+        let said = "--queue-pairs 4 is impossible with --timestamp send";
+        assert!(one.text("reason").starts_with(said), "{one:?}");
+    }
 }
 
 #[test]
 fn losses_over_several_are_counted_right_and_a_reliable_connection_has_none() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let loss = Disturbance::of_messages("veth0", "loss 10%");
-    hcabench("--service uc,ud --queue-pairs 3 --burst 300 --repeat 3 --warmup 0 --timeout 1s")
-        .out(&out)
-        .run()
-        .expect(0)
-        .warns("were lost");
-    let results = Results::at(&out);
+    let words = "--service uc,ud --queue-pairs 3 --burst 300 --repeat 3 --warmup 0 --timeout 1s";
+    machine.ends(words, 0).warns("were lost");
+    let results = machine.results();
     results.check(2);
     let rows = results.summary().rows;
     let lost: u64 = rows.iter().map(|row| row.count("messages_lost")).sum();
@@ -141,11 +131,10 @@ fn losses_over_several_are_counted_right_and_a_reliable_connection_has_none() {
         assert_eq!((sent, received + lost), (900, 900), "{row:?}");
         assert_eq!(row.count("messages_corrupted"), 0, "{row:?}");
     }
-    let out = folder.path().join("reliable");
+    let out = machine.out("reliable");
     hcabench("--service rc --queue-pairs 3 --burst 100 --warmup 0")
         .out(&out)
-        .run()
-        .expect(0);
+        .ends(0);
     assert_eq!(
         Results::at(&out).summary().rows[0].count("messages_received"),
         100
@@ -154,17 +143,16 @@ fn losses_over_several_are_counted_right_and_a_reliable_connection_has_none() {
 
 #[test]
 fn more_than_there_are_messages_is_refused_or_left_out_with_the_reason() {
-    let _machine = Machine::take();
+    let machine = Machine::take();
     let said = "--queue-pairs 9 is impossible with --burst 8";
-    let alone = hcabench("--queue-pairs 9 --burst 8").run().expect(2);
+    let alone = hcabench("--queue-pairs 9 --burst 8").ends(2);
     alone.says(&[said]);
     let folder = scratch();
     let out = folder.path().join("results");
-    hcabench("--queue-pairs 2,9 --burst 8 --warmup 0")
-        .out(&out)
-        .run()
-        .expect(0);
-    let left_out = Results::at(&out).left_out().rows;
+    let left_out = machine
+        .measured_as(&out, "--queue-pairs 2,9 --burst 8 --warmup 0")
+        .left_out()
+        .rows;
     assert_eq!(left_out.len(), 1, "{left_out:?}");
     assert_eq!(left_out[0].text("queue_pairs"), "9");
     assert!(left_out[0].text("reason").contains(said), "{left_out:?}");

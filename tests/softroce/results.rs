@@ -1,24 +1,23 @@
-//! Results read back by the names of their columns, and figures computed from them again, by other code than the
-//! program's.
+//! Results read back, and figures computed from them again by other code than the program's.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
-use crate::machine::wait_until;
+use crate::program::until;
 
-/// A CSV file.
 #[derive(Debug)]
-pub struct Table {
+pub(crate) struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A row, by column.
 #[derive(Debug, Clone)]
-pub struct Row(BTreeMap<String, String>);
+pub(crate) struct Row(BTreeMap<String, String>);
 
 impl Table {
-    pub fn read(path: &Path) -> Self {
+    pub(crate) fn read(path: &Path) -> Self {
         let mut reader = csv::Reader::from_path(path)
             .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let header = reader.headers().unwrap().clone();
@@ -35,8 +34,7 @@ impl Table {
         Table { rows }
     }
 
-    /// Rows of which each column holds the value beside it.
-    pub fn matching(&self, cells: &[(&str, &str)]) -> Vec<&Row> {
+    pub(crate) fn matching(&self, cells: &[(&str, &str)]) -> Vec<&Row> {
         self.rows
             .iter()
             .filter(|row| cells.iter().all(|(name, value)| row.text(name) == *value))
@@ -46,40 +44,53 @@ impl Table {
 
 impl Row {
     /// Whether its point is one of reads or atomics, of which nothing arrives.
-    pub fn is_of_requests(&self) -> bool {
+    pub(crate) fn is_of_requests(&self) -> bool {
         ["read", "compare-swap", "fetch-add"].contains(&self.text("operation"))
     }
 
-    pub fn text(&self, column: &str) -> &str {
+    pub(crate) fn text(&self, column: &str) -> &str {
         self.0
             .get(column)
             .unwrap_or_else(|| panic!("no column {column} in {:?}", self.0.keys()))
     }
 
-    pub fn count(&self, column: &str) -> u64 {
-        self.text(column)
-            .parse()
-            .unwrap_or_else(|error| panic!("{column} {:?}: {error}", self.text(column)))
-    }
-
-    pub fn decimal(&self, column: &str) -> f64 {
-        self.text(column)
-            .parse()
-            .unwrap_or_else(|error| panic!("{column} {:?}: {error}", self.text(column)))
-    }
-
-    fn optional(&self, column: &str) -> Option<i64> {
+    fn number<T: FromStr<Err: Display>>(&self, column: &str) -> T {
         let text = self.text(column);
-        (!text.is_empty()).then(|| {
-            text.parse()
-                .unwrap_or_else(|error| panic!("{column} {text:?}: {error}"))
-        })
+        let number = text.parse();
+        number.unwrap_or_else(|error| panic!("{column} {text:?}: {error}"))
+    }
+
+    pub(crate) fn count(&self, column: &str) -> u64 {
+        self.number(column)
+    }
+
+    pub(crate) fn whole(&self, column: &str) -> i64 {
+        self.number(column)
+    }
+
+    pub(crate) fn decimal(&self, column: &str) -> f64 {
+        self.number(column)
+    }
+
+    pub(crate) fn optional(&self, column: &str) -> Option<i64> {
+        (!self.text(column).is_empty()).then(|| self.whole(column))
+    }
+
+    /// That no messages of these kinds were counted.
+    #[track_caller]
+    pub(crate) fn has_no(&self, kinds: &[&str]) {
+        for kind in kinds {
+            assert_eq!(
+                self.count(&format!("messages_{kind}")),
+                0,
+                "{kind}: {self:?}"
+            );
+        }
     }
 }
 
-/// A message as it stands in `messages.csv`.
 #[derive(Debug, Clone, Copy)]
-pub struct Message {
+pub(crate) struct Message {
     pub round: u64,
     pub repeat: u64,
     pub seq: u64,
@@ -93,20 +104,18 @@ pub struct Message {
     pub completion_latency: Option<i64>,
 }
 
-/// The folder of a point.
 #[derive(Debug)]
-pub struct Point {
+pub(crate) struct Point {
     pub path: PathBuf,
     pub settings: serde_json::Value,
 }
 
 impl Point {
-    /// That of its folder.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.path.file_name().unwrap().to_str().unwrap().to_owned()
     }
 
-    pub fn messages(&self) -> Vec<Message> {
+    pub(crate) fn messages(&self) -> Vec<Message> {
         let table = Table::read(&self.path.join("messages.csv"));
         let message = |row: &Row| Message {
             round: row.count("round"),
@@ -125,56 +134,55 @@ impl Point {
     }
 
     /// The samples that `latency.hgrm` says it was made from.
-    pub fn histogram_count(&self) -> u64 {
+    pub(crate) fn histogram_count(&self) -> u64 {
         let text = std::fs::read_to_string(self.path.join("latency.hgrm")).unwrap();
         let (_, rest) = text.split_once("Total count").expect("a closing line");
         let number = rest.trim_start_matches([' ', '=']).split(']').next();
         number.unwrap().trim().parse().unwrap()
     }
 
-    pub fn is_marked(&self) -> bool {
+    pub(crate) fn is_marked(&self) -> bool {
         self.path.join("INCOMPLETE").exists()
     }
 }
 
-/// The folder of a run.
 #[derive(Debug)]
-pub struct Results {
+pub(crate) struct Results {
     pub path: PathBuf,
 }
 
 impl Results {
     /// Waits, while a run writes to `path`, until it has begun its point number `number`, counted from 1.
-    pub fn wait_for_point(path: &Path, number: usize) {
+    pub(crate) fn wait_for_point(path: &Path, number: usize) {
         let what = format!("point {number} begins");
         // Until the run has begun, the folder may come and go: whether it can be made is tried first.
-        wait_until(&what, Duration::from_secs(60), || {
-            folders_in(path).is_ok_and(|folders| folders.len() == number)
+        until(&what, Duration::from_secs(60), || {
+            let folders = folders_in(path).unwrap_or_default();
+            (folders.len() == number).then_some(())
         });
         // Past connecting, and for most tests past the warm-up.
         std::thread::sleep(Duration::from_millis(800));
     }
 
-    pub fn at(path: impl Into<PathBuf>) -> Self {
+    pub(crate) fn at(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
         assert!(path.is_dir(), "there are no results at {}", path.display());
         Results { path }
     }
 
-    pub fn summary(&self) -> Table {
+    pub(crate) fn summary(&self) -> Table {
         Table::read(&self.path.join("summary.csv"))
     }
 
-    pub fn left_out(&self) -> Table {
+    pub(crate) fn left_out(&self) -> Table {
         Table::read(&self.path.join("left_out.csv"))
     }
 
-    pub fn is_marked(&self) -> bool {
+    pub(crate) fn is_marked(&self) -> bool {
         self.path.join("INCOMPLETE").exists()
     }
 
-    /// Why the run is incomplete, as the mark says it.
-    pub fn mark(&self) -> String {
+    pub(crate) fn mark(&self) -> String {
         std::fs::read_to_string(self.path.join("INCOMPLETE")).expect("the mark is there")
     }
 
@@ -182,19 +190,15 @@ impl Results {
         folders_in(&self.path).unwrap()
     }
 
-    /// The points, in the order of their folders' names.
-    pub fn points(&self) -> Vec<Point> {
+    pub(crate) fn points(&self) -> Vec<Point> {
         let point = |path: PathBuf| {
             let settings = match std::fs::read_to_string(path.join("settings.json")) {
                 Ok(text) => serde_json::from_str(&text)
                     .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
                 // A point that broke off may not have come so far; it is marked then.
                 Err(error) => {
-                    assert!(
-                        path.join("INCOMPLETE").exists(),
-                        "{}: {error}",
-                        path.display()
-                    );
+                    let is_there = path.join("INCOMPLETE").exists();
+                    assert!(is_there, "{}: {error}", path.display());
                     serde_json::Value::Null
                 }
             };
@@ -203,22 +207,24 @@ impl Results {
         self.folders().into_iter().map(point).collect()
     }
 
-    /// The row of a point in the summary.
-    pub fn row_of(&self, point: &Point) -> Row {
+    /// The points of a run that broke off in its second one: the first is whole.
+    pub(crate) fn whole_and_broken(&self) -> [Point; 2] {
+        let [whole, broken] = <[Point; 2]>::try_from(self.points()).unwrap();
+        self.check_point(&whole);
+        assert!(broken.is_marked());
+        assert_eq!(self.row_of(&broken).text("status"), "incomplete");
+        [whole, broken]
+    }
+
+    pub(crate) fn row_of(&self, point: &Point) -> Row {
         let name = point.name();
         let summary = self.summary();
         let found = summary.matching(&[("point", name.as_str())]);
-        assert_eq!(
-            found.len(),
-            1,
-            "rows in the summary for {}",
-            point.path.display()
-        );
+        assert_eq!(found.len(), 1, "rows in the summary for {name}");
         found[0].clone()
     }
 
-    /// Checks the files of a run that ended well against each other: `points` of them, and no mark anywhere.
-    pub fn check(&self, points: usize) {
+    pub(crate) fn check(&self, points: usize) {
         assert!(!self.is_marked(), "{}", self.mark());
         let found = self.points();
         assert_eq!(found.len(), points, "{found:?}");
@@ -229,7 +235,7 @@ impl Results {
     }
 
     /// Checks the files of a finished point of one round against each other and against figures computed anew.
-    pub fn check_point(&self, point: &Point) {
+    pub(crate) fn check_point(&self, point: &Point) {
         let name = point.name();
         let row = self.row_of(point);
         assert_eq!(row.count("rounds"), 1, "{name}");
@@ -259,17 +265,10 @@ impl Results {
             number.is_multiple_of(every) || message.seq + queue_pairs >= burst
         };
         if row.text("unsignaled") == "on" {
-            let completed: Vec<_> = messages
-                .iter()
-                .filter(|one| one.t_comp.is_some())
-                .map(|one| (one.repeat, one.seq))
-                .collect();
-            let signaled: Vec<_> = messages
-                .iter()
-                .filter(is_signaled)
-                .map(|one| (one.repeat, one.seq))
-                .collect();
-            assert_eq!(completed, signaled, "{name}");
+            let numbers = |one: &Message| (one.repeat, one.seq);
+            let completed = messages.iter().filter(|one| one.t_comp.is_some());
+            let signaled = messages.iter().filter(is_signaled).map(numbers);
+            assert!(completed.map(numbers).eq(signaled), "{name}");
         } else {
             assert!(messages.iter().all(|one| one.t_comp.is_some()), "{name}");
         }
@@ -277,15 +276,12 @@ impl Results {
         check_queueing(&name, &row, &messages);
         let latencies = messages.iter().filter_map(|one| one.latency).collect();
         check_figures(&name, &row, "latency", latencies);
-        let completions = messages
-            .iter()
-            .filter_map(|one| one.completion_latency)
-            .collect();
+        let completions = messages.iter().filter_map(|one| one.completion_latency);
+        let completions = completions.collect();
         check_figures(&name, &row, "completion_latency", completions);
     }
 }
 
-/// The folders in a folder, by name.
 fn folders_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for entry in std::fs::read_dir(path)? {
@@ -297,19 +293,12 @@ fn folders_in(path: &Path) -> std::io::Result<Vec<PathBuf>> {
 
 fn check_message(message: &Message, send_stamps: bool) {
     let t_subm = message.t_subm;
-    // Without an arrival there is no stamp of the sending either: the message would have brought it. Without that there
-    // is no latency.
+    // Without an arrival there is no stamp of the sending either, which the message would have brought.
     let arrived = message.t_recv.is_some();
-    assert!(
-        message.t_send.is_none() || send_stamps && arrived,
-        "{message:?}"
-    );
-    let has_start = !send_stamps || message.t_send.is_some();
-    assert_eq!(
-        message.latency.is_some(),
-        has_start && arrived,
-        "{message:?}"
-    );
+    let has_send = message.t_send.is_some();
+    assert!(!has_send || send_stamps && arrived, "{message:?}");
+    let has_both = arrived && (!send_stamps || has_send);
+    assert_eq!(message.latency.is_some(), has_both, "{message:?}");
     if let Some(t_recv) = message.t_recv {
         assert!(t_recv > t_subm, "{message:?}");
     } else {
@@ -322,15 +311,9 @@ fn check_message(message: &Message, send_stamps: bool) {
         let from = message.t_send.unwrap_or(t_subm);
         assert_eq!(Some(latency), message.t_recv.map(|to| to - from));
     }
-    assert_eq!(
-        message.completion_latency,
-        message.t_comp.map(|to| to - t_subm),
-        "{message:?}"
-    );
-    assert!(
-        message.t_comp.is_none_or(|t_comp| t_comp > t_subm),
-        "{message:?}"
-    );
+    let took = message.t_comp.map(|to| to - t_subm);
+    assert_eq!(message.completion_latency, took, "{message:?}");
+    assert!(took.is_none_or(|took| took > 0), "{message:?}");
 }
 
 fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
@@ -360,36 +343,20 @@ fn check_counts(name: &str, row: &Row, point: &Point, messages: &[Message]) {
     assert_ne!(row.text("floor_p50_ns"), "", "{name}");
     let lost = messages.iter().filter(|one| one.t_recv.is_none()).count() as u64;
     let measured = messages.iter().filter(|one| one.latency.is_some()).count() as u64;
-    assert_eq!(
-        row.text("latency_p50_ns").is_empty(),
-        measured == 0,
-        "{name}"
-    );
+    let has_latency = !row.text("latency_p50_ns").is_empty();
+    assert_eq!(has_latency, measured > 0, "{name}");
     let received = measured + row.count("messages_not_restamped");
     // Another that arrived and has no latency was found to be corrupted.
     let corrupted = sent - lost - received;
-    let expected = [
-        ("sent", sent),
-        ("received", received),
-        ("lost", lost),
-        ("corrupted", corrupted),
-    ];
-    for (key, count) in expected {
-        assert_eq!(
-            row.count(&format!("messages_{key}")),
-            count,
-            "{name}: {key} in the summary"
-        );
+    for (key, count) in [("sent", sent), ("received", received), ("lost", lost)] {
+        let found = row.count(&format!("messages_{key}"));
+        assert_eq!(found, count, "{name}: {key} in the summary");
     }
     assert_eq!(corrupted, 0, "{name}");
+    row.has_no(&["corrupted"]);
     assert_eq!(point.histogram_count(), measured, "{name}");
-    close(
-        name,
-        "delivery_rate",
-        row.decimal("delivery_rate"),
-        received as f64 / sent as f64,
-        5e-7,
-    );
+    let share = received as f64 / sent as f64;
+    close(name, row, "delivery_rate", share, 5e-7);
 }
 
 /// Counts anew what was in flight when some of the messages were posted, the slow way.
@@ -403,23 +370,17 @@ fn check_queueing(name: &str, row: &Row, messages: &[Message]) {
             false => one.t_recv,
         };
         let in_flight = earlier.filter(|one| end(one) > Some(message.t_subm));
-        assert_eq!(
-            in_flight.count() as u64,
-            message.in_flight,
-            "{name}: {message:?}"
-        );
+        let in_flight = in_flight.count() as u64;
+        assert_eq!(in_flight, message.in_flight, "{name}: {message:?}");
     }
     let most = messages.iter().map(|one| one.in_flight).max().unwrap();
     assert_eq!(row.count("in_flight_max"), most, "{name}");
     let alone: Vec<_> = messages.iter().filter(|one| one.in_flight == 0).collect();
     let share = alone.len() as f64 / messages.len() as f64;
-    close(name, "alone_share", row.decimal("alone_share"), share, 5e-7);
-    let has_latency = alone.iter().any(|one| one.latency.is_some());
-    assert_eq!(
-        !row.text("latency_alone_p50_ns").is_empty(),
-        has_latency,
-        "{name}"
-    );
+    close(name, row, "alone_share", share, 5e-7);
+    let has_none = alone.iter().all(|one| one.latency.is_none());
+    let is_empty = row.text("latency_alone_p50_ns").is_empty();
+    assert_eq!(is_empty, has_none, "{name}");
 }
 
 /// Compares a summary's figures, in nanoseconds, with those of the samples.
@@ -431,10 +392,8 @@ fn check_figures(name: &str, row: &Row, prefix: &str, mut samples: Vec<i64>) {
     };
     let count = samples.len() as f64;
     let mean = samples.iter().sum::<i64>() as f64 / count;
-    let squares: f64 = samples
-        .iter()
-        .map(|&sample| (sample as f64 - mean).powi(2))
-        .sum();
+    let squares = samples.iter().map(|&it| (it as f64 - mean).powi(2));
+    let squares: f64 = squares.sum();
     // Hyndman and Fan's type 7.
     let percentile = |percent: f64| {
         let rank = (count - 1.0) * percent / 100.0;
@@ -454,21 +413,19 @@ fn check_figures(name: &str, row: &Row, prefix: &str, mut samples: Vec<i64>) {
         ("mean", mean),
     ];
     for (figure, ns) in figures {
-        let column = format!("{prefix}_{figure}_ns");
-        close(name, &column, row.decimal(&column), ns, 0.0501);
+        close(name, row, &format!("{prefix}_{figure}_ns"), ns, 0.0501);
     }
     let column = format!("{prefix}_stdev_ns");
     if samples.len() > 1 {
         let stdev = (squares / (count - 1.0)).sqrt();
-        close(name, &column, row.decimal(&column), stdev, 0.0501);
+        close(name, row, &column, stdev, 0.0501);
     } else {
         assert_eq!(row.text(&column), "", "{name}");
     }
 }
 
-fn close(name: &str, what: &str, found: f64, expected: f64, tolerance: f64) {
-    assert!(
-        (found - expected).abs() <= tolerance,
-        "{name}: {what} is {found}, and from the messages {expected}"
-    );
+fn close(name: &str, row: &Row, column: &str, expected: f64, tolerance: f64) {
+    let apart = (row.decimal(column) - expected).abs();
+    let is_close = apart <= tolerance;
+    assert!(is_close, "{name}: {column} is not {expected}: {row:?}");
 }

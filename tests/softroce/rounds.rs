@@ -1,5 +1,6 @@
 //! A sweep of several rounds, each in a process of its own: what it leaves, and how it is taken up again.
 
+use crate::testing::Has as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,13 +9,11 @@ use nix::sys::signal::Signal;
 use crate::machine::{Machine, wait_until};
 use crate::program::{LIMIT, hcabench};
 use crate::results::{Results, Row, Table};
-use crate::scratch;
 
 const ROUNDS: u64 = 3;
 const BURST: u64 = 100;
 const POINTS: usize = 4;
 
-/// Point and round of each row of runs.csv.
 fn measured(runs: &Table) -> Vec<(String, u64)> {
     let of = |row: &Row| (row.text("point").to_owned(), row.count("round"));
     runs.rows.iter().map(of).collect()
@@ -27,7 +26,6 @@ fn lines(out: &Path) -> Vec<String> {
     whole.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// Checks a sweep of all points and rounds.
 fn check(out: &Path) {
     let results = Results::at(out);
     assert!(!results.is_marked(), "{}", results.mark());
@@ -47,10 +45,8 @@ fn check(out: &Path) {
     }
     for point in &points {
         let row = results.row_of(point);
-        assert_eq!(
-            (row.text("status"), row.count("rounds")),
-            ("complete", ROUNDS)
-        );
+        assert_eq!(row.text("status"), "complete");
+        assert_eq!(row.count("rounds"), ROUNDS);
         assert_eq!(row.count("messages_sent"), ROUNDS * BURST);
         assert_eq!(point.settings["rounds"]["planned"], ROUNDS);
         assert_eq!(point.settings["rounds"]["done"], ROUNDS);
@@ -66,10 +62,9 @@ fn check(out: &Path) {
 /// In the middle of a round, by a signal that leaves no time for anything, and by one that does.
 #[test]
 fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
-        let out = folder.path().join(signal.as_str());
+        let out = machine.out(signal.as_str());
         let running =
             hcabench("--service rc,uc --poll busy,event --burst 100 --pause 200us --rounds 3")
                 .out(&out)
@@ -86,16 +81,11 @@ fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
             .into_iter()
             .filter(|line| line.contains(",complete,"))
             .collect();
-        assert!(
-            (POINTS + 1..POINTS * ROUNDS as usize).contains(&before.len()),
-            "{before:?}"
-        );
+        let is_part = (POINTS + 1..POINTS * ROUNDS as usize).contains(&before.len());
+        assert!(is_part, "{before:?}");
 
-        let ended = hcabench("--resume")
-            .word(out.to_str().unwrap())
-            .run()
-            .expect(0);
-        assert!(ended.stdout.contains("p50"), "{}", ended.stdout);
+        let ended = hcabench("--resume").word(out.to_str().unwrap()).ends(0);
+        ended.stdout.has(&["p50"]);
         check(&out);
         let after = lines(&out);
         // A kill may come between the last row and its distribution: that round is measured again.
@@ -104,15 +94,8 @@ fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
             assert!(after.contains(line), "measured again: {line}");
         }
         // Nothing is missing any more, which is said, and nothing is measured.
-        let ended = hcabench("--resume")
-            .word(out.to_str().unwrap())
-            .run()
-            .expect(2);
-        assert!(
-            ended.stderr.contains("nothing is missing"),
-            "{}",
-            ended.stderr
-        );
+        let ended = hcabench("--resume").word(out.to_str().unwrap()).ends(2);
+        ended.stderr.has(&["nothing is missing"]);
         assert_eq!(lines(&out), after);
     }
 }

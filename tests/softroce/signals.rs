@@ -1,43 +1,30 @@
 //! SIGINT and SIGTERM in the middle of a sweep.
 
+use crate::testing::Has as _;
 use nix::sys::signal::Signal;
 
 use crate::loss::wait_for_traffic;
 use crate::machine::{Disturbance, Machine};
 use crate::program::{END, LIMIT, hcabench};
 use crate::results::Results;
-use crate::scratch;
 
 fn ended_by(signal: Signal, poll: &str) {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    let running = hcabench(&format!(
+    let machine = Machine::take();
+    let running = machine.start(&format!(
         "--service rc,ud --poll {poll} --burst 50,8000 --pause 2ms"
-    ))
-    .out(&out)
-    .start();
-    Results::wait_for_point(&out, 2);
+    ));
+    machine.wait_for_point(2);
     wait_for_traffic();
     running.signal(signal);
     let ended = running
         .wait(END)
         .expect(1)
         .says(&["burst8000", "interrupted by", signal.as_str()]);
-    assert!(
-        ended.stderr.contains("(incomplete; go on by"),
-        "{}",
-        ended.stderr
-    );
+    ended.stderr.has(&["(incomplete; go on by"]);
 
-    let results = Results::at(&out);
+    let results = machine.results();
     assert!(results.mark().contains(signal.as_str()));
-    let points = results.points();
-    let [whole, broken] = &points[..] else {
-        panic!("{points:?}");
-    };
-    results.check_point(whole);
-    assert!(broken.is_marked());
+    results.whole_and_broken();
     let summary = results.summary();
     assert_eq!(summary.matching(&[("status", "complete")]).len(), 1);
     assert_eq!(summary.matching(&[("status", "incomplete")]).len(), 1);
@@ -56,10 +43,9 @@ fn sigterm_while_waiting_for_events() {
 /// What was posted and had not arrived when the signal came is neither sent nor lost.
 #[test]
 fn what_was_under_way_on_a_reliable_connection_is_not_lost() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for poll in ["busy", "event"] {
-        let out = folder.path().join(poll);
+        let out = machine.out(poll);
         // As fast as it goes, so that many are under way.
         let running = hcabench(&format!(
             "--poll {poll} --burst 8192 --repeat 50 --warmup 0"
@@ -74,10 +60,8 @@ fn what_was_under_way_on_a_reliable_connection_is_not_lost() {
         assert_eq!(row.text("status"), "incomplete");
         assert_eq!(row.count("messages_lost"), 0, "{}", ended.stderr);
         let received = row.count("messages_received");
-        assert!(
-            received > 0 && row.count("messages_sent") == received,
-            "{row:?}"
-        );
+        assert!(received > 0, "{row:?}");
+        assert!(row.count("messages_sent") == received, "{row:?}");
         let messages = results.points()[0].messages();
         assert_eq!(messages.len() as u64, received);
         assert!(messages.iter().all(|one| one.latency.is_some()));
@@ -87,10 +71,9 @@ fn what_was_under_way_on_a_reliable_connection_is_not_lost() {
 /// Connecting takes as long as the peer lets it; nobody who presses Ctrl-C wants to wait for that.
 #[test]
 fn sigint_while_connecting() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for service in ["rc", "uc", "ud"] {
-        let out = folder.path().join(service);
+        let out = machine.out(service);
         let _cut = Disturbance::of_everything("veth1", "loss 100%");
         let running = hcabench(&format!("--service {service}")).out(&out).start();
         Results::wait_for_point(&out, 1);

@@ -1,33 +1,31 @@
 //! Messages of others: a datagram queue pair of this process sends to the receiving one of a run.
 
+use crate::testing::Has as _;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hcabench::buffer::{HugePagePolicy, PayloadBuffer};
-use hcabench::rdma::cm::{ActiveEndpoint, Connection, EventChannel, IdService, PassiveEndpoint};
+use hcabench::rdma::cm::{Connection, EventChannel, IdService};
 use hcabench::rdma::verbs::{
-    Access, AddressHandle, Destination, MemoryRegion, OutstandingReads, Polled, ProtectionDomain,
-    Retries, SendRequest, ServiceType,
+    Access, AddressHandle, Destination, MemoryRegion, Polled, ProtectionDomain, SendRequest,
+    ServiceType,
 };
 use hcabench::time::Ticks;
 
-use crate::connections::{address, attributes};
+use crate::connections::{accepting, connecting, listening};
 use crate::loss::wait_for_traffic;
 use crate::machine::{Machine, sh, wait_until};
 use crate::program::{LIMIT, hcabench};
 use crate::results::Results;
-use crate::scratch;
 
 const STEP: Duration = Duration::from_secs(20);
 /// Of a burst of so many; a stranger's messages bear the number of the last one, which is not sent yet when they come.
 const BURST: u32 = 5000;
 /// What the stranger sends; a run has receive requests for some more messages than its own.
 const STRANGE: u64 = 20;
-/// Bytes of its largest message.
 const LARGEST: u32 = 512;
 
-/// A queue pair on rxe0 that can send to any on rxe1.
 struct Stranger {
     domain: Arc<ProtectionDomain>,
     region: Arc<MemoryRegion>,
@@ -38,35 +36,11 @@ struct Stranger {
 impl Stranger {
     fn new() -> Self {
         let channel = EventChannel::create().unwrap();
-        let service = IdService::UnreliableDatagram;
-        let listener =
-            PassiveEndpoint::listen(&channel, service, ("rxe1", 1), address(1), 1).unwrap();
-        let to = listener.address();
-        let active =
-            ActiveEndpoint::resolve(&channel, service, ("rxe0", 1), (address(0), to), None, STEP)
-                .unwrap();
-        let context = active.context();
-        let domain = ProtectionDomain::allocate(&context).unwrap();
-        let kind = ServiceType::UnreliableDatagram;
-        let active = active
-            .connect(
-                &domain,
-                attributes(&context, kind),
-                Retries::default(),
-                OutstandingReads::default(),
-            )
-            .unwrap();
-        let requested = listener.request(STEP).unwrap();
-        let context = requested.context();
-        let other = ProtectionDomain::allocate(&context).unwrap();
-        let accepting = requested
-            .accept(
-                &other,
-                attributes(&context, kind),
-                Retries::default(),
-                OutstandingReads::default(),
-            )
-            .unwrap();
+        let of = ServiceType::UnreliableDatagram;
+        let service = (IdService::UnreliableDatagram, of);
+        let listener = listening(&channel, service.0);
+        let (domain, active) = connecting(&channel, service, listener.address());
+        let accepting = accepting(&listener, of);
         let payload = PayloadBuffer::new(1, LARGEST as usize, 0, HugePagePolicy::Off).unwrap();
         payload.slot(0).store_stamp(Ticks(0xabab_abab_abab_abab));
         Stranger {
@@ -77,7 +51,6 @@ impl Stranger {
         }
     }
 
-    /// Sends a message to a queue pair, and waits until it has left.
     fn send(&self, queue_pair: u32, bytes: u32, immediate_data: u32) {
         let vector = self.connection.address().unwrap();
         let handle =
@@ -99,7 +72,6 @@ impl Stranger {
     }
 }
 
-/// The datagram queue pairs of rxe1.
 fn queue_pairs() -> BTreeSet<u32> {
     let listed: serde_json::Value =
         serde_json::from_str(&sh("rdma -j resource show qp")).expect("rdma prints JSON");
@@ -110,7 +82,6 @@ fn queue_pairs() -> BTreeSet<u32> {
         .collect()
 }
 
-/// The one that is not among the known ones: that of the run.
 fn new_queue_pair(known: &BTreeSet<u32>) -> u32 {
     let new: Vec<u32> = queue_pairs().difference(known).copied().collect();
     let [one] = new[..] else {
@@ -121,12 +92,11 @@ fn new_queue_pair(known: &BTreeSet<u32>) -> u32 {
 
 library_tests! {
     fn messages_of_others_are_counted_as_such_and_blamed_on_nobody() {
-        let _machine = Machine::take();
-        let folder = scratch();
+        let machine = Machine::take();
         let stranger = Stranger::new();
         let known = queue_pairs();
         for timestamp in ["submit", "send"] {
-            let out = folder.path().join(timestamp);
+            let out = machine.out(timestamp);
             let running = hcabench(&format!(
                 "--service ud --burst {BURST} --pause 2ms --warmup 0 --timestamp {timestamp}"
             ))
@@ -143,34 +113,26 @@ library_tests! {
             let row = &results.summary().rows[0];
             assert_eq!(row.count("messages_foreign"), STRANGE);
             assert_eq!(row.count("messages_received"), u64::from(BURST));
-            for none in ["lost", "corrupted", "duplicated", "late"] {
-                assert_eq!(row.count(&format!("messages_{none}")), 0, "{none}");
-            }
+            row.has_no(&["lost", "corrupted", "duplicated", "late"]);
             // A stranger's eight bytes would be a stamp of a time in years.
             assert!(row.decimal("latency_max_ns") < 60e9);
-            ended.warns(&format!("{STRANGE} messages were not of this run"));
-            for blamed in ["arrived twice", "raise --timeout", "other bytes"] {
-                assert!(!ended.stderr.contains(blamed), "{}", ended.stderr);
-            }
+            ended.warns(&format!("{STRANGE} messages were sent by something else"));
+            ended.stderr.lacks(&["arrived twice", "raise --timeout", "other bytes"]);
             wait_until("the queue pairs of the run are gone", STEP, || queue_pairs() == known);
         }
     }
     /// rxe then stops the queue pair: the run cannot go on, and says what may have come.
     fn a_message_of_others_that_is_too_large_is_named_as_the_cause() {
-        let _machine = Machine::take();
-        let folder = scratch();
+        let machine = Machine::take();
         let stranger = Stranger::new();
         let known = queue_pairs();
-        let out = folder.path().join("results");
-        let running = hcabench(&format!("--service ud --burst {BURST} --pause 2ms --warmup 0"))
-            .out(&out)
-            .start();
+        let running = machine.start(&format!("--service ud --burst {BURST} --pause 2ms --warmup 0"));
         wait_for_traffic();
         stranger.send(new_queue_pair(&known), LARGEST, BURST - 1);
         running
             .wait(LIMIT)
             .expect(1)
             .says(&["ud-send-8B", "receiving", "message larger than --size"]);
-        assert!(Results::at(&out).is_marked());
+        assert!(machine.results().is_marked());
     }
 }

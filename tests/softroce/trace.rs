@@ -1,8 +1,5 @@
-//! `hcabench clock --causes trace`: who took a CPU, and for how long, against what the thread that took it says itself.
-//!
-//! QEMU 7.2 emulates several processors with a race: where a tracepoint is opened on one, another may run into
-//! the breakpoint that is no longer there, for ever. So `ci/test` runs these in a machine with one processor,
-//! where the thread that reads the records shares it with what it watches.
+//! Who took a CPU, and for how long, against what that thread says itself. QEMU 7.2 emulates several processors with a
+//! race in breakpoints, so `ci/test` runs these in a machine with one.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +11,6 @@ use hcabench::host::{pinning, priority};
 use crate::machine::{Machine, wait_until};
 use crate::program::{LIMIT, hcabench};
 use crate::results::{Row, Table};
-use crate::scratch;
 
 const WATCHED: usize = 0;
 /// Each time that the busy thread takes the CPU, in milliseconds: no length fits another.
@@ -99,9 +95,8 @@ fn parts(jump: &Row) -> HashMap<String, u64> {
 
 #[test]
 fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let (busy, jumps, shown, memory) = watch("trace", &folder.path().join("results"));
+    let machine = Machine::take();
+    let (busy, jumps, shown, memory) = watch("trace", &machine.out("results"));
     let name = format!("{NAME} ({})", busy.thread);
     let of_busy: Vec<(&Row, HashMap<String, u64>)> = jumps
         .rows
@@ -118,8 +113,7 @@ fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() 
             assert_eq!(jump.text("cause"), format!("thread {name}"), "{jump:?}");
         }
     }
-    // Its own time lies between what it is charged for and what it and all that interrupted it are charged for, to a
-    // tenth: a machine that stands still beside the readings makes it another length, which is rare.
+    // Between what it and what interrupted it are charged for, to a tenth: a machine may stand still meanwhile.
     let mut left: Vec<&HashMap<String, u64>> = of_busy.iter().map(|(_, parts)| parts).collect();
     let mut fits = |own: &&u64| {
         let (own, tenth) = (**own, **own / 10);
@@ -152,9 +146,8 @@ fn a_thread_that_takes_the_cpu_is_named_with_the_time_that_it_measured_itself() 
 
 #[test]
 fn counters_claim_no_duration() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let (busy, jumps, shown, _) = watch("counters", &folder.path().join("results"));
+    let machine = Machine::take();
+    let (busy, jumps, shown, _) = watch("counters", &machine.out("results"));
     assert!(!shown.contains("exactly, by the trace"), "{shown}");
     let long = |jump: &&Row| jump.count("jump_ns") >= busy.lengths[0];
     assert!(jumps.rows.iter().filter(long).count() > 0);

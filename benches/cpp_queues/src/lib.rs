@@ -11,12 +11,10 @@
 use std::alloc::Layout;
 use std::ffi::c_void;
 
-/// The functions of one kind of queue, for elements of one size. All are safe to call as it is said of each, and none
-/// unwinds: what C++ would throw ends the program.
+/// For elements of one size. None unwinds: what C++ would throw ends the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Functions {
-    /// Makes a queue for a capacity, and numbers of senders and receivers, with memory for as many elements as can be in
-    /// it, whichever sender they are from; writes pointers to its ends, senders first.
+    /// For a capacity, and numbers of senders and receivers; writes pointers to its ends, senders first.
     pub make: unsafe extern "C" fn(usize, usize, usize, *mut *mut c_void) -> *mut c_void,
     /// Frees what [`make`](Self::make) has returned, with all ends.
     pub free: unsafe extern "C" fn(*mut c_void),

@@ -5,11 +5,9 @@ use hcabench_queues as queues;
 #[cfg(feature = "rdma")]
 use hcabench_rdma as rdma;
 use hcabench_results::{plot, results, sorting, stats};
-#[cfg(feature = "rdma")]
-use hcabench_rig::launch;
-use hcabench_rig::{generators, node, rig};
+use hcabench_rig::{generators, launch, node, rig};
 
 pub mod bench;
 #[cfg(test)]
-#[path = "../../refused.rs"]
-mod refused;
+#[path = "../../testing.rs"]
+mod testing;

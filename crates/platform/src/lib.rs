@@ -6,6 +6,6 @@ pub mod buffer;
 pub mod host;
 pub mod pacing;
 #[cfg(test)]
-#[path = "../../refused.rs"]
-mod refused;
+#[path = "../../testing.rs"]
+mod testing;
 pub mod time;

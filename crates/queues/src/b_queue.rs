@@ -27,7 +27,7 @@ pub(super) const PARAMETERS: [Parameter; 2] = [
 ];
 
 #[derive(Debug)]
-pub struct BQueue;
+pub(crate) struct BQueue;
 
 /// What both ends are: a place on the ring, and how far the slots from there on are known to be the end's own.
 #[derive(Debug)]

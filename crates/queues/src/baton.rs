@@ -22,6 +22,7 @@ use crate::fastforward;
 use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 
+/// The queue of this file.
 #[derive(Debug)]
 pub struct Baton;
 

@@ -60,7 +60,7 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
 ];
 
 #[derive(Debug)]
-pub struct EQueue;
+pub(crate) struct EQueue;
 
 #[derive(Debug)]
 struct Shared {
@@ -71,7 +71,7 @@ struct Shared {
 }
 
 #[derive(Debug)]
-pub struct EQueueSender<const N: usize> {
+pub(crate) struct EQueueSender<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     shared: Arc<Shared>,
     /// The slot to be filled next; less than the size of the lap.
@@ -95,7 +95,7 @@ pub struct EQueueSender<const N: usize> {
 }
 
 #[derive(Debug)]
-pub struct EQueueReceiver<const N: usize> {
+pub(crate) struct EQueueReceiver<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     shared: Arc<Shared>,
     /// The slot to be emptied next; less than the size of the lap.

@@ -40,7 +40,7 @@ pub struct FastForward;
 /// FastForward with parameters. It is a type of its own, as asking for them takes registers and instructions even where
 /// none is given.
 #[derive(Debug)]
-pub struct TunedFastForward;
+pub(crate) struct TunedFastForward;
 
 /// A place on the ring.
 #[derive(Debug)]

@@ -12,13 +12,13 @@ use crate::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::sync::{AtomicUsize, Ordering};
 
 #[derive(Debug)]
-pub struct Ffq;
+pub(crate) struct Ffq;
 
 /// The rank of a slot without an element. Ranks are odd.
 const FREE: usize = 0;
 
 #[derive(Debug)]
-pub struct Cell<T> {
+pub(crate) struct Cell<T> {
     rank: AtomicUsize,
     value: ValueSlot<T>,
 }

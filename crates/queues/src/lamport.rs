@@ -25,7 +25,7 @@ pub struct End<T> {
 }
 
 #[derive(Debug)]
-pub struct Indices {
+pub(crate) struct Indices {
     /// How many elements were put in, wrapping. Written by the sender.
     tail: CachePadded<AtomicUsize>,
     /// How many were taken out, wrapping. Written by the receiver.

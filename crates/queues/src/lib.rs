@@ -34,7 +34,7 @@ pub mod registry;
 pub mod slots;
 mod sync;
 #[cfg(loom)]
-#[allow(missing_docs)]
+#[allow(missing_docs, unreachable_pub)]
 mod weakened;
 
 mod b_queue;
@@ -51,7 +51,7 @@ pub mod ring;
 mod sharded;
 
 pub(crate) use b_queue::BQueue;
-pub(crate) use baton::Baton;
+pub use baton::Baton;
 pub(crate) use demoting::DemotingBaton;
 pub(crate) use equeue::EQueue;
 pub use fastforward::FastForward;

@@ -19,7 +19,7 @@ const BLOCK: usize = 64;
 const NONE: usize = usize::MAX;
 
 #[derive(Debug)]
-pub struct LinkedBlocks;
+pub(crate) struct LinkedBlocks;
 
 #[derive(Debug)]
 struct Header {
@@ -66,7 +66,7 @@ impl<T> Blocks<T> {
 }
 
 #[derive(Debug)]
-pub struct LinkedBlocksSender<T> {
+pub(crate) struct LinkedBlocksSender<T> {
     queue: Blocks<T>,
     /// The block being filled.
     block: usize,
@@ -83,7 +83,7 @@ pub struct LinkedBlocksSender<T> {
 }
 
 #[derive(Debug)]
-pub struct LinkedBlocksReceiver<T> {
+pub(crate) struct LinkedBlocksReceiver<T> {
     queue: Blocks<T>,
     /// The block being emptied.
     block: usize,

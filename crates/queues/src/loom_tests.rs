@@ -1,6 +1,6 @@
 //! The interleavings of two threads, and all values the memory model allows, on queues that are small enough for it.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test --no-default-features --lib loom`; see `ci/check-queues`.
+//! `RUSTFLAGS="--cfg loom" cargo test --no-default-features --lib loom`; see `ci/measure check-queues`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

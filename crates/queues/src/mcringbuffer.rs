@@ -28,7 +28,7 @@ pub(super) const PARAMETERS: [Parameter; 1] = [Parameter::share(
 pub struct McRingBuffer;
 
 #[derive(Debug)]
-pub struct Indices {
+pub(crate) struct Indices {
     /// How many elements were handed over, wrapping. Written by the sender.
     written: CachePadded<AtomicUsize>,
     /// How many were given back, wrapping. Written by the receiver.

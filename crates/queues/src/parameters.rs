@@ -171,15 +171,11 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named_with_what_is_allowed() {
         let refused = |text| Given::parse(text, &ALL).unwrap_err();
-        assert_eq!(
-            refused("size=1"),
-            "\"size=1\" is none of its parameters: batch=capacity/16, twice=0"
-        );
+        let expected = "\"size=1\" is none of its parameters: batch=capacity/16, twice=0";
+        assert_eq!(refused("size=1"), expected);
         assert_eq!(refused("twice=2"), "\"twice=2\" is no number from 0 to 1");
-        assert_eq!(
-            refused("batch=-1"),
-            "\"batch=-1\" is no number from 0 to 1000000"
-        );
+        let expected = "\"batch=-1\" is no number from 0 to 1000000";
+        assert_eq!(refused("batch=-1"), expected);
         assert_eq!(refused("batch=1:batch=2"), "\"batch=2\" is given twice");
         assert!(refused("").starts_with("\"\" is none of"));
         let cldemote = [Parameter::switch("demote", "whether").on_x86_64("cldemote")];

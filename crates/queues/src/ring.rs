@@ -13,7 +13,7 @@ use super::sync::Ordering;
 use crate::buffer::AtomicWords;
 
 /// A word of the memory.
-pub use super::sync::AtomicU64 as Word;
+pub type Word = super::sync::AtomicU64;
 
 /// Memory that both ends see, whole cache lines of it.
 pub trait Memory {
@@ -190,7 +190,6 @@ pub(super) mod tests {
 
     type Shared = Arc<Vec<Word>>;
 
-    /// Both ends of the last of so many rings.
     pub(crate) fn ends(rings: usize, shape: Shape) -> (RingSender<Shared>, RingReceiver<Shared>) {
         let words = (0..rings * shape.ring_words()).map(|_| Word::new(0));
         let memory = Arc::new(words.collect::<Vec<_>>());

@@ -16,7 +16,7 @@ use super::parameters::Given;
 use super::slots::check_capacity;
 
 #[derive(Debug)]
-pub struct Sharded;
+pub(crate) struct Sharded;
 
 /// The ends of one thread: of a ring for each thread at the other end.
 #[derive(Debug)]

@@ -57,7 +57,7 @@ pub(super) struct SharedSlots<S> {
 
 impl<S> SharedSlots<S> {
     /// So many new slots, as [`Slots::new`] makes them.
-    pub fn new(count: usize, slot: impl FnMut() -> S) -> Self {
+    pub(crate) fn new(count: usize, slot: impl FnMut() -> S) -> Self {
         Self::of(Arc::new(Slots::new(count, slot)))
     }
 
@@ -85,7 +85,7 @@ impl<S> Deref for SharedSlots<S> {
 
 impl<S> Slots<S> {
     /// So many new slots, each of them written, so that their pages are there.
-    pub fn new(count: usize, mut slot: impl FnMut() -> S) -> Self {
+    pub(crate) fn new(count: usize, mut slot: impl FnMut() -> S) -> Self {
         const { assert!(size_of::<S>() > 0) };
         let layout = Self::layout(count);
         assert!(count > 0);
@@ -106,7 +106,7 @@ impl<S> Slots<S> {
             .expect("MAX_CAPACITY slots fit into the address space")
     }
 
-    pub const fn count(&self) -> usize {
+    pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
@@ -115,7 +115,7 @@ impl<S> Slots<S> {
     /// # Safety
     /// `index` is less than the number of slots.
     #[inline(always)]
-    pub unsafe fn at(&self, index: usize) -> &S {
+    pub(crate) unsafe fn at(&self, index: usize) -> &S {
         debug_assert!(index < self.count);
         // SAFETY: within the allocation by the caller's word; all slots were written in `new` and live as long as who
         // keeps them, and this is borrowed from there.
@@ -143,7 +143,7 @@ pub(super) struct ValueSlot<T>(UnsafeCell<MaybeUninit<T>>);
 unsafe impl<T: Send> Sync for ValueSlot<T> {}
 
 impl<T: Copy> ValueSlot<T> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         // Zeros, so that the memory is written: an uninitialised slot would not be.
         ValueSlot(UnsafeCell::new(MaybeUninit::zeroed()))
     }
@@ -153,7 +153,7 @@ impl<T: Copy> ValueSlot<T> {
     /// # Safety
     /// Nobody reads or writes this slot at the same time.
     #[inline(always)]
-    pub unsafe fn write(&self, element: T) {
+    pub(crate) unsafe fn write(&self, element: T) {
         // SAFETY: no other access, by the caller's word.
         #[cfg(not(loom))]
         unsafe {
@@ -171,7 +171,7 @@ impl<T: Copy> ValueSlot<T> {
     /// # Safety
     /// An element was put in, what did that happened before, and nobody writes to the slot at the same time.
     #[inline(always)]
-    pub unsafe fn read(&self) -> T {
+    pub(crate) unsafe fn read(&self) -> T {
         // SAFETY: written before and not being written now, by the caller's word.
         #[cfg(not(loom))]
         unsafe {
@@ -200,7 +200,7 @@ pub(super) struct FusedSlot<const N: usize> {
 unsafe impl<const N: usize> Sync for FusedSlot<N> {}
 
 impl<const N: usize> FusedSlot<N> {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         const { assert!(N > 0) };
         FusedSlot {
             words: UnsafeCell::new([0; N]),
@@ -230,7 +230,7 @@ impl<const N: usize> FusedSlot<N> {
     }
 
     #[inline(always)]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.look() == 0
     }
 
@@ -240,7 +240,7 @@ impl<const N: usize> FusedSlot<N> {
     /// The caller is the only sender, and knows that the slot is empty: it, or a slot that the receiver empties after
     /// it, was seen empty.
     #[inline(always)]
-    pub unsafe fn put(&self, element: &Words<N>) {
+    pub(crate) unsafe fn put(&self, element: &Words<N>) {
         // SAFETY: empty, so the receiver does not touch it; there is no other sender. The rest has N - 1 words.
         #[cfg(not(loom))]
         unsafe {
@@ -263,7 +263,7 @@ impl<const N: usize> FusedSlot<N> {
     /// # Safety
     /// The caller is the only receiver.
     #[inline(always)]
-    pub unsafe fn take(&self) -> Option<Words<N>> {
+    pub(crate) unsafe fn take(&self) -> Option<Words<N>> {
         let first = self.look();
         if first == 0 {
             return None;

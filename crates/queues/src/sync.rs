@@ -39,11 +39,11 @@ pub(super) fn wait_cycles(cycles: usize) {
 }
 
 #[cfg(loom)]
-pub use super::weakened::{AtomicU64, AtomicUsize};
+pub(crate) use super::weakened::{AtomicU64, AtomicUsize};
 #[cfg(loom)]
-pub use loom::sync::{Arc, atomic::Ordering};
+pub(crate) use loom::sync::{Arc, atomic::Ordering};
 #[cfg(not(loom))]
-pub use std::sync::{
+pub(crate) use std::sync::{
     Arc,
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };

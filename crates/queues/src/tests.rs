@@ -96,11 +96,8 @@ fn agrees_with_model<const N: usize>(
                         assert!(model.len() <= capacity, "holds more than {capacity}");
                     } else {
                         let least = capacity - slack.unreturned;
-                        assert!(
-                            model.len() >= least,
-                            "full with {} of {capacity}",
-                            model.len()
-                        );
+                        let is_full = model.len() >= least;
+                        assert!(is_full, "full with {} of {capacity}", model.len());
                         break;
                     }
                 }
@@ -109,11 +106,8 @@ fn agrees_with_model<const N: usize>(
                 for _ in 0..count {
                     let Some(element) = receiver.dequeue() else {
                         let hidden = if everything_seen { 0 } else { slack.unseen };
-                        assert!(
-                            model.len() <= hidden,
-                            "empty with {} of {capacity}",
-                            model.len()
-                        );
+                        let is_empty = model.len() <= hidden;
+                        assert!(is_empty, "empty with {} of {capacity}", model.len());
                         break;
                     };
                     assert!(element.is_intact());
@@ -166,7 +160,6 @@ fn made<Q: Queue<Words<N>>, const N: usize>(capacity: usize) -> (Q::Sender, Q::R
 proptest! {
     #![proptest_config(configuration())]
 
-    /// Ours come in every capacity, and indices wrap around soon.
     #[test]
     fn every_queue_behaves_like_a_model(
         steps in steps(),
@@ -237,10 +230,8 @@ impl QueueUser for FilledAndEmptied<'_> {
             let taken = numbers.find(|number| !sender.enqueue(Words::from_words([*number])));
             let taken = taken.unwrap() - 1;
             let least = (capacity - left_free) as u64;
-            assert!(
-                (least..=capacity as u64).contains(&taken),
-                "{name}: {taken} of {capacity}"
-            );
+            let is_capacity = (least..=capacity as u64).contains(&taken);
+            assert!(is_capacity, "{name}: {taken} of {capacity}");
             sender.flush();
             for number in 1..=taken {
                 assert_eq!(receiver.dequeue(), Some(Words::from_words([number])));
@@ -264,10 +255,8 @@ fn what_cannot_be_is_refused() {
     for name in names() {
         for capacity in [0, (1 << 24) + 1, usize::MAX] {
             let text = registry::refusal(name, capacity).unwrap();
-            assert!(
-                text.contains(name) && text.contains(&capacity.to_string()),
-                "{text}"
-            );
+            assert!(text.contains(name), "{text}");
+            assert!(text.contains(&capacity.to_string()), "{text}");
         }
     }
 }
@@ -341,10 +330,8 @@ fn between_threads<const N: usize>(
         // The other may need this CPU.
         if failures.is_multiple_of(64) {
             std::thread::yield_now();
-            assert!(
-                Instant::now() < deadline,
-                "the {side} hangs at element {number}"
-            );
+            let is_in_time = Instant::now() < deadline;
+            assert!(is_in_time, "the {side} hangs at element {number}");
         }
     };
     let mut waited_too = waited;

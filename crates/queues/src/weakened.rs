@@ -49,17 +49,17 @@ macro_rules! atomics {
 
         impl $name {
             #[track_caller]
-            pub fn new(value: $value) -> Self {
+            pub(crate) fn new(value: $value) -> Self {
                 Self(loom::sync::atomic::$name::new(value))
             }
 
             #[track_caller]
-            pub fn load(&self, ordering: Ordering) -> $value {
+            pub(crate) fn load(&self, ordering: Ordering) -> $value {
                 self.0.load(here(ordering))
             }
 
             #[track_caller]
-            pub fn store(&self, value: $value, ordering: Ordering) {
+            pub(crate) fn store(&self, value: $value, ordering: Ordering) {
                 self.0.store(value, here(ordering));
             }
         }

@@ -5,5 +5,6 @@ use hcabench_platform::{buffer, host};
 pub mod cm;
 pub mod direct;
 pub mod environment;
+mod error;
 mod loaded;
 pub mod verbs;

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use libloading::os::unix::Library;
 use rdma_sys::*;
 
-use super::verbs::VerbsError;
+use crate::error::VerbsError;
 use crate::host::library::{functions, open};
 
 static LIBRARIES: LazyLock<Result<Libraries, libloading::Error>> = LazyLock::new(Libraries::load);
@@ -42,7 +42,7 @@ impl Libraries {
 ///
 /// # Errors
 /// Why one of them cannot be loaded.
-pub fn load() -> Result<(), VerbsError> {
+pub(crate) fn load() -> Result<(), VerbsError> {
     LIBRARIES.as_ref().map(drop).map_err(VerbsError::not_loaded)
 }
 
@@ -50,7 +50,7 @@ pub fn load() -> Result<(), VerbsError> {
 ///
 /// # Safety
 /// A function of that name must have the type `F`.
-pub unsafe fn optional<F: Copy>(name: &CStr) -> Option<F> {
+pub(crate) unsafe fn optional<F: Copy>(name: &CStr) -> Option<F> {
     let [_, manager] = &LIBRARIES.as_ref().ok()?.files;
     // SAFETY: the caller vouches for the type.
     let found = unsafe { manager.get::<F>(name.to_bytes_with_nul()) };

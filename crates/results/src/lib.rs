@@ -11,12 +11,12 @@ pub mod compare;
 pub mod page;
 #[allow(missing_docs)]
 pub mod plot;
-#[cfg(test)]
-#[path = "../../refused.rs"]
-mod refused;
 pub mod results;
 pub mod sorting;
 pub mod stats;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
 
 // Under this name, tests share files with those of the program.
 #[cfg(test)]

@@ -10,7 +10,7 @@ use hcabench_results::{results, sorting, stats};
 pub mod generators;
 pub mod launch;
 pub mod node;
-#[cfg(test)]
-#[path = "../../refused.rs"]
-mod refused;
 pub mod rig;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;

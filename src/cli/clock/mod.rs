@@ -4,22 +4,24 @@ mod present;
 mod trust;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use clap::Args;
 
-use crate::bench::clock::benchmark::{ClockBenchmark, Cpus};
+use crate::arguments::UsageError;
+use crate::arguments::values as common;
+use crate::arguments::values::{List, duration, named, one};
+use crate::bench::Assignment;
+use crate::bench::clock::benchmark::{Cpus, Sweep};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
 use crate::bench::clock::wakeup;
 use crate::buffer::HugePagePolicy;
-use crate::cli::UsageError;
-use crate::cli::driver::arguments::SweepArguments;
-use crate::cli::driver::{self, Request};
-use crate::cli::output::OutputArguments;
-use crate::cli::progress;
 use crate::cli::schedule::ScheduleArguments;
-use crate::cli::values::{self as common, List, duration, named, one};
+use crate::driver;
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::host::cpu_set::CpuSet;
 use crate::host::readiness::Needs;
 use crate::results::Record;
@@ -27,6 +29,8 @@ use crate::results::schema::clock as columns;
 use crate::rig::limit::Limit;
 use crate::rig::named::Named as _;
 use crate::rig::trust::DEFAULT_READS;
+use crate::terminal::output::OutputArguments;
+use crate::terminal::progress;
 use crate::time::{COUNTER_IN_WORDS, Nanos, ReadingKind, TscKilohertz};
 
 #[cfg(target_arch = "x86_64")]
@@ -43,7 +47,7 @@ const DURATION_OF_EACH: Duration = Duration::from_secs(2);
 
 /// Arguments of `hcabench clock`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct ClockArguments {
+pub(crate) struct ClockArguments {
     /// How long to watch, with unit: ms, s, min, h [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
@@ -150,18 +154,24 @@ pub struct ClockArguments {
 }
 
 impl ClockArguments {
-    /// The benchmark that the arguments describe; `look`: how often its progress is told.
-    pub fn benchmark(&self, look: Option<Duration>) -> ClockBenchmark {
+    /// What is to be watched.
+    pub(crate) fn assignment(&self) -> Assignment {
         let cpus = match &self.cpu {
             _ if self.all_cpus => Cpus::All,
             Some(cpus) => Cpus::These(cpus.clone()),
             None => Cpus::Chosen,
         };
-        let clocks = match self.everything {
-            true => (ReadingKind::ALL.to_vec(), true),
-            false => (self.clock.0.clone(), false),
+        let sweep = Sweep {
+            clocks: match self.everything {
+                true => ReadingKind::ALL.to_vec(),
+                false => self.clock.0.clone(),
+            },
+            lenient: self.everything,
+            cpus,
+            // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
+            look: progress::is_shown().then_some(Duration::from_secs(1)),
         };
-        ClockBenchmark::new(self.config(), clocks, cpus, look)
+        Assignment::Clock(self.config(), sweep)
     }
 
     /// The settings that are no point's.
@@ -245,22 +255,19 @@ impl ClockArguments {
 ///
 /// # Errors
 /// [`UsageError`] for bad input, others when the watch cannot be held.
-pub fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     if arguments.trust {
         return trust::run(arguments);
     }
     check(arguments)?;
-    // Each time that the progress is shown, the supervisor wakes up: only where anybody sees it.
-    let look = progress::is_shown().then_some(Duration::from_secs(1));
-    let benchmark = arguments.benchmark(look);
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
         default_rounds: 1,
         run: arguments.settings(),
-        needs: Needs::of_a_watch(benchmark.kept_bytes()),
+        needs: Needs::of_a_watch(arguments.config().kept_bytes()),
         view: present::VIEW,
-        benchmark: Box::new(benchmark),
+        assignment: arguments.assignment(),
     })
 }
 

@@ -5,15 +5,15 @@ use serde_json::Value;
 
 use crate::bench::clock::config::Report;
 use crate::bench::clock::pattern::PERIODIC;
-use crate::cli::driver::{Shown, View};
-use crate::cli::output::labelled;
-use crate::cli::table::{Column, Table};
-use crate::cli::{text_width_of, wrap};
+use crate::driver::{Shown, View};
 use crate::results::schema::{ROUNDS, clock as schema};
 use crate::results::{Record, units};
+use crate::terminal::output::labelled;
+use crate::terminal::table::{Column, Table};
+use crate::terminal::{text_width_of, wrap};
 
 /// How the results are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns: || {
         OVERVIEW

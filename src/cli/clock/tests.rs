@@ -1,23 +1,11 @@
-use clap::Parser;
 use proptest::prelude::*;
 
 use super::*;
 use crate::bench::clock::config::Report;
-use crate::cli::refused::assert_refused;
-
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(flatten)]
-    clock: ClockArguments,
-}
-
-fn parse(words: &str) -> Result<ClockArguments, clap::Error> {
-    let words = std::iter::once("clock").chain(words.split_whitespace());
-    Line::try_parse_from(words).map(|line| line.clock)
-}
+use crate::cli::refused::{assert_refused, parse, parse_words};
 
 fn config(words: &str) -> Config {
-    parse(words).unwrap().config()
+    parse::<ClockArguments>(words).unwrap().config()
 }
 
 #[test]
@@ -27,15 +15,12 @@ fn defaults() {
     // In constant memory.
     assert!(config.reports.len() == 3 && !config.wants(Report::Percentiles));
     assert_eq!(config.length, Length::Duration(DEFAULT_DURATION));
-    assert_eq!(
-        (config.window, config.coincidence),
-        (Nanos(1_000_000), Nanos(10_000))
-    );
+    assert_eq!(config.window, Nanos(1_000_000));
+    assert_eq!(config.coincidence, Nanos(10_000));
     assert_eq!(config.baseline_iterations, None);
-    assert_eq!(
-        (config.threshold, config.limits.len(), config.keep),
-        (None, 0, None)
-    );
+    assert_eq!(config.threshold, None);
+    assert_eq!(config.limits.len(), 0);
+    assert_eq!(config.keep, None);
 }
 
 #[test]
@@ -109,8 +94,24 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             ["--everything", "--until", "cannot"],
         ),
         ("--cpu 1 --all-cpus", ["--cpu", "--all-cpus", "cannot"]),
+        (
+            "--trust --tsc-khz 99999",
+            ["--tsc-khz", "99999", "100000 to 10000000"],
+        ),
+        (
+            "--trust --tsc-khz fast",
+            ["--tsc-khz", "fast", "100000 to 10000000"],
+        ),
+        (
+            "--trust --trust-reads 9999",
+            ["--trust-reads", "9999", "10000..=10000000000"],
+        ),
+        (
+            "--trust-reads 20000",
+            ["--trust", "required", "--trust-reads"],
+        ),
     ];
-    assert_refused(parse, &table);
+    assert_refused(parse::<ClockArguments>, &table);
 }
 
 proptest! {
@@ -121,9 +122,8 @@ proptest! {
         ]), prop_oneof!["\\PC{0,12}", "[0-9kMG@p.,usmn-]{0,12}"]), 0..4),
     ) {
         let words = words.into_iter().flat_map(|(option, value)| [option.to_owned(), value]);
-        let line = Line::try_parse_from(std::iter::once("clock".to_owned()).chain(words));
-        if let Ok(line) = line {
-            let config = line.clock.config();
+        if let Ok(arguments) = parse_words::<ClockArguments>(words) {
+            let config = arguments.config();
             prop_assert!(!config.reports.is_empty());
         }
     }

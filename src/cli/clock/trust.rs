@@ -2,18 +2,17 @@
 
 use std::fmt::Write as _;
 
-use anyhow::Context as _;
-
 use super::ClockArguments;
-use crate::cli::output::{print_json, print_text, terminal_width, warning};
-use crate::cli::table::{Column, Table};
-use crate::cli::{UsageError, label_rows, text_width, wrap};
+use crate::arguments::UsageError;
 use crate::host::interrupt;
 use crate::results::units::fixed;
 use crate::rig::trust::{
     Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
 };
 use crate::sorting::sort_by;
+use crate::terminal::output::{print_as, terminal_width, warning};
+use crate::terminal::table::{Column, Table};
+use crate::terminal::{label_rows, text_width, wrap};
 use crate::time::{COUNTER_IN_WORDS, RateSource};
 
 /// More CPUs than this are not listed one by one.
@@ -27,12 +26,7 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         eprintln!("{}", warning(&doubt));
     }
     if !arguments.output.quiet {
-        let written = if arguments.output.json {
-            print_json(&report)
-        } else {
-            print_text(&in_words(&report))
-        };
-        written.context("cannot write to standard output")?;
+        print_as(arguments.output.json, &report, || in_words(&report))?;
     }
     Ok(u8::from(
         report.judgement.verdict == Verdict::NotToBeTrusted,

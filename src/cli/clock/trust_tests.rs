@@ -102,7 +102,7 @@ fn lines_fit_and_reasons_stand_first() {
         "The {COUNTER_IN_WORDS} of this machine: not to be trusted, because\n  - the kernel has dropped it"
     );
     assert!(text.starts_with(&first), "{text}");
-    let fits = |line: &str| line.chars().count() <= crate::cli::TEXT_WIDTH;
+    let fits = |line: &str| line.chars().count() <= crate::terminal::TEXT_WIDTH;
     assert!(text.lines().all(fits), "{text}");
 }
 

@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::arguments::values::{list_of_ranges, one, time};
 use crate::bench::clock::config::Report;
-use crate::cli::values::{list_of_ranges, one, time};
 use crate::host::cpu_set::CpuSet;
 use crate::rig::named::Named as _;
 use crate::sorting::distinct;
 use crate::time::Nanos;
 
 /// A list of reports; `all` is those of jumps.
-pub fn reports(text: &str) -> Result<BTreeSet<Report>, String> {
+pub(crate) fn reports(text: &str) -> Result<BTreeSet<Report>, String> {
     let of_jumps = || {
         Report::ALL
             .iter()
@@ -28,13 +28,13 @@ pub fn reports(text: &str) -> Result<BTreeSet<Report>, String> {
 }
 
 /// The time between two wake-ups.
-pub fn interval(text: &str) -> Result<Nanos, String> {
+pub(crate) fn interval(text: &str) -> Result<Nanos, String> {
     let allowed = Duration::from_micros(10)..=Duration::from_secs(10);
     time(text, allowed).map(Nanos::from)
 }
 
 /// A number from 1 up, as `1000`, `1_000`, `100k`, `100M`, `1G`.
-pub fn count(text: &str) -> Result<u64, String> {
+pub(crate) fn count(text: &str) -> Result<u64, String> {
     let plain = text.replace('_', "");
     let units = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
     let with_unit = units
@@ -53,7 +53,7 @@ pub fn count(text: &str) -> Result<u64, String> {
 }
 
 /// A number of jumps that memory can be had for.
-pub fn kept(text: &str) -> Result<usize, String> {
+pub(crate) fn kept(text: &str) -> Result<usize, String> {
     let number = count(text).ok();
     let number = number.filter(|number| (2..=100_000_000).contains(number));
     let number = number.and_then(|number| usize::try_from(number).ok());
@@ -61,7 +61,7 @@ pub fn kept(text: &str) -> Result<usize, String> {
 }
 
 /// A list of CPUs that is not empty.
-pub fn cpus(text: &str) -> Result<CpuSet, String> {
+pub(crate) fn cpus(text: &str) -> Result<CpuSet, String> {
     let set = text.parse::<CpuSet>();
     let set = set.map_err(|error| error.to_string())?;
     if set.is_empty() {

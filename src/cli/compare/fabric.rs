@@ -8,14 +8,13 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::{BROKEN, CompareArguments, first_of};
+use super::{BROKEN, CompareArguments, check_allowed, first_of, has, none_left};
+use crate::arguments::UsageError;
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::over_time::{self, Change, Measured, What};
 use crate::bench::fabric::scores::median;
 use crate::bench::fabric::tiers::Tiers;
-use crate::cli::UsageError;
-use crate::cli::output::{print_json, print_text, terminal_width, warning};
-use crate::compare::circumstances::Differs;
+use crate::compare::circumstances::{Differs, differences_of};
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::{ERROR, Permitted, Request, Verdict};
 use crate::results::read::{Fabric, ReadError};
@@ -25,6 +24,7 @@ use crate::results::schema::fabric::{
 };
 use crate::results::text::printable;
 use crate::sorting::distinct;
+use crate::terminal::output::{print_json, print_text, terminal_width, warning};
 
 /// What is compared: how a limit names it, its percentile and its column.
 const FIGURES: [(&str, f64, Column); 6] = [
@@ -136,7 +136,10 @@ pub(super) fn run(
         Fabric::open(new).context("NEW")?,
     ];
     let differs = differs(&fabrics);
-    check_allowed(arguments, &fabrics)?;
+    check_allowed(arguments, |name| {
+        let mut documents = fabrics.iter().map(Fabric::document);
+        documents.any(|it| PARTS.iter().any(|part| has(&it[*part], name)))
+    })?;
     refuse(&fabrics, &differs, &request.permitted)?;
     let mut warnings = warnings(&fabrics);
     warnings.extend((differs.iter()).map(|it| format!("BASE and NEW differ in {it}")));
@@ -168,11 +171,10 @@ pub(super) fn run(
             "verdict": verdict,
             "warnings": warnings,
             "comparison": shown.json(),
-        }))
-        .context("cannot write to standard output")?;
+        }))?;
     } else if !arguments.quiet {
         let text = shown.text(order, arguments.table.brief.brief, terminal_width());
-        print_text(&text).context("cannot write to standard output")?;
+        print_text(&text)?;
     }
     let is_incomplete = sides[1].fabric.incomplete.as_deref();
     judge(&findings, request, arguments.strict, is_incomplete)
@@ -207,53 +209,16 @@ fn asked(request: &Request) -> Result<Vec<(&'static str, f64, Column)>, UsageErr
     Ok(FIGURES.into_iter().filter(is_asked).collect())
 }
 
-/// All that stands in a part of `fabric.json`, with where it does.
-fn flat(place: &str, value: &Value, all: &mut BTreeMap<String, String>) {
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                flat(&format!("{place}.{name}"), value, all);
-            }
-        }
-        Value::Null => {}
-        Value::String(text) => drop(all.insert(place.to_owned(), text.clone())),
-        other => drop(all.insert(place.to_owned(), other.to_string())),
-    }
-}
+/// The parts of `fabric.json` that must be the same.
+const PARTS: [&str; 2] = ["schedule", "settings"];
 
-/// The settings that must be the same. How many rounds there are need not be.
-fn settings(fabric: &Fabric) -> BTreeMap<String, String> {
-    let mut all = BTreeMap::new();
-    for part in ["schedule", "settings"] {
-        flat(part, &fabric.document()[part], &mut all);
-    }
-    all.retain(|name, _| !matches!(name.as_str(), "schedule.rounds" | "settings.rounds"));
-    all
-}
-
+/// The settings that are not the same. How many rounds there are need not be.
 fn differs(fabrics: &[Fabric; 2]) -> Vec<Differs> {
-    let [base, new] = fabrics.each_ref().map(settings);
-    let names = distinct(base.keys().chain(new.keys()));
-    let text = |of: &BTreeMap<String, String>, name| of.get(name).cloned().unwrap_or_default();
-    let differs = names.into_iter().map(|name| Differs {
-        what: name.clone(),
-        base: text(&base, name),
-        new: text(&new, name),
-    });
-    differs.filter(|it| it.base != it.new).collect()
-}
-
-/// A name that is no setting at all would permit nothing, without a word.
-fn check_allowed(arguments: &CompareArguments, fabrics: &[Fabric; 2]) -> anyhow::Result<()> {
-    let all = fabrics.each_ref().map(settings);
-    for name in arguments.allow.iter().flat_map(|list| &list.0) {
-        let mut names = all.iter().flat_map(BTreeMap::keys);
-        if !names.any(|it| it.split('.').any(|part| part == name)) {
-            let reason = format!("--allow: {name:?} is no setting of either run");
-            return Err(UsageError(reason).into());
-        }
-    }
-    Ok(())
+    let [base, new] = fabrics.each_ref().map(Fabric::document);
+    let differs = PARTS.map(|part| differences_of(part, &base[part], &new[part]));
+    let is_of_rounds = |it: &Differs| it.what == "schedule.rounds" || it.what == "settings.rounds";
+    let differs = differs.into_iter().flatten();
+    differs.filter(|it| !is_of_rounds(it)).collect()
 }
 
 /// Runs of other nodes, or of other settings than are permitted.
@@ -471,28 +436,13 @@ fn judge(
             it.of()
         )
     }));
-    let gaps: Vec<String> = gaps.iter().map(|gap| printable(gap).into_owned()).collect();
-    if !gaps.is_empty() {
-        anyhow::bail!(
-            "--max-regression: no limit is broken, but they could not be judged everywhere:\n  {}",
-            first_of(&gaps, "\n  ")
-        );
-    }
-    let open = findings.iter().filter_map(|it| {
-        let worst = it.open()?;
-        let text = format!(
-            "{} of {} may be worse by {worst:.1} %",
-            it.figure.name(),
-            it.of()
-        );
-        Some(printable(&text).into_owned())
-    });
-    let open: Vec<String> = open.collect();
-    if strict && !open.is_empty() {
-        anyhow::bail!(
-            "--strict: the rounds leave open whether a limit is kept; more of them would tell (--rounds):\n  {}",
-            first_of(&open, "\n  ")
-        );
-    }
-    Ok(0)
+    let open = || {
+        let open = findings.iter().filter_map(|it| Some((it, it.open()?)));
+        open.map(|(it, worst)| {
+            let (name, of) = (it.figure.name(), it.of());
+            format!("{name} of {of} may be worse by {worst:.1} %")
+        })
+        .collect()
+    };
+    none_left(&gaps, open, strict)
 }

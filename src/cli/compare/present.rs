@@ -1,17 +1,17 @@
 //! The table of a comparison, and what it says in words.
 
-use crate::cli::UsageError;
-use crate::cli::output::{heading_of, labelled};
-use crate::cli::table::{Column, Table};
-use crate::cli::table_options::{Key, Order, TableOptions};
+use crate::arguments::UsageError;
 use crate::compare::figures::Limit;
 use crate::compare::{Comparison, ERROR, FigureComparison, LimitOutcome, PointComparison, Verdict};
 use crate::results::text::printable;
 use crate::results::units::fixed;
 use crate::stats::rank::Test;
+use crate::terminal::output::{heading_of, labelled};
+use crate::terminal::table::{Column, Table};
+use crate::terminal::table_options::{Key, Order, TableOptions};
 
 /// The table, and below it what it says in words.
-pub fn text(
+pub(crate) fn text(
     comparison: &Comparison,
     order: Option<Order>,
     brief: bool,
@@ -44,7 +44,7 @@ const OF_A_FIGURE: [OfFigure; 8] = [
 ];
 
 /// What the rows are to be sorted by: a setting of the points, or a column of a figure.
-pub fn order<'a>(
+pub(crate) fn order<'a>(
     options: &TableOptions,
     settings: impl Iterator<Item = &'a str>,
 ) -> Result<Option<Order>, UsageError> {
@@ -54,7 +54,7 @@ pub fn order<'a>(
 }
 
 /// The names of the settings of all points.
-pub fn settings(comparison: &Comparison) -> Vec<&str> {
+pub(crate) fn settings(comparison: &Comparison) -> Vec<&str> {
     let first = comparison.points.first();
     let settings = first.map_or(&[][..], |point| &point.settings);
     settings.iter().map(|(name, _)| name.as_str()).collect()

@@ -1,19 +1,10 @@
 use super::*;
+use crate::cli::refused::parse_words;
 use crate::compare::figures::Which;
-use crate::refused::refused;
-use clap::Parser;
-
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(flatten)]
-    compare: CompareArguments,
-}
+use crate::testing::Refused as _;
 
 fn parse(text: &str) -> Result<CompareArguments, String> {
-    let words = shlex::split(text).unwrap();
-    Line::try_parse_from(["compare".to_owned()].into_iter().chain(words))
-        .map(|line| line.compare)
-        .map_err(|error| error.to_string())
+    parse_words(shlex::split(text).unwrap()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -62,9 +53,9 @@ fn two_command_lines_are_taken_word_by_word() {
     assert_eq!(line.run[0].0, ["queue", "--queue", "a b"]);
     assert_eq!(line.run[1].0, ["--poll", "event"]);
     let one = parse("--run '--size 8' --rounds 8").unwrap();
-    refused(run(&one), &["give two of them, not 1"]);
+    run(&one).refused(&["give two of them, not 1"]);
     let alone = parse("a").unwrap();
-    refused(run(&alone), &["a is compared with what?", "--by SETTING"]);
+    run(&alone).refused(&["a is compared with what?", "--by SETTING"]);
 }
 
 /// A command line, and what must stand in the error.
@@ -95,6 +86,6 @@ fn bad_values_name_option_value_and_what_is_allowed() {
     for line in BAD.lines().skip(1) {
         let (words, told) = line.split_once(" | ").unwrap();
         let told: Vec<&str> = told.split(" | ").collect();
-        refused(parse(words.trim()), &told);
+        parse(words.trim()).refused(&told);
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 
-use crate::cli::UsageError;
+use crate::arguments::UsageError;
 use crate::host::interrupt::{self, HeldBack};
 use crate::rig::child;
 
@@ -23,7 +23,7 @@ const LOOK: Duration = Duration::from_millis(10);
 const ENDING: Duration = Duration::from_secs(10);
 
 /// Measures `rounds` rounds of both into `folder/A` and `folder/B`, and returns these.
-pub fn take(
+pub(crate) fn take(
     runs: [&[String]; 2],
     rounds: u32,
     folder: &Path,

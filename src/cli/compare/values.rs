@@ -1,10 +1,10 @@
 //! Values of the options, from text.
 
-use crate::cli::values::{List, list};
+use crate::arguments::values::{List, list};
 use crate::compare::figures::{Kind, Limit};
 
 /// `5%@latency.p50,10%@p99`.
-pub fn limits(text: &str) -> Result<List<Limit>, String> {
+pub(crate) fn limits(text: &str) -> Result<List<Limit>, String> {
     let limits = list(text, |part| {
         let form =
             || format!("{part:?} is not a limit such as 5%@p50, 5%@latency.p50 or 0.1%@lost");
@@ -27,7 +27,7 @@ pub fn limits(text: &str) -> Result<List<Limit>, String> {
 }
 
 /// `p50,p99.9`.
-pub fn percentiles(text: &str) -> Result<List<f64>, String> {
+pub(crate) fn percentiles(text: &str) -> Result<List<f64>, String> {
     list(text, |part| match part.parse() {
         Ok(Kind::Percentile(percent)) => Ok(percent),
         _ => Err(format!(
@@ -37,25 +37,25 @@ pub fn percentiles(text: &str) -> Result<List<f64>, String> {
 }
 
 /// Names of settings, as the files have them.
-pub fn settings(text: &str) -> Result<List<String>, String> {
+pub(crate) fn settings(text: &str) -> Result<List<String>, String> {
     list(text, |part| {
         Ok(crate::results::schema::column_of_option(part))
     })
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Words(pub Vec<String>);
+pub(crate) struct Words(pub Vec<String>);
 
 impl Words {
     /// The command that it begins with; none is the HCA benchmark.
-    pub fn command(&self) -> Option<&str> {
+    pub(crate) fn command(&self) -> Option<&str> {
         let first = self.0.first().map(String::as_str);
         first.filter(|word| !word.starts_with('-'))
     }
 }
 
 /// A command line in words, as a shell would take it, without what the comparison itself gives.
-pub fn command_line(text: &str) -> Result<Words, String> {
+pub(crate) fn command_line(text: &str) -> Result<Words, String> {
     let words =
         shlex::split(text).ok_or_else(|| format!("{text:?} has a quote that is not closed"))?;
     for word in &words {

@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use super::FabricArguments;
 use super::course::Course;
 use super::earlier::Earlier;
-use super::judgement::{self, Found};
-use crate::cli::UsageError;
-use crate::cli::driver::recorded_command_line;
-use crate::cli::ending::{Ending, close};
-use crate::cli::output::{bad_folder, print_text};
+use super::judgement::Found;
+use super::overview::known;
+use crate::arguments::UsageError;
+use crate::driver::ending::{Ending, close};
+use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Limits};
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
@@ -19,16 +19,14 @@ use crate::launch::message::Terms;
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
 use crate::results::ResultsFolder;
 use crate::results::text::printable;
-
-/// A limit of the fabric is broken.
-const LIMIT_BROKEN: u8 = 3;
+use crate::terminal::output::{bad_folder, cannot_resume, print_text};
 
 /// What a run goes on in.
 const WITHIN: &str = "in the same srun or mpirun";
 
 /// Where the results go.
 #[derive(Debug)]
-pub struct Place {
+pub(crate) struct Place {
     out: PathBuf,
     /// What was there, if it is to go on.
     earlier: Option<Earlier>,
@@ -38,7 +36,7 @@ pub struct Place {
 
 impl Place {
     /// As the command line says; it is known to be good before anybody measures.
-    pub fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
+    pub(crate) fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
         let output = &arguments.hca.output;
         let groups = arguments.group.as_ref().map(|file| {
             let text = std::fs::read_to_string(file);
@@ -64,15 +62,11 @@ impl Place {
 
     fn open(&self, arguments: &FabricArguments) -> anyhow::Result<ResultsFolder> {
         match &self.earlier {
-            Some(earlier) => Ok(earlier.open()?),
+            Some(earlier) => Ok(earlier.folder.resume()?),
             None => ResultsFolder::create(&self.out, arguments.hca.output.force, 0)
                 .map_err(|error| bad_folder(&self.out, &error)),
         }
     }
-}
-
-fn cannot_resume(folder: &std::path::Path, reason: &str) -> UsageError {
-    UsageError(format!("--resume {}: {reason}", folder.display()))
 }
 
 /// As the program ends with it.
@@ -84,7 +78,7 @@ pub(super) fn told(error: LaunchError) -> anyhow::Error {
 }
 
 /// Waits for the ranks, has all pairs measured, and judges what comes. Returns the exit code.
-pub fn conduct(
+pub(crate) fn conduct(
     arguments: &FabricArguments,
     identity: &Identity,
     place: &Place,
@@ -140,20 +134,11 @@ pub fn conduct(
         not_written,
         ..
     } = found;
-    let mut code = close(
-        folder,
-        outcome,
-        output.quiet,
-        Some(WITHIN),
-        || match output.quiet {
-            true => Ok(()),
-            false => print_text(&text),
-        },
-    )?;
-    for line in &broken {
-        eprintln!("hcabench: {line}");
-        code = LIMIT_BROKEN;
-    }
+    let print = || match output.quiet {
+        true => Ok(()),
+        false => print_text(&text),
+    };
+    let code = close(folder, outcome, output.quiet, Some(WITHIN), &broken, print)?;
     if let Some(reason) = not_written {
         return Err(reason);
     }
@@ -171,10 +156,10 @@ fn begin(
         let members = conductor.members();
         let differs = earlier.other_nodes(members.map(|(hello, _)| (hello.rank, &*hello.node)));
         if let Some(reason) = differs {
-            return Err(cannot_resume(&place.out, &reason).into());
+            return Err(cannot_resume(&place.out, &reason));
         }
     }
-    let known = judgement::known(arguments, place.groups.clone(), conductor)?;
+    let known = known(arguments, place.groups.clone(), conductor)?;
     let folder = place.open(arguments)?;
     Course::begin(folder, identity, arguments, conductor, (known, earlier))
 }

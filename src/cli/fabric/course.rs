@@ -10,13 +10,13 @@ use serde_json::json;
 use super::FabricArguments;
 use super::earlier::{Earlier, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
-use super::judgement::{self, Found, Known, Overview};
+use super::judgement::{self, Found};
 use super::kept::{Ends, Kept, Narrow, place_of};
 use super::names::{BETWEEN, told_apart};
+use super::overview::{Known, Measured, Overview};
 use crate::bench::hca::plan::Plan;
-use crate::cli::driver::recorded_command_line;
-use crate::cli::ending::Ending;
-use crate::cli::progress::Progress;
+use crate::driver::ending::Ending;
+use crate::driver::recorded_command_line;
 use crate::launch::conductor::{Conductor, Sink};
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
@@ -30,6 +30,7 @@ use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
 use crate::results::{Cell, ReportError, ResultsFolder, json as json_files};
 use crate::rig::benchmark::Failure;
+use crate::terminal::progress::Progress;
 
 /// What rank 0 has so far.
 pub(super) struct Course {
@@ -84,16 +85,14 @@ impl Course {
             document.resumed_at.push(order);
         }
         json_files::write(&folder.file(FABRIC)?, &document)?;
-        let path = folder.file(LEFT_OUT)?;
-        let left_out = SCHEMA.left_out();
         // What was left out before is measured now.
-        runs::write(&path, &left_out, &[])?;
+        let left_out = RunsFile::written(&folder.file(LEFT_OUT)?, SCHEMA.left_out(), &[])?;
         let which = PairFolders::of(arguments, identity.ranks);
         Ok(Course {
             folder,
             folders: Folders::new(which, earlier.is_some()),
             runs,
-            left_out: RunsFile::open_each(&path, left_out, |_, _| Ok(()))?,
+            left_out,
             document,
             known,
             concurrency: arguments.concurrency.to_string(),
@@ -196,7 +195,7 @@ impl Course {
             Some(known) => known,
             None => self.look(arguments.again as usize),
         };
-        let measured = judgement::Measured {
+        let measured = Measured {
             nodes: &self.document.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),

@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use super::FabricArguments;
+use crate::arguments::UsageError;
 use crate::bench::hca::plan::Point;
-use crate::cli::UsageError;
-use crate::cli::driver::dry_run::time_in_words;
-use crate::cli::output::{print_json, print_text, terminal_width};
-use crate::cli::table::{Column, Table};
+use crate::driver::dry_run::time_in_words;
 use crate::launch::identity::{Identity, Options, environment};
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
+use crate::terminal::output::{print_as, terminal_width};
+use crate::terminal::table::{Column, Table};
 
 /// Connecting, probes and taking in what comes of a pair, in both directions.
 const OF_A_PAIR: Duration = Duration::from_millis(300);
@@ -162,18 +161,14 @@ pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<
         return Err(UsageError(format!("--ranks {ranks}: a pair takes 2 or more")).into());
     }
     let planned = Planned::new(ranks, arguments, point);
-    let printed = match arguments.hca.output.json {
-        true => print_json(&planned.document()),
-        false => print_text(&planned.text()),
-    };
-    printed
-        .map(|()| 0)
-        .context("cannot write to standard output")
+    let json = arguments.hca.output.json;
+    print_as(json, &planned.document(), || planned.text()).map(|()| 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Has as _;
 
     fn planned(ranks: u32, concurrency: Concurrency) -> Planned {
         let schedule = Schedule::new(ranks, concurrency);
@@ -193,14 +188,10 @@ mod tests {
         let document = four.document();
         assert_eq!(document["time_s"], 11.0);
         let batches = document["batch_pairs"].as_array().unwrap();
-        assert_eq!(
-            (batches.len(), batches[0].as_array().unwrap().len()),
-            (3, 2)
-        );
+        assert_eq!(batches.len(), 3);
+        assert_eq!(batches[0].as_array().unwrap().len(), 2);
         let text = four.text();
-        for part in ["4 ranks", "3 rounds", "0-3", "11s"] {
-            assert!(text.contains(part), "{text}");
-        }
+        text.has(&["4 ranks", "3 rounds", "0-3", "11s"]);
         let many = planned(1024, Concurrency::Alone);
         assert_eq!(many.document()["batch_pairs"], Value::Null);
         assert_eq!(many.document()["batches"], 523_776);

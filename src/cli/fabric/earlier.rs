@@ -1,18 +1,17 @@
 //! What an earlier run left for `--resume`, and whether it can go on.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::cli::driver::command_line::settings_of;
+use crate::driver::command_line::settings_of;
 use crate::launch::identity::Identity;
 use crate::results::document::Program;
-use crate::results::folder::MARK;
+use crate::results::folder::EarlierFolder;
 use crate::results::schema::fabric::FABRIC;
-use crate::results::{ReportError, ResultsFolder, json};
+use crate::results::{ReportError, json};
 
 /// `fabric.json`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -67,9 +66,7 @@ pub(super) struct Member {
 /// An earlier run that is to go on.
 #[derive(Debug)]
 pub(super) struct Earlier {
-    pub(super) path: PathBuf,
-    /// Its list, which is locked.
-    list: File,
+    pub(super) folder: EarlierFolder,
     pub(super) document: FabricDocument,
 }
 
@@ -80,19 +77,13 @@ impl Earlier {
         identity: &Identity,
         command_line: &[String],
     ) -> Result<Self, String> {
-        let list = ResultsFolder::lock_earlier(folder).map_err(|error| error.to_string())?;
-        let document: FabricDocument =
-            json::read(&folder.join(FABRIC)).map_err(|error| error.to_string())?;
-        if folder.join(MARK).symlink_metadata().is_err() {
-            return Err("it is complete: nothing is missing".to_owned());
-        }
+        let failed = |error: ReportError| error.to_string();
+        let folder = EarlierFolder::lock(folder).map_err(failed)?;
+        let document: FabricDocument = json::read(&folder.path().join(FABRIC)).map_err(failed)?;
+        folder.check_incomplete()?;
         let differs = document.differs(identity.ranks, command_line);
         differs.map_or(Ok(()), Err)?;
-        Ok(Earlier {
-            path: folder.to_path_buf(),
-            list,
-            document,
-        })
+        Ok(Earlier { folder, document })
     }
 
     /// The names that the engine gave the ranks that took part, by rank.
@@ -118,13 +109,6 @@ impl Earlier {
         }
         None
     }
-
-    /// Opens its folder again.
-    pub(super) fn open(&self) -> Result<ResultsFolder, ReportError> {
-        let list = self.list.try_clone();
-        let list = list.map_err(|cause| ReportError::from_io("open", &self.path, cause))?;
-        ResultsFolder::resume(&self.path, list)
-    }
 }
 
 impl FabricDocument {
@@ -136,10 +120,8 @@ impl FabricDocument {
                 "the number of ranks differs: {there} there, {ranks} now"
             ));
         }
-        let program = Program::this();
-        if self.hcabench != program {
-            let there = &self.hcabench;
-            return Some(format!("it was measured by {there}, and this is {program}"));
+        if let Some(differs) = self.hcabench.differs(&Program::this()) {
+            return Some(differs);
         }
         let there = settings_of(self.command_line.iter().cloned());
         let now = settings_of(command_line.iter().cloned());

@@ -13,7 +13,7 @@ const MOST_RANKS: u32 = 64;
 
 /// Which pairs have a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum PairFolders {
+pub(crate) enum PairFolders {
     /// All.
     All,
     /// Those that are measured again alone.

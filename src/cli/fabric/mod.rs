@@ -8,6 +8,7 @@
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
 //! | [`names`] | what nodes are called |
+//! | [`overview`] | what all pairs together show |
 //! | [`judgement`] | what is said of pairs, nodes and tiers |
 //! | [`told`] | what is told of them |
 //! | [`dry_run`] | says what would be measured |
@@ -20,6 +21,7 @@ mod folders;
 mod judgement;
 mod kept;
 mod names;
+mod overview;
 #[cfg(feature = "rdma")]
 mod ranks;
 mod told;
@@ -29,11 +31,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use self::folders::PairFolders;
-use crate::bench::hca::config::Config;
+use crate::arguments::UsageError;
+use crate::arguments::values::{duration, limits};
 use crate::bench::hca::plan::Point;
-use crate::cli::UsageError;
+use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::HcaArguments;
-use crate::cli::values::{duration, limits};
 use crate::launch::conductor::Limits;
 use crate::launch::identity::{Identity, IdentityError, Options, environment};
 use crate::launch::message::Terms;
@@ -42,7 +44,7 @@ use crate::rig::limit::Limit;
 
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
-pub struct FabricArguments {
+pub(crate) struct FabricArguments {
     /// How many pairs are measured at once: together (all of a round of the schedule), alone (one), or a number
     #[arg(
         long,
@@ -84,7 +86,7 @@ pub struct FabricArguments {
 
     /// Exit code 3 if half a round trip of any pair is longer, such as 5us@p99 or 1ms
     #[arg(long, value_name = "LIST", help_heading = "Fabric", value_parser = limits)]
-    pub fail_above: Option<crate::cli::values::List<Limit>>,
+    pub fail_above: Option<crate::arguments::values::List<Limit>>,
 
     /// Exit code 3 if more nodes and pairs stand out
     #[arg(long, value_name = "N", help_heading = "Fabric")]
@@ -176,7 +178,7 @@ pub fn rank_zero(
 }
 
 /// Runs a rank, or prints what all would do. Returns the exit code.
-pub fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     let (config, plan) = crate::cli::hca::checked(&arguments.hca)?;
     if plan.points.len() != 1 {
         return Err(UsageError(format!(

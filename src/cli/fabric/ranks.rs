@@ -1,76 +1,37 @@
 //! What each process of the job does: all serve and measure, rank 0 conducts besides.
 
+use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::FabricArguments;
 use super::conducting::{Place, conduct, told};
+use crate::arguments::UsageError;
 use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
-use crate::bench::hca::config::Config;
-use crate::cli::UsageError;
+use crate::bench::hca::settings::config::Config;
+use crate::driver::command_line::without;
 use crate::host::interrupt;
 use crate::host::machine_name::machine_name;
 use crate::host::pinning::current_affinity;
-use crate::launch::agent::{Agent, Work};
+use crate::launch::agent::Agent;
 use crate::launch::conductor::Limits;
 use crate::launch::error::LaunchError;
 use crate::launch::identity::Identity;
-use crate::launch::message::{Hello, Order, PairReport, Start};
+use crate::launch::message::Hello;
 use crate::launch::rendezvous;
 use crate::launch::wire::listen_at;
-use crate::results::Record;
-use crate::results::schema::fabric as columns;
-use crate::results::schema::{between, hca};
 use crate::results::text::printable;
 
 /// How long rank 0's own measuring may take to end.
 const LEAVING: Duration = Duration::from_millis(800);
 /// How long ranks may come one after the other.
 const GATHERING: Duration = Duration::from_secs(60);
-
-/// What a rank does for rank 0.
-struct RankWork(Arc<PairEnd>);
-
-impl Work for RankWork {
-    fn prepare(&mut self, start: &Start) -> Result<Value, String> {
-        self.0.prepare(start).map_err(|error| error.to_string())
-    }
-
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
-        let mut report = self.0.measure(order)?;
-        for direction in &mut report.directions {
-            direction.figures = of_fabric(&direction.figures);
-        }
-        Ok(report)
-    }
-}
-
-/// The figures of a pair, from the columns that two hosts have: rank 0 takes in those of all pairs, and no others.
-fn of_fabric(figures: &Record) -> Record {
-    let renamed = [
-        (between::CLOCKS, columns::ONE_WAY_STATUS),
-        (between::THETA_LOW, columns::OFFSET_LOW),
-        (between::THETA_HIGH, columns::OFFSET_HIGH),
-        (between::RATE_LOW, columns::RATE_LOW),
-        (between::RATE_HIGH, columns::RATE_HIGH),
-        (hca::RETRANSMISSIONS, columns::RETRANSMITTED),
-    ];
-    let mut row = Record::new();
-    for column in &columns::FIGURES {
-        let from = renamed.iter().find(|(_, to)| to == column);
-        let name = from.map_or(column.name, |(from, _)| from.name);
-        if let Some(cell) = figures.get(name) {
-            row.set(column, cell.clone());
-        }
-    }
-    row
-}
 
 /// Runs this rank. Returns the exit code.
 pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result<u8> {
@@ -80,38 +41,25 @@ pub(super) fn run(arguments: &FabricArguments, config: Config) -> anyhow::Result
         .identity(&host)
         .map_err(|error| UsageError(error.to_string()))?;
     let asked = arguments.hca.between.config();
-    let words = crate::cli::expanded_arguments().iter();
-    let words = words.map(|word| word.to_string_lossy().into_owned());
-    let settings = json!({ "arguments": of_all(words), "drift": asked.drift });
+    let words = of_all(crate::arguments::expanded_arguments());
+    let settings = json!({ "arguments": words, "drift": asked.drift });
     let pair = Arc::new(PairEnd::new(config, asked));
     let serves = serve_others(&pair, arguments.bind)?;
     let cpus = current_affinity()?.to_string();
     let hello = Hello::new(&identity, settings, (boot_id, cpus), serves);
     if identity.rank > 0 {
         let agent = Agent::meet(&identity.rendezvous, &hello, GATHERING)?;
-        agent.attend(&mut RankWork(pair))?;
+        agent.attend(&mut &*pair)?;
         return Ok(0);
     }
     lead(arguments, &identity, hello, pair)
 }
 
-/// What differs from rank to rank.
-const OF_A_RANK: [&str; 2] = ["--rank", "--bind"];
-
 /// The command line without what differs from rank to rank.
-fn of_all(words: impl Iterator<Item = String>) -> Vec<String> {
-    let mut all = Vec::new();
-    let mut words = words;
-    while let Some(word) = words.next() {
-        let name = word.split('=').next().unwrap_or_default();
-        match OF_A_RANK.contains(&name) {
-            false => all.push(word),
-            // Its value is the next word, unless it is in this one.
-            true if name == word => drop(words.next()),
-            true => {}
-        }
-    }
-    all
+fn of_all(words: &[OsString]) -> Vec<String> {
+    let all = without(words, &[("rank", true), ("bind", true)]).into_iter();
+    all.map(|word| word.to_string_lossy().into_owned())
+        .collect()
 }
 
 /// Where this rank serves: the address that was asked for, which must be one of this host, or all of them. Those of IPv6
@@ -179,7 +127,7 @@ fn lead(
     let rendezvous = identity.rendezvous.clone();
     let agent = std::thread::Builder::new().name("hcabench-rank0".to_owned());
     let agent = agent.spawn(move || -> Result<(), LaunchError> {
-        Agent::meet(&rendezvous, &hello, GATHERING)?.attend(&mut RankWork(pair))
+        Agent::meet(&rendezvous, &hello, GATHERING)?.attend(&mut &*pair)
     })?;
     let limits = Limits {
         gather: GATHERING,
@@ -201,7 +149,8 @@ mod tests {
 
     #[test]
     fn rank_and_address_may_differ_and_nothing_else() {
-        let of = |line: &str| of_all(line.split(' ').map(str::to_owned)).join(" ");
+        let of =
+            |line: &str| of_all(&line.split(' ').map(OsString::from).collect::<Vec<_>>()).join(" ");
         for (line, expected) in [
             ("fabric --rank 3 --bind ::1 --burst 9", "fabric --burst 9"),
             (

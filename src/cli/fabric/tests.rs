@@ -1,5 +1,6 @@
 //! Rank 0 with scripted ranks over real sockets: its files, and how a run goes on that was broken off.
 
+use crate::testing::Has as _;
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -26,7 +27,6 @@ const ALONE: &str = "alone";
 const SLOW_WAY: &str = "way";
 const SET: &str = "set";
 
-/// What was measured, by round.
 type Measured = Arc<Mutex<Vec<(u32, Pair)>>>;
 
 /// The ranks of one pair that is slow both ways.
@@ -99,7 +99,6 @@ fn exchanged(figures: &mut Record, from: u32, to: u32, node: &str) {
         .set(&columns::ONE_WAY_P50_HIGH, 1_500.0);
 }
 
-/// Runs rank 0 and so many scripted ranks. Returns what was measured besides.
 fn run(
     options: &[&str],
     ranks: u32,
@@ -165,10 +164,7 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
     let bad = (1, Pair::of(1, 2));
     let (ended, measured) = run(&["--out", &broken], 4, "n", Some(bad));
     let error = ended.unwrap_err().to_string();
-    assert!(
-        error.contains("0 ordered pairs were left out and 1 failed"),
-        "{error}"
-    );
+    error.has(&["0 ordered pairs were left out and 1 failed"]);
     assert_eq!(measured.len(), 12);
     let (whole, broken) = (Path::new(&whole), Path::new(&broken));
     let runs = text(broken, RUNS);
@@ -194,16 +190,13 @@ fn what_is_missing_is_measured_and_the_tables_are_as_of_a_whole_run() {
         assert_eq!(text(broken, name), text(whole, name), "{name}");
     }
     let pairs = text(broken, columns::PAIRS);
-    assert_eq!(
-        (pairs.lines().count(), text(broken, RUNS).lines().count()),
-        (13, 25)
-    );
+    assert_eq!(pairs.lines().count(), 13);
+    assert_eq!(text(broken, RUNS).lines().count(), 25);
     // 1000 + 10 + 2, and 5 more in the second round.
-    assert!(
-        pairs.contains("n1-to-n2,n1,n2,1,2,fabric,together,complete,,2,"),
-        "{pairs}"
-    );
-    assert!(pairs.contains(",1014.5,"), "{pairs}");
+    pairs.has(&[
+        "n1-to-n2,n1,n2,1,2,fabric,together,complete,,2,",
+        ",1014.5,",
+    ]);
     let (ended, _) = run(&["--resume", &path("broken")], 4, ALONE, None);
     let error = ended.unwrap_err();
     assert!(error.is::<UsageError>() && error.to_string().contains("it is complete"));
@@ -230,10 +223,8 @@ fn other_ranks_and_nodes_are_refused() {
     let nothing = folder.path().join("nothing").display().to_string();
     let (ended, _) = run(&["--resume", &nothing], 3, ALONE, None);
     let error = ended.unwrap_err();
-    assert!(
-        error.is::<UsageError>() && error.to_string().contains("--resume"),
-        "{error}"
-    );
+    assert!(error.is::<UsageError>(), "{error}");
+    assert!(error.to_string().contains("--resume"), "{error}");
 }
 
 #[test]
@@ -245,10 +236,7 @@ fn a_file_of_groups_that_is_not_there_is_refused_before_ranks_come() {
     let (ended, _) = run(&["--out", &out, "--group", &groups], 4, ALONE, None);
     let error = ended.unwrap_err();
     assert!(error.is::<UsageError>(), "{error}");
-    assert!(
-        error.to_string().contains(&format!("--group {groups}: ")),
-        "{error}"
-    );
+    error.to_string().has(&[&format!("--group {groups}: ")]);
     assert!(!Path::new(&out).exists());
 }
 
@@ -276,7 +264,6 @@ fn a_slow_pair_is_measured_again_beside_others() {
     assert!(slow.unwrap().contains(",suspect,"), "{pairs}");
 }
 
-/// The cells of some columns of a pair's row.
 fn cells(folder: &Path, pair: &str, columns: &[&str]) -> Vec<String> {
     let mut reader = csv::Reader::from_path(folder.join(columns::PAIRS)).unwrap();
     let names = reader.headers().unwrap().clone();
@@ -310,10 +297,8 @@ fn a_way_that_is_slower_than_over_third_hosts_is_named() {
     let [way] = &ways[..] else {
         panic!("{ways:?}");
     };
-    assert_eq!(
-        (way["from"].as_str(), way["to"].as_str()),
-        (Some("way1"), Some("way2"))
-    );
+    assert_eq!(way["from"].as_str(), Some("way1"));
+    assert_eq!(way["to"].as_str(), Some("way2"));
     // 7 us, but for what the clocks may gain meanwhile.
     let by = way["slower_by_at_least_ns"].as_u64().unwrap();
     assert!((6_500..=7_000).contains(&by), "{by}");
@@ -338,10 +323,7 @@ fn clocks_that_contradict_each_other_fail_the_run_and_nobody_is_blamed() {
         let out = out.display().to_string();
         let (ended, _) = run(&[&["--out", &out][..], drift].concat(), 4, SET, None);
         let error = ended.unwrap_err().to_string();
-        assert!(
-            error.contains("clocks contradict each other over third hosts"),
-            "{error}"
-        );
+        error.has(&["clocks contradict each other over third hosts"]);
         let out = Path::new(&out);
         assert!(out.join(MARK).exists());
         let document: Value = serde_json::from_str(&text(out, columns::FABRIC)).unwrap();

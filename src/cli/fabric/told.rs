@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::judgement::{Measured, Overview};
+use super::overview::{Measured, Overview};
 use crate::bench::fabric::culprits::ranked;
 use crate::bench::fabric::prometheus;
 use crate::bench::fabric::tiers::Tiers;
 use crate::bench::fabric::verdict::PairVerdict;
-use crate::cli::table::{Column as Heading, Table};
 use crate::results::units;
 use crate::sorting::sort_by;
+use crate::terminal::table::{Column as Heading, Table};
 
 /// So many of the worst pairs are shown.
 const SHOWN: usize = 8;
@@ -127,7 +127,7 @@ pub(super) fn text(
         Heading::number("excess p99", "us"),
         Heading::text("verdict"),
     ]);
-    let us = |ns: Option<f64>| ns.map_or(String::new(), |ns| format!("{:.3}", ns / 1e3));
+    let us = |ns: Option<f64>| ns.map_or(String::new(), |ns| units::significant(ns / 1e3));
     for (from, to, half) in worst.into_iter().take(SHOWN) {
         table.row([
             measured.nodes[from].clone(),
@@ -139,5 +139,5 @@ pub(super) fn text(
             verdict(from, to).name().to_owned(),
         ]);
     }
-    text + "\nthe worst pairs:\n" + &table.render(crate::cli::output::terminal_width())
+    text + "\nthe worst pairs:\n" + &table.render(crate::terminal::output::terminal_width())
 }

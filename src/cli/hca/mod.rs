@@ -2,48 +2,50 @@
 
 mod path;
 mod peer;
-#[cfg(feature = "rdma")]
 mod present;
-#[cfg(feature = "rdma")]
 mod saving;
 pub(super) mod values;
 
+#[cfg(feature = "rdma")]
+pub(super) use self::peer::VIEW as VIEW_BETWEEN;
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
 use clap::Args;
 
 use self::path::PathArguments;
 use self::peer::PeerArguments;
-use super::UsageError;
-use crate::bench::hca::background::Background;
+use crate::arguments::UsageError;
+use crate::arguments::values::{List, memory_loads, named, one, port_request, timeout};
 #[cfg(feature = "rdma")]
-use crate::bench::hca::benchmark::HcaBenchmark;
-use crate::bench::hca::comp_vector::CompletionVectors;
-use crate::bench::hca::config::{
-    Arrivals, Config, Connect, CpuRequest, Operation, Poll, PortRequest, Rate, Service, Sweep,
-    Switch, Timestamp, UcRouteRequest,
-};
-#[cfg(feature = "rdma")]
-use crate::bench::hca::one_host::OneHost;
+use crate::bench::Assignment;
 use crate::bench::hca::plan::{Plan, Point};
-use crate::bench::hca::warmup::Warmup;
+use crate::bench::hca::settings::background::Background;
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
+use crate::bench::hca::settings::config::{
+    Arrivals, Config, CpuRequest, Operation, Poll, PortRequest, Rate, Service, Sweep, Switch,
+    Timestamp, UcRouteRequest,
+};
+use crate::bench::hca::settings::path::Connect;
+use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
-use crate::cli::driver::arguments::SweepArguments;
-#[cfg(feature = "rdma")]
-use crate::cli::driver::{self, Request, View};
-use crate::cli::output::OutputArguments;
 use crate::cli::schedule::ScheduleArguments;
-use crate::cli::values::{List, memory_loads, named, one, port_request, timeout};
+#[cfg(feature = "rdma")]
+use crate::driver;
+#[cfg(feature = "rdma")]
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
 #[cfg(feature = "rdma")]
 use crate::results::{Record, schema::hca as columns};
+use crate::terminal::output::OutputArguments;
 use crate::time::{COUNTER_IN_WORDS, ClockKind, Nanos, TscKilohertz};
 
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct HcaArguments {
+pub(crate) struct HcaArguments {
     /// Service types: rc, uc, ud
     #[arg(long, value_name = "LIST", default_value = "rc", value_parser = named::<Service>)]
     pub service: List<Service>,
@@ -213,7 +215,7 @@ pub struct HcaArguments {
 
 impl HcaArguments {
     /// The configuration that the arguments describe.
-    pub fn config(&self) -> Config {
+    pub(crate) fn config(&self) -> Config {
         let polls = if self.poll_recv.is_none() && self.poll_comp.is_none() {
             self.poll.0.iter().map(|&mode| (mode, mode)).collect()
         } else {
@@ -294,7 +296,7 @@ pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)
 }
 
 /// Runs the benchmark. Returns the exit code.
-pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
     let (config, _) = checked(arguments)?;
     arguments.between.check_peer()?;
     #[cfg(feature = "rdma")]
@@ -306,14 +308,10 @@ pub fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             sweep: &arguments.sweep,
             output: &arguments.output,
             run: settings_of_run(&config),
-            benchmark: Box::new(HcaBenchmark::new(config, OneHost)),
+            assignment: Assignment::OneHost(config),
             default_rounds: 1,
             needs: Needs::between_devices(),
-            view: View {
-                tables: present::tables,
-                columns: present::columns,
-                json: present::json,
-            },
+            view: present::VIEW,
         })
     }
     #[cfg(not(feature = "rdma"))]

@@ -4,18 +4,18 @@ use std::ops::RangeInclusive;
 
 use clap::Args;
 
-use crate::bench::hca::config::Connect;
-use crate::bench::hca::path::PathSettings;
-use crate::cli::values::{List, list};
+use crate::arguments::values::{List, list};
+use crate::bench::hca::settings::path::Connect;
+use crate::bench::hca::settings::path::PathSettings;
 
 /// How the two queue pairs are connected. Without a value, each is what the connection manager or --connect direct
 /// chooses.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Path")]
-pub struct PathArguments {
+pub(crate) struct PathArguments {
     /// How queue pairs are connected: cm (the RDMA connection manager), direct (moved to RTS with the LID or GID of the
     /// other), auto (cm where it can set what is asked for)
-    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = crate::cli::values::named::<Connect>)]
+    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = crate::arguments::values::named::<Connect>)]
     pub connect: List<Connect>,
 
     /// Indices of the GID, the same at both ends, 0 to 255; not with cm
@@ -57,7 +57,7 @@ pub struct PathArguments {
 
 impl PathArguments {
     /// All combinations; the last list changes fastest.
-    pub fn paths(&self) -> Vec<PathSettings> {
+    pub(crate) fn paths(&self) -> Vec<PathSettings> {
         let paths = vec![PathSettings::default()];
         let paths = each(paths, &self.gid_index, |path, it| path.gid_index = it);
         let paths = each(paths, &self.service_level, |path, it| {

@@ -6,9 +6,9 @@ mod running;
 use std::time::Duration;
 
 #[cfg(feature = "rdma")]
-pub use self::running::run;
-use crate::cli::UsageError;
-use crate::cli::values::uncertainty;
+pub(crate) use self::running::{VIEW, run};
+use crate::arguments::UsageError;
+use crate::arguments::values::uncertainty;
 use crate::time::ClockKind;
 
 /// Probes of a phase where none are asked for.
@@ -18,7 +18,7 @@ const DRIFT: u32 = 1_000;
 
 /// The other host.
 #[derive(Debug, Clone, clap::Args)]
-pub struct PeerArguments {
+pub(crate) struct PeerArguments {
     /// The host where messages arrive, on which hcabench serve runs: a name or an address, with its TCP port if that is not
     /// 18599; --receiver and --receiver-cpu are then its own
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Two hosts")]
@@ -44,17 +44,17 @@ pub struct PeerArguments {
 
 impl PeerArguments {
     /// Probes of a phase.
-    pub fn probes(&self) -> u32 {
+    pub(crate) fn probes(&self) -> u32 {
         self.probes.unwrap_or(PROBES)
     }
 
     /// How far the rates of two clocks lie apart at the most, in parts per million.
-    pub fn drift(&self) -> u32 {
+    pub(crate) fn drift(&self) -> u32 {
         self.clock_drift.unwrap_or(DRIFT)
     }
 
     /// Refuses a declaration of clocks that nobody keeps.
-    pub fn check_clocks(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
+    pub(crate) fn check_clocks(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
         if let Some(uncertainty) = self.clock_uncertainty
             && clocks != [ClockKind::Monotonic]
         {
@@ -68,7 +68,7 @@ impl PeerArguments {
     }
 
     /// Refuses options of two hosts where there is one.
-    pub fn check_peer(&self) -> Result<(), UsageError> {
+    pub(crate) fn check_peer(&self) -> Result<(), UsageError> {
         let set = [
             ("--probes", self.probes.is_some()),
             ("--clock-drift", self.clock_drift.is_some()),

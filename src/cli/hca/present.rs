@@ -1,12 +1,12 @@
 //! The tables, made of the rows of `summary.csv`.
 
 use super::saving;
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
+use crate::driver::{Shown, View};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
-use crate::results::schema::{Column, Data, Kind, ROUNDS};
-use crate::stats::resolvable;
+use crate::results::schema::{Column, Data, Kind};
+use crate::results::units;
+use crate::terminal::table::{Column as Heading, Table};
 
 /// The figures of the table; before them stand the settings.
 const FIGURES: [Column; 12] = [
@@ -33,8 +33,15 @@ const FIRST_OF_REQUESTS: [Column; 3] = [
     columns::completion::P99,
 ];
 
+/// How results of one host are shown.
+pub(crate) const VIEW: View = View {
+    tables,
+    columns,
+    json,
+};
+
 /// The columns that rows can be sorted by, with their headings.
-pub fn columns() -> Vec<(String, Column)> {
+pub(crate) fn columns() -> Vec<(String, Column)> {
     let columns = settings().chain(figures(true));
     columns
         .map(|column| (column.title.to_owned(), column))
@@ -48,7 +55,7 @@ fn figures(has_memory_load: bool) -> impl Iterator<Item = Column> {
 }
 
 /// All that is shown of a run.
-pub fn tables(shown: &Shown<'_>) -> String {
+pub(crate) fn tables(shown: &Shown<'_>) -> String {
     if shown.summary.is_empty() {
         return String::new();
     }
@@ -66,14 +73,11 @@ pub fn tables(shown: &Shown<'_>) -> String {
     if !shown.brief {
         text += &saving::text(shown);
     }
-    if let Some(note) = unresolved(shown.summary) {
-        text += &format!("\nnote: {note}\n");
-    }
     text
 }
 
 /// What `--json` has beside the rows.
-pub fn json(shown: &Shown<'_>) -> serde_json::Value {
+pub(crate) fn json(shown: &Shown<'_>) -> serde_json::Value {
     serde_json::json!({ "inline_savings": saving::all(shown) })
 }
 
@@ -116,7 +120,7 @@ pub(super) fn table(
     let mut table = Table::new(headings.chain(of_figures).collect());
     for record in shown.summary {
         let cell = |column: &Column| match record.number(column.name) {
-            Some(ns) if is_latency(column) => format!("{:.3}", ns / 1e3),
+            Some(ns) if is_latency(column) => units::significant(ns / 1e3),
             Some(rate) if *column == columns::POST_RATE => format!("{rate:.0}"),
             _ => record.text(column),
         };
@@ -129,40 +133,11 @@ pub(super) fn table(
     table.brief(shown.brief).render(shown.width)
 }
 
-/// Which percentiles the fewest samples of all points cannot tell from the maximum.
-fn unresolved(summary: &[Record]) -> Option<String> {
-    let samples = |record: &Record| {
-        let without = record.number(columns::NOT_RESTAMPED.name).unwrap_or(0.0);
-        // Over rounds, counts are sums and percentiles are medians of those of each round.
-        let rounds = record.number(ROUNDS.name).unwrap_or(1.0).max(1.0);
-        let received = record.number(columns::RECEIVED.name);
-        let completed = || record.number(columns::COMPLETIONS.name);
-        Some((received.or_else(completed)? - without) / rounds)
-    };
-    let counts = summary.iter().filter_map(samples);
-    let fewest = counts
-        .map(|count| count as u64)
-        .filter(|&count| count > 0)
-        .min()?;
-    let beyond: Vec<_> = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)]
-        .into_iter()
-        .filter(|(_, percent)| !resolvable(*percent, fewest))
-        .map(|(name, _)| name)
-        .collect();
-    (!beyond.is_empty()).then(|| {
-        format!(
-            "with {fewest} samples in a round {} is little else than the maximum: more --repeat or a longer --burst",
-            beyond.join(", ")
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::results::Cell;
 
-    /// The rows of a summary on disk.
     fn recorded() -> Vec<Record> {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
@@ -207,7 +182,6 @@ mod tests {
         let text = tables(&shown);
         assert!(text.contains("comp p50"), "{text}");
         assert!(!text.contains("lost"), "{text}");
-        assert!(text.contains("with 500 samples"), "{text}");
     }
 
     #[test]

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::bench::hca::config::Timestamp;
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
+use crate::bench::hca::settings::config::Timestamp;
+use crate::driver::Shown;
 use crate::results::Record;
 use crate::results::schema::hca as columns;
 use crate::results::schema::{Column, POINT};
+use crate::results::units;
+use crate::terminal::table::{Column as Heading, Table};
 
 /// The largest share of messages that may have left the figure of t_send: those without a stamp of their own are the
 /// fastest, and the median of the others is too high.
@@ -19,7 +20,7 @@ const LARGEST_AGE: f64 = 0.5;
 
 /// How much earlier a message is with its data in the work request: the median from t_subm less that from t_send.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct InlineSaving {
+pub(crate) struct InlineSaving {
     /// The settings that both points share.
     pub settings: String,
     /// Median latency from t_subm.
@@ -64,7 +65,7 @@ fn reason(send: &Record, saving: Option<f64>, shares_cpu: bool) -> Option<&'stat
 }
 
 /// Compares each point with t_send to the one with t_subm that is equal otherwise.
-pub fn all(shown: &Shown<'_>) -> Vec<InlineSaving> {
+pub(crate) fn all(shown: &Shown<'_>) -> Vec<InlineSaving> {
     let stamp = |record: &Record| record.text(&columns::TIMESTAMP);
     let others = || {
         columns::POINT
@@ -100,7 +101,7 @@ pub fn all(shown: &Shown<'_>) -> Vec<InlineSaving> {
 }
 
 /// The savings as a table, with the reasons for those that are not told.
-pub fn text(shown: &Shown<'_>) -> String {
+pub(crate) fn text(shown: &Shown<'_>) -> String {
     let savings = all(shown);
     if savings.is_empty() {
         return String::new();
@@ -120,7 +121,7 @@ pub fn text(shown: &Shown<'_>) -> String {
             saving.stamp_refresh_ns,
             saving.saving_ns,
         ];
-        let cells = figures.map(|ns| ns.map_or("-".to_owned(), |ns| format!("{:.3}", ns / 1e3)));
+        let cells = figures.map(|ns| ns.map_or("-".to_owned(), |ns| units::significant(ns / 1e3)));
         table.row([saving.settings.clone()].into_iter().chain(cells));
         if let Some(reason) = saving.reason {
             *reasons.entry(reason).or_insert(0) += 1;

@@ -1,23 +1,17 @@
 //! The option table, from text to configuration.
 
+use crate::testing::Has as _;
 use std::collections::HashSet;
 
-use clap::{CommandFactory, Parser};
+use clap::Args as _;
 use proptest::prelude::*;
 
 use super::*;
 use crate::bench::hca::plan::{Limits, made_up::single};
-use crate::cli::refused::assert_refused;
-
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(flatten)]
-    hca: HcaArguments,
-}
+use crate::cli::refused::{self, assert_refused, parse_words};
 
 fn parse(words: &str) -> Result<Config, clap::Error> {
-    let words = std::iter::once("hcabench").chain(words.split_ascii_whitespace());
-    Ok(Line::try_parse_from(words)?.hca.config())
+    refused::parse(words).map(|it: HcaArguments| it.config())
 }
 
 #[test]
@@ -74,15 +68,11 @@ fn a_named_route_needs_a_point_that_is_uc() {
 #[test]
 fn poll_sets_both_sides_and_the_others_one_each() {
     let polls = |words| parse(words).unwrap().sweep.polls;
-    assert_eq!(
-        polls("--poll busy,event"),
-        [(Poll::Busy, Poll::Busy), (Poll::Event, Poll::Event)]
-    );
+    let expected = [(Poll::Busy, Poll::Busy), (Poll::Event, Poll::Event)];
+    assert_eq!(polls("--poll busy,event"), expected);
     assert_eq!(polls("--poll-recv event"), [(Poll::Event, Poll::Busy)]);
-    assert_eq!(
-        polls("--poll event --poll-comp busy"),
-        [(Poll::Event, Poll::Busy)]
-    );
+    let expected = [(Poll::Event, Poll::Busy)];
+    assert_eq!(polls("--poll event --poll-comp busy"), expected);
     assert_eq!(
         polls("--poll-recv busy,event --poll-comp busy,event").len(),
         4
@@ -105,10 +95,8 @@ fn a_rate_stands_in_for_the_pause_and_each_is_spread_in_each_way() {
         (20_000, "poisson"),
         (20_000, "constant"),
     ];
-    assert_eq!(
-        (sweep.pauses, rates),
-        (vec![crate::time::Nanos(0)], each.to_vec())
-    );
+    assert_eq!(sweep.pauses, vec![crate::time::Nanos(0)]);
+    assert_eq!(rates, each.to_vec());
 }
 
 #[test]
@@ -159,9 +147,8 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
     assert_refused(parse, &table);
 }
 
-/// All options, as the command line has them.
 fn options() -> Vec<String> {
-    let command = Line::command();
+    let command = HcaArguments::augment_args(clap::Command::new("hca"));
     let names = command.get_arguments().filter_map(|one| one.get_long());
     names.map(|name| format!("--{name}")).collect()
 }
@@ -187,9 +174,8 @@ proptest! {
         queue in 0_u32..20_000, mtu in 0_u32..5000, inline in 0_u32..2000,
     ) {
         let arguments = words.iter().flat_map(|(option, value)| [option.clone(), value.clone()]);
-        let line = Line::try_parse_from(std::iter::once("hcabench".to_owned()).chain(arguments));
-        if let Ok(line) = line {
-            let config = line.hca.config();
+        if let Ok(arguments) = parse_words::<HcaArguments>(arguments) {
+            let config = arguments.config();
             let sweep = &config.sweep;
             // A service type has not all attributes of the path.
             let paths_of = |&service: &Service| {
@@ -231,10 +217,7 @@ fn completion_vectors_need_a_side_that_waits_for_events() {
     }
     let config = parse("--comp-vector 1,2").unwrap();
     let text = check_comp_vectors(&config).unwrap_err().to_string();
-    assert!(
-        text.contains("--comp-vector 1,2") && text.contains("--poll event"),
-        "{text}"
-    );
+    text.has(&["--comp-vector 1,2", "--poll event"]);
 }
 
 #[test]
@@ -254,5 +237,5 @@ fn a_rate_of_the_tsc_is_whole_kilohertz_and_needs_that_clock() {
     check_tsc_khz(&config).unwrap();
     let config = parse("--clock monotonic --tsc-khz 2300000").unwrap();
     let text = check_tsc_khz(&config).unwrap_err().to_string();
-    assert!(text.contains("--tsc-khz 2300000") && text.contains("--clock tsc"));
+    text.has(&["--tsc-khz 2300000", "--clock tsc"]);
 }

@@ -2,17 +2,18 @@
 
 use std::time::Duration;
 
-use crate::bench::hca::background::{Background, QUEUE_PAIRS, Traffic};
-use crate::bench::hca::comp_vector::CompletionVectors;
-use crate::bench::hca::config::{
-    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE, doubled_sizes,
+use crate::arguments::values::{DAY, List, MILLISECOND, bytes, list, list_of_ranges, rate, time};
+use crate::bench::hca::settings::background::{Background, QUEUE_PAIRS, Traffic};
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
+use crate::bench::hca::settings::config::doubled_sizes;
+use crate::bench::hca::settings::limits::{
+    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE,
 };
-use crate::bench::hca::warmup::Warmup;
-use crate::cli::values::{DAY, List, MILLISECOND, bytes, list, list_of_ranges, rate, time};
+use crate::bench::hca::settings::warmup::Warmup;
 use crate::time::Nanos;
 
 /// Message sizes: `8`, `100`, `4KiB`, `8..32768`, which is 8 and its doubles.
-pub fn sizes(text: &str) -> Result<List<u32>, String> {
+pub(crate) fn sizes(text: &str) -> Result<List<u32>, String> {
     list_of_ranges(text, |part| {
         if !part.contains("..") {
             return Ok(vec![size(part)?]);
@@ -51,7 +52,7 @@ fn size(text: &str) -> Result<u32, String> {
 }
 
 /// Burst sizes: `1`, `1,64,8192`, `1..8192`, which doubles.
-pub fn bursts(text: &str) -> Result<List<u32>, String> {
+pub(crate) fn bursts(text: &str) -> Result<List<u32>, String> {
     list_of_ranges(text, |part| {
         let (from, to) = ends(part, burst)?;
         let doubled = std::iter::successors(Some(from), |&last| last.checked_mul(2));
@@ -71,12 +72,12 @@ fn burst(text: &str) -> Result<u32, String> {
 }
 
 /// Messages in flight at most: `1,2,16`.
-pub fn depths(text: &str) -> Result<List<u32>, String> {
+pub(crate) fn depths(text: &str) -> Result<List<u32>, String> {
     list(text, burst)
 }
 
 /// Numbers of queue pairs: `1,2,16`.
-pub fn queue_pairs(text: &str) -> Result<List<u32>, String> {
+pub(crate) fn queue_pairs(text: &str) -> Result<List<u32>, String> {
     list(text, |part| {
         let number = part.trim().parse().ok();
         let number = number.filter(|number| (1..=MOST_QUEUE_PAIRS).contains(number));
@@ -87,7 +88,7 @@ pub fn queue_pairs(text: &str) -> Result<List<u32>, String> {
 }
 
 /// Messages a second: `5k,20k,100k`.
-pub fn rates(text: &str) -> Result<List<u32>, String> {
+pub(crate) fn rates(text: &str) -> Result<List<u32>, String> {
     list(text, whole_rate)
 }
 
@@ -102,7 +103,7 @@ fn whole_rate(text: &str) -> Result<u32, String> {
 }
 
 /// What is sent in the background: `0`, `200@4KiB`, `4k@4KiBx2`.
-pub fn backgrounds(text: &str) -> Result<List<Option<Background>>, String> {
+pub(crate) fn backgrounds(text: &str) -> Result<List<Option<Background>>, String> {
     list(text, |part| {
         if part == "0" {
             return Ok(None);
@@ -127,12 +128,12 @@ pub fn backgrounds(text: &str) -> Result<List<Option<Background>>, String> {
 }
 
 /// A list of times.
-pub fn pauses(text: &str) -> Result<List<Nanos>, String> {
+pub(crate) fn pauses(text: &str) -> Result<List<Nanos>, String> {
     list(text, pause)
 }
 
 /// A time up to a day.
-pub fn pause(text: &str) -> Result<Nanos, String> {
+pub(crate) fn pause(text: &str) -> Result<Nanos, String> {
     if text == "0" {
         return Ok(Nanos(0));
     }
@@ -140,7 +141,7 @@ pub fn pause(text: &str) -> Result<Nanos, String> {
 }
 
 /// A number of messages, or a time from a millisecond to a day.
-pub fn warmup(text: &str) -> Result<Warmup, String> {
+pub(crate) fn warmup(text: &str) -> Result<Warmup, String> {
     if text.contains(|letter: char| letter.is_ascii_alphabetic()) {
         return time(text, MILLISECOND..=DAY).map(Warmup::Time);
     }
@@ -152,7 +153,7 @@ pub fn warmup(text: &str) -> Result<Warmup, String> {
 }
 
 /// The completion vectors of both ends: `N`, or `N,M` for sender and receiver.
-pub fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
+pub(crate) fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
     let (sender, receiver) = text.split_once(',').unwrap_or((text, text));
     let number = |text: &str| {
         let number = text.trim().parse().ok();
@@ -171,8 +172,8 @@ pub fn comp_vectors(text: &str) -> Result<CompletionVectors, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::hca::config::Service;
-    use crate::cli::values::{named, port_request};
+    use crate::arguments::values::{named, port_request};
+    use crate::bench::hca::settings::config::Service;
 
     #[test]
     fn lists_keep_their_order_and_drop_repetitions() {
@@ -244,10 +245,8 @@ mod tests {
 
     #[test]
     fn rates_are_whole_messages_a_second() {
-        assert_eq!(
-            rates("5k,20k, 1000000,1.5k/s").unwrap().0,
-            [5000, 20_000, 1_000_000, 1500]
-        );
+        let expected = [5000, 20_000, 1_000_000, 1500];
+        assert_eq!(rates("5k,20k, 1000000,1.5k/s").unwrap().0, expected);
         for bad in ["0", "0.5", "1.5", "2G", "-1", "x", ""] {
             assert!(rates(bad).is_err(), "{bad}");
         }

@@ -3,17 +3,18 @@
 mod present;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
 use clap::Args;
 
-use super::driver::arguments::SweepArguments;
-use super::driver::{self, Request};
-use super::output::OutputArguments;
-use super::values::{List, named, one};
-use crate::bench::memory::benchmark::MemoryBenchmark;
+use crate::arguments::values::{List, named, one};
+use crate::bench::Assignment;
 use crate::bench::memory::config::{Bandwidth, Config, Pause, Sweep};
 use crate::buffer::{Bytes, PageSize};
+use crate::driver;
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::generators::{InstructionSet, Store};
 use crate::host::CpuSet;
 use crate::host::readiness::Needs;
@@ -21,10 +22,11 @@ use crate::results::Record;
 use crate::results::schema::memory as columns;
 use crate::stats::outliers::Outliers;
 use crate::stats::smoothing::Smoothing;
+use crate::terminal::output::OutputArguments;
 
 /// Arguments of `hcabench memory`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct MemoryArguments {
+pub(crate) struct MemoryArguments {
     /// Per cent of the accesses that read; the others store. Even numbers
     #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares)]
     pub read_share: List<u32>,
@@ -104,10 +106,10 @@ pub struct MemoryArguments {
 
 impl MemoryArguments {
     /// Rounds where none are asked for.
-    pub const DEFAULT_ROUNDS: u32 = 3;
+    pub(crate) const DEFAULT_ROUNDS: u32 = 3;
 
-    /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> MemoryBenchmark {
+    /// What is to be measured.
+    pub(crate) fn assignment(&self) -> Assignment {
         let config = Config {
             instruction_set: self.isa.0,
             size: self.size,
@@ -128,15 +130,15 @@ impl MemoryArguments {
             stores: self.store.0.clone(),
             pauses: self.pause.0.clone(),
         };
-        MemoryBenchmark::new(config, sweep)
+        Assignment::Memory(config, sweep)
     }
 }
 
 /// Runs the benchmark. Returns the exit code.
 ///
 /// # Errors
-/// [`UsageError`](super::UsageError) for bad input, others when it cannot be measured.
-pub fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
+/// [`UsageError`](crate::arguments::UsageError) for bad input, others when it cannot be measured.
+pub(crate) fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
     let mut run = Record::new();
     run.set(
         &columns::PAGES_ASKED,
@@ -147,7 +149,7 @@ pub fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
-        benchmark: Box::new(arguments.benchmark()),
+        assignment: arguments.assignment(),
         default_rounds: MemoryArguments::DEFAULT_ROUNDS,
         run,
         needs: Needs::of_memory_load(),

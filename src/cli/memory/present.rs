@@ -1,12 +1,12 @@
 //! The table, made of the rows of `summary.csv`.
 
-use crate::cli::driver::{Shown, View};
-use crate::cli::table::{Column as Heading, Table};
+use crate::driver::{Shown, View};
 use crate::results::schema::memory as columns;
 use crate::results::schema::{Column, Data};
+use crate::terminal::table::{Column as Heading, Table};
 
 /// How results are shown.
-pub const VIEW: View = View {
+pub(crate) const VIEW: View = View {
     tables,
     columns,
     json: |_| serde_json::json!({}),

@@ -2,26 +2,26 @@
 
 use std::time::Duration;
 
+use crate::arguments::values::{DAY, List, MILLISECOND, bytes, list, one, time};
 use crate::bench::memory::config::Pause;
 use crate::buffer::Bytes;
-use crate::cli::values::{DAY, List, MILLISECOND, bytes, list, one, time};
 use crate::generators::LONGEST_PAUSE;
 use crate::host::CpuSet;
 use crate::rig::named::Named;
 use crate::stats::smoothing::Smoothing;
 
 /// From no pause to one that is longer than all accesses of its group, in steps that a curve shows, and `max`.
-pub const DEFAULT_PAUSES: &str = "0,128,256,512,768,1k,1536,2k,3k,4k,6k,8k,16k,64k,max";
+pub(crate) const DEFAULT_PAUSES: &str = "0,128,256,512,768,1k,1536,2k,3k,4k,6k,8k,16k,64k,max";
 
 /// Sizes of a buffer that there can be.
 const SIZES: std::ops::RangeInclusive<u64> = 16 << 10..=128 << 30;
 
 /// A value of a fixed set, or none, so that the best there is will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct OrAuto<T>(pub Option<T>);
+pub(crate) struct OrAuto<T>(pub Option<T>);
 
 /// One value of a fixed set, or `auto`.
-pub fn or_auto<T: Named>(text: &str) -> Result<OrAuto<T>, String> {
+pub(crate) fn or_auto<T: Named>(text: &str) -> Result<OrAuto<T>, String> {
     match text {
         "auto" => Ok(OrAuto(None)),
         _ => one(text)
@@ -31,7 +31,7 @@ pub fn or_auto<T: Named>(text: &str) -> Result<OrAuto<T>, String> {
 }
 
 /// Shares of reads: even numbers up to 100.
-pub fn shares(text: &str) -> Result<List<u32>, String> {
+pub(crate) fn shares(text: &str) -> Result<List<u32>, String> {
     list(text, |part| {
         let number = part
             .parse()
@@ -42,7 +42,7 @@ pub fn shares(text: &str) -> Result<List<u32>, String> {
 }
 
 /// Pauses in nops, with k for 1024; `max`, `off`.
-pub fn pauses(text: &str) -> Result<List<Pause>, String> {
+pub(crate) fn pauses(text: &str) -> Result<List<Pause>, String> {
     list(text, |part| {
         let nops = match part {
             "off" => return Ok(Pause::Off),
@@ -67,7 +67,7 @@ pub fn pauses(text: &str) -> Result<List<Pause>, String> {
 }
 
 /// The size of a buffer.
-pub fn size(text: &str) -> Result<Bytes, String> {
+pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     let size = bytes(text).filter(|size| SIZES.contains(&size.0));
     size.ok_or_else(|| {
         format!("{text:?} is not a size from 16 KiB to 128 GiB, such as 256M or 1GiB")
@@ -75,12 +75,12 @@ pub fn size(text: &str) -> Result<Bytes, String> {
 }
 
 /// The time of a window.
-pub fn window(text: &str) -> Result<Duration, String> {
+pub(crate) fn window(text: &str) -> Result<Duration, String> {
     time(text, MILLISECOND..=Duration::from_secs(1))
 }
 
 /// How long is waited for a stable bandwidth.
-pub fn settle(text: &str) -> Result<Duration, String> {
+pub(crate) fn settle(text: &str) -> Result<Duration, String> {
     match text {
         "0" => Ok(Duration::ZERO),
         _ => time(text, Duration::ZERO..=DAY),
@@ -88,7 +88,7 @@ pub fn settle(text: &str) -> Result<Duration, String> {
 }
 
 /// CPUs in the kernel's way to write them.
-pub fn cpus(text: &str) -> Result<CpuSet, String> {
+pub(crate) fn cpus(text: &str) -> Result<CpuSet, String> {
     let cpus: CpuSet = text.parse().map_err(|error| format!("{error}"))?;
     match cpus.is_empty() {
         true => Err("there must be one at least, such as 3 or 0-3,8".to_owned()),
@@ -97,7 +97,7 @@ pub fn cpus(text: &str) -> Result<CpuSet, String> {
 }
 
 /// The filter of a curve.
-pub fn smoothing(text: &str) -> Result<Smoothing, String> {
+pub(crate) fn smoothing(text: &str) -> Result<Smoothing, String> {
     text.parse()
         .map_err(|error: <Smoothing as std::str::FromStr>::Err| error.to_string())
 }

@@ -3,39 +3,47 @@
 mod present;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 
-use super::driver::arguments::SweepArguments;
-use super::driver::{self, Request, View};
-use super::output::OutputArguments;
-use super::progress;
-use super::values::{DAY, List, duration, named, one, port_request, time, timeout};
-use crate::bench::node::benchmark::NodeBenchmark;
+use crate::arguments::values::{DAY, List, duration, named, one, port_request, time, timeout};
+use crate::bench::Assignment;
 use crate::bench::node::config::{
     AfterMiss, BrokerChoice, Config, Format, Length, LogPlace, MOST_ENDS, RunsAs, TimerKind,
     VerbsConfig,
 };
 use crate::bench::node::plan::Sweep;
-use crate::bench::node::process;
 use crate::buffer::{Bytes, HugePagePolicy};
+use crate::driver;
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::host::readiness::Needs;
 use crate::node::fallback::Fallback;
 use crate::node::settings::{Poll, Qos};
 use crate::node::{NodeType, Scenario, Wiring};
 use crate::results::Record;
 use crate::results::schema::node as columns;
-use crate::rig::named::named;
+use crate::rig::named::{Named as _, named};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
+use crate::terminal::output::OutputArguments;
+use crate::terminal::progress;
 use crate::time::ClockKind;
+
+/// The help of `--type`, with all node-types that there are.
+fn types() -> String {
+    let names: Vec<&str> = NodeType::ALL.iter().map(|it| it.name()).collect();
+    let names = names.join(", ");
+    format!(
+        "Node-types: {names}; shmem is shared memory, loopback threads of one process: the floor"
+    )
+}
 
 /// Arguments of `hcabench node`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct NodeArguments {
-    /// Node-types: infiniband, shmem (shared memory), udp, zeromq, mqtt, loopback (threads of one process: the floor)
-    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>)]
+pub(crate) struct NodeArguments {
+    #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>, help = types())]
     pub node_type: List<NodeType>,
 
     /// Service types of infiniband: rc, uc, ud
@@ -213,7 +221,7 @@ fn zero_or_duration(text: &str) -> Result<Duration, String> {
 
 impl NodeArguments {
     /// Rounds where none are asked for.
-    pub const DEFAULT_ROUNDS: u32 = 1;
+    pub(crate) const DEFAULT_ROUNDS: u32 = 1;
 
     /// The formats of files of samples; none without them.
     fn formats(&self) -> Vec<Format> {
@@ -290,18 +298,14 @@ impl NodeArguments {
         }
     }
 
-    /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> NodeBenchmark {
-        NodeBenchmark::new(self.config(), self.points(), super::expanded_arguments())
+    /// What is to be measured.
+    pub(crate) fn assignment(&self) -> Assignment {
+        Assignment::Node(self.config(), self.points())
     }
 }
 
 /// Runs the benchmark. Returns the exit code.
-pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
-    if process::is_asked_for() {
-        let served = process::serve(&arguments.config(), &arguments.points());
-        return served.context("the run that this end belongs to has gone");
-    }
+pub(crate) fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     let port = |port: &Option<PortRequest>| port.as_ref().map(PortRequest::to_string);
     let mut run = Record::new();
     run.set(&columns::SEED, arguments.seed)
@@ -334,17 +338,13 @@ pub fn run(arguments: &NodeArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &arguments.sweep,
         output: &arguments.output,
-        benchmark: Box::new(arguments.benchmark()),
+        assignment: arguments.assignment(),
         default_rounds: NodeArguments::DEFAULT_ROUNDS,
         run,
         needs: match arguments.node_type.0.contains(&NodeType::InfiniBand) {
             true => Needs::between_devices(),
             false => Needs::between_threads(),
         },
-        view: View {
-            tables: present::tables,
-            columns: present::columns,
-            json: |_| serde_json::json!({}),
-        },
+        view: present::VIEW,
     })
 }

@@ -1,9 +1,10 @@
 //! The table, made of the rows of `summary.csv`.
 
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
+use crate::driver::{Shown, View};
 use crate::results::schema::node as columns;
 use crate::results::schema::{Column, Data, Kind};
+use crate::results::units;
+use crate::terminal::table::{Column as Heading, Table};
 
 /// The settings of the table.
 const SETTINGS: [Column; 9] = [
@@ -41,8 +42,15 @@ const FIRST: [Column; 4] = [
     columns::latency::P99,
 ];
 
+/// How results are shown.
+pub(crate) const VIEW: View = View {
+    tables,
+    columns,
+    json: |_| serde_json::json!({}),
+};
+
 /// The columns that rows can be sorted by, with their headings.
-pub fn columns() -> Vec<(String, Column)> {
+pub(crate) fn columns() -> Vec<(String, Column)> {
     let columns = SETTINGS.into_iter().chain(FIGURES);
     columns.map(|column| (title(&column), column)).collect()
 }
@@ -60,7 +68,7 @@ fn is_latency(column: &Column) -> bool {
 }
 
 /// All that is shown of a run.
-pub fn tables(shown: &Shown<'_>) -> String {
+pub(crate) fn tables(shown: &Shown<'_>) -> String {
     if shown.summary.is_empty() {
         return String::new();
     }
@@ -79,7 +87,7 @@ pub fn tables(shown: &Shown<'_>) -> String {
     let mut table = Table::new(headings.chain(FIGURES.iter().map(heading)).collect());
     for record in shown.summary {
         let cell = |column: &Column| match record.number(column.name) {
-            Some(ns) if is_latency(column) => format!("{:.3}", ns / 1e3),
+            Some(ns) if is_latency(column) => units::significant(ns / 1e3),
             Some(rate) if *column == columns::RATE => format!("{rate}"),
             _ => record.text(column),
         };

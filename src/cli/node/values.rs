@@ -1,8 +1,8 @@
 //! The values of the options: rates, numbers of values and of samples, from text.
 
+use crate::arguments::values::{List, bytes, list_of_ranges, rate};
 use crate::bench::node::config::BrokerChoice;
 use crate::buffer::Bytes;
-use crate::cli::values::{List, bytes, list_of_ranges, rate};
 use crate::node::settings::BrokerAddress;
 
 /// Values of a sample that there can be: with more it fits into no datagram of UD.
@@ -11,7 +11,7 @@ const VALUES: std::ops::RangeInclusive<u32> = 1..=4096;
 const BUFFER: std::ops::RangeInclusive<u64> = 1..=1 << 30;
 
 /// Rates a second: `1k`, `100..100k`, which is 100 and each tenfold up to 100k.
-pub fn rates(text: &str) -> Result<List<f64>, String> {
+pub(crate) fn rates(text: &str) -> Result<List<f64>, String> {
     list_of_ranges(text, |part| {
         let Some((from, to)) = part.split_once("..") else {
             return Ok(vec![rate(part)?]);
@@ -26,7 +26,7 @@ pub fn rates(text: &str) -> Result<List<f64>, String> {
 }
 
 /// Values of a sample: `8`, `1..64`, which is 1 and each twofold up to 64.
-pub fn values(text: &str) -> Result<List<u32>, String> {
+pub(crate) fn values(text: &str) -> Result<List<u32>, String> {
     let number = |part: &str| {
         let number = part.parse().ok().filter(|number| VALUES.contains(number));
         let (least, most) = (VALUES.start(), VALUES.end());
@@ -49,7 +49,7 @@ pub fn values(text: &str) -> Result<List<u32>, String> {
 }
 
 /// The size of a log's buffer.
-pub fn buffer(text: &str) -> Result<Bytes, String> {
+pub(crate) fn buffer(text: &str) -> Result<Bytes, String> {
     let size = bytes(text).filter(|size| BUFFER.contains(&size.0));
     size.ok_or_else(|| {
         format!("{text:?} is not a size from 1 byte to 1 GiB, such as 4k, 100kB or 1MiB")
@@ -57,7 +57,7 @@ pub fn buffer(text: &str) -> Result<Bytes, String> {
 }
 
 /// `spawn`, or where a broker listens: `localhost:1883`, `[::1]:1883`.
-pub fn broker(text: &str) -> Result<BrokerChoice, String> {
+pub(crate) fn broker(text: &str) -> Result<BrokerChoice, String> {
     if text == "spawn" {
         return Ok(BrokerChoice::Spawn);
     }
@@ -76,7 +76,7 @@ pub fn broker(text: &str) -> Result<BrokerChoice, String> {
 }
 
 /// The same as text.
-pub fn broker_text(broker: &BrokerChoice) -> String {
+pub(crate) fn broker_text(broker: &BrokerChoice) -> String {
     match broker {
         BrokerChoice::Spawn => "spawn".to_owned(),
         BrokerChoice::At(address) => address.to_string(),

@@ -1,18 +1,11 @@
 //! `hcabench queue --list`: the queues that there are.
 
-use anyhow::Context as _;
-
-use crate::cli::output::{print_json, print_text};
-use crate::cli::table::{Column, Table};
 use crate::queues::registry::{self, Entry};
+use crate::terminal::output::print_as;
+use crate::terminal::table::{Column, Table};
 
 pub(super) fn run(as_json: bool) -> anyhow::Result<u8> {
-    let printed = if as_json {
-        print_json(&registry::ENTRIES)
-    } else {
-        print_text(&table(registry::ENTRIES))
-    };
-    printed.context("cannot write to standard output")?;
+    print_as(as_json, &registry::ENTRIES, || table(registry::ENTRIES))?;
     Ok(0)
 }
 

@@ -4,34 +4,35 @@ mod list;
 mod present;
 mod values;
 
+pub(super) use self::present::VIEW;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
-use super::UsageError;
-use super::driver::arguments::SweepArguments;
-use super::driver::{self, Request, View};
-use super::output::OutputArguments;
-use super::values::{List, memory_loads, named, one, timeout};
-use crate::bench::queue::benchmark::QueueBenchmark;
+use crate::arguments::UsageError;
+use crate::arguments::values::{List, memory_loads, named, one, timeout};
+use crate::bench::Assignment;
 use crate::bench::queue::config::{Config, Length, MOST_ELEMENTS, Measure};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
 use crate::bench::queue::sharing::MOST_THREADS;
 use crate::buffer::HugePagePolicy;
+use crate::driver;
+use crate::driver::Request;
+use crate::driver::arguments::SweepArguments;
 use crate::generators::MemoryLoad;
 use crate::host::readiness::Needs;
 use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::{EndLoad, Load};
 use crate::results::Record;
 use crate::results::schema::queue as columns;
-use crate::rig::benchmark::Benchmark;
+use crate::terminal::output::OutputArguments;
 use crate::time::ClockKind;
 
 /// What an end does between two operations, as it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LoadKind {
+pub(crate) enum LoadKind {
     /// As fast as it can
     #[value(alias = "max")]
     None,
@@ -45,7 +46,7 @@ pub enum LoadKind {
 
 /// Arguments of `hcabench queue`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
-pub struct QueueArguments {
+pub(crate) struct QueueArguments {
     /// List the queues and measure nothing
     #[arg(long)]
     pub list: bool,
@@ -139,7 +140,7 @@ pub struct QueueArguments {
     pub receiver_load: LoadKind,
 
     /// As --rate, for the receiver; after a stall it starts over
-    #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = crate::cli::values::rate)]
+    #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = crate::arguments::values::rate)]
     pub receiver_rate: Option<f64>,
 
     /// As --wait, for the receiver
@@ -337,7 +338,7 @@ impl QueueArguments {
     }
 
     /// What is the same for all points.
-    pub fn config(&self) -> Result<Config, UsageError> {
+    pub(crate) fn config(&self) -> Result<Config, UsageError> {
         let usual = if self.is_many() { USUAL_OF_MANY } else { USUAL };
         if self.measure != Measure::Time {
             let measure = self.measure.name();
@@ -411,10 +412,10 @@ impl QueueArguments {
     }
 
     /// Rounds where none are asked for: from six on a median has bounds.
-    pub const DEFAULT_ROUNDS: u32 = 9;
+    pub(crate) const DEFAULT_ROUNDS: u32 = 9;
 
-    /// The benchmark that is asked for.
-    pub fn benchmark(&self) -> Result<Box<dyn Benchmark>, UsageError> {
+    /// What is to be measured.
+    pub(crate) fn assignment(&self) -> Result<Assignment, UsageError> {
         let senders = self.senders()?;
         let sweep = Sweep {
             queues: self.queue.0.clone(),
@@ -434,12 +435,12 @@ impl QueueArguments {
             memory_loads: self.memory_load.0.clone(),
             wirings: self.wirings()?,
         };
-        Ok(Box::new(QueueBenchmark::new(self.config()?, sweep)))
+        Ok(Assignment::Queue(self.config()?, sweep))
     }
 }
 
 /// Runs the benchmark. Returns the exit code.
-pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list::run(arguments.output.json);
     }
@@ -455,15 +456,11 @@ pub fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     driver::run(Request {
         sweep: &sweep,
         output: &arguments.output,
-        benchmark: arguments.benchmark()?,
+        assignment: arguments.assignment()?,
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
         needs: Needs::between_threads(),
-        view: View {
-            tables: present::tables,
-            columns: present::columns,
-            json: |_| serde_json::json!({}),
-        },
+        view: present::VIEW,
     })
 }
 

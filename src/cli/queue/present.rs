@@ -9,13 +9,13 @@ use finished::Finished;
 
 use crate::bench::queue::config::Measure;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
-use crate::cli::driver::Shown;
-use crate::cli::table::{Column as Heading, Table};
-use crate::cli::{text_width_of, wrap};
+use crate::driver::{Shown, View};
 use crate::results::schema::queue as columns;
 use crate::results::schema::{Column, POINT};
 use crate::results::{Record, units};
 use crate::stats::median_of;
+use crate::terminal::table::{Column as Heading, Table};
+use crate::terminal::{text_width_of, wrap};
 
 /// More points than this are shown in one line each.
 const MOST_IN_DETAIL: usize = 8;
@@ -45,7 +45,7 @@ fn p50(operation: &columns::Operation) -> Column {
 }
 
 /// The tables, with what is to be said below them.
-pub fn tables(shown: &Shown<'_>) -> String {
+pub(crate) fn tables(shown: &Shown<'_>) -> String {
     let finished: Vec<Finished> = (shown.summary.iter())
         .map(|record| Finished::new(record, shown.runs))
         .collect();
@@ -177,8 +177,15 @@ fn setting_cells(one: &Finished) -> Vec<String> {
     settings().map(cell).into()
 }
 
+/// How results are shown.
+pub(crate) const VIEW: View = View {
+    tables,
+    columns,
+    json: |_| serde_json::json!({}),
+};
+
 /// The columns that rows can be sorted by, with their headings.
-pub fn columns() -> Vec<(String, Column)> {
+pub(crate) fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
     let all = [Measure::Time, Measure::RoundTrip, Measure::Counters];
     let figures = all.map(|measure| {

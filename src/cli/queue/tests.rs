@@ -1,22 +1,14 @@
 //! The option table, from text to configuration and points.
 
-use clap::Parser;
+use crate::testing::Refused as _;
 use proptest::prelude::*;
 
 use super::*;
-use crate::cli::refused::assert_refused;
+use crate::cli::refused::{self, assert_refused, parse_words};
 use crate::queues::registry;
-use crate::refused::refused;
-
-#[derive(Debug, Parser)]
-struct Line {
-    #[command(flatten)]
-    queue: QueueArguments,
-}
 
 fn parse(words: &str) -> Result<QueueArguments, clap::Error> {
-    let words = std::iter::once("queue").chain(words.split_ascii_whitespace());
-    Ok(Line::try_parse_from(words)?.queue)
+    refused::parse(words)
 }
 
 fn only_sender(words: &str) -> Result<EndLoad, UsageError> {
@@ -39,14 +31,10 @@ fn defaults_are_those_of_the_documentation() {
     assert_eq!(times, (Length::Time(length), warmup));
     let counted = parse("--count 7").unwrap().config().unwrap();
     assert_eq!(counted.length, Length::Elements(7));
-    assert_eq!(
-        (arguments.repeat, QueueArguments::DEFAULT_ROUNDS),
-        (None, 9)
-    );
-    assert_eq!(
-        (config.measure, config.measure_failed),
-        (Measure::Time, false)
-    );
+    assert_eq!(arguments.repeat, None);
+    assert_eq!(QueueArguments::DEFAULT_ROUNDS, 9);
+    assert_eq!(config.measure, Measure::Time);
+    assert!(!config.measure_failed);
     assert_eq!(config.clock, ClockKind::finest());
 }
 
@@ -97,13 +85,13 @@ fn an_option_that_has_no_meaning_is_refused_with_what_would_be_allowed() {
         ),
         ("--jitter 10%", ["--jitter", "none", "constant-wait"]),
     ] {
-        refused(parse(words).unwrap().senders(), &expected);
+        parse(words).unwrap().senders().refused(&expected);
     }
     let receiver = parse("--receiver-rate 1M").unwrap().receiver();
-    refused(receiver, &["--receiver-rate"]);
+    receiver.refused(&["--receiver-rate"]);
     for words in ["--measure-failed", "--elements", "--load-curve"] {
         let arguments = parse(&format!("{words} --measure throughput")).unwrap();
-        refused(arguments.config(), &[words, "time"]);
+        arguments.config().refused(&[words, "time"]);
     }
 }
 
@@ -140,7 +128,7 @@ fn several_threads_share_queues_by_scenarios() {
         ("round-robin,fan-in", "at least as many"),
     ] {
         let expected = ["--scenario", "--producers 1", "--consumers 2", rule];
-        refused(wirings(&format!("{words} {scenario}")), &expected);
+        wirings(&format!("{words} {scenario}")).refused(&expected);
     }
     for option in [
         "--load-curve",
@@ -154,10 +142,11 @@ fn several_threads_share_queues_by_scenarios() {
         "--measure counters",
     ] {
         let name = option.split(' ').next().unwrap();
-        refused(
-            wirings(&format!("--producers 2 {option}")),
-            &[name, "several threads", "--producers 1"],
-        );
+        wirings(&format!("--producers 2 {option}")).refused(&[
+            name,
+            "several threads",
+            "--producers 1",
+        ]);
         assert!(parse(option).unwrap().wirings().unwrap().is_empty());
     }
 }
@@ -219,8 +208,7 @@ proptest! {
         ]), value()), 0..6),
     ) {
         let arguments = words.iter().flat_map(|(option, value)| [(*option).to_owned(), value.clone()]);
-        let line = Line::try_parse_from(std::iter::once("queue".to_owned()).chain(arguments));
-        if let Ok(Line { queue }) = line {
+        if let Ok(queue) = parse_words::<QueueArguments>(arguments) {
             if let Ok(senders) = queue.senders() {
                 for sender in senders {
                     // What is accepted can be paced.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use crate::arguments::values::{DAY, List, MILLISECOND, decimal, list, rate, time};
 use crate::bench::queue::config::PAYLOADS;
-use crate::cli::values::{DAY, List, MILLISECOND, decimal, list, rate, time};
 use crate::queues::registry;
 use crate::queues::slots::MAX_CAPACITY;
 
 /// `all`, or names of queues.
-pub fn queues(text: &str) -> Result<List<String>, String> {
+pub(crate) fn queues(text: &str) -> Result<List<String>, String> {
     if text.trim() == "all" {
         return Ok(List(registry::names().map(str::to_owned).collect()));
     }
@@ -27,19 +27,19 @@ pub fn queues(text: &str) -> Result<List<String>, String> {
 }
 
 /// How long a round is measured.
-pub fn run_length(text: &str) -> Result<Duration, String> {
+pub(crate) fn run_length(text: &str) -> Result<Duration, String> {
     time(text, MILLISECOND..=Duration::from_secs(3600))
 }
 
 /// How long elements go through before that.
-pub fn warm_up(text: &str) -> Result<Duration, String> {
+pub(crate) fn warm_up(text: &str) -> Result<Duration, String> {
     match text {
         "0" => Ok(Duration::ZERO),
         _ => time(text, Duration::ZERO..=Duration::from_secs(3600)),
     }
 }
 
-pub fn capacities(text: &str) -> Result<List<usize>, String> {
+pub(crate) fn capacities(text: &str) -> Result<List<usize>, String> {
     list(text, |part| {
         let number = part.parse().ok();
         number
@@ -48,7 +48,7 @@ pub fn capacities(text: &str) -> Result<List<usize>, String> {
     })
 }
 
-pub fn payloads(text: &str) -> Result<List<usize>, String> {
+pub(crate) fn payloads(text: &str) -> Result<List<usize>, String> {
     list(text, |part| {
         let found = PAYLOADS.into_iter().find(|size| size.to_string() == part);
         found.ok_or_else(|| format!("{part:?} is not 8, 64 or 256 bytes"))
@@ -56,12 +56,12 @@ pub fn payloads(text: &str) -> Result<List<usize>, String> {
 }
 
 /// Rates a second: `1M`, `250k`, `1000000`.
-pub fn rates(text: &str) -> Result<List<f64>, String> {
+pub(crate) fn rates(text: &str) -> Result<List<f64>, String> {
     list(text, rate)
 }
 
 /// A share: `10%`, `0.1`.
-pub fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let (digits, divisor) = match text.strip_suffix('%') {
         Some(digits) => (digits, 100.0),
         None => (text, 1.0),
@@ -73,7 +73,7 @@ pub fn share(text: &str) -> Result<f64, String> {
 }
 
 /// A wait, in nanoseconds.
-pub fn wait(text: &str) -> Result<f64, String> {
+pub(crate) fn wait(text: &str) -> Result<f64, String> {
     let length = time(text, Duration::from_nanos(1)..=DAY)?;
     Ok(length.as_nanos() as f64)
 }
@@ -84,10 +84,8 @@ mod tests {
 
     #[test]
     fn rates_have_units() {
-        assert_eq!(
-            rates("1M,250k, 1000000,1.5M/s,0.5").unwrap().0,
-            [1e6, 250e3, 1.5e6, 0.5]
-        );
+        let expected = [1e6, 250e3, 1.5e6, 0.5];
+        assert_eq!(rates("1M,250k, 1000000,1.5M/s,0.5").unwrap().0, expected);
         for bad in [
             "", "M", "0", "-1", "1T", "1e6", "inf", "nan", "2G", "1 M k", "1m",
         ] {
@@ -97,10 +95,9 @@ mod tests {
 
     #[test]
     fn shares_are_per_cent_or_parts_of_one() {
-        assert_eq!(
-            (share("10%"), share("0.1"), share("0")),
-            (Ok(0.1), Ok(0.1), Ok(0.0))
-        );
+        assert_eq!(share("10%"), Ok(0.1));
+        assert_eq!(share("0.1"), Ok(0.1));
+        assert_eq!(share("0"), Ok(0.0));
         for bad in ["", "%", "101%", "1.5", "-1%", "ten", "nan"] {
             assert!(share(bad).is_err(), "{bad}");
         }

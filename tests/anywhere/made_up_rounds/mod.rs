@@ -1,5 +1,4 @@
-//! Runs of several rounds, made without a device: what `hcabench compare` reads of them. Shared by tests of the library
-//! and of the command.
+//! Runs of several rounds, made without a device: what `hcabench compare` reads, for the library and the command.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +8,13 @@ use hcabench::results::schema::{self, Column, FORMAT, Schema, hca};
 use serde_json::{Value, json};
 
 /// A point: its settings, and the figures of each round.
-pub struct Made {
+pub(crate) struct Made {
     pub settings: Vec<(Column, &'static str)>,
     pub rounds: Vec<Vec<(Column, f64)>>,
 }
 
-/// As many rounds of the HCA benchmark with median latencies about `level`, in nanoseconds, that a seed decides, and
-/// the other figures alike.
-pub fn hca_point(
+/// Rounds with median latencies about `level`, in nanoseconds, that a seed decides.
+pub(crate) fn hca_point(
     settings: &[(Column, &'static str)],
     seed: u64,
     rounds: usize,
@@ -42,8 +40,7 @@ pub fn hca_point(
     }
 }
 
-/// What stands in the run's `settings.json`.
-pub fn document(schema: &Schema) -> Value {
+pub(crate) fn document(schema: &Schema) -> Value {
     json!({
         "hcabench": { "version": "0.1.0", "commit": "0123abc", "format": FORMAT },
         "benchmark": schema.benchmark,
@@ -63,7 +60,7 @@ pub fn document(schema: &Schema) -> Value {
 }
 
 /// Writes a run whose rounds begin a minute apart, the first so many seconds after noon.
-pub fn run(
+pub(crate) fn run(
     path: &Path,
     schema: &Schema,
     document: &Value,

@@ -12,28 +12,21 @@ use hcabench::results::{Record, RunsFile, runs};
 use serde_json::json;
 
 /// A fabric of racks with so many nodes each, two rows of racks.
-pub struct MadeFabric {
-    /// How many nodes there are.
+pub(crate) struct MadeFabric {
     pub nodes: usize,
-    /// How many are in a rack.
     pub rack: usize,
     /// A node whose egress is slow, and by how many ns.
     pub slow: Option<(usize, f64)>,
     /// A node without figures.
     pub dead: Option<usize>,
-    /// One in so many pairs is missing; 0 for none.
     pub missing_one_in: u64,
-    /// How many rounds `runs.csv` has.
     pub rounds: u32,
-    /// What all figures follow from.
     pub seed: u64,
-    /// How many pairs are measured at a time.
     pub concurrency: &'static str,
 }
 
 impl MadeFabric {
-    /// A healthy one, whole.
-    pub fn of(nodes: usize, rack: usize) -> Self {
+    pub(crate) fn of(nodes: usize, rack: usize) -> Self {
         MadeFabric {
             nodes,
             rack,
@@ -60,8 +53,7 @@ impl MadeFabric {
     }
 }
 
-/// Writes the tables; returns the folder.
-pub fn fabric_run(path: &Path, made: &MadeFabric) -> PathBuf {
+pub(crate) fn fabric_run(path: &Path, made: &MadeFabric) -> PathBuf {
     fs::create_dir_all(path).unwrap();
     let nodes = (0..made.nodes)
         .map(|it| node_row(made, it))
@@ -82,7 +74,6 @@ pub fn fabric_run(path: &Path, made: &MadeFabric) -> PathBuf {
     path.to_path_buf()
 }
 
-/// The rows of all rounds, about those of the pairs.
 fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitMix64) {
     let mut file = RunsFile::create(&path.join(RUNS), &SCHEMA).unwrap();
     let measured = pairs
@@ -110,7 +101,6 @@ fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitM
     }
 }
 
-/// The small files.
 fn others(path: &Path, made: &MadeFabric) {
     let names: Vec<String> = (0..made.nodes).map(|it| made.name(it)).collect();
     let there: Vec<_> = (names.iter().enumerate())

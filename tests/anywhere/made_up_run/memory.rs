@@ -9,31 +9,30 @@ use serde::Serialize;
 
 use super::{MadeRow, run_of};
 
-/// Windows of a round, and how long each is.
 const WINDOWS: u32 = 8;
 const WINDOW_NS: u64 = 10_000_000;
-/// Bytes of a line.
 const LINE: f64 = 64.0;
 
 /// A point of a curve: pause, issued bandwidth in MB/s, latency in ns, and its marks.
-pub type MadeWindows = (Option<u32>, f64, f64, &'static str);
+pub(crate) type MadeWindows = (Option<u32>, f64, f64, &'static str);
 
-/// A curve of a made-up run.
 #[derive(Debug, Clone)]
-pub struct MadeCurve {
-    /// The share of reads, in per cent.
+pub(crate) struct MadeCurve {
     pub reads: u32,
-    /// How lines are stored.
     pub store: &'static str,
-    /// How it is smoothed.
     pub smooth: &'static str,
     pub loads: Vec<MadeWindows>,
 }
 
 impl MadeCurve {
-    /// A curve with so many points that rises to a peak bandwidth, and then bends backwards over its last `behind`
-    /// points; `noise` is the share by which latencies scatter.
-    pub fn bent(reads: u32, points: usize, behind: usize, peak_mb_s: f64, noise: f64) -> Self {
+    /// Rises to a peak, bends backwards over its last `behind` points; `noise` is the share by which latencies scatter.
+    pub(crate) fn bent(
+        reads: u32,
+        points: usize,
+        behind: usize,
+        peak_mb_s: f64,
+        noise: f64,
+    ) -> Self {
         let last = points - behind;
         let load = |place: usize| {
             let up = (place.min(last) as f64 / last as f64).powf(0.6);
@@ -54,7 +53,6 @@ impl MadeCurve {
     }
 }
 
-/// A window as the benchmark writes it.
 #[derive(Debug, Clone, Serialize)]
 struct WindowRow {
     round: u32,
@@ -70,7 +68,6 @@ struct WindowRow {
     kept: bool,
 }
 
-/// The windows of a round of a point: one of them is an outlier.
 fn windows(curve: &MadeCurve, load: MadeWindows, round: u32) -> Vec<WindowRow> {
     let (pause, bandwidth, latency, marks) = load;
     let lines = bandwidth * 1e6 / LINE * WINDOW_NS as f64 / 1e9;
@@ -162,8 +159,12 @@ fn figures(curve: &MadeCurve, load: MadeWindows, windows: &[WindowRow]) -> Recor
     record
 }
 
-/// A run of these curves, with so many rounds; the last point of an `unfinished` one is incomplete.
-pub fn memory_run(path: &Path, curves: &[MadeCurve], rounds: u32, unfinished: bool) -> PathBuf {
+pub(crate) fn memory_run(
+    path: &Path,
+    curves: &[MadeCurve],
+    rounds: u32,
+    unfinished: bool,
+) -> PathBuf {
     let points = curves
         .iter()
         .flat_map(|curve| curve.loads.iter().map(move |load| (curve, *load)));

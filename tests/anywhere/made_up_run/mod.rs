@@ -1,10 +1,9 @@
-//! Results folders made without a device: by the program's own writers, with the columns of its schemas. Shared by
-//! tests of the library and of the command.
+//! Results folders made without a device, by the program's own writers, for tests of the library and the command.
 
 #![allow(dead_code)] // Each test uses a part of it.
 
-pub mod fabric;
-pub mod memory;
+pub(crate) mod fabric;
+pub(crate) mod memory;
 
 use std::path::{Path, PathBuf};
 
@@ -18,27 +17,21 @@ use hcabench::stats::{LatencyHistogram, Summary};
 use serde::Serialize;
 use serde_json::json;
 
-/// When made-up runs begin.
-pub const STARTED_AT: &str = "2026-01-02T03:04:05.000Z";
-/// Why unfinished ones end.
-pub const INTERRUPTED: &str = "interrupted by SIGINT";
+pub(crate) const STARTED_AT: &str = "2026-01-02T03:04:05.000Z";
+pub(crate) const INTERRUPTED: &str = "interrupted by SIGINT";
 
-/// Writes the files of a point in a round.
-pub type FilesOfARound<'a> = Box<dyn Fn(&PointFolder, u32) + 'a>;
+pub(crate) type FilesOfARound<'a> = Box<dyn Fn(&PointFolder, u32) + 'a>;
 
 /// A point of a made-up run: its settings and figures, a record for each round.
-pub struct MadeRow<'a> {
-    /// The name of its folder.
+pub(crate) struct MadeRow<'a> {
     pub name: String,
     /// What is set in each round; settings that are not get some value, counts 0, and measured figures stay empty.
     pub rounds: Vec<Record>,
-    /// Writes the samples of a round and other files.
     pub files: FilesOfARound<'a>,
 }
 
-/// Writes a run of any benchmark as the program does, round by round; returns its folder. The last round of an
-/// `unfinished` one is incomplete in its last point.
-pub fn run_of(
+/// Of any benchmark, round by round. The last round of an `unfinished` one is incomplete in its last point.
+pub(crate) fn run_of(
     path: &Path,
     schema: &'static Schema,
     rows: &[MadeRow<'_>],
@@ -86,14 +79,7 @@ pub fn run_of(
                 .set(&schema::ROUND, round)
                 .set(&schema::ORDER, order)
                 .set(&schema::STARTED_AT, STARTED_AT)
-                .set(
-                    &schema::STATUS,
-                    if last {
-                        schema::INCOMPLETE
-                    } else {
-                        schema::COMPLETE
-                    },
-                )
+                .set(&schema::STATUS, status(last))
                 .set(&schema::FAILURE, last.then_some(INTERRUPTED));
             runs_file.append(&record).unwrap();
             measured[order].push(record);
@@ -118,14 +104,8 @@ pub fn run_of(
     }
     curves::complete(schema, &mut summary);
     runs::write(&folder.file(SUMMARY).unwrap(), &schema.summary(), &summary).unwrap();
-    let status = if unfinished {
-        schema::INCOMPLETE
-    } else {
-        schema::COMPLETE
-    };
-    document(status, None, rounds)
-        .write(&folder.file(SETTINGS).unwrap())
-        .unwrap();
+    let settings = document(status(unfinished), None, rounds);
+    settings.write(&folder.file(SETTINGS).unwrap()).unwrap();
     let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
     folder.file(PACKAGE).unwrap();
     datapackage::write(path, schema, STARTED_AT, &names).unwrap();
@@ -137,7 +117,14 @@ pub fn run_of(
     path.to_path_buf()
 }
 
-/// Sets the columns that the test says nothing about.
+fn status(is_incomplete: bool) -> &'static str {
+    if is_incomplete {
+        schema::INCOMPLETE
+    } else {
+        schema::COMPLETE
+    }
+}
+
 fn fill(record: &mut Record, schema: &Schema) {
     for column in schema.point.iter().chain(schema.figures) {
         if record.get(column.name).is_some() {
@@ -153,7 +140,6 @@ fn fill(record: &mut Record, schema: &Schema) {
     }
 }
 
-/// A row as the HCA benchmark writes it.
 #[derive(Debug, Default, Serialize)]
 struct MessageRow {
     round: u32,
@@ -170,13 +156,12 @@ struct MessageRow {
 }
 
 /// The samples of a message; `None` for a lost one.
-pub type Made = Option<i64>;
+pub(crate) type Made = Option<i64>;
 
 /// A point for [`hca_run`]: service, size, burst, and its latencies.
-pub type MadePoint<'a> = (&'a str, u32, u32, &'a [Made]);
+pub(crate) type MadePoint<'a> = (&'a str, u32, u32, &'a [Made]);
 
-/// A run of the HCA benchmark with one round; the last point of an `unfinished` one is incomplete.
-pub fn hca_run(path: &Path, points: &[MadePoint<'_>], unfinished: bool) -> PathBuf {
+pub(crate) fn hca_run(path: &Path, points: &[MadePoint<'_>], unfinished: bool) -> PathBuf {
     let points: Vec<_> = points
         .iter()
         .map(|&(service, size, burst, latencies)| (service, size, burst, vec![latencies]))
@@ -184,8 +169,7 @@ pub fn hca_run(path: &Path, points: &[MadePoint<'_>], unfinished: bool) -> PathB
     hca_rounds(path, &points, unfinished)
 }
 
-/// A run of the HCA benchmark with several rounds: the latencies of each.
-pub fn hca_rounds(
+pub(crate) fn hca_rounds(
     path: &Path,
     points: &[(&str, u32, u32, Vec<&[Made]>)],
     unfinished: bool,
@@ -196,7 +180,7 @@ pub fn hca_rounds(
 }
 
 /// A point of RDMA reads or atomics, by the completion latencies of its rounds: nothing arrives.
-pub fn request_row(operation: &str, size: u32, rounds: Vec<Vec<i64>>) -> MadeRow<'static> {
+pub(crate) fn request_row(operation: &str, size: u32, rounds: Vec<Vec<i64>>) -> MadeRow<'static> {
     let figures = |completions: &Vec<i64>| {
         let mut record = Record::new();
         record
@@ -243,7 +227,6 @@ pub fn request_row(operation: &str, size: u32, rounds: Vec<Vec<i64>>) -> MadeRow
     }
 }
 
-/// Writes the messages of a round, each as `of` makes it of when it was submitted and its sample.
 fn write_messages<T>(
     place: &PointFolder,
     round: u32,
@@ -265,8 +248,7 @@ fn write_messages<T>(
     messages.finish().unwrap();
 }
 
-/// A row for [`run_of`] of what [`hca_rounds`] takes.
-pub fn hca_row<'a>(point: &'a (&str, u32, u32, Vec<&[Made]>)) -> MadeRow<'a> {
+pub(crate) fn hca_row<'a>(point: &'a (&str, u32, u32, Vec<&[Made]>)) -> MadeRow<'a> {
     hca_row_beside(point, ("0", None, [0.0, 0.0]))
 }
 
@@ -344,10 +326,9 @@ fn hca_row_beside<'a>(
 }
 
 /// What is in the background: the setting, whether it is sent, and bytes a second, offered and delivered.
-pub type MadeLoad = (&'static str, Option<&'static str>, [f64; 2]);
+pub(crate) type MadeLoad = (&'static str, Option<&'static str>, [f64; 2]);
 
-/// A run of the HCA benchmark of these points of 8 B, each with its background.
-pub fn hca_loads(path: &Path, points: &[(&str, MadeLoad, &[Made])]) -> PathBuf {
+pub(crate) fn hca_loads(path: &Path, points: &[(&str, MadeLoad, &[Made])]) -> PathBuf {
     let plain: Vec<_> = (points.iter())
         .map(|&(service, _, latencies)| (service, 8, 100, vec![latencies]))
         .collect();

@@ -23,7 +23,6 @@ use nix::unistd::Pid;
 
 /// Messages before the measured ones, as hcabench has them by default.
 const WARM_UP: usize = 100;
-/// `IBV_GID_TYPE_ROCE_V2` of infiniband/verbs.h, which the crate does not pass on.
 const ROCE_V2: ibv_gid_type = 2;
 /// Words from one message to the next at the least: a cache line.
 const LINE: usize = 8;
@@ -33,7 +32,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 struct Settings {
     sender: String,
     receiver: String,
-    /// Words of a message; the first is the stamp.
     words: usize,
     burst: usize,
     pause_ns: u64,
@@ -72,7 +70,6 @@ impl Settings {
         self.burst.max(WARM_UP)
     }
 
-    /// Words from one message to the next.
     fn stride(&self) -> usize {
         self.words.next_multiple_of(LINE)
     }
@@ -83,7 +80,6 @@ impl Settings {
     }
 }
 
-/// What the two threads tell each other.
 #[derive(Default)]
 struct Shared {
     ready: AtomicBool,
@@ -155,18 +151,21 @@ fn poll_stamped(queue: &CompletionQueue<'_>) -> Result<Option<(u64, u64)>, Failu
     }
 }
 
-struct Sender<'a> {
+struct End<'a> {
     settings: &'a Settings,
     queue_pair: QueuePair<'a>,
     queue: &'a CompletionQueue<'a>,
     memory: MemoryRegion<u64>,
 }
 
-impl Sender<'_> {
-    fn burst(&mut self, count: usize, shared: &Shared) -> Result<Vec<u64>, Failure> {
+impl End<'_> {
+    fn deadline(&self, count: usize) -> Instant {
+        Instant::now() + LIMIT + Duration::from_nanos(self.settings.pause_ns * count as u64)
+    }
+
+    fn send(&mut self, count: usize, shared: &Shared) -> Result<Vec<u64>, Failure> {
         pin_to(self.settings.sender_cpu)?;
-        let deadline =
-            Instant::now() + LIMIT + Duration::from_nanos(self.settings.pause_ns * count as u64);
+        let deadline = self.deadline(count);
         // Not zeros: pages of zeros come from the kernel untouched, and would be faulted in by the loop.
         let mut submitted = vec![u64::MAX; count];
         self.memory.fill(u64::MAX);
@@ -181,8 +180,7 @@ impl Sender<'_> {
             let range = self.settings.range(slot);
             let stamp = now_ns();
             self.memory[range.start] = stamp;
-            // SAFETY: a slot is used once a burst, and its completion is awaited before the burst ends, so nobody
-            // touches it while the device reads it; the memory outlives the queue pair.
+            // SAFETY: nobody touches a slot before its completion; the memory outlives the queue pair.
             if let Err(error) = unsafe {
                 self.queue_pair
                     .post_send(&mut self.memory, range, slot as u64)
@@ -224,18 +222,9 @@ impl Sender<'_> {
             Err(error) => shared.fail(format!("sending: {error}")),
         }
     }
-}
 
-struct Receiver<'a> {
-    settings: &'a Settings,
-    queue_pair: QueuePair<'a>,
-    queue: &'a CompletionQueue<'a>,
-    memory: MemoryRegion<u64>,
-}
-
-impl Receiver<'_> {
     /// When each message came, with the stamp that it brought.
-    fn burst(&mut self, count: usize, shared: &Shared) -> Result<Vec<(u64, u64)>, Failure> {
+    fn receive(&mut self, count: usize, shared: &Shared) -> Result<Vec<(u64, u64)>, Failure> {
         pin_to(self.settings.receiver_cpu)?;
         self.memory.fill(u64::MAX);
         for slot in 0..count {
@@ -247,8 +236,7 @@ impl Receiver<'_> {
             }?;
         }
         let mut arrivals = vec![(u64::MAX, u64::MAX); count];
-        let deadline =
-            Instant::now() + LIMIT + Duration::from_nanos(self.settings.pause_ns * count as u64);
+        let deadline = self.deadline(count);
         let mut looks = 0_u32;
         let mut received = 0;
         shared.ready.store(true, Ordering::Release);
@@ -272,36 +260,20 @@ impl Receiver<'_> {
             .into_iter()
             .map(|(slot, stamp)| {
                 let word = &raw const self.memory[self.settings.range(slot as usize).start];
-                // SAFETY: the index was checked by the slice. The device wrote it, which the compiler does not know of,
-                // before the completion that was taken.
+                // SAFETY: the index was checked by the slice; the device wrote it before the completion that was taken.
                 (stamp, unsafe { word.read_volatile() })
             })
             .collect())
     }
 }
 
-/// The latency of each message of a burst.
-fn run_burst(
-    sender: &mut Sender<'_>,
-    receiver: &mut Receiver<'_>,
-    count: usize,
-) -> Result<Vec<u64>, Failure> {
+fn run_burst([sender, receiver]: &mut [End<'_>; 2], count: usize) -> Result<Vec<u64>, Failure> {
     let shared = Shared::default();
+    let note = |_: &Failure| shared.failed.store(true, Ordering::Relaxed);
     let (submitted, arrivals) = std::thread::scope(|scope| {
-        let receiving = scope.spawn(|| {
-            let outcome = receiver.burst(count, &shared);
-            if outcome.is_err() {
-                shared.failed.store(true, Ordering::Relaxed);
-            }
-            outcome
-        });
-        let submitted = scope
-            .spawn(|| sender.burst(count, &shared))
-            .join()
-            .expect("the sender does not panic");
-        if submitted.is_err() {
-            shared.failed.store(true, Ordering::Relaxed);
-        }
+        let receiving = scope.spawn(|| receiver.receive(count, &shared).inspect_err(note));
+        let sending = scope.spawn(|| sender.send(count, &shared).inspect_err(note));
+        let submitted = sending.join().expect("the sender does not panic");
         let arrivals = receiving.join().expect("the receiver does not panic");
         (submitted, arrivals)
     });
@@ -349,21 +321,18 @@ fn measure(settings: &Settings) -> Result<Vec<u64>, Failure> {
     let sending = prepare(0, from_gid, (slots as u32, 1))?;
     let receiving = prepare(1, to_gid, (1, slots as u32))?;
     let (here, there) = (sending.endpoint(), receiving.endpoint());
-    let allocate = |end: usize| domains[end].allocate::<u64>(slots * settings.stride());
-    let mut sender = Sender {
-        settings,
-        memory: allocate(0)?,
-        queue_pair: sending.handshake(there)?,
-        queue: &queues[0],
+    let end = |number: usize, queue_pair| -> Result<_, Failure> {
+        Ok(End {
+            settings,
+            memory: domains[number].allocate(slots * settings.stride())?,
+            queue_pair,
+            queue: &queues[number],
+        })
     };
-    let mut receiver = Receiver {
-        settings,
-        memory: allocate(1)?,
-        queue_pair: receiving.handshake(here)?,
-        queue: &queues[1],
-    };
-    run_burst(&mut sender, &mut receiver, WARM_UP)?;
-    run_burst(&mut sender, &mut receiver, settings.burst)
+    let (sending, receiving) = (sending.handshake(there)?, receiving.handshake(here)?);
+    let mut ends = [end(0, sending)?, end(1, receiving)?];
+    run_burst(&mut ends, WARM_UP)?;
+    run_burst(&mut ends, settings.burst)
 }
 
 fn main() -> ExitCode {

@@ -1,17 +1,18 @@
 //! Queue pairs connected without the connection manager, and the attributes of the path.
 
-use hcabench::bench::hca::config::{Connect, Service};
-use hcabench::bench::hca::endpoints::Endpoints;
+use crate::testing::Has as _;
+use hcabench::bench::hca::ends::endpoints::Endpoints;
 use hcabench::bench::hca::ends::{ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
-use hcabench::bench::hca::path::PathSettings;
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::loops::tag::Tag;
+use hcabench::bench::hca::settings::config::Service;
+use hcabench::bench::hca::settings::path::Connect;
+use hcabench::bench::hca::settings::path::PathSettings;
 use serde_json::Value;
 
 use crate::connections::{SERVICES, ends, send_one, settings, type_and_state};
 use crate::machine::Machine;
 use crate::program::hcabench;
-use crate::results::Results;
 use crate::scratch;
 
 library_tests! {
@@ -53,12 +54,9 @@ library_tests! {
 
 #[test]
 fn every_service_and_operation_delivers_over_either_way() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let arguments = "--connect cm,direct,auto --service rc,uc,ud --operation send,write --size 8,1024 --burst 40";
-    hcabench(arguments).out(&out).run().expect(0);
-    let results = Results::at(&out);
+    let results = machine.measured(arguments);
     // Auto is the connection manager here.
     results.check(2 * (3 * 2 - 1) * 2);
     for row in &results.summary().rows {
@@ -74,13 +72,10 @@ fn every_service_and_operation_delivers_over_either_way() {
 
 #[test]
 fn attributes_of_the_path_are_settings_and_what_the_manager_cannot_set_is_left_out() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let arguments = "--connect cm,auto --service rc,ud --service-level 0,3 --traffic-class 0x68 --path-mtu 256,1024 \
                      --pkey-index 0 --flow-label 0xabcde --retry-count 2 --rnr-retry 3 --qp-timeout 14 --burst 20";
-    hcabench(arguments).out(&out).run().expect(0);
-    let results = Results::at(&out);
+    let results = machine.measured(arguments);
     // UD has no path MTU.
     results.check(2 * 2 + 2);
     let left_out = results.left_out();
@@ -88,10 +83,7 @@ fn attributes_of_the_path_are_settings_and_what_the_manager_cannot_set_is_left_o
     for row in &left_out.rows {
         assert_eq!(row.text("connect"), "cm");
         let reason = row.text("reason");
-        assert!(
-            reason.contains("--service-level is impossible with --connect cm"),
-            "{reason}"
-        );
+        reason.has(&["--service-level is impossible with --connect cm"]);
     }
     for row in &results.summary().rows {
         assert_eq!(row.text("connect"), "direct");
@@ -116,7 +108,6 @@ fn attributes_of_the_path_are_settings_and_what_the_manager_cannot_set_is_left_o
     }
 }
 
-/// Checks that the kernel has the attributes of a queue pair as the settings of its point ask for them.
 fn kernel_has(asked: &Value, queue_pair: &Value, end: &str) {
     let is_rc = asked["service"] == "rc";
     // Where datagrams go to the sender tells with each.
@@ -133,28 +124,21 @@ fn kernel_has(asked: &Value, queue_pair: &Value, end: &str) {
     }
     assert_eq!(queue_pair["pkey_index"], 0, "{queue_pair}");
     if is_rc {
-        assert_eq!(
-            queue_pair["path_mtu"], asked["path_mtu_bytes"],
-            "{queue_pair}"
-        );
+        let mtu = &asked["path_mtu_bytes"];
+        assert_eq!(&queue_pair["path_mtu"], mtu, "{queue_pair}");
         let found = ["retry_count", "rnr_retry", "timeout"]
             .map(|name| queue_pair["reliability"][name].as_u64());
         assert_eq!(found, [Some(2), Some(3), Some(14)], "{queue_pair}");
-        assert_eq!(
-            queue_pair["connection"]["flow_label"], 0xa_bcde,
-            "{queue_pair}"
-        );
+        let label = &queue_pair["connection"]["flow_label"];
+        assert_eq!(label, 0xa_bcde, "{queue_pair}");
     }
 }
 
 #[test]
 fn what_the_manager_can_set_is_in_force() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let arguments = "--connect cm --traffic-class 0x20 --retry-count 2 --rnr-retry 3 --qp-timeout 14 --burst 20";
-    hcabench(arguments).out(&out).run().expect(0);
-    let results = Results::at(&out);
+    let results = machine.measured(arguments);
     results.check(1);
     let ends = &results.points()[0].settings["obtained"]["path"];
     let sender = &ends["sender"]["queue_pair"];
@@ -192,8 +176,7 @@ fn what_the_ports_cannot_do_is_refused_with_their_limit() {
         let folder = scratch();
         hcabench(arguments)
             .out(folder.path().join("results"))
-            .run()
-            .expect(2)
+            .ends(2)
             .says(&[said]);
     }
 }

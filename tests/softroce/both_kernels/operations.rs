@@ -1,18 +1,12 @@
 //! Each operation of a reliable connection, connected in either way.
 
 use crate::machine::Machine;
-use crate::program::hcabench;
-use crate::results::Results;
-use crate::scratch;
 
 #[test]
 fn every_operation_of_a_reliable_connection_does_what_it_should_over_either_way() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
     let arguments = "--connect cm,direct --operation write-polled,read,compare-swap,fetch-add --size 8,9,4KiB --burst 40";
-    hcabench(arguments).out(&out).run().expect(0);
-    let results = Results::at(&out);
+    let results = machine.measured(arguments);
     // Atomics are of 8 bytes.
     results.check(2 * (2 * 3 + 2));
     let left_out = results.left_out();

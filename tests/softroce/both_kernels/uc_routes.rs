@@ -1,12 +1,12 @@
-//! UC by both routes: through `rdma_create_ep` of the system's librdmacm, and through `rdma_create_id2` of the one that
-//! `rdma-cm-patch/build` makes. `ci/test` runs these on kernel 6.12 as well.
+//! UC by both routes: `rdma_create_ep`, and `rdma_create_id2` of `rdma-cm-patch/build`. Also run on kernel 6.12.
 
+use crate::testing::Has as _;
 use std::path::{Path, PathBuf};
 
-use hcabench::bench::hca::config::{Operation, Service, Switch, doubled_sizes};
-use hcabench::bench::hca::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::ends::endpoints::{EndpointSettings, Endpoints};
+use hcabench::bench::hca::loops::tag::Tag;
 use hcabench::bench::hca::plan::Point;
-use hcabench::bench::hca::tag::Tag;
+use hcabench::bench::hca::settings::config::{Operation, Service, Switch, doubled_sizes};
 use hcabench::rdma::cm::{EventChannel, UcRoute};
 use hcabench::rdma::verbs::library_versions;
 use hcabench::time::Ticks;
@@ -16,7 +16,6 @@ use crate::machine::{ENDS, Machine};
 use crate::own_process::run_with;
 use crate::program::{Program, hcabench};
 use crate::results::Results;
-use crate::scratch;
 
 /// Where the patched library is; without it the tests fail.
 fn patched_folder() -> PathBuf {
@@ -31,7 +30,6 @@ fn patched_folder() -> PathBuf {
     folder
 }
 
-/// What makes a program run with the patched library.
 fn with_patched() -> String {
     format!("LD_LIBRARY_PATH={}", patched_folder().display())
 }
@@ -90,10 +88,8 @@ fn connect_and_deliver(route: UcRoute) {
 fn deliver(endpoints: &Endpoints, size: u32) {
     endpoints.sender.payload().fill(2, 7, 2);
     let completion = send_one(endpoints, Tag::new(7), &format!("{size} B"));
-    assert_eq!(
-        (completion.byte_count, completion.immediate_data),
-        (size, 0x7_0002)
-    );
+    assert_eq!(completion.byte_count, size);
+    assert_eq!(completion.immediate_data, 0x7_0002);
     let arrived = [2, 3].into_iter().filter(|&slot| {
         endpoints.receiver.payload().slot(slot).load_stamp() == Ticks(4711)
             && endpoints.receiver.payload().holds(slot, 7, 2)
@@ -121,14 +117,13 @@ fn patched_connects_and_delivers_all_sizes() {
 
 /// Runs a sweep over UC, in which nothing may be lost, and checks what the settings say of the route.
 fn sweep(program: fn(&str) -> Program, asked: &str, taken: &str, function: &str, patched: bool) {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
+    let machine = Machine::take();
+    let out = machine.out("results");
     let arguments = format!(
         "--service uc --operation send,write --size 8,32768 --burst 20 --warmup 5 --uc-route {asked}"
     );
-    program(&arguments).out(&out).run().expect(0);
-    let results = Results::at(&out);
+    program(&arguments).out(&out).ends(0);
+    let results = machine.results();
     results.check(2 * 2);
     for row in &results.summary().rows {
         assert_eq!(row.count("messages_received"), 20, "{row:?}");
@@ -167,17 +162,13 @@ fn a_sweep_by_the_patched_library_delivers_everything() {
 /// That somebody has built the patched library, or even loads it, does not change a run that asks for nothing.
 #[test]
 fn auto_takes_the_endpoint_with_either_library_and_rc_takes_none() {
-    let _machine = Machine::take();
-    let folder = scratch();
+    let machine = Machine::take();
     for (name, program) in [
         ("system", hcabench as fn(&str) -> Program),
         ("patched", patched_hcabench),
     ] {
-        let out = folder.path().join(name);
-        program("--service rc,uc --burst 20")
-            .out(&out)
-            .run()
-            .expect(0);
+        let out = machine.out(name);
+        program("--service rc,uc --burst 20").out(&out).ends(0);
         let points = Results::at(&out).points();
         assert_eq!(points.len(), 2);
         for point in points {
@@ -194,13 +185,10 @@ fn auto_takes_the_endpoint_with_either_library_and_rc_takes_none() {
 
 #[test]
 fn patched_without_the_patch_is_refused_and_names_the_build_script() {
-    let _machine = Machine::take();
-    let folder = scratch();
-    let out = folder.path().join("results");
-    hcabench("--service uc --uc-route patched --burst 20")
-        .out(&out)
-        .run()
-        .expect(2)
+    let machine = Machine::take();
+    let out = machine.out("results");
+    machine
+        .ends("--service uc --uc-route patched --burst 20", 2)
         .says(&[
             "--uc-route patched",
             "librdmacm.so",
@@ -209,10 +197,8 @@ fn patched_without_the_patch_is_refused_and_names_the_build_script() {
         ]);
     assert!(!out.exists());
     // Nobody would take it, so the library is not asked.
-    hcabench("--service rc --uc-route patched --burst 20")
-        .out(&out)
-        .run()
-        .expect(2)
+    machine
+        .ends("--service rc --uc-route patched --burst 20", 2)
         .says(&["--uc-route patched", "no point of this run is UC"]);
     assert!(!out.exists());
 }
@@ -220,24 +206,18 @@ fn patched_without_the_patch_is_refused_and_names_the_build_script() {
 #[test]
 fn devices_says_which_routes_there_are() {
     let _machine = Machine::take();
-    let ended = hcabench("devices").run().expect(0);
-    for said in [
+    let ended = hcabench("devices").ends(0);
+    ended.stdout.has(&[
         "endpoint  an id can be bound, by rdma_create_ep",
         "patched   no: ",
         "rdma-cm-patch/build",
-    ] {
-        assert!(
-            ended.stdout.contains(said),
-            "{said:?} is not in:\n{}",
-            ended.stdout
-        );
-    }
+    ]);
 
     for (program, patched) in [
         (hcabench as fn(&str) -> Program, false),
         (patched_hcabench, true),
     ] {
-        let ended = program("devices --json").run().expect(0);
+        let ended = program("devices --json").ends(0);
         let document: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!(document["uc_routes"]["endpoint"]["binds"], true);
         assert_eq!(document["uc_routes"]["patched"]["binds"], patched);
@@ -254,9 +234,7 @@ fn of_the_port_spaces_only_ib_connects_uc() {
     let _machine = Machine::take();
     let probe = patched_folder().join("../port-spaces");
     let addresses = ENDS.map(|end| end.2).join(" ");
-    let ended = Program::under(&["env", &with_patched()], &probe, &addresses)
-        .run()
-        .expect(0);
+    let ended = Program::under(&["env", &with_patched()], &probe, &addresses).ends(0);
     println!("{}", ended.stdout);
     let rows: Vec<(&str, &str)> = ended
         .stdout

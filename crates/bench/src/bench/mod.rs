@@ -9,8 +9,54 @@ pub mod node;
 pub mod presentation;
 pub mod queue;
 
+use serde::{Deserialize, Serialize};
+
+use self::clock::benchmark::ClockBenchmark;
+#[cfg(feature = "rdma")]
+use self::hca::between::PeerConfig;
+#[cfg(feature = "rdma")]
+use self::hca::run::{benchmark::HcaBenchmark, one_host::OneHost};
+use self::memory::benchmark::MemoryBenchmark;
+use self::node::benchmark::NodeBenchmark;
 use self::presentation::Presentation;
+use self::queue::benchmark::QueueBenchmark;
 use crate::results::schema::Schema;
+use crate::rig::benchmark::Benchmark;
+
+/// What is to be measured: what a process is started with that measures a round of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Assignment {
+    /// Between two ports of this host.
+    #[cfg(feature = "rdma")]
+    OneHost(hca::settings::config::Config),
+    /// To another host.
+    #[cfg(feature = "rdma")]
+    TwoHosts(hca::settings::config::Config, PeerConfig),
+    /// Queues.
+    Queue(queue::config::Config, queue::plan::Sweep),
+    /// Node-types.
+    Node(node::config::Config, node::plan::Sweep),
+    /// Memory under load.
+    Memory(memory::config::Config, memory::config::Sweep),
+    /// A watch of clocks.
+    Clock(clock::config::Config, clock::benchmark::Sweep),
+}
+
+impl Assignment {
+    /// The benchmark that measures it.
+    pub fn benchmark(self) -> Box<dyn Benchmark> {
+        match self {
+            #[cfg(feature = "rdma")]
+            Assignment::OneHost(config) => Box::new(HcaBenchmark::new(config, OneHost)),
+            #[cfg(feature = "rdma")]
+            Assignment::TwoHosts(config, peer) => Box::new(HcaBenchmark::new(config, peer)),
+            Assignment::Queue(config, sweep) => Box::new(QueueBenchmark::new(config, sweep)),
+            Assignment::Node(config, sweep) => Box::new(NodeBenchmark::new(config, sweep)),
+            Assignment::Memory(config, sweep) => Box::new(MemoryBenchmark::new(config, sweep)),
+            Assignment::Clock(config, sweep) => Box::new(ClockBenchmark::new(config, sweep)),
+        }
+    }
+}
 
 /// What plots and reports show of each benchmark.
 pub static PRESENTATIONS: [&Presentation; 6] = [

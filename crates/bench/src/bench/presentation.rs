@@ -44,8 +44,8 @@ pub struct Presentation {
     pub columns: &'static [&'static [Column]],
     /// What may be lost: its name, how many were, and of how many.
     pub lost: Option<(&'static str, Column, Column)>,
-    /// What `hcabench plot` draws for a report: the command line; the title, a full stop, and how to read it.
-    pub figures: &'static [(&'static str, &'static str)],
+    /// What a report has of them.
+    pub figures: &'static [ReportFigure],
     /// What a reader needs to know who was not there when it was measured: what is meant, a colon, its explanation.
     pub reading: &'static [&'static str],
 }
@@ -85,6 +85,41 @@ impl Presentation {
     pub fn has(&self, metric: &Metric, point: &Point) -> bool {
         let lacks = |(only, _, is_one): Only| metric.name != only && is_one(point);
         !self.only.is_some_and(lacks)
+    }
+}
+
+/// A figure of `hcabench plot` in a report.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportFigure {
+    /// Its name on the command line.
+    pub figure: &'static str,
+    /// An option of it, without dashes, and its value.
+    pub setting: Option<(&'static str, &'static str)>,
+    pub title: &'static str,
+    /// How to read it.
+    pub caption: &'static str,
+}
+
+impl ReportFigure {
+    pub const fn new(figure: &'static str, title: &'static str, caption: &'static str) -> Self {
+        ReportFigure {
+            figure,
+            setting: None,
+            title,
+            caption,
+        }
+    }
+
+    pub const fn with(mut self, option: &'static str, value: &'static str) -> Self {
+        self.setting = Some((option, value));
+        self
+    }
+
+    /// What draws it, behind `hcabench plot`.
+    pub fn command(&self) -> String {
+        let setting = self.setting.iter();
+        let setting = setting.map(|(option, value)| format!(" --{option} {value}"));
+        self.figure.to_owned() + &setting.collect::<String>()
     }
 }
 

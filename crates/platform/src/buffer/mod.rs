@@ -22,7 +22,7 @@ pub use stamps::{Arrival, Plain, StampBuffer};
 pub use words::AtomicWords;
 
 use mapping::SMALL_PAGE;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Memory that an HCA may be given access to.
 ///
@@ -35,7 +35,9 @@ pub unsafe trait StableMemory: Send + Sync + std::fmt::Debug {
 }
 
 /// A number of bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[repr(transparent)]
 pub struct Bytes(pub u64);
 

@@ -131,7 +131,6 @@ mod tests {
         (target, slots, source)
     }
 
-    /// Copies a byte of a message.
     fn write(from: &Payload, to: &Payload, index: usize, byte: usize) {
         let (word, place) = (byte / 8, byte % 8);
         let mut bytes = to.word(index, word).load(Ordering::Relaxed).to_ne_bytes();

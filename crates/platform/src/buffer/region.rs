@@ -8,13 +8,13 @@ pub use node::NodeError;
 use std::io;
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::mapping::{Mapping, transparent_share};
 use super::{Bytes, HUGE_PAGE, PageKind, SMALL_PAGE};
 
 /// A size of pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PageSize {
     /// 4 KiB, which the kernel is told not to join.
     #[serde(rename = "4k")]
@@ -268,18 +268,16 @@ fn populate(map: &Mapping) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Refused as _;
     use std::ptr::NonNull;
 
     use super::*;
-    use crate::refused::refused;
 
     #[test]
     fn it_is_zeroed_writable_and_of_the_pages_that_were_asked_for() {
         let region = Region::new(Bytes(5000), PageSize::Small, None).unwrap();
-        assert_eq!(
-            (region.length(), region.page_size()),
-            (Bytes(5000), PageSize::Small)
-        );
+        assert_eq!(region.length(), Bytes(5000));
+        assert_eq!(region.page_size(), PageSize::Small);
         assert_eq!(region.page_kind(), PageKind::Small);
         // SAFETY: within the region, which nobody else knows.
         unsafe {
@@ -303,15 +301,9 @@ mod tests {
     #[test]
     fn what_is_not_there_is_told() {
         let told = ["64 TiB", "pages of 1 GiB"];
-        refused(Region::new(Bytes(1 << 46), PageSize::Giant, None), &told);
-        refused(
-            Region::new(Bytes(1 << 50), PageSize::Small, None),
-            &["mmap"],
-        );
-        refused(
-            Region::new(Bytes(4096), PageSize::Small, Some(1000)),
-            &["1000"],
-        );
+        Region::new(Bytes(1 << 46), PageSize::Giant, None).refused(&told);
+        Region::new(Bytes(1 << 50), PageSize::Small, None).refused(&["mmap"]);
+        Region::new(Bytes(4096), PageSize::Small, Some(1000)).refused(&["1000"]);
     }
 
     #[test]

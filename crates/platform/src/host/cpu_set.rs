@@ -1,6 +1,7 @@
 //! Sets of CPUs, and the kernel's way to write them ("0-3,8").
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
@@ -141,10 +142,17 @@ impl Serialize for CpuSet {
     }
 }
 
+impl<'de> Deserialize<'de> for CpuSet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
     use proptest::prelude::*;
 
     #[test]
@@ -165,7 +173,7 @@ mod tests {
             ("0-18446744073709551615", "beyond"),
             ("70000", "beyond"),
         ] {
-            refused(text.parse::<CpuSet>(), &[reason, text]);
+            text.parse::<CpuSet>().refused(&[reason, text]);
         }
     }
 

@@ -127,6 +127,18 @@ impl Fingerprint {
         Self::from_files(&files, &Cpuid::read(), MemoryLock::read().ok())
     }
 
+    /// The machine in a line.
+    pub fn in_words(&self) -> String {
+        let kernel = self.kernel_release.as_ref();
+        let parts = [
+            self.hostname.clone(),
+            self.processor.name.clone(),
+            kernel.map(|release| format!("Linux {release}")),
+            self.distribution.clone(),
+        ];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(" | ")
+    }
+
     pub(crate) fn from_files(
         files: &SystemFiles,
         cpuid: &Cpuid,

@@ -195,8 +195,7 @@ mod tests {
     use nix::sys::wait::{WaitStatus, waitpid};
     use nix::unistd::{ForkResult, fork};
 
-    /// What becomes of a process in which both signals had this handler, when it installs its own and gets some: the
-    /// request that it found, or the signal that killed it.
+    /// How a process ends in which both signals had this handler, when it installs its own and gets some.
     fn ended(
         install: fn() -> Result<(), HostError>,
         before: SigHandler,
@@ -216,8 +215,7 @@ mod tests {
                 requested().map_or(0, |signal| signal as i32)
             }
         };
-        // SAFETY: after a fork of a process with several threads, the child may only do what a signal handler may. All
-        // that the child here does is sigaction, raise, atomics and _exit.
+        // SAFETY: the child does what a signal handler may: sigaction, raise, atomics and _exit.
         match unsafe { fork() }.unwrap() {
             // SAFETY: _exit may be called anywhere, and runs none of the test's destructors a second time.
             ForkResult::Child => unsafe { libc::_exit(child()) },

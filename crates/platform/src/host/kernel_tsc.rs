@@ -186,17 +186,17 @@ fn speed(tick: libc::c_long, frequency: libc::c_long) -> f64 {
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     #[test]
     fn the_file_holds_a_number_or_is_missing_by_name() {
         let machine = Machine::new(1, 1, 1);
         let read = || from_files(&SystemFiles::below(machine.root()));
-        refused(read(), &["tsc_freq_khz"]);
+        read().refused(&["tsc_freq_khz"]);
         machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "2300000");
         assert_eq!(read(), Ok(2_300_000.0));
         machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "fast");
-        refused(read(), &["tsc_freq_khz holds \"fast\", no number"]);
+        read().refused(&["tsc_freq_khz holds \"fast\", no number"]);
     }
 
     #[test]

@@ -212,7 +212,7 @@ fn efficiency_cpus(files: &SystemFiles, online: &CpuSet) -> Result<CpuSet, HostE
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     fn set(text: &str) -> CpuSet {
         text.parse().unwrap()
@@ -310,9 +310,9 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         let read = || Topology::from_files(&files, &set("0"));
         machine.file(ONLINE, "many");
-        refused(read(), &["cpu/online", "many"]);
+        read().refused(&["cpu/online", "many"]);
         machine.without(ONLINE);
-        refused(read(), &["cpu/online"]);
+        read().refused(&["cpu/online"]);
     }
 
     #[test]

@@ -182,6 +182,7 @@ mod tests {
     use super::super::cpu_set::CpuSet;
     use super::super::made_up::Machine;
     use super::*;
+    use crate::testing::Has as _;
 
     #[test]
     fn what_may_not_be_opened_is_told_with_the_setting() {
@@ -198,13 +199,11 @@ mod tests {
         };
         let refused = |errno: Errno| event.refused(4, errno.into(), &files).to_string();
         let text = refused(Errno::EACCES);
-        for words in [
+        text.has(&[
             "uncore_imc_0 on CPU 4",
             "EACCES",
             "perf_event_paranoid, which is 4",
-        ] {
-            assert!(text.contains(words), "{text}");
-        }
+        ]);
         assert!(refused(Errno::ENODEV).contains("uncore_imc_0 on CPU 4 failed: ENODEV"));
     }
 

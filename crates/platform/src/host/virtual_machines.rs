@@ -22,7 +22,7 @@ const MONITORS: [&str; 10] = [
 const KEPT: usize = 15;
 
 /// How many of each program run; `None` if no process shows. Processes of others may be hidden (`hidepid`).
-pub fn running(files: &SystemFiles) -> Option<BTreeMap<String, usize>> {
+pub(super) fn running(files: &SystemFiles) -> Option<BTreeMap<String, usize>> {
     let mut found = BTreeMap::new();
     let mut processes = files.processes().peekable();
     processes.peek()?;
@@ -53,7 +53,6 @@ mod tests {
     use super::*;
     use crate::host::made_up::Machine;
 
-    /// What is found of processes with these names, in words.
     fn of(names: &str) -> Option<String> {
         let machine = Machine::new(1, 1, 1);
         machine.file("proc/loadavg", "0");

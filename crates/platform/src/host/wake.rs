@@ -129,7 +129,6 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_secs(10);
 
-    /// Waits until `condition` holds, and fails if it does not in time.
     fn until(condition: impl Fn() -> bool) {
         let start = Instant::now();
         while !condition() {

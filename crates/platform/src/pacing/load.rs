@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{AfterMiss, Bursty, ConstantRate, ConstantWait, Interval, Jitter, NoPause, Paced};
 use crate::time::Clock;
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "load")]
 pub enum Load {
     /// Nothing: as fast as it can.
@@ -37,7 +37,7 @@ impl Load {
 }
 
 /// The load of an end, with its variance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EndLoad {
     #[serde(flatten)]
     pub load: Load,

@@ -110,10 +110,8 @@ mod tests {
                 .filter(|&&length| length > means * 1000.0)
                 .count();
             let expected = (-means).exp();
-            assert!(
-                (longer as f64 / 1e5 - expected).abs() < 0.01,
-                "{means}: {longer}"
-            );
+            let is_close = (longer as f64 / 1e5 - expected).abs() < 0.01;
+            assert!(is_close, "{means}: {longer}");
         }
         let longest = f64::from(LONGEST_INTERVAL) * 1000.0;
         assert!(lengths.iter().all(|&length| length < longest));

@@ -5,13 +5,13 @@
 
 use std::mem::MaybeUninit;
 
-use super::{Clock, Reading, Ticks};
+use super::{Clock, Ticks};
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// A POSIX clock that is never stepped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Posix(libc::clockid_t);
+pub struct Posix(pub(super) libc::clockid_t);
 
 impl Posix {
     /// `CLOCK_MONOTONIC`: its rate is steered by NTP.
@@ -32,36 +32,12 @@ impl Clock for Posix {
     }
 }
 
-/// Any POSIX clock, as a [`Reading`]. `CLOCK_REALTIME`, the time of day, can be stepped in both directions: it is no
-/// [`Clock`], of whose stamps differences are taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PosixReading(libc::clockid_t);
-
-impl PosixReading {
-    /// `CLOCK_REALTIME`.
-    pub const REALTIME: Self = PosixReading(libc::CLOCK_REALTIME);
-}
-
-impl From<Posix> for PosixReading {
-    fn from(clock: Posix) -> Self {
-        PosixReading(clock.0)
-    }
-}
-
-impl Reading for PosixReading {
-    #[inline(always)]
-    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
-        // SAFETY: every Linux has the three clocks that a `PosixReading` can name.
-        (unsafe { read(self.0) }, work())
-    }
-}
-
 /// # Safety
 /// The clock exists.
 // The vDSO orders the counter's reading after all earlier instructions (rdtsc_ordered; on Arm an ISB, or CNTVCTSS, in
 // front and a load that depends on it behind), so no fence is needed here.
 #[inline(always)]
-unsafe fn read(clock: libc::clockid_t) -> Ticks {
+pub(super) unsafe fn read(clock: libc::clockid_t) -> Ticks {
     let mut now = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: the pointer is to writable memory of the right type. The call fails only for an unknown clock, which the
     // caller rules out, or a bad pointer, so the value is written.

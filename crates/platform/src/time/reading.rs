@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::RdtscpInstruction;
 #[cfg(target_arch = "aarch64")]
 use super::SelfSynchronised;
-use super::{AnyClock, ClockError, ClockKind, Posix, PosixReading, Ticks, TscKilohertz};
+use super::{AnyClock, ClockError, ClockKind, Posix, Ticks, TscKilohertz, posix};
 
 /// The sequences a clock can be read by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,17 +104,17 @@ pub trait Reading: Copy + Send + Sync + 'static {
 /// `lfence; rdtsc`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub struct Rdtsc;
+pub(super) struct Rdtsc;
 
 /// `cpuid; rdtscp`. In a guest, each `cpuid` exits to the hypervisor.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub struct Rdtscp(RdtscpInstruction);
+pub(super) struct Rdtscp(RdtscpInstruction);
 
 /// `rdtscp; lfence`.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy)]
-pub struct RdtscpLfence(RdtscpInstruction);
+pub(super) struct RdtscpLfence(RdtscpInstruction);
 
 #[cfg(target_arch = "x86_64")]
 impl Reading for Rdtsc {
@@ -176,7 +176,7 @@ impl Reading for RdtscpLfence {
 /// `isb; mrs cntvct_el0`.
 #[cfg(target_arch = "aarch64")]
 #[derive(Debug, Clone, Copy)]
-pub struct Cntvct;
+pub(crate) struct Cntvct;
 
 #[cfg(target_arch = "aarch64")]
 impl Reading for Cntvct {
@@ -192,6 +192,30 @@ impl Reading for SelfSynchronised {
     #[inline(always)]
     fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
         (self.read_alone(), work())
+    }
+}
+
+/// Any POSIX clock, as a [`Reading`]. `CLOCK_REALTIME`, the time of day, can be stepped in both directions: it is no
+/// [`Clock`](super::Clock), of whose stamps differences are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PosixReading(libc::clockid_t);
+
+impl PosixReading {
+    /// `CLOCK_REALTIME`.
+    pub const REALTIME: Self = PosixReading(libc::CLOCK_REALTIME);
+}
+
+impl From<Posix> for PosixReading {
+    fn from(clock: Posix) -> Self {
+        PosixReading(clock.0)
+    }
+}
+
+impl Reading for PosixReading {
+    #[inline(always)]
+    fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
+        // SAFETY: every Linux has the three clocks that a `PosixReading` can name.
+        (unsafe { posix::read(self.0) }, work())
     }
 }
 

@@ -12,10 +12,10 @@ use crate::sync::Arc;
 
 #[derive(Debug)]
 /// `KNOWN` is its capacity where the compiler is to know it, or 0.
-pub struct Heapless<const KNOWN: usize>;
+pub(crate) struct Heapless<const KNOWN: usize>;
 
 /// The memory of the queue, which both ends hold.
-pub struct Storage<T: 'static>(*mut QueueView<T>);
+pub(crate) struct Storage<T: 'static>(*mut QueueView<T>);
 
 // SAFETY: it is used to free the memory only, by whichever end goes last.
 unsafe impl<T: Send> Send for Storage<T> {}
@@ -31,7 +31,7 @@ impl<T> Drop for Storage<T> {
 }
 
 /// An end of the queue.
-pub struct End<E, T: 'static, const KNOWN: usize> {
+pub(crate) struct End<E, T: 'static, const KNOWN: usize> {
     end: E,
     _storage: Arc<Storage<T>>,
 }

@@ -5,7 +5,7 @@
 
 mod heapless;
 
-pub use heapless::Heapless;
+pub(crate) use heapless::Heapless;
 
 use std::num::NonZeroU64;
 use std::sync::{Arc, mpsc};
@@ -71,7 +71,7 @@ macro_rules! adapter {
     ) => {
         $(#[$what])*
         #[derive(Debug)]
-        pub struct $queue;
+        pub(crate) struct $queue;
 
         impl<T: Element> Sender<T> for In<$their_sender> {
             #[inline(always)]

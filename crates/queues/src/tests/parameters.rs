@@ -43,7 +43,6 @@ fn equeue_has_another_size_when_it_was_found_empty_and_full() {
     assert_eq!(large, 16, "it has grown again");
 }
 
-/// Queues with parameters, between two threads.
 struct WithParameters<'a>(&'a str, usize, u64);
 
 impl QueueUser for WithParameters<'_> {

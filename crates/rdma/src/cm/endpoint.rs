@@ -31,7 +31,7 @@ impl ActiveEndpoint {
         traffic_class: Option<u8>,
         limit: Duration,
     ) -> Result<Self, CmError> {
-        let id = Id::create(channel, service, from)?;
+        let id = service.create(channel, from)?;
         if let Some(class) = traffic_class {
             id.set_traffic_class(class)?;
         }
@@ -39,7 +39,7 @@ impl ActiveEndpoint {
         resolve_address(&id, from, to, limit)?;
         let left = deadline.saturating_duration_since(Instant::now());
         id.resolve_route(left)?;
-        channel.expect(&id, EventKind::RouteResolved, "resolving the route", left)?;
+        id.expect(EventKind::RouteResolved, "resolving the route", left)?;
         id.check_device(from, device, port)?;
         Ok(ActiveEndpoint { id: Arc::new(id) })
     }
@@ -99,8 +99,8 @@ fn resolve_address(id: &Id, from: IpAddr, to: SocketAddr, limit: Duration) -> Re
     loop {
         id.resolve_address(from, to, ATTEMPT)?;
         let left = deadline.saturating_duration_since(Instant::now());
-        let (channel, step) = (id.channel(), "resolving the address");
-        match channel.expect(id, EventKind::AddressResolved, step, left) {
+        let step = "resolving the address";
+        match id.expect(EventKind::AddressResolved, step, left) {
             Ok(_) => return Ok(()),
             Err(CmError::Event {
                 event: EventKind::AddressError,
@@ -140,7 +140,7 @@ impl PassiveEndpoint {
         address: IpAddr,
         waiting: usize,
     ) -> Result<Self, CmError> {
-        let id = Id::bound(channel, service, address)?;
+        let id = service.bound(channel, address)?;
         id.check_device(address, device, port)?;
         id.listen(waiting)?;
         Ok(PassiveEndpoint {
@@ -161,9 +161,8 @@ impl PassiveEndpoint {
     /// When none comes in time.
     pub fn request(&self, limit: Duration) -> Result<Requested, CmError> {
         let step = "waiting for a connection request";
-        let channel = self.id.channel();
-        let event = channel.expect(&self.id, EventKind::ConnectRequest, step, limit)?;
-        let id = event.into_request(channel).expect("a request brings an id");
+        let event = self.id.expect(EventKind::ConnectRequest, step, limit)?;
+        let id = Id::requested(event, self.id.channel()).expect("a request brings an id");
         Ok(Requested {
             service: self.service,
             id: Arc::new(id),
@@ -233,8 +232,7 @@ impl Connecting {
     /// # Errors
     /// When it does not come about, or not in time.
     pub fn established(self, limit: Duration) -> Result<Connection, CmError> {
-        let channel = self.id.channel();
-        let expect = |step| channel.expect(&self.id, EventKind::Established, step, limit);
+        let expect = |step| self.id.expect(EventKind::Established, step, limit);
         let event = self.awaited.map(expect).transpose()?;
         Ok(Connection {
             queue_pair: self.queue_pair,
@@ -266,7 +264,7 @@ impl Connection {
     /// The event that ended the connection, if one came. Never blocks.
     pub fn ending(&self) -> Option<Event> {
         let ends = EventKind::ends_connection;
-        self.id.channel().find(&self.id, ends)
+        self.id.find(ends)
     }
 
     /// Ends it: the queue pair fails, and all of its requests complete, if only by being flushed.
@@ -277,7 +275,7 @@ impl Connection {
     /// Whether its device was removed. Never blocks.
     pub fn was_removed(&self) -> bool {
         let removal = |kind| kind == EventKind::DeviceRemoval;
-        self.id.channel().find(&self.id, removal).is_some()
+        self.id.find(removal).is_some()
     }
 }
 

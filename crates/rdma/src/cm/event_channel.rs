@@ -5,83 +5,15 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 
-use super::{CmError, Id};
-use crate::host::interrupt;
+use super::{CmError, EventKind};
 use crate::loaded;
 use crate::verbs::AddressVector;
-
-/// The events of the connection manager.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EventKind {
-    /// The address has a device.
-    AddressResolved,
-    /// It has none.
-    AddressError,
-    /// The way to it is known.
-    RouteResolved,
-    /// It is not.
-    RouteError,
-    /// Somebody wants to connect to a listening id.
-    ConnectRequest,
-    /// Connecting failed.
-    ConnectError,
-    /// Nobody answered.
-    Unreachable,
-    /// The peer does not want to.
-    Rejected,
-    /// Connected, or for UD: the peer's address is known.
-    Established,
-    /// The peer has gone.
-    Disconnected,
-    /// The device has gone.
-    DeviceRemoval,
-    /// The path has changed under the connection.
-    AddressChange,
-    /// The time in which old packets could arrive has passed.
-    TimeWaitExit,
-    /// Any other.
-    Other(u32),
-}
-
-impl EventKind {
-    fn from_raw(raw: sys::rdma_cm_event_type::Type) -> Self {
-        use sys::rdma_cm_event_type as of;
-        match raw {
-            of::RDMA_CM_EVENT_ADDR_RESOLVED => EventKind::AddressResolved,
-            of::RDMA_CM_EVENT_ADDR_ERROR => EventKind::AddressError,
-            of::RDMA_CM_EVENT_ROUTE_RESOLVED => EventKind::RouteResolved,
-            of::RDMA_CM_EVENT_ROUTE_ERROR => EventKind::RouteError,
-            of::RDMA_CM_EVENT_CONNECT_REQUEST => EventKind::ConnectRequest,
-            of::RDMA_CM_EVENT_CONNECT_ERROR => EventKind::ConnectError,
-            of::RDMA_CM_EVENT_UNREACHABLE => EventKind::Unreachable,
-            of::RDMA_CM_EVENT_REJECTED => EventKind::Rejected,
-            of::RDMA_CM_EVENT_ESTABLISHED => EventKind::Established,
-            of::RDMA_CM_EVENT_DISCONNECTED => EventKind::Disconnected,
-            of::RDMA_CM_EVENT_DEVICE_REMOVAL => EventKind::DeviceRemoval,
-            of::RDMA_CM_EVENT_ADDR_CHANGE => EventKind::AddressChange,
-            of::RDMA_CM_EVENT_TIMEWAIT_EXIT => EventKind::TimeWaitExit,
-            other => EventKind::Other(other),
-        }
-    }
-
-    /// Whether an established connection can carry no more messages after this.
-    pub fn ends_connection(self) -> bool {
-        matches!(
-            self,
-            EventKind::Disconnected
-                | EventKind::DeviceRemoval
-                | EventKind::ConnectError
-                | EventKind::Unreachable
-                | EventKind::Rejected
-        )
-    }
-}
 
 /// An event, copied and acknowledged.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +27,7 @@ pub struct Event {
     /// The id that the event belongs to (for a request: the listening one).
     owner: usize,
     /// The id that a request brings with it.
-    request: Option<usize>,
+    pub(super) request: Option<usize>,
 }
 
 /// How often who waits looks whether it is to stop, and whether another thread has read its event.
@@ -145,17 +77,22 @@ impl EventChannel {
         self.given_up.store(true, Ordering::Relaxed);
     }
 
+    pub(super) fn is_given_up(&self) -> bool {
+        self.given_up.load(Ordering::Relaxed)
+    }
+
     /// Waits until there may be an event, for some 100 ms at most. Returns false if whoever waits is to give up.
     pub fn wait(&self) -> bool {
-        let goes_on = !self.given_up.load(Ordering::Relaxed);
+        let goes_on = !self.is_given_up();
         if goes_on {
             self.wait_within(LOOK);
         }
         goes_on
     }
 
-    fn wait_within(&self, limit: Duration) {
-        let limit = PollTimeout::try_from(limit).unwrap_or(PollTimeout::ZERO);
+    /// Waits until there may be an event, within the limit and for some 100 ms at most.
+    pub(super) fn wait_within(&self, limit: Duration) {
+        let limit = PollTimeout::try_from(limit.min(LOOK)).unwrap_or(PollTimeout::ZERO);
         // Whatever ends it, the next look tells what there is.
         let _ = poll(
             &mut [PollFd::new(self.descriptor(), PollFlags::POLLIN)],
@@ -189,53 +126,18 @@ impl EventChannel {
         }
     }
 
-    /// Waits for an event of `id`. One that ends the attempt is an error.
-    pub(super) fn expect(
-        &self,
-        id: &Id,
-        wanted: EventKind,
-        step: &'static str,
-        limit: Duration,
-    ) -> Result<Event, CmError> {
-        let deadline = Instant::now() + limit;
-        loop {
-            let mut events = self.events();
-            let place = events.iter().position(|event| event.owner == id.key());
-            let event = place.and_then(|place| events.remove(place));
-            drop(events);
-            match event {
-                Some(event) if event.kind == wanted => return Ok(event),
-                Some(event) => {
-                    return Err(CmError::Event {
-                        step,
-                        object: id.describe(),
-                        event: event.kind,
-                        status: event.status,
-                        advice: advice_for(event.kind),
-                    });
-                }
-                None => {}
-            }
-            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
-                return Err(CmError::TimedOut {
-                    step,
-                    object: id.describe(),
-                    awaited: wanted,
-                    limit,
-                });
-            };
-            if interrupt::requested().is_some() || self.given_up.load(Ordering::Relaxed) {
-                return Err(CmError::Interrupted { step });
-            }
-            self.wait_within(left.min(LOOK));
-        }
+    /// Takes the oldest event of the id of this key. Never blocks.
+    pub(super) fn take(&self, key: usize) -> Option<Event> {
+        let mut events = self.events();
+        let place = events.iter().position(|event| event.owner == key);
+        place.and_then(|place| events.remove(place))
     }
 
-    /// The first event of a kind that came for `id` and that nobody expected. Never blocks.
-    pub(super) fn find(&self, id: &Id, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
+    /// The first event of a kind that came for the id of this key and that nobody expected. Never blocks.
+    pub(super) fn find(&self, key: usize, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
         self.events()
             .iter()
-            .find(|event| event.owner == id.key() && is_wanted(event.kind))
+            .find(|event| event.owner == key && is_wanted(event.kind))
             .copied()
     }
 
@@ -247,15 +149,6 @@ impl EventChannel {
         *events = rest;
         drop(events);
         destroy_requests(of_id);
-    }
-}
-
-impl Event {
-    /// The id that a connection request brought, as a handle of its own.
-    pub(super) fn into_request(self, channel: &Arc<EventChannel>) -> Option<Id> {
-        let raw = NonNull::new(self.request? as *mut sys::rdma_cm_id)?;
-        // SAFETY: the id came with the event, which is consumed here, so it has no other owner.
-        Some(unsafe { Id::from_raw(raw, channel) })
     }
 }
 
@@ -295,17 +188,5 @@ fn copy(raw: &sys::rdma_cm_event) -> Event {
         address,
         owner: if is_request { raw.listen_id } else { raw.id } as usize,
         request: is_request.then_some(raw.id as usize),
-    }
-}
-
-fn advice_for(kind: EventKind) -> &'static str {
-    match kind {
-        EventKind::AddressError => ": the address is not reachable by an RDMA device of this host",
-        EventKind::RouteError | EventKind::Unreachable => {
-            ": check that the two ports reach each other (cable, subnet manager, and for addresses of one host the \
-             policy routing that docs/prepare-host.md shows)"
-        }
-        EventKind::DeviceRemoval => ": the device has gone",
-        _ => "",
     }
 }

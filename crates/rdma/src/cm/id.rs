@@ -4,27 +4,17 @@ use std::ffi::CStr;
 use std::net::{IpAddr, SocketAddr};
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{SockaddrLike, SockaddrStorage};
 use rdma_sys as sys;
 
-use super::{CmError, EventChannel, UcRoute};
+use super::{CmError, Event, EventChannel, EventKind};
+use crate::host::interrupt;
 use crate::loaded;
 use crate::verbs::{
     Context, OutstandingReads, ProtectionDomain, QueuePair, QueuePairAttributes, Retries,
 };
-
-/// The service type of an id, and how one for UC is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IdService {
-    /// RC.
-    ReliableConnection,
-    /// UC, by this route.
-    UnreliableConnection(UcRoute),
-    /// UD.
-    UnreliableDatagram,
-}
 
 /// An id: one end of a connection in the making, and after.
 #[derive(Debug)]
@@ -58,41 +48,53 @@ impl Id {
         }
     }
 
-    /// Creates an id. One for UC is bound to the local address already.
-    pub(super) fn create(
-        channel: &Arc<EventChannel>,
-        service: IdService,
-        address: IpAddr,
-    ) -> Result<Self, CmError> {
-        // rdma_create_id derives the service type from the port space.
-        let port_space = match service {
-            IdService::ReliableConnection => sys::rdma_port_space::RDMA_PS_TCP,
-            IdService::UnreliableConnection(route) => return route.bound_id(channel, address),
-            IdService::UnreliableDatagram => sys::rdma_port_space::RDMA_PS_UDP,
-        };
-        let mut raw = std::ptr::null_mut();
-        // SAFETY: the channel exists and is held by the id; `raw` is writable.
-        let code = unsafe {
-            loaded::rdma_create_id(channel.as_ptr(), &mut raw, std::ptr::null_mut(), port_space)
-        };
-        match NonNull::new(raw) {
-            // SAFETY: just created.
-            Some(raw) if code == 0 => Ok(unsafe { Id::from_raw(raw, channel) }),
-            _ => Err(CmError::last("rdma_create_id", format!("{service:?}"))),
-        }
+    /// The id that a connection request brought, as a handle of its own.
+    pub(super) fn requested(event: Event, channel: &Arc<EventChannel>) -> Option<Self> {
+        let raw = NonNull::new(event.request? as *mut sys::rdma_cm_id)?;
+        // SAFETY: the id came with the event, which is consumed here, so it has no other owner.
+        Some(unsafe { Id::from_raw(raw, channel) })
     }
 
-    /// Creates an id that is bound to a local address; the kernel chooses the port number.
-    pub(super) fn bound(
-        channel: &Arc<EventChannel>,
-        service: IdService,
-        address: IpAddr,
-    ) -> Result<Self, CmError> {
-        let id = Id::create(channel, service, address)?;
-        if !matches!(service, IdService::UnreliableConnection(_)) {
-            id.bind(address)?;
+    /// The first event of a kind that came for it and that nobody expected. Never blocks.
+    pub(super) fn find(&self, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
+        self.channel.find(self.key(), is_wanted)
+    }
+
+    /// Waits for an event of it. One that ends the attempt is an error.
+    pub(super) fn expect(
+        &self,
+        wanted: EventKind,
+        step: &'static str,
+        limit: Duration,
+    ) -> Result<Event, CmError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            match self.channel.take(self.key()) {
+                Some(event) if event.kind == wanted => return Ok(event),
+                Some(event) => {
+                    return Err(CmError::Event {
+                        step,
+                        object: self.describe(),
+                        event: event.kind,
+                        status: event.status,
+                        advice: advice_for(event.kind),
+                    });
+                }
+                None => {}
+            }
+            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                return Err(CmError::TimedOut {
+                    step,
+                    object: self.describe(),
+                    awaited: wanted,
+                    limit,
+                });
+            };
+            if interrupt::requested().is_some() || self.channel.is_given_up() {
+                return Err(CmError::Interrupted { step });
+            }
+            self.channel.wait_within(left);
         }
-        Ok(id)
     }
 
     pub(super) fn as_ptr(&self) -> *mut sys::rdma_cm_id {
@@ -316,5 +318,17 @@ fn connection_parameters(retries: Retries, reads: OutstandingReads) -> sys::rdma
         rnr_retry_count: retries.receiver_not_ready,
         srq: 0,
         qp_num: 0,
+    }
+}
+
+fn advice_for(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::AddressError => ": the address is not reachable by an RDMA device of this host",
+        EventKind::RouteError | EventKind::Unreachable => {
+            ": check that the two ports reach each other (cable, subnet manager, and for addresses of one host the \
+             policy routing that docs/prepare-host.md shows)"
+        }
+        EventKind::DeviceRemoval => ": the device has gone",
+        _ => "",
     }
 }

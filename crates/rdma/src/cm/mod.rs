@@ -9,11 +9,15 @@
 mod endpoint;
 mod error;
 mod event_channel;
+mod event_kind;
 mod id;
+mod service;
 mod unreliable;
 
 pub use endpoint::{ActiveEndpoint, Connecting, Connection, PassiveEndpoint, Requested};
 pub use error::CmError;
-pub use event_channel::{Event, EventChannel, EventKind};
-pub use id::{Id, IdService};
+pub use event_channel::{Event, EventChannel};
+pub use event_kind::EventKind;
+pub use id::Id;
+pub use service::IdService;
 pub use unreliable::UcRoute;

@@ -259,10 +259,8 @@ mod tests {
             // Of the responder: it is told of at the other end.
             ("hw_counters/out_of_sequence", 50),
         ]);
-        assert_eq!(
-            (mlx5.packets_sent(), mlx5.retransmissions()),
-            (Some(100), Some(5))
-        );
+        assert_eq!(mlx5.packets_sent(), Some(100));
+        assert_eq!(mlx5.retransmissions(), Some(5));
         let bnxt_re = counters(&[
             ("counters/port_xmit_packets", 7),
             ("hw_counters/tx_pkts", 9),

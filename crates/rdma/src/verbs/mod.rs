@@ -9,7 +9,6 @@ mod async_event;
 mod completion_queue;
 mod counter_meaning;
 mod device;
-mod error;
 mod gid;
 mod gid_table;
 mod library;
@@ -24,12 +23,12 @@ mod queue_pair_state;
 mod send_list;
 mod work_request;
 
+pub use crate::error::VerbsError;
 pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_queue::{
     CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion, describe_status,
 };
 pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
-pub use error::VerbsError;
 pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
 pub use library::{Library, library_versions};

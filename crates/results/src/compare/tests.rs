@@ -1,3 +1,4 @@
+use crate::testing::{Refused as _, temporary};
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -5,7 +6,6 @@ use serde_json::{Value, json};
 use super::figures::Which;
 use super::*;
 use crate::pacing::SplitMix64;
-use crate::refused::refused;
 use crate::results::schema::{Column, hca, memory};
 
 #[path = "../../../../tests/anywhere/made_up_rounds/mod.rs"]
@@ -31,7 +31,6 @@ fn limited(percent: f64, of: &str) -> Request {
     }
 }
 
-/// With settings that may differ.
 fn permitting(permitted: Permitted) -> Request {
     Request {
         permitted,
@@ -43,14 +42,12 @@ fn named(name: &str) -> Request {
     permitting(Permitted::Named(vec![name.to_owned()]))
 }
 
-/// A run in a folder that goes away.
 fn recorded(points: &[Made], second: usize) -> Run {
     with_document(&document(&hca::SCHEMA), points, second)
 }
 
 fn with_document(document: &Value, points: &[Made], second: usize) -> Run {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run");
+    let path = temporary("run");
     rounds::open(&run(&path, &hca::SCHEMA, document, points, second)).unwrap()
 }
 
@@ -66,7 +63,6 @@ fn of<'a>(comparison: &'a Comparison, figure: &str) -> &'a FigureComparison {
         .unwrap()
 }
 
-/// Whether latency has this verdict in all points, and nothing else shows a difference.
 fn is_told(comparison: &Comparison, latency: Verdict) -> bool {
     comparison
         .figures()
@@ -127,10 +123,8 @@ fn a_limit_is_kept_only_if_the_worse_bound_is_within_it() {
     let found = compare(&base, &new, &limited(0.1, "latency.p50")).unwrap();
     let p50 = of(&found, "latency.p50");
     let (outcome, [_, high]) = (p50.limit.as_ref().unwrap(), p50.interval.unwrap());
-    assert_eq!(
-        (p50.verdict, outcome.worst),
-        (Verdict::NoDifferenceShown, Some(high))
-    );
+    assert_eq!(p50.verdict, Verdict::NoDifferenceShown);
+    assert_eq!(outcome.worst, Some(high));
     assert!(!outcome.broken && outcome.is_open(), "{p50:?}");
     assert!(found.open_limits()[0].contains("latency.p50"), "{p50:?}");
     let found = compare(&base, &new, &limited(high + 0.1, "latency.p50")).unwrap();
@@ -152,10 +146,10 @@ fn a_figure_that_there_is_not_is_named_with_those_that_are() {
     let run = about(30_000.0, 1, 8);
     let regression = limited(5.0, "throughput");
     let told = ["--max-regression", "no throughput", "latency.p50"];
-    refused(compare(&run, &run, &regression), &told);
+    compare(&run, &run, &regression).refused(&told);
     let regression = limited(5.0, "enqueue.p50");
     let told = ["--max-regression", "no enqueue.p50", "completion.p99.9"];
-    refused(compare(&run, &run, &regression), &told);
+    compare(&run, &run, &regression).refused(&told);
     // The floor is the instrument's.
     let figures = figures::of_schema(&hca::SCHEMA, &request()).unwrap();
     let is_floor = |figure: &Figure| figure.to_string().contains("floor");
@@ -214,7 +208,7 @@ fn other_settings_are_refused_but_those_that_may_differ() {
         recorded(&[hca_point(&settings, 1, 8, 30_000.0)], 0)
     });
     let told = ["no point in common", "--allow poll_recv"];
-    refused(compare(&one, &other, &request()), &told);
+    compare(&one, &other, &request()).refused(&told);
     let found = compare(&one, &other, &named("poll_recv")).unwrap();
     assert_eq!(found.differs.len(), 1);
     assert_eq!(found.differs[0].to_string(), "poll_recv: busy and event");
@@ -229,14 +223,14 @@ fn other_settings_are_refused_but_those_that_may_differ() {
     let pages = with(&|document| document["run"]["hugepages"] = json!("2M"));
     let machine = with(&|document| document["machine"]["hostname"] = json!("hugepages"));
     let told = ["run.hugepages: none and 2M", "--allow"];
-    refused(compare(&plain, &pages, &request()), &told);
+    compare(&plain, &pages, &request()).refused(&told);
     assert!(compare(&plain, &pages, &named("hugepages")).is_ok());
     let told = ["machine.hostname: made-up and hugepages"];
     for name in ["hostname", "machine", "hugepages"] {
-        refused(compare(&plain, &machine, &named(name)), &told);
+        compare(&plain, &machine, &named(name)).refused(&told);
     }
     let settings = permitting(Permitted::Settings);
-    refused(compare(&plain, &machine, &settings), &told);
+    compare(&plain, &machine, &settings).refused(&told);
     assert!(compare(&plain, &machine, &permitting(Permitted::All)).is_ok());
 }
 
@@ -335,14 +329,14 @@ fn what_cannot_be_compared_within_a_sweep_is_told_with_what_varies() {
         ("burst", "has one value"),
     ] {
         let found = compare_within(&run, by, &request());
-        refused(found, &[reason, "service, poll_recv, poll_comp"]);
+        found.refused(&[reason, "service, poll_recv, poll_comp"]);
     }
     // Each size has a service of its own, and one has two.
     let settings = |service, size| [(hca::SERVICE, service), (hca::SIZE, size)];
     let point = |(service, size)| hca_point(&settings(service, size), 1, 8, 30_000.0);
     let run = recorded(&[("rc", "8"), ("uc", "16"), ("ud", "16")].map(point), 0);
     let found = compare_within(&run, "size", &request());
-    refused(found, &["only together with others"]);
+    found.refused(&["only together with others"]);
 }
 
 /// Equal points of a sweep whose rounds drift, two of them and five: any difference is an error.
@@ -419,10 +413,9 @@ fn a_figure_that_is_no_number_is_named() {
     assert!(text.contains(",200,"));
     std::fs::write(&file, text.replace(",200,", ",abc,")).unwrap();
     let told = ["runs.csv", "floor_p50_ns", "\"abc\""];
-    refused(rounds::open(&path), &told);
+    rounds::open(&path).refused(&told);
 }
 
-/// A run of a memory with one point, whose latency and bandwidth are about these.
 fn memory_about(latency: f64, bandwidth: f64, seed: u64) -> Run {
     let mut draws = SplitMix64::new(seed);
     let mut about = |level: f64| level * (1.0 + (draws.draw() % 1000) as f64 / 1e5);
@@ -480,8 +473,5 @@ fn a_memory_is_compared_by_its_latency_and_its_bandwidth() {
         percentiles: vec![90.0],
         ..request()
     };
-    refused(
-        compare(&base, &slower, &asked),
-        &["p90", "latency, bandwidth"],
-    );
+    compare(&base, &slower, &asked).refused(&["p90", "latency, bandwidth"]);
 }

@@ -163,7 +163,7 @@ pub(super) fn with_lost(label: &str, lost: u64) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sign {
+pub(super) enum Sign {
     Line,
     Mark,
     LineAndMark,
@@ -176,7 +176,7 @@ pub enum Sign {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Entry {
+pub(super) struct Entry {
     pub label: String,
     pub look: Look,
     pub sign: Sign,
@@ -194,7 +194,7 @@ const LEAST_PLOT: f64 = 0.4;
 
 /// Where the data goes.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plot {
+pub(super) struct Plot {
     pub left: f64,
     pub top: f64,
     pub right: f64,
@@ -206,7 +206,7 @@ pub struct Plot {
 }
 
 impl Plot {
-    pub fn at(&self, x: f64, y: f64) -> (f64, f64) {
+    pub(super) fn at(&self, x: f64, y: f64) -> (f64, f64) {
         (
             self.left + self.x.share(x) * (self.right - self.left),
             self.bottom - self.y.share(y) * (self.bottom - self.top),
@@ -214,7 +214,13 @@ impl Plot {
     }
 
     /// Draws a line through places, as far as they are inside.
-    pub fn curve(&self, drawing: &mut Drawing, places: &[(f64, f64)], look: &Look, width: f64) {
+    pub(super) fn curve(
+        &self,
+        drawing: &mut Drawing,
+        places: &[(f64, f64)],
+        look: &Look,
+        width: f64,
+    ) {
         for run in self.inside(places) {
             drawing.dashed(&run, look.dashes, width, look.colour);
         }
@@ -269,7 +275,7 @@ impl Plot {
         (first <= last).then(|| (at(first), at(last)))
     }
 
-    pub fn holds(&self, (x, y): (f64, f64)) -> bool {
+    pub(super) fn holds(&self, (x, y): (f64, f64)) -> bool {
         (self.left - 1e-6..=self.right + 1e-6).contains(&x)
             && (self.top - 1e-6..=self.bottom + 1e-6).contains(&y)
     }

@@ -141,10 +141,8 @@ mod tests {
             ("UC-8/messages.csv", "uc-8/messages-2"),
             ("uc-8/messages.csv", "uc-8/messages"),
         ]) {
-            assert_eq!(
-                (&resource["path"], &resource["name"]),
-                (&json!(path), &json!(name))
-            );
+            assert_eq!(resource["path"], json!(path));
+            assert_eq!(resource["name"], json!(name));
         }
         assert_eq!(resources.len(), 4);
         let fields = resources[0]["schema"]["fields"].as_array().unwrap();

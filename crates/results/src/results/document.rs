@@ -10,10 +10,11 @@ use serde_json::Value;
 
 use super::error::ReportError;
 use super::json;
-use super::read::{ReadError, Wrong, whole};
+use super::read_error::{ReadError, Wrong};
 use super::record::Record;
 use super::schema::FORMAT;
 use super::text::printable;
+use super::whole::whole;
 
 /// The document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +75,11 @@ impl Program {
             commit: COMMIT.get().map(|commit| (*commit).to_owned()),
             format: FORMAT,
         }
+    }
+
+    /// Why the other one cannot go on with what this one measured, in words.
+    pub fn differs(&self, other: &Self) -> Option<String> {
+        (self != other).then(|| format!("it was measured by {self}, and this is {other}"))
     }
 }
 
@@ -144,14 +150,13 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
     use crate::results::schema::{COMPLETE, hca};
+    use crate::testing::{Refused as _, temporary};
     use std::fs;
 
     #[test]
     fn reads_back_and_tells_other_formats_apart() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
+        let path = temporary("settings.json");
         let mut point = Record::new();
         point.set(&hca::SERVICE, "rc").set(&hca::SIZE, 8_u32);
         let written = Document {
@@ -185,7 +190,7 @@ mod tests {
             ("{\"editor.tabSize\": 4}", "does not tell of a format"),
         ] {
             fs::write(&path, text).unwrap();
-            refused(Document::read(&path), &[told]);
+            Document::read(&path).refused(&[told]);
         }
     }
 }

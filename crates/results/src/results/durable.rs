@@ -164,11 +164,11 @@ pub(crate) fn replace_with(
 
 #[cfg(test)]
 pub(super) mod tests {
+    use crate::testing::{Refused as _, temporary};
     use std::cell::RefCell;
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::refused::refused;
 
     thread_local! {
         static FULL: RefCell<Vec<PathBuf>> = const { RefCell::new(Vec::new()) };
@@ -236,8 +236,8 @@ pub(super) mod tests {
             (folder.path(), "a folder"),
         ] {
             let told = format!("it is {kind}, not a file");
-            refused(open_regular(path), &[&told]);
-            refused(open_to_go_on(path), &[&told]);
+            open_regular(path).refused(&[&told]);
+            open_to_go_on(path).refused(&[&told]);
         }
         let (file, link) = (folder.path().join("file"), folder.path().join("link"));
         fs::write(&file, "x").unwrap();
@@ -247,8 +247,7 @@ pub(super) mod tests {
 
     #[test]
     fn a_torn_line_is_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.csv");
+        let path = temporary("a.csv");
         let long = format!("a,b\n{}", "1".repeat(200_000));
         let texts = ["", "a,b", "a,b\n", "a,b\n1,", &long];
         for (text, whole) in texts.into_iter().zip([0, 0, 4, 4, 4]) {

@@ -58,6 +58,13 @@ pub struct ResultsFolder {
     shared: Arc<Shared>,
 }
 
+/// The folder of an earlier run that is to go on: nobody writes to it while this is open.
+#[derive(Debug)]
+pub struct EarlierFolder {
+    path: PathBuf,
+    list: File,
+}
+
 /// The folder of one point, marked as incomplete until [`complete`](Self::complete). Dropped before, it stays marked.
 #[derive(Debug)]
 pub struct PointFolder {
@@ -135,36 +142,6 @@ impl ResultsFolder {
         };
         Self {
             shared: Arc::new(shared),
-        }
-    }
-
-    /// Takes up the folder of an earlier run, to measure what is missing in it. It is marked as incomplete again; its
-    /// files and the folders of its points are given out again.
-    ///
-    /// `list`: what [`lock_earlier`](Self::lock_earlier) gave.
-    pub fn resume(path: &Path, mut list: File) -> Result<Self, ReportError> {
-        let earlier = Earlier::find(path)?;
-        durable::cut_torn_line(&mut list).map_err(ReportError::on("read", &path.join(LIST)))?;
-        write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
-        Ok(Self::with(path, list, earlier.listed))
-    }
-
-    /// Locks the list of an earlier run, before anything of it is read: nobody writes to its folder while it is open.
-    pub fn lock_earlier(path: &Path) -> Result<File, ReportError> {
-        let list_path = path.join(LIST);
-        let list = durable::open_to_go_on(&list_path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
-                ReportError::NothingToResume(path.to_path_buf())
-            }
-            _ => ReportError::from_io("open", &list_path, cause),
-        })?;
-        let begun = Instant::now();
-        loop {
-            match claim(&list, path) {
-                // A round of a run that was killed takes a moment to end.
-                Err(ReportError::InUse(_)) if begun.elapsed() < ENDING => sleep(LOOK),
-                claimed => return claimed.map(|()| list),
-            }
         }
     }
 
@@ -247,6 +224,55 @@ impl ResultsFolder {
     /// Leaves the mark and writes into it why the run ended early.
     pub fn fail(self, reason: &str) -> Result<(), ReportError> {
         write_mark(&self.path().join(MARK), reason)
+    }
+}
+
+impl EarlierFolder {
+    /// Locks the folder of an earlier run, before anything of it is read.
+    pub fn lock(path: &Path) -> Result<Self, ReportError> {
+        let list_path = path.join(LIST);
+        let list = durable::open_to_go_on(&list_path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => {
+                ReportError::NothingToResume(path.to_path_buf())
+            }
+            _ => ReportError::from_io("open", &list_path, cause),
+        })?;
+        let begun = Instant::now();
+        loop {
+            match claim(&list, path) {
+                // A round of a run that was killed takes a moment to end.
+                Err(ReportError::InUse(_)) if begun.elapsed() < ENDING => sleep(LOOK),
+                claimed => {
+                    let path = path.to_path_buf();
+                    return claimed.map(|()| EarlierFolder { path, list });
+                }
+            }
+        }
+    }
+
+    /// Its path, as given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether something is missing; the error: that nothing is.
+    pub fn check_incomplete(&self) -> Result<(), String> {
+        match is_incomplete(&self.path) {
+            true => Ok(()),
+            false => Err("it is complete: nothing is missing".to_owned()),
+        }
+    }
+
+    /// Takes it up, to measure what is missing in it. It is marked as incomplete again; its files and the folders of its
+    /// points are given out again.
+    pub fn resume(&self) -> Result<ResultsFolder, ReportError> {
+        let path = &self.path;
+        let list = self.list.try_clone();
+        let mut list = list.map_err(ReportError::on("open", path))?;
+        let earlier = Earlier::find(path)?;
+        durable::cut_torn_line(&mut list).map_err(ReportError::on("read", &path.join(LIST)))?;
+        write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
+        Ok(ResultsFolder::with(path, list, earlier.listed))
     }
 }
 
@@ -358,6 +384,11 @@ fn claim(list: &File, path: &Path) -> Result<(), ReportError> {
         return Err(ReportError::InUse(path.to_path_buf()));
     }
     Ok(())
+}
+
+/// Whether a folder, of a run or of a point, has the mark of one that is not whole.
+pub fn is_incomplete(folder: &Path) -> bool {
+    folder.join(MARK).symlink_metadata().is_ok()
 }
 
 /// Keeps other runs from a folder while what is returned is open. For a process that measures a round, and may live a

@@ -70,6 +70,7 @@ fn write_to(out: &mut impl Write, histogram: &LatencyHistogram) -> io::Result<()
 mod tests {
     use super::*;
     use crate::results::read::Hgrm;
+    use crate::testing::Has as _;
     use proptest::prelude::*;
 
     fn text_of(samples: &[i64]) -> String {
@@ -106,10 +107,7 @@ mod tests {
         let empty = parse(&text_of(&[]));
         assert!(empty.lines.is_empty() && empty.total == 0);
         let text = text_of(&[-5, -6, 10]);
-        assert!(
-            text.ends_with("# 2 samples below zero are not in this distribution\n"),
-            "{text}"
-        );
+        text.ends("# 2 samples below zero are not in this distribution\n");
         assert_eq!(parse(&text).total, 1);
     }
 
@@ -120,8 +118,7 @@ mod tests {
             sorted.sort_unstable();
             let parsed = parse(&text_of(&samples));
             for line in &parsed.lines {
-                // The smallest rank that reaches the level; its sample lies in the bucket shown. A level that falls on
-                // a rank exactly may miss it by the last bit, and then shows the next.
+                // A level that falls on a rank exactly may miss it by the last bit, and then shows the next.
                 let rank_of = |level: f64| (level * sorted.len() as f64).ceil().max(1.0) as usize;
                 let rank = rank_of(line.quantile - 1e-9);
                 let next = rank_of(line.quantile + 1e-9).min(sorted.len());

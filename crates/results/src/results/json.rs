@@ -27,22 +27,20 @@ pub fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, ReportErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::{Refused as _, temporary};
     use std::collections::BTreeMap;
     use std::fs;
 
     #[test]
     fn indented_with_a_newline_at_the_end() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
+        let path = temporary("settings.json");
         write(&path, &BTreeMap::from([("size", 8)])).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "{\n  \"size\": 8\n}\n");
     }
 
     #[test]
     fn a_full_disk_is_an_error_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
+        let path = temporary("settings.json");
         // Short, so that it fails at the end, and longer than any buffer, so that it fails in the middle.
         for length in [10, 1 << 20] {
             durable::tests::fill_the_disk_for(&path);
@@ -54,11 +52,10 @@ mod tests {
 
     #[test]
     fn what_json_cannot_hold_leaves_the_old_document() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("settings.json");
+        let path = temporary("settings.json");
         write(&path, &1).unwrap();
         let written = write(&path, &BTreeMap::from([((1, 2), 3)]));
-        refused(written, &["cannot write", "key must be a string"]);
+        written.refused(&["cannot write", "key must be a string"]);
         assert_eq!(fs::read_to_string(&path).unwrap(), "1\n");
     }
 }

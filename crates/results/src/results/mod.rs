@@ -12,6 +12,7 @@
 //! | [`samples`] | files of many rows, a round behind another |
 //! | [`runs`] | `runs.csv`, each row of it durable, and `summary.csv`, made from it |
 //! | [`curves`] | rows that make a curve, and what follows from all of them |
+//! | [`finding`] | what must be known before figures are believed, worded once |
 //! | [`document`] | `settings.json`, the same keys in all benchmarks |
 //! | [`datapackage`] | types, units and meanings of all columns, for other programs |
 //! | [`hgrm`] | a distribution, for HdrHistogram's plotter |
@@ -23,17 +24,21 @@ pub mod curves;
 pub mod datapackage;
 pub mod document;
 pub mod error;
+pub mod finding;
 pub mod folder;
 pub mod hgrm;
 pub mod json;
 #[allow(missing_docs)]
 pub mod read;
+#[allow(missing_docs)]
+mod read_error;
 pub mod record;
 pub mod runs;
 pub mod samples;
 pub mod schema;
 pub mod text;
 pub mod units;
+mod whole;
 
 pub mod durable;
 

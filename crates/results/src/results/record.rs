@@ -211,6 +211,17 @@ impl Record {
         }
     }
 
+    /// Those of its cells that are of these columns.
+    pub fn of_columns(&self, columns: &[Column]) -> Record {
+        let mut record = Record::new();
+        for column in columns {
+            if let Some(cell) = self.get(column.name) {
+                record.set(column, cell.clone());
+            }
+        }
+        record
+    }
+
     /// The number in the cell of a column.
     pub fn number(&self, column: &str) -> Option<f64> {
         self.get(column)?.number()

@@ -34,11 +34,7 @@ pub struct RunsFile {
 impl RunsFile {
     /// Makes the file, which must not be there, with its header.
     pub fn create(path: &Path, schema: &Schema) -> Result<Self, ReportError> {
-        Self::create_with(path, schema.runs())
-    }
-
-    /// As [`create`](Self::create), of a table with these columns.
-    pub fn create_with(path: &Path, columns: Vec<Named>) -> Result<Self, ReportError> {
+        let columns = schema.runs();
         let file = durable::create_new(path).map_err(ReportError::on("create", path))?;
         let mut created = Self {
             path: path.to_path_buf(),
@@ -51,6 +47,21 @@ impl RunsFile {
         created.sync()?;
         sync_folder(folder_of(path))?;
         Ok(created)
+    }
+
+    /// Writes a table whole and durably, with these rows in their order, and opens it to append more.
+    pub fn written(path: &Path, columns: Vec<Named>, rows: &[Record]) -> Result<Self, ReportError> {
+        write(path, &columns, rows)?;
+        let opened = durable::open_to_go_on(path)
+            .and_then(|mut file| Ok((file.seek(io::SeekFrom::End(0))?, file)));
+        let (length, file) = opened.map_err(ReportError::on("open", path))?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            file,
+            length,
+            is_synced: true,
+            columns,
+        })
     }
 
     /// Opens the file of an earlier run to go on, and reads its rows; a last row that is not whole is cut off.
@@ -242,8 +253,7 @@ pub fn write_each(
     })
 }
 
-/// Writes a table whole and durably, its rows in the order given: `runs.csv` of a run that is taken up again without
-/// some of its rows, `summary.csv` and `left_out.csv`.
+/// Writes a table whole and durably, its rows in the order given.
 pub fn write(path: &Path, columns: &[Named], rows: &[Record]) -> Result<(), ReportError> {
     let rows: Vec<Record> = rows.iter().map(|row| row.arranged(columns)).collect();
     let bytes = lines(path, Some(columns), &rows)?;
@@ -269,10 +279,10 @@ fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::{Refused as _, temporary};
     use std::fs;
 
     use super::*;
-    use crate::refused::refused;
     use crate::results::schema::{self, FAILURE, ORDER, POINT, ROUND, STARTED_AT, STATUS, hca};
 
     const SCHEMA: &Schema = &hca::SCHEMA;
@@ -302,8 +312,7 @@ mod tests {
 
     #[test]
     fn rows_read_back_as_they_were_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         let last = round(1, schema::INCOMPLETE, 1.0, 3);
         let rows = [round(0, schema::COMPLETE, 1234.5, u64::MAX), last];
         let mut file = RunsFile::create(&path, SCHEMA).unwrap();
@@ -319,16 +328,15 @@ mod tests {
         assert!(RunsFile::create(&path, SCHEMA).is_err());
         fs::write(&path, whole.replace(",1234.5,", ",fast,")).unwrap();
         let told = "latency_p50_ns is \"fast\"";
-        refused(RunsFile::open(&path, SCHEMA), &[told]);
+        RunsFile::open(&path, SCHEMA).refused(&[told]);
         fs::write(&path, "a,b\n").unwrap();
         let told = "columns are of another version";
-        refused(RunsFile::open(&path, SCHEMA), &[told]);
+        RunsFile::open(&path, SCHEMA).refused(&[told]);
     }
 
     #[test]
     fn rows_are_read_at_their_places_however_long_they_are() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         let mut file = RunsFile::create(&path, SCHEMA).unwrap();
         let cells = |number: u32, failure: &str| -> Vec<Cell> {
             let mut row = round(number, schema::COMPLETE, 1.5, 3);
@@ -354,13 +362,12 @@ mod tests {
         opened.unwrap();
         assert!(found.into_iter().eq(places.into_iter().zip(rows)));
         let end = fs::metadata(&path).unwrap().len();
-        refused(reader.at(end), &["there is no row at"]);
+        reader.at(end).refused(&["there is no row at"]);
     }
 
     #[test]
     fn a_full_disk_is_an_error_of_its_own() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         durable::tests::fill_the_disk_for(&path);
         let error = RunsFile::create(&path, SCHEMA).unwrap_err();
         assert!(error.is_full(), "{error}");
@@ -368,14 +375,13 @@ mod tests {
 
     #[test]
     fn a_torn_row_is_cut_off() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("runs.csv");
+        let path = temporary("runs.csv");
         let mut file = RunsFile::create(&path, SCHEMA).unwrap();
         let header = fs::read(&path).unwrap();
         // Another handle on a full disk, which takes nothing.
         let mut full = RunsFile {
             file: File::options().write(true).open("/dev/full").unwrap(),
-            path: path.clone(),
+            path: path.to_owned(),
             ..file
         };
         full.append(&round(0, schema::COMPLETE, 1.0, 1))
@@ -425,8 +431,7 @@ mod tests {
 
     #[test]
     fn the_summary_is_replaced_whole() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("summary.csv");
+        let path = temporary("summary.csv");
         let row = over_rounds(SCHEMA, &[round(0, schema::COMPLETE, 1.0, 1)]);
         for rows in [&[row.clone(), row.clone()][..], &[row]] {
             write(&path, &SCHEMA.summary(), rows).unwrap();

@@ -200,10 +200,10 @@ fn open_whole(path: &Path, as_declared: &SampleFile) -> Result<(File, u64), Repo
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Refused as _;
     use std::fs;
 
     use super::*;
-    use crate::refused::refused;
     use crate::results::schema::STATUS;
 
     const COLUMNS: [Column; 3] = [
@@ -239,7 +239,6 @@ mod tests {
         file.finish().unwrap();
     }
 
-    /// Asserts which rows stand in the file, under the header.
     #[track_caller]
     fn holds(path: &Path, rows: &str) {
         let text = fs::read_to_string(path).unwrap();
@@ -280,7 +279,7 @@ mod tests {
         holds(&path, "0,0,\"a, b\"\n0,0,\"a, b\"\n2,2,\"a, b\"\n");
         fs::write(&path, "round,latency_ns,note\n0,1\n").unwrap();
         let kept = SampleWriter::keep_rounds(&path, &FILE, |_| true);
-        refused(kept, &["cannot rewrite", "2 fields"]);
+        kept.refused(&["cannot rewrite", "2 fields"]);
     }
 
     #[test]
@@ -294,12 +293,13 @@ mod tests {
         let mut file = SampleWriter::open(folder.path(), &FILE, 1).unwrap();
         let (round, latency_us) = (1, 0);
         let other = Other { round, latency_us };
-        refused(file.append(&other), &["its fields are", "latency_us"]);
+        file.append(&other)
+            .refused(&["its fields are", "latency_us"]);
         let told = ["its round is Some(0), not 1"];
-        refused(file.append(&Row::default()), &told);
+        file.append(&Row::default()).refused(&told);
         fs::write(folder.path().join(FILE.name), "repeat,seq\n0,1\n").unwrap();
         let opened = SampleWriter::open(folder.path(), &FILE, 1);
-        refused(opened, &["other columns"]);
+        opened.refused(&["other columns"]);
     }
 
     #[test]

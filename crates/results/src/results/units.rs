@@ -48,6 +48,17 @@ pub fn rate(per_second: f64) -> String {
     scaled(per_second, 1000.0, &["/s", "k/s", "M/s", "G/s"])
 }
 
+/// A number with four significant digits, and no more decimals than three.
+pub fn significant(value: f64) -> String {
+    let decimals = match value.abs() {
+        magnitude if magnitude < 9.9995 => 3,
+        magnitude if magnitude < 99.995 => 2,
+        magnitude if magnitude < 999.95 => 1,
+        _ => 0,
+    };
+    fixed(value, decimals)
+}
+
 /// A value with three significant digits in the largest unit that leaves at least 1 before the point.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut scaled = value;
@@ -127,6 +138,21 @@ mod tests {
             (2e12, "2000 G/s"),
         ] {
             assert_eq!(rate(per_second), text);
+        }
+    }
+
+    #[test]
+    fn four_digits() {
+        for (value, text) in [
+            (0.0, "0.000"),
+            (1.2345, "1.234"),
+            (-14.447, "-14.45"),
+            (372.562, "372.6"),
+            (999.96, "1000"),
+            (1146.187, "1146"),
+            (33_999.4, "33999"),
+        ] {
+            assert_eq!(significant(value), text);
         }
     }
 

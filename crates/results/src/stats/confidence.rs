@@ -8,7 +8,7 @@
 //! several in a row), which is why the figures of whole rounds are taken, and not the messages of one.
 
 /// The probability that the interval is meant to hold.
-pub const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 
 /// Up to this many samples the binomial distribution is summed exactly; beyond, the normal approximation with
 /// continuity correction picks the same ranks or ranks next to them. (From 1075 on, 2^-n is no longer a normal f64.)
@@ -19,7 +19,7 @@ const NORMAL_975: f64 = 1.959_963_984_540_054;
 
 /// The largest rank k, counted from 1, such that the k-th smallest and the k-th largest of `count` samples enclose the
 /// median with at least [`CONFIDENCE`]; `None` for fewer than six samples.
-pub fn lower_rank(count: usize) -> Option<usize> {
+pub(crate) fn lower_rank(count: usize) -> Option<usize> {
     if count > EXACT_UP_TO {
         let n = count as f64;
         return Some((0.5 * (n + 1.0 - NORMAL_975 * n.sqrt())).floor() as usize);

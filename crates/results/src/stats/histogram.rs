@@ -28,12 +28,17 @@ mod counts {
     use serde::de::Error as _;
     use serde::{Deserialize, Deserializer, Serializer};
 
-    pub fn serialize<S: Serializer>(buckets: &Histogram<u64>, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        buckets: &Histogram<u64>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         let recorded = buckets.iter_recorded();
         to.collect_seq(recorded.map(|step| (step.value_iterated_to(), step.count_at_value())))
     }
 
-    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Histogram<u64>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Histogram<u64>, D::Error> {
         let mut histogram = super::LatencyHistogram::new();
         for (value, count) in Vec::<(u64, u64)>::deserialize(from)? {
             let recorded = histogram.buckets.record_n(value, count);

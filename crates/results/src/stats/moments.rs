@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Running count, sum and squared deviations of samples in nanoseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moments {
+pub(super) struct Moments {
     count: u64,
     origin: i64,
     sum: i128,
@@ -18,14 +18,14 @@ pub struct Moments {
 }
 
 impl Moments {
-    pub fn of(samples: &[i64]) -> Self {
+    pub(super) fn of(samples: &[i64]) -> Self {
         let mut moments = Self::default();
         samples.iter().for_each(|&sample| moments.record(sample));
         moments
     }
 
     /// The moments of `count` samples that are all the same.
-    pub fn repeated(sample: i64, count: u64) -> Self {
+    pub(super) fn repeated(sample: i64, count: u64) -> Self {
         Self {
             count,
             origin: sample,
@@ -34,7 +34,7 @@ impl Moments {
         }
     }
 
-    pub fn record(&mut self, sample: i64) {
+    pub(super) fn record(&mut self, sample: i64) {
         if self.count == 0 {
             self.origin = sample;
         }
@@ -47,7 +47,7 @@ impl Moments {
     }
 
     /// Adds all samples that `other` has seen.
-    pub fn merge(&mut self, other: &Self) {
+    pub(super) fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
         }
@@ -66,7 +66,7 @@ impl Moments {
     }
 
     /// The arithmetic mean in nanoseconds; `None` without samples.
-    pub fn mean(&self) -> Option<f64> {
+    pub(super) fn mean(&self) -> Option<f64> {
         let count = i128::from(self.count);
         (count > 0).then(|| {
             let (whole, rest) = (self.sum.div_euclid(count), self.sum.rem_euclid(count));
@@ -76,7 +76,7 @@ impl Moments {
 
     /// The sample standard deviation (divisor n - 1) in nanoseconds; `None` for fewer than two samples, which have
     /// none.
-    pub fn stdev(&self) -> Option<f64> {
+    pub(super) fn stdev(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.squares.max(0.0) / (self.count - 1) as f64).sqrt())
     }
 }

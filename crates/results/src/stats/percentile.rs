@@ -81,8 +81,7 @@ mod tests {
     }
 
     proptest! {
-        /// Type 7 written down in exact integers: with the percentile a whole number of thousandths, the rank is a
-        /// fraction over 100 000 and the interpolation needs no rounding before its last division.
+        /// Type 7 in exact integers: for thousandths of a percent the interpolation rounds in its last division only.
         #[test]
         fn equals_exact_integer_arithmetic(
             mut samples in prop::collection::vec(-1_000_000_000_000_i64..1_000_000_000_000, 1..200),

@@ -108,10 +108,8 @@ mod tests {
             let wanted = f64::from(percent) / 100.0;
             let (pause, found) = search(wanted, |pause| Ok::<_, ()>(bandwidth(pause))).unwrap();
             assert_eq!(found, bandwidth(pause));
-            assert!(
-                (found - wanted).abs() <= wanted * TOLERANCE,
-                "{percent}: {pause} {found}"
-            );
+            let is_close = (found - wanted).abs() <= wanted * TOLERANCE;
+            assert!(is_close, "{percent}: {pause} {found}");
         }
     }
 

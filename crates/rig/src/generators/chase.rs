@@ -171,10 +171,8 @@ mod tests {
             let mut seen = vec![false; lines as usize];
             let mut at = 0;
             for _ in 0..lines {
-                assert!(
-                    !std::mem::replace(&mut seen[at as usize], true),
-                    "line {at}"
-                );
+                let is_new = !std::mem::replace(&mut seen[at as usize], true);
+                assert!(is_new, "line {at}");
                 at = next[at as usize];
             }
             assert_eq!(at, 0);

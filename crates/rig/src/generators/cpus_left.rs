@@ -105,7 +105,7 @@ pub fn preferred(cpus: &CpuSet, is_wanted: impl Fn(usize) -> bool) -> CpuSet {
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     fn set(text: &str) -> CpuSet {
         text.parse().unwrap()
@@ -115,7 +115,6 @@ mod tests {
         MemoryLoad::of_percent(50).unwrap()
     }
 
-    /// Those of the generators beside points with these CPUs, the last of which is near the memory.
     fn beside(topology: &Topology, points: &[&str]) -> CpuSet {
         let mut left = CpusLeft::new(topology);
         for measuring in points {
@@ -174,7 +173,7 @@ mod tests {
             "CPU 0-1",
             "fewer measuring threads",
         ];
-        refused(left.keep_free(half(), &set("0-1"), 1), &told);
+        left.keep_free(half(), &set("0-1"), 1).refused(&told);
         assert!(left.for_generators().is_empty());
 
         let three = Machine::new(1, 3, 1).topology();
@@ -186,7 +185,7 @@ mod tests {
             "other points",
             "a run of its own",
         ];
-        refused(left.keep_free(half(), &set("0,2"), 2), &told);
+        left.keep_free(half(), &set("0,2"), 2).refused(&told);
         assert_eq!(left.for_generators(), set("2"));
     }
 }

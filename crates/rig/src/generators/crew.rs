@@ -318,7 +318,7 @@ fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
 mod tests {
     use super::*;
     use crate::generators::{Accesses, InstructionSet, Store};
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     fn room() -> Room {
         Room {
@@ -396,10 +396,8 @@ mod tests {
             });
         let masks: Vec<u64> = masks.collect();
         let both = 1 << (Signal::SIGINT as u32 - 1) | 1 << (Signal::SIGTERM as u32 - 1);
-        assert!(
-            !masks.is_empty() && masks.iter().all(|blocked| blocked & both == both),
-            "{masks:x?}"
-        );
+        let are_blocked = !masks.is_empty() && masks.iter().all(|blocked| blocked & both == both);
+        assert!(are_blocked, "{masks:x?}");
         drop(generators);
     }
 
@@ -410,7 +408,7 @@ mod tests {
             size: Bytes(1 << 50),
             ..room()
         };
-        refused(Generators::new(&[here, here], room), &["mmap of 1024 TiB"]);
-        refused(Generators::new(&[65_000], self::room()), &["65000"]);
+        Generators::new(&[here, here], room).refused(&["mmap of 1024 TiB"]);
+        Generators::new(&[65_000], self::room()).refused(&["65000"]);
     }
 }

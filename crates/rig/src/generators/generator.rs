@@ -112,7 +112,7 @@ impl Stream {
 
 impl Generator {
     /// With a buffer that is read and one that is stored to, each of [`GROUP`] lines at least.
-    pub fn new(read: Region, stored: Region) -> Self {
+    pub(super) fn new(read: Region, stored: Region) -> Self {
         for region in [&read, &stored] {
             assert!(region.length().0 as usize >= GROUP * LINE);
         }
@@ -124,7 +124,7 @@ impl Generator {
     }
 
     /// Does a load and counts its groups until another order has come.
-    pub fn run(&mut self, load: &Load, groups: &Groups, goes_on: impl Fn() -> bool) {
+    pub(super) fn run(&mut self, load: &Load, groups: &Groups, goes_on: impl Fn() -> bool) {
         let Accesses { reads, store, .. } = load.accesses;
         let stores = load.accesses.stores();
         let Some(access) = load.accesses.function() else {
@@ -202,7 +202,6 @@ mod tests {
 
     const LINES: usize = 4096 / LINE;
 
-    /// Does so many looks.
     fn run(generator: &mut Generator, load: &Load, looks: u64) -> u64 {
         let groups = Groups::default();
         let left = Cell::new(looks);
@@ -292,10 +291,8 @@ mod tests {
             stream.at = 0;
             for _ in 0..200 {
                 let at = stream.next(lines).addr() - start;
-                assert!(
-                    at + lines * LINE <= 4096 && at.is_multiple_of(lines * LINE),
-                    "{at}"
-                );
+                assert!(at + lines * LINE <= 4096, "{at}");
+                assert!(at.is_multiple_of(lines * LINE), "{at}");
             }
         }
     }

@@ -85,7 +85,6 @@ mod tests {
     use super::*;
     use crate::launch::schedule::{Concurrency, Schedule};
 
-    /// Whom a run of all pairs drops, if every measurement with these ranks fails.
     fn dropped(ranks: u32, bad: &BTreeSet<u32>) -> BTreeSet<u32> {
         let (mut blame, mut dropped) = (Blame::default(), BTreeSet::new());
         for batch in Schedule::new(ranks, Concurrency::Together).batches() {

@@ -62,6 +62,9 @@ fn expand_element(before: &str, element: &str, nodes: &mut Vec<String>) -> Resul
         if from > to {
             return Err(format!("the range '{range}' ends before it begins"));
         }
+        if to - from >= MOST_NODES as u64 {
+            return Err(format!("it names more than {MOST_NODES} nodes"));
+        }
         let width = first.len();
         for number in from..=to {
             expand_element(&format!("{before}{head}{number:0width$}"), tail, nodes)?;
@@ -73,7 +76,7 @@ fn expand_element(before: &str, element: &str, nodes: &mut Vec<String>) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     #[test]
     fn lists_name_their_nodes_in_order() {
@@ -86,6 +89,8 @@ mod tests {
                 "r1-n01.lab r1-n02.lab r2-n01.lab r2-n02.lab x",
             ),
             ("n[3]", "n3"),
+            ("n[08-10,2]", "n08 n09 n10 n2"),
+            ("r[1-2]n[0-1]-ib", "r1n0-ib r1n1-ib r2n0-ib r2n1-ib"),
         ] {
             assert_eq!(expand(list).unwrap().join(" "), nodes, "{list}");
         }
@@ -96,6 +101,8 @@ mod tests {
         for (list, words) in [
             ("", "empty"),
             ("a,,b", "empty"),
+            ("a,", "empty"),
+            ("n[1-9999]x[1-9999]", "more than"),
             ("n[1-", "not closed"),
             ("n[1[2]]", "'['"),
             ("n1]", "']'"),
@@ -106,7 +113,7 @@ mod tests {
             ("n[0-99999999999]", "more than"),
             ("n[0-18446744073709551615]", "more than"),
         ] {
-            refused(expand(list), &[words]);
+            expand(list).refused(&[words]);
         }
     }
 }

@@ -233,6 +233,7 @@ impl Bits {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Refused as _;
     use std::collections::HashSet;
 
     use proptest::prelude::*;
@@ -304,7 +305,7 @@ mod tests {
             assert_eq!(text.parse::<Concurrency>().unwrap().to_string(), text);
         }
         for text in ["", "0", "-1", "both", "1.5"] {
-            crate::refused::refused(text.parse::<Concurrency>(), &["alone", "together"]);
+            text.parse::<Concurrency>().refused(&["alone", "together"]);
         }
     }
 

@@ -20,7 +20,6 @@ use super::message::{FromRank, Hello, Order, PairReport, Start, ToRank};
 use super::rendezvous;
 use super::schedule::{Concurrency, Pair, Schedule};
 use super::wire::Wire;
-use crate::refused::refused;
 use crate::rig::benchmark::Failure;
 
 mod endings;

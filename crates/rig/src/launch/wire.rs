@@ -3,7 +3,7 @@
 //! A line holds one message. Nothing in it is trusted: it may be too long, no JSON, or another message than the expected
 //! one, and each is an error that names it.
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::host::interrupt;
+use crate::rig::json_lines::{Lines, line_of};
 
 /// The longest line, in bytes: the stamps of a whole burst have room in it.
 pub const MAX_LINE: usize = 16 << 20;
@@ -85,9 +86,7 @@ pub struct Wire {
     stream: TcpStream,
     peer: SocketAddr,
     /// What came and was not taken.
-    buffer: Vec<u8>,
-    /// Up to where the buffer is known to hold no end of a line.
-    searched: usize,
+    lines: Lines,
     /// The longest line that is taken.
     longest: usize,
     /// When all waits end, however long each may take.
@@ -159,8 +158,7 @@ impl Wire {
         Ok(Wire {
             stream,
             peer,
-            buffer: Vec::new(),
-            searched: 0,
+            lines: Lines::default(),
             longest: MAX_LINE,
             end: None,
         })
@@ -191,13 +189,12 @@ impl Wire {
     /// # Errors
     /// When it is not taken in time.
     pub fn send(&mut self, message: &impl Serialize, limit: Duration) -> Result<(), WireError> {
-        let mut line = serde_json::to_vec(message)
-            .map_err(|error| self.refused("writing a message to", error.into()))?;
-        if line.len() >= MAX_LINE {
+        let line =
+            line_of(message).map_err(|error| self.refused("writing a message to", error.into()))?;
+        if line.len() > MAX_LINE {
             let error = io::Error::other("the message is too long");
             return Err(self.refused("writing a message to", error));
         }
-        line.push(b'\n');
         let deadline = self.deadline(limit);
         let mut rest = line.as_slice();
         while !rest.is_empty() {
@@ -232,10 +229,10 @@ impl Wire {
     pub fn poll<T: DeserializeOwned>(&mut self, limit: Duration) -> Result<Option<T>, WireError> {
         let deadline = self.deadline(limit);
         loop {
-            if let Some(line) = self.line() {
+            if let Some(line) = self.lines.take() {
                 return self.parse(&line).map(Some);
             }
-            if self.buffer.len() > self.longest {
+            if self.lines.len() > self.longest {
                 return Err(WireError::TooLong(
                     self.peer.to_string(),
                     self.longest >> 10,
@@ -258,19 +255,6 @@ impl Wire {
         self.end.map_or(deadline, |end| deadline.min(end))
     }
 
-    /// The next whole line.
-    fn line(&mut self) -> Option<Vec<u8>> {
-        let fresh = &self.buffer[self.searched..];
-        let Some(end) = fresh.iter().position(|byte| *byte == b'\n') else {
-            self.searched = self.buffer.len();
-            return None;
-        };
-        let mut line: Vec<u8> = self.buffer.drain(..=self.searched + end).collect();
-        line.pop();
-        self.searched = 0;
-        Some(line)
-    }
-
     fn parse<T: DeserializeOwned>(&self, line: &[u8]) -> Result<T, WireError> {
         serde_json::from_slice(line).map_err(|error| {
             let text = String::from_utf8_lossy(&line[..line.len().min(EXCERPT)]);
@@ -284,13 +268,9 @@ impl Wire {
 
     /// Takes what is there; whether there was something.
     fn read(&mut self) -> Result<bool, WireError> {
-        let mut chunk = [0; 1 << 16];
-        match (&self.stream).read(&mut chunk) {
+        match self.lines.read_from(&self.stream) {
             Ok(0) => Err(WireError::Closed(self.peer.to_string())),
-            Ok(count) => {
-                self.buffer.extend_from_slice(&chunk[..count]);
-                Ok(true)
-            }
+            Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
             Err(error) => Err(self.failed("receiving from", error)),
@@ -355,6 +335,7 @@ impl Wire {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Has as _;
     use std::net::{Ipv4Addr, TcpListener};
 
     use super::*;
@@ -399,10 +380,7 @@ mod tests {
         let (mut wire, mut other) = pair();
         other.write_all(b"GET / HTTP/1.1\x1b[2J\r\n7\n").unwrap();
         let error = wire.receive::<u8>(LIMIT).unwrap_err().to_string();
-        assert!(
-            error.contains("GET / HTTP/1.1\\u{1b}[2J"),
-            "{error}: escaped"
-        );
+        error.has(&["GET / HTTP/1.1\\u{1b}[2J"]);
         assert_eq!(wire.receive::<u8>(LIMIT).unwrap(), 7);
     }
 
@@ -424,17 +402,13 @@ mod tests {
     fn nothing_waits_without_a_limit() {
         let (mut wire, other) = pair();
         let error = wire.receive::<u8>(SHORT).unwrap_err();
-        assert!(
-            matches!(error, WireError::Late { what: "answer", .. }),
-            "{error}"
-        );
+        let is_expected = matches!(error, WireError::Late { what: "answer", .. });
+        assert!(is_expected, "{error}");
         // Nobody reads it.
         let large = vec![0_u64; 7_000_000];
         let error = wire.send(&large, SHORT).unwrap_err();
-        assert!(
-            matches!(error, WireError::Late { .. }),
-            "{error}: nobody took it"
-        );
+        let is_expected = matches!(error, WireError::Late { .. });
+        assert!(is_expected, "{error}: nobody took it");
         drop(other);
     }
 }

@@ -1,12 +1,15 @@
 //! The node-types, by name.
 
+use serde::{Deserialize, Serialize};
+
 use super::fallback::Fallback;
-use super::{Settings, Wiring, rings};
+use super::{Maker, NodeError, Settings, Wiring, rings, udp};
+use crate::buffer::SharedMemory;
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
 /// A way to pass samples on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum NodeType {
     /// Rings between threads: [`rings`].
     Loopback,
@@ -14,7 +17,7 @@ pub enum NodeType {
     Shmem,
     /// Queue pairs: `infiniband` (feature `rdma`).
     InfiniBand,
-    /// Datagrams: [`udp`](super::udp).
+    /// Datagrams: [`udp`].
     Udp,
     /// By way of a broker: [`mqtt`](super::mqtt).
     #[cfg(feature = "mqtt")]
@@ -50,7 +53,75 @@ impl Named for NodeType {
     }
 }
 
+/// What the ends of a node-type are made with.
+#[derive(Debug)]
+pub struct MadeWith<'a> {
+    /// Which publisher is heard by which subscriber.
+    pub wiring: &'a Wiring,
+    /// The address of a broker among them, where there is one.
+    pub settings: &'a Settings,
+    /// A name that no other run has.
+    pub name: &'a str,
+    /// The memory of `shmem`.
+    pub rings: Option<&'a SharedMemory>,
+    /// The ports of `infiniband`.
+    #[cfg(feature = "rdma")]
+    pub fabric: Option<&'a super::infiniband::Fabric>,
+}
+
+/// Something to be done with a node-type that was chosen by name; the way from a name to a type.
+pub trait MakerUser {
+    /// What comes of it.
+    type Output;
+    /// Why nothing does.
+    type Error: From<NodeError>;
+    /// Called with the node-type.
+    ///
+    /// # Errors
+    /// Those of the user.
+    fn with<M: Maker>(self, maker: &M) -> Result<Self::Output, Self::Error>;
+}
+
 impl NodeType {
+    /// Hands the node-type to `user` as its own type.
+    ///
+    /// # Errors
+    /// When the system has no room for it, and those of the user.
+    ///
+    /// # Panics
+    /// Where memory or ports that it needs are not there.
+    pub fn visit<U: MakerUser>(self, by: &MadeWith<'_>, user: U) -> Result<U::Output, U::Error> {
+        let (wiring, settings) = (by.wiring, by.settings);
+        match self {
+            NodeType::Loopback => user.with(&rings::loopback(wiring, settings)?),
+            NodeType::Shmem => {
+                let memory = by.rings.expect("it was made before");
+                user.with(&rings::shmem(wiring, settings, memory))
+            }
+            #[cfg(feature = "rdma")]
+            NodeType::InfiniBand => {
+                let fabric = by.fabric.expect("the ports were chosen before");
+                user.with(&super::infiniband::InfiniBand::new(
+                    fabric, wiring, settings,
+                ))
+            }
+            #[cfg(not(feature = "rdma"))]
+            NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
+            NodeType::Udp => user.with(&udp::Udp { wiring, settings }),
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => user.with(&super::mqtt::Mqtt {
+                wiring,
+                settings,
+                prefix: by.name,
+            }),
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => {
+                super::zeromq::load().map_err(NodeError::Setting)?;
+                user.with(&super::zeromq::Zeromq { wiring, settings })
+            }
+        }
+    }
+
     /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `library` or `broker`.
     pub fn distributed_by(self) -> &'static str {
         match self {

@@ -1,5 +1,7 @@
 //! Which publisher is heard by which subscriber.
 
+use serde::{Deserialize, Serialize};
+
 use crate::rig::named::named;
 
 named! {
@@ -17,7 +19,7 @@ named! {
 }
 
 /// A scenario with its numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Wiring {
     /// How they are wired.
     pub scenario: Scenario,

@@ -79,8 +79,7 @@ impl Plan {
 
     /// The names of all rows of the summary to be.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        let rows = self.points.iter().flat_map(|point| &point.rows);
-        rows.map(|row| row.name.as_str())
+        self.points.iter().flat_map(PlannedPoint::names)
     }
 
     /// Bytes that a round leaves on disk, at the most.
@@ -100,6 +99,13 @@ pub struct PlannedPoint {
     pub time: Duration,
     /// Bytes that a round of it leaves on disk, at the most.
     pub bytes: u64,
+}
+
+impl PlannedPoint {
+    /// The names of its rows.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().map(|row| row.name.as_str())
+    }
 }
 
 /// A row of the summary to be.

@@ -4,7 +4,7 @@
 //! input does, so that none is left behind, however its parent ends: one that is stopped goes on then.
 
 use std::fmt::Display;
-use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -20,6 +20,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::benchmark::Failure;
+use super::json_lines::{Lines, line_of};
 use crate::host::interrupt::{self, HeldBack};
 
 /// The environment variable that makes the program a child: its value says of which kind.
@@ -47,7 +48,8 @@ pub fn pass_on(signal: Signal, child: &Child) {
 
 /// Whether this process is a child of that kind.
 pub fn is(kind: &str) -> bool {
-    std::env::var_os(VARIABLE).is_some_and(|found| found == kind)
+    // A child has no arguments: those of a user with the variable in the environment are obeyed.
+    std::env::args_os().len() == 1 && std::env::var_os(VARIABLE).is_some_and(|found| found == kind)
 }
 
 /// Whether this process is a child of any kind.
@@ -58,8 +60,7 @@ pub fn is_any() -> bool {
 /// Answers the parent.
 pub fn answer(answer: &impl Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    serde_json::to_writer(&mut out, answer)?;
-    out.write_all(b"\n")?;
+    out.write_all(&line_of(answer)?)?;
     out.flush()
 }
 
@@ -92,8 +93,7 @@ pub struct Asked {
     child: Arc<Mutex<Child>>,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    /// What was read and is not answered yet.
-    read: Vec<u8>,
+    answers: Lines,
     /// The signal that was passed on, and when. A second one would kill the child before it says what it has.
     told: Option<(Instant, Signal)>,
 }
@@ -160,7 +160,7 @@ impl Asked {
             child: Arc::new(Mutex::new(child)),
             stdin,
             stdout,
-            read: Vec::new(),
+            answers: Lines::default(),
             told: None,
         })
     }
@@ -172,10 +172,10 @@ impl Asked {
 
     /// Asks it.
     pub fn ask(&mut self, ask: &impl Serialize) -> Result<(), Failure> {
-        let line = serde_json::to_string(ask).map_err(|error| Failure::Run(error.to_string()))?;
+        let line = line_of(ask).map_err(|error| Failure::Run(error.to_string()))?;
         if let Some(stdin) = &mut self.stdin {
             // A child that has gone shows by the end of its answers.
-            let _ = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+            let _ = stdin.write_all(&line);
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Asked {
         let held = HeldBack::new().map_err(|error| self.failed(&error))?;
         let begun = Instant::now();
         loop {
-            if let Some(line) = self.line() {
+            if let Some(line) = self.answers.take() {
                 return serde_json::from_slice(&line).map_err(|error| self.unexpected(&error));
             }
             match (self.told, interrupt::requested()) {
@@ -228,10 +228,9 @@ impl Asked {
             {
                 continue;
             }
-            let mut part = [0; 1 << 16];
-            match self.stdout.read(&mut part) {
+            match self.answers.read_from(&mut self.stdout) {
                 Ok(0) => return Err(self.gone()),
-                Ok(length) => self.read.extend_from_slice(&part[..length]),
+                Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(self.failed(&error)),
             }
@@ -248,13 +247,6 @@ impl Asked {
 
     fn failed(&self, error: &dyn Display) -> Failure {
         Failure::Run(format!("{}: {error}", self.what))
-    }
-
-    /// A whole line of what was read.
-    fn line(&mut self) -> Option<Vec<u8>> {
-        let end = self.read.iter().position(|byte| *byte == b'\n')?;
-        let rest = self.read.split_off(end + 1);
-        Some(std::mem::replace(&mut self.read, rest))
     }
 
     fn gone(&mut self) -> Failure {

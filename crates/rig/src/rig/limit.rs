@@ -1,11 +1,11 @@
 //! A limit on a length of time: of the longest, or of a percentile.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::time::Nanos;
 
 /// Nothing, or no more than a share of all, may be above a length.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
     /// The length.
     pub length: Nanos,

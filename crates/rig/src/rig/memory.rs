@@ -78,7 +78,7 @@ pub struct TooMuch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     #[test]
     fn all_needs_count_and_the_largest_is_named() {
@@ -97,6 +97,6 @@ mod tests {
             "memory.max",
             "use less",
         ];
-        refused(refusal, &told);
+        refusal.refused(&told);
     }
 }

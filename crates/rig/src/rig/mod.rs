@@ -10,6 +10,7 @@
 //! | `memory` | whether a run fits into the machine and its control group |
 //! | `ledger` | what was sent against what arrived |
 //! | `error` | what can go wrong in any benchmark |
+//! | `json_lines` | messages between processes, a line of JSON each |
 //! | `in_threads` | short work in several threads at once |
 //! | `exchange`, `clock_offset` | the offset of two CPUs' clocks |
 //! | [`limit`] | a limit on a length of time |
@@ -31,6 +32,7 @@ pub mod error;
 pub mod exchange;
 #[allow(missing_docs)]
 pub mod in_threads;
+pub(crate) mod json_lines;
 #[allow(missing_docs)]
 pub mod ledger;
 pub mod limit;

@@ -51,7 +51,7 @@ impl Places {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     #[test]
     fn threads_that_spin_may_keep_neither_each_other_nor_all_else_from_running() {
@@ -67,15 +67,13 @@ mod tests {
         ] {
             place.permit_if(Some(50), is_throttled).unwrap();
         }
-        refused(
-            places(false, false).permit_if(Some(50), false),
-            &["--priority 50", "sched_rt_runtime_us"],
-        );
+        places(false, false)
+            .permit_if(Some(50), false)
+            .refused(&["--priority 50", "sched_rt_runtime_us"]);
         for is_throttled in [false, true] {
-            refused(
-                places(true, true).permit_if(Some(50), is_throttled),
-                &["--priority 50", "share a CPU", "--sender-cpu"],
-            );
+            places(true, true)
+                .permit_if(Some(50), is_throttled)
+                .refused(&["--priority 50", "share a CPU", "--sender-cpu"]);
         }
         places(true, false).permit_if(None, false).unwrap();
     }

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Figure, Finding};
+use crate::arguments::UsageError;
 use crate::bench::fabric::over_time::{PairChange, What};
-use crate::cli::UsageError;
-use crate::cli::output::labelled;
-use crate::cli::table::{Column, Table};
-use crate::cli::table_options::{Key, Order, TableOptions};
 use crate::compare::{ERROR, Verdict};
 use crate::results::units::fixed;
 use crate::sorting::sort_by;
+use crate::terminal::output::labelled;
+use crate::terminal::table::{Column, Table};
+use crate::terminal::table_options::{Key, Order, TableOptions};
 
 /// Of nodes without a verdict, so many of each figure are shown: those that changed most.
 const MOST_NODES: usize = 4;

@@ -1,18 +1,19 @@
 //! Runs the benchmark to another host, and prints its table.
 
 use super::PeerArguments;
-use crate::bench::hca::benchmark::HcaBenchmark;
+use crate::bench::Assignment;
 use crate::bench::hca::between::PeerConfig;
-use crate::bench::hca::config::Config;
-use crate::cli::driver::{self, Request, Shown, View};
+use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::{HcaArguments, present, settings_of_run};
+use crate::driver;
+use crate::driver::{Request, Shown, View};
 use crate::host::readiness::Needs;
 use crate::results::schema::{Column, between as columns, hca};
 use crate::time::Nanos;
 
 impl PeerArguments {
     /// What the benchmark is told of it.
-    pub fn config(&self) -> PeerConfig {
+    pub(crate) fn config(&self) -> PeerConfig {
         PeerConfig {
             run: None,
             limit: None,
@@ -52,7 +53,7 @@ const FIRST: [Column; 4] = [
 ];
 
 /// Runs the benchmark to another host. Returns the exit code.
-pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
+pub(crate) fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
     let asked = arguments.between.config();
     let mut settings = settings_of_run(&config);
     settings
@@ -62,16 +63,19 @@ pub fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8> {
         sweep: &arguments.sweep,
         output: &arguments.output,
         run: settings,
-        benchmark: Box::new(HcaBenchmark::new(config, asked)),
+        assignment: Assignment::TwoHosts(config, asked),
         default_rounds: 1,
         needs: Needs::between_devices(),
-        view: View {
-            tables,
-            columns: sortable,
-            json: |_| serde_json::json!({}),
-        },
+        view: VIEW,
     })
 }
+
+/// How results between two hosts are shown.
+pub(crate) const VIEW: View = View {
+    tables,
+    columns: sortable,
+    json: |_| serde_json::json!({}),
+};
 
 fn tables(shown: &Shown<'_>) -> String {
     match shown.summary {

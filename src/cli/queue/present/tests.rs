@@ -9,14 +9,13 @@ use crate::node::wiring::{Scenario, Wiring};
 use crate::pacing::Load;
 use crate::results::runs::over_rounds;
 use crate::results::schema::{COMPLETE, FAILURE, INCOMPLETE, STATUS};
+use crate::testing::Has as _;
 
-/// The row of the summary of a point, and its rounds by what an enqueue took in each; the last one went like this, or
-/// was no run at all.
+/// A point's row of the summary and its rounds, by the time of an enqueue in each; the last went like this.
 fn measured(point: &Point, rounds: &[i64], last: Option<Outcome>) -> (Record, Vec<Record>) {
     late(point, rounds, last, 0)
 }
 
-/// The same with so many enqueues of each round late.
 fn late(point: &Point, rounds: &[i64], last: Option<Outcome>, late: u64) -> (Record, Vec<Record>) {
     let round = |(round, &ns): (usize, &i64)| {
         let mut run = made_up::run(ns);
@@ -99,12 +98,10 @@ fn a_broken_queue_and_two_modes_are_marked() {
     assert!(line("good").contains("24.40"), "{text}");
 }
 
-/// One that had so many enqueues late in each round of 100 000.
 fn at_a_rate(queue: &str, rounds: &[i64], missed: u64) -> (Record, Vec<Record>) {
     ended_at_a_rate(queue, rounds, Outcome::Clean, missed)
 }
 
-/// The same that ended in this way.
 fn ended_at_a_rate(
     queue: &str,
     rounds: &[i64],
@@ -116,7 +113,6 @@ fn ended_at_a_rate(
     late(&point, rounds, Some(outcome), missed)
 }
 
-/// Nine rounds, some of them a little longer.
 fn around(ns: i64) -> Vec<i64> {
     (0..9).map(|round| ns + round * 4 % 9).collect()
 }
@@ -153,40 +149,28 @@ fn latencies_of_queues_that_kept_the_load_are_ranked() {
     ];
     assert_eq!(rows.len(), expected.len(), "{text}");
     for (row, [place, queue, from_first, alike]) in rows.iter().zip(expected) {
-        assert_eq!(
-            (row[0], row[1], row[3], row[4..].join(" ")),
-            (place, queue, from_first, alike.to_owned()),
-            "{text}"
-        );
+        assert_eq!(row[0], place, "{text}");
+        assert_eq!(row[1], queue, "{text}");
+        assert_eq!(row[3], from_first, "{text}");
+        assert_eq!(row[4..].join(" "), alike.to_owned(), "{text}");
     }
-    for part in [
+    text.replace("\n  ", " ").has(&[
         "which one is first cannot be told: fair cannot be told apart from alike (3 pairs",
         "Not ranked: fast (load missed).",
-    ] {
-        assert!(text.replace("\n  ", " ").contains(part), "{part} in {text}");
-    }
+    ]);
     let marked = |line: &str| line.starts_with("fast") && line.ends_with("load missed");
     assert!(text.lines().any(marked), "{text}");
     let none = [("a", 9000), ("b", 9000)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
     let none = shown(none.into(), None);
-    assert!(
-        none.contains("none of these 2 rows kept the load"),
-        "{none}"
-    );
+    none.has(&["none of these 2 rows kept the load"]);
     let one = [("a", 9000), ("b", 0)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
     let one = shown(one.into(), None);
-    assert!(
-        one.contains("only one of these 2 rows kept the load"),
-        "{one}"
-    );
+    one.has(&["only one of these 2 rows kept the load"]);
     // A queue that is broken did not just miss the load.
     let broken = [("a", Outcome::Wrong), ("b", Outcome::Clean)]
         .map(|(queue, outcome)| ended_at_a_rate(queue, &[40; 6], outcome, 9000));
     let broken = shown(broken.into(), None);
-    assert!(
-        broken.contains("there are no two queues to compare. Not ranked: a (BROKEN)"),
-        "{broken}"
-    );
+    broken.has(&["there are no two queues to compare. Not ranked: a (BROKEN)"]);
 }
 
 #[test]
@@ -215,10 +199,7 @@ fn rates_are_ranked_without_a_load_each_kind_of_point_by_itself() {
             .unwrap();
         group.split("ranks by").next().unwrap()
     };
-    assert!(
-        firsts("8").contains("rank: baton is first, and is told apart from all others"),
-        "{text}"
-    );
+    firsts("8").has(&["rank: baton is first, and is told apart from all others"]);
     assert!(firsts("8").contains("Not ranked: ffq (BROKEN)"), "{text}");
     assert!(firsts("64").contains("rank: lamport is first"), "{text}");
     assert!(!firsts("64").contains("ffq"), "{text}");
@@ -227,10 +208,7 @@ fn rates_are_ranked_without_a_load_each_kind_of_point_by_itself() {
 #[test]
 fn too_few_rounds_and_a_single_queue_and_a_curve_are_not_ranked() {
     let text = shown(vec![clean("a", &[40; 3]), clean("b", &[900; 3])], None);
-    assert!(
-        text.contains("3 rounds are too few for 1 pair by"),
-        "{text}"
-    );
+    text.has(&["3 rounds are too few for 1 pair by"]);
     assert_eq!(
         ranking(&text)
             .iter()
@@ -306,11 +284,7 @@ fn a_throughput_is_never_shown_as_nothing() {
 #[test]
 fn rows_of_several_threads_tell_their_shares_and_who_was_starved() {
     let point = |queue: &str| Point {
-        wiring: Some(Wiring {
-            scenario: Scenario::RoundRobin,
-            publishers: 2,
-            subscribers: 3,
-        }),
+        wiring: Some(Wiring::new(Scenario::RoundRobin, 2, 3)),
         ..made_up::point(queue)
     };
     let shared = |queue: &str, least: f64| {
@@ -325,18 +299,11 @@ fn rows_of_several_threads_tell_their_shares_and_who_was_starved() {
         (over_rounds(&columns::SCHEMA, &runs), runs)
     };
     let text = shown(vec![shared("fair", 12.5), shared("greedy", 9.9)], None);
-    for part in ["round-robin", "2 to 3", "0.987", "least %"] {
-        assert!(text.contains(part), "{part} in {text}");
-    }
+    text.has(&["round-robin", "2 to 3", "0.987", "least %"]);
     let line = |name: &str| text.lines().rfind(|line| line.starts_with(name)).unwrap();
     // In the worst of its rounds.
-    assert!(
-        line("greedy").contains("9.9") && line("greedy").contains("UNFAIR"),
-        "{text}"
-    );
-    assert!(
-        line("fair").contains("12.5") && !line("fair").contains("UNFAIR"),
-        "{text}"
-    );
-    assert!(!text.contains("depth") && !text.contains("CPUs"), "{text}");
+    line("greedy").has(&["9.9", "UNFAIR"]);
+    line("fair").has(&["12.5"]);
+    line("fair").lacks(&["UNFAIR"]);
+    text.lacks(&["depth", "CPUs"]);
 }

@@ -11,7 +11,7 @@ use super::hot_loop::watch;
 
 /// The mean difference of a CPU, before the watch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Baseline {
+pub(super) struct Baseline {
     /// The mean, in ticks, over everything, jumps included.
     pub mean_ticks: f64,
     /// The smallest, in ticks.
@@ -24,43 +24,43 @@ pub struct Baseline {
 }
 
 /// It may take so long where a number of readings was asked for.
-pub const LONGEST: Duration = Duration::from_secs(10);
+pub(super) const LONGEST: Duration = Duration::from_secs(10);
 /// As long as it takes otherwise, where that has enough readings.
-pub const QUICK: Duration = Duration::from_millis(500);
+pub(super) const QUICK: Duration = Duration::from_millis(500);
 /// Enough of them: a thread that has its CPU for the least of the time would take its stops for the usual.
-pub const ENOUGH: u64 = 100_000;
+pub(super) const ENOUGH: u64 = 100_000;
 
 /// Readings between two looks at the time, at first; later as many as take [`LOOK`].
 const FIRST_BLOCK: u64 = 64;
 /// Blocks with fewer readings say nothing of the speed, unless they take long: a clock may move on in steps.
 const LEAST_BLOCK: u64 = 1024;
 /// The time between two looks, about.
-pub const LOOK: Duration = Duration::from_millis(5);
+pub(super) const LOOK: Duration = Duration::from_millis(5);
 
 impl Baseline {
     /// Jumps are above this: twice the mean, in ticks, and at least two.
-    pub fn ticks(&self) -> u64 {
+    pub(super) fn ticks(&self) -> u64 {
         (2.0 * self.mean_ticks).round().max(2.0) as u64
     }
 
     /// The mean of a watch, in ticks, is hardly below this: the smallest difference, which may be a freak, or half the
     /// mean of the quickest block, as the processor may get faster. Not the mean, which a busy machine makes larger
     /// without bound.
-    pub fn quickest_mean(&self) -> f64 {
+    pub(super) fn quickest_mean(&self) -> f64 {
         (self.least_ticks as f64)
             .max(self.quickest_ticks / 2.0)
             .max(0.5)
     }
 
     /// Readings that take about [`LOOK`].
-    pub fn block(&self, ticks_in_look: u64) -> u64 {
+    pub(super) fn block(&self, ticks_in_look: u64) -> u64 {
         (ticks_in_look as f64 / self.mean_ticks.max(0.5)).clamp(16.0, 1e6) as u64
     }
 }
 
 /// Measures the baseline over `asked` differences, or for [`QUICK`] and over at least [`ENOUGH`]; never longer than
 /// [`LONGEST`], and until `stop` says so.
-pub fn measure<R: Reading>(clock: &R, asked: Option<u64>, stop: &StopFlag) -> Baseline {
+pub(super) fn measure<R: Reading>(clock: &R, asked: Option<u64>, stop: &StopFlag) -> Baseline {
     let started = Instant::now();
     let mut least: Option<u64> = None;
     let mut record = |difference| {

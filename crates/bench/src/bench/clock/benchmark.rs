@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::buffer::Bytes;
@@ -37,7 +38,7 @@ const MOST_BYTES_OF_JUMPS: u64 = 256 << 20;
 const NANOS_OF_READING: u64 = 50;
 
 /// Which CPUs to watch.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Cpus {
     /// The one that placement would choose for a thread that must not be disturbed.
     Chosen,
@@ -46,15 +47,22 @@ pub enum Cpus {
     These(CpuSet),
 }
 
+/// What is watched; clock and CPUs of the settings do not count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sweep {
+    /// A point each.
+    pub clocks: Vec<ReadingKind>,
+    /// Whether clocks that cannot be read are left out.
+    pub lenient: bool,
+    pub cpus: Cpus,
+    /// How often the progress is told. Each time the supervisor wakes up for it; without, it sleeps to the end.
+    pub look: Option<Duration>,
+}
+
 #[derive(Debug)]
 pub struct ClockBenchmark {
     config: Config,
-    /// A point each; that of `config` does not count.
-    clocks: Vec<ReadingKind>,
-    /// Whether clocks that cannot be read are left out.
-    lenient: bool,
-    cpus: Cpus,
-    look: Option<Duration>,
+    sweep: Sweep,
     sessions: Vec<Option<Session>>,
     /// CPUs that are not watched.
     free: CpuSet,
@@ -62,20 +70,10 @@ pub struct ClockBenchmark {
 }
 
 impl ClockBenchmark {
-    /// A watch of `cpus`; those of `config` do not count. `look`: how often the progress is told. Each time the
-    /// supervisor wakes up for it; without, it sleeps to the end.
-    pub fn new(
-        config: Config,
-        (clocks, lenient): (Vec<ReadingKind>, bool),
-        cpus: Cpus,
-        look: Option<Duration>,
-    ) -> Self {
+    pub fn new(config: Config, sweep: Sweep) -> Self {
         ClockBenchmark {
             config,
-            clocks,
-            lenient,
-            cpus,
-            look,
+            sweep,
             sessions: Vec::new(),
             free: CpuSet::new(),
             idle_hold: None,
@@ -84,7 +82,7 @@ impl ClockBenchmark {
 
     /// The rows of a point: a clock that is watched, or timers that wake.
     fn rows(&self, clock: &str, timer: Option<Timer>) -> impl Iterator<Item = PlannedRow> {
-        let prefix = match (timer, self.clocks.len()) {
+        let prefix = match (timer, self.sweep.clocks.len()) {
             (None, 1) => String::new(),
             (None, _) => format!("{clock}-"),
             (Some(timer), _) => format!("{}-", timer.name()),
@@ -105,7 +103,7 @@ impl ClockBenchmark {
     /// Makes all clocks ready. Those that cannot be read are left out of the plan, or end it.
     fn get_ready(&mut self, plan: &mut Plan, allowed: &CpuSet) -> Result<(), Failure> {
         let guest = Fingerprint::collect().virtualisation.guest == Some(true);
-        for (at, &clock) in self.clocks.iter().enumerate() {
+        for (at, &clock) in self.sweep.clocks.iter().enumerate() {
             let mut config = self.config.clone();
             config.clock = clock;
             let session = if config.watches() {
@@ -115,7 +113,7 @@ impl ClockBenchmark {
             };
             self.sessions.push(match session {
                 Err(error @ (RunError::Rig(RigError::Clock(_)) | RunError::TraceOfRealtime))
-                    if self.lenient =>
+                    if self.sweep.lenient =>
                 {
                     let (left_out, points) = plan.points.drain(..).partition(|it| it.index == at);
                     plan.points = points;
@@ -133,16 +131,6 @@ impl ClockBenchmark {
         }
         Ok(())
     }
-
-    /// Bytes of differences that are known to be kept on each CPU; of a time it is not known yet how many it has.
-    pub fn kept_bytes(&self) -> u64 {
-        match self.config.length {
-            Length::Iterations(readings) if self.config.wants(Report::Percentiles) => {
-                readings.saturating_mul(super::memory::BYTES_PER_READING)
-            }
-            _ => 0,
-        }
-    }
 }
 
 impl Benchmark for ClockBenchmark {
@@ -152,7 +140,7 @@ impl Benchmark for ClockBenchmark {
 
     fn plan(&mut self) -> Result<Plan, Failure> {
         let topology = Topology::read().map_err(RunError::from)?;
-        self.config.cpus = choose_cpus(&self.cpus, &topology).map_err(RunError::from)?;
+        self.config.cpus = choose_cpus(&self.sweep.cpus, &topology).map_err(RunError::from)?;
         let cpus = self.config.cpus.len() as u64;
         let of_readings =
             |readings: u64| Duration::from_nanos(readings.saturating_mul(NANOS_OF_READING));
@@ -168,7 +156,7 @@ impl Benchmark for ClockBenchmark {
             Some(readings) => of_readings(readings).min(baseline::LONGEST),
             None => baseline::QUICK,
         };
-        let clocks = self.clocks.iter().enumerate();
+        let clocks = self.sweep.clocks.iter().enumerate();
         let watches = clocks
             .filter(|_| self.config.watches())
             .map(|(index, clock)| PlannedPoint {
@@ -181,7 +169,7 @@ impl Benchmark for ClockBenchmark {
             .iter()
             .filter(|_| self.config.wants(Report::Wakeup));
         let timers = timers.enumerate().map(|(at, &timer)| PlannedPoint {
-            index: self.clocks.len() + at,
+            index: self.sweep.clocks.len() + at,
             rows: self.rows(wakeup::CLOCK.name(), Some(timer)).collect(),
             time: match self.config.length {
                 Length::Iterations(number) => {
@@ -253,9 +241,9 @@ impl Benchmark for ClockBenchmark {
         place: &Place,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
-        let observer = self.look.map(|look| (look, progress));
+        let observer = self.sweep.look.map(|look| (look, progress));
         if let Some(&timer) = point
-            .checked_sub(self.clocks.len())
+            .checked_sub(self.sweep.clocks.len())
             .and_then(|at| Timer::ALL.get(at))
         {
             return Ok(wakeup::outcome(&self.config, &self.free, timer, observer)?);

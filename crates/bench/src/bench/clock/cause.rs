@@ -17,11 +17,11 @@ use serde::Serialize;
 use crate::host::counters::{Deltas, Risen};
 
 /// Interrupts that a cause names, at most.
-pub const NAMED: usize = 4;
+pub(super) const NAMED: usize = 4;
 
 /// What is known of a jump's cause. Where several counters rose, it is the first of this list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
+pub(super) enum Cause {
     /// The clock was set back; the thread need not have been stopped.
     Backward,
     /// A system management interrupt was counted.
@@ -55,7 +55,7 @@ pub enum Cause {
 
 /// A jump, as far as its cause depends on it.
 #[derive(Debug, Clone, Copy)]
-pub struct Jumped {
+pub(super) struct Jumped {
     pub nanos: u64,
     /// Whether a longer one of the same window was not sampled.
     pub longer_in_window: bool,
@@ -66,7 +66,7 @@ pub struct Jumped {
 }
 
 /// A window is far longer than a jump when it is more than so many times as long.
-pub const FAR: u64 = 100;
+pub(super) const FAR: u64 = 100;
 
 /// The length of a tick of the steal time, and from where on it is looked at.
 pub(super) const STEAL_TICK_NS: u64 = 10_000_000;
@@ -74,7 +74,7 @@ const STEAL_FROM_NS: u64 = 1_000_000;
 
 impl Cause {
     /// What the counters say of a jump.
-    pub fn of(deltas: &Deltas, jumped: Jumped) -> Self {
+    pub(super) fn of(deltas: &Deltas, jumped: Jumped) -> Self {
         if deltas.is_empty() {
             return Cause::Unexplained;
         }
@@ -134,7 +134,7 @@ impl Cause {
     }
 
     /// In words, with the rows' names.
-    pub fn describe(&self, names: &Names) -> String {
+    pub(super) fn describe(&self, names: &Names) -> String {
         let text = match self {
             Cause::Interrupts(rows) => return in_words("interrupt", rows, &names.interrupts),
             Cause::Softirqs(rows) => return in_words("softirq", rows, &names.softirqs),
@@ -183,7 +183,7 @@ fn in_words(kind: &str, rows: &[Option<u16>], names: &[String]) -> String {
 
 /// What the rows of the kernel's tables are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Names {
+pub(super) struct Names {
     pub interrupts: Vec<String>,
     pub softirqs: Vec<String>,
     /// Of a trace.
@@ -192,7 +192,7 @@ pub struct Names {
 
 /// Jumps of one cause, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub(super) struct Tally {
     pub count: u64,
     /// Of these, those in whose window no other difference of their kind, and no stop of the reading before, went
     /// without a sample: the counters are theirs alone, but for interrupts too short to show while counters were read.
@@ -211,7 +211,7 @@ impl Tally {
         }
     }
 
-    pub fn add(&mut self, length: u64, alone: bool) {
+    pub(super) fn add(&mut self, length: u64, alone: bool) {
         self.count += 1;
         self.alone += u64::from(alone);
         self.total += length;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 /// How often jumps of several CPUs coincide.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Coincidences {
+pub(super) struct Coincidences {
     /// Jumps, over all CPUs, that began with one of another CPU.
     pub jumps: u64,
     /// Of these, those that began with one of every other CPU.
@@ -21,7 +21,7 @@ pub struct Coincidences {
 
 /// For each CPU and each of its jumps, the number of other CPUs with a jump that began at most `tolerance` before or
 /// after. `begins` has the beginnings by CPU, ascending, on one clock.
-pub fn others(begins: &[Vec<u64>], tolerance: u64) -> Vec<Vec<u32>> {
+pub(super) fn others(begins: &[Vec<u64>], tolerance: u64) -> Vec<Vec<u32>> {
     let of_cpu = |cpu: usize| {
         let mut counts = vec![0; begins[cpu].len()];
         for (_, other) in begins.iter().enumerate().filter(|(at, _)| *at != cpu) {
@@ -40,7 +40,7 @@ pub fn others(begins: &[Vec<u64>], tolerance: u64) -> Vec<Vec<u32>> {
 }
 
 /// Sums up what [`others`] found of two CPUs or more, for a run of so many ticks.
-pub fn summarise(
+pub(super) fn summarise(
     begins: &[Vec<u64>],
     others: &[Vec<u32>],
     tolerance: u64,

@@ -140,7 +140,6 @@ mod tests {
         )
     }
 
-    /// When the jumps of a CPU began, and with how many others.
     fn jumps_of(result: &ClockResult, cpu: usize) -> Vec<(u64, u32)> {
         let jumps = result.cpus[cpu].watched.jumps.iter();
         let with_others = jumps.map(|jump| (result.when(jump.begin), jump.other_cpus));

@@ -3,12 +3,17 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::buffer::HugePagePolicy;
 use crate::rig::limit::Limit;
 use crate::rig::named::named;
 use crate::time::{Nanos, ReadingKind, TscKilohertz};
 
 use super::jump::JumpStore;
+
+/// Bytes that a difference takes where all are kept.
+pub(super) const BYTES_PER_READING: u64 = 4;
 
 /// The memory that the jumps of all CPUs may take if nobody asks for more, in bytes.
 const JUMPS_TOGETHER: u64 = 32 << 20;
@@ -44,7 +49,7 @@ named! {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Length {
     Iterations(u64),
     Duration(Duration),
@@ -62,7 +67,7 @@ impl std::fmt::Display for Length {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Config {
     pub clock: ReadingKind,
     /// The rate of the TSC as the user gave it; measured otherwise.
@@ -124,6 +129,16 @@ impl Config {
     /// Whether a clock is watched at all.
     pub fn watches(&self) -> bool {
         self.reports.iter().any(|report| *report != Report::Wakeup)
+    }
+
+    /// Bytes of differences that are known to be kept on each CPU; of a time it is not known yet how many it has.
+    pub fn kept_bytes(&self) -> u64 {
+        match self.length {
+            Length::Iterations(readings) if self.wants(Report::Percentiles) => {
+                readings.saturating_mul(BYTES_PER_READING)
+            }
+            _ => 0,
+        }
     }
 
     /// The jumps to keep for each CPU.

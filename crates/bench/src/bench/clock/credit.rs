@@ -8,15 +8,15 @@
 use crate::time::{AnyClock, Clock, Nanos};
 
 /// Of so many ticks one may be spent on reading counters.
-pub const SAMPLING_SHARE: u64 = 10;
+pub(super) const SAMPLING_SHARE: u64 = 10;
 /// The part of it for short jumps.
-pub const SHORT_SHARE: u64 = 100;
+pub(super) const SHORT_SHARE: u64 = 100;
 /// Credit that can be saved up.
-pub const MOST_CREDIT: Nanos = Nanos(20_000_000);
+pub(super) const MOST_CREDIT: Nanos = Nanos(20_000_000);
 /// Jumps from this length on may use all of the credit, shorter ones what is beyond the half.
-pub const LONG: Nanos = Nanos(100_000);
+pub(super) const LONG: Nanos = Nanos(100_000);
 /// Jumps shorter than this have credit of their own.
-pub const SHORT: Nanos = Nanos(1_000);
+pub(super) const SHORT: Nanos = Nanos(1_000);
 
 /// What may be spent on reading counters, in ticks.
 #[derive(Debug)]

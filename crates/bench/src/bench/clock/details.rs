@@ -19,7 +19,7 @@ use crate::sorting::sort_by_key;
 /// Threads that ran instead are listed so far.
 const RAN_LISTED: usize = 20;
 
-pub fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
+pub(super) fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Value {
     let (watched, stored) = (&cpu.watched, &cpu.stored);
     let (jumps, ranking) = (&watched.jumps, &watched.ranking);
     let nanos = |ticks: u64| result.nanos(ticks).0;

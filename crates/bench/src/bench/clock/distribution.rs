@@ -8,7 +8,7 @@ use crate::stats::LatencyHistogram;
 
 /// How often each difference occurred.
 #[derive(Debug, Clone, Default)]
-pub struct Distribution {
+pub(super) struct Distribution {
     counts: BTreeMap<u64, u64>,
     total: u64,
     pub exact: bool,
@@ -17,13 +17,13 @@ pub struct Distribution {
 }
 
 /// The percentiles that are reported, in ascending order.
-pub fn percentiles() -> impl Iterator<Item = f64> {
+pub(super) fn percentiles() -> impl Iterator<Item = f64> {
     schema::PERCENTILES.iter().map(|(percent, _)| *percent)
 }
 
 impl Distribution {
     /// Of differences that were all kept.
-    pub fn of(differences: impl Iterator<Item = u64>) -> Self {
+    pub(super) fn of(differences: impl Iterator<Item = u64>) -> Self {
         const DIRECT: usize = 1 << 16;
         let mut direct = vec![0_u64; DIRECT];
         let mut distribution = Distribution {
@@ -44,7 +44,7 @@ impl Distribution {
     }
 
     /// Of differences that were counted.
-    pub fn of_counted(counted: &Counted) -> Self {
+    pub(super) fn of_counted(counted: &Counted) -> Self {
         let (direct, above) = counted.parts();
         let mut distribution = Distribution {
             exact: above.count() == 0 && counted.step() == 1,
@@ -70,21 +70,21 @@ impl Distribution {
     }
 
     #[cfg(test)]
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.total
     }
 
-    pub fn min(&self) -> Option<u64> {
+    pub(super) fn min(&self) -> Option<u64> {
         self.counts.keys().next().copied()
     }
 
-    pub fn max(&self) -> Option<u64> {
+    pub(super) fn max(&self) -> Option<u64> {
         self.counts.keys().next_back().copied()
     }
 
     /// The smallest difference that at least so many percent of all do not exceed (nearest rank: no interpolation
     /// between ticks).
-    pub fn percentile(&self, percent: f64) -> Option<u64> {
+    pub(super) fn percentile(&self, percent: f64) -> Option<u64> {
         // 99.99 / 100 is a little above 0.9999 in binary; the margin is far below one sample.
         let rank = ((self.total as f64) * (percent / 100.0) * (1.0 - 1e-12)).ceil() as u64;
         let rank = rank.clamp(1, self.total.max(1));
@@ -98,12 +98,12 @@ impl Distribution {
             .map(|(&value, _)| value)
     }
 
-    pub fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+    pub(super) fn counts(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         self.counts.iter().map(|(&value, &count)| (value, count))
     }
 
     /// The same as a histogram in nanoseconds, of which so many make a tick.
-    pub fn histogram(&self, nanos_per_tick: f64) -> LatencyHistogram {
+    pub(super) fn histogram(&self, nanos_per_tick: f64) -> LatencyHistogram {
         let mut histogram = LatencyHistogram::new();
         for (&value, &count) in &self.counts {
             histogram.record_many((value as f64 * nanos_per_tick).round() as i64, count);
@@ -125,10 +125,8 @@ mod tests {
         let at = [0.0, 50.0, 99.0, 99.9, 99.99, 100.0];
         let found = at.map(|percent| distribution.percentile(percent).unwrap());
         assert_eq!(found, [1, 500, 990, 999, 1000, 1000]);
-        assert_eq!(
-            (distribution.min(), distribution.max()),
-            (Some(1), Some(1000))
-        );
+        assert_eq!(distribution.min(), Some(1));
+        assert_eq!(distribution.max(), Some(1000));
         let one = Distribution::of(std::iter::once(1 << 40));
         assert!(percentiles().all(|percent| one.percentile(percent) == Some(1 << 40)));
         assert_eq!(Distribution::of(std::iter::empty()).percentile(50.0), None);

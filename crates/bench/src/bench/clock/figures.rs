@@ -6,7 +6,7 @@ use crate::results::schema::clock as column;
 use super::result::{ClockResult, CpuResult};
 
 /// The figures of a CPU; `histogram`: whether its differences are written.
-pub fn of(result: &ClockResult, cpu: &CpuResult, histogram: bool) -> Record {
+pub(super) fn of(result: &ClockResult, cpu: &CpuResult, histogram: bool) -> Record {
     let watched = &cpu.watched;
     let nanos = |ticks: u64| result.nanos_f64(ticks as f64);
     let whole = |ticks: u64| result.nanos(ticks).0;

@@ -13,7 +13,7 @@ use super::jump::Jump;
 use super::result::{ClockResult, CpuResult};
 
 /// The file of their distribution in nanoseconds.
-pub const DISTRIBUTION: &str = "histogram.hgrm";
+pub(super) const DISTRIBUTION: &str = "histogram.hgrm";
 
 /// An upper estimate of a row of the jumps, in bytes.
 pub(super) const BYTES_PER_JUMP: u64 = 160;

@@ -8,7 +8,7 @@ use super::cause::{Cause, NAMED, Tally};
 
 /// One jump, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Jump {
+pub(super) struct Jump {
     /// The reading before it, since the start of the run.
     pub begin: u64,
     /// From the reading before it to the one behind it.
@@ -19,7 +19,7 @@ pub struct Jump {
 }
 
 impl Jump {
-    pub fn new(begin: u64, length: u64, cause: Cause) -> Self {
+    pub(super) fn new(begin: u64, length: u64, cause: Cause) -> Self {
         Jump {
             begin,
             length,
@@ -31,7 +31,7 @@ impl Jump {
 
 /// Counters that were read behind a jump.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sample {
+pub(super) struct Sample {
     pub deltas: Deltas,
     /// Over how many ticks: since the counters were read before.
     pub window: u64,
@@ -40,10 +40,10 @@ pub struct Sample {
 }
 
 /// Samples that are kept whole, those of the longest jumps; of others only the cause is.
-pub const SAMPLES: usize = 1 << 14;
+pub(super) const SAMPLES: usize = 1 << 14;
 
 /// Causes that are told apart; later ones are taken together by their kind.
-pub const CAUSES: usize = 256;
+pub(super) const CAUSES: usize = 256;
 
 /// Causes without rows, and the two with rows when those are taken together.
 const KINDS: usize = 16;
@@ -131,7 +131,7 @@ impl<T: Copy> Longest<T> {
 /// The longest jumps and, of these, the longest that have a sample. Counts, totals and the largest of each cause are
 /// those of all jumps.
 #[derive(Debug)]
-pub struct JumpStore {
+pub(super) struct JumpStore {
     jumps: Longest<()>,
     samples: Longest<Sample>,
     causes: Vec<(Cause, Tally)>,
@@ -139,18 +139,18 @@ pub struct JumpStore {
 
 impl JumpStore {
     /// The memory that room for so many jumps takes, in bytes.
-    pub const fn bytes(room: usize) -> u64 {
+    pub(super) const fn bytes(room: usize) -> u64 {
         let samples = if room < SAMPLES { room } else { SAMPLES };
         Longest::<()>::bytes(room).saturating_add(Longest::<Sample>::bytes(samples))
     }
 
     #[cfg(test)]
-    pub fn new(room: usize) -> Result<Self, TryReserveError> {
+    pub(crate) fn new(room: usize) -> Result<Self, TryReserveError> {
         Self::with_samples(room, SAMPLES)
     }
 
     /// Room for so many jumps, at least two, and of their samples. The memory is touched.
-    pub fn with_samples(room: usize, samples: usize) -> Result<Self, TryReserveError> {
+    pub(super) fn with_samples(room: usize, samples: usize) -> Result<Self, TryReserveError> {
         let room = room.max(2);
         let sample = Sample {
             deltas: Deltas {
@@ -169,7 +169,7 @@ impl JumpStore {
     }
 
     /// Adds a jump. Returns whether memory had to be tidied for it, which takes long.
-    pub fn push(&mut self, jump: Jump, sample: Option<Sample>) -> bool {
+    pub(super) fn push(&mut self, jump: Jump, sample: Option<Sample>) -> bool {
         self.push_in_parts(jump, sample, &mut || ())
     }
 
@@ -206,11 +206,11 @@ impl JumpStore {
         &mut self.causes[at].1
     }
 
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Jump> + Clone + use<'_> {
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Jump> + Clone + use<'_> {
         self.jumps.kept.iter().map(|(jump, ())| jump)
     }
 
-    pub fn sample(&self, jump: &Jump) -> Option<&Sample> {
+    pub(super) fn sample(&self, jump: &Jump) -> Option<&Sample> {
         let samples = &self.samples.kept;
         let at = samples.binary_search_by_key(&jump.begin, |(of, _)| of.begin);
         let (_, sample) = &samples[at.ok()?];
@@ -218,23 +218,23 @@ impl JumpStore {
         jump.cause.is_of_a_sample().then_some(sample)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Jump> {
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Jump> {
         self.jumps.kept.iter_mut().map(|(jump, ())| jump)
     }
 
     /// Jumps that were not kept, each no longer than [`kept_above`](Self::kept_above).
-    pub fn given_up(&self) -> u64 {
+    pub(super) fn given_up(&self) -> u64 {
         let all: u64 = self.causes.iter().map(|(_, tally)| tally.count).sum();
         all - self.jumps.kept.len() as u64
     }
 
     /// All jumps longer than this are kept, in ticks.
-    pub fn kept_above(&self) -> u64 {
+    pub(super) fn kept_above(&self) -> u64 {
         self.jumps.above
     }
 
     /// Jumps that are kept with their cause, but without the sample that it was told from.
-    pub fn samples_given_up(&self) -> u64 {
+    pub(super) fn samples_given_up(&self) -> u64 {
         // A trace takes none.
         if self.samples.above == 0 {
             return 0;
@@ -244,7 +244,7 @@ impl JumpStore {
     }
 
     /// All samples of jumps longer than this are kept, in ticks.
-    pub fn samples_kept_above(&self) -> u64 {
+    pub(super) fn samples_kept_above(&self) -> u64 {
         self.samples.above
     }
 
@@ -273,7 +273,7 @@ impl JumpStore {
         self.jumps.kept = kept;
     }
 
-    pub fn causes(&self) -> &[(Cause, Tally)] {
+    pub(super) fn causes(&self) -> &[(Cause, Tally)] {
         &self.causes
     }
 }
@@ -373,10 +373,8 @@ mod tests {
         let rest = of(Cause::NotSampled);
         assert_eq!((rest.count, rest.total, rest.largest), (4, 100, 40));
         assert_eq!(of(Cause::Backward).count, 1);
-        assert!(
-            (1..5).contains(&kept) && store.given_up() == 5 - kept,
-            "{store:?}"
-        );
+        assert!((1..5).contains(&kept), "{store:?}");
+        assert!(store.given_up() == 5 - kept, "{store:?}");
     }
 
     #[test]

@@ -5,14 +5,13 @@ use crate::host::cgroup;
 use crate::host::memory_lock::{MemoryLock, available_memory};
 use crate::rig::memory::{Allowance, Need};
 
-use super::config::{Causes, Config};
+use super::config::{BYTES_PER_READING, Causes, Config};
 use super::error::RunError;
 use super::jump::JumpStore;
 use super::trace;
 
 /// Of the memory that is available, all differences may take so much at the most.
 const MOST_OF_MEMORY: f64 = 0.8;
-pub(super) const BYTES_PER_READING: u64 = 4;
 
 /// Refuses to keep so many differences of each CPU where there is no memory for them.
 pub(super) fn differences_fit(config: &Config, readings: u64) -> Result<(), RunError> {

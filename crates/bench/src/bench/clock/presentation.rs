@@ -1,6 +1,6 @@
 //! What plots and reports show of it.
 
-use crate::bench::presentation::{Metric, Opening, Presentation};
+use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::plot::scale::{duration, plain};
 use crate::results::read::Run;
 use crate::results::schema::Column;
@@ -9,7 +9,7 @@ use crate::results::schema::clock::{
     THRESHOLD, jump,
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Jumps of the clock",
     opening: Opening::Whole("How a loop that reads the clock is stopped", of_jumps),
     plural: "jumps",
@@ -38,18 +38,22 @@ pub static PRESENTATION: Presentation = Presentation {
         &[THRESHOLD, JUMPS, JUMPS_TOTAL],
     ],
     figures: &[
-        (
+        ReportFigure::new(
             "time",
-            "Jumps over time. Each mark is a jump: when it began, and how long it was; the colour is its cause.",
+            "Jumps over time",
+            "Each mark is a jump: when it began, and how long it was; the colour is its cause.",
         ),
-        (
-            "median --percentile p50",
-            "Jumps by cause. The median length of the jumps of each cause; the bars hold the middle 80 %.",
-        ),
-        (
+        ReportFigure::new(
+            "median",
+            "Jumps by cause",
+            "The median length of the jumps of each cause; the bars hold the middle 80 %.",
+        )
+        .with("percentile", "p50"),
+        ReportFigure::new(
             "percentiles",
-            "Differences between two readings. Which difference a share of all readings does not exceed: a loop that \
-             nothing disturbs is level.",
+            "Differences between two readings",
+            "Which difference a share of all readings does not exceed: a loop that nothing \
+             disturbs is level.",
         ),
     ],
     reading: &[

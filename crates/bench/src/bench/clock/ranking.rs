@@ -4,7 +4,7 @@ use super::window::{PLACES, SlidingWindows, Sum};
 
 /// A difference and when it began, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Peak {
+pub(super) struct Peak {
     pub length: u64,
     /// The reading before it, since the start of the run.
     pub begin: u64,
@@ -12,7 +12,7 @@ pub struct Peak {
 
 /// The largest differences so far.
 #[derive(Debug)]
-pub struct Ranking {
+pub(super) struct Ranking {
     baseline: u64,
     /// The largest difference, or stop while the clock was not watched.
     pub largest: u64,
@@ -58,12 +58,12 @@ impl Ranking {
     }
 
     /// The highest sums over windows, highest first.
-    pub fn windows(&self) -> &[Sum] {
+    pub(super) fn windows(&self) -> &[Sum] {
         self.windows.as_ref().map_or(&[], |it| &it.highest)
     }
 
     /// Whether the sums are lower bounds, because windows had more jumps than there is room for.
-    pub fn windows_are_cut(&self) -> bool {
+    pub(super) fn windows_are_cut(&self) -> bool {
         self.windows.as_ref().is_some_and(|it| it.are_cut)
     }
 }

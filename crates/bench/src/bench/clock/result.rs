@@ -17,14 +17,14 @@ use super::watcher::Watched;
 
 /// The memory in which all differences were kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct KeptIn {
+pub(super) struct KeptIn {
     pub capacity: u64,
     pub pages: PageKind,
 }
 
 /// What was made of the differences.
 #[derive(Debug, Default)]
-pub struct Stored {
+pub(super) struct Stored {
     pub distribution: Option<Distribution>,
     pub kept_in: Option<KeptIn>,
     /// Differences that there was no memory to keep: all of them were counted then.
@@ -33,7 +33,7 @@ pub struct Stored {
 
 /// A limit, and what was found.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Judgement {
+pub(super) struct Judgement {
     pub cpu: usize,
     pub limit: String,
     pub found_ns: f64,
@@ -42,7 +42,7 @@ pub struct Judgement {
 
 /// What one CPU's thread has seen. Times are ticks of one clock.
 #[derive(Debug)]
-pub struct CpuResult {
+pub(super) struct CpuResult {
     pub cpu: usize,
     pub baseline: Baseline,
     /// Longer differences are jumps, in ticks.
@@ -91,7 +91,7 @@ impl CpuResult {
 
 impl CpuResult {
     /// All jumps together: steps backwards are none.
-    pub fn jumped(&self) -> Tally {
+    pub(super) fn jumped(&self) -> Tally {
         let causes = self.watched.jumps.causes().iter();
         let jumps = causes.filter(|(cause, _)| *cause != Cause::Backward);
         jumps.fold(Tally::default(), |all, (_, tally)| all.and(tally))
@@ -113,7 +113,7 @@ impl CpuResult {
     }
 
     /// Kept jumps without an explanation that happened on other CPUs at the same time.
-    pub fn unexplained_on_several(&self) -> Tally {
+    pub(super) fn unexplained_on_several(&self) -> Tally {
         let mut tally = Tally::default();
         let jumps = &self.watched.jumps;
         let unexplained = jumps.iter().filter(|jump| jump.cause == Cause::Unexplained);
@@ -124,14 +124,14 @@ impl CpuResult {
         tally
     }
 
-    pub fn percentile(&self, percent: f64) -> Option<u64> {
+    pub(super) fn percentile(&self, percent: f64) -> Option<u64> {
         self.stored.distribution.as_ref()?.percentile(percent)
     }
 }
 
 /// What came of a watch.
 #[derive(Debug)]
-pub struct ClockResult {
+pub(super) struct ClockResult {
     pub clock: ReadingKind,
     pub scale: AnyClock,
     /// The first reading of all CPUs, in ticks.
@@ -148,17 +148,17 @@ pub struct ClockResult {
 }
 
 impl ClockResult {
-    pub fn nanos(&self, ticks: u64) -> Nanos {
+    pub(super) fn nanos(&self, ticks: u64) -> Nanos {
         self.scale.to_nanos(Ticks(ticks))
     }
 
     /// When something was, in nanoseconds since the first reading of all CPUs.
-    pub fn when(&self, ticks: u64) -> u64 {
+    pub(super) fn when(&self, ticks: u64) -> u64 {
         self.nanos(ticks - self.origin).0
     }
 
     /// A fraction of ticks as nanoseconds.
-    pub fn nanos_f64(&self, ticks: f64) -> f64 {
+    pub(super) fn nanos_f64(&self, ticks: f64) -> f64 {
         ticks * self.scale.nanos_per_tick()
     }
 }

@@ -33,7 +33,7 @@ use super::thread::{MeasureBaseline, Prepared, Together, Told};
 use super::trace;
 use super::watcher::Seen;
 
-pub use super::error::RunError;
+pub(super) use super::error::RunError;
 
 /// Threads must be ready after this.
 const READY_LIMIT: Duration = Duration::from_secs(120);
@@ -45,11 +45,11 @@ pub(super) const WATCHES: &str = "watch-";
 const COUNT_LIMIT_FOR_EACH: Duration = Duration::from_nanos(1_000);
 
 /// Who is told how far it is, and how often; without, the supervisor sleeps to the end.
-pub type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(Progress))>;
+pub(super) type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(Progress))>;
 
 /// A watch whose clock is ready.
 #[derive(Debug, Clone)]
-pub struct Session {
+pub(super) struct Session {
     config: Arc<Config>,
     pub(super) reading: AnyReading,
     guest: bool,
@@ -64,7 +64,7 @@ pub struct Session {
 impl Session {
     /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual
     /// one.
-    pub fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
+    pub(super) fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
         memory::jumps_fit(&config)?;
@@ -113,13 +113,13 @@ impl Session {
     }
 
     /// The bytes that all differences of all CPUs are to be kept in.
-    pub fn kept_bytes(&self) -> Option<u64> {
-        let of_a_cpu = self.keep?.saturating_mul(memory::BYTES_PER_READING);
+    pub(super) fn kept_bytes(&self) -> Option<u64> {
+        let of_a_cpu = self.keep?.saturating_mul(super::config::BYTES_PER_READING);
         Some(of_a_cpu.saturating_mul(self.config.cpus.len() as u64))
     }
 
     /// What is watched, and how.
-    pub fn in_words(&self) -> String {
+    pub(super) fn in_words(&self) -> String {
         let Config {
             clock,
             length,
@@ -136,7 +136,7 @@ impl Session {
     }
 
     /// The clock.
-    pub fn instrument(&self) -> Value {
+    pub(super) fn instrument(&self) -> Value {
         let (clock, scale) = (self.config.clock, self.reading.scale());
         json!({
             "name": clock.name(),
@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// What speaks against the rate of the clock that was given.
-    pub fn doubt(&self) -> Option<String> {
+    pub(super) fn doubt(&self) -> Option<String> {
         self.reading.scale().tsc_facts()?.rate.doubt()
     }
 
@@ -193,7 +193,7 @@ impl Session {
     }
 
     /// Measures the baselines, and watches. A signal ends it early, with what was seen until then.
-    pub fn watch(mut self, observer: Observer<'_>) -> Result<ClockResult, RunError> {
+    pub(super) fn watch(mut self, observer: Observer<'_>) -> Result<ClockResult, RunError> {
         let baselines = self.baselines()?;
         self.note_shortened(&baselines);
         self.watch_with(&baselines, observer)
@@ -421,8 +421,7 @@ mod tests {
     use crate::host::topology::Topology;
     use crate::rig::named::Named as _;
 
-    /// A watch of so many milliseconds for which there is memory for so many differences: the first of five that
-    /// reads the clock as often as it is to. On a busy machine one may begin or end far too late.
+    /// The first of five watches that reads the clock as often as it is to: one may begin far too late.
     fn watched(
         reports: &[Report],
         millis: u64,

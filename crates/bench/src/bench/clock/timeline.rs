@@ -4,7 +4,7 @@
 use crate::time::Ticks;
 
 #[derive(Debug, Default)]
-pub struct Timeline {
+pub(super) struct Timeline {
     epoch: u64,
     /// How often the clock was set back.
     pub steps_back: u64,

@@ -179,9 +179,9 @@ mod tests {
     use crate::bench::clock::config::Length;
     use crate::bench::clock::jump::Jump;
     use crate::bench::clock::watcher::{Task, Watched};
+    use crate::testing::Has as _;
     use crate::time::{AnyClock, Posix};
 
-    /// The verdict on CPUs that were watched for a millisecond, each with jumps of such causes and lengths.
     fn verdict(priority: Option<u8>, cpus: &[&[(Cause, u64)]]) -> String {
         having_waited(0, priority, cpus)
     }
@@ -231,24 +231,16 @@ mod tests {
         let told = verdict(None, &[&[], &jumps]);
         let expected = "Of 2 CPUs, CPU 1 was taken for 2.000 % of 1.00 ms, for 9.00 us at the worst (interrupt ?). \
                         The main cause is other threads, 55 % of that: keep";
-        assert!(
-            told.starts_with(expected) && told.contains("--priority"),
-            "{told}"
-        );
+        told.begins(expected);
+        told.has(&["--priority"]);
         let told = verdict(Some(50), &[&jumps]);
-        assert!(
-            told.contains("sched_rt_runtime_us") && told.starts_with("CPU 0 was"),
-            "{told}"
-        );
+        told.begins("CPU 0 was");
+        told.has(&["sched_rt_runtime_us"]);
         let told = verdict(None, &[&[(timer, 700)]]);
-        assert!(
-            told.contains("interrupts, 100 % of that, most of them interrupt ?: move"),
-            "{told}"
-        );
+        told.has(&["interrupts, 100 % of that, most of them interrupt ?: move"]);
         // The scheduler's word goes before what no counter tells.
         let hidden = [(Cause::NotWatched, 8_000), (others, 1_000), (timer, 3_000)];
-        let told = having_waited(6_000, None, &[&hidden]);
-        assert!(told.contains("other threads, 50 % of that"), "{told}");
+        having_waited(6_000, None, &[&hidden]).has(&["other threads, 50 % of that"]);
         let told = verdict(None, &[&[(Cause::Backward, 700)]]);
         let nothing =
             "CPU 0 was never taken for longer than 40 ns in 1.00 ms. There is nothing to change.";

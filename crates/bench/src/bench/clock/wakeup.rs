@@ -259,10 +259,8 @@ mod tests {
         assert_eq!((woken.wakeups, woken.total, woken.missed), (7, 8100, 6));
         let row = figures(&woken);
         assert_eq!(row.number("missed"), Some(6.0));
-        assert_eq!(
-            (row.number("p50_ns"), row.number("max_ns")),
-            (Some(300.0), Some(2500.0))
-        );
+        assert_eq!(row.number("p50_ns"), Some(300.0));
+        assert_eq!(row.number("max_ns"), Some(2500.0));
     }
 
     #[test]
@@ -280,11 +278,8 @@ mod tests {
         };
         let woken = wake(|| now.get(), INTERVAL, None, sleep, &stop).unwrap();
         assert!(longest.get() <= LONGEST_SLEEP, "{}", longest.get());
-        assert!(
-            now.get() <= 3 * INTERVAL / 2 + LONGEST_SLEEP,
-            "{}",
-            now.get()
-        );
+        let ends_in_time = now.get() <= 3 * INTERVAL / 2 + LONGEST_SLEEP;
+        assert!(ends_in_time, "{}", now.get());
         assert_eq!(woken.wakeups, 0);
     }
 

@@ -28,14 +28,14 @@ use super::sampling::Sampling;
 use super::timeline::Timeline;
 
 /// Blind time is a stop only beyond this.
-pub const STOP: Nanos = Nanos(2_000);
+pub(super) const STOP: Nanos = Nanos(2_000);
 
 /// What a part of tidying, or filing a stop, takes at the most: a microsecond for each jump of the part.
 const TIDYING: Nanos = Nanos(PART as u64 * 1_000);
 
 /// What a thread is to do, in ticks of its clock.
 #[derive(Debug, Clone, Copy)]
-pub struct Task {
+pub(super) struct Task {
     /// Readings to make; until told to stop if `None`.
     pub readings: Option<u64>,
     /// Readings between two looks at the stop flag.
@@ -65,7 +65,7 @@ impl Task {
 /// What others see of a watch that goes on.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub struct Seen {
+pub(super) struct Seen {
     pub readings: AtomicU64,
     /// The largest difference so far, in ticks.
     pub largest: AtomicU64,
@@ -74,7 +74,7 @@ pub struct Seen {
 
 /// What a thread has seen, in ticks. Steps backwards are taken out of all times.
 #[derive(Debug)]
-pub struct Watched {
+pub(super) struct Watched {
     pub first: Vec<u64>,
     pub jumps: JumpStore,
     /// The largest differences, and the highest sums over windows.
@@ -114,15 +114,15 @@ impl Watched {
         })
     }
 
-    pub fn elapsed(&self) -> u64 {
+    pub(super) fn elapsed(&self) -> u64 {
         self.end - self.start
     }
 
-    pub fn blind_share(&self) -> f64 {
+    pub(super) fn blind_share(&self) -> f64 {
         self.time.blind as f64 / self.elapsed().max(1) as f64
     }
 
-    pub fn mean(&self) -> Option<f64> {
+    pub(super) fn mean(&self) -> Option<f64> {
         let watched = self.elapsed().saturating_sub(self.time.blind);
         (self.readings > 0).then(|| watched as f64 / self.readings as f64)
     }
@@ -131,7 +131,7 @@ impl Watched {
 /// Differences that one way out of the loop can have to judge: the first ten and two more.
 const MOST_PENDING: usize = 12;
 
-pub struct Watcher<'a, R, K, S> {
+pub(super) struct Watcher<'a, R, K, S> {
     clock: R,
     task: Task,
     stop: &'a StopFlag,
@@ -190,7 +190,7 @@ fn between((from, to): (Ticks, Ticks)) -> u64 {
 
 impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
     /// A watch that has all its memory. `counters`: reads what was added to each since the last time.
-    pub fn new(
+    pub(super) fn new(
         (clock, scale): (R, AnyClock),
         recorder: K,
         counters: S,
@@ -216,7 +216,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
     }
 
     /// Watches to the end, and counts the time from the reading `epoch` on, which must be before the first.
-    pub fn run(mut self, epoch: Ticks) -> (Watched, K) {
+    pub(super) fn run(mut self, epoch: Ticks) -> (Watched, K) {
         // For nothing: what it costs, and the counters as they stand. Twice, as one of them may be interrupted: what is
         // taken for usual hides a stop.
         let (once, _) = self.read_ahead();

@@ -8,11 +8,11 @@
 use std::collections::VecDeque;
 
 /// How many of the largest are kept.
-pub const PLACES: usize = 10;
+pub(super) const PLACES: usize = 10;
 
 /// A window, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sum {
+pub(super) struct Sum {
     pub begin: u64,
     pub last: u64,
     pub jumps: u64,
@@ -26,7 +26,7 @@ pub struct Sum {
 /// theirs. So the first is the highest of all windows, exactly. The others are windows beside it that were found on the
 /// way, and no more: a window that gave way to one that later gave way itself is not found again.
 #[derive(Debug)]
-pub struct SlidingWindows {
+pub(super) struct SlidingWindows {
     length: u64,
     /// The jumps in the window: when each began, and its length above the baseline.
     inside: VecDeque<(u64, u64)>,
@@ -43,7 +43,7 @@ const MOST_ROOM: usize = 1 << 18;
 
 impl SlidingWindows {
     /// Windows of so many ticks, for jumps each longer than `baseline`. The memory is touched.
-    pub fn new(length: u64, baseline: u64) -> Self {
+    pub(super) fn new(length: u64, baseline: u64) -> Self {
         let fit = usize::try_from(length / baseline.max(1)).unwrap_or(MOST_ROOM);
         Self::with_room(length, fit.saturating_add(2).min(MOST_ROOM))
     }
@@ -63,7 +63,7 @@ impl SlidingWindows {
 
     /// Takes the next jump: when it began, not before the one before it, and its length above the baseline. Where
     /// there is no room for it the first jump leaves too early: sums can be too low, never too high.
-    pub fn push(&mut self, begin: u64, extra: u64) {
+    pub(super) fn push(&mut self, begin: u64, extra: u64) {
         while let Some(&(first, its_extra)) = self.inside.front() {
             let full = self.inside.len() == self.room;
             let is_inside = begin - first < self.length;

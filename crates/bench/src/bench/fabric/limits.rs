@@ -85,6 +85,7 @@ pub fn outliers(nodes: &[Judged], pairs: impl IntoIterator<Item = (PairVerdict, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Has as _;
     use crate::time::Nanos;
 
     #[test]
@@ -96,19 +97,14 @@ mod tests {
         assert_eq!(figure_of(&limit(1, Some(99.0))), Ok(HALF_P99));
         assert_eq!(figure_of(&limit(1, None)), Ok(HALF_MAX));
         let error = figure_of(&limit(5000, Some(99.9))).unwrap_err().to_string();
-        assert!(
-            error.starts_with("5us@p99.9: only p50, p90, p99"),
-            "{error}"
-        );
+        error.begins("5us@p99.9: only p50, p90, p99");
 
         let figure = Matrix::of(3, |from, to| {
             (from != 1).then_some(1000.0 * (from + to) as f64)
         });
         let found = judge(&limit(1500, None), &figure);
-        assert_eq!(
-            (found.above.as_slice(), found.measured),
-            (&[(2, 1, 3000.0), (0, 2, 2000.0), (2, 0, 2000.0)][..], 4)
-        );
+        let expected = (&[(2, 1, 3000.0), (0, 2, 2000.0), (2, 0, 2000.0)][..], 4);
+        assert_eq!((found.above.as_slice(), found.measured), expected);
         assert!(found.is_broken() && !judge(&limit(3000, None), &figure).is_broken());
         assert!(judge(&limit(3000, None), &Matrix::missing(3)).is_broken());
     }

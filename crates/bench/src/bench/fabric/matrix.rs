@@ -94,9 +94,7 @@ mod tests {
         let each: Vec<_> = matrix.each().collect();
         assert_eq!(each, [(0, 2, 2.0), (2, 0, 20.0), (2, 1, 21.0)]);
         let turned = matrix.of_nodes(&[2, 0]);
-        assert_eq!(
-            (turned.get(0, 1), turned.get(1, 0)),
-            (Some(20.0), Some(2.0))
-        );
+        assert_eq!(turned.get(0, 1), Some(20.0));
+        assert_eq!(turned.get(1, 0), Some(2.0));
     }
 }

@@ -283,10 +283,8 @@ mod tests {
              quantile=\"0.5\"} 0.0000015",
             "hcabench_fabric_pair_lost_messages{from=\"n1\",to=\"a \\\"b\\\"\\\\\\nc\",tier=\"leaf\"} 3",
         ] {
-            assert!(
-                text.lines().any(|it| it == line),
-                "{line} is not in\n{text}"
-            );
+            let is_there = text.lines().any(|it| it == line);
+            assert!(is_there, "{line} is not in\n{text}");
         }
         assert!(text.ends_with('\n') && !text.contains("0.99\"} \n") && !text.contains("ingress"));
         // Each metric has its help and its type once, before its samples, which stand together.
@@ -318,10 +316,8 @@ mod tests {
             .lines()
             .filter(|line| line.starts_with(slower))
             .collect();
-        assert!(
-            matches!(slower[..], [one] if one.ends_with(" 0.003")),
-            "{slower:?}"
-        );
+        let is_expected = matches!(slower[..], [one] if one.ends_with(" 0.003"));
+        assert!(is_expected, "{slower:?}");
         assert_eq!(
             text.lines()
                 .filter(|line| line.starts_with("hcabench_fabric_pair_ok"))

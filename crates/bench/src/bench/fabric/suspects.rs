@@ -163,15 +163,12 @@ mod tests {
         let controls = of(Role::Control);
         // Four suspects within a group, one between them: four and three controls.
         let tier = |pair: &&(usize, usize)| tiers.of(pair.0, pair.1) == 0;
-        assert_eq!(
-            (controls.len(), controls.iter().filter(tier).count()),
-            (7, 4)
-        );
-        assert!(
-            controls
-                .iter()
-                .all(|it| !suspects.contains(it) && it.0 != 12 && it.1 != 12)
-        );
+        assert_eq!(controls.len(), 7);
+        assert_eq!(controls.iter().filter(tier).count(), 4);
+        let are_sound = controls
+            .iter()
+            .all(|it| !suspects.contains(it) && it.0 != 12 && it.1 != 12);
+        assert!(are_sound);
         assert_eq!(choose(&fit, &tiers, &nodes, 0.0, 100, 17), chosen);
         assert_ne!(choose(&fit, &tiers, &nodes, 0.0, 100, 18), chosen);
         let few = choose(&fit, &tiers, &nodes, 0.0, 2, 17);

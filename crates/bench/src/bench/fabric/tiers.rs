@@ -5,7 +5,6 @@
 //! does, all pairs of different hosts are of one tier.
 
 mod files;
-mod hostlist;
 mod subnet;
 
 use std::collections::HashMap;
@@ -14,7 +13,6 @@ use thiserror::Error;
 
 use crate::sorting::{distinct, sort_by_key};
 use files::{groups, topology};
-pub use hostlist::expand;
 use subnet::Subnet;
 
 /// Why tiers cannot be told.
@@ -284,7 +282,6 @@ mod tests {
         names.split(' ').map(str::to_owned).collect()
     }
 
-    /// The names of the tiers of all pairs with the first host.
     fn of_first(tiers: &Tiers) -> Vec<&str> {
         (1..tiers.nodes())
             .map(|to| tiers.name(tiers.of(0, to)))
@@ -305,10 +302,8 @@ mod tests {
         // Without a plugin for it, Slurm names no switch; and one that it does not name is an error.
         let without = Known::Addresses(vec![None; 5]);
         let without = Tiers::of_hosts(&hosts("n0 n1 n2 n3 n0"), &without).unwrap();
-        assert_eq!(
-            of_first(&without),
-            ["fabric", "fabric", "fabric", "same-host"]
-        );
+        let expected = ["fabric", "fabric", "fabric", "same-host"];
+        assert_eq!(of_first(&without), expected);
         let some = Known::Addresses([&all[..4], &[None]].concat());
         let error = Tiers::of_hosts(&hosts("n0 n1 n2 n3 n9"), &some).unwrap_err();
         assert_eq!(error.to_string(), "1 of the nodes is not in it: n9");

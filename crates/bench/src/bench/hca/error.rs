@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use super::floor::FloorError;
+use crate::bench::hca::loops::floor::FloorError;
 use crate::buffer::BufferError;
 use crate::generators::GeneratorsError;
 use crate::host::HostError;

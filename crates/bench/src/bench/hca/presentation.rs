@@ -1,7 +1,7 @@
 //! What plots and reports show of it.
 
-use super::config::Operation;
-use crate::bench::presentation::{Metric, Opening, Presentation, Share};
+use crate::bench::hca::settings::config::Operation;
+use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure, Share};
 use crate::results::read::Point;
 use crate::results::schema::hca::{
     CORRUPTED, LOST, MISSED_STEPS, OPERATION, POST_RATE, RATE, SCHEMA, SENT, SIZE, completion,
@@ -22,7 +22,7 @@ pub(super) const COMPLETION: Metric = Metric {
     )
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "One-way latency between HCAs",
     opening: Opening::Best(&[
         (
@@ -67,27 +67,37 @@ pub static PRESENTATION: Presentation = Presentation {
         &[POST_RATE],
     ],
     figures: &[
-        (
-            "median --percentile p50",
-            "Median latency. The median of each point; the bars hold the middle 80 % of its messages.",
-        ),
-        (
-            "surface --percentile p50",
-            "Median latency over two settings. Height is the median; the colour tells the share of lost messages.",
-        ),
-        (
-            "histogram --range auto",
-            "Latencies. How many messages took how long; the vertical line is the median, the box tells the share \
-             above the range and the maximum.",
-        ),
-        (
+        ReportFigure::new(
+            "median",
+            "Median latency",
+            "The median of each point; the bars hold the middle 80 % of its messages.",
+        )
+        .with("percentile", "p50"),
+        ReportFigure::new(
+            "surface",
+            "Median latency over two settings",
+            "Height is the median; the colour tells the share of lost messages.",
+        )
+        .with("percentile", "p50"),
+        ReportFigure::new(
+            "histogram",
+            "Latencies",
+            "How many messages took how long; the vertical line is the median, the box tells the \
+             share above the range and the maximum.",
+        )
+        .with("range", "auto"),
+        ReportFigure::new(
             "percentiles",
-            "The tail. Which latency a share of the messages does not exceed; the scale spreads the highest shares.",
+            "The tail",
+            "Which latency a share of the messages does not exceed; the scale spreads the highest \
+             shares.",
         ),
-        (
-            "percentiles --metric completion",
-            "The tail of completions. The same for the time until the sender found the completion.",
-        ),
+        ReportFigure::new(
+            "percentiles",
+            "The tail of completions",
+            "The same for the time until the sender found the completion.",
+        )
+        .with("metric", "completion"),
     ],
     reading: &[
         "latency: One way, from right before a message is posted (or, where the time stamp is 'send', until when the \

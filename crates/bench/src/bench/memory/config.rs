@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::buffer::{Bytes, PageSize};
 use crate::generators::{InstructionSet, LONGEST_PAUSE, Store};
 use crate::host::CpuSet;
@@ -23,7 +25,7 @@ named! {
 }
 
 /// What is behind each group of a generator's accesses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Pause {
     /// So many nops, up to [`LONGEST_PAUSE`].
     Nops(u64),
@@ -42,7 +44,7 @@ impl fmt::Display for Pause {
 }
 
 /// What is the same for all points.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     /// The widest that there is, if none is asked for.
     pub instruction_set: Option<InstructionSet>,
@@ -73,7 +75,7 @@ pub struct Config {
 }
 
 /// What is multiplied.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Per cent of the accesses that read: even numbers.
     pub read_shares: Vec<u32>,

@@ -268,7 +268,7 @@ fn check_size(
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     #[test]
     fn without_stores_their_kinds_do_not_differ() {
@@ -289,29 +289,18 @@ mod tests {
     fn generators_are_the_other_cores_of_the_package() {
         // CPUs 0 to 3 and 8 to 11 are of the first package, two threads a core.
         let topology = Machine::new(2, 4, 2).topology();
-        assert_eq!(
-            generators(&topology, 1, None).unwrap(),
-            [0, 2, 3, 8, 10, 11]
-        );
+        let expected = [0, 2, 3, 8, 10, 11];
+        assert_eq!(generators(&topology, 1, None).unwrap(), expected);
         let asked: CpuSet = "4-5".parse().unwrap();
         assert_eq!(generators(&topology, 1, Some(&asked)).unwrap(), [4, 5]);
-        refused(
-            generators(&topology, 4, Some(&asked)),
-            &["--chase-cpu 4", "--generators 4"],
-        );
+        generators(&topology, 4, Some(&asked)).refused(&["--chase-cpu 4", "--generators 4"]);
         let absent: CpuSet = "99".parse().unwrap();
-        refused(
-            generators(&topology, 4, Some(&absent)),
-            &["--generators 99"],
-        );
+        generators(&topology, 4, Some(&absent)).refused(&["--generators 99"]);
         // Where there is one core only, its other thread has to do.
         let topology = Machine::new(1, 1, 2).topology();
         assert_eq!(generators(&topology, 0, None).unwrap(), [1]);
         let topology = Machine::new(1, 1, 1).topology();
-        refused(
-            generators(&topology, 0, None),
-            &["--generators", "no CPU is left", "--pause off"],
-        );
+        generators(&topology, 0, None).refused(&["--generators", "no CPU is left", "--pause off"]);
     }
 
     #[test]
@@ -319,10 +308,7 @@ mod tests {
         let allowed = |bytes| Allowance { bytes, group: None };
         let mib = |count: u64| Bytes(count << 20);
         let checked = check_size(&allowed(1 << 30), mib(512), 3, None);
-        refused(
-            checked,
-            &["--size 512 MiB", "half of this machine", "--generators"],
-        );
+        checked.refused(&["--size 512 MiB", "half of this machine", "--generators"]);
         check_size(&allowed(1 << 30), mib(256), 3, None).unwrap();
     }
 
@@ -330,21 +316,18 @@ mod tests {
     fn lines_of_another_length_are_refused() {
         check_line(None).unwrap();
         check_line(Some(64)).unwrap();
-        refused(check_line(Some(128)), &["has 128 bytes", "allowed is 64"]);
+        check_line(Some(128)).refused(&["has 128 bytes", "allowed is 64"]);
     }
 
     #[test]
     fn nodes_and_instruction_sets_that_are_not_there_are_refused() {
         let there: CpuSet = "0,2".parse().unwrap();
         check_node(Some(2), &there).unwrap();
-        refused(
-            check_node(Some(1), &there),
-            &["--memory-node 1", "one of 0,2"],
-        );
+        check_node(Some(1), &there).refused(&["--memory-node 1", "one of 0,2"]);
         for &set in InstructionSet::ALL {
             match set.is_there() {
                 true => assert_eq!(instruction_set(Some(set)).unwrap(), set),
-                false => refused(instruction_set(Some(set)), &["--isa", "allowed is auto"]),
+                false => instruction_set(Some(set)).refused(&["--isa", "allowed is auto"]),
             }
         }
     }

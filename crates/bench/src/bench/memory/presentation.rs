@@ -1,13 +1,13 @@
 //! What plots and reports show of it, beside its curves.
 
-use crate::bench::presentation::{Metric, Opening, Presentation};
+use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::plot::scale::duration;
 use crate::results::read::Run;
 use crate::results::schema::memory::{
     MEASURED_WINDOWS, READ_SHARE, SCHEMA, SIZE, SOURCE, STALLED, window,
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Memory: latency by bandwidth",
     opening: Opening::Whole(
         "The latency of a load that waits for the one before it (a pointer chase), by the bandwidth that generators \
@@ -28,20 +28,24 @@ pub static PRESENTATION: Presentation = Presentation {
     has_usual_range: false,
     shares: &[("stalled windows", STALLED, &[MEASURED_WINDOWS])],
     figures: &[
-        (
+        ReportFigure::new(
             "curves",
-            "Latency by bandwidth. A curve for each share of reads, from no load to full load: a dot is a point as \
-             measured, the thick line is smoothed. A curve that bends backwards tells of a memory that is \
-             over-saturated.",
+            "Latency by bandwidth",
+            "A curve for each share of reads, from no load to full load: a dot is a point as \
+             measured, the thick line is smoothed. A curve that bends backwards tells of a memory \
+             that is over-saturated.",
         ),
-        (
-            "curves --metric loaded",
-            "Latency under load. The latency without load, and where a curve reaches these shares of its largest \
+        ReportFigure::new(
+            "curves",
+            "Latency under load",
+            "The latency without load, and where a curve reaches these shares of its largest \
              bandwidth.",
-        ),
-        (
+        )
+        .with("metric", "loaded"),
+        ReportFigure::new(
             "time",
-            "Windows over time. Each mark is a window of a round: when it began, and the mean latency in it, also \
+            "Windows over time",
+            "Each mark is a window of a round: when it began, and the mean latency in it, also \
              where it was left out.",
         ),
     ],

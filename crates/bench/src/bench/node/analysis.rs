@@ -12,7 +12,7 @@ use crate::time::Clock;
 
 /// What a run is judged by.
 #[derive(Debug, Clone, Copy)]
-pub struct Judge<C> {
+pub(super) struct Judge<C> {
     pub clock: C,
     pub epoch: Epoch,
     pub wiring: Wiring,
@@ -20,7 +20,7 @@ pub struct Judge<C> {
 
 impl<C: Clock> Judge<C> {
     /// What came of it.
-    pub fn outcome(&self, reports: &Reports) -> Result<Outcome, LogError> {
+    pub(super) fn outcome(&self, reports: &Reports) -> Result<Outcome, LogError> {
         let mut books = Books::new(&self.wiring, reports)?;
         let (mut latencies, mut intended) = (Vec::new(), Vec::new());
         let mut arrived = Span::default();

@@ -1,6 +1,5 @@
 //! The node benchmark as the rig runs it: which points there are, and one run of a point in each round.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use serde_json::json;
@@ -8,7 +7,8 @@ use serde_json::json;
 use super::config::{Config, LogPlace, RunsAs};
 use super::error::RunError;
 use super::log::Log;
-use super::plan::{Plan as Points, Point, Sweep};
+use super::plan::{Plan as Points, Sweep};
+use super::point::Point;
 use super::result::{Lost, Outcome as Found, Received, Sent};
 use super::run::{self, Machine, Run};
 #[cfg(feature = "rdma")]
@@ -42,19 +42,16 @@ const MISSED_SHARE: f64 = 0.01;
 pub struct NodeBenchmark {
     config: Config,
     sweep: Sweep,
-    /// Those that this program was started with.
-    arguments: Vec<OsString>,
     plan: Points,
     machine: Option<Machine>,
 }
 
 impl NodeBenchmark {
-    /// Of that sweep. `arguments`: with these this program is the same benchmark again.
-    pub fn new(config: Config, sweep: Sweep, arguments: &[OsString]) -> Self {
+    /// Of that sweep.
+    pub fn new(config: Config, sweep: Sweep) -> Self {
         NodeBenchmark {
             config,
             sweep,
-            arguments: arguments.to_vec(),
             plan: Points::default(),
             machine: None,
         }
@@ -179,7 +176,7 @@ impl NodeBenchmark {
     ) -> Result<Outcome, RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
         let folder = &place.folders[0];
-        let run = machine.run(point, &self.config, &self.arguments, folder, progress)?;
+        let run = machine.run(point, &self.config, folder, progress)?;
         files::add_lost(folder, place.round, &run)?;
         for &format in &self.config.keep_samples {
             files::add_samples(folder, place.round, format, &machine.clock, &run)?;

@@ -2,7 +2,7 @@
 
 use super::config::{BrokerChoice, Config};
 use super::error::RunError;
-use super::plan::Point;
+use super::point::Point;
 use crate::host::interrupt;
 use crate::node::NodeError;
 use crate::node::broker::{Broker, Usage, refusal as cannot_spawn};

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::buffer::{Bytes, HugePagePolicy};
 use crate::node::fallback::Fallback;
 use crate::node::settings::{BrokerAddress, Poll, Qos};
@@ -13,7 +15,7 @@ use crate::time::ClockKind;
 pub const MOST_ENDS: u32 = 1024;
 
 /// What tells a publisher that the next step is due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TimerKind {
     /// The processor's counter, read again and again.
     Counter,
@@ -64,7 +66,7 @@ named! {
 }
 
 /// Where ends note what they send and receive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LogPlace {
     /// In memory that has room for all.
     Memory,
@@ -86,7 +88,7 @@ named! {
 }
 
 /// How long a publisher publishes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Length {
     /// So many steps.
     Count(u64),
@@ -95,7 +97,7 @@ pub enum Length {
 }
 
 /// What concerns the node-type infiniband alone.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct VerbsConfig {
     /// The port of the publishers.
     pub sender: Option<PortRequest>,
@@ -114,7 +116,7 @@ pub struct VerbsConfig {
 }
 
 /// The broker of node-types that take one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BrokerChoice {
     /// One of our own for each run.
     Spawn,
@@ -123,7 +125,7 @@ pub enum BrokerChoice {
 }
 
 /// The settings of a run.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Config {
     /// What is measured of each publisher.
     pub length: Length,

@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::config::{Config, TimerKind};
 use super::error::{RunError, ThreadError};
-use super::plan::Point;
+use super::point::Point;
 use super::result::Report;
 use super::sample::Epoch;
 use super::shared::Shared;
@@ -13,8 +15,9 @@ use super::task::{LogRoom, Task};
 use super::timer::{BusyTimer, KernelTimer, Schedule};
 use crate::buffer::SharedMemory;
 use crate::host::Wakeable;
+use crate::node::kind::{MadeWith, MakerUser};
 use crate::node::settings::BrokerAddress;
-use crate::node::{Ends, Maker, Node, NodeError, NodeType, Settings, rings, udp};
+use crate::node::{Ends, Maker, Node, NodeError, Settings};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
@@ -25,23 +28,29 @@ use crate::time::Clock;
 pub(super) const PUBLISHER: Role = Role::new("publisher", "hcabench-pub");
 pub(super) const SUBSCRIBER: Role = Role::new("subscriber", "hcabench-sub");
 
-/// What all ends of a run are made with.
-#[derive(Debug)]
-pub(super) struct Setup<'a> {
-    pub(super) point: &'a Point,
-    pub(super) config: &'a Config,
-    pub(super) shared: &'a Arc<Shared>,
+/// What all ends of a run have in common, in whichever process they are.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Common {
+    pub(super) point: Point,
+    pub(super) config: Config,
     pub(super) epoch: Epoch,
     /// Who distributes the samples, where a broker does.
-    pub(super) broker: Option<&'a BrokerAddress>,
+    pub(super) broker: Option<BrokerAddress>,
     /// A name that no other run has.
-    pub(super) name: &'a str,
+    pub(super) name: String,
+    /// Whether some ends have the same CPU.
+    pub(super) shares_cpu: bool,
+}
+
+/// What all ends of a process are made with.
+#[derive(Debug)]
+pub(super) struct Setup<'a> {
+    pub(super) common: &'a Common,
+    pub(super) shared: &'a Arc<Shared>,
     /// The memory of shmem.
     pub(super) rings: Option<&'a SharedMemory>,
     #[cfg(feature = "rdma")]
     pub(super) fabric: Option<&'a crate::node::infiniband::Fabric>,
-    /// Whether some ends have the same CPU.
-    pub(super) shares_cpu: bool,
     /// Threads that sleep in the kernel.
     pub(super) wakeable: &'a Wakeable,
 }
@@ -49,61 +58,45 @@ pub(super) struct Setup<'a> {
 /// The threads of the ends, or those that wait for their processes.
 pub(super) type Workers = Crew<Report, ThreadError>;
 
-/// Something to be done with whichever node-type a point names.
-pub(super) trait MakerUser {
-    type Output;
-    fn with<M: Maker>(self, maker: &M) -> Result<Self::Output, RunError>;
-}
-
 impl Setup<'_> {
     /// Hands the point's node-type to `user` as its own type.
-    pub(super) fn visit<U: MakerUser>(&self, user: U) -> Result<U::Output, RunError> {
-        let wiring = &self.point.wiring;
+    pub(super) fn visit<U: MakerUser<Error = RunError>>(
+        &self,
+        user: U,
+    ) -> Result<U::Output, RunError> {
+        let Common {
+            point,
+            config,
+            broker,
+            ..
+        } = self.common;
         let settings = &Settings {
-            broker: self.broker.cloned(),
-            ..self.point.settings(self.config)
+            broker: broker.clone(),
+            ..point.settings(config)
         };
-        match self.point.node_type {
-            NodeType::Loopback => user.with(&rings::loopback(wiring, settings)?),
-            NodeType::Shmem => {
-                let memory = self.rings.expect("it was made before");
-                user.with(&rings::shmem(wiring, settings, memory))
-            }
+        let made_with = MadeWith {
+            wiring: &point.wiring,
+            settings,
+            name: &self.common.name,
+            rings: self.rings,
             #[cfg(feature = "rdma")]
-            NodeType::InfiniBand => {
-                let fabric = self.fabric.expect("the ports were chosen before");
-                user.with(&crate::node::infiniband::InfiniBand::new(
-                    fabric, wiring, settings,
-                ))
-            }
-            #[cfg(not(feature = "rdma"))]
-            NodeType::InfiniBand => unreachable!("it is refused without the feature rdma"),
-            NodeType::Udp => user.with(&udp::Udp { wiring, settings }),
-            #[cfg(feature = "mqtt")]
-            NodeType::Mqtt => user.with(&crate::node::mqtt::Mqtt {
-                wiring,
-                settings,
-                prefix: self.name,
-            }),
-            #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => {
-                crate::node::zeromq::load().map_err(NodeError::Setting)?;
-                user.with(&crate::node::zeromq::Zeromq { wiring, settings })
-            }
-        }
+            fabric: self.fabric,
+        };
+        point.node_type.visit(&made_with, user)
     }
 
     /// What the end of that number is told.
     pub(super) fn task<C: Clock>(&self, clock: C, number: u32, log: LogRoom) -> Task<C> {
+        let common = self.common;
         Task {
             number,
             clock,
-            epoch: self.epoch,
-            config: self.config.clone(),
+            epoch: common.epoch,
+            config: common.config.clone(),
             shared: Arc::clone(self.shared),
-            rate_per_s: self.point.rate_per_s,
-            words: self.point.words(),
-            yields: self.shares_cpu,
+            rate_per_s: common.point.rate_per_s,
+            words: common.point.words(),
+            yields: common.shares_cpu,
             log,
         }
     }
@@ -116,9 +109,9 @@ impl Setup<'_> {
         node: impl Node,
         workers: &mut Workers,
     ) -> Result<(), RunError> {
-        let schedule = Schedule::of_rate(&task.clock, self.point.rate_per_s);
-        let (after_miss, seat) = (self.config.after_miss, seat(PUBLISHER, cpu));
-        match self.config.timer {
+        let schedule = Schedule::of_rate(&task.clock, task.rate_per_s);
+        let (after_miss, seat) = (task.config.after_miss, seat(PUBLISHER, cpu));
+        match task.config.timer {
             TimerKind::Counter => {
                 let timer = BusyTimer::new(schedule, after_miss);
                 let publish = move || task.run_publisher(node, timer).map(Report::Publisher);
@@ -180,10 +173,11 @@ pub(super) struct InThreads<'a, C> {
 
 impl<C: Clock> MakerUser for InThreads<'_, C> {
     type Output = ();
+    type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<(), RunError> {
         let (setup, workers) = (self.setup, self.workers);
-        let ends = Ends::of(maker, &setup.point.wiring)?;
+        let ends = Ends::of(maker, &setup.common.point.wiring)?;
         let task = |number| {
             let log = LogRoom::Own(self.folder.to_path_buf());
             setup.task(self.clock, number, log)

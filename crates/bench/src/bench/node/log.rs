@@ -41,7 +41,7 @@ pub enum LogError {
 
 /// Entries of N words, which others may read while they are noted.
 #[derive(Debug)]
-pub struct Log<const N: usize> {
+pub(super) struct Log<const N: usize> {
     /// All of them, or those that are not in the file yet.
     words: AtomicWords,
     file: LogFile,
@@ -75,7 +75,7 @@ impl<const N: usize> Log<N> {
     ///
     /// # Errors
     /// When there is no memory for it, or no file can be made.
-    pub fn new(
+    pub(super) fn new(
         place: LogPlace,
         entries: usize,
         policy: HugePagePolicy,
@@ -88,12 +88,12 @@ impl<const N: usize> Log<N> {
     }
 
     /// Memory that a log of so many entries takes.
-    pub fn memory(place: LogPlace, entries: usize, policy: HugePagePolicy) -> Bytes {
+    pub(super) fn memory(place: LogPlace, entries: usize, policy: HugePagePolicy) -> Bytes {
         AtomicWords::length_for(words::<N>(place, entries), policy)
     }
 
     /// How many entries can be read by now, if so many were noted.
-    pub fn readable(&self, noted: usize) -> usize {
+    pub(super) fn readable(&self, noted: usize) -> usize {
         let Some((file, _)) = self.file.as_deref() else {
             return noted;
         };
@@ -102,7 +102,12 @@ impl<const N: usize> Log<N> {
     }
 
     /// The entry there is at that place, and those behind it, as many as are read at once, up to `end`.
-    pub fn read(&self, at: usize, end: usize, into: &mut Vec<[u64; N]>) -> Result<(), LogError> {
+    pub(super) fn read(
+        &self,
+        at: usize,
+        end: usize,
+        into: &mut Vec<[u64; N]>,
+    ) -> Result<(), LogError> {
         into.clear();
         let count = end.saturating_sub(at).min(ENTRIES_AT_ONCE);
         let Some((file, folder)) = self.file.as_deref() else {
@@ -120,7 +125,7 @@ impl<const N: usize> Log<N> {
     }
 
     /// The pages of its memory.
-    pub fn page_kind(&self) -> PageKind {
+    pub(super) fn page_kind(&self) -> PageKind {
         self.words.page_kind()
     }
 }
@@ -136,7 +141,7 @@ fn failed(operation: &'static str, folder: &Path) -> impl FnOnce(io::Error) -> L
 
 /// The end that notes.
 #[derive(Debug)]
-pub struct LogWriter<const N: usize> {
+pub(super) struct LogWriter<const N: usize> {
     log: Arc<Log<N>>,
     /// Words of the memory that are taken.
     at: usize,
@@ -150,7 +155,7 @@ pub struct LogWriter<const N: usize> {
 
 impl<const N: usize> LogWriter<N> {
     /// The only one that writes an empty log, which is to have at most so many entries.
-    pub fn new(log: Arc<Log<N>>, limit: usize) -> Self {
+    pub(super) fn new(log: Arc<Log<N>>, limit: usize) -> Self {
         LogWriter {
             at: 0,
             end: log.words.len(),
@@ -162,13 +167,13 @@ impl<const N: usize> LogWriter<N> {
 
     /// A log of so many entries in small pages, a file of which lies where temporary files do.
     #[cfg(test)]
-    pub fn of_test(place: LogPlace, entries: usize) -> Self {
+    pub(crate) fn of_test(place: LogPlace, entries: usize) -> Self {
         let log = Log::new(place, entries, HugePagePolicy::Off, &std::env::temp_dir());
         Self::new(Arc::new(log.unwrap()), entries)
     }
 
     /// What others may look at.
-    pub fn log(&self) -> &Arc<Log<N>> {
+    pub(super) fn log(&self) -> &Arc<Log<N>> {
         &self.log
     }
 
@@ -177,7 +182,7 @@ impl<const N: usize> LogWriter<N> {
     /// # Errors
     /// When the buffer is full and cannot be written.
     #[inline(always)]
-    pub fn push(&mut self, entry: [u64; N]) -> Result<bool, LogError> {
+    pub(super) fn push(&mut self, entry: [u64; N]) -> Result<bool, LogError> {
         if self.at == self.end && !self.make_room()? {
             return Ok(false);
         }
@@ -191,7 +196,7 @@ impl<const N: usize> LogWriter<N> {
 
     /// Entries that it has noted.
     #[inline(always)]
-    pub fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.written + self.at / N
     }
 
@@ -220,7 +225,7 @@ impl<const N: usize> LogWriter<N> {
     ///
     /// # Errors
     /// When what is left in the buffer cannot be written.
-    pub fn end(mut self) -> Result<Entries<N>, LogError> {
+    pub(super) fn end(mut self) -> Result<Entries<N>, LogError> {
         let count = self.count();
         self.write()?;
         Ok(Entries {
@@ -232,7 +237,7 @@ impl<const N: usize> LogWriter<N> {
 
 /// Room for a log that one process writes and another one reads.
 #[derive(Debug)]
-pub struct SharedLog {
+pub(super) struct SharedLog {
     memory: SharedMemory,
     words: usize,
     file: LogFile,
@@ -240,7 +245,7 @@ pub struct SharedLog {
 
 /// The same, as a process is told of it that inherits its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct InheritedLog {
+pub(super) struct InheritedLog {
     memory: Inherited,
     words: usize,
     file: Option<(RawFd, PathBuf)>,
@@ -251,7 +256,7 @@ impl SharedLog {
     ///
     /// # Errors
     /// When there is no memory for it, or no file can be made.
-    pub fn new<const N: usize>(
+    pub(super) fn new<const N: usize>(
         place: LogPlace,
         entries: usize,
         policy: HugePagePolicy,
@@ -266,13 +271,13 @@ impl SharedLog {
     }
 
     /// What the other process must inherit.
-    pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(super) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let file = self.file.iter().map(|file| file.0.as_fd());
         file.chain([self.memory.as_fd()])
     }
 
     /// What it is told.
-    pub fn inherited(&self) -> InheritedLog {
+    pub(super) fn inherited(&self) -> InheritedLog {
         let file = self.file.as_deref();
         InheritedLog {
             memory: self.memory.inherited(),
@@ -285,7 +290,7 @@ impl SharedLog {
     ///
     /// # Errors
     /// When it has not.
-    pub fn of_parent(told: InheritedLog) -> Result<Self, LogError> {
+    pub(super) fn of_parent(told: InheritedLog) -> Result<Self, LogError> {
         let file = told.file.map(|(file, folder)| {
             let file = inherited_file(file).map_err(failed("inherit", &folder));
             file.map(|file| Arc::new((file, folder)))
@@ -301,7 +306,7 @@ impl SharedLog {
     ///
     /// # Errors
     /// When its memory cannot be mapped.
-    pub fn open<const N: usize>(&self) -> Result<Log<N>, LogError> {
+    pub(super) fn open<const N: usize>(&self) -> Result<Log<N>, LogError> {
         Ok(Log {
             words: AtomicWords::in_shared(&self.memory, self.words)?,
             file: self.file.clone(),
@@ -311,7 +316,7 @@ impl SharedLog {
 
 /// A log that has ended.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Entries<const N: usize> {
+pub(super) struct Entries<const N: usize> {
     /// None while the rest is on its way from another process.
     #[serde(skip)]
     log: Option<Arc<Log<N>>>,
@@ -319,12 +324,12 @@ pub struct Entries<const N: usize> {
 }
 
 impl<const N: usize> Entries<N> {
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.count
     }
 
     /// Adds the log, as this process has it, to what came from another one.
-    pub fn add(&mut self, log: Arc<Log<N>>) {
+    pub(super) fn add(&mut self, log: Arc<Log<N>>) {
         self.log = Some(log);
     }
 
@@ -333,12 +338,12 @@ impl<const N: usize> Entries<N> {
     }
 
     /// The pages of its memory.
-    pub fn page_kind(&self) -> PageKind {
+    pub(super) fn page_kind(&self) -> PageKind {
         self.log().page_kind()
     }
 
     /// The entries, in the order in which they were noted; an error where they cannot be read.
-    pub fn iter(&self) -> impl Iterator<Item = Result<[u64; N], LogError>> + '_ {
+    pub(super) fn iter(&self) -> impl Iterator<Item = Result<[u64; N], LogError>> + '_ {
         let (mut first, mut entries) = (0, Vec::new());
         (0..self.count).map(move |at| {
             if at - first >= entries.len() {
@@ -392,10 +397,8 @@ mod tests {
                     assert!(log.push([at, 2 * at, u64::MAX - at]).unwrap());
                     assert_eq!(log.count() as u64, at + 1);
                 }
-                assert!(
-                    !log.push([7; 3]).unwrap(),
-                    "{place:?}: there is room for more"
-                );
+                let is_full = !log.push([7; 3]).unwrap();
+                assert!(is_full, "{place:?}: there is room for more");
                 // It has no name.
                 assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
                 let log = log.end().unwrap();

@@ -29,6 +29,7 @@ mod error;
 mod files;
 mod log;
 mod microseconds;
+mod point;
 pub(super) mod presentation;
 mod publisher;
 mod result;

@@ -1,13 +1,13 @@
 //! What plots and reports show of it.
 
 use super::benchmark::INTENDED;
-use crate::bench::presentation::{Metric, Opening, Presentation};
+use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::results::schema::node::{
     COPIES, DELIVERY_RATE, FAIRNESS, LOST, OUT, RATE, REFUSED, SCHEMA, SENT, STEPS_MADE,
     STEPS_MISSED, intended, latency, sample,
 };
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Samples through node-types",
     opening: Opening::Best(&[(
         "The latency of samples through node-types",
@@ -40,22 +40,30 @@ pub static PRESENTATION: Presentation = Presentation {
         &[FAIRNESS],
     ],
     figures: &[
-        (
-            "median --percentile p50",
-            "Median latency. The median of each point; the bars hold the middle 80 % of its samples.",
-        ),
-        (
-            "surface --percentile p50",
-            "Median latency over two settings. Height is the median; the colour tells the share of missed steps.",
-        ),
-        (
+        ReportFigure::new(
+            "median",
+            "Median latency",
+            "The median of each point; the bars hold the middle 80 % of its samples.",
+        )
+        .with("percentile", "p50"),
+        ReportFigure::new(
+            "surface",
+            "Median latency over two settings",
+            "Height is the median; the colour tells the share of missed steps.",
+        )
+        .with("percentile", "p50"),
+        ReportFigure::new(
             "percentiles",
-            "The tail. Which latency a share of the samples does not exceed; the scale spreads the highest shares.",
+            "The tail",
+            "Which latency a share of the samples does not exceed; the scale spreads the highest \
+             shares.",
         ),
-        (
-            "percentiles --metric intended",
-            "The tail from the intended time. The same from when a sample was meant to be sent.",
-        ),
+        ReportFigure::new(
+            "percentiles",
+            "The tail from the intended time",
+            "The same from when a sample was meant to be sent.",
+        )
+        .with("metric", "intended"),
     ],
     reading: &[
         "latency: From the stamp of a sample, taken right before it is handed to its node, to right after its \

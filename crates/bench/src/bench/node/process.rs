@@ -3,7 +3,6 @@
 //! Ends that others must find are made first. Each tells where it is, and then the others are made. What all of them
 //! share, and their logs, lie in memory whose files they inherit. A report comes back as a line.
 
-use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -15,18 +14,16 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::config::{Config, LogPlace};
-use super::ends::{MakerUser, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
+use super::ends::{Common, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
 use super::error::{RunError, ThreadError};
 use super::log::{InheritedLog, LogError, SharedLog};
-use super::plan::{Plan, Point, Sweep};
 use super::result::{Received, Report, Reports, Sent};
-use super::sample::Epoch;
 use super::shared::{ReceivedLog, Shared};
 use super::subscriber;
 use super::task::LogRoom;
 use crate::buffer::{Inherited, SharedMemory};
 use crate::host::{Wakeable, interrupt, open_files};
-use crate::node::settings::BrokerAddress;
+use crate::node::kind::MakerUser;
 use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
 use crate::rig::child::{self, Asked, Handle, answer, listen, this_program};
@@ -79,17 +76,12 @@ pub(super) fn allow(ends: u32, config: &Config) -> Result<(), RunError> {
 /// What a process is told.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ask {
-    /// The name of the point, by which it is found among those of the command line.
-    point: String,
+    common: Common,
     side: Side,
     number: u32,
     cpu: usize,
-    shares_cpu: bool,
-    epoch: Epoch,
-    /// Counts of the TSC in a second, as the bits of the number: all convert stamps alike.
-    tsc_hertz: Option<u64>,
-    broker: Option<BrokerAddress>,
-    name: String,
+    /// Counts of the TSC in a second: all convert stamps alike.
+    tsc_hertz: Option<f64>,
     /// By the ends of the other side, if these were made first.
     told: Vec<Value>,
     shared: Inherited,
@@ -126,6 +118,7 @@ struct First;
 
 impl MakerUser for First {
     type Output = Side;
+    type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<Side, RunError> {
         Ok(maker.first())
@@ -133,12 +126,8 @@ impl MakerUser for First {
 }
 
 /// Room for the log of an end, which its process writes and this one reads.
-fn room(
-    (point, config): (&Point, &Config),
-    folder: &Path,
-    side: Side,
-    number: u32,
-) -> Result<SharedLog, LogError> {
+fn room(common: &Common, folder: &Path, side: Side, number: u32) -> Result<SharedLog, LogError> {
+    let Common { point, config, .. } = common;
     let (steps, place, pages) = (
         config.steps(point.rate_per_s),
         config.log,
@@ -163,17 +152,16 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Starts this program again with these arguments for each end, and waits until all ends are made. `cpus`: those of
-    /// the publishers, then those of the subscribers.
+    /// Starts this program again for each end, and waits until all ends are made. `cpus`: those of the publishers, then
+    /// those of the subscribers.
     pub(super) fn start(
         setup: &Setup<'_>,
         clock: &AnyClock,
         shared: &SharedMemory,
         cpus: &[usize],
-        arguments: &[OsString],
         folder: &Path,
     ) -> Result<Self, RunError> {
-        let wiring = &setup.point.wiring;
+        let wiring = &setup.common.point.wiring;
         let mut all = Processes {
             waiting: Vec::new(),
             handles: Vec::new(),
@@ -194,17 +182,13 @@ impl Processes {
             let made_before = all.waiting.len();
             for (number, &cpu) in (0..).zip(cpus) {
                 unless_interrupted()?;
-                let log = room((setup.point, setup.config), folder, side, number)?;
+                let log = room(setup.common, folder, side, number)?;
                 let ask = Ask {
-                    point: setup.point.to_string(),
+                    common: setup.common.clone(),
                     side,
                     number,
                     cpu,
-                    shares_cpu: setup.shares_cpu,
-                    epoch: setup.epoch,
-                    tsc_hertz: clock.tsc_facts().map(|facts| facts.rate.hertz.to_bits()),
-                    broker: setup.broker.cloned(),
-                    name: setup.name.to_owned(),
+                    tsc_hertz: clock.tsc_facts().map(|facts| facts.rate.hertz),
                     told: told.clone(),
                     shared: shared.inherited(),
                     log: log.inherited(),
@@ -212,10 +196,8 @@ impl Processes {
                 };
                 let memory = [shared].into_iter().chain(setup.rings);
                 let files: Vec<_> = memory.map(AsFd::as_fd).chain(log.files()).collect();
-                let mut command = this_program();
-                command.args(arguments);
                 let what = format!("the process of {} {number}", role(side));
-                let mut child = Asked::start(command, KIND, what, &files)?;
+                let mut child = Asked::start(this_program(), KIND, what, &files)?;
                 child.ask(&ask)?;
                 all.handles.push(child.handle());
                 all.waiting.push((role(side), child));
@@ -322,12 +304,12 @@ pub fn is_asked_for() -> bool {
     child::is(KIND)
 }
 
-/// Is the end that the parent asks for, one of a point of these. Returns the exit code.
+/// Is the end that the parent asks for. Returns the exit code.
 ///
 /// # Errors
 /// When the parent has gone.
-pub fn serve(config: &Config, sweep: &Sweep) -> io::Result<u8> {
-    let answered = match end(config, sweep) {
+pub fn serve() -> io::Result<u8> {
+    let answered = match end() {
         Ok(report) => Answer::Report(Box::new(report)),
         Err(
             RunError::Thread(_, ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp))
@@ -341,26 +323,15 @@ pub fn serve(config: &Config, sweep: &Sweep) -> io::Result<u8> {
     Ok(u8::from(!matches!(answered, Answer::Report(_))))
 }
 
-fn end(config: &Config, sweep: &Sweep) -> Result<Report, RunError> {
+fn end() -> Result<Report, RunError> {
     interrupt::install_under_parent()?;
     let asked = listen();
     let line = asked.recv().map_err(|_| NodeError::GivenUp)?;
     let ask: Ask = serde_json::from_str(&line).map_err(misunderstood)?;
-    let plan = Plan::new(sweep, config);
-    let mut points = plan.points.iter();
-    let point = points.find(|point| point.to_string() == ask.point);
-    let point = point.ok_or_else(|| {
-        Failure::Run(format!(
-            "an end of its own does not have the point {}: the machine has changed",
-            ask.point
-        ))
-    })?;
-    let clock = AnyClock::at_rate(config.timer.clock(), ask.tsc_hertz.map(f64::from_bits));
+    let clock = AnyClock::at_rate(ask.common.config.timer.clock(), ask.tsc_hertz);
     clock.map_err(RigError::Clock)?.visit(OneEnd {
         ask: &ask,
         asked: &asked,
-        point,
-        config,
     })
 }
 
@@ -371,35 +342,29 @@ fn misunderstood(error: serde_json::Error) -> Failure {
 struct OneEnd<'a> {
     ask: &'a Ask,
     asked: &'a Receiver<String>,
-    point: &'a Point,
-    config: &'a Config,
 }
 
 impl ClockUser for OneEnd<'_> {
     type Output = Result<Report, RunError>;
 
     fn with<C: Clock>(self, clock: C) -> Result<Report, RunError> {
-        let (ask, point, config) = (self.ask, self.point, self.config);
+        let ask = self.ask;
+        let point = &ask.common.point;
         let shared = Shared::new(point.wiring, &SharedMemory::of_parent(ask.shared)?)?;
         let shared = Arc::new(shared);
         let rings = ask.rings.map(SharedMemory::of_parent).transpose()?;
         #[cfg(feature = "rdma")]
         let fabric = (point.node_type == crate::node::NodeType::InfiniBand)
-            .then(|| super::verbs::choose(config))
+            .then(|| super::verbs::choose(&ask.common.config))
             .transpose()
             // The parent has found them, so they have gone since.
             .map_err(|error| Failure::Run(error.to_string()))?;
         let setup = Setup {
-            point,
-            config,
+            common: &ask.common,
             shared: &shared,
-            epoch: ask.epoch,
-            broker: ask.broker.as_ref(),
-            name: &ask.name,
             rings: rings.as_ref(),
             #[cfg(feature = "rdma")]
             fabric: fabric.as_ref(),
-            shares_cpu: ask.shares_cpu,
             wakeable: &Wakeable::new()?,
         };
         setup.visit(OneWorker {
@@ -421,6 +386,7 @@ struct OneWorker<'a, C> {
 
 impl<C: Clock> MakerUser for OneWorker<'_, C> {
     type Output = Report;
+    type Error = RunError;
 
     fn with<M: Maker>(self, maker: &M) -> Result<Report, RunError> {
         let (setup, ask, clock) = (self.setup, self.ask, self.clock);

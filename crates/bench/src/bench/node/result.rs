@@ -13,11 +13,11 @@ use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Ticks;
 
 /// The number of a sample that the node did not take.
-pub const REFUSED: u64 = u64::MAX;
+pub(super) const REFUSED: u64 = u64::MAX;
 
 /// A step, as its publisher notes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sent {
+pub(super) struct Sent {
     /// From 0, those of the warm-up not counted.
     pub step: u64,
     pub stamp: Ticks,
@@ -26,14 +26,14 @@ pub struct Sent {
 }
 
 impl Sent {
-    pub const WORDS: usize = 3;
+    pub(super) const WORDS: usize = 3;
 
     #[inline(always)]
-    pub fn to_words(self) -> [u64; Self::WORDS] {
+    pub(super) fn to_words(self) -> [u64; Self::WORDS] {
         [self.step, self.stamp.0, self.number]
     }
 
-    pub fn of_words([step, stamp, number]: [u64; Self::WORDS]) -> Self {
+    pub(super) fn of_words([step, stamp, number]: [u64; Self::WORDS]) -> Self {
         let stamp = Ticks(stamp);
         Sent {
             step,
@@ -45,7 +45,7 @@ impl Sent {
 
 /// A sample that has come, as its subscriber notes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub(super) struct Received {
     pub header: Header,
     /// What it carries as its stamp, in nanoseconds since the Unix epoch.
     pub sent_ns: u64,
@@ -55,10 +55,10 @@ pub struct Received {
 }
 
 impl Received {
-    pub const WORDS: usize = 4;
+    pub(super) const WORDS: usize = 4;
 
     #[inline(always)]
-    pub fn to_words(self) -> [u64; Self::WORDS] {
+    pub(super) fn to_words(self) -> [u64; Self::WORDS] {
         [
             self.header.0,
             self.sent_ns,
@@ -67,7 +67,7 @@ impl Received {
         ]
     }
 
-    pub fn of_words([header, sent_ns, stamp, intact]: [u64; Self::WORDS]) -> Self {
+    pub(super) fn of_words([header, sent_ns, stamp, intact]: [u64; Self::WORDS]) -> Self {
         Received {
             header: Header(header),
             sent_ns,
@@ -78,7 +78,7 @@ impl Received {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct PublisherReport {
+pub(super) struct PublisherReport {
     /// The steps that were not missed.
     pub log: Entries<{ Sent::WORDS }>,
     /// Samples of them that the node took.
@@ -100,13 +100,13 @@ pub struct PublisherReport {
 
 impl PublisherReport {
     /// The steps that were not missed, in order.
-    pub fn sent(&self) -> impl Iterator<Item = Result<Sent, LogError>> + '_ {
+    pub(super) fn sent(&self) -> impl Iterator<Item = Result<Sent, LogError>> + '_ {
         self.log.iter().map(|entry| entry.map(Sent::of_words))
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub struct SubscriberReport {
+pub(super) struct SubscriberReport {
     pub log: Entries<{ Received::WORDS }>,
     /// Samples that there was no room for in it.
     pub overflown: u64,
@@ -115,28 +115,28 @@ pub struct SubscriberReport {
 
 impl SubscriberReport {
     /// The samples that have come, in their order.
-    pub fn received(&self) -> impl Iterator<Item = Result<Received, LogError>> + '_ {
+    pub(super) fn received(&self) -> impl Iterator<Item = Result<Received, LogError>> + '_ {
         self.log.iter().map(|entry| entry.map(Received::of_words))
     }
 }
 
 /// What an end reports when it is done.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Report {
+pub(super) enum Report {
     Publisher(PublisherReport),
     Subscriber(SubscriberReport),
 }
 
 /// The reports of a run, in the order of their numbers.
 #[derive(Debug)]
-pub struct Reports {
+pub(super) struct Reports {
     pub publishers: Vec<PublisherReport>,
     pub subscribers: Vec<SubscriberReport>,
 }
 
 impl Reports {
     /// Of the ends of each side, in the order of their numbers.
-    pub fn of(all: Vec<Report>) -> Self {
+    pub(super) fn of(all: Vec<Report>) -> Self {
         let mut reports = Reports {
             publishers: Vec::new(),
             subscribers: Vec::new(),
@@ -151,7 +151,7 @@ impl Reports {
     }
 
     /// The least pages that any of their logs got.
-    pub fn least_pages(&self) -> Option<PageKind> {
+    pub(super) fn least_pages(&self) -> Option<PageKind> {
         let publishers = self.publishers.iter().map(|it| it.log.page_kind());
         publishers
             .chain(self.subscribers.iter().map(|it| it.log.page_kind()))
@@ -161,7 +161,7 @@ impl Reports {
 
 /// What came of a run.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub(super) struct Outcome {
     /// Copies that were sent against those that came.
     pub tally: Tally,
     /// Copies that would have been sent if no step had been missed and none refused.
@@ -198,7 +198,7 @@ pub struct Outcome {
 
 /// A distribution.
 #[derive(Debug, Clone)]
-pub struct Times {
+pub(super) struct Times {
     pub summary: Option<Summary>,
     pub histogram: LatencyHistogram,
 }
@@ -206,7 +206,7 @@ pub struct Times {
 /// Why a sample did not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cause {
+pub(super) enum Cause {
     /// The step was missed: nothing was made.
     Missed,
     /// The node did not take it.
@@ -217,7 +217,7 @@ pub enum Cause {
 
 /// A sample that did not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lost {
+pub(super) struct Lost {
     pub publisher: u32,
     /// Whose copy it is; none where it was not sent, or where no subscriber was to get it rather than another.
     pub subscriber: Option<u32>,

@@ -2,7 +2,7 @@
 
 use super::broker::Spent;
 use super::config::Config;
-use super::plan::Point;
+use super::point::Point;
 use super::result::Outcome;
 use crate::node::NodeType;
 use crate::node::pool::WORD;
@@ -12,12 +12,12 @@ use crate::rig::named::Named;
 use crate::stats::fairness;
 
 /// Bytes of a sample.
-pub fn sample_bytes(point: &Point) -> u64 {
+pub(super) fn sample_bytes(point: &Point) -> u64 {
     (point.words() * WORD) as u64
 }
 
 /// The settings of a point.
-pub fn settings(point: &Point, config: &Config) -> Record {
+pub(super) fn settings(point: &Point, config: &Config) -> Record {
     let mut record = Record::new();
     let wiring = &point.wiring;
     record
@@ -55,7 +55,7 @@ pub fn settings(point: &Point, config: &Config) -> Record {
 }
 
 /// What came of a run.
-pub fn figures(point: &Point, run: &Outcome) -> Record {
+pub(super) fn figures(point: &Point, run: &Outcome) -> Record {
     let mut record = Record::new();
     let tally = &run.tally;
     let bytes = sample_bytes(point);
@@ -104,7 +104,7 @@ pub fn figures(point: &Point, run: &Outcome) -> Record {
 }
 
 /// What our broker took.
-pub fn add_broker(figures: &mut Record, spent: Option<&Spent>) {
+pub(super) fn add_broker(figures: &mut Record, spent: Option<&Spent>) {
     figures
         .set(&columns::BROKER_CPU, spent.map(|it| it.cpu_percent))
         .set(&columns::BROKER_RSS, spent.map(|it| it.resident_bytes))

@@ -1,7 +1,6 @@
 //! One run of a point: its ends, and what they report.
 
 use std::cell::Cell;
-use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -9,9 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use super::analysis::Judge;
 use super::broker::{RunBroker, Spent};
 use super::config::{Config, RunsAs};
-use super::ends::{InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
+use super::ends::{Common, InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
 use super::error::RunError;
-use super::plan::Point;
+use super::point::Point;
 use super::process::Processes;
 use super::result::{Outcome, Reports};
 use super::sample::Epoch;
@@ -80,7 +79,6 @@ impl Machine {
         &self,
         point: &Point,
         config: &Config,
-        arguments: &[OsString],
         folder: &Path,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, RunError> {
@@ -91,7 +89,6 @@ impl Machine {
             machine: self,
             point,
             config,
-            arguments,
             folder,
             placement,
             progress,
@@ -103,8 +100,6 @@ struct OneRun<'a> {
     machine: &'a Machine,
     point: &'a Point,
     config: &'a Config,
-    /// Those that this program was started with.
-    arguments: &'a [OsString],
     folder: &'a Path,
     placement: Placement,
     progress: &'a mut dyn FnMut(Progress),
@@ -122,29 +117,30 @@ impl ClockUser for OneRun<'_> {
             _ => None,
         };
         let mut broker = RunBroker::start(point, config)?;
-        let epoch = Epoch::of(&clock);
+        let common = Common {
+            point: *point,
+            config: config.clone(),
+            epoch: Epoch::of(&clock),
+            broker: broker.address().cloned(),
+            name: unique_name(),
+            shares_cpu: self.placement.shares_cpu(),
+        };
+        let epoch = common.epoch;
         let cpus: Vec<usize> = self.placement.cpus.iter().copied().flatten().collect();
         let setup = Setup {
-            point,
-            config,
+            common: &common,
             shared: &shared,
-            epoch,
-            broker: broker.address(),
-            name: &unique_name(),
             rings: rings.as_ref(),
             #[cfg(feature = "rdma")]
             fabric: self.machine.fabric.as_ref(),
-            shares_cpu: self.placement.shares_cpu(),
             wakeable: &self.machine.wakeable,
         };
         // Before signals are held back, which children would inherit.
         let made = match point.ends {
             RunsAs::Threads => None,
             RunsAs::Processes => {
-                let (clock, arguments) = (&self.machine.clock, self.arguments);
-                Some(Processes::start(
-                    &setup, clock, &memory, &cpus, arguments, folder,
-                )?)
+                let clock = &self.machine.clock;
+                Some(Processes::start(&setup, clock, &memory, &cpus, folder)?)
             }
         };
         let mut workers = Crew::new(&shared)?;

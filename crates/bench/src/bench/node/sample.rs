@@ -15,7 +15,7 @@ use crate::pacing::SplitMix64;
 use crate::time::{Clock, Ticks};
 
 /// Words before the values.
-pub const HEADER_WORDS: usize = 2;
+pub(super) const HEADER_WORDS: usize = 2;
 const NUMBER_BITS: u32 = 48;
 /// Readings of which the best gives the epoch.
 const ATTEMPTS: u32 = 20;
@@ -25,36 +25,36 @@ const GREETING: u64 = (1 << NUMBER_BITS) - 1;
 /// Who sent a sample, and which of its samples it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Header(pub u64);
+pub(super) struct Header(pub u64);
 
 impl Header {
-    pub fn new(publisher: u32, number: u64) -> Self {
+    pub(super) fn new(publisher: u32, number: u64) -> Self {
         Header((u64::from(publisher) << NUMBER_BITS) | number)
     }
 
-    pub fn greeting(publisher: u32) -> Self {
+    pub(super) fn greeting(publisher: u32) -> Self {
         Self::new(publisher, GREETING)
     }
 
     #[inline(always)]
-    pub fn publisher(self) -> u32 {
+    pub(super) fn publisher(self) -> u32 {
         (self.0 >> NUMBER_BITS) as u32
     }
 
     #[inline(always)]
-    pub fn number(self) -> u64 {
+    pub(super) fn number(self) -> u64 {
         self.0 & GREETING
     }
 
     #[inline(always)]
-    pub fn is_greeting(self) -> bool {
+    pub(super) fn is_greeting(self) -> bool {
         self.number() == GREETING
     }
 }
 
 /// Writes header and values; the stamp comes last.
 #[inline(always)]
-pub fn fill(pool: &mut Pool, slot: &Slot, header: Header, seed: u64) {
+pub(super) fn fill(pool: &mut Pool, slot: &Slot, header: Header, seed: u64) {
     pool.set_word(slot, 1, header.0);
     let mut values = SplitMix64::new(seed ^ header.0);
     for at in HEADER_WORDS..words(pool) {
@@ -64,7 +64,7 @@ pub fn fill(pool: &mut Pool, slot: &Slot, header: Header, seed: u64) {
 
 /// Whether the values are those that belong to the header.
 #[inline(always)]
-pub fn is_intact(pool: &Pool, slot: &Slot, header: Header, seed: u64) -> bool {
+pub(super) fn is_intact(pool: &Pool, slot: &Slot, header: Header, seed: u64) -> bool {
     let mut values = SplitMix64::new(seed ^ header.0);
     // All of them are compared: it takes as long whatever has come.
     (HEADER_WORDS..words(pool)).fold(true, |intact, at| {
@@ -80,12 +80,12 @@ fn words(pool: &Pool) -> usize {
 /// How far the Unix epoch lies before the zero of a clock. Taken once a run, so that steps of the system's time do not
 /// show in stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Epoch {
+pub(super) struct Epoch {
     offset_ns: u64,
 }
 
 impl Epoch {
-    pub fn of(clock: &impl Clock) -> Self {
+    pub(super) fn of(clock: &impl Clock) -> Self {
         let now = || clock.to_nanos(clock.now()).0;
         // The thread may be interrupted between two readings: the one that took the least time counts.
         let attempts = (0..ATTEMPTS).map(|_| {
@@ -101,7 +101,7 @@ impl Epoch {
 
     /// A reading, in nanoseconds since the Unix epoch.
     #[inline(always)]
-    pub fn at(&self, clock: &impl Clock, reading: Ticks) -> u64 {
+    pub(super) fn at(&self, clock: &impl Clock, reading: Ticks) -> u64 {
         clock.to_nanos(reading).0.wrapping_add(self.offset_ns)
     }
 }
@@ -136,9 +136,7 @@ mod tests {
         let epoch = Epoch::of(&clock);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
         let stamp = epoch.at(&clock, clock.now());
-        assert!(
-            now.as_nanos().abs_diff(u128::from(stamp)) < 1_000_000_000,
-            "{stamp}"
-        );
+        let is_close = now.as_nanos().abs_diff(u128::from(stamp)) < 1_000_000_000;
+        assert!(is_close, "{stamp}");
     }
 }

@@ -89,13 +89,8 @@ mod tests {
     use crate::pacing::scripted;
     use crate::time::Ticks;
 
-    /// What is told after samples of those latencies, a look after each half.
     fn told(place: LogPlace, latencies: &[u64]) -> Option<String> {
-        let wiring = Wiring {
-            scenario: Scenario::StraightRun,
-            publishers: 1,
-            subscribers: 1,
-        };
+        let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
         let clock = scripted::set(0, 0);
         let epoch = Epoch::of(&clock);
         let shared = Shared::new(wiring, &Shared::memory(&wiring).unwrap()).unwrap();

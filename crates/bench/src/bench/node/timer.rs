@@ -17,14 +17,14 @@ const FRACTION_BITS: u32 = 24;
 
 /// A schedule of equal steps. Each moment is computed from the start, so that nothing adds up.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-pub struct Schedule {
+pub(super) struct Schedule {
     start: Ticks,
     /// In fractions of a tick.
     period: u128,
 }
 
 impl Schedule {
-    pub fn of_rate(clock: &impl Clock, rate_per_s: f64) -> Self {
+    pub(super) fn of_rate(clock: &impl Clock, rate_per_s: f64) -> Self {
         let second = clock.ticks_in(Nanos(1_000_000_000)).0 as f64;
         let period = second * f64::from(1 << FRACTION_BITS) / rate_per_s;
         Schedule {
@@ -40,13 +40,13 @@ impl Schedule {
         self
     }
 
-    pub fn begin(&mut self, start: Ticks) {
+    pub(super) fn begin(&mut self, start: Ticks) {
         self.start = start;
     }
 
     /// When a step is due.
     #[inline(always)]
-    pub fn due(&self, step: u64) -> Ticks {
+    pub(super) fn due(&self, step: u64) -> Ticks {
         let since = (u128::from(step) * self.period) >> FRACTION_BITS;
         Ticks(self.start.0.wrapping_add(since as u64))
     }
@@ -62,7 +62,7 @@ impl Schedule {
 }
 
 /// Waits for the steps of a schedule.
-pub trait Timer<C: Clock>: Send {
+pub(super) trait Timer<C: Clock>: Send {
     /// The first step is due at `start`.
     fn begin(&mut self, start: Ticks) -> Result<(), NodeError>;
 
@@ -106,10 +106,10 @@ impl Progress {
 
 /// Reads the clock until a step is due.
 #[derive(Debug, Clone, Copy)]
-pub struct BusyTimer(Progress);
+pub(super) struct BusyTimer(Progress);
 
 impl BusyTimer {
-    pub fn new(schedule: Schedule, after_miss: AfterMiss) -> Self {
+    pub(super) fn new(schedule: Schedule, after_miss: AfterMiss) -> Self {
         BusyTimer(Progress::new(schedule, after_miss))
     }
 }
@@ -162,7 +162,7 @@ impl<C: Clock> Timer<C> for BusyTimer {
 
 /// Sleeps in the kernel, one `read` a step. The clock must be `CLOCK_MONOTONIC`, whose period is in whole nanoseconds.
 #[derive(Debug)]
-pub struct KernelTimer {
+pub(super) struct KernelTimer {
     progress: Progress,
     timer: TimerFd,
     /// Steps that are due and were not taken yet.
@@ -170,7 +170,7 @@ pub struct KernelTimer {
 }
 
 impl KernelTimer {
-    pub fn new(schedule: Schedule, after_miss: AfterMiss) -> Result<Self, NodeError> {
+    pub(super) fn new(schedule: Schedule, after_miss: AfterMiss) -> Result<Self, NodeError> {
         let made = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
         Ok(KernelTimer {
             progress: Progress::new(schedule.whole(), after_miss),
@@ -258,10 +258,8 @@ mod tests {
         schedule.begin(Ticks(50));
         assert_eq!(schedule.due(0), Ticks(50));
         let second = schedule.due(3_000_000).0;
-        assert!(
-            (1_000_000_049..=1_000_000_051).contains(&second),
-            "{second}"
-        );
+        let is_within = (1_000_000_049..=1_000_000_051).contains(&second);
+        assert!(is_within, "{second}");
         assert_eq!(schedule.whole().due(3), Ticks(50 + 3 * 333));
     }
 

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::config::Config;
 use super::error::RunError;
-use super::plan::{Plan, Point};
+use super::plan::Plan;
+use super::point::Point;
 use super::rows::sample_bytes;
 use crate::node::infiniband::{Fabric, FabricRequest, rules};
 use crate::node::{NodeError, NodeType};

@@ -177,7 +177,6 @@ mod tests {
         );
     }
 
-    /// The depth where elements enter and leave at these moments.
     fn depth_of(entered: &[u64], left: &[u64]) -> Depth {
         let at = |moments: &[u64]| records(&moments.iter().map(|&m| [0, 0, m]).collect::<Vec<_>>());
         depth(&at(entered), &at(left)).unwrap()
@@ -189,10 +188,8 @@ mod tests {
         let found = depth_of(&[0, 8, 10, 50], &[5, 30, 40, 60]);
         assert_eq!(found.max, 2);
         let area = 2 + 2 * 20 + 10 + 10;
-        assert!(
-            (found.mean - f64::from(area) / 55.0).abs() < 1e-12,
-            "{found:?}"
-        );
+        let is_close = (found.mean - f64::from(area) / 55.0).abs() < 1e-12;
+        assert!(is_close, "{found:?}");
     }
 
     #[test]

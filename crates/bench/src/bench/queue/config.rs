@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::retry::Retry;
 use super::roles::SENDER;
 use crate::buffer::HugePagePolicy;
@@ -12,7 +14,7 @@ pub const PAYLOADS: [usize; 3] = [8, 64, 256];
 /// The most elements of a run.
 pub const MOST_ELEMENTS: u64 = 1 << 30;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
 pub enum Measure {
     /// The clock before and after each operation.
     Time,
@@ -51,7 +53,7 @@ impl Measure {
 }
 
 /// How much is measured in each round.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Length {
     /// So many elements.
     Elements(u64),
@@ -60,7 +62,7 @@ pub enum Length {
 }
 
 /// What is the same for all points of a sweep.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
     pub length: Length,
     /// How long elements go through before those that are measured.

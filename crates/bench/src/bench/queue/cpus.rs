@@ -1,5 +1,7 @@
 //! Which CPUs the ends run on.
 
+use serde::{Deserialize, Serialize};
+
 use super::error::RunError;
 use super::left_out::left_out;
 use crate::host::core_pairs::core_pairs;
@@ -14,7 +16,7 @@ pub struct Cpus {
     pub cores: Option<CoreRelation>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CpuChoice {
     /// One pair; what is not named is chosen.
     Pair {
@@ -78,8 +80,8 @@ fn each_relation(topology: &Topology) -> Result<(Vec<Cpus>, Vec<Record>), RunErr
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
-    use crate::refused::refused;
     use crate::results::schema::{REASON, queue};
+    use crate::testing::{Has as _, Refused as _};
 
     #[test]
     fn a_topology_is_a_pair_of_each_kind_and_what_there_is_not_is_left_out() {
@@ -95,10 +97,9 @@ mod tests {
         assert!(cpus.iter().all(|cpus| cpus.sender != cpus.receiver));
         let missing = absent.iter().map(|row| row.text(&queue::CORES));
         assert!(missing.eq([OtherCache.name(), OtherSocket.name()]));
-        let reason = absent[1].text(&REASON);
-        assert!(reason.contains("other-socket"), "{reason}");
+        absent[1].text(&REASON).has(&["other-socket"]);
 
         let one = Machine::new(1, 1, 1);
-        refused(each.pairs(&one.topology()), &["--topology"]);
+        each.pairs(&one.topology()).refused(&["--topology"]);
     }
 }

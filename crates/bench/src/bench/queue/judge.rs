@@ -192,10 +192,8 @@ mod tests {
         assert_eq!(verdict(&[20, 10, 30, 40]).elements.reordered, 1);
         assert_eq!(verdict(&[10, 20, 30, 40, 45]).elements.never_sent, 1);
         let mixed = verdict(&[40, 7, 10, 10]);
-        assert_eq!(
-            mixed.in_words(4),
-            "of 4 elements 2 lost, 1 duplicated, 1 out of order, 1 never put in"
-        );
+        let expected = "of 4 elements 2 lost, 1 duplicated, 1 out of order, 1 never put in";
+        assert_eq!(mixed.in_words(4), expected);
     }
 
     #[test]

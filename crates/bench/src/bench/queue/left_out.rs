@@ -5,7 +5,7 @@ use crate::results::Record;
 use crate::results::schema::{REASON, queue as columns};
 
 /// What is not named is all.
-pub fn left_out(
+pub(super) fn left_out(
     queue: Option<&str>,
     capacity: Option<usize>,
     cores: Option<CoreRelation>,

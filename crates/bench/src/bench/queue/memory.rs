@@ -237,7 +237,7 @@ mod tests {
     use crate::bench::queue::config::Measure;
     use crate::bench::queue::result::made_up;
     use crate::host::memory_lock::Limit;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
     fn config(measure: Measure) -> Config {
         Config {
@@ -272,10 +272,9 @@ mod tests {
             };
             let needs = Needs::of(&config, ELEMENTS, (1024, 8));
             assert!(!needs.require_lock(&limit(expected), 0).unwrap());
-            refused(
-                needs.require_lock(&limit(expected - 1), 0),
-                &["memlock limit"],
-            );
+            needs
+                .require_lock(&limit(expected - 1), 0)
+                .refused(&["memlock limit"]);
         }
         let needs = Needs::of(&config(Measure::Time), ELEMENTS, (1024, 8));
         assert!(needs.require_lock(&limit(u64::MAX), 1 << 30).unwrap());
@@ -311,7 +310,7 @@ mod tests {
         required(pool(5, 5, 0)).unwrap();
         required(pool(3, 3, 2)).unwrap();
         let told = ["5 huge pages", "vm.nr_hugepages=9"];
-        refused(required(pool(7, 3, 0)), &told);
+        required(pool(7, 3, 0)).refused(&told);
         assert!(required(None).is_err());
         needs.require_huge_pages(HugePagePolicy::Try, None).unwrap();
     }
@@ -330,14 +329,14 @@ mod tests {
             most_elements(&config, queue, Some(&allowed), &limit(0), None)
         };
         let checked = most(1 << 30, (1024, 8));
-        refused(checked.clone(), &["1 GiB", "half of this machine"]);
+        checked.clone().refused(&["1 GiB", "half of this machine"]);
         let text = checked.unwrap_err().to_string();
         let words: Vec<&str> = text.split_whitespace().collect();
         let place = words.iter().rposition(|word| *word == "--count").unwrap();
         let count: u64 = words[place + 1].parse().unwrap();
         assert_eq!(most(count, (1024, 8)), Ok(count));
         assert!(most(count + (1 << 17), (1024, 8)).is_err());
-        refused(most(count, (1 << 24, 256)), &["smaller --capacity"]);
+        most(count, (1 << 24, 256)).refused(&["smaller --capacity"]);
     }
 
     #[test]

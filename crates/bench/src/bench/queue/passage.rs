@@ -100,7 +100,6 @@ mod tests {
     /// Counts a failed attempt and a miss for each element, and writes down what it is told.
     struct Written(Log, u64);
 
-    /// More elements than this are not left over.
     const LEFT: usize = 2 * ELEMENTS_PER_LOOK + 7;
 
     impl Loop for Written {

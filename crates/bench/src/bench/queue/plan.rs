@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::config::Measure;
 use super::cpus::{CpuChoice, Cpus};
 use super::left_out::left_out;
@@ -21,7 +23,7 @@ pub const CURVE_PERCENTS: [u32; 14] = [1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 
 const UNREACHABLE_RATE_PER_S: f64 = 1e12;
 
 /// Lists whose product is measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sweep {
     /// Queues, by their registered names.
     pub queues: Vec<String>,
@@ -202,12 +204,12 @@ impl Point {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::host::CoreRelation;
     use crate::results::schema::queue as columns;
 
-    fn sweep(queues: &[&str]) -> Sweep {
+    pub(in crate::bench::queue) fn sweep(queues: &[&str]) -> Sweep {
         Sweep {
             queues: queues.iter().map(|&name| name.to_owned()).collect(),
             capacities: vec![0, 64],

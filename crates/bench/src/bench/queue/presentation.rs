@@ -1,6 +1,6 @@
 //! What plots and reports show of it.
 
-use crate::bench::presentation::{Metric, Opening, Presentation};
+use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::results::schema::queue::{
     COUNT, DEPTH_MEAN, ELEMENTS_MEASURED, GROUP, LOST, MISSED_ENQUEUES, PERCENT_OF_SATURATION,
     QUEUE, RATE, SCHEMA, THROUGHPUT, dequeue, element, enqueue, intended, latency,
@@ -8,7 +8,7 @@ use crate::results::schema::queue::{
 
 const MEASURED: &str = "What queues between two threads cost";
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Queues between two threads",
     opening: Opening::Best(&[
         (MEASURED, latency::P50, "Median latency in the queue"),
@@ -46,20 +46,25 @@ pub static PRESENTATION: Presentation = Presentation {
         &[THROUGHPUT, DEPTH_MEAN, MISSED_ENQUEUES],
     ],
     figures: &[
-        (
-            "median --percentile p50",
-            "What an operation takes. The median of each point, the time stamp included; the bars hold the middle 80 \
-             %.",
-        ),
-        (
-            "percentiles --metric latency",
-            "The tail of the latency in the queue. Which latency a share of the elements does not exceed; the scale \
-             spreads the highest shares.",
-        ),
-        (
-            "percentiles --metric enqueue",
-            "The tail of an enqueue. The same for what an enqueue takes, the time stamp included.",
-        ),
+        ReportFigure::new(
+            "median",
+            "What an operation takes",
+            "The median of each point, the time stamp included; the bars hold the middle 80 %.",
+        )
+        .with("percentile", "p50"),
+        ReportFigure::new(
+            "percentiles",
+            "The tail of the latency in the queue",
+            "Which latency a share of the elements does not exceed; the scale spreads the highest \
+             shares.",
+        )
+        .with("metric", "latency"),
+        ReportFigure::new(
+            "percentiles",
+            "The tail of an enqueue",
+            "The same for what an enqueue takes, the time stamp included.",
+        )
+        .with("metric", "enqueue"),
     ],
     reading: &[
         "enqueue, dequeue: What one operation takes, the time stamp included.",

@@ -1,7 +1,9 @@
 //! What an end does after an attempt that failed, before the next: the benchmark decides that, for all queues alike.
 
+use serde::{Deserialize, Serialize};
+
 /// Between two attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
 pub enum Retry {
     /// The next follows at once.
     None,

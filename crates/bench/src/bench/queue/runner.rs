@@ -286,7 +286,6 @@ mod tests {
         static BUILT: Cell<u64> = const { Cell::new(0) };
     }
 
-    /// Counts how often it is built.
     #[derive(Clone, Copy)]
     struct Built([u64; 2]);
 

@@ -92,9 +92,7 @@ mod tests {
         let mut pairs = producers.iter().zip(consumers);
         assert!(pairs.all(|(one, other)| one != other));
         let told = seats.warnings(2);
-        assert!(
-            told.len() == 1 && told[0].contains("4 threads share 2 CPUs"),
-            "{told:?}"
-        );
+        assert!(told.len() == 1, "{told:?}");
+        assert!(told[0].contains("4 threads share 2 CPUs"), "{told:?}");
     }
 }

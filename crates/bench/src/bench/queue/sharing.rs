@@ -55,6 +55,7 @@ pub(super) fn set_columns(record: &mut Record, wiring: Option<&Wiring>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Has as _;
 
     #[test]
     fn a_scenario_says_who_shares_which_queue() {
@@ -62,22 +63,14 @@ mod tests {
             let lines = lines(&Wiring::new(scenario, producers, consumers)).into_iter();
             lines.map(|line| (line.producers, line.consumers)).collect()
         };
-        assert_eq!(
-            found(Scenario::StraightRun, 2, 2),
-            [(vec![0], vec![0]), (vec![1], vec![1])]
-        );
-        assert_eq!(
-            found(Scenario::FanIn, 3, 2),
-            [(vec![0, 2], vec![0]), (vec![1], vec![1])]
-        );
-        assert_eq!(
-            found(Scenario::FanOut, 1, 2),
-            [(vec![0], vec![0]), (vec![0], vec![1])]
-        );
-        assert_eq!(
-            found(Scenario::RoundRobin, 2, 3),
-            [(vec![0, 1], vec![0, 1, 2])]
-        );
+        let expected = [(vec![0], vec![0]), (vec![1], vec![1])];
+        assert_eq!(found(Scenario::StraightRun, 2, 2), expected);
+        let expected = [(vec![0, 2], vec![0]), (vec![1], vec![1])];
+        assert_eq!(found(Scenario::FanIn, 3, 2), expected);
+        let expected = [(vec![0], vec![0]), (vec![0], vec![1])];
+        assert_eq!(found(Scenario::FanOut, 1, 2), expected);
+        let expected = [(vec![0, 1], vec![0, 1, 2])];
+        assert_eq!(found(Scenario::RoundRobin, 2, 3), expected);
     }
 
     #[test]
@@ -88,10 +81,7 @@ mod tests {
         assert_eq!(refused("lamport", Scenario::StraightRun, [4, 4]), None);
         assert_eq!(refused("lamport", Scenario::FanOut, [1, 4]), None);
         let text = refused("lamport", Scenario::FanIn, [2, 1]).unwrap();
-        assert!(
-            text.contains("spsc") && text.contains("2 senders and 1 receiver"),
-            "{text}"
-        );
+        text.has(&["spsc", "2 senders and 1 receiver"]);
         assert_eq!(refused("sharded", Scenario::RoundRobin, [8, 8]), None);
         let text = refused("sharded", Scenario::RoundRobin, [9, 8]).unwrap();
         assert!(text.contains("cannot hold 64 elements"), "{text}");

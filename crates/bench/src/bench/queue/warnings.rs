@@ -118,6 +118,7 @@ pub(super) fn notes(point: &Point, run: &RunResult, config: &Config) -> Vec<Stri
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Has as _;
     use std::time::Duration;
 
     use super::*;
@@ -144,8 +145,7 @@ mod tests {
             wait_ns: 100.0,
         };
         // All of the groups, which are a twentieth of the elements.
-        let text = warnings(bursty, 50, |_, _| {});
-        assert!(text.contains("% of the groups"), "{text}");
+        warnings(bursty, 50, |_, _| {}).has(&["% of the groups"]);
         assert!(!warnings(bursty, 2, |_, _| {}).contains("late"));
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         assert!(warnings(rate, 51, |_, _| {}).contains("% of the enqueues"));
@@ -163,10 +163,7 @@ mod tests {
         };
         let time = Length::Time(Duration::from_secs(1));
         let text = warned(time, 1000).unwrap();
-        assert!(
-            text.contains("--duration 1s") && text.contains("ulimit"),
-            "{text}"
-        );
+        text.has(&["--duration 1s", "ulimit"]);
         assert_eq!(warned(time, 999), None);
         assert_eq!(warned(Length::Elements(1000), 1000), None);
     }
@@ -182,7 +179,7 @@ mod tests {
         let text = warnings(Load::None, 0, |run, point| {
             (run.elements, point.capacity) = (20_000, 65_536);
         });
-        assert!(text.contains("65536") && text.contains("wraps"), "{text}");
+        text.has(&["65536", "wraps"]);
         let text = warnings(Load::None, 0, |run, point| {
             (run.elements, point.capacity) = (1_000_000, 65_536);
         });

@@ -17,7 +17,7 @@ const MSR_SMI_COUNT: u64 = 0x34;
 
 /// The SMI counter of one CPU.
 #[derive(Debug)]
-pub struct SmiCounter {
+pub(super) struct SmiCounter {
     source: Source,
     value: u64,
 }
@@ -30,7 +30,7 @@ enum Source {
 
 impl SmiCounter {
     /// Opens the counter; an error is the reason why it cannot be used.
-    pub fn open(cpu: usize) -> Result<Self, String> {
+    pub(super) fn open(cpu: usize) -> Result<Self, String> {
         let source = match open_perf(cpu) {
             Ok(counter) => Source::Perf(counter),
             Err(perf) => {
@@ -47,7 +47,7 @@ impl SmiCounter {
     }
 
     /// SMIs since the last time.
-    pub fn rise(&mut self) -> u32 {
+    pub(super) fn rise(&mut self) -> u32 {
         let Ok(value) = self.load() else { return 0 };
         let before = std::mem::replace(&mut self.value, value);
         u32::try_from(value.saturating_sub(before)).unwrap_or(u32::MAX)

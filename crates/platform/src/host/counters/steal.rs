@@ -7,7 +7,7 @@ use super::table::words;
 
 /// The steal column of a CPU's line in `/proc/stat`, in ticks of 10 ms (USER_HZ).
 #[derive(Debug)]
-pub struct StealCounter {
+pub(super) struct StealCounter {
     file: File,
     text: Vec<u8>,
     line: Vec<u8>,
@@ -19,7 +19,7 @@ const LINE: usize = 256;
 
 impl StealCounter {
     /// Opens the counter; an error is the reason why it cannot be used.
-    pub fn open(cpu: usize) -> Result<Self, String> {
+    pub(super) fn open(cpu: usize) -> Result<Self, String> {
         let file = File::open("/proc/stat").map_err(|error| format!("/proc/stat: {error}"))?;
         let mut counter = StealCounter {
             file,
@@ -34,7 +34,7 @@ impl StealCounter {
     }
 
     /// Ticks added since the last time.
-    pub fn rise(&mut self) -> u32 {
+    pub(super) fn rise(&mut self) -> u32 {
         let Some(value) = self.load() else { return 0 };
         let before = std::mem::replace(&mut self.value, value);
         u32::try_from(value.saturating_sub(before)).unwrap_or(u32::MAX)

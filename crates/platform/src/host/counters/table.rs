@@ -165,7 +165,7 @@ fn name_of(line: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::{Refused as _, temporary};
     use std::io::Write;
 
     const BEFORE: &str = "\
@@ -190,8 +190,7 @@ MIS:          0
 
     #[test]
     fn differences_of_one_cpu_by_name() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("interrupts");
+        let path = temporary("interrupts");
         std::fs::write(&path, BEFORE).unwrap();
         let mut table = CounterTable::open(path.to_str().unwrap(), 1).unwrap();
         let names = "24 ACPI:Ged, 36 virtio1-req.0, LOC Local timer interrupts";
@@ -212,13 +211,12 @@ MIS:          0
 
     #[test]
     fn a_table_that_cannot_be_used_says_why() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("interrupts");
+        let path = temporary("interrupts");
         let path = path.to_str().unwrap();
-        refused(CounterTable::open(path, 0), &[path, "No such file"]);
+        CounterTable::open(path, 0).refused(&[path, "No such file"]);
         for (text, told) in [("", "no column CPU0"), ("   CPU0\n", "no counters")] {
             std::fs::write(path, text).unwrap();
-            refused(CounterTable::open(path, 0), &[told]);
+            CounterTable::open(path, 0).refused(&[told]);
         }
     }
 

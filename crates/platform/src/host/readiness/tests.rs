@@ -24,7 +24,6 @@ proc/1/comm: systemd
 sys/class/infiniband/mlx5_0/device/numa_node: 0
 sys/class/infiniband/mlx5_1/device/numa_node: 1";
 
-/// A machine on which nothing is left to advise.
 fn best() -> Machine {
     let machine = Machine::new(2, 4, 1);
     machine.isolate("2-3,6-7").huge_pages(64, 64, 0);
@@ -89,11 +88,9 @@ fn check<'a>(readiness: &'a Readiness, id: &str) -> &'a Check {
     found.unwrap_or_else(|| panic!("no check {id}"))
 }
 
-/// What is expected of a check: its name, its verdict, a part of its advice, and how the machine was found (not looked
-/// at where empty).
+/// A check's name, its verdict, a part of its advice, and how the machine was found (not looked at where empty).
 type Said<'a> = (&'a str, Verdict, &'a str, &'a str);
 
-/// Asserts what is said of the best machine after some change, and that no other check has anything to say.
 #[track_caller]
 fn only(change: impl Fn(&Machine), expected: Said<'_>) {
     let machine = best();
@@ -128,10 +125,8 @@ fn the_best_machine_is_good_in_everything() {
     for check in &readiness.checks {
         assert_eq!((check.verdict, &check.advice), (Good, &None), "{check:?}");
     }
-    assert_eq!(
-        check(&readiness, "rdma_devices").found,
-        "mlx5_0 on node 0 (4 cores), mlx5_1 on node 1 (4 cores)"
-    );
+    let expected = "mlx5_0 on node 0 (4 cores), mlx5_1 on node 1 (4 cores)";
+    assert_eq!(check(&readiness, "rdma_devices").found, expected);
 }
 
 /// The best machine, of which this process may use some CPUs only.

@@ -90,7 +90,6 @@ pub(super) mod tests {
                           \tfield:unsigned char common_preempt_count;\toffset:3;\tsize:1;\tsigned:0;\n\
                           \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n";
 
-    /// The text of a file as the kernel writes it.
     pub(in crate::host::trace) fn file(name: &str, id: u16, fields: &str) -> String {
         format!("name: {name}\nID: {id}\nformat:\n{COMMON}{fields}\nprint fmt: \"x=%d\", REC->x\n")
     }

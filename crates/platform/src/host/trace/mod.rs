@@ -318,6 +318,7 @@ fn refused(id: u16, cpu: usize, source: io::Error, files: &SystemFiles) -> Trace
 mod tests {
     use super::super::made_up::Machine;
     use super::*;
+    use crate::testing::{Has as _, Refused as _};
 
     #[test]
     fn what_may_not_be_opened_is_told_with_the_setting() {
@@ -326,13 +327,11 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         let told = |errno: Errno| refused(13, 1, errno.into(), &files).to_string();
         let text = told(Errno::EACCES);
-        for words in [
+        text.has(&[
             "tracepoint 13 on CPU 1",
             "CAP_PERFMON",
             "perf_event_paranoid, which is 2",
-        ] {
-            assert!(text.contains(words), "{text}");
-        }
+        ]);
         assert!(told(Errno::ENODEV).contains("failed: "), "{text}");
     }
 
@@ -342,13 +341,10 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         assert!(in_first_namespace(&files).is_ok());
         machine.file(NAMESPACE, "");
-        let text = in_first_namespace(&files).unwrap_err().to_string();
-        assert!(text.contains("--pid=host"), "{text}");
+        in_first_namespace(&files).refused(&["--pid=host"]);
         let limit = |_| Ok(64 + 70);
         assert!(enough_files(25, 2, limit).is_ok());
         let text = enough_files(25, 3, limit).unwrap_err().to_string();
-        for words in ["139 files", "134, which allows 2", "ulimit -n 139"] {
-            assert!(text.contains(words), "{text}");
-        }
+        text.has(&["139 files", "134, which allows 2", "ulimit -n 139"]);
     }
 }

@@ -231,7 +231,6 @@ mod tests {
     const EVENTS: &str = "sys/kernel/tracing/events";
     const VECTOR: &str = "\tfield:int vector;\toffset:8;\tsize:4;\tsigned:1;\n";
 
-    /// A machine with a tracefs of x86, and its tracepoints' numbers from 10 on.
     fn machine() -> Machine {
         let machine = Machine::new(1, 1, 1);
         let softirq = "\tfield:unsigned int vec;\toffset:8;\tsize:4;\tsigned:0;\n";
@@ -270,10 +269,8 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         let mut decoder = Decoder::read(&files, EVENTS).unwrap();
         // What perf refuses is not asked for.
-        assert_eq!(
-            decoder.ids().collect::<Vec<_>>(),
-            [10, 11, 12, 13, 14, 17, 18]
-        );
+        let expected = [10, 11, 12, 13, 14, 17, 18];
+        assert_eq!(decoder.ids().collect::<Vec<_>>(), expected);
         let name = [&(16_u32 | 5 << 16).to_le_bytes()[..], b"disk\0"].concat();
         let mut switch = [0; 64];
         switch[..2].copy_from_slice(&14_u16.to_le_bytes());

@@ -255,7 +255,6 @@ mod tests {
         What::Switch { from, to }
     }
 
-    /// The stretches that these records come to, and what is lost from the first of them until `end`.
     fn found(records: &[(u64, What)], end: u64) -> (Vec<Stretch>, Vec<(u64, u64)>) {
         let (mut stretches, mut found) = (Stretches::default(), Vec::new());
         stretches.of_thread(ME);
@@ -357,10 +356,8 @@ mod tests {
             (9000, to(ME, 7)),
             (9300, to(7, ME)),
         ];
-        assert_eq!(
-            stretches(&records),
-            [((9000, 9300), vec![(Some(OTHER), 300)])]
-        );
+        let expected = [((9000, 9300), vec![(Some(OTHER), 300)])];
+        assert_eq!(stretches(&records), expected);
     }
 
     #[test]
@@ -402,10 +399,8 @@ mod tests {
             stretches.take(own, &mut nothing);
             assert_eq!(stretches.finish(watched, &mut nothing), lost);
         }
-        assert_eq!(
-            Stretches::default().finish(20..90, &mut nothing),
-            [(20, 90)]
-        );
+        let expected = [(20, 90)];
+        assert_eq!(Stretches::default().finish(20..90, &mut nothing), expected);
     }
 
     #[test]

@@ -10,14 +10,14 @@ use super::device::{DEVICES, Device};
 const LINE: u64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub(super) enum Direction {
     Read,
     Written,
 }
 
 /// An event of a device, as `perf_event_open` wants it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub(super) struct Event {
     pub device: String,
     pub kind: u32,
     /// `config`, `config1` and `config2`.
@@ -130,7 +130,7 @@ fn event(
 }
 
 /// The events to be opened.
-pub fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
+pub(super) fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
     let near = match node {
         Some(node) => cpus_of_package(files, node)?,
         None => None,
@@ -180,9 +180,8 @@ fn cpus_of_package(files: &SystemFiles, node: u32) -> Result<Option<CpuSet>, Hos
 mod tests {
     use super::super::super::made_up::Machine;
     use super::*;
-    use crate::refused::refused;
+    use crate::testing::Refused as _;
 
-    /// A device with files below its folder.
     fn device(machine: &Machine, name: &str, files: &[(&str, &str)]) {
         for (file, text) in files {
             machine.file(&format!("{DEVICES}/{name}/{file}"), text);
@@ -196,7 +195,6 @@ mod tests {
         ("cpumask", "0,4"),
     ];
 
-    /// A server of Intel's with two packages and so many channels.
     fn server(events: &[(&str, &str)], channels: usize) -> Machine {
         let machine = Machine::new(2, 4, 1);
         for channel in 0..channels {
@@ -272,10 +270,8 @@ mod tests {
         let machine = server(&CAS, 1);
         for (node, cpus) in [(0, "0"), (1, "4")] {
             let found = found(&machine, Some(node)).unwrap();
-            assert!(
-                found.iter().all(|event| event.cpus.to_string() == cpus),
-                "{found:?}"
-            );
+            let are_of_cpus = found.iter().all(|event| event.cpus.to_string() == cpus);
+            assert!(are_of_cpus, "{found:?}");
         }
         // A node without CPUs.
         machine.file("sys/devices/system/node/node2/cpulist", "");
@@ -338,18 +334,12 @@ mod tests {
 
     #[test]
     fn what_is_missing_or_not_understood_is_told() {
-        refused(
-            found(&Machine::new(1, 1, 1), None),
-            &["uncore_imc*, amd_umc*", "virtual machines"],
-        );
-        refused(
-            found(&server(&CAS[..1], 2), None),
-            &["uncore_imc_0, uncore_imc_1", "no events"],
-        );
+        found(&Machine::new(1, 1, 1), None).refused(&["uncore_imc*, amd_umc*", "virtual machines"]);
+        found(&server(&CAS[..1], 2), None).refused(&["uncore_imc_0, uncore_imc_1", "no events"]);
         let broken = |file: &str, text: &str, words: &[&str]| {
             let machine = server(&CAS, 1);
             device(&machine, "uncore_imc_0", &[(file, text)]);
-            refused(found(&machine, None), words);
+            found(&machine, None).refused(words);
         };
         broken(
             "events/cas_count_read.unit",

@@ -5,11 +5,11 @@ use super::super::error::HostError;
 use super::super::system_files::SystemFiles;
 
 /// Where their folders are.
-pub const DEVICES: &str = "sys/bus/event_source/devices";
+pub(super) const DEVICES: &str = "sys/bus/event_source/devices";
 const MEBIBYTE: f64 = (1 << 20) as f64;
 
 /// A device, by its folder.
-pub struct Device<'a> {
+pub(super) struct Device<'a> {
     pub files: &'a SystemFiles,
     pub name: &'a str,
 }
@@ -29,13 +29,13 @@ impl Device<'_> {
     }
 
     /// Its number.
-    pub fn kind(&self) -> Result<u32, HostError> {
+    pub(super) fn kind(&self) -> Result<u32, HostError> {
         let number = self.files.number(&self.file("type"));
         number.ok_or_else(|| self.malformed("type", "it is no number"))
     }
 
     /// Where its counters must be opened.
-    pub fn cpus(&self) -> Result<CpuSet, HostError> {
+    pub(super) fn cpus(&self) -> Result<CpuSet, HostError> {
         Ok(self
             .files
             .cpu_list(&self.file("cpumask"))?
@@ -43,12 +43,12 @@ impl Device<'_> {
     }
 
     /// The terms of an event that the kernel has a name for.
-    pub fn terms_of(&self, event: &str) -> Option<String> {
+    pub(super) fn terms_of(&self, event: &str) -> Option<String> {
         self.files.optional(&self.file(&format!("events/{event}")))
     }
 
     /// What a count of an event stands for, if the kernel says so.
-    pub fn bytes_of(&self, event: &str) -> Result<Option<u64>, HostError> {
+    pub(super) fn bytes_of(&self, event: &str) -> Result<Option<u64>, HostError> {
         let (scale, unit) = (
             format!("events/{event}.scale"),
             format!("events/{event}.unit"),
@@ -70,7 +70,7 @@ impl Device<'_> {
     }
 
     /// The numbers of terms such as `event=0x04,umask=0x03`, each put where its format says.
-    pub fn config(&self, terms: &str) -> Result<[u64; 3], HostError> {
+    pub(super) fn config(&self, terms: &str) -> Result<[u64; 3], HostError> {
         let mut config = [0; 3];
         for term in terms.split(',') {
             let (name, value) = term.split_once('=').unwrap_or((term, "1"));

@@ -1,5 +1,6 @@
 //! The data that is drawn, and where.
 
+use crate::testing::Refused as _;
 use std::collections::HashSet;
 
 use super::drawing::Colour;
@@ -85,10 +86,8 @@ fn bars_reach_from_the_10th_to_the_90th_percentile_and_marks_stand_on_them_aroun
     let beside = |x: &f64| x - place(&drawing, "64 B").x;
     let beside: Vec<f64> = under_marks.iter().map(beside).collect();
     assert!(beside.len() == 3 && beside[1].abs() < 1e-9, "{beside:?}");
-    assert!(
-        (beside[0] + beside[2]).abs() < 1e-9 && beside[2] > 3.0,
-        "{beside:?}"
-    );
+    assert!((beside[0] + beside[2]).abs() < 1e-9, "{beside:?}");
+    assert!(beside[2] > 3.0, "{beside:?}");
     assert!((bar[0].0 - under_marks[0]).abs() < 1e-9, "{bar:?}");
 }
 
@@ -229,7 +228,7 @@ fn what_a_range_leaves_out_is_told() {
     // 12 and 15 are the next lower products.
     let drawing = on_surface((20_000.0, highest - 1.0)).unwrap();
     assert!(triangles(&drawing) == 1 && says(&drawing, "1 point lies outside of the range"));
-    refused(on_surface((1.0, 2.0)), &["none of the heights is in it"]);
+    on_surface((1.0, 2.0)).refused(&["none of the heights is in it"]);
 
     let of_medians = |range| {
         let mut figure = medians(1, false);
@@ -300,10 +299,8 @@ fn curves_of_a_family_keep_the_order_of_load_and_those_of_others_are_dashed() {
     for line in &smoothed {
         let steps: Vec<bool> = line.windows(2).map(|pair| pair[1].0 > pair[0].0).collect();
         assert_eq!(steps, [true, true, true, false, false]);
-        assert!(
-            line.windows(2).all(|pair| pair[1].1 < pair[0].1),
-            "upwards: {line:?}"
-        );
+        let falls = line.windows(2).all(|pair| pair[1].1 < pair[0].1);
+        assert!(falls, "upwards: {line:?}");
     }
     // What lies outside of the range is told.
     figure.chart.range = Some((0.0, 300.0));
@@ -311,8 +308,7 @@ fn curves_of_a_family_keep_the_order_of_load_and_those_of_others_are_dashed() {
     assert!(says(&drawing, "outside of the axis"));
     figure.curves.clear();
     figure.published.clear();
-    refused(
-        figure.draw(SIZE),
-        &["no point has a bandwidth and a latency"],
-    );
+    figure
+        .draw(SIZE)
+        .refused(&["no point has a bandwidth and a latency"]);
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::plot::drawing::Colour;
 use crate::plot::matrix::{Matrix, Node};
 use crate::plot::palette::heat;
+use crate::testing::Refused as _;
 
 /// Nodes in racks of so many, two rows of racks; node 2 is slow, and what it sends to node 0 is missing.
 fn fabric(nodes: usize, rack: usize) -> Matrix {
@@ -78,10 +79,8 @@ fn what_is_missing_is_hatched_and_what_is_slow_is_dark_and_named() {
 fn of_many_nodes_groups_are_named_and_those_that_are_slow() {
     let drawing = fabric(64, 8).draw(SIZE).unwrap();
     let found = labels(&drawing);
-    assert!(
-        found.contains(&"node002") && found.contains(&"rack7"),
-        "{found:?}"
-    );
+    assert!(found.contains(&"node002"), "{found:?}");
+    assert!(found.contains(&"rack7"), "{found:?}");
     assert!(!found.contains(&"node003"), "{found:?}");
     // Without groups, some of the nodes.
     let drawing = fabric(64, 64).draw(SIZE).unwrap();
@@ -101,10 +100,10 @@ fn a_matrix_without_figures_or_of_too_many_nodes_is_refused() {
         .iter_mut()
         .flatten()
         .for_each(|cell| *cell = None);
-    refused(figure.draw(SIZE), &["no pair has this figure"]);
+    figure.draw(SIZE).refused(&["no pair has this figure"]);
     let mut figure = fabric(4, 2);
     figure.chart.range = Some((0.0, 1.0));
-    refused(figure.draw(SIZE), &["none of the pairs is in it"]);
+    figure.draw(SIZE).refused(&["none of the pairs is in it"]);
     figure.chart.range = Some((0.0, 5000.0));
     assert!(says(
         &figure.draw(SIZE).unwrap(),

@@ -14,7 +14,6 @@ use super::median::{Line, Medians, Middle};
 use super::surface::{Height, Surface};
 use super::time::{Cloud, OverTime};
 use super::*;
-use crate::refused::refused;
 
 const SIZE: (u32, u32) = DEFAULT_SIZE;
 
@@ -52,7 +51,6 @@ fn histogram(sets: &[Vec<i64>], range: (f64, f64)) -> Histogram {
     }
 }
 
-/// Lines over sizes, or over queues by their names.
 fn medians(lines: usize, named: bool) -> Medians {
     let long = "a queue with a long name";
     let names = ["lamport", long, "rtrb", "flume", "kanal"];
@@ -228,7 +226,6 @@ fn has(drawing: &Drawing, wanted: &[&str]) {
     }
 }
 
-/// The box that a text covers: left, top, right, bottom.
 fn bounds(text: &Text) -> [f64; 4] {
     let width = font::width(&text.text, text.em);
     let (before, behind) = match text.anchor {

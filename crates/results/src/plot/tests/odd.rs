@@ -2,6 +2,7 @@
 
 use super::scale::Kind;
 use super::*;
+use crate::testing::Refused as _;
 
 #[test]
 fn odd_data_is_drawn_or_told_and_never_breaks() {
@@ -48,21 +49,25 @@ fn what_cannot_be_drawn_says_why() {
             percentiles(&nothing).percentiles(SIZE),
             over_time(&nothing).draw(SIZE),
         ] {
-            refused(drawn, &["there is nothing to draw: no samples"]);
+            drawn.refused(&["there is nothing to draw: no samples"]);
         }
     }
-    refused(medians(0, false).draw(SIZE), &["no point has a median"]);
+    medians(0, false)
+        .draw(SIZE)
+        .refused(&["no point has a median"]);
     let mut flat = surface(0.3);
     for height in flat.heights.iter_mut().flatten().flatten() {
         height.value = None;
     }
-    refused(flat.draw(SIZE), &["no point has a median"]);
+    flat.draw(SIZE).refused(&["no point has a median"]);
     let many: Vec<Vec<i64>> = (0..15).map(|set| samples(set, 10)).collect();
-    refused(ecdf(&many).ecdf(SIZE), &["15 curves cannot be told apart"]);
+    ecdf(&many)
+        .ecdf(SIZE)
+        .refused(&["15 curves cannot be told apart"]);
     let histograms = histogram(&many, (0.0, 1.0)).draw(SIZE);
-    refused(histograms, &["15 histograms over each other cannot be"]);
+    histograms.refused(&["15 histograms over each other cannot be"]);
     let small = ecdf(&many[..14]).ecdf((300, 300));
-    refused(small, &["14 lines in the legend cannot be"]);
+    small.refused(&["14 lines in the legend cannot be"]);
 }
 
 #[test]
@@ -85,8 +90,6 @@ fn long_words_are_cut_or_stand_in_lines() {
     assert_sound(&drawing);
     let upright: Vec<&Text> = drawing.texts().filter(|text| text.upwards).collect();
     let is_whole = |text: &&Text| !text.text.contains('…');
-    assert!(
-        upright.len() > 20 && upright.iter().all(is_whole),
-        "{upright:?}"
-    );
+    assert!(upright.len() > 20, "{upright:?}");
+    assert!(upright.iter().all(is_whole), "{upright:?}");
 }

@@ -34,7 +34,6 @@ fn curves_of(rows: &[Record]) -> Vec<Curve> {
     })
 }
 
-/// The numbers of the rows of each curve.
 fn rows_of(rows: &[Record]) -> Vec<Vec<usize>> {
     let curves = curves_of(rows).into_iter();
     curves

@@ -1,12 +1,11 @@
+use crate::testing::{Has as _, Refused as _, temporary};
 use proptest::prelude::*;
 
 use super::earlier::stays_inside;
 use super::*;
-use crate::refused::refused;
 use crate::results::schema::hca;
 
 const MESSAGES: &str = hca::MESSAGES.name;
-/// The files of a point in a finished run.
 const OF_A_POINT: [&str; 3] = [HISTOGRAM, MESSAGES, SETTINGS];
 /// What stands in a mark while the run goes on.
 const NOT_ENDED: &str = "These results are incomplete. The run has not ended yet";
@@ -24,7 +23,6 @@ fn create(path: &Path, force: bool) -> Result<ResultsFolder, ReportError> {
     ResultsFolder::create(path, force, 0)
 }
 
-/// A finished run with one complete point.
 fn run(path: &Path, force: bool) -> Result<(), ReportError> {
     let results = create(path, force)?;
     fs::write(results.file(SUMMARY)?, "service\nrc\n").unwrap();
@@ -42,8 +40,7 @@ fn the_marks_stand_from_the_beginning_and_outlive_a_kill() {
     let results = create(home.path(), false).unwrap();
     let point = results.point("p1").unwrap();
     for mark in [home.path().join(MARK), home.path().join("p1").join(MARK)] {
-        let text = fs::read_to_string(mark).unwrap();
-        assert!(text.starts_with(NOT_ENDED), "{text}");
+        fs::read_to_string(mark).unwrap().begins(NOT_ENDED);
     }
     drop(point);
     drop(results);
@@ -61,7 +58,7 @@ fn a_failed_point_says_why_and_the_whole_cannot_be_complete() {
     let told = "These results are incomplete. The device rxe1 is gone.\n";
     assert!(text.starts_with(told), "{text}");
     assert!(!home.path().join("good").join(MARK).exists());
-    refused(results.complete(), &["1 of its points are not"]);
+    results.complete().refused(&["1 of its points are not"]);
     assert!(home.path().join(MARK).exists());
 }
 
@@ -79,7 +76,7 @@ fn existing_results_are_refused() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
         let told = ["already holds results", "--force"];
-        refused(create(home.path(), false), &told);
+        create(home.path(), false).refused(&told);
     }
     let home = tempfile::tempdir().unwrap();
     fs::create_dir(home.path().join("p")).unwrap();
@@ -129,10 +126,10 @@ fn force_removes_the_earlier_run_and_nothing_else() {
     let point = results.point("rc-send-8").unwrap();
     point.file(MESSAGES).unwrap();
     let told = ["something of that name is already there"];
-    refused(point.file(SETTINGS), &told);
-    refused(results.point("linked"), &told);
-    refused(results.point("notes.txt"), &told);
-    refused(results.file("notes.txt"), &told);
+    point.file(SETTINGS).refused(&told);
+    results.point("linked").refused(&told);
+    results.point("notes.txt").refused(&told);
+    results.file("notes.txt").refused(&told);
     point.complete().unwrap();
     results.complete().unwrap();
 }
@@ -160,16 +157,15 @@ fn what_looks_like_results_and_is_not_on_a_list_of_ours_stays() {
     ] {
         let home = tempfile::tempdir().unwrap();
         fs::write(home.path().join(name), text).unwrap();
-        refused(create(home.path(), false), &["already holds results"]);
-        refused(create(home.path(), true), &["not on its list of files"]);
+        create(home.path(), false).refused(&["already holds results"]);
+        create(home.path(), true).refused(&["not on its list of files"]);
         assert_eq!(names(home.path()), [name]);
     }
 }
 
 #[test]
 fn a_whole_run_leaves_no_mark_and_force_replaces_run_after_run() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("deep/er/results");
+    let path = temporary("deep/er/results");
     for force in [false, true, true] {
         run(&path, force).unwrap();
         assert_eq!(names(&path), [LIST, "rc-send-8", SUMMARY]);
@@ -187,7 +183,7 @@ fn too_little_space_is_refused_before_anything_is_made() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("a/b");
     let made = ResultsFolder::create(&path, false, u64::MAX);
-    refused(made, &["the results may take"]);
+    made.refused(&["the results may take"]);
     assert_eq!(names(home.path()), [""; 0]);
     ResultsFolder::create(&path, false, 1).unwrap();
 }
@@ -198,7 +194,7 @@ fn a_path_below_a_file_is_an_error_that_names_it() {
     fs::write(home.path().join("file"), "").unwrap();
     for path in ["file/results", "file"] {
         let told = format!("{path}: Not a directory");
-        refused(create(&home.path().join(path), false), &[&told]);
+        create(&home.path().join(path), false).refused(&[&told]);
     }
 }
 
@@ -277,7 +273,7 @@ fn pipes_in_place_of_our_files_are_refused() {
         for force in [false, true] {
             let made = create(home.path(), force);
             match name {
-                LIST => refused(made, &["it is a pipe, not a file"]),
+                LIST => made.refused(&["it is a pipe, not a file"]),
                 MARK => assert!(made.is_err()),
                 _ => drop(made),
             }
@@ -288,13 +284,11 @@ fn pipes_in_place_of_our_files_are_refused() {
 
 #[test]
 fn a_run_is_taken_up_again() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("run");
+    let path = temporary("run");
     let told = ["no run that could be resumed"];
-    refused(ResultsFolder::lock_earlier(&path), &told);
+    EarlierFolder::lock(&path).refused(&told);
     run(&path, false).unwrap();
-    let list = ResultsFolder::lock_earlier(&path).unwrap();
-    let results = ResultsFolder::resume(&path, list).unwrap();
+    let results = EarlierFolder::lock(&path).unwrap().resume().unwrap();
     assert!(path.join(MARK).exists());
     let point = results.point("rc-send-8").unwrap();
     assert!(point.path().join(MARK).exists());
@@ -306,17 +300,13 @@ fn a_run_is_taken_up_again() {
     results.complete().unwrap();
     let list = fs::read_to_string(path.join(LIST)).unwrap();
     assert_eq!(list.matches("rc-send-8/\n").count(), 1);
-    assert!(
-        list.ends_with("rc-send-16/\nrc-send-16/INCOMPLETE\n"),
-        "{list}"
-    );
+    list.ends("rc-send-16/\nrc-send-16/INCOMPLETE\n");
     run(&path, true).unwrap();
 }
 
 #[test]
 fn a_full_disk_at_the_mark_leaves_a_folder_that_can_be_used() {
-    let home = tempfile::tempdir().unwrap();
-    let path = home.path().join("results");
+    let path = temporary("results");
     fs::create_dir(&path).unwrap();
     fs::write(path.join("notes.txt"), "mine").unwrap();
     durable::tests::fill_the_disk_for(&path.join(MARK));
@@ -361,7 +351,6 @@ fn a_relative_path_of_one_name_works() {
 }
 
 proptest! {
-    /// Whatever a damaged list says, nothing outside the folder can be reached by it.
     #[test]
     fn no_list_leads_outside(line in "[./a-c~]{0,12}") {
         if stays_inside(&line) {

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::error::{ReadError, Wrong};
+use super::folder::{is_of_a_fabric, mark_of, names_in, read_table};
 use super::rows::{Cells, RowFile};
-use super::run::{mark_of, names_in, read_table};
 use super::table::Table;
 use crate::results::document::read_value;
 use crate::results::folder::RUNS;
+use crate::results::read_error::{ReadError, Wrong};
 use crate::results::schema::fabric::{
     FABRIC, FROM, FROM_RANK, NODES, PAIRS, TIER, TO, TO_RANK, node,
 };
@@ -44,7 +44,7 @@ pub struct FabricNode {
 impl Fabric {
     /// Whether a folder holds results of a fabric.
     pub fn is_one(path: &Path) -> bool {
-        path.join(PAIRS).exists() || path.join(FABRIC).exists()
+        is_of_a_fabric(path)
     }
 
     /// Reads the nodes; of a run that was killed those that pairs tell of.

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::error::ReadError;
-use super::table::whole;
+use crate::results::read_error::ReadError;
+use crate::results::whole::whole;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HgrmLine {

@@ -14,8 +14,8 @@
 //! | `RowFile` | a file of samples row by row, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
 
-mod error;
 mod fabric;
+mod folder;
 mod hgrm;
 mod rows;
 mod run;
@@ -23,10 +23,10 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use error::{ReadError, Wrong};
 pub use fabric::{Fabric, FabricNode};
 pub use hgrm::Hgrm;
 pub use rows::Cells;
 pub use run::{Point, Run};
-pub(super) use table::whole;
 pub use table::{Row, Table};
+
+pub use super::read_error::{ReadError, Wrong};

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use csv_core::ReadRecordResult;
 
-use super::error::ReadError;
 use crate::results::durable::open_regular;
+use crate::results::read_error::ReadError;
 
 /// The longest line of a file of rows; those of hcabench have some hundred bytes.
 const LONGEST_LINE: usize = 1 << 16;

@@ -1,21 +1,22 @@
 //! A run and its points.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use super::error::{ReadError, Wrong};
-use super::fabric::Fabric;
+use super::folder::{is_of_a_fabric, mark_of, names_in, read_table};
 use super::rows::RowFile;
-use super::table::{Row, Table, whole};
-use crate::results::curves::Curve;
+use super::table::{Row, Table};
+use crate::results::curves::{self, Curve};
 use crate::results::document::read_value;
-use crate::results::folder::{LEFT_OUT, LIST, MARK, MARK_BEGINS, RUNS, SETTINGS, SUMMARY};
-use crate::results::record::Record;
-use crate::results::schema::{Column, FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, Schema};
+use crate::results::folder::{LEFT_OUT, LIST, MARK, RUNS, SETTINGS, SUMMARY};
+use crate::results::read_error::{ReadError, Wrong};
+use crate::results::record::{Cell, Record};
+use crate::results::runs::over_rounds;
+use crate::results::schema::{
+    Column, FAILURE, INCOMPLETE, Named, Over, POINT, ROUNDS, STATUS, Schema,
+};
+use crate::results::whole::whole;
 
 /// A run: its points, its summary, and the circumstances.
 #[derive(Debug, Clone)]
@@ -55,7 +56,7 @@ impl Run {
         let names = names_in(path)?;
         let has = |name: &str| names.contains(name);
         // It has a summary, too, of tiers.
-        if Fabric::is_one(path) {
+        if is_of_a_fabric(path) {
             return Err(Wrong::OfAFabric.at(path));
         }
         if has(SUMMARY) || has(LIST) {
@@ -100,6 +101,11 @@ impl Run {
             (read, _) => read?,
         };
         let runs = read_table(path, RUNS, incomplete.is_some())?;
+        // While a round is under way, its rows are in runs.csv alone.
+        let summary = match incomplete.is_some() && !runs.rows.is_empty() {
+            true => summary_of(schema, &runs, &summary),
+            false => summary,
+        };
         let mut points = points_of(path, schema, &summary, incomplete.is_some())?;
         if points.is_empty() {
             let none = || Wrong::NoResults("there is no point in it".to_owned());
@@ -297,51 +303,46 @@ impl Point {
     }
 }
 
-pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
-    let failed = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => Wrong::NoSuchFolder.at(path),
-        io::ErrorKind::NotADirectory => Wrong::NotAFolder.at(path),
-        _ => ReadError::io(path, cause),
+/// The summary of the rows of `runs.csv`, in the order that the points have in an older one, and then as measured.
+fn summary_of(schema: &'static Schema, runs: &Table, older: &Table) -> Table {
+    let mut names: Vec<&str> = Vec::new();
+    for row in older.rows.iter().chain(&runs.rows) {
+        if let Some(name) = row.text(POINT.name).filter(|name| !names.contains(name)) {
+            names.push(name);
+        }
+    }
+    let columns = schema.runs();
+    let record = |row: &Row| {
+        let mut record = Record::new();
+        for (name, column) in &columns {
+            let text = row.text(name).unwrap_or_default();
+            record.push(
+                name.clone(),
+                Cell::parse(column, text).unwrap_or(Cell::Empty),
+            );
+        }
+        record
     };
-    let mut names = BTreeSet::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        names.insert(entry.file_name().to_string_lossy().into_owned());
-    }
-    if names.is_empty() {
-        return Err(Wrong::EmptyFolder.at(path));
-    }
-    Ok(names)
-}
-
-/// Why a folder is incomplete, by its mark.
-pub(super) fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
-    let path = folder.join(MARK);
-    if path.symlink_metadata().is_err() {
-        return Ok(None);
-    }
-    let text = whole(&path, "it was there a moment ago")?;
-    let line = text.lines().next().unwrap_or_default();
-    let reason = line.strip_prefix(MARK_BEGINS).unwrap_or(line).trim();
-    Ok(Some(if reason.is_empty() {
-        "the run has not ended yet, or was killed".to_owned()
-    } else {
-        reason.to_owned()
-    }))
-}
-
-/// One of the tables of a run. One that was killed has rows as far as it came.
-pub(super) fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
-    let file = path.join(name);
-    let why = "it has the figures of all points; copy the folder whole";
-    match whole(&file, why) {
-        Err(error) if incomplete && error.is_missing() => Ok(Table::default()),
-        Ok(text) if incomplete => match text.rfind('\n') {
-            Some(end) => Table::of(&file, &text[..=end]),
-            None => Ok(Table::default()),
-        },
-        text => Table::of(&file, &text?),
-    }
+    let of_point = |name: &&str| {
+        let rows = runs
+            .rows
+            .iter()
+            .filter(|row| row.text(POINT.name) == Some(name));
+        let records: Vec<Record> = rows.map(record).collect();
+        (!records.is_empty()).then(|| over_rounds(schema, &records))
+    };
+    let mut summary: Vec<Record> = names.iter().filter_map(of_point).collect();
+    curves::complete(schema, &mut summary);
+    let columns = schema.summary();
+    let cells = |record: &Record| {
+        let cell = |(name, column): &Named| {
+            let cell = record.get(name).cloned().unwrap_or(Cell::Empty);
+            cell.with_decimals_of(column).text()
+        };
+        columns.iter().map(cell).collect()
+    };
+    let names = columns.iter().map(|(name, _)| name.to_string()).collect();
+    Table::made(names, summary.iter().map(cells))
 }
 
 /// A `settings.json` and what the results of its benchmark have.

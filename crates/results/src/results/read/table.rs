@@ -1,32 +1,9 @@
 //! Small tables with named columns, such as the summary.
 
-use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{ReadError, Wrong};
-use crate::results::durable::open_regular;
-
-/// The most that is read in one piece.
-const MOST_BYTES: u64 = 64 << 20;
-
-/// The whole of a small file.
-pub fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
-    let file = open_regular(path).map_err(|cause| ReadError::opening(path, cause, why))?;
-    let mut bytes = Vec::new();
-    file.take(MOST_BYTES + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|cause| ReadError::io(path, cause))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let size = path.metadata().map_or(MOST_BYTES + 1, |found| found.len());
-        return Err(Wrong::TooLarge(size, MOST_BYTES).at(path));
-    }
-    String::from_utf8(bytes).map_err(|cause| {
-        let good = &cause.as_bytes()[..cause.utf8_error().valid_up_to()];
-        let lines = good.split(|&byte| byte == b'\n').count();
-        ReadError::foreign(path, lines as u64, "it is not text")
-    })
-}
+use crate::results::read_error::ReadError;
 
 /// A table: rows of text under named columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -80,6 +57,16 @@ impl Table {
             });
         }
         Ok(Table { columns, rows })
+    }
+
+    /// A table of cells, in the order of the columns.
+    pub(super) fn made(columns: Arc<[String]>, rows: impl Iterator<Item = Vec<String>>) -> Self {
+        let row = |cells| Row {
+            columns: Arc::clone(&columns),
+            cells,
+        };
+        let rows = rows.map(row).collect();
+        Table { columns, rows }
     }
 
     /// Whether there is a column of that name.

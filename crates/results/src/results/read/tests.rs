@@ -1,11 +1,11 @@
 //! What is read back is what the program writes, made by its own writers.
 
+use crate::testing::{Refused as _, temporary};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::rows::RowFile;
 use super::*;
-use crate::refused::refused;
 use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
@@ -91,7 +91,7 @@ fn a_point_alone_has_its_run_around_it_or_not() {
     assert_eq!(run.points[0].name, "alone");
     assert_eq!(run.points[0].setting("size_bytes"), Some("16"));
     assert_eq!(latencies(&run.points[0]).unwrap().0.len(), 4);
-    refused(Run::open(&path), &["uc-send-16B-burst8 is missing"]);
+    Run::open(&path).refused(&["uc-send-16B-burst8 is missing"]);
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn points_have_the_order_of_the_summary_with_the_list_or_without() {
     let last = summary.lines().last().unwrap();
     for row in [last, &last.replace("rc-send", "../rc-send")] {
         fs::write(path.join(SUMMARY), format!("{summary}{row}\n")).unwrap();
-        refused(Run::open(&path), &["in line 5", "is no name of a point"]);
+        Run::open(&path).refused(&["in line 5", "is no name of a point"]);
     }
 }
 
@@ -182,7 +182,7 @@ fn older_folders_are_refused() {
     fs::create_dir(&clock).unwrap();
     fs::write(clock.join(SETTINGS), old).unwrap();
     for path in [&run, &run.join("rc-send-8B"), &clock] {
-        refused(Run::open(path), &["measure again, or use hcabench 0.1"]);
+        Run::open(path).refused(&["measure again, or use hcabench 0.1"]);
     }
 }
 
@@ -198,15 +198,15 @@ fn pipes_in_place_of_results_are_refused() {
     for name in [MARK, LIST, SUMMARY, SETTINGS, RUNS, POINTS_SETTINGS] {
         let path = two_points(&folder.path().join(name.replace('/', "-")));
         put_pipe(&path.join(name));
-        refused(Run::open(&path), &told);
+        Run::open(&path).refused(&told);
     }
     let path = two_points(&folder.path().join("samples"));
     let point = Run::open(&path).unwrap().points.remove(0);
     for name in [MESSAGES, HISTOGRAM] {
         put_pipe(&point.file(name));
     }
-    refused(latencies(&point), &told);
-    refused(Hgrm::read(&point.file(HISTOGRAM)), &told);
+    latencies(&point).refused(&told);
+    Hgrm::read(&point.file(HISTOGRAM)).refused(&told);
 }
 
 #[test]
@@ -241,28 +241,28 @@ fn incomplete_runs_are_read_and_marked() {
     assert!(run.points[1].row.is_none() && run.points[1].incomplete.is_some());
     assert_eq!(run.points[1].setting("size_bytes"), Some("16"));
     fs::remove_file(path.join(MARK)).unwrap();
-    refused(Run::open(&path), &["is cut off in line 3"]);
+    Run::open(&path).refused(&["is cut off in line 3"]);
 }
 
 #[test]
 fn what_is_no_results_folder_is_told_apart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x");
-    refused(Run::open(&path), &["does not exist"]);
+    Run::open(&path).refused(&["does not exist"]);
     fs::create_dir(&path).unwrap();
-    refused(Run::open(&path), &["is empty"]);
+    Run::open(&path).refused(&["is empty"]);
     fs::write(path.join("holiday.jpg"), "x").unwrap();
-    refused(Run::open(&path), &["holds no results of hcabench: neither"]);
-    refused(Run::open(&path.join("holiday.jpg")), &["is no folder"]);
+    Run::open(&path).refused(&["holds no results of hcabench: neither"]);
+    Run::open(&path.join("holiday.jpg")).refused(&["is no folder"]);
     two_points(&path.join("run1"));
-    refused(Run::open(&path), &["but these in it do: run1"]);
+    Run::open(&path).refused(&["but these in it do: run1"]);
     let begun = folder.path().join("begun");
     let run = ResultsFolder::create(&begun, false, 0).unwrap();
     run.fail("no device").unwrap();
     let told = "before anything was measured: no device";
-    refused(Run::open(&begun), &[told]);
+    Run::open(&begun).refused(&[told]);
     fs::write(path.join(SUMMARY), "a,b\n1,2\n").unwrap();
-    refused(Run::open(&path), &["summary.csv has no column point"]);
+    Run::open(&path).refused(&["summary.csv has no column point"]);
 }
 
 #[test]
@@ -288,25 +288,24 @@ fn files_that_were_changed_name_file_line_and_column() {
         (&good, "\u{0}\u{1}ELF\n", "there is no column"),
     ] {
         fs::write(&file, good.replace(from, to)).unwrap();
-        refused(latencies(point), &[told, "messages.csv"]);
+        latencies(point).refused(&[told, "messages.csv"]);
     }
     fs::remove_file(&file).unwrap();
-    refused(latencies(point), &["messages.csv is missing"]);
+    latencies(point).refused(&["messages.csv is missing"]);
 
     let settings = point.file(SETTINGS);
     let good = fs::read_to_string(&settings).unwrap();
     let other = good.replace("\"size_bytes\": 16", "\"size_bytes\": 32");
     fs::write(&settings, other).unwrap();
     let told = "size_bytes of uc-send-16B-burst8 is \"16\", and \"32\"";
-    refused(Run::open(&path), &[told]);
+    Run::open(&path).refused(&[told]);
     fs::write(&settings, b"\xff\xfe{}").unwrap();
-    refused(Run::open(&path), &["line 1: it is not text"]);
+    Run::open(&path).refused(&["line 1: it is not text"]);
 }
 
 #[test]
 fn a_file_without_lines_is_told_from_its_beginning() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("messages.csv");
+    let file = temporary("messages.csv");
     let good = "seq,latency_ns\n1,1500\n2,1600\n";
     let long = "7".repeat(70_000);
     // Longer than what is read in one piece, so that the line's beginning lies in another one.
@@ -323,7 +322,7 @@ fn a_file_without_lines_is_told_from_its_beginning() {
     ] {
         fs::write(&file, &text).unwrap();
         let found = samples(RowFile::open(&file), "latency_ns");
-        refused(found, &[&format!("in line {line}: "), expected]);
+        found.refused(&[&format!("in line {line}: "), expected]);
     }
     fs::write(&file, format!("{good}3,\"1700\"\n{many}")).unwrap();
     let found = samples(RowFile::open(&file), "latency_ns").unwrap();
@@ -376,15 +375,14 @@ fn truncation_at_every_byte() {
         match Hgrm::read(&file) {
             // What may go is the comment behind the closing lines.
             Ok(read) => assert!(read == whole && good[..length].contains(&b']'), "{length}"),
-            cut => refused(cut, &["is cut off"]),
+            cut => cut.refused(&["is cut off"]),
         }
     }
 }
 
 #[test]
 fn distributions_of_others_and_what_is_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("x.hgrm");
+    let file = temporary("x.hgrm");
     // The Java implementation's last line has three columns.
     let java = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n     1.500 0.500000000000          1           2.00\n     \
                 2.500 1.000000000000          2\n#[Mean    =        2.000, StdDeviation   =        0.500]\n\
@@ -402,6 +400,6 @@ fn distributions_of_others_and_what_is_none() {
         ("2.00\n", "2.00\nfoo bar\n"),
     ] {
         fs::write(&file, java.replacen(from, to, 1)).unwrap();
-        refused(Hgrm::read(&file), &["is not as hcabench writes it"]);
+        Hgrm::read(&file).refused(&["is not as hcabench writes it"]);
     }
 }

@@ -31,11 +31,8 @@ fn times_are_in_nanoseconds_everywhere() {
                 .any(|end| column.name.ends_with(end));
             // Fields that others read have the names and units that others gave them, beside ours.
             let is_of_others = node::MICROSECONDS.contains(column);
-            assert!(
-                other.is_none() || is_rate || is_of_others,
-                "{}",
-                column.name
-            );
+            let has_known_unit = other.is_none() || is_rate || is_of_others;
+            assert!(has_known_unit, "{}", column.name);
         }
     }
 }

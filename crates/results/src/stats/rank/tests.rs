@@ -1,7 +1,6 @@
 use super::*;
 use crate::pacing::SplitMix64;
 
-/// Numbers that a seed decides.
 struct Draws(SplitMix64);
 
 impl Draws {
@@ -9,7 +8,6 @@ impl Draws {
         Draws(SplitMix64::new(seed))
     }
 
-    /// Above 0, below 1.
     fn uniform(&mut self) -> f64 {
         ((self.0.draw() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
     }
@@ -26,7 +24,6 @@ impl Draws {
 
 const BOTH: [Test; 2] = [Test::MannWhitney, Test::SignedRank];
 
-/// The shift between rounds of two sides, by either test.
 fn shift(test: Test, base: &[f64], new: &[f64], error: f64) -> Shift {
     let pairs = base.iter().zip(new).map(|(base, new)| new - base);
     let shift = match test {
@@ -36,7 +33,6 @@ fn shift(test: Test, base: &[f64], new: &[f64], error: f64) -> Shift {
     shift.unwrap()
 }
 
-/// As many of `tries` as `is_so` says.
 fn share(tries: u64, mut is_so: impl FnMut(&mut Draws) -> bool) -> f64 {
     let mut draws = Draws::new(20_261_122);
     let found = (0..tries).filter(|_| is_so(&mut draws)).count();
@@ -104,10 +100,8 @@ fn the_normal_distribution_takes_over_where_the_exact_one_ends() {
         for error in [0.025, 0.001] {
             // What it takes for critical has nearly that probability, and rather less.
             let held = exact.at_most(approximate.critical(error).unwrap());
-            assert!(
-                (0.9 * error..=1.01 * error).contains(&held),
-                "{held} of {error}"
-            );
+            let is_within = (0.9 * error..=1.01 * error).contains(&held);
+            assert!(is_within, "{held} of {error}");
         }
     }
     for (z, share) in [
@@ -212,10 +206,8 @@ fn so_many_rounds_as_are_estimated_show_a_difference_of_that_size() {
         };
         let (enough, half) = (found(rounds), found(rounds / 2));
         // Noether's formula asks for a few too many where two hardly overlap.
-        assert!(
-            (0.75..0.97).contains(&enough),
-            "{level}, {rounds}: {enough}"
-        );
+        let is_within = (0.75..0.97).contains(&enough);
+        assert!(is_within, "{level}, {rounds}: {enough}");
         assert!(half < 0.6, "{level}, {rounds}: {half}");
         // Nothing says that the other way round there is a difference, or among equals.
         assert_eq!(rounds_to_show(&new, &base, error), None);
@@ -246,10 +238,8 @@ fn of_equals_at_most_the_nominal_share_differ() {
                 let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, 0.0));
                 shift(test, &base, &new, error).is_shown()
             });
-            assert!(
-                apart <= allowed(error, TRIES),
-                "{test:?}, {rounds}: {apart}"
-            );
+            let is_allowed = apart <= allowed(error, TRIES);
+            assert!(is_allowed, "{test:?}, {rounds}: {apart}");
             assert!(apart > error / 3.0, "{test:?} sees nothing: {apart}");
         }
     }
@@ -315,9 +305,7 @@ fn intervals_hold_the_shift_as_often_as_they_say() {
     }
 }
 
-/// Why the points of a round are not compared by what is left when the round's median is taken off: of two points that
-/// median is their mean, what is left of one mirrors what is left of the other, and a test of two samples takes for
-/// twice as much evidence what is the same evidence twice.
+/// Of two points the round's median is their mean: what is left mirrors each other, and would count as evidence twice.
 #[test]
 fn two_points_less_their_mean_are_no_two_samples() {
     const TRIES: u64 = 2000;

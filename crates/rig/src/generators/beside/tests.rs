@@ -1,6 +1,6 @@
 use super::*;
 use crate::host::pinning;
-use crate::refused::refused;
+use crate::testing::{Has as _, Refused as _};
 
 fn load(percent: u32) -> MemoryLoad {
     MemoryLoad::of_percent(percent).unwrap()
@@ -17,19 +17,13 @@ fn a_load_is_one_to_a_hundred_per_cent_or_off() {
     for bad in [0, 101, u32::MAX] {
         assert_eq!(MemoryLoad::of_percent(bad), None);
     }
-    assert_eq!(
-        (load(100).percent(), load(7).to_string()),
-        (100, "7%".to_owned())
-    );
-    assert_eq!(
-        (MemoryLoad::OFF.percent(), MemoryLoad::OFF.to_string()),
-        (0, "off".to_owned())
-    );
+    assert_eq!(load(100).percent(), 100);
+    assert_eq!(load(7).to_string(), "7%");
+    assert_eq!(MemoryLoad::OFF.percent(), 0);
+    assert_eq!(MemoryLoad::OFF.to_string(), "off");
     // Without one, points are named as ever.
-    assert_eq!(
-        (MemoryLoad::OFF.in_name(), load(50).in_name()),
-        (String::new(), "-memory_load50".to_owned())
-    );
+    assert_eq!(MemoryLoad::OFF.in_name(), "");
+    assert_eq!(load(50).in_name(), "-memory_load50");
 }
 
 #[test]
@@ -50,11 +44,8 @@ fn buffers_leave_the_cache_where_they_fit_beside_the_rest() {
         "half of this machine",
         "taskset",
     ];
-    refused(sized(Some(32), 8 * MIB, MIB), &told);
-    refused(
-        sized(Some(32), 8 * MIB, u64::MAX),
-        &["most of it for what is measured"],
-    );
+    sized(Some(32), 8 * MIB, MIB).refused(&told);
+    sized(Some(32), 8 * MIB, u64::MAX).refused(&["most of it for what is measured"]);
     assert_eq!(
         size_of_buffers(None, None, &cpus, u64::MAX),
         Ok(Bytes(1 << 30))
@@ -76,10 +67,8 @@ fn without_cpus_or_loads_there_are_no_generators() {
     assert_eq!(some.without_generators(&others), "1-2".parse().unwrap());
     assert_eq!(some.without_generators(&here), here);
     assert!(some.preparation() > Duration::from_secs(2) && some.warning().is_none());
-    assert_eq!(
-        (some.calibration(), &some.obtained()["generators"]),
-        (Value::Null, &json!("0"))
-    );
+    assert_eq!(some.calibration(), Value::Null);
+    assert_eq!(some.obtained()["generators"], json!("0"));
 }
 
 #[test]
@@ -98,10 +87,7 @@ fn buffers_that_the_cache_holds_are_warned_of() {
     };
     assert_eq!(of(1 << 30).warning(), None);
     let told = of(128 * MIB).warning().unwrap();
-    assert!(
-        told.contains("64 MiB each") && told.contains("32 MiB"),
-        "{told}"
-    );
+    told.has(&["64 MiB each", "32 MiB"]);
 }
 
 #[test]
@@ -110,10 +96,8 @@ fn a_load_is_drawn_from_its_beginning_to_its_end() {
     let mut beside = Beside::made_up(CpuSet::from_iter([here]), &[load(30), load(100)]);
     beside.prepare().unwrap();
     let told = beside.calibration();
-    assert_eq!(
-        (&told["loads"][0]["percent"], &told["loads"][1]["percent"]),
-        (&json!(30), &json!(100))
-    );
+    assert_eq!(told["loads"][0]["percent"], json!(30));
+    assert_eq!(told["loads"][1]["percent"], json!(100));
     assert_eq!(told["loads"][1]["pause_nops"], 0);
     assert_eq!(told["loads"][1]["mb_s"], told["peak_mb_s"]);
     assert!(told["loads"][0]["mb_s"].as_f64() > Some(0.0), "{told}");
@@ -125,10 +109,8 @@ fn a_load_is_drawn_from_its_beginning_to_its_end() {
     std::thread::sleep(Duration::from_millis(30));
     drawing.end().unwrap();
     let drawn = drawing.drawn().unwrap();
-    assert!(
-        drawn.time >= Duration::from_millis(30) && drawn.mb_per_s() > 0.0,
-        "{drawn:?}"
-    );
+    assert!(drawn.time >= Duration::from_millis(30), "{drawn:?}");
+    assert!(drawn.mb_per_s() > 0.0, "{drawn:?}");
     // A second end changes nothing, and one that is only dropped rests as well.
     drawing.end().unwrap();
     assert_eq!(drawing.drawn(), Some(drawn));

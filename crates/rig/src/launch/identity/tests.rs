@@ -1,7 +1,6 @@
 use super::*;
-use crate::refused::refused;
+use crate::testing::Refused as _;
 
-/// Slurm's step of four tasks, seen by the third.
 const SLURM: &[(&str, &str)] = &[
     ("SLURM_PROCID", "2"),
     ("SLURM_NTASKS", "8"),
@@ -15,7 +14,6 @@ const SLURM: &[(&str, &str)] = &[
     ("SLURM_LAUNCH_NODE_IPADDR", "192.0.2.9"),
 ];
 
-/// What mpirun of Open MPI 4.1 sets on a host with two addresses.
 const OPEN_MPI: &[(&str, &str)] = &[
     ("OMPI_COMM_WORLD_RANK", "1"),
     ("OMPI_COMM_WORLD_SIZE", "8"),
@@ -94,10 +92,8 @@ fn mpirun_goes_before_slurm_in_whose_job_it_runs() {
     let alone = by(&[OPEN_MPI]).unwrap();
     assert_eq!(alone.node, "node7");
     assert_eq!(alone.job.job, "50331649");
-    assert_eq!(
-        alone.rendezvous.hosts,
-        ["192.0.2.2", "198.51.100.2", "fd00::2"]
-    );
+    let expected = ["192.0.2.2", "198.51.100.2", "fd00::2"];
+    assert_eq!(alone.rendezvous.hosts, expected);
     let on_one_host = by(&[&[("OMPI_COMM_WORLD_LOCAL_SIZE", "8")], OPEN_MPI]).unwrap();
     assert_eq!(on_one_host.rendezvous.hosts[0], "127.0.0.1");
 }
@@ -112,7 +108,7 @@ fn pmi_tells_ranks_and_slurm_or_an_option_the_host() {
     assert_eq!(identity.rendezvous.hosts[0], "n3");
     let by_srun = by(&[&[("SLURM_STEP_NUM_TASKS", "16")], pmi, SLURM]).unwrap();
     assert_eq!(by_srun.node, "n5");
-    refused(by(&[pmi]), &["told by pmi", "--rendezvous HOST[:PORT]"]);
+    by(&[pmi]).refused(&["told by pmi", "--rendezvous HOST[:PORT]"]);
     let given = Options {
         rendezvous: Some("head".to_owned()),
         ..Options::default()
@@ -137,17 +133,14 @@ fn options_go_before_every_engine() {
         ("[fd00::2]", "fd00::2", DEFAULT_PORT),
     ] {
         let met = found(&options(0, 2, text), &[]).unwrap().rendezvous;
-        assert_eq!(
-            (met.hosts, met.port),
-            (vec![host.to_owned()], port),
-            "{text}"
-        );
+        assert_eq!(met.hosts, vec![host.to_owned()], "{text}");
+        assert_eq!(met.port, port, "{text}");
     }
 }
 
 #[test]
 fn what_cannot_be_is_refused_by_name_and_value() {
-    let refuse = |variables: &[(&str, &str)], words: &[&str]| refused(by(&[variables]), words);
+    let refuse = |variables: &[(&str, &str)], words: &[&str]| by(&[variables]).refused(words);
     refuse(&[], &["srun or mpirun", "--rank", "--ranks"]);
     refuse(
         &[("SLURM_PROCID", "0"), ("SLURM_NTASKS", "4")],
@@ -169,26 +162,18 @@ fn what_cannot_be_is_refused_by_name_and_value() {
         &[("PMI_RANK", "0"), ("PMI_SIZE", "1")],
         &["PMI_SIZE is '1'", "2 to 65536"],
     );
-    refused(
-        by(&[&[("SLURM_STEP_NODELIST", "n[1-")], SLURM]),
-        &["SLURM_STEP_NODELIST is 'n[1-'", "not closed"],
-    );
+    by(&[&[("SLURM_STEP_NODELIST", "n[1-")], SLURM])
+        .refused(&["SLURM_STEP_NODELIST is 'n[1-'", "not closed"]);
     let rank = Options {
         rank: Some(1),
         ..Options::default()
     };
-    refused(
-        found(&rank, &[SLURM]),
-        &["--rank is given", "--ranks is not"],
-    );
+    found(&rank, &[SLURM]).refused(&["--rank is given", "--ranks is not"]);
     let no_host = Options {
         rendezvous: None,
         ..options(0, 2, "")
     };
-    refused(
-        found(&no_host, &[SLURM]),
-        &["told by options", "--rendezvous"],
-    );
+    found(&no_host, &[SLURM]).refused(&["told by options", "--rendezvous"]);
     for text in [
         "",
         ":7000",
@@ -200,9 +185,6 @@ fn what_cannot_be_is_refused_by_name_and_value() {
         "[::1]7",
         "[]:7",
     ] {
-        refused(
-            found(&options(0, 2, text), &[]),
-            &["--rendezvous is '", text],
-        );
+        found(&options(0, 2, text), &[]).refused(&["--rendezvous is '", text]);
     }
 }

@@ -1,6 +1,7 @@
 //! How runs begin without some of the ranks, and how they end.
 
 use super::*;
+use crate::testing::Refused as _;
 
 #[test]
 fn who_does_not_come_or_cannot_measure_is_left_out() {
@@ -34,7 +35,7 @@ fn who_does_not_come_or_cannot_measure_is_left_out() {
     );
     conductor.end(None);
     assert!(joined(attending).iter().all(Result::is_ok));
-    refused(unable.join().unwrap(), &["no active port"]);
+    unable.join().unwrap().refused(&["no active port"]);
 }
 
 #[test]
@@ -48,16 +49,16 @@ fn ranks_of_another_build_alone_end_the_run_at_once_and_both_are_told() {
         refused: SHORT,
         ..LIMITS
     };
-    refused(
-        meeting.gather(limits),
-        &[
-            "1 of 2 ranks",
-            "rank 1 (n1): it is hcabench 0.0.9",
-            "one build",
-        ],
-    );
-    refused(other.join().unwrap(), &["refuses this process", "0.0.9"]);
-    refused(joined(attending).remove(0), &["too few ranks"]);
+    meeting.gather(limits).refused(&[
+        "1 of 2 ranks",
+        "rank 1 (n1): it is hcabench 0.0.9",
+        "one build",
+    ]);
+    other
+        .join()
+        .unwrap()
+        .refused(&["refuses this process", "0.0.9"]);
+    joined(attending).remove(0).refused(&["too few ranks"]);
 }
 
 #[test]
@@ -101,14 +102,13 @@ fn a_sink_that_can_keep_nothing_ends_the_run_and_so_does_rank_0() {
     let meeting = Meeting::of(2);
     let attending = meeting.attend_well([0, 1]);
     let mut conductor = meeting.gather(LIMITS).unwrap();
-    refused(
-        conductor.measure(0, [vec![Pair::of(0, 1)]], &mut Full),
-        &["no space left"],
-    );
+    conductor
+        .measure(0, [vec![Pair::of(0, 1)]], &mut Full)
+        .refused(&["no space left"]);
     // As if it were killed.
     drop(conductor);
     for ended in joined(attending) {
-        refused(ended, &["rank 0 has gone", "closed the connection"]);
+        ended.refused(&["rank 0 has gone", "closed the connection"]);
     }
 }
 
@@ -126,16 +126,17 @@ fn a_rank_does_not_wait_for_ever_for_a_rank_0_that_hangs_or_is_not_there() {
         silence_ms: 50,
     };
     wire.send(&ToRank::Start(start), LONG).unwrap();
-    refused(
-        joined(attending).remove(0),
-        &["rank 0 has gone", "did not answer within 0.05 s"],
-    );
+    joined(attending)
+        .remove(0)
+        .refused(&["rank 0 has gone", "did not answer within 0.05 s"]);
     let Meeting {
         listener, place, ..
     } = meeting;
     drop((wire, listener));
     let nobody = rendezvous::meet(&place, &Meeting::of(2).hello(1), SHORT);
-    refused(nobody.map(drop), &["not met within 0 s", "127.0.0.1"]);
+    nobody
+        .map(drop)
+        .refused(&["not met within 0 s", "127.0.0.1"]);
 }
 
 #[test]
@@ -146,19 +147,13 @@ fn rank_0_listens_only_where_it_is() {
     };
     let free = Meeting::of(2).place.port;
     // Of the addresses for documentation nobody has one.
-    refused(
-        rendezvous::listen(&at(&["192.0.2.7"], free)),
-        &["192.0.2.7", "--rendezvous"],
-    );
+    rendezvous::listen(&at(&["192.0.2.7"], free)).refused(&["192.0.2.7", "--rendezvous"]);
     let listening = rendezvous::listen(&at(&["192.0.2.7", "127.0.0.1"], free)).unwrap();
     assert_eq!(
         listening.local_addr().unwrap().to_string(),
         format!("127.0.0.1:{free}")
     );
-    refused(
-        rendezvous::listen(&at(&["127.0.0.1"], free)),
-        &["127.0.0.1", "another port"],
-    );
+    rendezvous::listen(&at(&["127.0.0.1"], free)).refused(&["127.0.0.1", "another port"]);
     drop(listening);
     // Others may know this host by another address than that of its loopback.
     let named = rendezvous::listen(&at(&["localhost"], free)).unwrap();

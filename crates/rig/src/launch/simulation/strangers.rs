@@ -1,6 +1,7 @@
 //! Who is refused, or says what it should not.
 
 use super::*;
+use crate::testing::Refused as _;
 
 #[test]
 fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
@@ -14,7 +15,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
             let mut hello = hello.clone();
             change(&mut hello);
             let met = rendezvous::meet(&place, &hello, LONG);
-            refused(met.map(drop), words);
+            met.map(drop).refused(words);
         };
         // A port scan, and a connection that says nothing and stays.
         drop(TcpStream::connect(address).unwrap());
@@ -55,10 +56,9 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
     let late = meeting.hello(2);
     let place = meeting.place.clone();
     let late = spawn(move || {
-        refused(
-            rendezvous::meet(&place, &late, LONG).map(drop),
-            &["rank 2 (n2)", "such a rank already"],
-        )
+        rendezvous::meet(&place, &late, LONG)
+            .map(drop)
+            .refused(&["rank 2 (n2)", "such a rank already"])
     });
     let mut round = 0;
     while !late.is_finished() {
@@ -174,8 +174,8 @@ fn a_rank_that_others_cannot_reach_ends_the_run_before_it_begins() {
     let error = ended.unwrap_err();
     assert!(error.is_misuse(), "{error}");
     let words = ["rank 2 (n2)", "127.0.0.1", "--bind"];
-    refused(Err::<(), _>(error), &words);
+    Err::<(), _>(error).refused(&words);
     for rank in joined(attending) {
-        refused(rank, &words);
+        rank.refused(&words);
     }
 }

@@ -22,7 +22,7 @@ pub struct FabricRequest {
 
 /// A port and the address that leads to it.
 #[derive(Debug, Clone)]
-pub struct End {
+pub(super) struct End {
     pub(super) device: String,
     pub(super) port: u8,
     pub(super) address: IpAddr,

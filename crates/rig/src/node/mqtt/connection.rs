@@ -17,7 +17,7 @@ const BESIDE_THE_SAMPLE: usize = 1024;
 ///
 /// # Errors
 /// When none was given: it is the caller's to start one.
-pub fn broker(settings: &Settings) -> Result<&BrokerAddress, NodeError> {
+pub(super) fn broker(settings: &Settings) -> Result<&BrokerAddress, NodeError> {
     let none = || NodeError::Setting("the node-type mqtt takes a broker: --broker".to_owned());
     settings.broker.as_ref().ok_or_else(none)
 }
@@ -26,7 +26,7 @@ pub fn broker(settings: &Settings) -> Result<&BrokerAddress, NodeError> {
 ///
 /// # Errors
 /// When there is no broker.
-pub fn client(
+pub(super) fn client(
     name: String,
     settings: &Settings,
     requests: u32,
@@ -47,12 +47,12 @@ pub fn client(
 
 /// A runtime that is dropped without waiting for what it has not finished: a name lookup may take long.
 #[derive(Debug)]
-pub struct Driver(Option<Runtime>);
+pub(super) struct Driver(Option<Runtime>);
 
 impl Driver {
     /// Runs to its end in this thread.
     #[inline]
-    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+    pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
         let runtime = self.0.as_ref();
         runtime
             .expect("it is there until it is dropped")
@@ -73,7 +73,7 @@ impl Drop for Driver {
 ///
 /// # Errors
 /// When there is no file left.
-pub fn runtime() -> Result<Driver, NodeError> {
+pub(super) fn runtime() -> Result<Driver, NodeError> {
     let made = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -86,7 +86,7 @@ pub fn runtime() -> Result<Driver, NodeError> {
 }
 
 /// The same in the client's words.
-pub fn qos(qos: Qos) -> QoS {
+pub(super) fn qos(qos: Qos) -> QoS {
     match qos {
         Qos::AtMostOnce => QoS::AtMostOnce,
         Qos::AtLeastOnce => QoS::AtLeastOnce,
@@ -95,7 +95,7 @@ pub fn qos(qos: Qos) -> QoS {
 }
 
 /// There is no connection.
-pub fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
+pub(super) fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
     let reason = reason.to_string();
     NodeError::NoBroker(format!(
         "--broker {broker}: cannot connect: {reason}: is a broker running there, and may it be reached?"
@@ -103,20 +103,20 @@ pub fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError
 }
 
 /// There is none any more.
-pub fn lost(broker: &BrokerAddress, error: &ConnectionError) -> String {
+pub(super) fn lost(broker: &BrokerAddress, error: &ConnectionError) -> String {
     format!("the connection to the broker at {broker} has ended: {error}: is it still running?")
 }
 
 /// How long connecting may still take.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub(super) struct Patience {
     begun: Instant,
     limit: Duration,
 }
 
 impl Patience {
     /// From now on.
-    pub fn new(limit: Duration) -> Self {
+    pub(super) fn new(limit: Duration) -> Self {
         Patience {
             begun: Instant::now(),
             limit,
@@ -127,7 +127,7 @@ impl Patience {
     ///
     /// # Errors
     /// Else.
-    pub fn check(
+    pub(super) fn check(
         &self,
         broker: &BrokerAddress,
         go_on: &mut dyn FnMut() -> bool,

@@ -83,7 +83,6 @@ impl Maker for Mqtt<'_> {
 mod tests {
     use super::*;
 
-    /// Whether a filter takes a topic, as MQTT 5 says in 4.7.
     fn takes(filter: &str, topic: &str) -> bool {
         let filter = filter.strip_prefix(SHARED).map_or(filter, |it| &it[1..]);
         let mut levels = topic.split('/');

@@ -63,24 +63,24 @@ functions! {
 /// `zmq_pollitem_t`.
 #[repr(C)]
 #[derive(Debug)]
-pub struct PollItem {
+pub(super) struct PollItem {
     pub socket: *mut c_void,
     pub fd: c_int,
     pub events: c_short,
     pub revents: c_short,
 }
 
-pub const ZMQ_PAIR: c_int = 0;
-pub const ZMQ_PUB: c_int = 1;
-pub const ZMQ_SUB: c_int = 2;
-pub const ZMQ_PULL: c_int = 7;
-pub const ZMQ_PUSH: c_int = 8;
+pub(super) const ZMQ_PAIR: c_int = 0;
+pub(super) const ZMQ_PUB: c_int = 1;
+pub(super) const ZMQ_SUB: c_int = 2;
+pub(super) const ZMQ_PULL: c_int = 7;
+pub(super) const ZMQ_PUSH: c_int = 8;
 
-pub const ZMQ_SUBSCRIBE: c_int = 6;
-pub const ZMQ_LINGER: c_int = 17;
-pub const ZMQ_SNDHWM: c_int = 23;
-pub const ZMQ_RCVHWM: c_int = 24;
-pub const ZMQ_LAST_ENDPOINT: c_int = 32;
+pub(super) const ZMQ_SUBSCRIBE: c_int = 6;
+pub(super) const ZMQ_LINGER: c_int = 17;
+pub(super) const ZMQ_SNDHWM: c_int = 23;
+pub(super) const ZMQ_RCVHWM: c_int = 24;
+pub(super) const ZMQ_LAST_ENDPOINT: c_int = 32;
 
-pub const ZMQ_POLLIN: c_short = 1;
-pub const ZMQ_DONTWAIT: c_int = 1;
+pub(super) const ZMQ_POLLIN: c_short = 1;
+pub(super) const ZMQ_DONTWAIT: c_int = 1;

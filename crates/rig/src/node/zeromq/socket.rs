@@ -14,7 +14,7 @@ const LONGEST_ENDPOINT: usize = 256;
 
 /// A socket, and the context with its I/O thread.
 #[derive(Debug)]
-pub struct Socket {
+pub(super) struct Socket {
     socket: NonNull<c_void>,
     context: NonNull<c_void>,
 }
@@ -59,7 +59,7 @@ impl Socket {
     ///
     /// # Errors
     /// When there is no memory or no file left.
-    pub fn new(kind: c_int, send_queue: u32, receive_queue: u32) -> Result<Self, NodeError> {
+    pub(super) fn new(kind: c_int, send_queue: u32, receive_queue: u32) -> Result<Self, NodeError> {
         // SAFETY: it has no conditions.
         let context = NonNull::new(unsafe { zmq_ctx_new() });
         let context = context.ok_or_else(|| failed("zmq_ctx_new", "a node"))?;
@@ -102,7 +102,7 @@ impl Socket {
     ///
     /// # Errors
     /// When the port is in use.
-    pub fn bind(&self, port: Option<u16>) -> Result<CString, NodeError> {
+    pub(super) fn bind(&self, port: Option<u16>) -> Result<CString, NodeError> {
         let number = port.map_or_else(|| "*".to_owned(), |port| port.to_string());
         let endpoint = CString::new(format!("tcp://127.0.0.1:{number}"));
         let endpoint = endpoint.expect("there is no zero in it");
@@ -140,7 +140,7 @@ impl Socket {
     ///
     /// # Errors
     /// When there is no file left.
-    pub fn connect(&self, endpoint: &CStr) -> Result<(), NodeError> {
+    pub(super) fn connect(&self, endpoint: &CStr) -> Result<(), NodeError> {
         // SAFETY: the socket is live, and the text ends with a zero; it is copied.
         match unsafe { zmq_connect(self.socket.as_ptr(), endpoint.as_ptr()) } {
             0 => Ok(()),
@@ -150,7 +150,7 @@ impl Socket {
 
     /// Sends a message, if there is room for it; returns whether there was.
     #[inline]
-    pub fn send(&mut self, message: &[u8]) -> Result<bool, NodeError> {
+    pub(super) fn send(&mut self, message: &[u8]) -> Result<bool, NodeError> {
         loop {
             // SAFETY: the socket is live and used by this thread alone; the bytes are copied before it returns.
             let sent = unsafe {
@@ -174,7 +174,7 @@ impl Socket {
 
     /// Receives a message, if there is one, and returns how long it is. What does not fit is cut off.
     #[inline]
-    pub fn receive(&mut self, message: &mut [u8]) -> Result<Option<usize>, NodeError> {
+    pub(super) fn receive(&mut self, message: &mut [u8]) -> Result<Option<usize>, NodeError> {
         loop {
             // SAFETY: the socket is live and used by this thread alone; no more is written than there is room for.
             let received = unsafe {
@@ -197,7 +197,7 @@ impl Socket {
     }
 
     /// Sleeps until there is a message, or for so long.
-    pub fn wait(&mut self, limit_ms: u16) {
+    pub(super) fn wait(&mut self, limit_ms: u16) {
         let mut item = PollItem {
             socket: self.socket.as_ptr(),
             fd: 0,

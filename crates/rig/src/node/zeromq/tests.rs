@@ -1,6 +1,7 @@
 use super::*;
 use crate::buffer::HugePagePolicy;
 use crate::node::Ends;
+use crate::testing::Refused as _;
 
 const WORDS: usize = 3;
 
@@ -19,7 +20,6 @@ fn ends(wiring: &Wiring, settings: &Settings) -> Result<Ends<Publisher, Subscrib
     Ends::of(&Zeromq { wiring, settings }, wiring)
 }
 
-/// Writes a sample with that value until the node takes it.
 fn write(publisher: &mut Publisher, pool: &mut Pool, value: u64) {
     let mut samples = Vec::new();
     pool.fill(&mut samples, 1);
@@ -93,6 +93,6 @@ fn a_port_that_is_in_use_or_too_high_is_refused() {
         )
         .map(drop)
     };
-    crate::refused::refused(on(port, 1), &["--zeromq-port", &port.to_string(), "in use"]);
-    crate::refused::refused(on(65535, 2), &["--zeromq-port 65535", "2 ends"]);
+    on(port, 1).refused(&["--zeromq-port", &port.to_string(), "in use"]);
+    on(65535, 2).refused(&["--zeromq-port 65535", "2 ends"]);
 }

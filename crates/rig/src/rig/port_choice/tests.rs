@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::rdma::verbs::{DeviceLimits, VerbsError};
+use crate::testing::{Has as _, Refused as _};
 
-/// An Ethernet port.
-pub fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
+pub(crate) fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
     Port {
         number,
         active,
@@ -21,7 +21,6 @@ pub fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
     }
 }
 
-/// An active port with addresses in networks of 24 bits.
 fn in_network(number: u8, addresses: &[&str]) -> Port {
     let mut port = port(number, true, addresses);
     let network = |address: &IpAddr| IpNetwork::of(*address, 24);
@@ -29,7 +28,6 @@ fn in_network(number: u8, addresses: &[&str]) -> Port {
     port
 }
 
-/// An active InfiniBand port.
 fn infiniband(number: u8, prefix: &str, sm_lid: u16, address: &str) -> Port {
     Port {
         link_layer: LinkLayer::InfiniBand,
@@ -79,7 +77,6 @@ fn of(usable: &[Device]) -> Devices {
     }
 }
 
-/// Asserts device and port of sender and receiver.
 #[track_caller]
 fn leads(pair: Result<Pair, ChoiceError>, expected: [(&str, u8); 2]) {
     let pair = pair.unwrap();
@@ -118,10 +115,7 @@ fn the_same_port_twice_only_if_named_twice() {
     assert!(choose(&devices, Some(&named), Some(&named)).is_ok());
     for sender in [None, Some(&named)] {
         let error = choose(&devices, sender, None).unwrap_err().to_string();
-        assert!(
-            error.contains("only one usable RDMA port (a port 1)"),
-            "{error}"
-        );
+        error.has(&["only one usable RDMA port (a port 1)"]);
     }
 }
 
@@ -139,8 +133,7 @@ fn two_ports_of_one_subnet_are_preferred_to_two_adapters() {
     let sender = request("b", None, None);
     let pair = choose(&devices, Some(&sender), None).unwrap();
     assert_eq!(pair.receiver.name(), "a:1");
-    let doubt = pair.doubt().unwrap();
-    assert!(doubt.contains("10.9.0.0/24 and 10.0.0.0/24"), "{doubt}");
+    pair.doubt().unwrap().has(&["10.9.0.0/24 and 10.0.0.0/24"]);
     // Of a port without a number that which suits the other.
     let [sender, receiver] = [request("a", None, None), request("c", None, None)];
     let pair = choose(&devices, Some(&sender), Some(&receiver));
@@ -287,11 +280,9 @@ fn what_is_missing_is_named() {
         device("a", vec![port(1, false, &[])]),
         device("b", vec![port(1, false, &["10.0.0.3"])]),
     ]);
-    let error = choose(&of(&[]), None, None).unwrap_err().to_string();
-    assert!(error.contains("no RDMA device on this host"), "{error}");
+    choose(&of(&[]), None, None).refused(&["no RDMA device on this host"]);
     let error = choose(&devices, None, None).unwrap_err().to_string();
-    let both = "no RDMA port is active: a port 1 (down, no address); b port 1 (down, 10.0.0.3)";
-    assert!(error.contains(both), "{error}");
+    error.has(&["no RDMA port is active: a port 1 (down, no address); b port 1 (down, 10.0.0.3)"]);
     let unknown = "--sender c: there is no device of that name; the devices are a, b";
     let elsewhere = "does not have the address 10.9.9.9; it has: 10.0.0.4";
     let devices = of(&[

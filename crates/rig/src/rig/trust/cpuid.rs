@@ -6,7 +6,7 @@
 use raw_cpuid::{CpuId, CpuIdReader, Hypervisor};
 
 /// The rate by leaf 15H: the crystal's frequency and the counter's ratio to it.
-pub fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+pub(super) fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let leaf = cpuid
         .get_tsc_info()
         .ok_or("the processor has no such leaf")?;
@@ -23,7 +23,7 @@ pub fn crystal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
 }
 
 /// The rate by leaf 16H, in whole megahertz.
-pub fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+pub(super) fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let leaf = cpuid
         .get_processor_frequency_info()
         .ok_or("the processor has no such leaf")?;
@@ -34,7 +34,7 @@ pub fn nominal<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
 }
 
 /// The rate by the hypervisor's leaf 4000_0010H.
-pub fn by_hypervisor<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
+pub(super) fn by_hypervisor<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, String> {
     let told = cpuid
         .get_hypervisor_info()
         .ok_or("no hypervisor shows itself")?;
@@ -59,7 +59,6 @@ mod tests {
     const KVM: [u32; 3] = [0x4b4d_564b, 0x564b_4d56, 0x4d];
     const HYPER_V: [u32; 3] = [0x7263_694d, 0x666f_736f, 0x7648_2074];
 
-    /// A processor that answers the leaves given, and zero to all others.
     fn processor(
         leaves: &[(u32, [u32; 4])],
     ) -> CpuId<impl Fn(u32, u32) -> CpuIdResult + Clone + use<>> {

@@ -336,10 +336,8 @@ mod tests {
     #[test]
     fn what_tsc_aux_says_is_checked_and_replaced_where_it_is_missing() {
         let wrong = scripted(&[0, 0], 20, 10_000, |_| Some(0));
-        assert_eq!(
-            (wrong.wrong_cpu_names, wrong.monotony.crossings),
-            (Some(100), 0)
-        );
+        assert_eq!(wrong.wrong_cpu_names, Some(100));
+        assert_eq!(wrong.monotony.crossings, 0);
         let none = scripted(&[0, 0], 20, 10_000, |_| None);
         assert_eq!((none.wrong_cpu_names, none.monotony.crossings), (None, 199));
     }
@@ -402,10 +400,8 @@ mod tests {
         let found = shared(&cpus("0-1"), 200_000, &behind, false, &|| false).unwrap();
         let step = found.largest_steps[0];
         assert_eq!((step.from_cpu, step.to_cpu), (None, Some(1)));
-        assert!(
-            (1_000_000_000..=3_000_000_000).contains(&step.ticks),
-            "{step:?}"
-        );
+        let is_within = (1_000_000_000..=3_000_000_000).contains(&step.ticks);
+        assert!(is_within, "{step:?}");
         // All of the one that is behind, but for its first, are behind a reading of the other.
         assert!(found.crossings >= 99_999, "{found:?}");
     }

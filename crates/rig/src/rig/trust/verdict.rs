@@ -9,18 +9,18 @@ use crate::rig::trust::frequency::FrequencySource;
 use crate::sorting::sort_by_key;
 
 /// A proven offset beyond this spoils latencies between CPUs, in nanoseconds.
-pub const SPOILING_OFFSET_NS: f64 = 100.0;
+pub(super) const SPOILING_OFFSET_NS: f64 = 100.0;
 /// An uncertainty of an offset beyond this tells too little, in nanoseconds.
-pub const UNCERTAIN_OFFSET_NS: f64 = 1000.0;
+pub(super) const UNCERTAIN_OFFSET_NS: f64 = 1000.0;
 /// Sources of the rate that disagree by more are to be looked at, in parts per million.
-pub const DISAGREEING_PPM: f64 = 500.0;
+pub(super) const DISAGREEING_PPM: f64 = 500.0;
 /// Sources of the rate that disagree by more do not speak of the same counter, in parts per million.
-pub const CONTRADICTING_PPM: f64 = 10_000.0;
+pub(super) const CONTRADICTING_PPM: f64 = 10_000.0;
 /// An uncertainty of the calibration beyond this tells too little, in parts per million.
-pub const UNCERTAIN_RATE_PPM: f64 = 100.0;
+pub(super) const UNCERTAIN_RATE_PPM: f64 = 100.0;
 
 /// Fewer readings that follow another CPU's compare the CPUs too seldom.
-pub const LEAST_CROSSINGS: u64 = 1000;
+pub(super) const LEAST_CROSSINGS: u64 = 1000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -65,7 +65,7 @@ pub struct Judgement {
 }
 
 /// Weighs what was found out; the judgement that is in the report does not count.
-pub fn judge(report: &Report) -> Judgement {
+pub(super) fn judge(report: &Report) -> Judgement {
     let mut found = Reasons::default();
     found.watched(report);
     found.vouched_for(&report.clock);

@@ -29,7 +29,6 @@ fn patience() -> Patience {
     }
 }
 
-/// Collects without a signal.
 fn collect<X>(
     crew: &mut Crew<Report, Failure>,
     watch: impl FnMut() -> Option<X>,
@@ -41,7 +40,6 @@ fn no_reason() -> Option<()> {
     None
 }
 
-/// Starts a worker that waits for the stop flag, as a loop does, and reports then.
 fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
     let control = Arc::clone(control);
     let work = move |reporter: &Reporter<Report>| {
@@ -54,7 +52,6 @@ fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
     crew.start(seat(WORKS), work).unwrap();
 }
 
-/// Starts a worker that hangs until what is given back is dropped.
 fn start_one_that_hangs(crew: &mut Crew<Report, Failure>) -> Sender<()> {
     let (release, wait) = channel::<()>();
     let work = move |_: &Reporter<Report>| {
@@ -144,10 +141,8 @@ fn a_panic_is_told_with_its_role() {
     crew.start(seat(OTHER), |_| panic!("as a test wants it"))
         .unwrap();
     let error = collect(&mut crew, no_reason).unwrap_err();
-    assert!(
-        matches!(error, RigError::Panicked { role } if role == OTHER),
-        "{error}"
-    );
+    let is_expected = matches!(error, RigError::Panicked { role } if role == OTHER);
+    assert!(is_expected, "{error}");
     assert!(control.stopped() && control.failed());
 }
 
@@ -162,10 +157,8 @@ fn a_worker_that_hangs_is_left_behind_and_named() {
     let error = crew
         .collect_under(&|| None, &brief, || Some("too slow"), || {})
         .unwrap_err();
-    assert!(
-        matches!(error, RigError::Stuck { role, .. } if role == OTHER),
-        "{error}"
-    );
+    let is_expected = matches!(error, RigError::Stuck { role, .. } if role == OTHER);
+    assert!(is_expected, "{error}");
     drop(release);
 }
 
@@ -194,10 +187,8 @@ fn a_worker_that_hangs_after_a_signal_does_not_hold_the_program_up() {
     let error = crew
         .collect_under(&|| Some(Signal::SIGINT), &patience(), || None::<()>, || {})
         .unwrap_err();
-    assert!(
-        matches!(error, RigError::Interrupted(Signal::SIGINT)),
-        "{error}"
-    );
+    let is_expected = matches!(error, RigError::Interrupted(Signal::SIGINT));
+    assert!(is_expected, "{error}");
     assert!(begun.elapsed() < Duration::from_secs(20));
     drop(release);
 }
@@ -228,8 +219,6 @@ fn a_worker_that_ends_without_a_report_is_not_waited_for() {
     let (_, mut crew) = crew();
     crew.start(seat(OTHER), |_| Ok(())).unwrap();
     let error = collect(&mut crew, no_reason).unwrap_err();
-    assert!(
-        matches!(error, RigError::NoReport { role } if role == OTHER),
-        "{error}"
-    );
+    let is_expected = matches!(error, RigError::NoReport { role } if role == OTHER);
+    assert!(is_expected, "{error}");
 }

@@ -7,7 +7,6 @@ use crate::bench::fabric::matrix::ordered_pairs;
 const SEEDS: u64 = 20;
 const FIGURE: &str = "one_way";
 
-/// Leaves a share of the pairs out.
 fn thin(figure: &mut Matrix, share: f64, noise: &mut Noise) {
     for (from, to) in ordered_pairs(figure.nodes()) {
         if noise.share() < share {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::TierError;
-use super::hostlist::expand;
+use crate::launch::node_list::expand;
 
 /// By node: what is above it, the highest first.
 type Paths = HashMap<String, Vec<String>>;
@@ -22,6 +22,12 @@ fn wrong(line: usize, reason: impl Into<String>) -> TierError {
     TierError::Line { line, reason }
 }
 
+/// The nodes of a list in that line.
+fn listed(line: usize, list: &str) -> Result<Vec<String>, TierError> {
+    let nodes = expand(list);
+    nodes.map_err(|reason| wrong(line, format!("{list:?} is no list of nodes: {reason}")))
+}
+
 /// A file with a node, or a list of them, and its group in each line.
 pub(super) fn groups(text: &str) -> Result<Paths, TierError> {
     let mut paths = Paths::new();
@@ -33,7 +39,7 @@ pub(super) fn groups(text: &str) -> Result<Paths, TierError> {
             return Err(wrong(number, needed));
         };
         let group: Vec<String> = group.split('.').map(str::to_owned).collect();
-        for node in expand(nodes).map_err(|reason| wrong(number, reason))? {
+        for node in listed(number, nodes)? {
             if paths
                 .insert(node.clone(), group.clone())
                 .is_some_and(|known| known != group)
@@ -58,11 +64,12 @@ pub(super) fn topology(text: &str) -> Result<Paths, TierError> {
             let Some((key, value)) = word.split_once('=') else {
                 return Err(wrong(number, format!("{word:?} has no =")));
             };
-            let listed = || expand(value).map_err(|reason| wrong(number, reason));
             match key.to_ascii_lowercase().as_str() {
                 "switchname" => name = Some(value.to_owned()),
-                "nodes" => below.extend(listed()?.into_iter().map(|it| (it, true))),
-                "switches" => below.extend(listed()?.into_iter().map(|it| (it, false))),
+                "nodes" => below.extend(listed(number, value)?.into_iter().map(|it| (it, true))),
+                "switches" => {
+                    below.extend(listed(number, value)?.into_iter().map(|it| (it, false)))
+                }
                 // Speeds and the like.
                 _ => {}
             }

@@ -25,7 +25,7 @@ enum Block {
 
 impl Subnet {
     /// Reads the text; lines that say nothing of links are passed over.
-    pub fn read(text: &str) -> Result<Self, TierError> {
+    pub(super) fn read(text: &str) -> Result<Self, TierError> {
         let mut subnet = Subnet::default();
         let mut block = None;
         for line in text.lines() {
@@ -80,7 +80,7 @@ impl Subnet {
     }
 
     /// The tiers of hosts, by the least number of links between their switches.
-    pub fn tiers(&self, hosts: &[String]) -> Result<Tiers, TierError> {
+    pub(super) fn tiers(&self, hosts: &[String]) -> Result<Tiers, TierError> {
         let found: Vec<Option<&BTreeSet<usize>>> =
             hosts.iter().map(|host| lookup(&self.hosts, host)).collect();
         all_known(hosts, &found)?;

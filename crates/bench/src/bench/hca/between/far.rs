@@ -5,17 +5,17 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::burst_record::BurstRecord;
-use super::super::ends::Link;
-use super::super::error::RunError;
-use super::super::placement::RECEIVER;
-use super::super::receiver::ReceiveOutcome;
-use super::super::receiving_half::ReceivingSide;
-use super::super::requesting_end::Target;
-use super::super::result::LoopFaults;
-use super::super::watch::PREPARATION;
-use super::super::worker::{Frame, Task, Threads, start};
 use super::message::{ANSWER, Message, Part, hear, hear_nothing, only, take, tell};
+use crate::bench::hca::ends::Link;
+use crate::bench::hca::ends::requesting_end::Target;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::loops::receiver::ReceiveOutcome;
+use crate::bench::hca::plan::placement::RECEIVER;
+use crate::bench::hca::result::LoopFaults;
+use crate::bench::hca::session::burst_record::BurstRecord;
+use crate::bench::hca::session::receiving_half::ReceivingSide;
+use crate::bench::hca::session::watch::PREPARATION;
+use crate::bench::hca::session::worker::{Frame, Task, Threads, start};
 use crate::buffer::{Arrival, PageKind};
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
@@ -305,13 +305,13 @@ impl Link for FarReceiver {
 
 #[cfg(test)]
 mod tests {
+    use crate::testing::Has as _;
     use std::io::Write as _;
     use std::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::bench::hca::control::Control;
+    use crate::bench::hca::loops::control::Control;
 
-    /// A far receiver, and the other process.
     fn far_receiver() -> (FarReceiver, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -339,12 +339,10 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_is_the_root_cause() {
-        let cause = root_cause_after("");
-        assert!(cause.ends_with("has closed the connection"), "{cause}");
+        root_cause_after("").ends("has closed the connection");
         let failed = Message::Failed(Failure::Run("the machine goes down".to_owned()));
         let line = format!("{}\n", serde_json::to_string(&failed).unwrap());
-        let cause = root_cause_after(&line);
-        assert!(cause.ends_with("the machine goes down"), "{cause}");
+        root_cause_after(&line).ends("the machine goes down");
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use super::super::result::{Fate, Message, PointResult};
-use super::super::rows::figures_of_sender;
 use super::prober::Probed;
 use super::remote::{FarEnd, PeerConfig};
+use crate::bench::hca::message::{Fate, Message};
+use crate::bench::hca::result::PointResult;
+use crate::bench::hca::result::rows::figures_of_sender;
 use crate::results::Record;
 use crate::results::schema::between as columns;
 use crate::results::schema::fabric;
@@ -98,10 +99,15 @@ pub(super) fn prove(
 }
 
 impl Proved {
-    /// Sets what rank 0 of a fabric needs to ask third hosts.
-    pub(super) fn tell_third_hosts(&self, record: &mut Record) {
+    /// Sets what a row of a fabric tells of the clocks: also what rank 0 needs to ask third hosts.
+    fn set_of_fabric(&self, record: &mut Record) {
         let found = self.proven.exchanged();
         record
+            .set(&fabric::ONE_WAY_STATUS, self.status)
+            .set(&fabric::OFFSET_LOW, found.theta.low_ns)
+            .set(&fabric::OFFSET_HIGH, found.theta.high_ns)
+            .set(&fabric::RATE_LOW, found.rate_ppm[0])
+            .set(&fabric::RATE_HIGH, found.rate_ppm[1])
             .set(&fabric::OFFSET_AT, found.at.0)
             .set(&fabric::EXCHANGES_LASTED, found.lasted_ns)
             .set(&fabric::LINES_RATE, found.lines.rate_ppb)
@@ -196,6 +202,27 @@ pub(super) fn figures(
         record.set(&columns::EXCESS_ERROR, errors.max());
     }
     (record, [histogram, LatencyHistogram::of(&halves)])
+}
+
+/// The figures of a pair of a fabric.
+pub(super) fn figures_of_pair(
+    result: &PointResult,
+    far: &FarEnd,
+    proved: Result<&Proved, &Unproved>,
+) -> Record {
+    let (mut record, _) = figures(result, far, proved.ok());
+    match proved {
+        Ok(proved) => proved.set_of_fabric(&mut record),
+        Err(error) if error.is_contradiction() => {
+            record.set(&fabric::ONE_WAY_STATUS, columns::CONTRADICTION);
+        }
+        Err(_) => {}
+    }
+    record.set(
+        &fabric::RETRANSMITTED,
+        result.ports.sender.retransmissions(),
+    );
+    record.of_columns(&fabric::FIGURES)
 }
 
 /// A row of `messages.csv`.

@@ -4,20 +4,20 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::config::Connect;
-use super::super::endpoints::{
+use super::message::{Message, WORK, hear, hear_nothing, only, tell};
+use crate::bench::hca::ends::endpoints::{
     EndpointSettings, Receives, STEP_LIMIT, accept_one, connect_one, directly_here, gids_of,
     id_service, path_between, receive_requests, resolve,
 };
-use super::super::error::RunError;
-use super::super::facts::Facts;
-use super::super::open_port::OpenPort;
-use super::super::plan::Point;
-use super::super::receiving_end::Receiver;
-use super::super::sending_end::Sender;
-use super::super::two_ports::TwoPorts;
-use super::super::verbs_link::{Connection, Made, Side};
-use super::message::{Message, WORK, hear, hear_nothing, only, tell};
+use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::open_port::OpenPort;
+use crate::bench::hca::ends::receiving_end::Receiver;
+use crate::bench::hca::ends::sending_end::Sender;
+use crate::bench::hca::ends::two_ports::TwoPorts;
+use crate::bench::hca::ends::verbs_link::{Connection, Made, Side};
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::plan::Point;
+use crate::bench::hca::settings::path::Connect;
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, EventChannel, PassiveEndpoint, Requested};
 use crate::rdma::direct::Unconnected;

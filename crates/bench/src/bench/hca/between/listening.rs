@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::super::config::PortRequest;
-use super::super::error::RunError;
-use super::super::facts::Facts;
-use super::super::open_port::OpenPort;
 use super::message::{ANSWER, Hello, Message, hear, only, take, tell};
 use super::pair::PairEnd;
 use super::serving::Serving;
+use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::open_port::OpenPort;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::settings::config::PortRequest;
 use crate::host::interrupt;
 use crate::launch::wire::{MAX_LINE, Wire, listen_at};
 use crate::rdma::verbs::devices;

@@ -10,27 +10,27 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::super::clocks::Clocks;
-use super::super::config::Config;
-use super::super::error::RunError;
-use super::super::facts::Facts;
-use super::super::open_port::OpenPort;
-use super::super::plan::Plan;
-use super::super::result::PointResult;
-use super::super::run::Runner;
-use super::figures::{Proved, figures, message_rows, probe_rows, prove};
+use super::figures::{Proved, figures_of_pair, message_rows, probe_rows, prove};
 use super::remote::{FarEnd, PeerConfig, Remote};
+use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::open_port::OpenPort;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::plan::Plan;
+use crate::bench::hca::result::PointResult;
+use crate::bench::hca::run::Runner;
+use crate::bench::hca::run::clocks::Clocks;
+use crate::bench::hca::settings::config::Config;
 use crate::host::idle_hold::IdleHold;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::{CpuSet, HostError, Topology};
+use crate::launch::agent::Work;
 use crate::launch::message::{DirectionReport, Order, PairReport, Start};
 use crate::rdma::verbs::devices;
 use crate::results::samples::rows_to_text;
-use crate::results::schema::between::{CLOCKS, CONTRADICTION, MESSAGES, PROBES_FILE};
+use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::rig::benchmark::Failure;
 use crate::rig::port_choice::choose_nth;
 use crate::sorting::sort_by_key;
-use crate::time::between::Unproved;
 
 /// The largest file of samples of a direction that is sent to rank 0, in bytes: a line to it has four at the most.
 const MOST_SAMPLES: usize = 3 << 20;
@@ -105,10 +105,7 @@ impl PairEnd {
     }
 
     /// Chooses its port: of the active ones that of its place among the ranks of its host. Returns what rank 0 is to know.
-    ///
-    /// # Errors
-    /// When there are not so many ports, or the one that is named is not there.
-    pub fn prepare(&self, start: &Start) -> Result<Value, RunError> {
+    fn choose(&self, start: &Start) -> Result<Value, RunError> {
         let port = choose_nth(&devices()?, self.config.sender.as_ref(), start.place)?;
         let named = &self.config.cpus;
         let named = [named.sender, named.completion, named.stamp];
@@ -169,33 +166,6 @@ impl PairEnd {
         self.cpus.get()?.ends.map(|(_, receiver)| receiver)
     }
 
-    /// Measures a pair in both directions.
-    ///
-    /// # Errors
-    /// When nothing was measured.
-    pub fn measure(&self, order: &Order) -> Result<PairReport, String> {
-        let begun = Instant::now();
-        let begun_unix_ns = unix_ns();
-        let measured = (order.round, order.samples);
-        let limit = order.limit().saturating_sub(ENDING);
-        let (there, runner) = self
-            .towards(order.partner, measured, limit)
-            .map_err(|error| error.to_string())?;
-        let left = limit.saturating_sub(begun.elapsed());
-        let serves = self.serves.get().ok_or("this rank serves nobody")?;
-        let back = runner
-            .peer
-            .ask_back(*serves, measured, left.max(Duration::from_secs(1)))
-            .unwrap_or_else(|error| DirectionReport {
-                failure: Some(error.to_string()),
-                ..DirectionReport::default()
-            });
-        Ok(PairReport {
-            begun_unix_ns,
-            directions: [there, back],
-        })
-    }
-
     /// Measures towards a rank that serves there.
     pub(super) fn towards(
         &self,
@@ -236,25 +206,15 @@ impl PairEnd {
         samples: bool,
     ) -> Result<DirectionReport, RunError> {
         let proved = prove(result, far, &self.asked);
-        let unproved = proved.as_ref().err();
-        let contradicts = unproved.is_some_and(Unproved::is_contradiction);
-        let unproved = unproved.map(ToString::to_string);
-        let proved = proved.ok();
-        let rows = if samples {
-            samples_of(round, result, far, proved.as_ref())?
-        } else {
-            BTreeMap::new()
-        };
-        let (mut figures, _) = figures(result, far, proved.as_ref());
-        match &proved {
-            Some(proved) => proved.tell_third_hosts(&mut figures),
-            None if contradicts => drop(figures.set(&CLOCKS, CONTRADICTION)),
-            None => {}
-        }
+        let proved = proved.as_ref();
+        let unproved = proved.err().map(ToString::to_string);
         Ok(DirectionReport {
-            figures,
+            figures: figures_of_pair(result, far, proved),
             failure: result.failure.clone().or(unproved),
-            samples: rows,
+            samples: match samples {
+                true => samples_of(round, result, far, proved.ok())?,
+                false => BTreeMap::new(),
+            },
         })
     }
 
@@ -267,6 +227,35 @@ impl PairEnd {
     ) -> Result<DirectionReport, Failure> {
         let (report, _runner) = self.towards(to, measured, limit)?;
         Ok(report)
+    }
+}
+
+impl Work for &PairEnd {
+    fn prepare(&mut self, start: &Start) -> Result<Value, String> {
+        self.choose(start).map_err(|error| error.to_string())
+    }
+
+    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+        let begun = Instant::now();
+        let begun_unix_ns = unix_ns();
+        let measured = (order.round, order.samples);
+        let limit = order.limit().saturating_sub(ENDING);
+        let (there, runner) = self
+            .towards(order.partner, measured, limit)
+            .map_err(|error| error.to_string())?;
+        let left = limit.saturating_sub(begun.elapsed());
+        let serves = self.serves.get().ok_or("this rank serves nobody")?;
+        let back = runner
+            .peer
+            .ask_back(*serves, measured, left.max(Duration::from_secs(1)))
+            .unwrap_or_else(|error| DirectionReport {
+                failure: Some(error.to_string()),
+                ..DirectionReport::default()
+            });
+        Ok(PairReport {
+            begun_unix_ns,
+            directions: [there, back],
+        })
     }
 }
 

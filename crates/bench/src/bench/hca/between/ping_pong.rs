@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::ends::BurstPort;
-use super::super::port::{CompletionPort, Failure, PollMode, Polled};
-use super::super::tag::Tag;
+use crate::bench::hca::ends::BurstPort;
+use crate::bench::hca::loops::port::{CompletionPort, Failure, PollMode, Polled};
+use crate::bench::hca::loops::tag::Tag;
 use crate::time::{Clock, Ticks};
 
 /// Messages of a burst of probes: slots of the payload, and receive requests.
@@ -231,7 +231,7 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     use super::*;
-    use crate::bench::hca::port::{BusyPolling, Completion, SendPort};
+    use crate::bench::hca::loops::port::{BusyPolling, Completion, SendPort};
     use crate::time::Posix;
 
     const LIMIT: Duration = Duration::from_secs(20);
@@ -279,7 +279,6 @@ mod tests {
         }
     }
 
-    /// Every message that was sent is complete.
     struct Complete;
 
     impl CompletionPort for Complete {
@@ -288,7 +287,6 @@ mod tests {
         }
     }
 
-    /// What both ends stamped of `count` probes, of which some are lost on the way there or back.
     fn exchange(count: u32, there: &[u32], back: &[u32]) -> [Vec<Stamped>; 2] {
         let ((to_b, at_b), (to_a, at_a)) = (channel(), channel());
         let out = |to, lost: &[u32]| Out {

@@ -1,13 +1,13 @@
 //! What plots and reports show of it.
 
-use super::presentation::{COMPLETION, LOST_MESSAGES, SERVICES};
-use crate::bench::presentation::{Metric, Opening, Presentation};
+use crate::bench::hca::presentation::{COMPLETION, LOST_MESSAGES, SERVICES};
+use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::results::schema::between::{P50_HIGH, P50_LOW, P99_HIGH, SCHEMA, excess, half, message};
 use crate::results::schema::hca;
 
 const TITLE: &str = "Bounds of one-way latency between two hosts";
 
-pub static PRESENTATION: Presentation = Presentation {
+pub(crate) static PRESENTATION: Presentation = Presentation {
     name: "two hosts",
     title: TITLE,
     opening: Opening::Best(&[(TITLE, half::P50, "Median of half a round trip")]),
@@ -42,24 +42,31 @@ pub static PRESENTATION: Presentation = Presentation {
         &[hca::completion::P50],
     ],
     figures: &[
-        (
-            "percentiles --metric half-round-trip",
-            "Half a round trip. Which half of a round trip a share of the probes does not exceed. One way only if both \
-             ways are equal.",
-        ),
-        (
+        ReportFigure::new(
             "percentiles",
-            "Latency above the least. Which excess over the least latency a share of the messages does not exceed. No \
+            "Half a round trip",
+            "Which half of a round trip a share of the probes does not exceed. One way only if \
+             both ways are equal.",
+        )
+        .with("metric", "half-round-trip"),
+        ReportFigure::new(
+            "percentiles",
+            "Latency above the least",
+            "Which excess over the least latency a share of the messages does not exceed. No \
              clock offset is in it.",
         ),
-        (
-            "median --percentile p99",
-            "The excess of the slow messages. The 99th percentile of each point's excess over the least latency.",
-        ),
-        (
-            "percentiles --metric completion",
-            "The tail of completions. The time until the sender found the completion, on one clock.",
-        ),
+        ReportFigure::new(
+            "median",
+            "The excess of the slow messages",
+            "The 99th percentile of each point's excess over the least latency.",
+        )
+        .with("percentile", "p99"),
+        ReportFigure::new(
+            "percentiles",
+            "The tail of completions",
+            "The time until the sender found the completion, on one clock.",
+        )
+        .with("metric", "completion"),
     ],
     reading: &[
         "rtt/2: Half of a probe's round trip, without what the peer took. It is the one-way latency only if both ways \

@@ -1,15 +1,15 @@
 //! One end of the probes: where they are sent, and where those of the other end arrive. Each host has one.
 
-use super::super::config::{Operation, Poll, Switch};
-use super::super::endpoints::{EndpointSettings, Receives};
-use super::super::ends::{ReceivingEnd, SendingEnd};
-use super::super::error::RunError;
-use super::super::plan::Point;
-use super::super::port::{BusyPolling, Failure, WaitForEvent};
-use super::super::sending_end::Sender;
-use super::super::verbs_port::not_posted;
 use super::half::Receiving;
 use super::ping_pong::{Ports, SLOTS, Stamped, Watched, answer, ask};
+use crate::bench::hca::ends::endpoints::{EndpointSettings, Receives};
+use crate::bench::hca::ends::sending_end::Sender;
+use crate::bench::hca::ends::verbs_port::not_posted;
+use crate::bench::hca::ends::{ReceivingEnd, SendingEnd};
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::loops::port::{BusyPolling, Failure, WaitForEvent};
+use crate::bench::hca::plan::Point;
+use crate::bench::hca::settings::config::{Operation, Poll, Switch};
 use crate::host::{Wakeable, pinning, priority};
 use crate::time::Clock;
 

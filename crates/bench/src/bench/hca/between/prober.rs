@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::super::error::RunError;
-use super::super::port::Failure as PortFailure;
-use super::super::session::Between;
 use super::far::{FarReceiver, SharedWire, lock};
 use super::message::{ANSWER, Message, hear, only, tell};
 use super::ping_pong::{Stamped, Watched};
 use super::probe_end::ProbeEnd;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::loops::port::Failure as PortFailure;
+use crate::bench::hca::session::Between;
 use crate::host::interrupt;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;

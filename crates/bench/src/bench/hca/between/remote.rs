@@ -5,26 +5,28 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::bursts::Bursts;
-use super::super::config::{Config, Connect, CpuRequest, Operation, PortRequest, Service};
-use super::super::endpoints::{EndpointSettings, Receives};
-use super::super::error::RunError;
-use super::super::facts::Facts;
-use super::super::open_port::OpenPort;
-use super::super::peer::{ConnectedEnds, Peer, Site};
-use super::super::placement::Placement;
-use super::super::plan::{Plan, Point};
-use super::super::requesting_end::Requester;
-use super::super::result::Tally;
-use super::super::sending_end::Sender;
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
 use super::half::receives_of;
 use super::message::{ANSWER, Hello, Made, Message, Order, WORK, hear, only, tell};
 use super::probe_end::{Part, ProbeEnd, of_probes};
 use super::prober::{Probed, Prober};
 use super::time_of_day::Ahead;
+use crate::bench::hca::ends::endpoints::{EndpointSettings, Receives};
+use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::open_port::OpenPort;
+use crate::bench::hca::ends::requesting_end::Requester;
+use crate::bench::hca::ends::sending_end::Sender;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::plan::{Plan, Point};
+use crate::bench::hca::result::Tally;
+use crate::bench::hca::run::peer::{ConnectedEnds, Peer, Site};
+use crate::bench::hca::session::bursts::Bursts;
+use crate::bench::hca::settings::config::{Config, CpuRequest, Operation, PortRequest, Service};
+use crate::bench::hca::settings::path::Connect;
 use crate::buffer::PageKind;
 use crate::host::pinning::on_cpu;
 use crate::host::{HostError, Topology};
@@ -45,7 +47,7 @@ const REACHING: Duration = Duration::from_secs(10);
 const LEAVING: Duration = Duration::from_secs(2);
 
 /// The other host, and how its clock is compared.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PeerConfig {
     /// Host and TCP port.
     pub peer: String,

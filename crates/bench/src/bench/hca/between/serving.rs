@@ -3,28 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::clocks::Clocks;
-use super::super::comp_vector::CompletionVectors;
-use super::super::config::{
-    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, Operation, SMALLEST_SIZE,
-};
-use super::super::endpoints::EndpointSettings;
-use super::super::ends::ReceivingEnd;
-use super::super::error::RunError;
-use super::super::facts::Facts;
-use super::super::open_port::OpenPort;
-use super::super::placement::of_receiving_side;
-use super::super::plan::Point;
-use super::super::polled_end::PolledReceiver;
-use super::super::requesting_end::{Here, Target as _};
-use super::super::two_ports::TwoPorts;
-use super::super::worker::Frame;
 use super::half::receives_of;
 use super::message::{Made, Message, Order, only, take, tell};
 use super::pair::PairEnd;
 use super::probe_end::{Part, ProbeEnd, of_probes};
 use super::served::{Served, next, serve_point};
 use super::time_of_day::Ahead;
+use crate::bench::hca::ends::ReceivingEnd;
+use crate::bench::hca::ends::endpoints::EndpointSettings;
+use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::open_port::OpenPort;
+use crate::bench::hca::ends::polled_end::PolledReceiver;
+use crate::bench::hca::ends::requesting_end::{Here, Target as _};
+use crate::bench::hca::ends::two_ports::TwoPorts;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::plan::Point;
+use crate::bench::hca::plan::placement::of_receiving_side;
+use crate::bench::hca::run::clocks::Clocks;
+use crate::bench::hca::session::worker::Frame;
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
+use crate::bench::hca::settings::config::Operation;
+use crate::bench::hca::settings::limits::{
+    LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE,
+};
 use crate::buffer::PageKind;
 use crate::host::idle_hold::IdleHold;
 use crate::host::{Topology, Wakeable, memory_lock, pinning};

@@ -2,15 +2,15 @@
 
 use serde_json::json;
 
-use super::super::config::Config;
-use super::super::error::RunError;
-use super::super::mode::Mode;
-use super::super::plan::{Plan, Point};
-use super::super::result::PointResult;
-use super::super::rows::write_rows;
-use super::super::run::Runner;
 use super::figures::{figures, message_rows, probe_rows, prove};
 use super::remote::{FarEnd, PeerConfig, Remote};
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::plan::{Plan, Point};
+use crate::bench::hca::result::PointResult;
+use crate::bench::hca::result::rows::write_rows;
+use crate::bench::hca::run::Runner;
+use crate::bench::hca::run::mode::Mode;
+use crate::bench::hca::settings::config::Config;
 use crate::results::schema::Schema;
 use crate::results::schema::between::{self as columns, MESSAGES, PROBES_FILE, SCHEMA};
 use crate::results::{Record, ReportError};

@@ -1,7 +1,8 @@
 //! What the operations have to do with the other settings.
 
 use super::{Limits, Point};
-use crate::bench::hca::config::{Operation, Poll, SMALLEST_SIZE, Service, Timestamp};
+use crate::bench::hca::settings::config::{Operation, Poll, Service, Timestamp};
+use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::time::Nanos;
 
 /// Why the operation of a point is impossible with its other settings on any device.
@@ -98,14 +99,13 @@ pub(super) fn impossible_within(point: &Point, limits: &Limits) -> Option<String
 
 #[cfg(test)]
 mod tests {
-    use super::super::made_up::single;
-    use super::super::tests::limits;
-    use super::super::{Plan, Sweep};
     use super::*;
-    use crate::bench::hca::config::Switch;
+    use crate::bench::hca::plan::made_up::single;
+    use crate::bench::hca::plan::tests::limits;
+    use crate::bench::hca::plan::{Plan, Sweep};
+    use crate::bench::hca::settings::config::Switch;
     use crate::rig::named::Named;
 
-    /// The points of a sweep over all operations, and the reasons of those left out, by operation.
     fn planned(change: impl FnOnce(&mut Sweep)) -> (Vec<Operation>, Vec<(Operation, String)>) {
         let mut sweep = Sweep {
             operations: Operation::ALL.to_vec(),

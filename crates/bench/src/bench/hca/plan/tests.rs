@@ -2,7 +2,7 @@
 
 use super::made_up::single;
 use super::*;
-use crate::bench::hca::background::tests::background;
+use crate::bench::hca::settings::background::tests::background;
 use crate::rig::named::Named;
 
 pub(super) fn limits() -> Limits {
@@ -110,7 +110,7 @@ fn a_sweep_is_the_product_and_every_point_is_measured_or_has_a_reason() {
         services: Service::ALL.to_vec(),
         operations: vec![Operation::Send, Operation::Write],
         inline: Switch::ALL.to_vec(),
-        sizes: crate::bench::hca::config::doubled_sizes(8..=32_768).collect(),
+        sizes: crate::bench::hca::settings::config::doubled_sizes(8..=32_768).collect(),
         ..single()
     };
     let plan = Plan::new(&sweep).within(&limits());

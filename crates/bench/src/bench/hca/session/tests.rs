@@ -1,32 +1,31 @@
 //! Sessions over scripted ends: no device, real threads.
 
+use crate::testing::Has as _;
 use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use super::background::tests::{copying, failing};
 use super::*;
-use crate::bench::hca::background::running::tests::{copying, failing};
-use crate::bench::hca::config::{CpuRequest, Operation};
 use crate::bench::hca::ends::BurstPort;
 use crate::bench::hca::ends::ReceivingEnd;
+use crate::bench::hca::loops::port::scripted::failure;
+use crate::bench::hca::loops::port::{Completion, EventPort, Failure, SendPort};
+use crate::bench::hca::loops::stamper::StampSlots;
+use crate::bench::hca::loops::tag::Tag;
+use crate::bench::hca::message::Counts;
 use crate::bench::hca::plan::{Plan, Point, made_up::single};
-use crate::bench::hca::port::scripted::failure;
-use crate::bench::hca::port::{Completion, EventPort, Failure, SendPort};
-use crate::bench::hca::result::Counts;
-use crate::bench::hca::stamper::StampSlots;
-use crate::bench::hca::tag::Tag;
+use crate::bench::hca::settings::config::{CpuRequest, Operation};
 use crate::buffer::{Arrival, HugePagePolicy};
 use crate::host::{CpuSet, Topology, Wakeable, pinning};
 use crate::rdma::verbs::VerbsError;
 use crate::time::{Nanos, Posix, Ticks};
 
 const MESSAGES: u32 = 8;
-/// The one counter of a port.
 const PACKETS: &str = "hw_counters/sent_pkts";
 /// The number of the queue pair that sends.
 const SOURCE: u32 = 17;
 
-/// What the fabric does with message `sequence` of burst `burst`.
 type Fate = fn(burst: u32, sequence: u32) -> Does;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,9 +34,7 @@ enum Does {
     Lose,
     /// Delivers it when the burst is over.
     Delay,
-    /// Delivers it, and one of somebody else before it.
     DeliverAmongOthers,
-    /// The send request fails, and nothing arrives.
     Fail,
     /// Posting does not return until the test lets it.
     Hang,
@@ -47,7 +44,6 @@ enum Does {
     Spoil,
 }
 
-/// Everything that the two ends share.
 #[derive(Debug)]
 struct Fabric {
     fate: Fate,
@@ -61,7 +57,6 @@ struct Fabric {
     released: AtomicBool,
     trouble: Option<&'static str>,
     root_cause: Mutex<Option<&'static str>>,
-    /// Whether a thread has left its burst.
     left: AtomicBool,
     mtu_is_lowered: AtomicBool,
     changes: &'static [&'static str],
@@ -72,7 +67,6 @@ struct Fabric {
 #[derive(Debug, Clone)]
 struct End(Arc<Fabric>);
 
-/// The port of either completion queue.
 struct Queue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<Polled>>);
 
 struct SendingPort {
@@ -299,7 +293,6 @@ impl ReceivingEnd for End {
     }
 }
 
-/// A session over a fabric, and what its bursts came to.
 struct Trial {
     fabric: Arc<Fabric>,
     session: Session<End, End>,
@@ -319,7 +312,6 @@ fn trial_with(
     trial_of((service, Operation::Send), fate, trouble, requested)
 }
 
-/// Reads, of which nothing arrives at the other end.
 fn reads(fate: Fate) -> Trial {
     trial_of((Service::Rc, Operation::Read), fate, None, || None)
 }
@@ -379,7 +371,6 @@ fn trial_of(
 }
 
 impl Trial {
-    /// Runs a burst of all messages and judges it; returns its failure.
     fn burst(&mut self) -> Option<String> {
         let record = self
             .session
@@ -456,10 +447,8 @@ fn counters_are_those_of_the_measured_bursts_and_a_change_of_both_ends_is_told_o
     // A failure in the warm-up leaves nothing measured.
     let mut failing = self::trial(Service::Rc, |burst, _| all_but(0, Does::Fail, burst));
     let ports = measure(&mut failing).0.unwrap().ports;
-    assert_eq!(
-        (ports.sender, ports.changes.len()),
-        (PortCounters::default(), 1)
-    );
+    assert_eq!(ports.sender, PortCounters::default());
+    assert_eq!(ports.changes.len(), 1);
 }
 
 #[test]
@@ -488,8 +477,7 @@ fn what_was_measured_before_a_failure_is_kept() {
     ];
     for (fate, received) in fates {
         let tally = measure(&mut trial(Service::Rc, fate)).0.unwrap();
-        let failure = tally.failure.unwrap();
-        assert!(failure.contains("failure 12"), "{failure}");
+        tally.failure.unwrap().has(&["failure 12"]);
         assert_eq!(tally.counts.received, received);
     }
     // A thread that hangs leaves nothing of its burst.
@@ -507,7 +495,6 @@ fn what_was_measured_before_a_failure_is_kept() {
     }
 }
 
-/// Delivers in all bursts but one.
 fn all_but(one: u32, does: Does, burst: u32) -> Does {
     if burst == one { does } else { Does::Deliver }
 }
@@ -517,10 +504,7 @@ fn an_mtu_that_was_lowered_is_named_where_a_reliable_connection_loses_messages()
     let mut trial = trial(Service::Rc, |_, _| Does::Lose);
     trial.fabric.mtu_is_lowered.store(true, Ordering::Relaxed);
     let failure = trial.burst().unwrap();
-    assert!(
-        failure.ends_with("did not arrive within --timeout: the MTU was lowered"),
-        "{failure}"
-    );
+    failure.ends("did not arrive within --timeout: the MTU was lowered");
 }
 
 #[test]
@@ -575,8 +559,7 @@ fn a_failed_completion_is_the_reason_and_ends_the_burst() {
         _ => Does::Fail,
     });
     let failure = trial.burst().unwrap();
-    let said = "completed with an error, the first: failure 12";
-    assert!(failure.contains(said), "{failure}");
+    failure.has(&["completed with an error, the first: failure 12"]);
     assert!(trial.counts().failed_completions >= 1);
     assert_eq!(trial.counts().received, 4);
 }

@@ -85,13 +85,9 @@ mod tests {
     fn times_have_nanoseconds_with_a_sign_and_a_number() {
         let origin = 1_700_000_000_000_000_042;
         assert_eq!(time(origin, None, None), "1700000000.000000042");
-        assert_eq!(
-            time(origin, Some(12_345), Some(7)),
-            "1700000000.000000042+0.000012345(7)"
-        );
-        assert_eq!(
-            time(5, Some(-2_000_000_001), None),
-            "0.000000005-2.000000001"
-        );
+        let expected = "1700000000.000000042+0.000012345(7)";
+        assert_eq!(time(origin, Some(12_345), Some(7)), expected);
+        let expected = "0.000000005-2.000000001";
+        assert_eq!(time(5, Some(-2_000_000_001), None), expected);
     }
 }

@@ -70,11 +70,7 @@ impl Node for SlowToWrite {
 fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
     let clock = scripted::set(0, 1);
     let epoch = Epoch::of(&clock);
-    let wiring = Wiring {
-        scenario: Scenario::StraightRun,
-        publishers: 1,
-        subscribers: 1,
-    };
+    let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
     let task = Task {
         number: 0,
         clock,
@@ -148,10 +144,8 @@ fn a_stall_before_the_stamp_is_no_latency_and_one_behind_it_is() {
 
     let (latencies, behind) = times(300, 0);
     assert_eq!(latencies, [0; STEPS as usize]);
-    assert!(
-        behind.iter().all(|&ticks| (300..310).contains(&ticks)),
-        "{behind:?}"
-    );
+    let are_late = behind.iter().all(|&ticks| (300..310).contains(&ticks));
+    assert!(are_late, "{behind:?}");
 
     let (latencies, behind) = times(0, 300);
     assert_eq!(latencies, [300; STEPS as usize]);

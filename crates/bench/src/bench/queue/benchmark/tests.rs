@@ -3,14 +3,19 @@
 use super::*;
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::faulty::{self, PANICS};
-use crate::bench::queue::plan::CURVE_PERCENTS;
+use crate::bench::queue::plan::{CURVE_PERCENTS, tests::sweep};
 use crate::bench::queue::result::made_up;
 use crate::generators::MemoryLoad;
 use crate::host::CpuSet;
 use crate::pacing::{EndLoad, Load};
-use crate::refused::refused;
 use crate::results::schema;
 use crate::rig::benchmark::RowOutcome;
+use crate::testing::Refused as _;
+
+const ANY_PAIR: CpuChoice = CpuChoice::Pair {
+    sender: None,
+    receiver: None,
+};
 
 fn measured(benchmark: &mut QueueBenchmark, point: usize) -> RowOutcome {
     let place = Place {
@@ -29,18 +34,12 @@ fn a_queue_that_panics_fails_its_points_and_no_others() {
         ..EndLoad::NONE
     };
     let sweep = Sweep {
-        queues: vec!["lamport".to_owned()],
         capacities: vec![64],
         payloads: vec![64],
         senders: vec![rate],
-        receiver: EndLoad::NONE,
         curve: Some(rate),
-        cpus: CpuChoice::Pair {
-            sender: None,
-            receiver: None,
-        },
-        memory_loads: vec![MemoryLoad::OFF],
-        wirings: Vec::new(),
+        cpus: ANY_PAIR,
+        ..sweep(&["lamport"])
     };
     let config = Config {
         length: Length::Elements(500),
@@ -59,7 +58,9 @@ fn a_queue_that_panics_fails_its_points_and_no_others() {
     benchmark.points.extend(bad);
     for point in [14, 15] {
         let row = measured(&mut benchmark, point);
-        refused(row.failure.map_or(Ok(()), Err), &["saturation", "panicked"]);
+        row.failure
+            .map_or(Ok(()), Err)
+            .refused(&["saturation", "panicked"]);
         assert!(!row.ends_sweep);
         assert_eq!(row.figures.text(&columns::OUTCOME), rows::FAILED);
     }
@@ -77,18 +78,10 @@ fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
     let _turn = faulty::turn();
     let load = |percent| MemoryLoad::of_percent(percent).unwrap();
     let sweep = Sweep {
-        queues: vec!["lamport".to_owned()],
         capacities: vec![64],
         payloads: vec![8],
-        senders: vec![EndLoad::NONE],
-        receiver: EndLoad::NONE,
-        curve: None,
-        cpus: CpuChoice::Pair {
-            sender: None,
-            receiver: None,
-        },
-        memory_loads: vec![MemoryLoad::OFF],
-        wirings: Vec::new(),
+        cpus: ANY_PAIR,
+        ..sweep(&["lamport"])
     };
     let config = Config {
         length: Length::Elements(2000),

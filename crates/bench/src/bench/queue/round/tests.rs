@@ -1,5 +1,6 @@
 //! Whole runs, over an honest queue and over broken ones.
 
+use crate::testing::Has as _;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -22,10 +23,13 @@ fn config(measure: Measure) -> Config {
     }
 }
 
+fn task(point: &Point, config: &Config) -> Task {
+    Task::new(clock(), false, point, config, COUNT as u64)
+}
+
 fn run<const FAULT: u8>(point: &Point, config: &Config) -> RunResult {
     let _turn = faulty::turn();
-    let task = Task::new(clock(), false, point, config, COUNT as u64);
-    measure_run(faulty::make_of::<FAULT>(), task, 0, None).unwrap()
+    measure_run(faulty::make_of::<FAULT>(), task(point, config), 0, None).unwrap()
 }
 
 /// The run of a queue with a fault, without and with time stamps.
@@ -121,7 +125,7 @@ fn a_round_trip_goes_there_and_back_and_is_timed_at_one_end() {
 fn there_and_back<const THERE: u8, const BACK: u8>() -> Verdict {
     let _turn = faulty::turn();
     let config = config(Measure::RoundTrip);
-    let task = Task::new(clock(), false, &point(), &config, COUNT as u64);
+    let task = task(&point(), &config);
     let run = measure_run(faulty::make_of_round_trip::<THERE, BACK>(), task, 0, None).unwrap();
     assert_eq!(run.outcome, Outcome::Wrong, "{run:?}");
     assert!(run.times.is_none() && run.throughput_per_s.is_none());
@@ -186,10 +190,7 @@ fn a_stall_beyond_the_timeout_is_given_up_and_no_fault_of_the_queue() {
     assert_eq!(run.outcome, Outcome::GaveUp, "{run:?}");
     assert_eq!((run.verdict.elements.lost, run.throughput_per_s), (0, None));
     let words = run.failure(&config).unwrap();
-    assert!(
-        words.contains("given up") && words.contains("--timeout"),
-        "{words}"
-    );
+    words.has(&["given up", "--timeout"]);
 }
 
 #[test]
@@ -275,13 +276,7 @@ fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
 #[test]
 fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
     let _turn = faulty::turn();
-    let task = Task::new(
-        clock(),
-        false,
-        &point(),
-        &config(Measure::Time),
-        COUNT as u64,
-    );
+    let task = task(&point(), &config(Measure::Time));
     let error = make_run(faulty::make_of::<MOVES>(), &task, None).unwrap_err();
     let is_moved = matches!(error, RunError::Rig(RigError::Moved { role: SENDER, .. }));
     assert!(is_moved, "{error}");
@@ -290,17 +285,9 @@ fn a_thread_that_does_not_stay_on_its_cpu_fails_its_point() {
 
 #[test]
 fn a_cpu_that_does_not_exist_is_the_error_and_not_that_the_other_end_waits() {
-    let mut task = Task::new(
-        clock(),
-        false,
-        &point(),
-        &config(Measure::Time),
-        COUNT as u64,
-    );
+    let mut task = task(&point(), &config(Measure::Time));
     task.cpus[1] = vec![60_000];
     let error = make_run(faulty::make_of::<NOTHING>(), &task, None).unwrap_err();
-    assert!(
-        matches!(error, RunError::Thread(RECEIVER, ThreadError::Host(_))),
-        "{error}"
-    );
+    let is_expected = matches!(error, RunError::Thread(RECEIVER, ThreadError::Host(_)));
+    assert!(is_expected, "{error}");
 }

@@ -1,12 +1,12 @@
 //! Queues with a fault, and whether a run of several threads finds it.
 
+use crate::testing::Refused as _;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
 use crate::bench::queue::benchmark::QueueBenchmark;
 use crate::bench::queue::config::{Config, Length, Measure};
-use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::ends::{MakeEnds, make_of};
 use crate::bench::queue::error::RunError;
 use crate::bench::queue::faulty::{
@@ -14,29 +14,18 @@ use crate::bench::queue::faulty::{
     STARVES_A_RECEIVER, STARVES_A_SENDER, STOPS, clock, turn,
 };
 use crate::bench::queue::judge::Outcome;
-use crate::bench::queue::plan::{Point, Sweep};
+use crate::bench::queue::plan::{self, Point, Sweep};
 use crate::bench::queue::result::{RunResult, made_up};
 use crate::bench::queue::round::measure_run;
 use crate::bench::queue::seats::Seats;
 use crate::bench::queue::shares::Shares;
 use crate::bench::queue::supervisor::supervise;
 use crate::bench::queue::task::Task;
-use crate::generators::MemoryLoad;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
-use crate::pacing::EndLoad;
-use crate::refused::refused;
 use crate::results::schema::{Column, queue as columns};
 use crate::rig::benchmark::{Benchmark, Place, RowOutcome};
 use crate::rig::error::RigError;
-
-fn wiring(scenario: Scenario, publishers: u32, subscribers: u32) -> Wiring {
-    Wiring {
-        scenario,
-        publishers,
-        subscribers,
-    }
-}
 
 fn point(queue: &str, wiring: Wiring) -> Point {
     Point {
@@ -78,7 +67,7 @@ fn judged(make: MakeEnds, point: &Point, config: &Config) -> (RunResult, Shares)
 }
 
 fn shared_by_all() -> Point {
-    point("faulty", wiring(Scenario::RoundRobin, 2, 2))
+    point("faulty", Wiring::new(Scenario::RoundRobin, 2, 2))
 }
 
 fn judged_with<const FAULT: u8>() -> (RunResult, Shares) {
@@ -89,11 +78,11 @@ fn judged_with<const FAULT: u8>() -> (RunResult, Shares) {
 #[test]
 fn a_right_queue_is_found_right_in_each_scenario() {
     let scenarios = [
-        wiring(Scenario::StraightRun, 2, 2),
-        wiring(Scenario::FanIn, 3, 2),
-        wiring(Scenario::FanOut, 2, 2),
-        wiring(Scenario::RoundRobin, 2, 2),
-        wiring(Scenario::RoundRobin, 1, 3),
+        Wiring::new(Scenario::StraightRun, 2, 2),
+        Wiring::new(Scenario::FanIn, 3, 2),
+        Wiring::new(Scenario::FanOut, 2, 2),
+        Wiring::new(Scenario::RoundRobin, 2, 2),
+        Wiring::new(Scenario::RoundRobin, 1, 3),
     ];
     for wiring in scenarios {
         for measure in [Measure::Time, Measure::Throughput] {
@@ -180,10 +169,8 @@ fn a_tenth_of_an_equal_share_is_enough() {
     };
     assert_eq!(starved([10, 145, 145], [150, 150]), Vec::<&str>::new());
     assert_eq!(starved([9, 146, 145], [150, 150]), ["producer"]);
-    assert_eq!(
-        starved([9, 9, 282], [14, 286]),
-        ["producer", "producer", "consumer"]
-    );
+    let expected = ["producer", "producer", "consumer"];
+    assert_eq!(starved([9, 9, 282], [14, 286]), expected);
 }
 
 #[test]
@@ -210,10 +197,8 @@ fn a_signal_ends_a_run_whatever_its_threads_do() {
         let begun = std::time::Instant::now();
         let requested = || (begun.elapsed() >= delay).then_some(Signal::SIGTERM);
         let ended = supervise(make, &task, &requested, None);
-        assert!(
-            matches!(ended, Err(RunError::Rig(RigError::Interrupted(_)))),
-            "{ended:?}"
-        );
+        let is_expected = matches!(ended, Err(RunError::Rig(RigError::Interrupted(_))));
+        assert!(is_expected, "{ended:?}");
         // It waited for none of them.
         assert!(begun.elapsed() < LONG / 2);
     }
@@ -222,17 +207,12 @@ fn a_signal_ends_a_run_whatever_its_threads_do() {
 #[test]
 fn a_row_tells_what_is_wrong_and_who_was_starved() {
     let _turn = turn();
-    let wiring = wiring(Scenario::RoundRobin, 2, 1);
+    let wiring = Wiring::new(Scenario::RoundRobin, 2, 1);
     let sweep = Sweep {
-        queues: vec!["sharded".to_owned()],
         capacities: vec![8192],
         payloads: vec![64],
-        senders: vec![EndLoad::NONE],
-        receiver: EndLoad::NONE,
-        curve: None,
-        cpus: CpuChoice::EachRelation,
-        memory_loads: vec![MemoryLoad::OFF],
         wirings: vec![wiring],
+        ..plan::tests::sweep(&["sharded"])
     };
     let config = Config {
         // Longer than any time slice: threads may share CPUs.
@@ -266,7 +246,7 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
     assert!(is_told(&warnings), "{warnings}");
 
     let (row, warnings) = measured(|_| faulty::make_of::<DROPS>());
-    refused(row.failure.map_or(Ok(()), Err), &["broken", "lost"]);
+    row.failure.map_or(Ok(()), Err).refused(&["broken", "lost"]);
     assert!(row.figures.get(columns::LEAST_PRODUCER.name).is_none() && !is_told(&warnings));
     assert_eq!(row.figures.text(&columns::OUTCOME), Outcome::Wrong.name());
 }

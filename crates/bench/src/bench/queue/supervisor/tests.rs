@@ -23,7 +23,6 @@ fn task(patience: Duration) -> Task {
     }
 }
 
-/// A run, with a signal so long after its beginning, if one is to come.
 fn run<const FAULT: u8>(
     task: &Task,
     signal: Option<Duration>,
@@ -44,13 +43,11 @@ fn a_signal_does_not_wait_for_a_queue_to_be_made_or_an_operation_to_return() {
     let task = task(LONG);
     for run in [run::<IS_MADE_SLOWLY>, run::<BLOCKS>] {
         let (ended, took) = run(&task, Some(delay));
-        assert!(
-            matches!(
-                ended,
-                Err(RunError::Rig(RigError::Interrupted(Signal::SIGTERM)))
-            ),
-            "{ended:?}"
+        let is_expected = matches!(
+            ended,
+            Err(RunError::Rig(RigError::Interrupted(Signal::SIGTERM)))
         );
+        assert!(is_expected, "{ended:?}");
         assert!(took >= delay, "no thread had begun: {took:?}");
         assert!(took < LONG, "{took:?}");
     }
@@ -69,10 +66,8 @@ fn an_operation_that_does_not_return_ends_the_run_after_the_timeout() {
     assert!(error.fails_its_point() && error.leaves_thread_behind());
     let text = error.as_failure_of_point();
     assert!(text.contains("this process has to end"), "{text}");
-    assert!(
-        took < longest_silence(&task) + 3 * PATIENCE.grace,
-        "{took:?}"
-    );
+    let is_in_time = took < longest_silence(&task) + 3 * PATIENCE.grace;
+    assert!(is_in_time, "{took:?}");
     let (ended, _) = run::<BLOCKS_AT_THE_END>(&task, None);
     assert_eq!(stuck(&ended), Some(RECEIVER), "{ended:?}");
 }

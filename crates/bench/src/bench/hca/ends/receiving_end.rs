@@ -1,0 +1,116 @@
+//! The receiving end on verbs: connected queue pairs and the memory that messages arrive in.
+
+use std::sync::Arc;
+
+use super::path_proof::PathEnd;
+use super::verbs_link::{EndpointSettings, Receives, VerbsLink};
+use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
+use super::{Link, ReceivingEnd};
+use crate::bench::hca::settings::config::{Operation, Service};
+use crate::buffer::{Arrival, Payload};
+use crate::rdma::verbs::{QueuePair, VerbsError};
+use crate::time::Ticks;
+
+#[derive(Debug)]
+pub struct Receiver {
+    link: VerbsLink,
+    /// Of each queue pair.
+    receives: Receives,
+    /// The queue pairs that send, on UD.
+    sources: Vec<u32>,
+    /// Whether a message lies in the slot of its number (RDMA write), not in that of the receive request (send).
+    by_sequence: bool,
+}
+
+impl Receiver {
+    /// `sources`: the numbers of the queue pairs that send.
+    pub(crate) fn new(link: VerbsLink, settings: &EndpointSettings, sources: Vec<u32>) -> Self {
+        let point = &settings.point;
+        let of_datagrams = point.service == Service::Ud;
+        Receiver {
+            link,
+            receives: settings.receives,
+            sources: if of_datagrams { sources } else { Vec::new() },
+            by_sequence: point.operation != Operation::Send,
+        }
+    }
+
+    /// The first of its queue pairs.
+    pub fn queue_pair(&self) -> &Arc<QueuePair> {
+        self.link.first()
+    }
+
+    /// What the kernel has of this end of the path.
+    pub fn path_end(&self) -> PathEnd {
+        self.link.path_end()
+    }
+
+    /// Where messages arrive.
+    pub fn payload(&self) -> &Payload {
+        &self.link.payload
+    }
+
+    /// What the sender needs to write into the slots, or to read them.
+    pub(crate) fn remote_slots(&self) -> RemoteSlots {
+        RemoteSlots {
+            key: self.link.region.remote_key(),
+            first: self.link.payload.slot(0).address(),
+            stride: self.link.payload.stride() as u64,
+        }
+    }
+}
+
+impl ReceivingEnd for Receiver {
+    type Port = VerbsCompletionPort;
+
+    fn slots(&self) -> usize {
+        self.link.payload.slots()
+    }
+
+    fn requests(&self) -> usize {
+        self.receives.requests as usize
+    }
+
+    fn clear(&self, slot: usize) {
+        self.link.payload.clear(slot);
+    }
+
+    fn post(&self, slot: usize) -> Result<(), VerbsError> {
+        let header = self.link.payload.header_size();
+        let address = self.link.payload.slot(slot).address() - header as u64;
+        let length = (self.link.payload.message_size() + header) as u32;
+        let connection = &self.link.connections[slot / self.receives.slots as usize];
+        connection
+            .queue_pair()
+            .post_receive(&self.link.region, slot as u64, address, length)
+    }
+
+    fn port(&self, _burst: u32, _messages: usize) -> VerbsCompletionPort {
+        let queue = self.queue_pair().receive_queue();
+        match self.sources[..] {
+            [] => VerbsCompletionPort::new(queue),
+            _ => VerbsCompletionPort::of_datagrams(queue, self.link.payload.header_size()),
+        }
+    }
+
+    fn sources(&self) -> &[u32] {
+        &self.sources
+    }
+
+    fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks> {
+        let payload = &self.link.payload;
+        let slot = if self.by_sequence {
+            sequence as usize
+        } else {
+            arrival.slot as usize
+        };
+        let intact = arrival.bytes as usize == payload.message_size()
+            && slot < payload.slots()
+            && payload.holds(slot, burst, sequence);
+        intact.then(|| payload.slot(slot).load_stamp())
+    }
+
+    fn link(&self) -> &dyn Link {
+        &self.link
+    }
+}

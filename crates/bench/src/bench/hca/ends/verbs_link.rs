@@ -1,0 +1,300 @@
+//! One end on verbs: what it is made of, and what both ends are when they are connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Link;
+use super::path_proof::PathEnd;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::plan::Point;
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
+use crate::bench::hca::settings::config::{Operation, Poll, Service};
+use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
+use crate::rdma::cm::{self, UcRoute};
+use crate::rdma::direct;
+use crate::rdma::verbs::{
+    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, OutstandingReads,
+    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType,
+};
+
+/// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
+/// volume 1, 11.4.1.2).
+const GLOBAL_ROUTE_HEADER: usize = 40;
+
+/// Receive requests of a queue pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Receives {
+    /// Those that are posted at a time.
+    pub requests: u32,
+    /// Those that a burst can take, each with a slot of its own: no message overwrites another of its burst.
+    pub slots: u32,
+}
+
+/// What two endpoints are made for.
+#[derive(Debug, Clone)]
+pub struct EndpointSettings {
+    /// The point that they are for.
+    pub point: Point,
+    /// How queue pairs for UC are made.
+    pub uc_route: UcRoute,
+    /// Receive requests of each queue pair.
+    pub receives: Receives,
+    /// RDMA reads or atomics that the sending end may have outstanding, if it has any.
+    pub reads: u8,
+    /// By which interrupts events of the completion queues come.
+    pub comp_vectors: CompletionVectors,
+    /// Pages of the payload.
+    pub huge_pages: HugePagePolicy,
+    /// CPU near which the sender's memory and queues are to lie.
+    pub sender_cpu: usize,
+    /// CPU near which the receiver's memory and queues are to lie.
+    pub receiver_cpu: usize,
+}
+
+/// Which of the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// That posts the messages, reads or atomics.
+    Sending,
+    /// Where messages arrive, or whose memory is read or changed.
+    Receiving,
+}
+
+impl Side {
+    /// What its memory is for.
+    pub(crate) fn access(self, operation: Operation) -> Access {
+        match (self, operation) {
+            (Side::Sending, of) if of.is_one_way() => Access::Send,
+            (Side::Sending, _) => Access::Fetch,
+            (Side::Receiving, Operation::Read) => Access::Serve,
+            (Side::Receiving, of) if of.is_atomic() => Access::ServeAtomics,
+            (Side::Receiving, _) => Access::Receive,
+        }
+    }
+
+    /// The reads and atomics that it may have outstanding, and serves.
+    pub(crate) fn reads(self, settings: &EndpointSettings) -> OutstandingReads {
+        match self {
+            Side::Sending => OutstandingReads {
+                to_peer: settings.reads,
+                from_peer: 0,
+            },
+            Side::Receiving => OutstandingReads {
+                to_peer: 0,
+                from_peer: settings.reads,
+            },
+        }
+    }
+}
+
+/// What one end is made of before it is connected.
+#[derive(Debug)]
+pub(crate) struct Made {
+    context: Arc<Context>,
+    payload: Payload,
+    pub(crate) region: Arc<MemoryRegion>,
+    /// Of each of its queue pairs.
+    pub(crate) attributes: QueuePairAttributes,
+}
+
+impl Made {
+    /// Makes an end; its memory, first touched here, lies near the CPU that this runs on.
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        settings: &EndpointSettings,
+        side: Side,
+    ) -> Result<Self, RunError> {
+        let (point, receives) = (&settings.point, settings.receives);
+        let queue_pairs = point.queue_pairs;
+        let (sending, receiving) =
+            queue_pair_lengths(point.sends(), receives.requests, point.inline_bytes());
+        let (capabilities, slots, header) = match side {
+            Side::Sending => (sending, point.burst, 0),
+            Side::Receiving => {
+                let slots = receives.slots * queue_pairs;
+                (receiving, slots, header_of(point.service))
+            }
+        };
+        let huge_pages = settings.huge_pages;
+        let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;
+        let payload = Payload::new(payload);
+        let domain = ProtectionDomain::allocate(context)?;
+        let access = side.access(point.operation);
+        let region = MemoryRegion::register(&domain, payload.clone(), access)?;
+        let send_events = point.poll_comp == Poll::Event && side == Side::Sending;
+        let receive_events = point.poll_recv == Poll::Event && side == Side::Receiving;
+        let vector = match side {
+            Side::Sending => settings.comp_vectors.sender,
+            Side::Receiving => settings.comp_vectors.receiver,
+        };
+        // One completion queue for all queue pairs, so that a loop polls one, however many these are.
+        let queue = |requests: u32, events| {
+            CompletionQueue::create(context, requests * queue_pairs, events, vector)
+        };
+        Ok(Made {
+            attributes: QueuePairAttributes {
+                service: ServiceType::from(point.service),
+                capabilities,
+                send_elements: 1,
+                send_queue: queue(capabilities.send_requests, send_events)?,
+                receive_queue: queue(capabilities.receive_requests, receive_events)?,
+            },
+            context: Arc::clone(context),
+            payload,
+            region,
+        })
+    }
+
+    /// With the connections of its queue pairs, which were made over `port`.
+    pub(crate) fn connected(self, connections: Vec<Connection>, port: u8) -> VerbsLink {
+        VerbsLink {
+            connections,
+            context: self.context,
+            port,
+            payload: self.payload,
+            region: self.region,
+        }
+    }
+}
+
+/// A connection, by either way.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    /// The connection manager's.
+    Manager(cm::Connection),
+    /// Made without it.
+    Direct(direct::Connection),
+}
+
+impl Connection {
+    pub(crate) fn queue_pair(&self) -> &Arc<QueuePair> {
+        match self {
+            Connection::Manager(connection) => connection.queue_pair(),
+            Connection::Direct(connection) => connection.queue_pair(),
+        }
+    }
+
+    /// Where the peer is, on UD.
+    pub(crate) fn address(&self) -> Option<&AddressVector> {
+        match self {
+            Connection::Manager(connection) => connection.address(),
+            Connection::Direct(connection) => connection.address(),
+        }
+    }
+
+    /// That it has ended, in words. Only the connection manager tells.
+    fn ending(&self) -> Option<String> {
+        let Connection::Manager(connection) = self else {
+            return None;
+        };
+        let event = connection.ending()?;
+        Some(format!("{:?}, status {}", event.kind, event.status))
+    }
+
+    /// Whether the connection manager has told that the device was removed.
+    fn was_removed(&self) -> bool {
+        matches!(self, Connection::Manager(connection) if connection.was_removed())
+    }
+}
+
+/// Connected queue pairs with the memory of their messages: what both ends have in common.
+#[derive(Debug)]
+pub(crate) struct VerbsLink {
+    /// One for each queue pair; message `i` goes over that of number `i`, counted round and round.
+    pub(crate) connections: Vec<Connection>,
+    context: Arc<Context>,
+    port: u8,
+    pub(crate) payload: Payload,
+    pub(crate) region: Arc<MemoryRegion>,
+}
+
+impl Link for VerbsLink {
+    fn page_kind(&self) -> PageKind {
+        self.payload.page_kind()
+    }
+
+    fn trouble(&self) -> Option<String> {
+        if let Some(ending) = self.connections.iter().find_map(Connection::ending) {
+            let device = self.context.device_name();
+            return Some(format!("the connection of {device} ended: {ending}"));
+        }
+        let fatal = self.context.fatal_event(self.port);
+        fatal.unwrap_or_else(|error| Some(error.to_string()))
+    }
+
+    fn root_cause(&self, _limit: Duration) -> Option<String> {
+        let device = self.context.device_name();
+        let removed = self.connections.iter().any(Connection::was_removed);
+        removed.then(|| format!("the device {device} was removed"))
+    }
+
+    fn lowered_mtu(&self) -> Option<String> {
+        let path = self.first().path_mtu().ok()?;
+        let (device, port) = (self.context.device_name(), self.port);
+        let now = self.context.port(port).ok()?.mtu;
+        (now < path).then(|| {
+            format!(
+                "the MTU of {device} port {port} is {now} B now, and was at least {path} B when it was connected: set the \
+                 MTU of the network interface back, and measure again"
+            )
+        })
+    }
+
+    fn counters(&self) -> PortCounters {
+        PortCounters::read(self.context.device_name(), self.port)
+    }
+
+    fn fresh_counters(&self) -> PortCounters {
+        PortCounters::read_fresh(self.context.device_name(), self.port)
+    }
+
+    fn changes(&self) -> Vec<String> {
+        let changes = self.context.changes(self.port);
+        changes.unwrap_or_else(|error| vec![error.to_string()])
+    }
+}
+
+impl VerbsLink {
+    /// Its queue pairs.
+    pub(crate) fn queue_pairs(&self) -> impl Iterator<Item = &Arc<QueuePair>> {
+        self.connections.iter().map(Connection::queue_pair)
+    }
+
+    /// The first of its queue pairs. In service, lengths and path all are the same.
+    pub(crate) fn first(&self) -> &Arc<QueuePair> {
+        self.connections[0].queue_pair()
+    }
+
+    /// What the kernel has of this end.
+    pub(crate) fn path_end(&self) -> PathEnd {
+        let address = self.connections[0].address();
+        PathEnd::of(self.first(), self.port, address)
+    }
+}
+
+/// Bytes that precede a message where it arrives.
+pub(crate) fn header_of(service: Service) -> usize {
+    match service {
+        Service::Ud => GLOBAL_ROUTE_HEADER,
+        Service::Rc | Service::Uc => 0,
+    }
+}
+
+/// What a sending and a receiving queue pair are made with: each end uses one of its two queues.
+pub(crate) fn queue_pair_lengths(
+    sends: u32,
+    receives: u32,
+    inline_bytes: u32,
+) -> (Capabilities, Capabilities) {
+    let sending = Capabilities {
+        send_requests: sends,
+        receive_requests: 1,
+        inline_bytes,
+    };
+    let receiving = Capabilities {
+        send_requests: 1,
+        receive_requests: receives,
+        inline_bytes: 0,
+    };
+    (sending, receiving)
+}

@@ -1,0 +1,261 @@
+//! A peer in this process: both ports are of this machine.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::peer::{ConnectedEnds, Peer, Site};
+use crate::bench::hca::ends::SendingEnd;
+use crate::bench::hca::ends::endpoints::{
+    EndPort, EndpointSettings, Endpoints, Receives, receive_requests,
+};
+use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::open_port::OpenPort;
+use crate::bench::hca::ends::polled_end::PolledReceiver;
+use crate::bench::hca::ends::requesting_end::{Here, Requester};
+use crate::bench::hca::ends::sending_end::Sender;
+use crate::bench::hca::ends::two_ports::TwoPorts;
+use crate::bench::hca::error::RunError;
+use crate::bench::hca::loops::background::Copies;
+use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::plan::{Plan, Point};
+use crate::bench::hca::result::Tally;
+use crate::bench::hca::session::background::Running;
+use crate::bench::hca::session::bursts::Bursts;
+use crate::bench::hca::settings::background::Traffic;
+use crate::bench::hca::settings::config::{Config, Operation, Poll, Service, Switch};
+use crate::bench::hca::settings::path::Connect;
+use crate::buffer::PageKind;
+use crate::host::{HostError, Topology, interrupt};
+use crate::rdma::cm::{CmError, EventChannel, UcRoute};
+use crate::rdma::verbs::{Capabilities, devices};
+use crate::rig::port_choice::{ChosenPort, Pair, choose};
+use crate::time::Clock;
+
+/// The other port of this machine, or the same one.
+pub struct Local {
+    pair: Pair,
+    facts: [Facts; 2],
+    /// Open as long as they are asked what they can do: between two points nothing keeps a device from being removed.
+    ports: Option<[OpenPort; 2]>,
+    /// There if a point is connected by the connection manager.
+    channel: Option<Arc<EventChannel>>,
+}
+
+impl Local {
+    /// Chooses the ports.
+    pub(crate) fn choose(config: &Config) -> Result<Self, RunError> {
+        let (sender, receiver) = (config.sender.as_ref(), config.receiver.as_ref());
+        let pair = choose(&devices()?, sender, receiver)?;
+        config.comp_vectors.unwrap_or_default().check(&pair)?;
+        let ports = [
+            OpenPort::open(pair.sender.clone())?,
+            OpenPort::open(pair.receiver.clone())?,
+        ];
+        Ok(Local {
+            facts: [0, 1].map(|end: usize| ports[end].facts_for(&config.sweep.services)),
+            ports: Some(ports),
+            pair,
+            channel: None,
+        })
+    }
+
+    /// The ports of the run.
+    pub(crate) fn pair(&self) -> &Pair {
+        &self.pair
+    }
+
+    fn ports(&self) -> &[OpenPort; 2] {
+        let ports = self.ports.as_ref();
+        ports.expect("devices are asked before the peer is prepared")
+    }
+
+    fn endpoints(&self, settings: &EndpointSettings) -> Result<Endpoints, RunError> {
+        let end = |chosen: &ChosenPort| EndPort {
+            device: chosen.device.name.clone(),
+            port: chosen.port.number,
+            address: chosen.address,
+        };
+        let (from, to) = (end(&self.pair.sender), end(&self.pair.receiver));
+        let by_manager = settings.point.connect == Connect::Manager;
+        let channel = self.channel.as_ref().filter(|_| by_manager);
+        Endpoints::connect(channel, &from, &to, settings)
+    }
+
+    /// Starts what a point has in its background, with the endpoints that must outlive it.
+    fn start_background<C: Clock>(
+        &self,
+        clock: C,
+        point: &Point,
+        site: &Site<'_>,
+    ) -> Result<Option<(Running, Vec<Endpoints>)>, RunError> {
+        let Site {
+            config, placement, ..
+        } = site;
+        let (Some(background), Some(cpu)) = (point.background, placement.background) else {
+            return Ok(None);
+        };
+        let (size, in_flight) = (background.size, background.in_flight());
+        let settings = EndpointSettings {
+            point: Point {
+                service: Service::Rc,
+                operation: Operation::WritePolled,
+                size,
+                burst: in_flight,
+                depth: in_flight,
+                queue_pairs: 1,
+                inline: Switch::Off,
+                poll_recv: Poll::Busy,
+                poll_comp: Poll::Busy,
+                ..*point
+            },
+            uc_route: UcRoute::Endpoint,
+            receives: Receives {
+                requests: 1,
+                slots: in_flight,
+            },
+            reads: 0,
+            comp_vectors: config.comp_vectors.unwrap_or_default(),
+            huge_pages: config.huge_pages,
+            sender_cpu: cpu,
+            receiver_cpu: placement.receiver,
+        };
+        let sent = background.traffic == Traffic::Sent;
+        let count = if sent { background.queue_pairs } else { 0 };
+        let pairs = (0..count).map(|_| self.endpoints(&settings));
+        let pairs = pairs.collect::<Result<Vec<_>, _>>()?;
+        let requested = interrupt::requested;
+        let running = if sent {
+            let channel = |pair: &Endpoints| (pair.sender.port(), pair.sender.completions());
+            let channels: Vec<_> = pairs.iter().map(channel).collect();
+            Running::start(clock, &background, cpu, || channels, requested)
+        } else {
+            let copies = move || vec![Copies::new(size, in_flight)];
+            Running::start(clock, &background, cpu, copies, requested)
+        };
+        Ok(Some((running?, pairs)))
+    }
+}
+
+impl Peer for Local {
+    const IS_LOCAL: bool = true;
+
+    type FarEnd = ();
+
+    type Ends<C: Clock> = LocalEnds;
+
+    fn facts(&self) -> [&Facts; 2] {
+        self.facts.each_ref()
+    }
+
+    fn unsupported(&self, _point: &Point) -> Option<String> {
+        None
+    }
+
+    fn refuses(
+        &self,
+        service: Service,
+        (sending, receiving): (Capabilities, Capabilities),
+        count: u32,
+    ) -> Result<Option<String>, RunError> {
+        let [sender, receiver] = self.ports();
+        let refused = sender.refuses(service, sending, count);
+        Ok(refused.or_else(|| receiver.refuses(service, receiving, count)))
+    }
+
+    fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError> {
+        // A connection manager that cannot be used at all is no route that does not work.
+        self.ports().iter().try_for_each(OpenPort::open_channel)?;
+        Ok(self.ports().iter().try_for_each(|port| port.probe(route)))
+    }
+
+    fn placement(
+        &self,
+        topology: &Topology,
+        config: &Config,
+        point: &Point,
+    ) -> Result<Placement, HostError> {
+        let numa_nodes = [&self.pair.sender, &self.pair.receiver].map(|end| end.device.numa_node);
+        let background = config.has_background();
+        Placement::of_point(topology, point, background, config.cpus, numa_nodes)
+    }
+
+    fn receives(&self, point: &Point) -> Receives {
+        let most = TwoPorts(self.facts()).longest_queue(point.queue_pairs);
+        receive_requests(point, most)
+    }
+
+    fn prepare(
+        &mut self,
+        _config: &Config,
+        plan: &Plan,
+        _bytes: u64,
+    ) -> Result<Vec<String>, RunError> {
+        let mut points = plan.points.iter();
+        if points.any(|point| point.connect == Connect::Manager) {
+            self.channel = Some(Arc::clone(self.ports()[0].channel()?));
+        }
+        self.ports = None;
+        Ok(Vec::new())
+    }
+
+    fn connect<C: Clock>(
+        &self,
+        clock: C,
+        settings: &EndpointSettings,
+        site: &Site<'_>,
+    ) -> Result<LocalEnds, RunError> {
+        let endpoints = self.endpoints(settings)?;
+        let background = self.start_background(clock, &settings.point, site)?;
+        let (background, kept) = background.unzip();
+        Ok(LocalEnds {
+            operation: settings.point.operation,
+            background,
+            endpoints,
+            _kept: kept,
+        })
+    }
+}
+
+/// Both ends of a point in this process.
+pub struct LocalEnds {
+    operation: Operation,
+    background: Option<Running>,
+    endpoints: Endpoints,
+    _kept: Option<Vec<Endpoints>>,
+}
+
+impl<C: Clock> ConnectedEnds<C> for LocalEnds {
+    type FarEnd = ();
+
+    fn sender(&self) -> &Arc<Sender> {
+        &self.endpoints.sender
+    }
+
+    fn path_of_peer(&self) -> Value {
+        serde_json::to_value(self.endpoints.receiver.path_end()).unwrap_or_default()
+    }
+
+    fn measure(&mut self, bursts: Bursts<'_, C>) -> Result<(Tally, [PageKind; 3]), RunError> {
+        let Endpoints {
+            sender, receiver, ..
+        } = &self.endpoints;
+        let background = self.background.take();
+        match self.operation {
+            Operation::Send | Operation::Write => {
+                bursts.measure(sender, receiver, background, &mut ())
+            }
+            Operation::WritePolled => {
+                let receiver = Arc::new(PolledReceiver(Arc::clone(receiver)));
+                bursts.measure(sender, &receiver, background, &mut ())
+            }
+            operation @ (Operation::Read | Operation::CompareSwap | Operation::FetchAdd) => {
+                let target = Here::new(receiver, operation);
+                let requester = Arc::new(Requester::new(sender, target, operation));
+                bursts.measure(&requester, receiver, background, &mut ())
+            }
+        }
+    }
+
+    fn finish(self) {}
+}

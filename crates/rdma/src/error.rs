@@ -1,0 +1,97 @@
+//! What can go wrong at the verbs.
+
+use std::io;
+use std::ptr::NonNull;
+
+/// A verb failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{operation} on {object} failed: {source}{advice}")]
+pub struct VerbsError {
+    /// The verb.
+    operation: &'static str,
+    /// What it was called on, and with which numbers.
+    object: String,
+    /// The errno.
+    source: io::Error,
+    /// What to do, with its own separator, or nothing.
+    advice: &'static str,
+}
+
+impl VerbsError {
+    /// What a verb created, or the error that errno holds.
+    pub(crate) fn created<T, S: Into<String>>(
+        raw: *mut T,
+        operation: &'static str,
+        object: impl FnOnce() -> S,
+    ) -> Result<NonNull<T>, Self> {
+        NonNull::new(raw).ok_or_else(|| Self::last(operation, object()))
+    }
+
+    /// The error that a verb returned as its value, unless that is zero.
+    #[inline]
+    pub(crate) fn check<S: Into<String>>(
+        code: i32,
+        operation: &'static str,
+        object: impl FnOnce() -> S,
+    ) -> Result<(), Self> {
+        match code {
+            0 => Ok(()),
+            _ => Err(Self::code(operation, object(), code)),
+        }
+    }
+
+    /// The error that errno holds now.
+    pub(crate) fn last(operation: &'static str, object: impl Into<String>) -> Self {
+        Self::with(operation, object, io::Error::last_os_error())
+    }
+
+    /// An error that a verb returned as its value.
+    pub fn code(operation: &'static str, object: impl Into<String>, errno: i32) -> Self {
+        Self::with(operation, object, io::Error::from_raw_os_error(errno.abs()))
+    }
+
+    /// The libraries cannot be loaded.
+    pub(crate) fn not_loaded(error: &libloading::Error) -> Self {
+        use std::error::Error as _;
+        let reason = error.source().map(ToString::to_string);
+        let advice = match error {
+            libloading::Error::DlSym { .. } => {
+                ": they are too old: rdma-core 44 or later is needed"
+            }
+            _ => {
+                ": install them (Debian: libibverbs1, librdmacm1 and ibverbs-providers; Fedora: libibverbs and \
+                 librdmacm). hcabench queue, clock, host, plot, compare and report run without them"
+            }
+        };
+        VerbsError {
+            operation: "dlopen",
+            object: "libibverbs and librdmacm".to_owned(),
+            source: io::Error::other(reason.unwrap_or_else(|| error.to_string())),
+            advice,
+        }
+    }
+
+    fn with(operation: &'static str, object: impl Into<String>, source: io::Error) -> Self {
+        let advice = match source.raw_os_error() {
+            Some(libc::ENOMEM | libc::EAGAIN) => {
+                ": raise the memlock limit (ulimit -l), or ask for less (--burst, --size)"
+            }
+            Some(libc::EACCES | libc::EPERM) => {
+                ": the devices below /dev/infiniband must be readable and writable for this user"
+            }
+            Some(libc::ENODEV | libc::EIO) => ": the device has gone",
+            _ => "",
+        };
+        VerbsError {
+            operation,
+            object: object.into(),
+            source,
+            advice,
+        }
+    }
+
+    /// The errno.
+    pub fn errno(&self) -> Option<i32> {
+        self.source.raw_os_error()
+    }
+}

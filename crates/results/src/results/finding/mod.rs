@@ -1,0 +1,519 @@
+//! Findings: what a reader must know before believing the figures of a run.
+//!
+//! A benchmark states a fact as a [`Finding`] of a [`FindingKind`], with its figures. [`Findings`] joins those of one
+//! kind over points and rounds, and words each of them once, for the terminal, the report, `compare` and `--json`.
+
+pub mod kinds;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::ReportError;
+use super::json;
+use super::read_error::ReadError;
+use super::units;
+use super::whole::whole;
+
+/// The file with the findings of a run.
+pub const FINDINGS: &str = "findings.json";
+
+/// What a finding means for the figures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// The figures hold; the next run can be better.
+    Advice,
+    /// The figures hold, with this in mind.
+    Reservation,
+    /// The figures say nothing about what was asked.
+    Invalid,
+}
+
+/// A kind of finding and its wording. Texts name figures in braces: `{count}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FindingKind {
+    /// Its name: lower case, words joined by `-`. It stays the same from version to version.
+    pub id: &'static str,
+    /// What it means for the figures.
+    pub severity: Severity,
+    /// What is wrong.
+    pub problem: &'static str,
+    /// Why, or what follows from it; may be empty.
+    pub cause: &'static str,
+    /// What to do; may be empty.
+    pub fix: &'static str,
+}
+
+impl FindingKind {
+    /// The kind of that id.
+    pub fn of(id: &str) -> Option<&'static Self> {
+        kinds::ALL.iter().find(|kind| kind.id == id)
+    }
+}
+
+/// A figure of a finding. Over several points and rounds counts add up, and measures span a range.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum FindingFigure {
+    /// How many.
+    Count(u64),
+    /// The least and the greatest value. A name that ends in `_ns`, `_bytes` or `_percent` states the unit.
+    Range([f64; 2]),
+    /// A name, such as that of a device. Findings with different names stay apart.
+    Name(String),
+}
+
+/// A fact about a run that changes how its figures are to be read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// The id of its kind.
+    pub kind: String,
+    /// What it means for the figures.
+    pub severity: Severity,
+    /// What is wrong.
+    pub problem: String,
+    /// Why, or what follows from it; may be empty.
+    pub cause: String,
+    /// What to do; may be empty.
+    pub fix: String,
+    /// The points that it is about; empty for the whole run.
+    pub points: Vec<String>,
+    /// The rounds that it was found in, from 0; empty for the whole run.
+    pub rounds: Vec<u32>,
+    /// Its figures by name.
+    pub figures: BTreeMap<String, FindingFigure>,
+}
+
+impl Finding {
+    /// A finding of this kind, without figures yet.
+    pub fn of(kind: &FindingKind) -> Self {
+        Finding {
+            kind: kind.id.to_owned(),
+            severity: kind.severity,
+            problem: kind.problem.to_owned(),
+            cause: kind.cause.to_owned(),
+            fix: kind.fix.to_owned(),
+            points: Vec::new(),
+            rounds: Vec::new(),
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// A reservation that an older hcabench recorded as a sentence.
+    pub fn recorded(text: &str) -> Self {
+        Finding {
+            kind: RECORDED.to_owned(),
+            severity: Severity::Reservation,
+            problem: text.to_owned(),
+            cause: String::new(),
+            fix: String::new(),
+            points: Vec::new(),
+            rounds: Vec::new(),
+            figures: BTreeMap::new(),
+        }
+    }
+
+    /// Advice that a benchmark gives as a sentence.
+    pub fn note(text: &str) -> Self {
+        Finding {
+            kind: "note".to_owned(),
+            severity: Severity::Advice,
+            ..Self::recorded(text)
+        }
+    }
+
+    /// A finding of this kind in the words of an older hcabench, which did not record its figures.
+    pub fn in_words(kind: &FindingKind, text: &str) -> Self {
+        Finding {
+            kind: kind.id.to_owned(),
+            severity: kind.severity,
+            figures: BTreeMap::from([(RECORDED.to_owned(), FindingFigure::Name(text.to_owned()))]),
+            ..Self::recorded(text)
+        }
+    }
+
+    /// With a count.
+    #[must_use]
+    pub fn count(self, name: &str, count: u64) -> Self {
+        self.with(name, FindingFigure::Count(count))
+    }
+
+    /// With a measure, in the unit that its name ends in.
+    #[must_use]
+    pub fn measure(self, name: &str, value: f64) -> Self {
+        self.with(name, FindingFigure::Range([value, value]))
+    }
+
+    /// With a name.
+    #[must_use]
+    pub fn name(self, name: &str, text: impl Into<String>) -> Self {
+        self.with(name, FindingFigure::Name(text.into()))
+    }
+
+    fn with(mut self, name: &str, figure: FindingFigure) -> Self {
+        self.figures.insert(name.to_owned(), figure);
+        self.word();
+        self
+    }
+
+    /// Fills the figures into the texts.
+    fn word(&mut self) {
+        let is_in_words = self.figures.contains_key(RECORDED);
+        if let Some(kind) = FindingKind::of(&self.kind).filter(|_| !is_in_words) {
+            let filled = |template| filled(template, &self.figures);
+            let texts = [kind.problem, kind.cause, kind.fix].map(filled);
+            [self.problem, self.cause, self.fix] = texts;
+        }
+    }
+
+    /// Whether both state the same, apart from points, rounds, counts and measures.
+    fn is_like(&self, other: &Finding) -> bool {
+        let names = |of: &Finding| {
+            let names = of.figures.iter().filter_map(|(name, figure)| match figure {
+                FindingFigure::Name(text) => Some((name.clone(), text.clone())),
+                _ => None,
+            });
+            names.collect::<Vec<_>>()
+        };
+        // Without its kind at hand a text cannot be worded anew.
+        let same_text = FindingKind::of(&self.kind).is_some() || self.problem == other.problem;
+        self.kind == other.kind && same_text && names(self) == names(other)
+    }
+
+    /// Takes in what another one of the kind states.
+    fn join(&mut self, other: Finding) {
+        for (name, figure) in other.figures {
+            let joined = match (self.figures.get(&name), figure) {
+                (Some(FindingFigure::Count(one)), FindingFigure::Count(other)) => {
+                    FindingFigure::Count(one.saturating_add(other))
+                }
+                (Some(FindingFigure::Range([low, high])), FindingFigure::Range(other)) => {
+                    FindingFigure::Range([low.min(other[0]), high.max(other[1])])
+                }
+                (_, figure) => figure,
+            };
+            self.figures.insert(name, joined);
+        }
+        for point in other.points {
+            if !self.points.contains(&point) {
+                self.points.push(point);
+            }
+        }
+        self.rounds.extend(other.rounds);
+        self.rounds.sort_unstable();
+        self.rounds.dedup();
+        self.word();
+    }
+
+    /// One line: `12 of 48 points: problem: cause; fix`, where the run has so many points.
+    pub fn line(&self, points: usize) -> String {
+        let mut line = match &self.points[..] {
+            [one] if points > 1 => format!("{one}: {}", self.problem),
+            _ => self.short(points),
+        };
+        if !self.cause.is_empty() {
+            let _ = write!(line, ": {}", self.cause);
+        }
+        if !self.fix.is_empty() {
+            let _ = write!(line, "; {}", self.fix);
+        }
+        line
+    }
+
+    /// The same without cause and fix.
+    pub fn short(&self, points: usize) -> String {
+        let of = match self.points.len() {
+            0 => String::new(),
+            _ if points <= 1 => String::new(),
+            count if count == points => format!("all {points} points: "),
+            count => format!("{count} of {points} points: "),
+        };
+        of + &self.problem
+    }
+
+    /// Whether it has a count or a measure, which grows from round to round.
+    pub fn has_numbers(&self) -> bool {
+        let mut figures = self.figures.values();
+        figures.any(|figure| !matches!(figure, FindingFigure::Name(_)))
+    }
+
+    /// Whether it is a sentence of no known kind.
+    pub fn is_recorded(&self) -> bool {
+        self.kind == RECORDED
+    }
+
+    /// Whether it states that no hardware was measured.
+    pub fn is_of_no_hardware(&self) -> bool {
+        NOT_HARDWARE.contains(&self.kind.as_str())
+    }
+
+    /// Its kind in words.
+    pub fn title(&self) -> String {
+        let kind = self.kind.replace('-', " ");
+        match self.figures.get("check") {
+            Some(FindingFigure::Name(check)) => format!("{kind} ({check})"),
+            _ => kind,
+        }
+    }
+}
+
+/// A template with its figures.
+fn filled(template: &str, figures: &BTreeMap<String, FindingFigure>) -> String {
+    let mut text = template.to_owned();
+    for (name, figure) in figures {
+        let shown = match figure {
+            FindingFigure::Count(count) => count.to_string(),
+            FindingFigure::Name(text) => text.clone(),
+            FindingFigure::Range([low, high]) => {
+                let one = |value: f64| match name {
+                    name if name.ends_with("_ns") => units::duration(value),
+                    name if name.ends_with("_bytes") => units::bytes(value.max(0.0) as u64),
+                    name if name.ends_with("_percent") => format!("{value:.0} %"),
+                    _ if value.fract() == 0.0 => format!("{value:.0}"),
+                    _ => units::significant(value),
+                };
+                let (low, high) = (one(*low), one(*high));
+                match low == high {
+                    true => low,
+                    false => format!("{low} to {high}"),
+                }
+            }
+        };
+        text = text.replace(&format!("{{{name}}}"), &shown);
+    }
+    text
+}
+
+/// The findings of a run, each fact once, in the order in which they were first made.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Findings(Vec<Finding>);
+
+impl Findings {
+    /// Adds what was found, at a point and in a round of it if these are named. Returns whether it is a new fact, which
+    /// no other point or round has stated.
+    pub fn add(&mut self, mut found: Finding, point: Option<&str>, round: Option<u32>) -> bool {
+        found.points.extend(point.map(str::to_owned));
+        found.rounds.extend(round);
+        match self.0.iter_mut().find(|earlier| earlier.is_like(&found)) {
+            Some(earlier) => {
+                earlier.join(found);
+                false
+            }
+            None => {
+                self.0.push(found);
+                true
+            }
+        }
+    }
+
+    /// Takes away what states that a run is not whole: it goes on.
+    pub fn go_on(&mut self) {
+        self.0.retain(|found| found.kind != kinds::INCOMPLETE.id);
+    }
+
+    /// Leaves those of one point, and of the whole run.
+    pub fn keep_point(&mut self, point: &str) {
+        self.0
+            .retain(|found| found.points.is_empty() || found.points.iter().any(|it| it == point));
+        for found in &mut self.0 {
+            found.points.retain(|it| it == point);
+        }
+    }
+
+    /// All of them: the most severe first.
+    pub fn all(&self) -> Vec<&Finding> {
+        let mut all: Vec<&Finding> = self.0.iter().collect();
+        all.sort_by_key(|found| std::cmp::Reverse(found.severity));
+        all
+    }
+
+    /// Whether the figures say nothing about what was asked.
+    pub fn is_invalid(&self) -> bool {
+        let mut all = self.0.iter();
+        all.any(|found| found.severity == Severity::Invalid)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether the figures can be used, in one line.
+    pub fn verdict(&self) -> String {
+        let titles = |severity| {
+            let mut titles: Vec<String> = Vec::new();
+            for found in self.0.iter().filter(|found| found.severity == severity) {
+                if !titles.contains(&found.title()) {
+                    titles.push(found.title());
+                }
+            }
+            titles
+        };
+        let (unreal, wrong): (Vec<String>, Vec<String>) = (titles(Severity::Invalid).into_iter())
+            .partition(|title| NOT_HARDWARE.iter().any(|id| id.replace('-', " ") == *title));
+        let mut parts = Vec::new();
+        if !wrong.is_empty() {
+            parts.push(format!("not usable: {}", wrong.join(", ")));
+        }
+        if !unreal.is_empty() {
+            parts.push(format!(
+                "not a measurement of hardware: {}",
+                unreal.join(", ")
+            ));
+        }
+        if !parts.is_empty() {
+            return parts.join("; ");
+        }
+        match titles(Severity::Reservation).as_slice() {
+            [] => "usable".to_owned(),
+            [one] => format!("usable with 1 reservation: {one}"),
+            several => format!(
+                "usable with {} reservations: {}",
+                several.len(),
+                several.join(", ")
+            ),
+        }
+    }
+
+    /// Reads those of the run in a folder; `None` where an older hcabench wrote none.
+    ///
+    /// # Errors
+    /// When the file is there and cannot be read.
+    pub fn read(run: &Path) -> Result<Option<Self>, ReadError> {
+        let path = run.join(FINDINGS);
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        let text = whole(&path, "it was there a moment ago")?;
+        let findings = serde_json::from_str(&text)
+            .map_err(|cause| ReadError::foreign(&path, cause.line() as u64, cause.to_string()))?;
+        Ok(Some(findings))
+    }
+
+    /// Writes them into the folder of a run, in one step.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, run: &Path) -> Result<(), ReportError> {
+        json::write(&run.join(FINDINGS), self)
+    }
+}
+
+/// The id of what an older hcabench recorded as a sentence.
+const RECORDED: &str = "recorded";
+/// Kinds that say that the tool was tried and no hardware measured.
+const NOT_HARDWARE: [&str; 2] = [kinds::EMULATED_PROCESSOR.id, kinds::SOFTWARE_DEVICE.id];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use super::kinds::{ELEMENTS_LOST, PAGE_FAULTS, RECEIVER_CLOCK, SOFTWARE_DEVICE};
+
+    fn faults(count: u64) -> Finding {
+        Finding::of(&PAGE_FAULTS).count("count", count)
+    }
+
+    fn software(device: &str) -> Finding {
+        Finding::of(&SOFTWARE_DEVICE).name("devices", device)
+    }
+
+    #[test]
+    fn one_kind_is_one_finding_over_points_and_rounds() {
+        let mut all = Findings::default();
+        assert!(all.add(faults(3), Some("a"), Some(1)));
+        assert!(!all.add(faults(4), Some("a"), Some(0)));
+        let line = all.all()[0].line(1);
+        assert!(
+            line.starts_with("page faults in the hot loops: 7"),
+            "{line}"
+        );
+        assert_eq!(all.all()[0].line(48), format!("a: {line}"));
+        assert!(!all.add(faults(1), Some("b"), Some(1)));
+        let found = all.all()[0];
+        assert_eq!((found.points.len(), &found.rounds[..]), (2, &[0, 1][..]));
+        let line = found.line(48);
+        assert!(
+            line.starts_with("2 of 48 points: page faults in the hot loops: 8"),
+            "{line}"
+        );
+        assert!(found.line(2).starts_with("all 2 points: "));
+    }
+
+    #[test]
+    fn measures_span_a_range() {
+        let clock = |ns| Finding::of(&RECEIVER_CLOCK).measure("offset_ns", ns);
+        let mut all = Findings::default();
+        all.add(clock(850.0), None, None);
+        assert!(all.all()[0].problem.contains("by 850 ns"));
+        all.add(clock(-12_300.0), None, None);
+        assert!(all.all()[0].problem.contains("by -12.3 us to 850 ns"));
+    }
+
+    #[test]
+    fn different_names_are_different_facts_and_the_worst_is_first() {
+        let mut all = Findings::default();
+        all.add(faults(1), None, None);
+        assert!(all.add(software("rxe0"), None, None));
+        assert!(all.add(software("rxe1"), None, None));
+        assert!(!all.add(software("rxe0"), None, None));
+        let problems: Vec<&str> = all.all().iter().map(|it| it.problem.as_str()).collect();
+        assert!(problems[0].contains("rxe0") && problems[1].contains("rxe1"));
+        assert_eq!(problems.len(), 3);
+    }
+
+    #[test]
+    fn verdicts() {
+        let mut all = Findings::default();
+        assert_eq!(all.verdict(), "usable");
+        all.add(faults(1), None, None);
+        assert_eq!(all.verdict(), "usable with 1 reservation: page faults");
+        all.add(Finding::recorded("one sentence"), None, None);
+        all.add(Finding::recorded("another"), None, None);
+        assert_eq!(all.all().len(), 3);
+        let two = "usable with 2 reservations: page faults, recorded";
+        assert_eq!(all.verdict(), two);
+        all.add(software("rxe0"), None, None);
+        let software = "not a measurement of hardware: software device";
+        assert_eq!(all.verdict(), software);
+        all.add(Finding::of(&ELEMENTS_LOST).count("count", 1), None, None);
+        assert_eq!(
+            all.verdict(),
+            format!("not usable: elements lost; {software}")
+        );
+    }
+
+    #[test]
+    fn a_run_that_is_resumed_goes_on_counting() {
+        let mut all = Findings::default();
+        all.add(faults(3), Some("a"), Some(1));
+        let text = serde_json::to_string(&all).unwrap();
+        let mut read: Findings = serde_json::from_str(&text).unwrap();
+        assert_eq!(read, all);
+        assert!(!read.add(faults(4), Some("b"), Some(1)));
+        assert!(
+            read.all()[0]
+                .problem
+                .starts_with("page faults in the hot loops: 7")
+        );
+    }
+
+    #[test]
+    fn each_kind_has_its_own_id_and_a_text_for_each_figure() {
+        for (place, kind) in kinds::ALL.iter().enumerate() {
+            let is_word = |letter: char| letter.is_ascii_lowercase() || letter == '-';
+            assert!(kind.id.chars().all(is_word), "{}", kind.id);
+            let ids = kinds::ALL[..place].iter().map(|other| other.id);
+            assert_eq!(ids.filter(|id| *id == kind.id).count(), 0, "{}", kind.id);
+            for text in [kind.problem, kind.cause, kind.fix] {
+                assert!(!text.ends_with(['.', ';', ' ']), "{text}");
+                assert_eq!(text.matches('{').count(), text.matches('}').count());
+            }
+            assert!(!kind.problem.is_empty());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What the folders of runs, points and fabrics have in common.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::table::Table;
+use crate::results::folder::{MARK, MARK_BEGINS};
+use crate::results::read_error::{ReadError, Wrong};
+use crate::results::schema::fabric::{FABRIC, PAIRS};
+use crate::results::whole::whole;
+
+/// Whether a folder holds results of a fabric.
+pub(super) fn is_of_a_fabric(path: &Path) -> bool {
+    path.join(PAIRS).exists() || path.join(FABRIC).exists()
+}
+
+pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
+    let failed = |cause: io::Error| match cause.kind() {
+        io::ErrorKind::NotFound => Wrong::NoSuchFolder.at(path),
+        io::ErrorKind::NotADirectory => Wrong::NotAFolder.at(path),
+        _ => ReadError::io(path, cause),
+    };
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        names.insert(entry.file_name().to_string_lossy().into_owned());
+    }
+    if names.is_empty() {
+        return Err(Wrong::EmptyFolder.at(path));
+    }
+    Ok(names)
+}
+
+/// Why a folder is incomplete, by its mark.
+pub(super) fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
+    let path = folder.join(MARK);
+    if path.symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let text = whole(&path, "it was there a moment ago")?;
+    let line = text.lines().next().unwrap_or_default();
+    let reason = line.strip_prefix(MARK_BEGINS).unwrap_or(line).trim();
+    Ok(Some(if reason.is_empty() {
+        "the run has not ended yet, or was killed".to_owned()
+    } else {
+        reason.to_owned()
+    }))
+}
+
+/// One of the tables of a run. One that was killed has rows as far as it came.
+pub(super) fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
+    let file = path.join(name);
+    let why = "it has the figures of all points; copy the folder whole";
+    match whole(&file, why) {
+        Err(error) if incomplete && error.is_missing() => Ok(Table::default()),
+        Ok(text) if incomplete => match text.rfind('\n') {
+            Some(end) => Table::of(&file, &text[..=end]),
+            None => Ok(Table::default()),
+        },
+        text => Table::of(&file, &text?),
+    }
+}

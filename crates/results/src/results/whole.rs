@@ -1,0 +1,28 @@
+//! A small file, read in one piece.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::durable::open_regular;
+use super::read_error::{ReadError, Wrong};
+
+/// The most that is read in one piece.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The whole of a small file.
+pub(super) fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
+    let file = open_regular(path).map_err(|cause| ReadError::opening(path, cause, why))?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|cause| ReadError::io(path, cause))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let size = path.metadata().map_or(MOST_BYTES + 1, |found| found.len());
+        return Err(Wrong::TooLarge(size, MOST_BYTES).at(path));
+    }
+    String::from_utf8(bytes).map_err(|cause| {
+        let good = &cause.as_bytes()[..cause.utf8_error().valid_up_to()];
+        let lines = good.split(|&byte| byte == b'\n').count();
+        ReadError::foreign(path, lines as u64, "it is not text")
+    })
+}

@@ -1,0 +1,206 @@
+//! What all pairs together show, by what is kept of all rows.
+
+use std::collections::BTreeMap;
+
+use super::FabricArguments;
+use super::kept::{Ends, Kept};
+use crate::arguments::UsageError;
+use crate::bench::fabric::culprits::{Evidence, Judged, judge as judge_nodes};
+use crate::bench::fabric::matrix::Matrix;
+use crate::bench::fabric::scores::{Fit, median, polish};
+use crate::bench::fabric::suspects::{Chosen, choose};
+use crate::bench::fabric::tiers::{Known as KnownTiers, Tiers};
+use crate::launch::conductor::Conductor;
+use crate::results::schema::Column;
+use crate::results::schema::fabric as columns;
+use crate::sorting::sort_by_key;
+
+/// Nodes and pairs that stand out by a smaller share of the usual are of no consequence.
+const OF_NO_CONSEQUENCE: f64 = 0.05;
+
+/// What is known of the fabric beforehand.
+pub(super) struct Known {
+    pub(super) tiers: Tiers,
+    /// Whether clocks may drift: bounds then hold at a moment each.
+    pub(super) drift: bool,
+    seed: u64,
+}
+
+impl Known {
+    /// The tier of a pair.
+    pub(super) fn tier(&self, (from, to): Ends) -> &str {
+        self.tiers.name(self.tiers.of(from, to))
+    }
+}
+
+/// The tiers, as the user's file `groups`, else the engine tells them.
+pub(super) fn known(
+    arguments: &FabricArguments,
+    groups: Option<String>,
+    conductor: &Conductor,
+) -> anyhow::Result<Known> {
+    let ranks = conductor
+        .members()
+        .map(|(hello, _)| hello.terms.ranks)
+        .max()
+        .unwrap_or(0) as usize;
+    let mut hosts: Vec<String> = (0..ranks).map(|rank| format!("rank{rank}")).collect();
+    let mut addresses = vec![None; ranks];
+    for (hello, _) in conductor.members() {
+        hosts[hello.rank as usize] = hello.node.clone();
+        addresses[hello.rank as usize] = hello.topology.clone();
+    }
+    let source = groups.map_or(KnownTiers::Addresses(addresses), KnownTiers::Groups);
+    let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
+        let file = arguments
+            .group
+            .as_ref()
+            .map_or(String::new(), |file| file.display().to_string());
+        UsageError(format!("--group {file}: {error}"))
+    })?;
+    Ok(Known {
+        tiers,
+        drift: arguments.hca.between.drift() > 0,
+        seed: arguments.hca.seed,
+    })
+}
+
+/// What was measured.
+pub(super) struct Measured<'a> {
+    pub(super) nodes: &'a [String],
+    /// Where clocks do not drift, as tight as third hosts leave them.
+    pub(super) kept: &'a Kept,
+    pub(super) again: Option<&'a Kept>,
+    pub(super) dropped: &'a BTreeMap<u32, String>,
+    /// Whether all was measured.
+    pub(super) is_whole: bool,
+}
+
+/// Effects that are worth telling: above this, in ns.
+fn least(figure: &Matrix) -> f64 {
+    let all = median(figure.each().map(|(.., value)| value).collect());
+    all.unwrap_or(0.0) * OF_NO_CONSEQUENCE
+}
+
+/// The matrices that all is judged by.
+#[derive(Debug)]
+pub(super) struct Matrices {
+    pub(super) half: Matrix,
+    pub(super) half_p99: Matrix,
+    pub(super) excess_p50: Matrix,
+    pub(super) excess: Matrix,
+    /// The middle of the bounds of the median one-way latency, and half their width.
+    pub(super) one_way: (Matrix, Matrix),
+    pub(super) lost: Matrix,
+}
+
+impl Matrices {
+    pub(super) fn of(kept: &Kept) -> Self {
+        let of = |column: &Column| kept.matrix(column);
+        let (low, high) = (
+            of(&columns::ONE_WAY_P50_LOW),
+            of(&columns::ONE_WAY_P50_HIGH),
+        );
+        let both = |combine: fn(f64, f64) -> f64| {
+            Matrix::of(low.nodes(), |from, to| {
+                Some(combine(low.get(from, to)?, high.get(from, to)?))
+            })
+        };
+        Matrices {
+            half: of(&columns::HALF_P50),
+            half_p99: of(&columns::HALF_P99),
+            excess_p50: of(&columns::EXCESS_P50),
+            excess: of(&columns::EXCESS_P99),
+            one_way: (both(f64::midpoint), both(|low, high| (high - low) / 2.0)),
+            lost: of(&columns::LOST),
+        }
+    }
+
+    fn judge(&self, tiers: &Tiers) -> Vec<Judged> {
+        let (middle, error) = &self.one_way;
+        judge_nodes(
+            &[
+                Evidence {
+                    figure: columns::HALF_P50.name,
+                    values: &self.half,
+                    error: None,
+                    directional: false,
+                    least_ns: least(&self.half),
+                },
+                Evidence {
+                    figure: columns::EXCESS_P50.name,
+                    values: &self.excess_p50,
+                    error: None,
+                    directional: true,
+                    least_ns: least(&self.half),
+                },
+                Evidence {
+                    figure: columns::EXCESS_P99.name,
+                    values: &self.excess,
+                    error: None,
+                    directional: true,
+                    least_ns: least(&self.half),
+                },
+                Evidence {
+                    figure: columns::ONE_WAY_P50_HIGH.name,
+                    values: middle,
+                    error: Some(error),
+                    directional: true,
+                    least_ns: least(&self.half),
+                },
+            ],
+            tiers,
+        )
+    }
+}
+
+/// What all pairs together tell, and which of them are to be measured again, alone.
+#[derive(Debug)]
+pub(super) struct Overview {
+    pub(super) matrices: Matrices,
+    pub(super) judged: Vec<Judged>,
+    pub(super) fit: Fit,
+    /// Ways that are slower than they have to be: by so many nanoseconds at least.
+    pub(super) slow_ways: BTreeMap<Ends, u64>,
+    pub(super) least: f64,
+    pub(super) chosen: Chosen,
+}
+
+impl Overview {
+    pub(super) fn of(kept: &Kept, known: &Known, most: usize) -> Self {
+        let matrices = Matrices::of(kept);
+        let judged = matrices.judge(&known.tiers);
+        let fit = polish(&matrices.half, &known.tiers);
+        let least = least(&matrices.half);
+        let slow_ways = kept.pairs().filter_map(|ends| {
+            let ns = kept.slower_by(ends)?;
+            (ns as f64 > least).then_some((ends, ns))
+        });
+        let slow_ways = slow_ways.collect();
+        let chosen = choose(&fit, &known.tiers, &judged, least, most, known.seed);
+        Overview {
+            matrices,
+            judged,
+            fit,
+            slow_ways,
+            least,
+            chosen,
+        }
+    }
+
+    /// The ways that are slower than they have to be, the slowest first.
+    pub(super) fn slowest(&self) -> Vec<(Ends, u64)> {
+        let mut ways: Vec<_> = self
+            .slow_ways
+            .iter()
+            .map(|(ends, ns)| (*ends, *ns))
+            .collect();
+        sort_by_key(&mut ways, |(_, ns)| std::cmp::Reverse(*ns));
+        ways
+    }
+
+    /// The pairs to be measured again.
+    pub(super) fn suspects(&self) -> Vec<Ends> {
+        self.chosen.pairs.iter().map(|again| again.pair).collect()
+    }
+}

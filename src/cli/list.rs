@@ -1,0 +1,194 @@
+//! `hcabench list`: the runs below a folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::figures::in_words;
+use crate::findings;
+use crate::report::settings_of;
+use crate::results::folder::{LIST, SETTINGS, SUMMARY};
+use crate::results::read::{Fabric, Run};
+use crate::results::text::printable_path;
+use crate::terminal::output::{print_json, print_text, terminal_width};
+use crate::terminal::table::{Column, Table};
+
+/// Folders in folders are searched so deep.
+const DEPTH: usize = 6;
+/// Settings that are named, where more vary.
+const MOST_SETTINGS: usize = 4;
+
+/// Arguments of `hcabench list`.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct ListArguments {
+    /// The folder that the runs are in or below [default: results]
+    #[arg(value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+
+    /// Print as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What is shown of a run.
+struct Listed {
+    date: String,
+    benchmark: String,
+    points: usize,
+    verdict: String,
+    varied: String,
+    folder: PathBuf,
+}
+
+/// Prints a row for each run. Returns the exit code.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
+    let folder = arguments.folder.clone();
+    let folder = folder.unwrap_or_else(|| PathBuf::from("results"));
+    let mut runs = Vec::new();
+    if let Err(cause) = fs::read_dir(&folder) {
+        let folder = printable_path(&folder);
+        anyhow::bail!("{folder} cannot be read: {cause}; name the folder with the results");
+    }
+    search(&folder, DEPTH, &mut runs);
+    runs.sort_by(|one, other| (&one.date, &one.folder).cmp(&(&other.date, &other.folder)));
+    if arguments.json {
+        print_json(&json!(runs.iter().map(object).collect::<Vec<_>>()))?;
+    } else if runs.is_empty() {
+        let folder = printable_path(&folder);
+        print_text(&format!(
+            "no results in or down to {DEPTH} folders below {folder}\n"
+        ))?;
+    } else {
+        print_text(&table(&runs).render(terminal_width()))?;
+    }
+    Ok(0)
+}
+
+/// Takes the runs in or below a folder.
+fn search(folder: &Path, depth: usize, runs: &mut Vec<Listed>) {
+    let has = |name: &str| folder.join(name).exists();
+    // Other programs have a settings.json, too.
+    if has(SUMMARY)
+        || has(LIST)
+        || Fabric::is_one(folder)
+        || has(SETTINGS) && Run::open(folder).is_ok()
+    {
+        runs.push(listed(folder));
+        return;
+    }
+    let Some(depth) = depth.checked_sub(1) else {
+        return;
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for entry in entries {
+        // Links could lead in a circle.
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            search(&entry.path(), depth, runs);
+        }
+    }
+}
+
+fn listed(folder: &Path) -> Listed {
+    let nothing = Listed {
+        date: String::new(),
+        benchmark: String::new(),
+        points: 0,
+        verdict: String::new(),
+        varied: String::new(),
+        folder: folder.to_path_buf(),
+    };
+    if Fabric::is_one(folder) {
+        let fabric = Fabric::open(folder);
+        let nodes = fabric.as_ref().map_or(0, |fabric| fabric.nodes.len());
+        return Listed {
+            date: fabric
+                .as_ref()
+                .map_or_else(|_| String::new(), |it| date(&it.document()["started_at"])),
+            benchmark: "fabric".to_owned(),
+            points: nodes * nodes.saturating_sub(1),
+            verdict: fabric.map_or_else(
+                |error| format!("cannot be read: {error}"),
+                |_| "see hcabench report".to_owned(),
+            ),
+            ..nothing
+        };
+    }
+    let run = match Run::open(folder) {
+        Ok(run) => run,
+        Err(error) => {
+            return Listed {
+                verdict: format!("cannot be read: {}", error.wrong),
+                ..nothing
+            };
+        }
+    };
+    let verdict = match findings::of(&run) {
+        Err(error) => format!("cannot be read: {}", error.wrong),
+        Ok(found) => found.verdict(),
+    };
+    let varying = settings_of(&run).into_iter();
+    let varying = varying.filter(|(_, texts)| texts.len() > 1);
+    let varying: Vec<String> = varying
+        .map(|(name, texts)| match &texts[..] {
+            [one, other] => format!("{}, {other}", in_words(name, one)),
+            _ => format!("{} {name}", texts.len()),
+        })
+        .collect();
+    let more = match varying.len().saturating_sub(MOST_SETTINGS) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let varying = &varying[..varying.len().min(MOST_SETTINGS)];
+    Listed {
+        date: date(&run.document()["started_at"]),
+        benchmark: run.schema.benchmark.to_owned(),
+        points: run.points.len(),
+        verdict,
+        varied: varying.join("; ") + &more,
+        ..nothing
+    }
+}
+
+/// `2026-11-20 12:20` of a moment in RFC 3339.
+fn date(moment: &Value) -> String {
+    let text = moment.as_str().unwrap_or_default();
+    text.get(..16).unwrap_or_default().replace('T', " ")
+}
+
+fn object(listed: &Listed) -> Value {
+    json!({
+        "date": listed.date,
+        "benchmark": listed.benchmark,
+        "points": listed.points,
+        "verdict": listed.verdict,
+        "varied": listed.varied,
+        "folder": listed.folder.display().to_string(),
+    })
+}
+
+fn table(runs: &[Listed]) -> Table {
+    let mut table = Table::new(vec![
+        Column::text("folder").first(),
+        Column::text("date").first(),
+        Column::text("benchmark").first(),
+        Column::number("points", "").first(),
+        Column::text("varied").first(),
+        Column::text("verdict").first(),
+    ]);
+    for run in runs {
+        table.row([
+            printable_path(&run.folder),
+            run.date.clone(),
+            run.benchmark.clone(),
+            run.points.to_string(),
+            run.varied.clone(),
+            run.verdict.clone(),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,561 @@
+//! The course of a sweep: each point of each round is measured, and its data is on disk before the next one begins.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::json;
+
+use super::arguments::SweepArguments;
+use super::earlier::{Earlier, planned};
+use super::ending::Ending;
+use super::row::{Row, Run, name_in, status_of};
+use super::shown::Report;
+use super::worker::Round;
+use super::{AS_MANY_AS_FIT, moment};
+use crate::findings;
+use crate::host::readiness::{Readiness, Verdict};
+use crate::host::{interrupt, memory_lock};
+use crate::results::document::Document;
+use crate::results::finding::{FINDINGS, Findings};
+use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_incomplete};
+use crate::results::runs::{self, RunsFile};
+use crate::results::schema::{self, Schema};
+use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
+use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Place, Plan};
+use crate::rig::sweep::{Budget, Rounds};
+use crate::terminal::output::warning;
+use crate::terminal::progress::Progress;
+
+/// A point that takes longer than this beyond all expectation hangs.
+const BEYOND_EXPECTATION: Duration = Duration::from_secs(3600);
+/// How long a sweep that ends early writes more than it must: a signal is to end it within a second.
+const ENDING: Duration = Duration::from_millis(300);
+/// What measures the points of a round.
+enum By {
+    Benchmark(Box<dyn Benchmark>),
+    Child(Round),
+}
+
+pub(crate) struct Course {
+    run: Run,
+    plan: Plan,
+    rounds: Rounds,
+    file: RunsFile,
+    /// `summary.csv`, once there is a row for it: another is appended when its point has its first, and all are written
+    /// again after a round of several.
+    summary: Option<RunsFile>,
+    /// Of each point, its rows of the summary to be.
+    rows: Vec<Vec<Row>>,
+    /// What all rounds told, without their rows.
+    told: Outcome,
+    /// The warnings of points so far, without their numbers.
+    warned: BTreeSet<(usize, String)>,
+    found: Findings,
+    progress: Progress,
+    /// Whether warnings are shown as they come.
+    pub verbose: bool,
+}
+
+impl Course {
+    /// Makes the files of a new run; `document` is what stands in each `settings.json`.
+    pub(crate) fn begin(
+        folder: ResultsFolder,
+        schema: &'static Schema,
+        rounds: Rounds,
+        plan: Plan,
+        document: Document,
+    ) -> Result<Self, ReportError> {
+        let file = RunsFile::create(&folder.file(RUNS)?, schema)?;
+        let run = Run {
+            folder,
+            schema,
+            document,
+            resumed: false,
+        };
+        let course = Self::with(run, rounds, plan, file, Vec::new());
+        // A file of the user with one of these names is found before anything is measured.
+        for name in [FINDINGS, PACKAGE] {
+            course.run.folder.file(name)?;
+        }
+        course.write_left_out()?;
+        course.write_settings(schema::INCOMPLETE, None)?;
+        Ok(course)
+    }
+
+    /// Takes up an earlier run.
+    pub(crate) fn resume(
+        earlier: Earlier,
+        schema: &'static Schema,
+        plan: Plan,
+        document: Document,
+    ) -> Result<Self, String> {
+        if let Some(differs) = earlier.differs(&document, &plan) {
+            return Err(format!("{differs}: measure again, with another --out"));
+        }
+        let failed = |error: ReportError| error.to_string();
+        let (folder, file, records) = earlier.open(schema, &plan).map_err(failed)?;
+        let run = Run {
+            folder,
+            schema,
+            document: Document {
+                command_line: earlier.document.command_line,
+                started_at: earlier.document.started_at,
+                ..document
+            },
+            resumed: true,
+        };
+        let mut course = Self::with(run, earlier.rounds, plan, file, records);
+        let earlier_run = read::Run::open(course.run.folder.path());
+        if let Ok(found) = earlier_run.and_then(|run| findings::of(&run)) {
+            course.found = found;
+            course.found.go_on();
+        }
+        for row in course.rows.iter_mut().flatten() {
+            row.recall(&course.run);
+        }
+        let told = |what: &str| {
+            let texts = earlier.document.details[what]
+                .as_array()
+                .into_iter()
+                .flatten();
+            texts
+                .filter_map(|text| Some(text.as_str()?.to_owned()))
+                .collect()
+        };
+        course.told.warnings = told("warnings");
+        course.told.notes = told("notes");
+        course.told.broken_limits = told("broken_limits");
+        course.write_left_out().map_err(failed)?;
+        Ok(course)
+    }
+
+    /// With the rows of `runs.csv` that are there.
+    fn with(run: Run, rounds: Rounds, plan: Plan, file: RunsFile, records: Vec<Record>) -> Self {
+        let steps = plan.points.len() * rounds.count.min(1_000) as usize;
+        let mut rows: Vec<Vec<Row>> = (plan.points.iter())
+            .map(|point| point.rows.iter().cloned().map(Row::new).collect())
+            .collect();
+        let mut of_rows: BTreeMap<Option<String>, Vec<Record>> = BTreeMap::new();
+        for record in records {
+            of_rows.entry(name_in(&record)).or_default().push(record);
+        }
+        for row in rows.iter_mut().flatten() {
+            let records = of_rows.remove(&Some(row.planned.name.clone()));
+            row.take(run.schema, records.unwrap_or_default());
+        }
+        Course {
+            run,
+            plan,
+            rounds,
+            file,
+            summary: None,
+            rows,
+            told: Outcome::default(),
+            warned: BTreeSet::new(),
+            found: Findings::default(),
+            progress: Progress::new(steps),
+            verbose: false,
+        }
+    }
+
+    /// Takes what a sentence states, of a point and a round if these are named. One without numbers of its own is new only
+    /// where `is_said` is not set.
+    fn find(
+        &mut self,
+        point: Option<usize>,
+        round: Option<u32>,
+        text: &str,
+        is_note: bool,
+        is_said: bool,
+    ) {
+        let name = point.and_then(|point| match &self.rows[point][..] {
+            [row] => Some(row.planned.name.clone()),
+            // What belongs to which row is in the sentence.
+            _ => None,
+        });
+        let found = findings::stated(text, is_note, name.as_deref());
+        if let Some(found) = found.filter(|found| !is_said || found.has_numbers()) {
+            self.found.add(found, name.as_deref(), round);
+        }
+    }
+
+    /// Records warnings, of a point or of all, each once, and shows them if that is asked for. A warning of a point that was
+    /// recorded in an earlier round is not recorded again where only its numbers differ; they count in its finding.
+    pub(crate) fn warn(&mut self, point: Option<usize>, round: Option<u32>, texts: &[String]) {
+        let key = |text: &String| Some((point?, without_numbers(text)));
+        let keys: Vec<_> = texts.iter().map(key).collect();
+        for (text, key) in texts.iter().zip(&keys) {
+            let is_said = key.as_ref().is_some_and(|key| self.warned.contains(key));
+            self.find(point, round, text, false, is_said);
+            if !is_said && !self.told.warnings.contains(text) {
+                if self.verbose {
+                    self.progress.warn(&warning(text));
+                }
+                self.told.warnings.push(text.clone());
+            }
+        }
+        self.warned.extend(keys.into_iter().flatten());
+    }
+
+    /// Records a note on the run, once.
+    fn note(&mut self, point: Option<usize>, round: Option<u32>, text: String) {
+        let has_one_round = self.run.has_one_round();
+        let is_known = |note: &String| {
+            *note == text || !has_one_round && without_numbers(note) == without_numbers(&text)
+        };
+        let is_said = self.told.notes.iter().any(is_known);
+        self.find(point, round, &text, true, is_said);
+        if !is_said {
+            self.told.notes.push(text);
+        }
+    }
+
+    /// Tells what of the machine spoils figures, and that there is advice.
+    pub(crate) fn judge_machine(&mut self, readiness: &Readiness) {
+        let spoils: Vec<String> = (readiness.with(Verdict::Spoils))
+            .map(|check| {
+                let advice = check.advice.as_deref().unwrap_or("see hcabench host");
+                format!(
+                    "this machine is not ready to measure: {}: {}: {advice}",
+                    check.title, check.found
+                )
+            })
+            .collect();
+        findings::add_machine(&mut self.found, &self.run.document);
+        self.warn(None, None, &spoils);
+        (spoils.into_iter()).for_each(|text| self.note(None, None, text));
+        let advice: Vec<&str> = readiness
+            .with(Verdict::Advice)
+            .map(|check| check.title)
+            .collect();
+        if !advice.is_empty() {
+            let text = format!(
+                "of this machine could be better: {} (hcabench host says how)",
+                advice.join(", ")
+            );
+            self.note(None, None, text);
+        }
+    }
+
+    /// Measures what is missing. `start` starts a process for a round.
+    pub(crate) fn measure(
+        &mut self,
+        benchmark: Box<dyn Benchmark>,
+        start: &dyn Fn() -> Result<Round, Failure>,
+        sweep: &SweepArguments,
+    ) -> Result<(), Ending> {
+        // One round needs no other process: there is nothing that it would have in common with another.
+        let mut own = (self.rounds.count == 1).then_some(benchmark);
+        if own.is_none() {
+            // It was locked so that this process could be asked whether it can measure.
+            memory_lock::unlock_all();
+        }
+        let begun = Instant::now();
+        let mut budget = Budget::new(sweep.budget);
+        for round in 0..self.rounds.count {
+            let order = self.rounds.order(round, self.plan.points.len());
+            let missing: Vec<(usize, usize)> = (order.into_iter().enumerate())
+                .filter(|(_, point)| self.is_missing(*point, round))
+                .collect();
+            if missing.is_empty() {
+                continue;
+            }
+            if sweep.until_round.is_some_and(|until| round >= until) {
+                return self.broken().map_or(Err(Ending::UntilRound), Err);
+            }
+            if !budget.allows_another(begun.elapsed()) {
+                self.tell_shortfall(round, sweep);
+                break;
+            }
+            let started = Instant::now();
+            let mut by = match own.take() {
+                Some(benchmark) => By::Benchmark(benchmark),
+                None => By::Child(start().map_err(|failure| self.ended(&failure.to_string()))?),
+            };
+            for (order, point) in missing {
+                if let Some(signal) = interrupt::requested() {
+                    return Err(self.ended(&format!("interrupted by {signal}")));
+                }
+                self.measure_point(point, round, order, &mut by)?;
+            }
+            budget.spent(started.elapsed());
+            if !self.run.has_one_round() {
+                self.summary = written(&self.run, &self.rows)?;
+            }
+        }
+        self.complete_points()?;
+        self.broken().map_or(Ok(()), Err)
+    }
+
+    /// How it ends when points have a fault.
+    fn broken(&self) -> Option<Ending> {
+        let mut failed: Vec<(&str, &str)> = (self.rows.iter().flatten())
+            .filter_map(|row| Some((row.planned.name.as_str(), row.failure.as_deref()?)))
+            .collect();
+        failed.sort_unstable();
+        let (name, failure) = failed.first()?;
+        let others = match failed.len() {
+            1 => String::new(),
+            several => format!(" (and {} more points)", several - 1),
+        };
+        Some(Ending::Failed(format!("{name}: {failure}{others}")))
+    }
+
+    fn tell_shortfall(&mut self, round: u32, sweep: &SweepArguments) {
+        let asked = self.rounds.count;
+        if asked == AS_MANY_AS_FIT {
+            // Now it is known how many there are.
+            self.run.document.rounds.planned = round;
+        } else {
+            let budget = sweep.budget.unwrap_or_default();
+            let budget = humantime::format_duration(budget);
+            let text = format!(
+                "{round} of {asked} rounds were measured: another one would not have fitted into --budget {budget}"
+            );
+            self.warn(None, None, &[text]);
+        }
+    }
+
+    /// Whether a point has no complete row of a round, and is not broken.
+    fn is_missing(&self, point: usize, round: u32) -> bool {
+        let rows = &self.rows[point];
+        rows.iter().all(|row| row.failure.is_none())
+            && !rows.iter().all(|row| row.done.contains(&round))
+    }
+
+    fn measure_point(
+        &mut self,
+        point: usize,
+        round: u32,
+        order: usize,
+        by: &mut By,
+    ) -> Result<(), Ending> {
+        let planned = &self.plan.points[point];
+        let name = planned.rows[0].name.clone();
+        let shown = match self.rounds.count {
+            1 => name.clone(),
+            AS_MANY_AS_FIT => format!("{name} (round {})", round + 1),
+            rounds => format!("{name} (round {} of {rounds})", round + 1),
+        };
+        let progress = &self.progress;
+        progress.show(&shown);
+        let folders = (self.rows[point].iter_mut())
+            .map(|row| row.open(&self.run))
+            .collect::<Result<Vec<_>, _>>()?;
+        let place = Place { round, folders };
+        let started_at = SystemTime::now();
+        let mut report = |so_far: benchmark::Progress| {
+            let numbers = || format!("{} of {} messages", so_far.done, so_far.of);
+            let text = so_far.text.clone().unwrap_or_else(numbers);
+            progress.show(&format!("{shown} ({text})"));
+        };
+        let measured = match by {
+            By::Benchmark(benchmark) => benchmark.measure(planned.index, &place, &mut report),
+            By::Child(child) => {
+                let limit = planned.time * 20 + BEYOND_EXPECTATION;
+                child.measure(planned, &place, limit, &mut report)
+            }
+        };
+        match measured {
+            Ok(outcome) => self.keep(point, round, order, started_at, outcome),
+            Err(Failure::Usage(reason)) => {
+                self.ended(&reason);
+                Err(Ending::Refused(reason))
+            }
+            Err(failure) => Err(self.ended(&format!("{name}: {failure}"))),
+        }
+    }
+
+    /// Writes all that came of a point in a round.
+    fn keep(
+        &mut self,
+        point: usize,
+        round: u32,
+        order: usize,
+        started_at: SystemTime,
+        outcome: Outcome,
+    ) -> Result<(), Ending> {
+        let schema = self.run.schema;
+        let mut headline = [None; 3];
+        let mut ends = None;
+        let mut first: Vec<Record> = Vec::new();
+        let is_whole = outcome.rows.iter().all(|found| found.failure.is_none());
+        for (row, found) in self.rows[point].iter_mut().zip(outcome.rows) {
+            let mut record = row.record(schema, &found);
+            record
+                .set(&schema::ROUND, round)
+                .set(&schema::ORDER, order)
+                .set(&schema::STARTED_AT, moment(started_at));
+            let record = record.arranged(&schema.runs());
+            headline = schema.headline.map(|column| record.number(column.name));
+            self.file.append(&record)?;
+            if let (Some(failure), true) = (&found.failure, found.ends_sweep) {
+                ends = Some(format!("{}: {failure}", row.planned.name));
+            }
+            row.keep(&self.run, round, record, found, is_whole)?;
+            if row.runs.len() == 1 {
+                first.extend(row.summary.clone());
+            }
+        }
+        match &mut self.summary {
+            // What follows from all rows is in none that is appended.
+            _ if schema.across.is_some() => {
+                written(&self.run, &self.rows)?;
+            }
+            Some(file) => first.iter().try_for_each(|row| file.append(row))?,
+            None => self.summary = written(&self.run, &self.rows)?,
+        }
+        self.warn(Some(point), Some(round), &outcome.warnings);
+        for note in outcome.notes {
+            self.note(Some(point), Some(round), note);
+        }
+        if self.run.has_one_round() && outcome.text.is_some() {
+            self.told.text = outcome.text;
+        }
+        for line in outcome.broken_limits {
+            if !self.told.broken_limits.contains(&line) {
+                self.told.broken_limits.push(line);
+            }
+        }
+        self.progress.finish_point(headline);
+        match ends {
+            Some(reason) => Err(self.ended(&reason)),
+            None => Ok(()),
+        }
+    }
+
+    fn complete_points(&mut self) -> Result<(), Ending> {
+        for point in 0..self.rows.len() {
+            if let Some(signal) = interrupt::requested() {
+                return Err(self.ended(&format!("interrupted by {signal}")));
+            }
+            let rows = &mut self.rows[point];
+            // A row that failed ended its point for the others as well.
+            let failure = rows.iter().find_map(|row| row.failure.clone());
+            for row in rows.iter_mut().filter(|row| row.failure.is_none()) {
+                if is_incomplete(&self.run.folder.path().join(&row.planned.name)) {
+                    // It may be of an earlier run, and whole but for its mark.
+                    row.open(&self.run)?;
+                }
+                if row.folder.is_some() {
+                    row.close(&self.run, failure.as_deref())?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sweep ends early: the points that are not whole say why.
+    fn ended(&mut self, reason: &str) -> Ending {
+        let begun = Instant::now();
+        for row in self.rows.iter_mut().flatten() {
+            if let Err(error) = row.leave(&self.run, reason, begun.elapsed() < ENDING) {
+                return Ending::NotWritten(error);
+            }
+        }
+        Ending::Failed(reason.to_owned())
+    }
+
+    fn rounds_done(&self) -> usize {
+        let counts = self.rows.iter().flatten().map(|row| row.done.len());
+        counts.min().unwrap_or(0)
+    }
+
+    fn write_left_out(&self) -> Result<(), ReportError> {
+        if self.plan.left_out.is_empty() {
+            return Ok(());
+        }
+        let path = self.run.folder.file(LEFT_OUT)?;
+        runs::write(&path, &self.run.schema.left_out(), &self.plan.left_out)
+    }
+
+    fn write_settings(&self, status: &str, failure: Option<&str>) -> Result<(), ReportError> {
+        let document = Document {
+            details: json!({
+                "points": self.plan.names().collect::<Vec<_>>(),
+                "planned": planned(&self.plan),
+                "warnings": self.told.warnings,
+                "notes": self.told.notes,
+                "broken_limits": self.told.broken_limits,
+                "text": self.told.text,
+            }),
+            ..self.run.document(failure, status, self.rounds_done())
+        };
+        document.write(&self.run.folder.file(SETTINGS)?)
+    }
+
+    /// Writes the last files of the run; gives back its folder, which is still marked, what is to be shown, and how it
+    /// ended.
+    pub(crate) fn finish(
+        self,
+        outcome: Result<(), Ending>,
+    ) -> (ResultsFolder, Report, Result<(), Ending>) {
+        let mut found = self.found.clone();
+        let failure = outcome.as_ref().err().map(Ending::to_string);
+        let status = status_of(failure.as_deref());
+        let names: Vec<&str> = self.plan.names().collect();
+        let Run {
+            folder,
+            schema,
+            document,
+            ..
+        } = &self.run;
+        let failed = self.rows.iter().flatten().filter_map(|row| {
+            let reason = row.failure.as_deref()?;
+            Some((row.planned.name.as_str(), reason))
+        });
+        let written = written(&self.run, &self.rows)
+            .and_then(|_| self.write_settings(status, failure.as_deref()))
+            .and_then(|()| findings::finish(&mut found, folder, failure.as_deref(), failed))
+            .and_then(|()| folder.file(PACKAGE).map(drop))
+            .and_then(|()| datapackage::write(folder.path(), schema, &document.started_at, &names));
+        // What ended it before is told, and not that it could not be written either.
+        let outcome = outcome.and(written.map_err(Ending::NotWritten));
+        let rows = || self.rows.iter().flatten();
+        let details = rows().filter_map(|row| {
+            let told = row.told.as_ref()?;
+            Some((row.planned.name.clone(), told.details.clone()))
+        });
+        let report = Report {
+            summary: summary(schema, &self.rows),
+            details: details.collect(),
+            document: self
+                .run
+                .document(failure.as_deref(), status, self.rounds_done()),
+            runs: rows().flat_map(|row| row.runs.clone()).collect(),
+            left_out: self.plan.left_out,
+            told: self.told,
+            findings: Some(found),
+        };
+        (self.run.folder, report, outcome)
+    }
+}
+
+/// The rows of all points that have one, in the sweep's order, with what follows from all of them.
+fn summary(schema: &Schema, rows: &[Vec<Row>]) -> Vec<Record> {
+    let rows = rows.iter().flatten();
+    let mut summary: Vec<Record> = rows.filter_map(|row| row.summary.clone()).collect();
+    curves::complete(schema, &mut summary);
+    summary
+}
+
+/// Writes `summary.csv`, if there are rows for it.
+fn written(run: &Run, rows: &[Vec<Row>]) -> Result<Option<RunsFile>, ReportError> {
+    let rows = summary(run.schema, rows);
+    let path = run.folder.file(SUMMARY)?;
+    if rows.is_empty() {
+        // Those that an earlier part of the run left.
+        let _ = std::fs::remove_file(&path);
+        return Ok(None);
+    }
+    RunsFile::written(&path, run.schema.summary(), &rows).map(Some)
+}
+
+fn without_numbers(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !letter.is_ascii_digit())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

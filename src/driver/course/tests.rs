@@ -1,0 +1,476 @@
+use crate::testing::{Has as _, Refused as _, temporary};
+use std::cell::RefCell;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use super::*;
+use crate::driver::row::{Distributions, HISTOGRAMS};
+use crate::results::document::{self, Program};
+use crate::results::json as json_file;
+use crate::results::schema::hca;
+use crate::rig::benchmark::{PlannedPoint, PlannedRow, Ready, RowOutcome};
+use crate::stats::LatencyHistogram;
+
+type Calls = Rc<RefCell<Vec<(usize, u32)>>>;
+type Scripted = Result<Outcome, Failure>;
+
+struct Script {
+    calls: Calls,
+    answer: Box<dyn Fn(usize, u32) -> Scripted>,
+}
+
+impl Benchmark for Script {
+    fn schema(&self) -> &'static Schema {
+        &hca::SCHEMA
+    }
+    fn plan(&mut self) -> Result<Plan, Failure> {
+        Ok(plan(3))
+    }
+    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+        Ok(Ready {
+            plan,
+            ..Ready::default()
+        })
+    }
+    fn measure(
+        &mut self,
+        point: usize,
+        place: &Place,
+        progress: &mut dyn FnMut(crate::rig::benchmark::Progress),
+    ) -> Scripted {
+        progress(crate::rig::benchmark::Progress {
+            done: 1,
+            of: 2,
+            text: None,
+        });
+        self.calls.borrow_mut().push((point, place.round));
+        for folder in &place.folders {
+            let text = format!("point {point}\n");
+            fs::write(folder.join("latency.txt"), text).unwrap();
+        }
+        (self.answer)(point, place.round)
+    }
+}
+
+fn name(point: usize) -> String {
+    format!("rc-{point}")
+}
+
+fn plan(points: usize) -> Plan {
+    let point = |index| {
+        let mut settings = Record::new();
+        settings.set(&hca::SERVICE, "rc").set(&hca::BURST, index);
+        PlannedPoint {
+            index,
+            rows: vec![PlannedRow {
+                name: name(index),
+                settings,
+            }],
+            time: Duration::from_millis(1),
+            bytes: 1,
+        }
+    };
+    let mut left_out = Record::new();
+    left_out
+        .set(&hca::SERVICE, "ud")
+        .set(&schema::REASON, "no such thing");
+    Plan {
+        points: (0..points).map(point).collect(),
+        left_out: vec![left_out],
+    }
+}
+
+fn outcome(p50: f64) -> Outcome {
+    let mut figures = Record::new();
+    figures
+        .set(&hca::RECEIVED, 10_u64)
+        .set(&hca::latency::P50, p50);
+    Outcome {
+        rows: vec![RowOutcome {
+            figures,
+            obtained: json!({ "pages": "huge" }),
+            histograms: vec![(
+                "latency.hgrm".to_owned(),
+                LatencyHistogram::of(&[p50 as i64]),
+            )],
+            ..RowOutcome::default()
+        }],
+        warnings: vec!["a warning".to_owned()],
+        notes: vec!["a note".to_owned(), "a warning".to_owned()],
+        text: None,
+        broken_limits: Vec::new(),
+    }
+}
+
+const SEED: u64 = 5;
+
+fn settings(count: u32) -> Document {
+    Document {
+        hcabench: Program::this(),
+        benchmark: hca::SCHEMA.benchmark.to_owned(),
+        command_line: vec!["hcabench".to_owned()],
+        started_at: moment(SystemTime::UNIX_EPOCH),
+        status: schema::INCOMPLETE.to_owned(),
+        failure: None,
+        point: None,
+        run: json!({ "timeout_ms": 5 }),
+        obtained: json!({ "devices": "none" }),
+        instrument: json!({ "clock": "monotonic" }),
+        machine: json!({ "cpu": "a", "kernel": "b", "hostname": "c" }),
+        readiness: Value::Null,
+        rounds: document::Rounds {
+            planned: count,
+            done: 0,
+            seed: Some(SEED),
+        },
+        details: Value::Null,
+    }
+}
+
+fn begun(out: &Path, rounds: u32, points: usize) -> Course {
+    begun_with(out, rounds, plan(points))
+}
+
+fn begun_with(out: &Path, rounds: u32, plan: Plan) -> Course {
+    let folder = ResultsFolder::create(out, false, 0).unwrap();
+    let order = Rounds {
+        count: rounds,
+        seed: SEED,
+    };
+    Course::begin(folder, &hca::SCHEMA, order, plan, settings(rounds)).unwrap()
+}
+
+fn resumed(out: &Path, points: usize, settings: Document) -> Result<Course, String> {
+    resumed_with(out, plan(points), settings)
+}
+
+fn resumed_with(out: &Path, plan: Plan, settings: Document) -> Result<Course, String> {
+    let earlier = Earlier::read(out, &hca::SCHEMA).unwrap();
+    Course::resume(earlier, &hca::SCHEMA, plan, settings)
+}
+
+fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Script>) {
+    let calls = Calls::default();
+    let benchmark = Script {
+        calls: Rc::clone(&calls),
+        answer: Box::new(answer),
+    };
+    (calls, Box::new(benchmark))
+}
+
+fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
+    let ended = course.measure(benchmark, &|| unreachable!(), &SweepArguments::default());
+    ended.map_err(|ending| match ending {
+        Ending::Failed(reason) | Ending::Refused(reason) => reason,
+        Ending::NotWritten(error) => error.to_string(),
+        Ending::UntilRound => "until round".to_owned(),
+    })
+}
+
+fn keep(course: &mut Course, point: usize, round: u32, outcome: Outcome) {
+    for row in &mut course.rows[point] {
+        row.open(&course.run).unwrap();
+    }
+    let now = SystemTime::UNIX_EPOCH;
+    assert!(course.keep(point, round, 0, now, outcome).is_ok());
+}
+
+fn failed(reason: &str) -> Result<(), Ending> {
+    Err(Ending::Failed(reason.to_owned()))
+}
+
+fn rows(path: &Path) -> Vec<csv::StringRecord> {
+    csv::Reader::from_path(path)
+        .unwrap()
+        .records()
+        .map(Result::unwrap)
+        .collect()
+}
+
+fn cell(path: &Path, row: usize, column: &str) -> String {
+    let mut reader = csv::Reader::from_path(path).unwrap();
+    let place = reader
+        .headers()
+        .unwrap()
+        .iter()
+        .position(|it| it == column)
+        .unwrap();
+    reader.records().nth(row).unwrap().unwrap()[place].to_owned()
+}
+
+#[test]
+fn a_failure_ends_the_sweep_and_what_was_measured_stays() {
+    let out = temporary("run");
+    let mut course = begun(&out, 1, 3);
+    let (calls, benchmark) = script(|point, _| match point {
+        0 => Ok(outcome(1.0)),
+        _ => Err(Failure::Run("the link is down".to_owned())),
+    });
+    let reason = measured(&mut course, benchmark).unwrap_err();
+    assert_eq!(reason, "rc-1: the link is down");
+    assert_eq!(calls.borrow().len(), 2);
+    let (folder, report, _) = course.finish(failed(&reason));
+    folder.fail(&reason).unwrap();
+    assert_eq!(report.summary.len(), 1);
+    let told = &report.told;
+    // A text that is a warning and a note is both.
+    assert_eq!(told.warnings, ["a warning"]);
+    assert_eq!(told.notes, ["a note", "a warning"]);
+    let reason = cell(&out.join("left_out.csv"), 0, "reason");
+    assert_eq!(reason, "no such thing");
+    let document = Document::of_run(&out.join("rc-0")).unwrap();
+    let obtained = json!({ "devices": "none", "pages": "huge" });
+    assert_eq!(document.obtained, obtained);
+    let mark = fs::read_to_string(out.join("rc-1/INCOMPLETE")).unwrap();
+    assert!(mark.contains("the link is down"), "{mark}");
+    assert!(!out.join("rc-0/INCOMPLETE").exists() && out.join("INCOMPLETE").exists());
+    let document = Document::of_run(&out).unwrap();
+    assert_eq!(document.status, schema::INCOMPLETE);
+    assert_eq!(document.failure.as_deref(), Some("rc-1: the link is down"));
+}
+
+#[test]
+fn a_point_that_fails_alone_does_not_keep_others_from_being_measured() {
+    for ends_sweep in [false, true] {
+        let out = temporary("run");
+        let mut course = begun(&out, 1, 3);
+        let (calls, benchmark) = script(move |point, _| {
+            let mut found = outcome(1.0);
+            if point == 1 {
+                found.rows[0].failure = Some("elements were lost".to_owned());
+                found.rows[0].ends_sweep = ends_sweep;
+            }
+            Ok(found)
+        });
+        let reason = measured(&mut course, benchmark).unwrap_err();
+        assert_eq!(reason, "rc-1: elements were lost");
+        assert_eq!(calls.borrow().len(), if ends_sweep { 2 } else { 3 });
+        let summary = out.join("summary.csv");
+        assert_eq!(cell(&summary, 1, "status"), schema::INCOMPLETE);
+        assert_eq!(cell(&summary, 1, "failure"), "elements were lost");
+        assert!(out.join("rc-1/INCOMPLETE").exists());
+    }
+}
+
+#[test]
+fn the_summary_gets_a_row_a_point_and_in_the_end_those_of_all_rounds() {
+    let root = tempfile::tempdir().unwrap();
+    let out = root.path().join("run");
+    let mut course = begun(&out, 2, 3);
+    let summary = out.join("summary.csv");
+    let inode = || fs::metadata(&summary).unwrap().ino();
+    let points = || -> Vec<String> {
+        let rows = rows(&summary).len();
+        (0..rows).map(|row| cell(&summary, row, "point")).collect()
+    };
+    keep(&mut course, 2, 0, outcome(1.0));
+    let begun = inode();
+    for point in [0, 1] {
+        keep(&mut course, point, 0, outcome(1.0));
+    }
+    keep(&mut course, 1, 1, outcome(3.0));
+    assert_eq!(
+        (inode(), points().join(" ")),
+        (begun, "rc-2 rc-0 rc-1".to_owned())
+    );
+    course.finish(failed("a test")).0.fail("a test").unwrap();
+    assert_eq!(points().join(" "), "rc-0 rc-1 rc-2");
+    let of_second = ["rounds", "latency_p50_ns"].map(|column| cell(&summary, 1, column));
+    assert_eq!(of_second, ["2", "2.0"]);
+    let course = resumed(&out, 3, settings(2)).unwrap();
+    assert_eq!(points().join(" "), "rc-0 rc-1 rc-2");
+    drop(course);
+}
+
+#[test]
+fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
+    let out = temporary("run");
+    let mut course = begun(&out, 1, 3);
+    let (_, benchmark) = script(|point, _| {
+        let mut found = outcome(1.0);
+        if point == 1 {
+            found.rows[0].failure = Some("interrupted by SIGTERM".to_owned());
+            found.rows[0].ends_sweep = true;
+        }
+        Ok(found)
+    });
+    let reason = measured(&mut course, benchmark).unwrap_err();
+    course.finish(failed(&reason)).0.fail(&reason).unwrap();
+
+    let mut course = resumed(&out, 3, settings(1)).unwrap();
+    let (calls, benchmark) = script(|_, _| Ok(outcome(2.0)));
+    assert_eq!(measured(&mut course, benchmark), Ok(()));
+    assert_eq!(*calls.borrow(), [(1, 0), (2, 0)]);
+    course.finish(Ok(())).0.complete().unwrap();
+    let summary = out.join("summary.csv");
+    let medians: Vec<String> = (0..3)
+        .map(|row| cell(&summary, row, "latency_p50_ns"))
+        .collect();
+    assert_eq!(medians, ["1.0", "2.0", "2.0"]);
+    assert_eq!(rows(&out.join("runs.csv")).len(), 3);
+    assert!(!out.join("rc-1/INCOMPLETE").exists() && !out.join("INCOMPLETE").exists());
+    let text = fs::read_to_string(out.join("rc-1/latency.hgrm")).unwrap();
+    assert!(text.contains("Total count    =            1"), "{text}");
+    Earlier::read(&out, &hca::SCHEMA).refused(&["nothing is missing"]);
+}
+
+#[test]
+fn a_run_is_not_resumed_on_another_machine_or_with_other_settings() {
+    let out = temporary("run");
+    let course = begun(&out, 1, 2);
+    let reason = "as a test wants it";
+    course.finish(failed(reason)).0.fail(reason).unwrap();
+    let other = Document {
+        run: json!({ "timeout_ms": 6 }),
+        ..settings(1)
+    };
+    resumed(&out, 2, other).refused(&["the settings differ in timeout_ms: 5 there, 6 now"]);
+    let other = Document {
+        machine: json!({ "cpu": "z", "kernel": "b", "hostname": "c" }),
+        ..settings(1)
+    };
+    resumed(&out, 2, other).refused(&["machine.cpu differs: a there, z now"]);
+    let other = Document {
+        obtained: json!({ "devices": "rxe1" }),
+        ..settings(1)
+    };
+    resumed(&out, 2, other).refused(&["obtained.devices differs: none there, rxe1 now"]);
+    let other = Document {
+        hcabench: Program {
+            commit: Some("0123".to_owned()),
+            ..Program::this()
+        },
+        ..settings(1)
+    };
+    resumed(&out, 2, other).refused(&["of commit 0123"]);
+    resumed(&out, 3, settings(1)).refused(&["the point rc-2 is not in it"]);
+    resumed(&out, 1, settings(1)).refused(&["its point rc-1 would not be measured now"]);
+}
+
+#[test]
+fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
+    let out = temporary("run");
+    let resumed = || resumed(&out, 2, settings(3)).unwrap();
+    let mut course = begun(&out, 3, 2);
+    for (round, point) in [(0, 0), (0, 1), (1, 0)] {
+        keep(&mut course, point, round, outcome(1.0));
+    }
+    drop(course);
+    let path = out.join(name(0)).join(HISTOGRAMS);
+    let mut kept: Distributions = json_file::read(&path).unwrap();
+    assert_eq!(kept.rounds, [0, 1].into());
+    assert_eq!(kept.files["latency.hgrm"].count(), 2);
+    let course = resumed();
+    let missing = |course: &Course| -> Vec<(usize, u32)> {
+        let all = (0..2).flat_map(|point| (0..3).map(move |round| (point, round)));
+        all.filter(|(point, round)| course.is_missing(*point, *round))
+            .collect()
+    };
+    assert_eq!(missing(&course), [(0, 2), (1, 1), (1, 2)]);
+    drop(course);
+    // As if it had been killed right behind the row of the second round.
+    kept.rounds.remove(&1);
+    json_file::write(&path, &kept).unwrap();
+    let course = resumed();
+    assert_eq!(missing(&course), [(0, 1), (0, 2), (1, 1), (1, 2)]);
+    assert_eq!(rows(&out.join("runs.csv")).len(), 2);
+}
+
+fn of_two_rows() -> Plan {
+    let mut plan = plan(2);
+    let second = plan.points.pop().unwrap();
+    plan.points[0].rows.extend(second.rows);
+    plan
+}
+
+fn outcome_of_two(failure: Option<&str>) -> Outcome {
+    let [mut first, mut second] = [outcome(1.0), outcome(2.0)];
+    second.rows[0].failure = failure.map(str::to_owned);
+    first.rows.append(&mut second.rows);
+    first
+}
+
+#[test]
+fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
+    for rounds in [1, 3] {
+        let out = temporary("run");
+        let mut course = begun_with(&out, rounds, of_two_rows());
+        let keep_two = |course: &mut Course, round, failure| {
+            keep(course, 0, round, outcome_of_two(failure));
+        };
+        let last = rounds - 1;
+        (0..last).for_each(|round| keep_two(&mut course, round, None));
+        keep_two(&mut course, last, Some("it was moved"));
+        assert!(course.complete_points().is_ok());
+        let reason = "rc-1: it was moved";
+        course.finish(failed(reason)).0.fail(reason).unwrap();
+        // Of several rounds the other row is not whole either.
+        assert_eq!(out.join("rc-0/INCOMPLETE").exists(), rounds > 1);
+
+        let mut course = resumed_with(&out, of_two_rows(), settings(rounds)).unwrap();
+        let missing = |course: &Course| -> Vec<u32> {
+            (0..rounds)
+                .filter(|round| course.is_missing(0, *round))
+                .collect()
+        };
+        assert_eq!(missing(&course), [last]);
+        keep_two(&mut course, last, None);
+        assert!(missing(&course).is_empty() && course.complete_points().is_ok());
+        course.finish(Ok(())).0.complete().unwrap();
+        assert_eq!(rows(&out.join("runs.csv")).len(), 2 * rounds as usize);
+        for row in 0..2 {
+            let text = fs::read_to_string(out.join(name(row)).join("latency.hgrm")).unwrap();
+            text.has(&[&format!("Total count    =            {rounds}")]);
+        }
+    }
+}
+
+#[test]
+fn a_point_that_needs_no_more_measuring_keeps_what_it_told() {
+    let out = temporary("run");
+    let mut course = begun(&out, 2, 2);
+    for (round, point) in [(0, 0), (0, 1), (1, 0)] {
+        keep(&mut course, point, round, outcome(1.0));
+    }
+    drop(course);
+    let mut course = resumed(&out, 2, settings(2)).unwrap();
+    keep(&mut course, 1, 1, outcome(1.0));
+    assert!(course.complete_points().is_ok());
+    course.finish(Ok(())).0.complete().unwrap();
+    for point in 0..2 {
+        let document = Document::read(&out.join(name(point)).join("settings.json")).unwrap();
+        assert_eq!(document.obtained["pages"], "huge");
+        assert_eq!(document.status.as_str(), "complete");
+        assert_eq!(document.rounds.done, 2);
+    }
+}
+
+#[test]
+fn warnings_of_points_are_told_of_each_and_once_for_all_rounds() {
+    let root = tempfile::tempdir().unwrap();
+    let mut course = begun(&root.path().join("run"), 3, 2);
+    for round in 0..3 {
+        for point in 0..2 {
+            course.warn(
+                Some(point),
+                Some(round),
+                &[format!("rc-{point}: {round} of 9 messages were lost")],
+            );
+        }
+    }
+    let expected = [0, 1].map(|point| format!("rc-{point}: 0 of 9 messages were lost"));
+    assert_eq!(course.told.warnings, expected);
+    // Of one round, or of the run, each is another.
+    course.warn(None, None, &["CPU 0 shares a core with CPU 4".to_owned()]);
+    course.warn(None, None, &["CPU 1 shares a core with CPU 5".to_owned()]);
+    assert_eq!(course.told.warnings.len(), 4);
+    // In findings each round counts.
+    let found = course.found.all();
+    let lost = found.iter().find(|it| it.kind == "messages-lost").unwrap();
+    assert_eq!(lost.line(2), "all 2 points: 6 of 54 messages were lost");
+    assert_eq!(lost.rounds, [0, 1, 2]);
+}

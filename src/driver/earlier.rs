@@ -1,0 +1,170 @@
+//! What an earlier run left for `--resume`, and whether it can go on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::row;
+use crate::compare::circumstances;
+use crate::results::document::Document;
+use crate::results::folder::{EarlierFolder, RUNS};
+use crate::results::runs::RunsFile;
+use crate::results::schema::Schema;
+use crate::results::{Record, ReportError, ResultsFolder};
+use crate::rig::benchmark::{Plan, PlannedPoint};
+use crate::rig::sweep::Rounds;
+
+/// An earlier run that is to go on.
+pub(crate) struct Earlier {
+    pub folder: EarlierFolder,
+    pub document: Document,
+    rows: Vec<Record>,
+    pub rounds: Rounds,
+}
+
+impl Earlier {
+    /// Reads what is there of a run that was broken off.
+    pub(crate) fn read(folder: &Path, schema: &'static Schema) -> Result<Self, String> {
+        let document = Document::of_run(folder).map_err(|error| error.to_string())?;
+        if document.benchmark != schema.benchmark {
+            return Err(format!(
+                "it holds results of the benchmark {}, and {} was asked for: give no options, and those recorded in it \
+                 are taken",
+                document.benchmark, schema.benchmark
+            ));
+        }
+        let folder = EarlierFolder::lock(folder).map_err(|error| error.to_string())?;
+        folder.check_incomplete()?;
+        let path = folder.path().join(RUNS);
+        let rows = match path.symlink_metadata() {
+            Err(_) => Vec::new(),
+            Ok(_) => {
+                RunsFile::open(&path, schema)
+                    .map_err(|error| error.to_string())?
+                    .1
+            }
+        };
+        Ok(Earlier {
+            folder,
+            rounds: Rounds {
+                count: document.rounds.planned,
+                seed: document.rounds.seed.unwrap_or(0),
+            },
+            document,
+            rows,
+        })
+    }
+
+    /// How many rounds of it were begun.
+    pub(crate) fn rounds_begun(&self) -> u32 {
+        let last = self.rows.iter().filter_map(row::round_of).max();
+        last.map_or(1, |last| last + 1)
+    }
+
+    /// What differs from the run that is to go on in it, in words.
+    pub(crate) fn differs(&self, document: &Document, plan: &Plan) -> Option<String> {
+        let names: Vec<&str> = plan.names().collect();
+        let theirs: Vec<&str> = self.document.details["points"]
+            .as_array()
+            .map(|all| all.iter().filter_map(Value::as_str).collect())
+            .unwrap_or_default();
+        if names != theirs {
+            let other = names.iter().find(|name| !theirs.contains(*name));
+            let missing = theirs.iter().find(|name| !names.contains(*name));
+            return Some(match (other, missing) {
+                (Some(name), _) => format!("the point {name} is not in it"),
+                (None, Some(name)) => format!("its point {name} would not be measured now"),
+                (None, None) => "its points stand in another order".to_owned(),
+            });
+        }
+        let planned = planned(plan);
+        let theirs = &self.document.details["planned"];
+        let point = names.iter().enumerate().find_map(|(place, name)| {
+            let what = format!("the settings of {name}");
+            difference(&what, &planned[place], &theirs[place])
+        });
+        // As `compare` asks of two runs.
+        let parts = [
+            ("machine", &self.document.machine, &document.machine),
+            ("obtained", &self.document.obtained, &document.obtained),
+        ];
+        let mut of_parts = (parts.iter())
+            .flat_map(|(part, there, now)| circumstances::differences_of(part, there, now));
+        let of_parts = of_parts.next().map(|differs| {
+            let [there, now] = differs.told();
+            format!("{} differs: {there} there, {now} now", differs.what)
+        });
+        point
+            .or_else(|| difference("the settings", &document.run, &self.document.run))
+            .or(of_parts)
+            .or_else(|| self.document.hcabench.differs(&document.hcabench))
+    }
+
+    /// Opens its folder again, and `runs.csv` with the rounds that are whole on disk.
+    pub(crate) fn open(
+        &self,
+        schema: &'static Schema,
+        plan: &Plan,
+    ) -> Result<(ResultsFolder, RunsFile, Vec<Record>), ReportError> {
+        let folder = self.folder.resume()?;
+        let mut complete: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
+        for record in self.rows.iter().filter(|row| row::is_complete(row)) {
+            if let (Some(name), Some(round)) = (row::name_in(record), row::round_of(record)) {
+                complete.entry(name).or_default().insert(round);
+            }
+        }
+        let mut whole = BTreeSet::new();
+        for point in &plan.points {
+            for round in self.whole_rounds(point, &complete) {
+                whole.extend(point.rows.iter().map(|row| (row.name.as_str(), round)));
+            }
+        }
+        let is_kept = |record: &&Record| {
+            let place = row::name_in(record).zip(row::round_of(record));
+            row::is_complete(record)
+                && place.is_some_and(|(name, round)| whole.contains(&(name.as_str(), round)))
+        };
+        let kept: Vec<Record> = self.rows.iter().filter(is_kept).cloned().collect();
+        let file = RunsFile::written(&folder.file(RUNS)?, schema.runs(), &kept)?;
+        Ok((folder, file, kept))
+    }
+
+    /// The rounds of a point that are whole on disk. A point is measured as one, so a round that one of its rows lacks
+    /// is none; and where a distribution has such a round, of which it cannot be relieved, there is none at all.
+    /// `complete`: the rounds of rows in `runs.csv`, by their names.
+    fn whole_rounds(
+        &self,
+        point: &PlannedPoint,
+        complete: &BTreeMap<String, BTreeSet<u32>>,
+    ) -> BTreeSet<u32> {
+        let of_row = |name| complete.get(name).cloned().unwrap_or_default();
+        let beside_mark = |name| row::rounds_beside_mark(&self.folder.path().join(name));
+        let counted: Vec<BTreeSet<u32>> = point.names().filter_map(beside_mark).collect();
+        let all = point.names().map(of_row).chain(counted.iter().cloned());
+        let whole = all.reduce(|one, other| &one & &other).unwrap_or_default();
+        if counted.iter().all(|rounds| rounds.is_subset(&whole)) {
+            whole
+        } else {
+            BTreeSet::new()
+        }
+    }
+}
+
+/// The settings of all rows as they are before anything is measured, as JSON reads them back.
+pub(crate) fn planned(plan: &Plan) -> Value {
+    let rows = plan.points.iter().flat_map(|point| &point.rows);
+    let settings: Vec<&Record> = rows.map(|row| &row.settings).collect();
+    let text = json!(settings).to_string();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// The first of our keys that has another value there, in words.
+fn difference(what: &str, ours: &Value, theirs: &Value) -> Option<String> {
+    let mut keys = ours.as_object().into_iter().flatten();
+    let (key, value) = keys.find(|(key, value)| theirs[key.as_str()] != **value)?;
+    let there = &theirs[key.as_str()];
+    Some(format!(
+        "{what} differ in {key}: {there} there, {value} now"
+    ))
+}

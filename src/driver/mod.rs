@@ -1,0 +1,268 @@
+//! One driver for all benchmarks: from a benchmark's plan to its results folder, the tables, and the exit code.
+//!
+//! | module | what it does |
+//! | --- | --- |
+//! | [`arguments`] | the options of a sweep |
+//! | [`command_line`] | options from a file, and the command line of an earlier run |
+//! | [`worker`] | a round in a process of its own |
+//! | [`course`] | measures what is to be measured, and writes all files |
+//! | [`row`] | a row of the summary, and the files in its folder |
+//! | [`earlier`] | what an earlier run left for `--resume` |
+//! | [`shown`] | what is shown at the end |
+//! | [`dry_run`] | says what would be measured |
+
+pub(crate) mod arguments;
+pub(crate) mod command_line;
+pub(crate) mod course;
+pub(crate) mod dry_run;
+pub(crate) mod earlier;
+pub(crate) mod ending;
+pub(crate) mod row;
+pub(crate) mod shown;
+pub(crate) mod worker;
+
+pub(crate) use shown::{Shown, View};
+
+use std::io::{self, Write as _};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use self::arguments::SweepArguments;
+use self::course::Course;
+use self::earlier::Earlier;
+use self::worker::Round;
+use crate::arguments::UsageError;
+use crate::bench::Assignment;
+use crate::driver::ending::close;
+use crate::findings;
+use crate::host::interrupt;
+use crate::host::readiness::{Needs, Readiness, Verdict};
+use crate::results::document::{self, Document, Program};
+use crate::results::finding::Findings;
+use crate::results::schema::INCOMPLETE;
+use crate::results::{Record, ResultsFolder};
+use crate::rig::benchmark::{Failure, Plan};
+use crate::rig::sweep::Rounds;
+use crate::terminal::output::{
+    OutputArguments, bad_folder, cannot_resume, labelled, print_as, terminal_width,
+};
+
+/// Rounds of a sweep that has a budget and no number of rounds.
+const AS_MANY_AS_FIT: u32 = u32::MAX;
+
+/// What is to be measured, and how it is shown.
+pub(crate) struct Request<'a> {
+    pub sweep: &'a SweepArguments,
+    /// Where results go, and how they are shown.
+    pub output: &'a OutputArguments,
+    pub assignment: Assignment,
+    /// Rounds where none are asked for.
+    pub default_rounds: u32,
+    /// The settings of the run that are no point's (an object).
+    pub run: Record,
+    pub needs: Needs,
+    pub view: View,
+}
+
+/// Runs a benchmark as asked for. Returns the exit code.
+pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
+    interrupt::install()?;
+    let mut benchmark = request.assignment.clone().benchmark();
+    let (sweep, output) = (request.sweep, request.output);
+    let order = request.view.order(&output.table)?;
+    let rounds = rounds_of(&request);
+    let plan = benchmark.plan().map_err(sort)?;
+    check_budget(sweep, &plan)?;
+    if sweep.dry_run {
+        let document = dry_run::document(&plan, &rounds, sweep.budget);
+        let text = || dry_run::text(&plan, &rounds, sweep.budget, terminal_width());
+        return print_as(output.json, &document, text).map(|()| 0);
+    }
+    let schema = benchmark.schema();
+    let started_at = SystemTime::now();
+    let needed = bytes_needed(&plan, &rounds, sweep.budget);
+    let out = output.folder(started_at);
+    let earlier = match &sweep.resume {
+        Some(folder) => {
+            let mut earlier =
+                Earlier::read(folder, schema).map_err(|reason| cannot_resume(folder, &reason))?;
+            check_rounds(sweep, &earlier.rounds)?;
+            if earlier.rounds.count == AS_MANY_AS_FIT && sweep.budget.is_none() {
+                // Its budget is spent: only rounds that were begun are completed.
+                earlier.rounds.count = earlier.rounds_begun();
+            }
+            Some(earlier)
+        }
+        None => {
+            ResultsFolder::check(&out, output.force, needed)
+                .map_err(|error| bad_folder(&out, &error))?;
+            None
+        }
+    };
+    // Before any thread is pinned.
+    let readiness = Readiness::assess(request.needs)?;
+    let ready = benchmark.prepare(plan).map_err(sort)?;
+    if let Some(signal) = interrupt::requested() {
+        return Err(anyhow::anyhow!("interrupted by {signal}"));
+    }
+    let rounds = earlier.as_ref().map_or(rounds, |earlier| earlier.rounds);
+    let document = Document {
+        hcabench: Program::this(),
+        benchmark: schema.benchmark.to_owned(),
+        command_line: recorded_command_line(),
+        started_at: moment(started_at),
+        status: INCOMPLETE.to_owned(),
+        failure: None,
+        point: None,
+        run: json!(request.run),
+        obtained: ready.obtained,
+        instrument: ready.instrument,
+        machine: serde_json::to_value(&readiness.machine)?,
+        readiness: readiness_document(&readiness),
+        rounds: document::Rounds {
+            planned: rounds.count,
+            done: 0,
+            seed: (rounds.count > 1).then_some(rounds.seed),
+        },
+        details: Value::Null,
+    };
+    if !output.quiet {
+        let machine = readiness.machine.in_words();
+        let lines = std::iter::once(format!("machine:  {machine}"))
+            .chain(ready.announcements)
+            .chain(sweep_in_words(&ready.plan, &rounds));
+        for line in lines {
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+    let mut known = Findings::default();
+    findings::add_machine(&mut known, &document);
+    if !output.quiet && known.is_invalid() {
+        let _ = writeln!(io::stderr(), "{}", labelled("warning", &known.verdict()));
+    }
+    let mut course = match earlier {
+        None => {
+            let folder = ResultsFolder::create(&out, output.force, needed)
+                .map_err(|error| bad_folder(&out, &error))?;
+            Course::begin(folder, schema, rounds, ready.plan, document)?
+        }
+        Some(earlier) => {
+            let folder = earlier.folder.path().to_path_buf();
+            Course::resume(earlier, schema, ready.plan, document)
+                .map_err(|reason| cannot_resume(&folder, &reason))?
+        }
+    };
+    course.verbose = output.verbose && !output.quiet;
+    course.warn(None, None, &ready.warnings);
+    course.judge_machine(&readiness);
+    let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
+    let (folder, report, outcome) = course.finish(outcome);
+    let broken_limits = report.told.broken_limits.clone();
+    close(folder, outcome, output.quiet, None, &broken_limits, || {
+        report.print(&request.view, output, order)
+    })
+}
+
+/// How many rounds, and the seed of their orders.
+fn rounds_of(request: &Request<'_>) -> Rounds {
+    let sweep = request.sweep;
+    let count = match (sweep.rounds, sweep.budget) {
+        (Some(rounds), _) => rounds,
+        (None, Some(_)) => AS_MANY_AS_FIT,
+        (None, None) => request.default_rounds,
+    };
+    let seed = sweep.order_seed.unwrap_or_else(drawn);
+    Rounds { count, seed }
+}
+
+/// A seed that no other run has: from the time and the process, short enough to be typed.
+fn drawn() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let nanos = now.map_or(0, |since| since.as_nanos() as u64);
+    crate::pacing::SplitMix64::new(nanos ^ u64::from(std::process::id())).draw() % 1_000_000_000
+}
+
+/// A run that is taken up again has its rounds and their orders already.
+fn check_rounds(sweep: &SweepArguments, earlier: &Rounds) -> Result<(), UsageError> {
+    let rounds = sweep.rounds.map(u64::from);
+    let seed = sweep.order_seed.filter(|_| earlier.count > 1);
+    for (option, asked, there) in [
+        ("--rounds", rounds, earlier.count.into()),
+        ("--order-seed", seed, earlier.seed),
+    ] {
+        if let Some(asked) = asked.filter(|asked| *asked != there) {
+            return Err(UsageError(format!(
+                "{option} {asked}: the run in --resume has {there}: leave it out, or measure again"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn check_budget(sweep: &SweepArguments, plan: &Plan) -> Result<(), UsageError> {
+    let round = plan.time();
+    match sweep.budget {
+        Some(budget) if budget < round => Err(UsageError(format!(
+            "--budget {}: one round of this sweep takes about {}: allowed is that or more",
+            humantime::format_duration(budget),
+            dry_run::time_in_words(round)
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes on disk, of as many rounds as the budget can hold.
+fn bytes_needed(plan: &Plan, rounds: &Rounds, budget: Option<Duration>) -> u64 {
+    // One more than fits may be begun.
+    let count = dry_run::rounds_that_fit(plan, rounds, budget).saturating_add(1);
+    plan.bytes().saturating_mul(count.min(rounds.count).into())
+}
+
+fn sweep_in_words(plan: &Plan, rounds: &Rounds) -> Option<String> {
+    let (points, left_out) = (plan.points.len(), plan.left_out.len());
+    if points + left_out <= 1 && rounds.count == 1 {
+        return None;
+    }
+    let mut line = format!(
+        "sweep:    {points} point{} to measure",
+        if points == 1 { "" } else { "s" }
+    );
+    if rounds.count == AS_MANY_AS_FIT {
+        line += ", in as many rounds as fit";
+    } else if rounds.count > 1 {
+        line += &format!(", in {} rounds", rounds.count);
+    }
+    if left_out > 0 {
+        line += &format!(", {left_out} impossible (see left_out.csv)");
+    }
+    Some(line)
+}
+
+fn readiness_document(readiness: &Readiness) -> Value {
+    let checks = readiness
+        .checks
+        .iter()
+        .filter(|check| check.verdict > Verdict::Good);
+    json!({ "ready": readiness.ready, "checks": checks.collect::<Vec<_>>() })
+}
+
+/// The command line as it is recorded: options of files are in it.
+pub(crate) fn recorded_command_line() -> Vec<String> {
+    let words = crate::arguments::expanded_arguments().iter();
+    std::iter::once("hcabench".to_owned())
+        .chain(words.map(|word| word.to_string_lossy().into_owned()))
+        .collect()
+}
+
+fn moment(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}
+
+/// Bad input ends with exit code 2, whatever found it.
+fn sort(failure: Failure) -> anyhow::Error {
+    match failure {
+        Failure::Usage(text) => UsageError(text).into(),
+        other => anyhow::anyhow!(other.to_string()),
+    }
+}

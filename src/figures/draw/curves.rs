@@ -1,0 +1,148 @@
+//! `ecdf` and `percentiles`: curves of samples or of the distributions that stand for them.
+
+use std::path::{Path, PathBuf};
+
+use super::names::named;
+use super::{
+    Checked, Colours, Figure, Made, Sources, capital, marked, one_metric_label, samples_in_words,
+};
+use crate::bench::presentation::Presentation;
+use crate::plot::Words;
+use crate::plot::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
+use crate::results::read::Hgrm;
+
+/// The points of a curve.
+type Points = Vec<(f64, f64)>;
+
+/// Draws curves of either kind; what each of them is drawn of is in memory one at a time.
+pub(in crate::figures) fn curves(
+    from: &[PathBuf],
+    settings: &Checked,
+    of: Figure,
+) -> anyhow::Result<Made> {
+    let is_ecdf = of == Figure::Ecdf;
+    let of_samples = if is_ecdf {
+        shares_of_sorted
+    } else {
+        tail_of_sorted
+    };
+    let of_distribution = if is_ecdf { shares } else { tail };
+    let usual = |of: &Presentation| match is_ecdf {
+        false => of.usual_percentiles,
+        true => &[],
+    };
+    let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
+        from.iter().cloned().partition(|path| is_distribution(path));
+    let mut made = Vec::new();
+    if let Some(unit) = settings.text("unit").filter(|_| files.is_empty()) {
+        let why = "it is that of .hgrm files named beside or instead of folders, and none is";
+        return Err(settings.refused("unit", unit, why).into());
+    }
+    if folders.is_empty() {
+        let why = "it chooses from the folder of a run or a point, and none is named";
+        if settings.text("metric").is_some() {
+            return Err(settings.refused_all("metric", why).into());
+        }
+        if let Some(name) = settings.given.names("only").keys().next() {
+            return Err(settings.refused_only(name, name, why).into());
+        }
+    }
+    let mut words = Words {
+        title: settings.text("title").unwrap_or("Distribution").to_owned(),
+        subtitle: settings.text("subtitle").unwrap_or_default().to_owned(),
+        warning: String::new(),
+    };
+    let (mut value, mut samples) = ("value".to_owned(), "samples".to_owned());
+    let mut colours = Colours::default();
+    if !folders.is_empty() {
+        let mut any_lost = false;
+        let sources = Sources::open(&folders, settings, usual)?;
+        let labels = sources.labels(&[]);
+        for (source, label) in sources.all.iter().zip(&labels) {
+            let (points, lost) = if source.has_samples() {
+                let found = source.sorted()?;
+                (of_samples(&found.values), found.lost)
+            } else if let Some(found) = source.distribution()? {
+                (of_distribution(&found, 1.0), source.lost_told())
+            } else if source.point.incomplete.is_some() {
+                continue;
+            } else {
+                return Err(source.nothing_there());
+            };
+            any_lost |= lost > 0;
+            made.push(Curve {
+                label: marked(label, source),
+                lost,
+                points,
+            });
+        }
+        value = one_metric_label(&sources).to_owned();
+        words = sources.words(&capital(&value), "", settings);
+        samples = samples_in_words(&sources, any_lost);
+        colours = sources.colours(&labels);
+    }
+    for path in files {
+        let points = of_distribution(&Hgrm::read(&path)?, settings.nanoseconds_per_unit);
+        let name = if path.ends_with("latency.hgrm") {
+            path.parent().unwrap_or(&path)
+        } else {
+            &path
+        };
+        let name = name.file_name().unwrap_or(name.as_os_str());
+        made.push(Curve {
+            label: name.to_string_lossy().into_owned(),
+            lost: 0,
+            points,
+        });
+    }
+    let (curves, looks, told) = named(made, |curve| &mut curve.label, colours, settings)?;
+    let (x, y) = match is_ecdf {
+        true => (value, format!("share of {samples} up to it")),
+        false => ("percentile".to_owned(), value),
+    };
+    let chart = settings.chart(words, x, y, looks);
+    let figure = Curves { chart, curves };
+    let drawing = match is_ecdf {
+        true => figure.ecdf(settings.size)?,
+        false => figure.percentiles(settings.size)?,
+    };
+    Ok(Made::new(figure, drawing, told))
+}
+
+fn is_distribution(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "hgrm")
+}
+
+/// Values, ascending, and the share up to each; `unit` is the nanoseconds in the unit of the values.
+fn shares(distribution: &Hgrm, unit: f64) -> Points {
+    let total = distribution.total.max(1) as f64;
+    let mut shares = Points::new();
+    for line in &distribution.lines {
+        let (value, share) = (line.value * unit, line.count as f64 / total);
+        match shares.last_mut() {
+            Some(last) if last.0 == value => last.1 = share,
+            _ => shares.push((value, share)),
+        }
+    }
+    shares
+}
+
+/// Shares below 1, ascending, and the value at each. A line's value is that at its percentile, and up to its count;
+/// the maximum is the value of all shares behind the last line's, up to the last sample but none.
+fn tail(distribution: &Hgrm, unit: f64) -> Points {
+    let total = distribution.total.max(1) as f64;
+    let mut points = Points::new();
+    let mut add = |share: f64, value: f64| {
+        if share < 1.0 && points.last().is_none_or(|last| last.0 < share) {
+            points.push((share, value * unit));
+        }
+    };
+    for line in &distribution.lines {
+        add(line.quantile, line.value);
+        add(line.count as f64 / total, line.value);
+    }
+    if let Some(last) = distribution.lines.last() {
+        add(1.0 - 1.0 / total, last.value);
+    }
+    points
+}

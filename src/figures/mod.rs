@@ -1,0 +1,112 @@
+//! `hcabench plot`: figures of results.
+
+mod config;
+mod draw;
+pub(crate) mod embedded;
+mod figure;
+mod made;
+mod metric;
+mod options;
+mod published;
+mod settings;
+mod source;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use self::config::Checked;
+use self::made::{Made, TooMuch};
+use self::options::Figure;
+pub(crate) use self::options::PlotArguments;
+pub(crate) use self::settings::{capital, in_words, is_told};
+use crate::arguments::UsageError;
+use crate::plot::{Format, PlotError, write};
+use crate::results::text::{printable, printable_path};
+use crate::terminal::output::warning;
+
+impl PlotArguments {
+    /// The figure, by its options and a file. Where the program chose what is in it, not each name that the file has
+    /// other words for can be there.
+    fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
+        let mut settings = config::settings(self, chosen_here)?;
+        let made = self.drawn(&settings).or_else(|error| {
+            // The columns of a paper say how wide a figure is, not how high.
+            match error.downcast_ref() {
+                Some(PlotError::TooMuch {
+                    room: Some(size), ..
+                }) if settings.may_grow() => {
+                    settings.size = *size;
+                    self.drawn(&settings)
+                }
+                _ => Err(error),
+            }
+        });
+        made.map_err(|error| sorted(error, &settings))
+    }
+
+    fn drawn(&self, settings: &Checked) -> anyhow::Result<Made> {
+        let from = &self.common.from;
+        match self.figure {
+            Figure::Histogram => draw::histogram(from, settings),
+            Figure::Median => draw::median(from, settings),
+            Figure::Surface => draw::surface(from, settings),
+            Figure::Ecdf | Figure::Percentiles => draw::curves(from, settings, self.figure),
+            Figure::Time => draw::time(from, settings),
+            Figure::Load => draw::load(from, settings),
+            Figure::Curves => draw::family(from, settings),
+            Figure::Matrix => draw::matrix(from, settings),
+        }
+    }
+}
+
+/// Draws a figure; the exit code is 0.
+///
+/// # Errors
+/// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be
+/// written.
+pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
+    let options = &arguments.common;
+    let format = Format::of(&options.out).ok_or_else(|| {
+        UsageError(format!(
+            "--out {}: its ending must be .svg, .png or .pdf",
+            printable_path(&options.out)
+        ))
+    })?;
+    let made = (arguments.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
+        Ok(much) => much.reason.into(),
+        Err(error) => error,
+    })?;
+    write(&options.out, format, &made.drawing)?;
+    if options.json {
+        (made.print)()?;
+    }
+    if !options.quiet {
+        for hint in &made.told.hints {
+            eprintln!("{}", warning(&printable(hint)));
+        }
+        eprintln!("figure:  {}", printable_path(&options.out));
+    }
+    Ok(0)
+}
+
+/// What the options can mend is a usage error.
+fn sorted(error: anyhow::Error, settings: &Checked) -> anyhow::Error {
+    let reason = UsageError(error.to_string());
+    match error.downcast_ref::<PlotError>() {
+        Some(PlotError::TooMuch { .. }) => TooMuch {
+            reason,
+            by: Vec::new(),
+        }
+        .into(),
+        Some(PlotError::Outside { on_any_range, .. }) => {
+            // A logarithmic axis has no place for zero and what is below.
+            let id = if settings.range.given().is_some() && !on_any_range {
+                "range"
+            } else {
+                "scale"
+            };
+            UsageError(format!("{}: {reason}", settings.named(id))).into()
+        }
+        _ => error,
+    }
+}

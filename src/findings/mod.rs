@@ -1,0 +1,172 @@
+//! The findings of a run: read from its folder, or made of what an older hcabench recorded.
+
+mod recorded;
+
+use serde_json::json;
+
+use crate::results::document::Document;
+use crate::results::finding::kinds::{INCOMPLETE, POINT_FAILED};
+use crate::results::finding::{FINDINGS, Finding, FindingKind, Findings, Severity};
+use crate::results::read::{ReadError, Run};
+use crate::results::text::printable;
+use crate::results::{ReportError, ResultsFolder};
+use crate::terminal::{text_width, wrap};
+
+/// All findings of a run; of a folder of one point, those about it.
+///
+/// # Errors
+/// When its file of findings is damaged.
+pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
+    let mut all = match Findings::read(&run.path)? {
+        Some(written) => written,
+        None => recorded::of(run),
+    };
+    let is_incomplete = |kind: &FindingKind| all.all().iter().any(|it| it.kind == kind.id);
+    let (is_known, are_known) = (is_incomplete(&INCOMPLETE), is_incomplete(&POINT_FAILED));
+    if let (Some(reason), false) = (&run.incomplete, is_known) {
+        all.add(Finding::of(&INCOMPLETE).name("reason", reason), None, None);
+    }
+    for point in run.points.iter().filter(|_| !are_known) {
+        if let Some(reason) = &point.incomplete {
+            let found = Finding::of(&POINT_FAILED).name("reason", reason);
+            all.add(found, Some(&point.name), None);
+        }
+    }
+    if let [point] = &run.points[..] {
+        all.keep_point(&point.name);
+    }
+    Ok(all)
+}
+
+/// What a sentence of a benchmark states, a note or a warning, of a point if that is named; `None` where it only repeats
+/// what else is recorded.
+pub(crate) fn stated(text: &str, is_note: bool, point: Option<&str>) -> Option<Finding> {
+    recorded::stated(text, is_note, point)
+}
+
+/// Adds what the machine and its devices are.
+pub(crate) fn add_machine(found: &mut Findings, document: &Document) {
+    recorded::machine(&json!(document), &document.machine, found);
+}
+
+/// Adds what only all rows of a run show, and why it or a point is not whole, and writes all into its folder.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn finish<'a>(
+    found: &mut Findings,
+    folder: &ResultsFolder,
+    failure: Option<&str>,
+    failed: impl Iterator<Item = (&'a str, &'a str)>,
+) -> Result<(), ReportError> {
+    if let Some(reason) = failure {
+        found.add(Finding::of(&INCOMPLETE).name("reason", reason), None, None);
+    }
+    for (point, reason) in failed {
+        let of_point = Finding::of(&POINT_FAILED).name("reason", reason);
+        found.add(of_point, Some(point), None);
+    }
+    // A run that ended before its first point has no rows.
+    if let Ok(run) = Run::open(folder.path()) {
+        recorded::unresolved(&run, found);
+    }
+    folder.file(FINDINGS)?;
+    found.write(folder.path())
+}
+
+/// How much of findings is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// The verdict, and a line for each reservation.
+    Short,
+    /// All of them, with cause and fix.
+    All,
+}
+
+/// The verdict, and a line for each finding.
+pub(crate) fn text(findings: &Findings, points: usize, detail: Detail) -> String {
+    let width = text_width().saturating_sub(2);
+    let verdict = format!("verdict: {}", printable(&findings.verdict()));
+    let mut text = wrap(&verdict, width).join("\n  ") + "\n";
+    for found in findings.all() {
+        let line = match detail {
+            Detail::All => found.line(points),
+            // The verdict names those.
+            Detail::Short if found.severity == Severity::Advice || found.is_of_no_hardware() => {
+                continue;
+            }
+            Detail::Short => {
+                let whole = found.line(points);
+                match whole.chars().count() <= width {
+                    true => whole,
+                    false => found.short(points),
+                }
+            }
+        };
+        text += &format!("- {}\n", wrap(&printable(&line), width).join("\n  "));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    fn sample(benchmark: &str) -> (Findings, usize) {
+        let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample");
+        let run = Run::open(&samples.join(benchmark)).unwrap();
+        (of(&run).unwrap(), run.points.len())
+    }
+
+    #[test]
+    fn what_an_older_run_recorded_is_grouped_by_kind() {
+        let (found, points) = sample("hca");
+        let verdict = "not a measurement of hardware: software device, emulated processor";
+        assert_eq!(found.verdict(), verdict);
+        let text = text(&found, points, Detail::All);
+        // Of 52 sentences.
+        assert!(
+            text.lines().filter(|line| line.starts_with("- ")).count() <= 12,
+            "{text}"
+        );
+        let short = super::text(&found, points, Detail::Short);
+        assert!(short.lines().count() <= 7, "{short}");
+        assert!(
+            short.contains("\n- 1 of 34 points: page faults in the hot loops: 1"),
+            "{short}"
+        );
+        let joined = text.replace("\n  ", " ");
+        for line in [
+            "\n- software devices (rxe0, rxe1): latencies are not those of an adapter\n",
+            "\n- 18 of 34 points: 82 of 2336 messages were lost\n",
+            "\n- 8 of 34 points: 37 retransmissions: packets were lost or late",
+            "\n- 17 of 34 points: p99, p99.9, p99.99: essentially the maximum: a round has 26 to 32 samples; increase --repeat",
+            " points: the path carries about 0 % to 53 % of what is offered: messages in flight grow",
+        ] {
+            assert!(joined.contains(line), "{line}: {joined}");
+        }
+    }
+
+    #[test]
+    fn a_note_of_no_known_kind_is_advice_in_its_own_words() {
+        let (found, points) = sample("clock");
+        let all = text(&found, points, Detail::All);
+        assert!(all.contains("- all CPUs are watched"), "{all}");
+        assert_eq!(found.verdict(), "usable");
+        assert_eq!(text(&found, points, Detail::Short), "verdict: usable\n");
+    }
+
+    #[test]
+    fn no_sample_is_without_a_finding_of_its_own_kind() {
+        for (benchmark, kind) in [
+            ("queue", "load-missed"),
+            ("node", "node-steps-missed"),
+            ("memory", "unstable"),
+        ] {
+            let (found, _) = sample(benchmark);
+            assert!(found.all().iter().any(|it| it.kind == kind), "{benchmark}");
+        }
+    }
+}

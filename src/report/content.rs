@@ -1,0 +1,384 @@
+//! What of a run stands on the page: facts and tables, by columns of its summary and places in its settings.
+
+use serde_json::Value;
+
+use super::settings_of;
+use crate::bench::presentation_of;
+use crate::page::Sheet;
+use crate::results::curves::{self, SHARES_OF_PEAK};
+use crate::results::read::{Point, ReadError, Row, Run, Table};
+use crate::results::schema::{Across, Column, Schema, clock, hca, memory, queue};
+use crate::results::units::fixed;
+use crate::sorting::sort_by;
+use crate::terminal::output::heading_of;
+
+/// Columns with what the instrument itself costs.
+const INSTRUMENT: [Column; 11] = [
+    hca::FLOOR_P50,
+    hca::FLOOR_P99,
+    hca::FLOOR_BACK_P50,
+    hca::CLOCK_OFFSET,
+    hca::CLOCK_OFFSET_BOUND,
+    hca::STAMP_COST,
+    queue::SENDER_STAMP,
+    queue::RECEIVER_STAMP,
+    hca::RESOLUTION,
+    clock::BASELINE,
+    clock::BLIND_SHARE,
+];
+
+/// What a column of the summary is called, and its unit; of several distributions all but the first say which they are
+/// of.
+fn heading(schema: &Schema, name: &str) -> (String, &'static str) {
+    let (words, unit) = heading_of(name);
+    let mut columns = schema.summary();
+    // Bounds have the title of what they bound.
+    columns.retain(|(found, column)| found == column.name);
+    let titled = |title: &str| columns.iter().filter(|(_, it)| it.title == title).count();
+    let column = columns.iter().find(|(found, _)| found == name);
+    let title = column.map(|(_, column)| column.title);
+    let title = title.filter(|title| titled(title) == 1 && *title != name);
+    (title.map_or(words, str::to_owned), unit)
+}
+
+/// `HCA latency, 2026-11-20 12:20 UTC`.
+pub(crate) fn title(run: &Run) -> String {
+    let what = presentation_of(run.schema).title;
+    match run.started_at() {
+        Some(started) => format!("{what}, {}", in_words(started)),
+        None => what.to_owned(),
+    }
+}
+
+/// `2026-11-20T12:20:04Z` for people.
+pub(super) fn in_words(rfc3339: &str) -> String {
+    match (rfc3339.get(..10), rfc3339.get(11..16)) {
+        (Some(day), Some(time)) if rfc3339.ends_with('Z') => format!("{day} {time} UTC"),
+        _ => rfc3339.to_owned(),
+    }
+}
+
+/// What was measured, where and when.
+pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
+    let document = run.document();
+    let mut facts = Vec::new();
+    let mut add = |label: &str, text: Option<String>| {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            facts.push((label.to_owned(), text));
+        }
+    };
+    let machine = &document["machine"];
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let machine = [
+        text(&machine["hostname"]),
+        text(&machine["processor"]["name"]),
+        text(&machine["kernel_release"]).map(|release| format!("Linux {release}")),
+        text(&machine["distribution"]),
+    ];
+    let machine: Vec<String> = machine.into_iter().flatten().collect();
+    add("Machine", Some(machine.join(" | ")));
+    for (label, end) in [("Sender", "sender"), ("Receiver", "receiver")] {
+        add(label, port(&document["obtained"]["devices"][end]));
+    }
+    add("CPUs", cpus(run));
+    add("Measured", run.started_at().map(in_words));
+    let version = run.version();
+    add("By", version.map(|version| format!("hcabench {version}")));
+    let folder = run.path.canonicalize().unwrap_or_else(|_| run.path.clone());
+    let name = folder.file_name().map(|name| name.to_string_lossy());
+    add("Folder", name.map(String::from));
+    add("Points", Some(run.points.len().to_string()));
+    add("Rounds", rounds(document));
+    let words = document["command_line"].as_array().into_iter().flatten();
+    let words: Vec<&str> = words.filter_map(Value::as_str).collect();
+    add("Command", Some(words.join(" ")));
+    add("In all points", Some(constants(run)));
+    facts
+}
+
+/// How many rounds there are, and how their order can be had again.
+fn rounds(document: &Value) -> Option<String> {
+    let number = |name: &str| document["rounds"][name].as_u64();
+    let (planned, done) = (number("planned")?, number("done")?);
+    let mut text = match done == planned {
+        true => planned.to_string(),
+        false => format!("{done} of {planned}"),
+    };
+    if planned > 1 {
+        text += ", each in a process of its own; figures are medians over them";
+    }
+    if let Some(seed) = number("seed") {
+        text += &format!("; points in an order shuffled from the seed {seed}");
+    }
+    Some(text)
+}
+
+/// `rxe0 port 1 at 10.77.0.1, Ethernet, MTU 1024 B, 10 Gbit/s, firmware 0.0.0`.
+fn port(end: &Value) -> Option<String> {
+    let device = &end["device"];
+    let number = &end["port"];
+    let mut text = format!("{} port {number}", device["name"].as_str()?);
+    if let Some(address) = end["address"].as_str() {
+        text += &format!(" at {address}");
+    }
+    let ports = device["ports"].as_array();
+    if let Some(port) = ports.and_then(|ports| ports.iter().find(|port| port["number"] == *number))
+    {
+        let layer = port["link_layer"].as_str().unwrap_or("link layer unknown");
+        text += &format!(
+            ", {layer}, MTU {} B, {} Gbit/s",
+            port["mtu"], port["gigabits_per_second"]
+        );
+    }
+    if let Some(firmware) = device["firmware"].as_str().filter(|text| !text.is_empty()) {
+        text += &format!(", firmware {firmware}");
+    }
+    Some(text)
+}
+
+/// On which CPUs the messages were sent and received.
+fn cpus(run: &Run) -> Option<String> {
+    let points = run.points.iter().map(|point| &point.document);
+    let mut all = std::iter::once(run.document()).chain(points);
+    let placement = all.find_map(|document| document.pointer("/obtained/placement"))?;
+    let (sender, receiver) = (&placement["sender"], &placement["receiver"]);
+    let completions = match placement["completion"].as_u64() {
+        Some(cpu) => format!("completions on {cpu}"),
+        None => "the sender takes the completions".to_owned(),
+    };
+    let known = sender.is_u64() && receiver.is_u64();
+    known.then(|| format!("{sender} to {receiver}, {completions}"))
+}
+
+pub(crate) fn setting_in_words(schema: &Schema, name: &str, text: &str) -> String {
+    let (title, unit) = heading(schema, name);
+    format!("{title} {text} {unit}").trim_end().to_owned()
+}
+
+fn constants(run: &Run) -> String {
+    let same = settings_of(run).into_iter().filter_map(|(name, texts)| {
+        let &[text] = &texts[..] else { return None };
+        (!text.is_empty()).then(|| setting_in_words(run.schema, name, text))
+    });
+    same.collect::<Vec<_>>().join(", ")
+}
+
+/// Why it is not whole.
+pub(crate) fn incomplete(run: &Run) -> Vec<String> {
+    let of_points = run.points.iter().filter_map(|point| {
+        let reason = point.incomplete.as_ref()?;
+        Some(format!("{}: {reason}", point.name))
+    });
+    let of_run = run.incomplete.iter();
+    let of_run = of_run.map(|reason| format!("The run was not measured to its end: {reason}"));
+    of_run.chain(of_points).collect()
+}
+
+/// The table: settings that vary, and the chosen columns that are not empty; or the curves.
+pub(crate) fn summary(run: &Run) -> Sheet {
+    if run.schema.across == Some(Across::Curves) {
+        return of_curves(run);
+    }
+    fn cell<'a>(point: &'a Point, name: &str) -> &'a str {
+        (point.text(name).or_else(|| point.setting(name))).unwrap_or_default()
+    }
+    let is_told = |name: &&str| {
+        let mut texts = run.points.iter().map(|point| cell(point, name));
+        texts.any(|text| !text.is_empty() && (*name != hca::CORRUPTED.name || text != "0"))
+    };
+    let varying = settings_of(run).into_iter();
+    let varying = varying.filter(|(_, texts)| texts.len() > 1);
+    let mut names: Vec<&str> = varying.map(|(name, _)| name).collect();
+    let chosen = presentation_of(run.schema).columns.concat();
+    names.extend(chosen.iter().map(|column| column.name).filter(is_told));
+    let mut sheet = sheet(run.schema, &names, &run.points, cell);
+    if run.points.iter().any(|point| point.incomplete.is_some()) {
+        sheet.columns.push(("mark".to_owned(), ""));
+        for (row, point) in sheet.rows.iter_mut().zip(&run.points) {
+            let mark = point.incomplete.as_ref().map_or("", |_| "incomplete");
+            row.push(mark.to_owned());
+        }
+    }
+    sheet
+}
+
+/// The curves of a memory, a row each: latency without load, the largest bandwidth, the latencies before it, and what
+/// to know before they are believed.
+fn of_curves(run: &Run) -> Sheet {
+    let all = run.curves();
+    // Along a curve the pause varies, and without generators there are none of their CPUs.
+    let along = [memory::PAUSE, memory::GENERATORS, memory::GENERATOR_COUNT];
+    let is_along = |name: &str| along.iter().any(|column| column.name == name);
+    let setting = |curve: &curves::Curve, name: &str| {
+        // The point of the most load has all settings.
+        let last = curve.loads.last().map(|load| &run.points[load.row]);
+        let text = last.and_then(|point| point.setting(name));
+        text.unwrap_or_default().to_owned()
+    };
+    let varying = settings_of(run).into_iter().filter_map(|(name, _)| {
+        let mut texts = all.iter().map(|curve| setting(curve, name));
+        let first = texts.next()?;
+        let varies = texts.any(|text| text != first);
+        (varies && (!is_along(name) || name == memory::GENERATORS.name)).then_some(name)
+    });
+    let mut names: Vec<&str> = varying.collect();
+    if !names.contains(&memory::READ_SHARE.name) {
+        names.insert(0, memory::READ_SHARE.name);
+    }
+    let mut columns: Vec<(String, &'static str)> = (names.iter())
+        .map(|name| heading(run.schema, name))
+        .collect();
+    columns.push(("unloaded".to_owned(), "ns"));
+    columns.push(("largest bandwidth".to_owned(), "MB/s"));
+    let at_shares = SHARES_OF_PEAK.map(|percent| (format!("at {percent} % of it"), "ns"));
+    columns.extend(at_shares);
+    columns.extend([
+        ("at it".to_owned(), "ns"),
+        without_unit("points"),
+        without_unit("marks"),
+    ]);
+    let row = |curve: &curves::Curve| {
+        let decimals = |number: Option<f64>, decimals: usize| {
+            number.map_or_else(String::new, |number| fixed(number, decimals))
+        };
+        let mut cells: Vec<String> = names.iter().map(|name| setting(curve, name)).collect();
+        let (bandwidth, latency) = curve.peak().unzip();
+        cells.push(decimals(Some(curve.unloaded().latency_ns), 1));
+        cells.push(decimals(bandwidth, 0));
+        cells.extend(SHARES_OF_PEAK.map(|percent| decimals(curve.latency_at(percent / 100.0), 1)));
+        cells.push(decimals(latency, 1));
+        cells.push(curve.loads.len().to_string());
+        cells.push(marks_of(curve));
+        cells
+    };
+    Sheet {
+        rows: all.iter().map(row).collect(),
+        columns,
+    }
+}
+
+/// What speaks against points of a curve, and how many of them have it.
+fn marks_of(curve: &curves::Curve) -> String {
+    let mut found: Vec<(&str, usize)> = Vec::new();
+    for mark in curve
+        .loads
+        .iter()
+        .flat_map(|load| load.marks.split_whitespace())
+    {
+        match found.iter_mut().find(|(known, _)| *known == mark) {
+            Some((_, count)) => *count += 1,
+            None => found.push((mark, 1)),
+        }
+    }
+    let all = curve.loads.len();
+    let words = found.into_iter().map(|(mark, count)| match count == all {
+        true => mark.to_owned(),
+        false => format!("{mark} ({count} of {all})"),
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Columns of the summary, and a row for each of `of`.
+fn sheet<T>(
+    schema: &Schema,
+    names: &[&str],
+    of: &[T],
+    cell: for<'a> fn(&'a T, &str) -> &'a str,
+) -> Sheet {
+    let row = |of: &T| names.iter().map(|name| cell(of, name).to_owned()).collect();
+    Sheet {
+        columns: names.iter().map(|name| heading(schema, name)).collect(),
+        rows: of.iter().map(row).collect(),
+    }
+}
+
+pub(super) fn without_unit(title: &str) -> (String, &'static str) {
+    (title.to_owned(), "")
+}
+
+/// What the instrument itself costs: the least and the most over all points.
+pub(crate) fn instrument(run: &Run) -> Sheet {
+    let mut sheet = Sheet {
+        columns: ["what", "unit", "least", "most"].map(without_unit).into(),
+        rows: Vec::new(),
+    };
+    for figure in INSTRUMENT {
+        let name = figure.name;
+        let points = run.points.iter();
+        let found = points.filter_map(|point| Some((point.number(&figure)?, point.text(name)?)));
+        let mut found: Vec<(f64, &str)> = found.collect();
+        sort_by(&mut found, |one, other| one.0.total_cmp(&other.0));
+        if let (Some(least), Some(most)) = (found.first(), found.last()) {
+            let row = [figure.meaning, figure.unit(), least.1, most.1];
+            sheet.rows.push(row.map(str::to_owned).to_vec());
+        }
+    }
+    sheet
+}
+
+/// All of the summary, what was left out, and the machine.
+pub(crate) fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
+    fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
+        row.text(name).unwrap_or_default()
+    }
+    let of_table = |table: &Table| {
+        // What is empty in all rows tells nothing.
+        let is_told = |name: &&str| table.rows.iter().any(|row| !cell(row, name).is_empty());
+        let names = table.columns.iter().map(String::as_str).filter(is_told);
+        let names: Vec<&str> = names.collect();
+        sheet(run.schema, &names, &table.rows, cell)
+    };
+    let left_out = run.left_out()?;
+    let (points, left) = (run.summary.rows.len(), left_out.rows.len());
+    let all = format!("All columns of the summary ({points} points)");
+    let why = format!("What was left out, and why ({left})");
+    let described = "The machine, as it describes itself".to_owned();
+    Ok(vec![
+        (all, of_table(&run.summary)),
+        (why, of_table(&left_out)),
+        (described, machine(run)),
+    ])
+}
+
+fn machine(run: &Run) -> Sheet {
+    fn walk(place: &str, value: &Value, rows: &mut Vec<Vec<String>>) {
+        let below = |name: &str| match (place, name.replace('_', " ")) {
+            ("", name) => name,
+            (place, name) => format!("{place}, {name}"),
+        };
+        match value {
+            Value::Object(members) => {
+                for (name, value) in members {
+                    walk(&below(name), value, rows);
+                }
+            }
+            Value::Null => {}
+            Value::Array(elements) if elements.iter().any(|element| element.is_object()) => {
+                for (number, value) in elements.iter().enumerate() {
+                    walk(&below(&number.to_string()), value, rows);
+                }
+            }
+            Value::Array(elements) => {
+                let texts: Vec<String> = elements.iter().map(plain).collect();
+                rows.push(vec![place.to_owned(), texts.join(", ")]);
+            }
+            other => rows.push(vec![place.to_owned(), plain(other)]),
+        }
+    }
+    let mut rows = Vec::new();
+    walk("", run.machine(), &mut rows);
+    rows.retain(|row| !row[1].is_empty());
+    Sheet {
+        columns: ["what", "as told"].map(without_unit).into(),
+        rows,
+    }
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(true) => "yes".to_owned(),
+        Value::Bool(false) => "no".to_owned(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,183 @@
+//! The figures of a run: those of `hcabench plot` that its benchmark has, and where there is too much for one, several.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::content::setting_in_words;
+use super::settings_of;
+use crate::bench::presentation::ReportFigure;
+use crate::bench::presentation_of;
+use crate::figures::embedded::{Asked, Embedded, is_chosen};
+use crate::page::Figure;
+use crate::results::read::{Point, Run};
+use crate::results::schema::Schema;
+use crate::sorting::{distinct, sort_by_key};
+
+/// Of one kind, at most so many.
+const MOST_OF_A_KIND: usize = 4;
+/// A surface has fewer settings in it than the others, so more of them belong to a sweep: three services, with inline
+/// and without.
+const MOST_SURFACES: usize = 6;
+
+/// Of these, a print has the first.
+const PRINTED_OF_A_KIND: usize = 2;
+
+/// Those that can be drawn, and notes on them; what cannot be drawn is a warning.
+pub(crate) fn of(
+    run: &Run,
+    folder: &Path,
+    warnings: &mut Vec<String>,
+) -> (Vec<Figure>, Vec<String>) {
+    let parts = parts(run);
+    let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    let is_number = |text: &&str| text.parse::<f64>().is_ok();
+    let numbers = parts
+        .iter()
+        .filter(|(_, texts)| texts.iter().all(is_number));
+    let numbers = numbers.count();
+    for of in presentation_of(run.schema).figures {
+        let ReportFigure { title, caption, .. } = *of;
+        let is_surface = of.figure == "surface";
+        if is_surface && numbers < 2 {
+            continue;
+        }
+        let figure = Embedded::from(of);
+        let only = figure.chosen(folder);
+        let points = run.points.iter().filter(|point| is_chosen(&only, point));
+        let mut drawing = Drawing {
+            schema: run.schema,
+            folder,
+            title,
+            caption,
+            points: points.collect(),
+            most: match is_surface {
+                true => MOST_SURFACES,
+                false => MOST_OF_A_KIND,
+            },
+            figures: Vec::new(),
+            left: Vec::new(),
+            asked: &mut asked,
+            warnings,
+        };
+        drawing.draw(&figure, &[], &parts);
+        if let Some(left) = named(&drawing.left) {
+            notes.push(format!(
+                "{title}: not shown here are {left}; hcabench plot {} --only SETTING=VALUE draws them.",
+                of.command()
+            ));
+        }
+        figures.append(&mut drawing.figures);
+    }
+    notes.extend(strange(&asked));
+    (figures, notes)
+}
+
+/// What is said of names in `plot.json` that no line of any figure has: one of them may be meant for one figure only.
+fn strange(asked: &[Asked]) -> Vec<String> {
+    let of = |key: &str| {
+        let names = |found: bool| -> BTreeSet<&String> {
+            let asked = asked.iter().filter(|it| it.key == key && it.found == found);
+            distinct(asked.map(|it| &it.name))
+        };
+        let strange: Vec<String> = (names(false).difference(&names(true)))
+            .map(|name| format!("{name:?}"))
+            .collect();
+        let names = strange.join(", ");
+        (!names.is_empty())
+            .then(|| format!("plot.json: {key:?}: no line of these figures is called {names}."))
+    };
+    ["labels", "order"].into_iter().filter_map(of).collect()
+}
+
+/// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
+fn parts(run: &Run) -> Vec<Part<'_>> {
+    let mut parts = settings_of(run);
+    parts.retain(|(_, texts)| texts.len() > 1 && !texts.contains(&""));
+    sort_by_key(&mut parts, |(_, texts)| texts.len());
+    parts
+}
+
+/// What was left, in words; a long list is cut.
+fn named(left: &[String]) -> Option<String> {
+    const MOST_NAMED: usize = 12;
+    let shown = &left[..left.len().min(MOST_NAMED)];
+    let more = match left.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!left.is_empty()).then(|| format!("{}{more}", shown.join("; ")))
+}
+
+/// A setting with its texts.
+type Part<'a> = (&'a str, Vec<&'a str>);
+
+struct Drawing<'a> {
+    schema: &'static Schema,
+    folder: &'a Path,
+    title: &'a str,
+    caption: &'a str,
+    /// Those that `plot.json` chooses.
+    points: Vec<&'a Point>,
+    /// As many figures as there may be.
+    most: usize,
+    figures: Vec<Figure>,
+    /// What is in those that were not drawn, because there are enough.
+    left: Vec<String>,
+    /// The names that `plot.json` has for lines of the figures.
+    asked: &'a mut Vec<Asked>,
+    /// Why some are not there.
+    warnings: &'a mut Vec<String>,
+}
+
+impl Drawing<'_> {
+    /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be
+    /// drawn is told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is
+    /// parted to, `parts` those by which it can still be parted.
+    fn draw(&mut self, figure: &Embedded, chosen: &[(&str, &str)], parts: &[Part<'_>]) {
+        let only = chosen.iter();
+        let only = only.map(|(name, text)| setting_in_words(self.schema, name, text));
+        let only = only.collect::<Vec<_>>().join(", ");
+        if self.figures.len() >= self.most {
+            return self.left.push(only);
+        }
+        let title = match only.as_str() {
+            "" => self.title.to_owned(),
+            only => format!("{}: {only}", self.title),
+        };
+        let failed = match figure.draw(self.folder) {
+            Ok((svg, asked)) => {
+                self.asked.extend(asked);
+                let caption = format!("{title}. {}", self.caption);
+                return self.figures.push(Figure {
+                    title,
+                    svg,
+                    caption,
+                    is_more: self.figures.len() >= PRINTED_OF_A_KIND,
+                });
+            }
+            Err(failed) => failed,
+        };
+        let by = failed.by.as_ref();
+        let may = |part: &Part<'_>| {
+            by.is_some_and(|by| by.is_empty() || by.iter().any(|it| it == part.0))
+        };
+        let Some(place) = parts.iter().position(may) else {
+            let reason = failed.reason;
+            let warning = format!("The figure \"{title}\" is not here: {reason}");
+            return self.warnings.push(warning);
+        };
+        let (name, texts) = &parts[place];
+        let others = [&parts[..place], &parts[place + 1..]].concat();
+        for text in texts {
+            let chosen = [chosen, &[(*name, *text)]].concat();
+            // Not each combination need have been measured, nor be chosen.
+            let has_all = |point: &&Point| {
+                let mut all = chosen.iter();
+                all.all(|&(name, text)| point.setting(name) == Some(text))
+            };
+            if self.points.iter().any(has_all) {
+                self.draw(&figure.clone().only(name, text), &chosen, &others);
+            }
+        }
+    }
+}

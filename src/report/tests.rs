@@ -1,0 +1,285 @@
+mod memory;
+
+use crate::testing::{Has as _, Refused as _};
+use std::path::Path;
+
+use super::*;
+use crate::made_up_run::{MadePoint, hca_rounds, hca_run};
+
+fn page(unfinished: bool) -> Page {
+    let folder = tempfile::tempdir().unwrap();
+    let samples = |level: i64| -> Vec<Option<i64>> {
+        let places = 0..200;
+        places
+            .map(|place| (place != 7).then_some(level + place))
+            .collect()
+    };
+    let (small, large) = (samples(2_000), samples(5_000));
+    let points = [("rc", 8, 64, &small[..]), ("rc", 16, 64, &large)];
+    page_of_run(&hca_run(&folder.path().join("run"), &points, unfinished))
+}
+
+fn page_of_points(path: &Path, points: impl IntoIterator<Item = (&'static str, u32, u32)>) -> Page {
+    let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
+    let point = |(service, size, burst)| (service, size, burst, &samples[..]);
+    let points: Vec<MadePoint<'_>> = points.into_iter().map(point).collect();
+    page_of_run(&hca_run(path, &points, false))
+}
+
+fn page_of_run(path: &Path) -> Page {
+    let arguments = arguments(path, Path::new("report.html"));
+    page_of(&Run::open(path).unwrap(), &arguments).unwrap()
+}
+
+fn arguments(folder: &Path, out: &Path) -> ReportArguments {
+    ReportArguments {
+        folder: folder.to_path_buf(),
+        out: out.to_path_buf(),
+        title: None,
+        quiet: true,
+    }
+}
+
+#[track_caller]
+fn told(texts: &[String], part: &str) {
+    let is_told = texts.iter().any(|text| text.contains(part));
+    assert!(is_told, "{part:?} is not in {texts:?}");
+}
+
+#[track_caller]
+fn untold(texts: &[String], part: &str) {
+    let is_told = texts.iter().any(|text| text.contains(part));
+    assert!(!is_told, "{part:?} is in {texts:?}");
+}
+
+fn figures(page: &Page) -> Vec<String> {
+    page.figures.iter().map(|it| it.title.clone()).collect()
+}
+
+fn titles(sheet: &page::Sheet) -> Vec<&str> {
+    let columns = sheet.columns.iter();
+    columns.map(|(title, _)| title.as_str()).collect()
+}
+
+fn fact<'a>(page: &'a Page, label: &str) -> &'a str {
+    let found = page.facts.iter().find(|(name, _)| name == label);
+    found.map_or("", |(_, text)| text)
+}
+
+#[test]
+fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
+    let page = page(false);
+    let expected = "One-way latency between HCAs, 2026-01-02 03:04 UTC";
+    assert_eq!(page.title, expected);
+    assert_eq!(
+        titles(&page.summary),
+        [
+            "size", "sent", "lost", "min", "p50", "p90", "p99", "p99.9", "max", "comp p50",
+            "comp p99"
+        ]
+    );
+    assert_eq!(page.summary.columns[0].1, "B");
+    assert_eq!(page.summary.columns[4].1, "ns");
+    assert_eq!(page.summary.rows[0][..4], ["8", "200", "1", "2000"]);
+    assert_eq!(
+        page.opening,
+        [
+            "One-way latency between two HCAs was measured on made-up in 1 round at 2 points, which differ in size.",
+            "Median one-way latency 2.1 µs (one round, so no interval) at the best of 2 points (RC, 8 B).",
+            "What to distrust: 2 of 400 messages lost; nothing tells whether the machine was ready; the \
+             warning below.",
+        ]
+    );
+    assert_eq!(fact(&page, "Points"), "2");
+    assert_eq!(fact(&page, "Rounds"), "1");
+    assert_eq!(fact(&page, "Machine"), "made-up");
+    let same = fact(&page, "In all points");
+    assert!(
+        same.starts_with("service rc, operation send, burst 64") && same.contains("pause 50000 ns"),
+        "{same}"
+    );
+    assert!(page.incomplete.is_empty());
+    told(&page.warnings, "All 2 points: 2 of 400 messages were lost.");
+}
+
+#[test]
+fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
+    let folder = tempfile::tempdir().unwrap();
+    let levels: Vec<Vec<Option<i64>>> = (0..8)
+        .map(|round| vec![Some(2000 + 10 * round); 9])
+        .collect();
+    let rounds: Vec<&[Option<i64>]> = levels.iter().map(Vec::as_slice).collect();
+    let path = hca_rounds(&folder.path().join("run"), &[("uc", 8, 64, rounds)], false);
+    let page = page_of_run(&path);
+    let found =
+        "Median one-way latency 2.04 µs (95 % interval 2 µs to 2.07 µs over 8 rounds) (UC, 8 B).";
+    assert_eq!(page.opening[1], found);
+    assert!(fact(&page, "Rounds").starts_with("8, each in a process of its own"));
+    let change = |file: &str, from: &str, to: &str| {
+        let file = path.join(file);
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(&file, text.replacen(from, to, 1)).unwrap();
+    };
+    change(
+        "settings.json",
+        "\"readiness\": []",
+        r#""readiness": {"ready": false, "checks": [{"title": "load", "found": "9\u001b[2J", "verdict": "spoils", "advice": null}]}"#,
+    );
+    let page = page_of_run(&path);
+    let ready = "What to distrust: the machine was NOT ready (load); the warning below (but none of 72 messages lost).";
+    assert_eq!(page.opening[2], ready);
+    told(&page.warnings, "Load: 9");
+    assert!(!page.html().contains('\u{1b}'));
+
+    let text = std::fs::read_to_string(path.join("summary.csv")).unwrap();
+    let (columns, row) = text.trim_end().split_once('\n').unwrap();
+    let mut names = columns.split(',');
+    let floor = names.position(|name| name == "floor_p50_ns").unwrap();
+    for (cell, told) in [
+        (
+            "120.0",
+            "(but the floor of 120 ns (p50) is credible; none of",
+        ),
+        (
+            "8000000.0",
+            "What to distrust: the floor of 8 ms (p50) is NOT credible;",
+        ),
+    ] {
+        let mut cells: Vec<&str> = row.split(',').collect();
+        cells[floor] = cell;
+        let text = format!("{columns}\n{}\n", cells.join(","));
+        std::fs::write(path.join("summary.csv"), text).unwrap();
+        let [.., doubts] = page_of_run(&path).opening;
+        assert!(doubts.contains(told), "{doubts}");
+    }
+}
+
+#[test]
+fn an_incomplete_run_is_marked_in_its_facts_and_its_row() {
+    let page = page(true);
+    told(&page.incomplete[..1], "interrupted by SIGINT");
+    told(
+        &page.opening[2..],
+        "What to distrust: 1 of 2 points incomplete;",
+    );
+    assert_eq!(titles(&page.summary).last(), Some(&"mark"));
+    let rows = page.summary.rows.iter();
+    let marks: Vec<&String> = rows.filter_map(|row| row.last()).collect();
+    assert_eq!(marks, ["", "incomplete"]);
+}
+
+#[test]
+fn the_file_s_name_says_what_it_is() {
+    assert!(html_file("a/b.html").is_ok() && html_file("b.HTM").is_ok());
+    for bad in ["b.pdf", "html", "b"] {
+        html_file(bad).refused(&[bad, ".html"]);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let in_place_of_it = run(&arguments(folder.path(), folder.path()));
+    in_place_of_it.refused(&["is a folder; name a file in it"]);
+}
+
+#[test]
+fn a_real_report_is_well_formed_and_takes_nothing_from_elsewhere() {
+    let page = page(false);
+    let wanted = [
+        "Median latency",
+        "Latencies",
+        "The tail",
+        "The tail of completions",
+    ];
+    assert_eq!(figures(&page), wanted, "{:?}", page.warnings);
+    let html = page.html();
+    // Names of XML, which nothing is fetched from.
+    let bare = html.replace("xmlns=\"http://www.w3.org/2000/svg\"", "");
+    bare.lacks(&["http://", "https://", "src=\"", "@import", "url("]);
+    let drawings: Vec<&str> = html.split("<svg").skip(1).collect();
+    assert_eq!(drawings.len(), wanted.len());
+    for drawing in drawings {
+        let svg = format!("<svg{}</svg>", drawing.split("</svg>").next().unwrap());
+        let root = svg.split('>').next().unwrap();
+        for attribute in ["role=", "aria-label="] {
+            assert_eq!(root.matches(attribute).count(), 1, "{root}");
+        }
+        roxmltree::Document::parse(&svg).unwrap_or_else(|error| panic!("{error}: {svg}"));
+    }
+}
+
+/// With more services and bursts than a figure can tell apart, of which not all were measured together.
+#[test]
+fn combinations_that_were_not_measured_are_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let points = [("rc", 1), ("rc", 2), ("uc", 4), ("uc", 8)].into_iter();
+    let points =
+        points.flat_map(|(service, burst)| (1..=12).map(move |size| (service, size, burst)));
+    let page = page_of_points(&folder.path().join("run"), points);
+    told(&figures(&page), "service rc, burst 2");
+    untold(&page.warnings, "no point");
+}
+
+/// One for each value of the rest, of which those that are left are named.
+#[test]
+fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
+    let folder = tempfile::tempdir().unwrap();
+    let [path, many] = ["run", "many"].map(|name| folder.path().join(name));
+    let of = |services: &[&'static str]| {
+        let sizes = [8, 16, 32].map(|size| [(size, 1), (size, 64)]);
+        let all = services.iter().flat_map(|service| {
+            let sizes = sizes.as_flattened().iter();
+            sizes.map(|&(size, burst)| (*service, size, burst))
+        });
+        all.collect::<Vec<_>>()
+    };
+    let surfaces = |page: &Page| -> Vec<String> {
+        let begin = "Median latency over two settings";
+        let titles = figures(page).into_iter();
+        titles
+            .filter_map(|title| title.strip_prefix(begin).map(str::to_owned))
+            .collect()
+    };
+    let page = page_of_points(&path, of(&["rc", "uc"]));
+    let both = [": service rc", ": service uc"];
+    assert_eq!(surfaces(&page), both);
+    untold(&page.warnings, "surface");
+
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let page = page_of_points(&many, of(&names));
+    assert_eq!(surfaces(&page).len(), 6);
+    let left =
+        "not shown here are service g; service h; hcabench plot surface --percentile p50 --only";
+    told(&page.notes, left);
+
+    let with_file = |path: &Path, text: &str| {
+        std::fs::write(path.join("plot.json"), text).unwrap();
+        page_of_run(path)
+    };
+    // What the file leaves out stays out of the parts, too.
+    let page = with_file(&path, r#"{"only": {"service": "RC"}}"#);
+    assert_eq!(surfaces(&page), [""]);
+    let page = with_file(
+        &path,
+        r#"{"only": {"size_bytes": [8, 16]}, "surface": {"only": {"size_bytes": [8, 16], "service": ["rc", "uc"], "burst": [1, 64]}}}"#,
+    );
+    assert_eq!(surfaces(&page), both);
+    let page = with_file(&many, r#"{"only": {"service": ["b", "h"]}}"#);
+    assert_eq!(surfaces(&page), [": service b", ": service h"]);
+    untold(&page.notes, "not shown");
+
+    // Names for lines that only some of the figures have are no reason to leave the others out.
+    let page = with_file(&path, r#"{"histogram": {"labels": {"RC, 8 B": "x"}}}"#);
+    told(&figures(&page), "Latencies");
+    untold(&page.warnings, "Latencies");
+
+    // What no line of any figure is called is told; what one of them has is not.
+    let mut page = with_file(
+        &path,
+        r#"{"labels": {"XX": "x", "RC, burst 1": "short"}, "order": ["YY"]}"#,
+    );
+    page.notes.retain(|note| note.starts_with("plot.json"));
+    let wanted = [
+        "plot.json: \"labels\": no line of these figures is called \"XX\".",
+        "plot.json: \"order\": no line of these figures is called \"YY\".",
+    ];
+    assert_eq!(page.notes, wanted);
+}

@@ -1,0 +1,131 @@
+//! The report of a memory: its curves, and words that speak of no message.
+
+use super::*;
+use crate::made_up_run::memory::{MadeCurve, memory_run};
+use crate::testing::{Has as _, temporary};
+
+fn page_of_curves(curves: &[MadeCurve], rounds: u32, unfinished: bool) -> Page {
+    let path = temporary("run");
+    page_of_run(&memory_run(&path, curves, rounds, unfinished))
+}
+
+/// A curve by its bandwidths and latencies, from no load to full load.
+fn curve(reads: u32, points: &[(f64, f64)]) -> MadeCurve {
+    let last = points.len() - 1;
+    let load = |(place, &(bandwidth, latency)): (usize, &(f64, f64))| {
+        let pause = (place > 0).then(|| (last - place) as u32 * 8);
+        (pause, bandwidth, latency, "")
+    };
+    MadeCurve {
+        reads,
+        store: "non-temporal",
+        smooth: "savgol:5:2",
+        loads: points.iter().enumerate().map(load).collect(),
+    }
+}
+
+#[test]
+fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
+    let bent = [
+        (0.0, 100.0),
+        (2_000.0, 110.0),
+        (6_000.0, 150.0),
+        (9_000.0, 240.0),
+        (10_000.0, 300.0),
+        (8_000.0, 500.0),
+    ];
+    let mut marked = curve(100, &bent[..5]);
+    marked.loads[2].3 = "unstable";
+    marked.loads.iter_mut().for_each(|load| {
+        load.3 = if load.3.is_empty() {
+            "in-cache"
+        } else {
+            "in-cache unstable"
+        }
+    });
+    let page = page_of_curves(&[curve(50, &bent), marked], 1, false);
+    assert_eq!(
+        titles(&page.summary),
+        [
+            "reads",
+            "unloaded",
+            "largest bandwidth",
+            "at 50 % of it",
+            "at 80 % of it",
+            "at 95 % of it",
+            "at it",
+            "points",
+            "marks"
+        ]
+    );
+    let rows = &page.summary.rows;
+    assert_eq!(rows.len(), 2);
+    assert_eq!((rows[0][0].as_str(), rows[1][0].as_str()), ("50", "100"));
+    assert_eq!((rows[0][7].as_str(), rows[0][8].as_str()), ("6", ""));
+    assert_eq!(rows[1][8], "in-cache, unstable (1 of 5)");
+    let number = |place: usize| rows[0][place].parse::<f64>().unwrap();
+    // A step of the chase reads a line as well, and windows scatter by about a per cent.
+    for (place, expected) in [
+        (1, 100.0),
+        (2, 10_000.0),
+        (3, 140.0),
+        (4, 210.0),
+        (5, 270.0),
+        (6, 300.0),
+    ] {
+        let found = number(place);
+        let is_close = (found / expected - 1.0).abs() < 0.04;
+        assert!(is_close, "{place}: {found} instead of {expected}");
+    }
+    told(
+        &page.warnings,
+        "5 of 11 points: buffers of 64 MiB are smaller than four times the last",
+    );
+    told(
+        &page.warnings,
+        "the bandwidth was not stable when --settle was over",
+    );
+    told(&page.warnings, "11 windows were left out");
+}
+
+#[test]
+fn it_speaks_of_a_chase_and_of_no_message() {
+    let curves = [0, 50, 100].map(|reads| MadeCurve::bent(reads, 12, 2, 9_000.0, 0.01));
+    let page = page_of_curves(&curves, 1, false);
+    let expected = "Memory: latency by bandwidth, 2026-01-02 03:04 UTC";
+    assert_eq!(page.title, expected);
+    let wanted = ["Latency by bandwidth", "Latency under load"];
+    assert_eq!(figures(&page)[..2], wanted, "{:?}", page.warnings);
+    let [what, found, doubts] = &page.opening;
+    let begin = "The latency of a load that waits for the one before it (a pointer chase), by the bandwidth";
+    assert!(
+        what.starts_with(begin) && what.contains("at 36 points, which differ in read share, pause"),
+        "{what}"
+    );
+    assert!(
+        found.starts_with("Latency 95.")
+            && found.contains("without load; the largest bandwidth is "),
+        "{found}"
+    );
+    assert!(found.contains("GB/s (estimated), at 0 % reads"), "{found}");
+    let reading: Vec<String> = page
+        .reading
+        .iter()
+        .map(|(what, text)| format!("{what}: {text}"))
+        .collect();
+    for text in [what, found, doubts].into_iter().chain(&page.warnings) {
+        text.lacks(&["message", "one-way"]);
+    }
+    told(&reading, "It is no message");
+    untold(&reading, "percentiles");
+    untold(&page.warnings, "is not here");
+    let html = page.html();
+    html.has(&["savgol", "estimated bandwidth"]);
+}
+
+#[test]
+fn an_incomplete_point_is_in_no_curve() {
+    let page = page_of_curves(&[MadeCurve::bent(50, 12, 2, 9_000.0, 0.0)], 1, true);
+    assert_eq!(page.summary.rows[0][7], "11");
+    told(&page.incomplete, "interrupted by SIGINT");
+}

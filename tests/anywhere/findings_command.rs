@@ -1,0 +1,97 @@
+//! What a run states about itself is the same in the terminal, in findings.json, in `show`, `list` and a report.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{ends, json};
+use crate::testing::Has as _;
+
+/// A run whose queue is gone through fewer than four times in a round, which is a finding, in two rounds.
+const FEW_LAPS: &str =
+    "queue --queue lamport --capacity 65536 --count 2000 --warmup 1ms --rounds 2 --clock monotonic";
+
+/// A text in one line, with single spaces.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_finding_is_the_same_wherever_it_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let printed = ends(folder, &format!("{FEW_LAPS} --out run"), 0).stdout;
+    let (_, verdict) = printed.split_once("\nverdict: ").unwrap();
+    let verdict = joined(verdict.split("\n- ").next().unwrap());
+    let found = json(&folder.join("run/findings.json"));
+    let found = found.as_array().unwrap();
+    let laps = found.iter().find(|it| it["kind"] == "few-laps").unwrap();
+    assert_eq!(laps["severity"], "reservation");
+    assert_eq!(laps["points"].as_array().unwrap().len(), 1);
+    let problem = laps["problem"].as_str().unwrap();
+    joined(&printed).has(&[problem]);
+    let shown = ends(folder, "show run", 0).stdout;
+    assert!(shown.ends_with(&printed), "{printed}\n---\n{shown}");
+    let all = joined(&ends(folder, "show run --all", 0).stdout);
+    for one in found {
+        all.has(&[one["problem"].as_str().unwrap()]);
+    }
+    let document: serde_json::Value =
+        serde_json::from_str(&ends(folder, "show run --json", 0).stdout).unwrap();
+    assert_eq!(document["findings"], serde_json::json!(found));
+    assert_eq!(document["verdict"], verdict.as_str());
+    joined(&ends(folder, "list .", 0).stdout).has(&["./run", "queue", &verdict]);
+    ends(folder, "report run --out page.html", 0);
+    let page = fs::read_to_string(folder.join("page.html")).unwrap();
+    let begins = problem.split(',').next().unwrap();
+    page.to_lowercase().has(&[&begins.to_lowercase()]);
+}
+
+#[test]
+fn what_is_not_whole_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let until = format!("{FEW_LAPS} --until-round 1 --out run");
+    ends(folder, &until, 0);
+    ends(folder, "show run", 0).stdout.has(&["incomplete"]);
+    let resumed = ends(folder, "--resume run queue", 2);
+    assert!(!resumed.stderr.is_empty());
+    let line = FEW_LAPS.replacen("queue", "queue --resume run", 1);
+    let printed = ends(folder, &line, 0).stdout;
+    assert!(!printed.contains("incomplete"), "{printed}");
+    assert!(
+        !fs::read_to_string(folder.join("run/findings.json"))
+            .unwrap()
+            .contains("incomplete")
+    );
+}
+
+#[test]
+fn folders_of_others_are_named_and_end_no_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
+    let copy = folder.join("project/results/run");
+    fs::create_dir_all(&copy).unwrap();
+    for entry in fs::read_dir(&sample).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
+        }
+    }
+    fs::write(folder.join("project/settings.json"), "{\"editor\": 4}").unwrap();
+    fs::create_dir(folder.join("project/damaged")).unwrap();
+    fs::write(
+        folder.join("project/damaged/summary.csv"),
+        "point,\u{1b}[31m\n",
+    )
+    .unwrap();
+    let listed = ends(folder, "list project", 0).stdout;
+    listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
+    assert!(!listed.contains('\u{1b}'), "{listed:?}");
+    ends(folder, "list nowhere", 1)
+        .stderr
+        .has(&["nowhere", "name the folder"]);
+    ends(folder, "show project", 1).stderr.has(&["project"]);
+    let old = ends(folder, &format!("show {}", sample.display()), 0).stdout;
+    old.has(&["verdict: usable with", "load missed"]);
+}
