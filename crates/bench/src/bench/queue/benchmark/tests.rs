@@ -84,7 +84,8 @@ fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
         ..sweep(&["lamport"])
     };
     let config = Config {
-        length: Length::Elements(2000),
+        // The generator runs when the scheduler takes the CPU from the receiver: in many slices, not in one.
+        length: Length::Elements(100_000),
         has_memory_load: true,
         ..made_up::config()
     };
