@@ -146,7 +146,7 @@ fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
 fn all_cpus_start_together_and_each_has_a_row() {
     let _alone = alone();
     let (_folder, out, ended) = ends(
-        "--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k",
+        "--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k --verbose",
         0,
     );
     let summary = rows(&out.join("summary.csv"));
