@@ -7,6 +7,7 @@ use serde_json::json;
 use crate::results::document::Document;
 use crate::results::finding::kinds::{INCOMPLETE, POINT_FAILED};
 use crate::results::finding::{FINDINGS, Finding, FindingKind, Findings, Severity};
+use crate::results::folder::NOT_ENDED;
 use crate::results::read::{ReadError, Run};
 use crate::results::text::printable;
 use crate::results::{ReportError, ResultsFolder};
@@ -27,7 +28,9 @@ pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
         all.add(Finding::of(&INCOMPLETE).name("reason", reason), None, None);
     }
     for point in run.points.iter().filter(|_| !are_known) {
-        if let Some(reason) = &point.incomplete {
+        // Of a run that is incomplete each point that was begun is.
+        let known = |reason: &&String| run.incomplete.is_some() && *reason == NOT_ENDED;
+        if let Some(reason) = point.incomplete.as_ref().filter(|reason| !known(reason)) {
             let found = Finding::of(&POINT_FAILED).name("reason", reason);
             all.add(found, Some(&point.name), None);
         }

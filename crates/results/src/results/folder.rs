@@ -49,7 +49,8 @@ const LOOK: Duration = Duration::from_millis(20);
 
 const PROBE: &str = ".hcabench-probe";
 pub(crate) const MARK_BEGINS: &str = "These results are incomplete.";
-const MARK_NOT_ENDED: &str =
+/// Why a run or a point is incomplete before it ends.
+pub const NOT_ENDED: &str =
     "The run has not ended yet, or it was killed, or the machine lost power.";
 
 /// The folder of one run, marked as incomplete until [`complete`](Self::complete).
@@ -153,7 +154,7 @@ impl ResultsFolder {
         if let Some(list) = &replaced {
             claim(list, path)?;
         }
-        write_mark(mark, MARK_NOT_ENDED)?;
+        write_mark(mark, NOT_ENDED)?;
         if earlier.evidence.is_some() {
             earlier.remove(path)?;
         }
@@ -201,7 +202,7 @@ impl ResultsFolder {
             fs::create_dir(&path).map_err(ReportError::on("create the folder", &path))?;
         }
         let mark = format!("{folder}{MARK}");
-        write_mark(&self.shared.give(&mark, |there| !there)?, MARK_NOT_ENDED)?;
+        write_mark(&self.shared.give(&mark, |there| !there)?, NOT_ENDED)?;
         sync_folder(self.path())?;
         self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
         Ok(PointFolder {
@@ -271,7 +272,7 @@ impl EarlierFolder {
         let mut list = list.map_err(ReportError::on("open", path))?;
         let earlier = Earlier::find(path)?;
         durable::cut_torn_line(&mut list).map_err(ReportError::on("read", &path.join(LIST)))?;
-        write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
+        write_mark(&path.join(MARK), NOT_ENDED)?;
         Ok(ResultsFolder::with(path, list, earlier.listed))
     }
 }

@@ -366,6 +366,11 @@ impl Findings {
             ));
         }
         if !parts.is_empty() {
+            // What is missing is no matter of how good the rest is.
+            let incomplete = kinds::INCOMPLETE.id;
+            if self.0.iter().any(|found| found.kind == incomplete) {
+                parts.push(incomplete.to_owned());
+            }
             return parts.join("; ");
         }
         match titles(Severity::Reservation).as_slice() {
@@ -484,6 +489,12 @@ mod tests {
         assert_eq!(
             all.verdict(),
             format!("not usable: elements lost; {software}")
+        );
+        let incomplete = Finding::of(&kinds::INCOMPLETE).name("reason", "a signal");
+        all.add(incomplete, None, None);
+        assert_eq!(
+            all.verdict(),
+            format!("not usable: elements lost; {software}; incomplete")
         );
     }
 
