@@ -15,12 +15,14 @@ use super::run::{self, Machine, Run};
 use super::verbs;
 use super::{files, process, publisher, rows, subscriber};
 use crate::host::MemoryLock;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
 use crate::rig::error::RigError;
+use crate::rig::findings::of_placement;
 use crate::rig::memory::{Allowance, Need};
 
 /// The distributions in a point's folder.
@@ -182,10 +184,13 @@ impl NodeBenchmark {
             files::add_samples(folder, place.round, format, &machine.clock, &run)?;
         }
         let found = &run.outcome;
+        let mut findings = findings(found);
+        findings.extend(of_placement(&run.placement.warnings));
         let mut figures = rows::figures(point, found);
         rows::add_broker(&mut figures, run.broker.as_ref());
         let row = RowOutcome {
             figures,
+            findings,
             failure: failure(&run),
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
@@ -203,9 +208,6 @@ impl NodeBenchmark {
         };
         Ok(Outcome {
             rows: vec![row],
-            warnings: warnings(point, found)
-                .chain(run::placement_warnings(&run.placement))
-                .collect(),
             ..Outcome::default()
         })
     }
@@ -245,35 +247,30 @@ fn failure(run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
+fn findings(found: &Found) -> Vec<Finding> {
     let steps = found.missed + found.sent + found.refused;
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
-    let missed = missed.then(|| {
-        format!(
-            "{point}: {} of {steps} steps were missed: publishers were busy, or without a CPU, for a period or longer",
-            found.missed
-        )
-    });
-    let lost = (found.tally.lost > 0).then(|| {
-        format!(
-            "{point}: {} of {} copies were lost",
-            found.tally.lost, found.tally.sent
-        )
-    });
-    let refused = (found.refused > 0).then(|| {
-        format!(
-            "{point}: {} samples were refused, as the node had no room for them",
-            found.refused
-        )
-    });
+    let missed = if missed { found.missed } else { 0 };
+    let (lost, sent) = (found.tally.lost, found.tally.sent);
+    let mut all = Vec::new();
+    for (count, of, kind) in [
+        (missed, Some(steps), kinds::NODE_STEPS_MISSED),
+        (lost, Some(sent), kinds::COPIES_LOST),
+        (found.refused, None, kinds::SAMPLES_REFUSED),
+    ] {
+        if count > 0 {
+            let found = Finding::of(&kind).count("count", count);
+            all.push(match of {
+                Some(of) => found.count("of", of),
+                None => found,
+            });
+        }
+    }
     let fell_back = found.work.map(|work| work.fell_back);
-    let fell_back = fell_back.filter(|it| it.count() > 0).map(|fell_back| {
-        format!(
-            "{point}: subscribers made connections that publishers could not ({fell_back}), which had fallen back to \
-            listening"
-        )
-    });
-    (missed.into_iter().chain(lost).chain(refused)).chain(fell_back)
+    if let Some(fell_back) = fell_back.filter(|it| it.count() > 0) {
+        all.push(Finding::of(&kinds::FELL_BACK).listed("which", fell_back.to_string()));
+    }
+    all
 }
 
 impl Benchmark for NodeBenchmark {
@@ -315,7 +312,7 @@ impl Benchmark for NodeBenchmark {
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: Vec::new(),
-            warnings: Vec::new(),
+            findings: Vec::new(),
         };
         self.machine = Some(machine);
         Ok(ready)
