@@ -221,6 +221,23 @@ kinds! {
     WINDOWS_REMOVED "windows-removed" Reservation
         "{count} windows were left out of all figures but the greatest latency" "" "";
 
+    // A fabric.
+    CLOCKS_CONTRADICT "clocks-contradict" Reservation "{text}" "" "";
+    NODES_MISSING "nodes-missing" Reservation "nothing was measured of {nodes}" "" "";
+    PAIRS_LEFT_OUT "pairs-left-out" Reservation
+        "ordered pairs that were left out: {count}" "left_out.csv has the reasons" "";
+    PAIRS_CONTRADICT "pairs-contradict" Reservation
+        "ordered pairs whose clocks contradict each other: {count}"
+        "no offset of the clocks fits all exchanges, so that no bounds of one way hold" "";
+    PAIRS_SLOW "pairs-slow" Reservation
+        "ordered pairs that are slow, also alone: {count}" "" "";
+    PAIRS_CONGESTED "pairs-congested" Reservation
+        "ordered pairs that are slow beside others, and not alone: {count}" "they share a way" "";
+    PAIRS_SUSPECT "pairs-suspect" Reservation
+        "ordered pairs that are slow beside others, and were not measured alone: {count}" "" "";
+    NODES_NOT_JUDGED "nodes-not-judged" Reservation
+        "not all nodes were judged" "it takes more than three nodes, and figures of most pairs of each" "";
+
     // The clock.
     CLOCK_SET_BACK "clock-set-back" Reservation
         "the clock was set back {count} times" "that is no jump, and is not part of the times" "";
