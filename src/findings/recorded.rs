@@ -126,7 +126,7 @@ const SENTENCES: [(&str, FindingKind, &[&str]); 58] = [
     (
         "more is offered than the path takes",
         kinds::OFFERED_TOO_MUCH,
-        &["taken_percent", "from", "to"],
+        &["taken_percent", "from", "in_flight"],
     ),
     ("no core is left for a", kinds::NO_CORE_LEFT, &[]),
     ("no CPU is left for the rest", kinds::SUPERVISOR_SHARES, &[]),
@@ -280,14 +280,11 @@ fn counts(run: &Run, all: &mut Findings) {
     let is_of = |benchmark: &str| run.schema.benchmark.split('-').next() == Some(benchmark);
     for (_, column, kind, of) in COUNTS.iter().filter(|(benchmark, ..)| is_of(benchmark)) {
         for point in &run.points {
-            let Some(count) = point.count(column).filter(|count| *count > 0) else {
-                continue;
-            };
-            let mut found = Finding::of(kind).count("count", count);
-            if let Some(of) = of {
-                found = found.count("of", point.count(of).unwrap_or(count));
+            let count = point.count(column).unwrap_or(0);
+            let of = of.as_ref().map(|of| point.count(of).unwrap_or(count));
+            if let Some(found) = Finding::counted(kind, count, of) {
+                all.add(found, Some(&point.name), None);
             }
-            all.add(found, Some(&point.name), None);
         }
     }
     for (column, kind) in &FLAGS {
@@ -331,13 +328,20 @@ fn unresolved(run: &Run, all: &mut Findings) {
 /// What a sentence states, without the name of a point.
 fn sentence(rest: &str) -> Finding {
     let known = SENTENCES.iter().find(|(part, ..)| rest.contains(part));
-    let Some((_, kind, names)) = known else {
+    let Some((part, kind, names)) = known else {
         return Finding::recorded(rest);
     };
     let texts = [kind.problem, kind.cause, kind.fix];
     if names.is_empty() && texts.iter().any(|text| text.contains('{')) {
         // Its figures are not told apart in the sentence.
-        return Finding::in_words(kind, rest);
+        let split = rest
+            .split_once(": ")
+            .filter(|(first, _)| first.contains(part));
+        let (problem, cause) = split.unwrap_or((rest, ""));
+        return Finding {
+            cause: cause.to_owned(),
+            ..Finding::in_words(kind, problem)
+        };
     }
     let figures = names.iter().zip(numbers(rest));
     figures.fold(Finding::of(kind), |found, (name, number)| match *name {

@@ -316,8 +316,8 @@ fn warnings(fabric: &Fabric, read: &Read) -> Vec<String> {
         (count("congested"), kinds::PAIRS_CONGESTED),
         (count("suspect"), kinds::PAIRS_SUSPECT),
     ] {
-        if count > 0 {
-            add(Finding::of(&kind).count("count", count as u64));
+        if let Some(found) = Finding::counted(&kind, count as u64, None) {
+            add(found);
         }
     }
     if fabric.is_judged() && fabric.nodes.iter().any(|node| node.verdict == "not-judged") {

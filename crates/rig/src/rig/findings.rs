@@ -79,24 +79,21 @@ pub fn of_rate(rate: &TscRate) -> Option<Finding> {
     Some(found)
 }
 
-/// Percentiles that so few samples cannot distinguish from the maximum; `options` give more samples.
+/// Where so few samples cannot distinguish percentiles, of which the lowest is first, from the maximum; `options` give
+/// more samples.
 pub fn of_percentiles(
     percentiles: impl IntoIterator<Item = f64>,
     samples: u64,
     options: &str,
 ) -> Option<Finding> {
-    let mut beyond = percentiles.into_iter();
-    let mut beyond = beyond
-        .by_ref()
-        .filter(|percent| !resolvable(*percent, samples));
-    let first = beyond.next().filter(|_| samples > 0)?;
-    let start = Finding::of(&kinds::PERCENTILES_UNRESOLVED)
-        .measure("samples", samples as f64)
-        .listed("options", options)
-        .listed("percentiles", format!("p{first}"));
-    Some(beyond.fold(start, |found, percent| {
-        found.listed("percentiles", format!("p{percent}"))
-    }))
+    let mut percentiles = percentiles.into_iter();
+    let lowest = percentiles.find(|percent| !resolvable(*percent, samples))?;
+    (samples > 0).then(|| {
+        Finding::of(&kinds::PERCENTILES_UNRESOLVED)
+            .listed("lowest", format!("p{lowest}"))
+            .measure("samples", samples as f64)
+            .listed("options", options)
+    })
 }
 
 #[cfg(test)]
@@ -111,7 +108,11 @@ mod tests {
         let (option, role) = ("--sender-cpu", "sender");
         let device_node = 1;
         for (compromise, kind, text) in [
-            (Compromise::SingleCpu { cpu: 0 }, kinds::SINGLE_CPU, "CPU 0"),
+            (
+                Compromise::SingleCpu { cpu: 0 },
+                kinds::SINGLE_CPU,
+                "only CPU (0)",
+            ),
             (
                 Compromise::SharedCpu {
                     first,
@@ -183,11 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_that_few_samples_do_not_reach_are_named() {
+    fn the_lowest_percentile_that_few_samples_do_not_reach_is_named() {
         let found = of_percentiles([50.0, 99.0, 99.9], 50, "--count").unwrap();
         found
             .line(1)
-            .has(&["p99, p99.9: essentially the maximum", "50 samples"]);
+            .has(&["p99 and higher percentiles", "50 samples"]);
         assert_eq!(of_percentiles([50.0, 99.0], 100_000, "--count"), None);
         assert_eq!(of_percentiles([99.0], 0, "--count"), None);
     }

@@ -1,6 +1,6 @@
 //! What must be known to read the figures of a watch, and the limits that were broken.
 
-use crate::results::finding::{Finding, FindingKind, kinds};
+use crate::results::finding::{Finding, kinds};
 use crate::results::units;
 use crate::rig::findings::of_percentiles;
 
@@ -28,14 +28,16 @@ pub(super) fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Vec<
     let sampled = config.causes == Causes::Counters;
     let not_sampled = if sampled { watched.not_sampled } else { 0 };
     let set_back = watched.time.steps_back;
-    let counted = |kind: &FindingKind, count: u64| {
-        (count > 0).then(|| Finding::of(kind).count("count", count))
-    };
+    let counted = |kind, count| Finding::counted(kind, count, None);
     all.extend(counted(&kinds::JUMPS_NOT_SAMPLED, not_sampled));
     all.extend(counted(&kinds::CLOCK_SET_BACK, set_back));
     // Memory for a time is reserved by how quick the clock was before; where it got quicker, what was kept is not all.
-    let differences = counted(&kinds::DIFFERENCES_COUNTED, cpu.stored.not_kept);
-    all.extend(differences.map(|found| found.count("of", watched.readings)));
+    let (not_kept, readings) = (cpu.stored.not_kept, Some(watched.readings));
+    all.extend(Finding::counted(
+        &kinds::DIFFERENCES_COUNTED,
+        not_kept,
+        readings,
+    ));
     let longest = |ticks| move |found: Finding| found.measure("longest_ns", length(ticks));
     let given_up = counted(&kinds::JUMP_COUNTERS_LEFT_OUT, jumps.samples_given_up());
     all.extend(given_up.map(longest(jumps.samples_kept_above())));
@@ -74,10 +76,8 @@ fn of_trace(cpu: &CpuResult) -> Vec<Finding> {
     let (lost_ns, lost) = traced.lost();
     let (kept_above, error) = (traced.kept_above(), traced.error());
     let mut all = vec![Finding::of(&kinds::TRACE_ERROR).measure("error_ns", error as f64)];
-    if lost > 0 {
-        let found = Finding::of(&kinds::TRACE_RECORDS_LOST).count("count", lost as u64);
-        all.push(found.measure("lost_ns", lost_ns as f64));
-    }
+    let lost = Finding::counted(&kinds::TRACE_RECORDS_LOST, lost as u64, None);
+    all.extend(lost.map(|found| found.measure("lost_ns", lost_ns as f64)));
     if kept_above > 0 {
         all.push(Finding::of(&kinds::TRACE_CUT).measure("kept_above_ns", kept_above as f64));
     }

@@ -201,7 +201,7 @@ fn findings(setting: &Setting, measured: &Measured, found: &Analysis) -> Vec<Fin
     let stated = [
         (!measured.settled).then(|| Finding::of(&kinds::UNSTABLE)),
         is_stalled.then(|| Finding::of(&kinds::STALLED)),
-        (removed > 0).then(|| Finding::of(&kinds::WINDOWS_REMOVED).count("count", removed)),
+        Finding::counted(&kinds::WINDOWS_REMOVED, removed, None),
         of_cache,
         (setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
     ];

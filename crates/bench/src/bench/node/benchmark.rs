@@ -252,25 +252,15 @@ fn findings(found: &Found) -> Vec<Finding> {
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
     let missed = if missed { found.missed } else { 0 };
     let (lost, sent) = (found.tally.lost, found.tally.sent);
-    let mut all = Vec::new();
-    for (count, of, kind) in [
-        (missed, Some(steps), kinds::NODE_STEPS_MISSED),
-        (lost, Some(sent), kinds::COPIES_LOST),
-        (found.refused, None, kinds::SAMPLES_REFUSED),
-    ] {
-        if count > 0 {
-            let found = Finding::of(&kind).count("count", count);
-            all.push(match of {
-                Some(of) => found.count("of", of),
-                None => found,
-            });
-        }
-    }
     let fell_back = found.work.map(|work| work.fell_back);
-    if let Some(fell_back) = fell_back.filter(|it| it.count() > 0) {
-        all.push(Finding::of(&kinds::FELL_BACK).listed("which", fell_back.to_string()));
-    }
-    all
+    let fell_back = fell_back.filter(|it| it.count() > 0);
+    let stated = [
+        Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
+        Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
+        Finding::counted(&kinds::SAMPLES_REFUSED, found.refused, None),
+        fell_back.map(|it| Finding::of(&kinds::FELL_BACK).listed("which", it.to_string())),
+    ];
+    stated.into_iter().flatten().collect()
 }
 
 impl Benchmark for NodeBenchmark {

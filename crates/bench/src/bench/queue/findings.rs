@@ -20,9 +20,7 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
         all.push(Finding::of(&kinds::QUEUE_NOT_LOCKED));
     }
     let faults = sender.passed.faults + receiver.passed.faults;
-    if faults > 0 {
-        all.push(Finding::of(&kinds::PAGE_FAULTS).count("count", faults));
-    }
+    all.extend(Finding::counted(&kinds::PAGE_FAULTS, faults, None));
     // Those of groups, where the load has any.
     let (group, what) = match point.sender.load {
         Load::Bursty { group, .. } => (Some(f64::from(group)), "groups"),
@@ -40,13 +38,9 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
     }
     let latency = (run.times.as_ref()).and_then(|times| times.figures.latency.as_ref());
     let negative = latency.map_or(0, |latency| latency.negative);
-    if negative > 0 {
-        all.push(Finding::of(&kinds::NEGATIVE_LATENCIES).count("count", negative));
-    }
     let lost = run.verdict.elements.lost;
-    if lost > 0 {
-        all.push(Finding::of(&kinds::ELEMENTS_LOST).count("count", lost));
-    }
+    all.extend(Finding::counted(&kinds::NEGATIVE_LATENCIES, negative, None));
+    all.extend(Finding::counted(&kinds::ELEMENTS_LOST, lost, None));
     if sender.tally.extended > 0 {
         all.push(Finding::of(&kinds::BATCHES).listed("queues", &*point.queue));
     }

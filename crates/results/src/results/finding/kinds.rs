@@ -84,7 +84,8 @@ kinds! {
     NEGATIVE_LATENCIES "negative-latencies" Invalid
         "{count} latencies are negative" "the clock differs between CPUs" "use --clock monotonic";
     PERCENTILES_UNRESOLVED "percentiles-unresolved" Advice
-        "{percentiles}: essentially the maximum" "a round has {samples} samples" "increase {options}";
+        "{lowest} and higher percentiles are essentially the maximum" "a round has {samples} samples"
+        "increase {options}";
     GENERATORS_IN_CACHE "generators-in-cache" Reservation
         "the buffers of --memory-load ({buffer_bytes} each) are less than {caches} times the last level of cache \
          ({cache_bytes})"
@@ -100,13 +101,14 @@ kinds! {
         "the floor, the same loops without a device, is p50 {floor_ns}" "the host is busy"
         "stop other work on it and measure again";
     FLOOR_NEAR_LATENCY "floor-near-latency" Reservation
-        "the floor (p50 {floor_ns}) is most of the latency (p50 {latency_ns})" "the loops are measured, not the path" "";
+        "the floor (p50 {floor_ns}) is most of the latency (p50 {latency_ns})"
+        "the loops are measured, not the path" "";
     CLOCKS_MAY_DIFFER "clocks-may-differ" Reservation
         "the clocks of sender and receiver may differ by up to {most_ns}"
         "the latency is p50 {latency_ns}; their offset is {offset_ns} within {bound_ns}" "";
     OFFERED_TOO_MUCH "offered-too-much" Reservation
         "the path carries about {taken_percent} of what is offered"
-        "messages in flight grew from {from} to {to} through the burst, and latency with them: it is that of a queue"
+        "messages in flight reached {in_flight} by the end of the burst, so latency is that of a growing queue"
         "use a longer --pause or a lower --rate";
     BACKGROUND_SHARES_CPU "background-shares-cpu" Reservation
         "{share_percent} of --background {asked} was delivered" "its thread shares a CPU with a measuring thread"
@@ -186,7 +188,8 @@ kinds! {
         "the queue hardly wraps around" "use a larger --count or --duration, or a smaller --capacity";
     ROUND_CUT_SHORT "round-cut-short" Reservation
         "a round ends after {elements} elements, before --duration {duration}"
-        "locked memory has no room for more stamps" "raise the memlock limit with ulimit -l unlimited, or shorten --duration";
+        "locked memory has no room for more stamps"
+        "raise the memlock limit with ulimit -l unlimited, or shorten --duration";
     RECORD_FULL "record-full" Advice
         "a round ends for all threads when one has recorded {elements} elements, even before --duration is over"
         "of rounds below {shortest_ns} in which threads share CPUs, starved threads are not reported" "";
@@ -213,7 +216,8 @@ kinds! {
     STALLED "stalled" Reservation
         "in some windows (windows_stalled) a generator stood still for half of the time" "they do not count" "";
     IN_CACHE "in-cache" Reservation
-        "buffers of {size_bytes} are smaller than four times the last level of cache" "part of all accesses ends there" "";
+        "buffers of {size_bytes} are smaller than four times the last level of cache"
+        "part of all accesses ends there" "";
     CACHE_UNKNOWN "cache-unknown" Reservation
         "the size of the last level of cache is unknown" "nothing is marked in-cache" "";
     CORE_LIMITED "core-limited" Reservation

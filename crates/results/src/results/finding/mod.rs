@@ -137,6 +137,15 @@ impl Finding {
         }
     }
 
+    /// One of this kind with a count, and the count that it is a part of; none where nothing was counted.
+    pub fn counted(kind: &FindingKind, count: u64, of: Option<u64>) -> Option<Self> {
+        let found = (count > 0).then(|| Self::of(kind).count("count", count))?;
+        Some(
+            of.into_iter()
+                .fold(found, |found, of| found.count("of", of)),
+        )
+    }
+
     /// With a count.
     #[must_use]
     pub fn count(self, name: &str, count: u64) -> Self {

@@ -75,9 +75,7 @@ impl PortRecord {
             (self.sender.errors(), kinds::SENDER_PORT_ERRORS),
             (self.receiver.errors(), kinds::RECEIVER_PORT_ERRORS),
         ] {
-            if let Some(count) = count.filter(|count| *count > 0) {
-                all.push(Finding::of(&kind).count("count", count));
-            }
+            all.extend(Finding::counted(&kind, count.unwrap_or(0), None));
         }
         if !all.is_empty() && point.background.is_some() {
             all.push(Finding::of(&kinds::COUNTED_WITH_BACKGROUND));

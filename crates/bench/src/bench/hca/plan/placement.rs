@@ -247,7 +247,7 @@ mod tests {
             placement.warnings.contains(&Compromise::SharedCpu {
                 first: "sender",
                 second: "background thread",
-                cpu: 0,
+                cpu: placement.sender,
             })
         };
         assert!(told(&narrow), "{:?}", narrow.warnings);

@@ -53,8 +53,7 @@ fn of_offer(result: &PointResult) -> Option<Finding> {
     let growth = result.in_flight.growth?;
     let found = Finding::of(&kinds::OFFERED_TOO_MUCH)
         .measure("taken_percent", growth.taken * 100.0)
-        .measure("from", growth.from.round())
-        .measure("to", growth.to.round());
+        .measure("in_flight", growth.to.round());
     Some(found)
 }
 
@@ -125,7 +124,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
         false => (kinds::REQUESTS_INCOMPLETE, kinds::ANSWERS_CORRUPTED),
     };
     let (sent, received) = (Some(counts.sent), Some(counts.received));
-    for (count, of, kind) in [
+    let counted = [
         (obtained.loop_faults.total(), None, kinds::PAGE_FAULTS),
         (counts.lost, sent, lost),
         (counts.corrupted, None, corrupted),
@@ -136,15 +135,9 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
         (counts.not_restamped, received, kinds::NOT_RESTAMPED),
         (behind, None, kinds::STAMPS_OUT_OF_ORDER),
         (negative, None, kinds::NEGATIVE_LATENCIES),
-    ] {
-        if count > 0 {
-            let found = Finding::of(&kind).count("count", count);
-            all.push(match of {
-                Some(of) => found.count("of", of),
-                None => found,
-            });
-        }
-    }
+    ];
+    let counted = counted.iter();
+    all.extend(counted.filter_map(|(count, of, kind)| Finding::counted(kind, *count, *of)));
     all.extend(of_background(result));
     all.extend(result.ports.findings(&result.point, counts));
     all
