@@ -136,8 +136,11 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
             let _ = writeln!(io::stderr(), "{line}");
         }
     }
+    let of_machine = findings::of_machine(&json!(document), &document.machine);
     let mut known = Findings::default();
-    findings::add_machine(&mut known, &document);
+    for found in &of_machine {
+        known.add(found.clone(), None, None);
+    }
     if !output.quiet && known.is_invalid() {
         let _ = writeln!(io::stderr(), "{}", labelled("warning", &known.verdict()));
     }
@@ -154,8 +157,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         }
     };
     course.verbose = output.verbose && !output.quiet;
-    course.warn(None, None, &ready.warnings);
-    course.judge_machine(&readiness);
+    course.find(None, None, ready.findings.into_iter().chain(of_machine));
     let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();

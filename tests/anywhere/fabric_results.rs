@@ -197,7 +197,7 @@ fn a_report_names_who_stands_out_and_what_is_missing() {
         "One node is slow: node5, in what it sends.",
         "median of 42 of 56 ordered pairs; from 1.5 µs to 2.48 µs",
         "Nothing was measured of node2",
-        "14 ordered pairs are left out",
+        "Ordered pairs that were left out: 14",
         "node2 does not answer",
         "slurm, job 7, step 0",
         "7 x InfiniBand, MTU 4096 B, 200 Gbit/s",

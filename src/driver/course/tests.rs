@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::*;
 use crate::driver::row::{Distributions, HISTOGRAMS};
 use crate::results::document::{self, Program};
+use crate::results::finding::kinds::{CACHE_UNKNOWN, MESSAGES_LOST, SMT_SIBLINGS};
 use crate::results::json as json_file;
 use crate::results::schema::hca;
 use crate::rig::benchmark::{PlannedPoint, PlannedRow, Ready, RowOutcome};
@@ -92,6 +93,7 @@ fn outcome(p50: f64) -> Outcome {
     Outcome {
         rows: vec![RowOutcome {
             figures,
+            findings: vec![Finding::of(&CACHE_UNKNOWN)],
             obtained: json!({ "pages": "huge" }),
             histograms: vec![(
                 "latency.hgrm".to_owned(),
@@ -99,8 +101,7 @@ fn outcome(p50: f64) -> Outcome {
             )],
             ..RowOutcome::default()
         }],
-        warnings: vec!["a warning".to_owned()],
-        notes: vec!["a note".to_owned(), "a warning".to_owned()],
+        notes: vec!["a note".to_owned(), "a note".to_owned()],
         text: None,
         broken_limits: Vec::new(),
     }
@@ -216,10 +217,11 @@ fn a_failure_ends_the_sweep_and_what_was_measured_stays() {
     let (folder, report, _) = course.finish(failed(&reason));
     folder.fail(&reason).unwrap();
     assert_eq!(report.summary.len(), 1);
-    let told = &report.told;
-    // A text that is a warning and a note is both.
-    assert_eq!(told.warnings, ["a warning"]);
-    assert_eq!(told.notes, ["a note", "a warning"]);
+    assert_eq!(report.told.notes, ["a note"]);
+    let findings = report.findings.unwrap();
+    let found = findings.all().into_iter();
+    let unknown = found.into_iter().find(|it| it.kind == CACHE_UNKNOWN.id);
+    assert_eq!(unknown.unwrap().points, ["rc-0"]);
     let reason = cell(&out.join("left_out.csv"), 0, "reason");
     assert_eq!(reason, "no such thing");
     let document = Document::of_run(&out.join("rc-0")).unwrap();
@@ -450,27 +452,32 @@ fn a_point_that_needs_no_more_measuring_keeps_what_it_told() {
 }
 
 #[test]
-fn warnings_of_points_are_told_of_each_and_once_for_all_rounds() {
+fn findings_of_points_are_shown_of_each_once_for_all_rounds_and_count_in_each() {
     let root = tempfile::tempdir().unwrap();
     let mut course = begun(&root.path().join("run"), 3, 2);
+    let lost = Finding::of(&MESSAGES_LOST).count("of", 9);
     for round in 0..3 {
-        for point in 0..2 {
-            course.warn(
+        for point in ["rc-0", "rc-1"] {
+            let count = u64::from(round);
+            course.find(
                 Some(point),
                 Some(round),
-                &[format!("rc-{point}: {round} of 9 messages were lost")],
+                [lost.clone().count("count", count)],
             );
         }
     }
-    let expected = [0, 1].map(|point| format!("rc-{point}: 0 of 9 messages were lost"));
-    assert_eq!(course.told.warnings, expected);
-    // Of one round, or of the run, each is another.
-    course.warn(None, None, &["CPU 0 shares a core with CPU 4".to_owned()]);
-    course.warn(None, None, &["CPU 1 shares a core with CPU 5".to_owned()]);
-    assert_eq!(course.told.warnings.len(), 4);
-    // In findings each round counts.
-    let found = course.found.all();
-    let lost = found.iter().find(|it| it.kind == "messages-lost").unwrap();
-    assert_eq!(lost.line(2), "all 2 points: 6 of 54 messages were lost");
+    assert_eq!(course.warned.len(), 2);
+    let shared = |cpu: &str| Finding::of(&SMT_SIBLINGS).listed("threads", cpu);
+    course.find(
+        None,
+        None,
+        [shared("CPU 0 and CPU 4"), shared("CPU 1 and CPU 5")],
+    );
+    assert_eq!(course.warned.len(), 3);
+    let [lost, shared] = course.found.all()[..] else {
+        panic!("{:?}", course.found);
+    };
+    assert_eq!(lost.short(2), "all 2 points: 6 of 54 messages were lost");
     assert_eq!(lost.rounds, [0, 1, 2]);
+    shared.problem.has(&["CPU 0 and CPU 4, CPU 1 and CPU 5"]);
 }

@@ -65,7 +65,7 @@ pub mod uncore;
 mod virtual_machines;
 pub mod wake;
 
-pub use compromise::PlacementWarning;
+pub use compromise::Compromise;
 pub use core_pairs::CoreRelation;
 pub use cpu_set::CpuSet;
 pub use error::HostError;

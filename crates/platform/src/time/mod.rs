@@ -24,7 +24,7 @@ pub use counter::{
 #[cfg(target_arch = "x86_64")]
 pub use counter::{RdtscpInstruction, read_tsc};
 pub use posix::Posix;
-pub use rate::{RateSource, TscKilohertz, TscRate};
+pub use rate::{RateDoubt, RateSource, TscKilohertz, TscRate};
 pub use reading::{AnyReading, PosixReading, Reading, ReadingKind, ReadingUser};
 
 use serde::{Deserialize, Serialize};

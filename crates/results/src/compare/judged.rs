@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::figures::{ALL, FAULTS, Figure, Kind, Limit};
 use super::matching::Pair;
 use super::{Comparison, ERROR, FigureComparison, LimitOutcome, PointComparison, Verdict};
+use crate::results::finding::Finding;
 use crate::results::read::{Point, Row, Run};
 use crate::results::schema::{Better, Column, hca};
 use crate::stats::median_of;
@@ -261,11 +262,12 @@ fn doubt(side: &str, points: &[&Point]) -> Option<String> {
         Some((floor, doubt))
     };
     let all: Vec<&Row> = points.iter().flat_map(|point| &point.rounds).collect();
-    let doubted: Vec<(f64, String)> = all.iter().copied().filter_map(of_round).collect();
+    let doubted: Vec<(f64, Finding)> = all.iter().copied().filter_map(of_round).collect();
     let (_, worst) = doubted
         .iter()
         .max_by(|one, other| one.0.total_cmp(&other.0))?;
     let (count, all) = (doubted.len(), all.len());
+    let worst = worst.line(1);
     Some(format!(
         "{side}: {worst} (the worst of {count} of {all} measurements)"
     ))

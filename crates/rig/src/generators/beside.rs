@@ -17,6 +17,8 @@ use super::crew::{BUFFERS, CACHES, Generators, GeneratorsError, Room};
 use super::generator::Lines;
 use crate::buffer::{Bytes, HUGE_PAGE};
 use crate::host::{CpuSet, memory_layout};
+use crate::results::finding::Finding;
+use crate::results::finding::kinds::GENERATORS_IN_CACHE;
 use crate::rig::error::RigError;
 use crate::rig::memory::{Allowance, Need, TooMuch};
 
@@ -212,16 +214,16 @@ impl Beside {
         )
     }
 
-    /// What to warn of: buffers that the cache holds a good part of.
-    pub fn warning(&self) -> Option<String> {
+    /// Buffers that the cache holds a good part of.
+    pub fn finding(&self) -> Option<Finding> {
         let cache = self
             .cache
             .filter(|cache| self.room.size.0 < CACHES * cache.0)?;
-        Some(format!(
-            "--memory-load: the generators' buffers are {} each, less than {CACHES} times the last level of cache, which is \
-             {cache}: a part of what they issue may never leave the cache",
-            self.room.size
-        ))
+        let found = Finding::of(&GENERATORS_IN_CACHE)
+            .measure("buffer_bytes", self.room.size.0 as f64)
+            .measure("caches", CACHES as f64)
+            .measure("cache_bytes", cache.0 as f64);
+        Some(found)
     }
 
     /// What was obtained, for the results. What differs from run to run is there once they are made.

@@ -8,6 +8,8 @@ pub use self::one::{choose_nth, choose_one};
 use super::ports::{PortRequest, Service, UcRouteRequest};
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, ServiceType, Transport};
+use crate::results::finding::Finding;
+use crate::results::finding::kinds::SUBNETS_DIFFER;
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -174,13 +176,16 @@ impl Pair {
     }
 
     /// What makes it doubtful that the two talk to each other.
-    pub fn doubt(&self) -> Option<String> {
+    pub fn doubt(&self) -> Option<Finding> {
         (self.reach() == Reach::OtherSubnet).then(|| {
             let (sender, receiver) = (&self.sender, &self.receiver);
             let subnets = match sender.port.link_layer {
                 LinkLayer::InfiniBand => [sender, receiver].map(|end| {
                     let prefix = end.port.subnet_prefix.as_deref().unwrap_or("none");
-                    format!("{prefix} with the subnet manager at LID {}", end.port.sm_lid)
+                    format!(
+                        "{prefix} with the subnet manager at LID {}",
+                        end.port.sm_lid
+                    )
                 }),
                 LinkLayer::Ethernet | LinkLayer::Unspecified => [sender, receiver].map(|end| {
                     let network = end.network().map(|network| network.to_string());
@@ -188,12 +193,12 @@ impl Pair {
                     network.or(address).unwrap_or_default()
                 }),
             };
-            format!(
-                "{} and {} are in different subnets, {}: packets need a router, if they pass at all",
-                sender.name(),
-                receiver.name(),
-                subnets.join(" and ")
-            )
+            Finding::of(&SUBNETS_DIFFER)
+                .name(
+                    "ports",
+                    format!("{} and {}", sender.name(), receiver.name()),
+                )
+                .name("subnets", subnets.join(" and "))
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Whether threads that spin can have a real-time priority where they are placed.
 
 use super::error::RigError;
-use crate::host::compromise::{Compromise, PlacementWarning};
+use crate::host::Compromise;
 use crate::host::priority::is_throttled;
 
 /// What is known of the places of threads that spin.
@@ -17,11 +17,10 @@ pub struct Places {
 
 impl Places {
     /// Those of a placement.
-    pub fn of(warnings: &[PlacementWarning], shares_cpu: bool, options: &'static str) -> Self {
-        let mut all = warnings.iter();
+    pub fn of(warnings: &[Compromise], shares_cpu: bool, options: &'static str) -> Self {
         Places {
             shares_cpu,
-            leaves_cpu: all.all(|one| one.compromise != Compromise::SupervisorShares),
+            leaves_cpu: !warnings.contains(&Compromise::SupervisorShares),
             options,
         }
     }

@@ -1,7 +1,7 @@
 //! What a CPU's watch tells beside its row of the summary: the tables of one round, as data. They stand in `details` of
 //! the point's `settings.json`, cross from process to process, and are what is shown.
 //!
-//! What belongs to all CPUs (what happened at once, the notes) stands in the details of each, so that each point's
+//! What belongs to all CPUs (what happened at once) stands in the details of each, so that each point's
 //! folder can be read by itself. Ticks are cycles of the TSC, or else nanoseconds. What was not asked for is empty.
 
 use std::collections::BTreeMap;
@@ -101,7 +101,6 @@ pub(super) fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Valu
         "thread": cpu.usage,
         "limits": cpu.judgements,
         "coincidences": result.coincidences,
-        "notes": result.notes,
     })
 }
 

@@ -6,6 +6,7 @@ use crate::buffer::PageKind;
 use crate::host::counters::{Available, ThreadUsage};
 use crate::host::pinning::Moved;
 use crate::host::running::Ran;
+use crate::results::finding::Finding;
 use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::Baseline;
@@ -141,8 +142,8 @@ pub(super) struct ClockResult {
     pub coincidences: Option<Coincidences>,
     /// What it comes to, in two sentences.
     pub verdict: String,
-    /// What is less than asked for, or must be known to read the figures.
-    pub notes: Vec<String>,
+    /// What is known of all CPUs.
+    pub findings: Vec<Finding>,
     /// The signal that ended it early, if one did.
     pub interrupted: Option<String>,
 }

@@ -14,10 +14,12 @@ use serde_json::{Value, json};
 use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
 use crate::host::running::Threads;
+use crate::results::finding::{Finding, kinds};
 use crate::results::units;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
+use crate::rig::findings::of_rate;
 use crate::rig::priority::Places;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
@@ -58,7 +60,7 @@ pub(super) struct Session {
     /// Differences of each CPU that there is to be memory for, if they are to be kept.
     pub(super) keep: Option<u64>,
     /// What is known beforehand to be less than asked for, or must be known to read the figures.
-    pub(super) notes: Vec<String>,
+    pub(super) findings: Vec<Finding>,
 }
 
 impl Session {
@@ -81,20 +83,14 @@ impl Session {
             trace::permitted(&config.cpus)?;
         }
         let reading = AnyReading::prepare(config.clock, config.tsc_khz).map_err(RigError::Clock)?;
-        let mut notes = Vec::new();
+        let doubt = reading.scale().tsc_facts();
+        let doubt = doubt.and_then(|tsc| of_rate(&tsc.rate));
+        let mut findings = Vec::from_iter(doubt);
         if free.is_empty() {
-            notes.push(
-                "all CPUs are watched: the rest of the process, which sleeps but for a look at each update of the \
-                 progress, runs on one of them"
-                    .to_owned(),
-            );
+            findings.push(Finding::of(&kinds::NO_FREE_CPU));
         }
         if guest && config.clock == ReadingKind::Rdtscp {
-            notes.push(
-                "this is a guest: each cpuid of --clock rdtscp exits to the hypervisor, which takes thousands of cycles: \
-                 --clock rdtscp-lfence does not"
-                    .to_owned(),
-            );
+            findings.push(Finding::of(&kinds::RDTSCP_IN_GUEST));
         }
         let keep = config
             .wants(Report::Percentiles)
@@ -108,7 +104,7 @@ impl Session {
             guest,
             free,
             keep,
-            notes,
+            findings,
         })
     }
 
@@ -146,11 +142,6 @@ impl Session {
         })
     }
 
-    /// What speaks against the rate of the clock that was given.
-    pub(super) fn doubt(&self) -> Option<String> {
-        self.reading.scale().tsc_facts()?.rate.doubt()
-    }
-
     /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not
     /// watched, if there is one.
     fn baselines(&self) -> Result<Vec<Baseline>, RunError> {
@@ -177,18 +168,17 @@ impl Session {
         uninterrupted(reports(crew.collect(&patience, late, || ())?)?)
     }
 
-    /// Says where a baseline has fewer readings than were asked for.
+    /// States where a baseline has fewer readings than were asked for.
     fn note_shortened(&mut self, baselines: &[Baseline]) {
         let Some(asked) = self.config.baseline_iterations else {
             return;
         };
         let done = baselines.iter().map(|baseline| baseline.iterations);
         if let Some(least) = done.min().filter(|least| *least < asked) {
-            self.notes.push(format!(
-                "the baseline was measured over {least} iterations instead of {asked}, which would have taken more than \
-                 {} s",
-                baseline::LONGEST.as_secs()
-            ));
+            let found = Finding::of(&kinds::BASELINE_SHORTENED).measure("iterations", least as f64);
+            let longest = baseline::LONGEST.as_nanos() as f64;
+            let found = found.measure("asked", asked as f64);
+            self.findings.push(found.measure("longest_ns", longest));
         }
     }
 
@@ -277,7 +267,7 @@ impl Session {
         Ok(conclude(
             config,
             scale,
-            self.notes,
+            self.findings,
             cpus.collect(),
             interrupted,
         ))
@@ -418,6 +408,7 @@ fn uninterrupted<R>((reports, signal): (Vec<R>, Option<Signal>)) -> Result<Vec<R
 mod tests {
     use super::*;
     use crate::bench::clock::distribution::Distribution;
+    use crate::bench::clock::findings;
     use crate::host::topology::Topology;
     use crate::rig::named::Named as _;
 
@@ -467,9 +458,16 @@ mod tests {
             assert_eq!(stored.kept_in.is_some(), enough);
             let count = stored.distribution.as_ref().map(Distribution::count);
             assert_eq!(count, Some(readings));
-            let note = format!("all but {} of {readings} differences", stored.not_kept);
-            let noted = result.notes.iter().any(|it| it.contains(&note));
-            assert_eq!(noted, !enough, "{:?}", result.notes);
+            let config = Config::made_up(reports, Length::Iterations(1));
+            let all = findings::of(&result, &result.cpus[0], &config);
+            let counted = all
+                .iter()
+                .find(|it| it.kind == kinds::DIFFERENCES_COUNTED.id);
+            let figures = counted.map(|found| found.figures.clone());
+            let expected = Finding::of(&kinds::DIFFERENCES_COUNTED)
+                .count("count", stored.not_kept)
+                .count("of", readings);
+            assert_eq!(figures, (!enough).then_some(expected.figures));
         }
     }
 }

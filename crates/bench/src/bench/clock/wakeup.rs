@@ -31,7 +31,7 @@ use super::config::{Config, Length};
 use super::distribution::Distribution;
 use super::error::RunError;
 use super::files::DISTRIBUTION;
-use super::notes::broken_limits;
+use super::findings::broken_limits;
 use super::recorder::{Counted, Recorder};
 use super::run::{Observer, seat, supervise};
 
@@ -207,6 +207,7 @@ pub fn outcome(
             )
         });
         outcome.rows.push(RowOutcome {
+            findings: Vec::new(),
             figures: figures(&woken),
             ends_sweep: interrupted.is_some(),
             failure: interrupted.clone().or(moved).or(nothing),

@@ -15,6 +15,7 @@ use crate::generators::{Chase, Generators, Room};
 use crate::host::uncore::Uncore;
 use crate::host::{CpuSet, interrupt, pinning};
 use crate::results::Record;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::{REASON, Schema, memory as columns};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
@@ -167,6 +168,7 @@ impl MemoryBenchmark {
         )?;
         let row = RowOutcome {
             figures: rows::figures(&point, &setting, &measured, &found, &around),
+            findings: findings(&setting, &measured, &found),
             ends_sweep: ended.is_some(),
             failure: ended.map(|error| error.to_string()),
             obtained: json!({ "pages": around.pages }),
@@ -174,7 +176,6 @@ impl MemoryBenchmark {
         };
         Ok(Outcome {
             rows: vec![row],
-            notes: notes(&setting, &measured, &found),
             ..Outcome::default()
         })
     }
@@ -187,30 +188,24 @@ fn moved(moved: pinning::Moved) -> RigError {
     }
 }
 
-/// What to know of marks, in the same words for each point: each is told once.
-fn notes(setting: &Setting, measured: &Measured, found: &Analysis) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !measured.settled {
-        notes.push("unstable: the bandwidth was not stable when --settle was over".to_owned());
-    }
-    if found.count(|window| window.stalled) > 0 {
-        notes.push(
-            "stalled: in some windows (windows_stalled) a generator stood still for half of the time: they do not count"
-                .to_owned(),
-        );
-    }
-    match setting.in_cache {
-        Some(true) => notes.push(format!(
-            "in-cache: buffers of {} are smaller than four times the last level of cache: a part of all accesses ends there",
-            setting.size
-        )),
-        None => notes.push("the size of the last level of cache is not known: nothing is marked in-cache".to_owned()),
-        Some(false) => {}
-    }
-    if setting.generators.len() == 1 {
-        notes.push("core-limited: one generator draws what its core can, which is less than what the memory has".to_owned());
-    }
-    notes
+fn findings(setting: &Setting, measured: &Measured, found: &Analysis) -> Vec<Finding> {
+    let of_cache = match setting.in_cache {
+        Some(true) => {
+            Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", setting.size.0 as f64))
+        }
+        None => Some(Finding::of(&kinds::CACHE_UNKNOWN)),
+        Some(false) => None,
+    };
+    let removed = found.count(|window| !window.stalled && !window.kept) as u64;
+    let is_stalled = found.count(|window| window.stalled) > 0;
+    let stated = [
+        (!measured.settled).then(|| Finding::of(&kinds::UNSTABLE)),
+        is_stalled.then(|| Finding::of(&kinds::STALLED)),
+        Finding::counted(&kinds::WINDOWS_REMOVED, removed, None),
+        of_cache,
+        (setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
+    ];
+    stated.into_iter().flatten().collect()
 }
 
 impl Benchmark for MemoryBenchmark {
@@ -266,14 +261,9 @@ impl Benchmark for MemoryBenchmark {
                 setting.size
             ),
         ];
-        let warnings = match setting.shares_core {
-            true => vec![format!(
-                "CPU {} and a generator's are threads of one core: they share its caches and its way to memory, which is \
-                 marked core-shared: choose others with --chase-cpu and --generators",
-                setting.chase_cpu
-            )],
-            false => Vec::new(),
-        };
+        let shared = setting
+            .shares_core
+            .then(|| Finding::of(&kinds::CORE_SHARED).listed("cpu", setting.chase_cpu.to_string()));
         self.bench = Some(made);
         Ok(Ready {
             plan,
@@ -283,7 +273,7 @@ impl Benchmark for MemoryBenchmark {
             }),
             instrument: json!({ "clock": { "name": "monotonic", "read": "at the ends of some 200 us of steps" } }),
             announcements,
-            warnings,
+            findings: shared.into_iter().collect(),
         })
     }
 

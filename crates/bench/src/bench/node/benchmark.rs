@@ -15,12 +15,14 @@ use super::run::{self, Machine, Run};
 use super::verbs;
 use super::{files, process, publisher, rows, subscriber};
 use crate::host::MemoryLock;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
 use crate::rig::error::RigError;
+use crate::rig::findings::of_placement;
 use crate::rig::memory::{Allowance, Need};
 
 /// The distributions in a point's folder.
@@ -182,10 +184,13 @@ impl NodeBenchmark {
             files::add_samples(folder, place.round, format, &machine.clock, &run)?;
         }
         let found = &run.outcome;
+        let mut findings = findings(found);
+        findings.extend(of_placement(&run.placement.warnings));
         let mut figures = rows::figures(point, found);
         rows::add_broker(&mut figures, run.broker.as_ref());
         let row = RowOutcome {
             figures,
+            findings,
             failure: failure(&run),
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
@@ -203,9 +208,6 @@ impl NodeBenchmark {
         };
         Ok(Outcome {
             rows: vec![row],
-            warnings: warnings(point, found)
-                .chain(run::placement_warnings(&run.placement))
-                .collect(),
             ..Outcome::default()
         })
     }
@@ -245,35 +247,20 @@ fn failure(run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
+fn findings(found: &Found) -> Vec<Finding> {
     let steps = found.missed + found.sent + found.refused;
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
-    let missed = missed.then(|| {
-        format!(
-            "{point}: {} of {steps} steps were missed: publishers were busy, or without a CPU, for a period or longer",
-            found.missed
-        )
-    });
-    let lost = (found.tally.lost > 0).then(|| {
-        format!(
-            "{point}: {} of {} copies were lost",
-            found.tally.lost, found.tally.sent
-        )
-    });
-    let refused = (found.refused > 0).then(|| {
-        format!(
-            "{point}: {} samples were refused, as the node had no room for them",
-            found.refused
-        )
-    });
+    let missed = if missed { found.missed } else { 0 };
+    let (lost, sent) = (found.tally.lost, found.tally.sent);
     let fell_back = found.work.map(|work| work.fell_back);
-    let fell_back = fell_back.filter(|it| it.count() > 0).map(|fell_back| {
-        format!(
-            "{point}: subscribers made connections that publishers could not ({fell_back}), which had fallen back to \
-            listening"
-        )
-    });
-    (missed.into_iter().chain(lost).chain(refused)).chain(fell_back)
+    let fell_back = fell_back.filter(|it| it.count() > 0);
+    let stated = [
+        Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
+        Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
+        Finding::counted(&kinds::SAMPLES_REFUSED, found.refused, None),
+        fell_back.map(|it| Finding::of(&kinds::FELL_BACK).listed("which", it.to_string())),
+    ];
+    stated.into_iter().flatten().collect()
 }
 
 impl Benchmark for NodeBenchmark {
@@ -315,7 +302,7 @@ impl Benchmark for NodeBenchmark {
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: Vec::new(),
-            warnings: Vec::new(),
+            findings: Vec::new(),
         };
         self.machine = Some(machine);
         Ok(ready)

@@ -17,7 +17,7 @@ use super::sample::Epoch;
 use super::shared::Shared;
 use super::so_far::SoFar;
 use crate::host::placement::RoleSpec;
-use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
+use crate::host::{Placement, Topology, Wakeable, interrupt, pinning};
 use crate::node::{NodeError, NodeType, rings};
 use crate::rig::benchmark::Progress;
 use crate::rig::error::RigError;
@@ -248,9 +248,4 @@ fn longest_silence(point: &Point, config: &Config) -> Duration {
         .saturating_add(connecting)
         .saturating_add(config.drain)
         .saturating_add(BESIDE)
-}
-
-/// The warnings of a placement, in words.
-pub(super) fn placement_warnings(placement: &Placement) -> impl Iterator<Item = String> + '_ {
-    placement.warnings.iter().map(PlacementWarning::to_string)
 }

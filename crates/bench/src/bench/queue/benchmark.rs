@@ -345,7 +345,7 @@ impl Benchmark for QueueBenchmark {
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: std::iter::once(elements).chain(generators).collect(),
-            warnings: beside.and_then(Beside::warning).into_iter().collect(),
+            findings: beside.and_then(Beside::finding).into_iter().collect(),
         };
         if self.is_shared() {
             ready.obtained["most_noted_by_a_thread"] = json!(self.most_elements);

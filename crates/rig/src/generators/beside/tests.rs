@@ -66,7 +66,7 @@ fn without_cpus_or_loads_there_are_no_generators() {
     let others: CpuSet = "0-2".parse().unwrap();
     assert_eq!(some.without_generators(&others), "1-2".parse().unwrap());
     assert_eq!(some.without_generators(&here), here);
-    assert!(some.preparation() > Duration::from_secs(2) && some.warning().is_none());
+    assert!(some.preparation() > Duration::from_secs(2) && some.finding().is_none());
     assert_eq!(some.calibration(), Value::Null);
     assert_eq!(some.obtained()["generators"], json!("0"));
 }
@@ -85,9 +85,10 @@ fn buffers_that_the_cache_holds_are_warned_of() {
         .unwrap()
         .unwrap()
     };
-    assert_eq!(of(1 << 30).warning(), None);
-    let told = of(128 * MIB).warning().unwrap();
-    told.has(&["64 MiB each", "32 MiB"]);
+    assert_eq!(of(1 << 30).finding(), None);
+    let found = of(128 * MIB).finding().unwrap();
+    assert_eq!(found.kind, GENERATORS_IN_CACHE.id);
+    found.problem.has(&["64 MiB each", "32 MiB"]);
 }
 
 #[test]

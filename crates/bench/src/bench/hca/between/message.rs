@@ -22,6 +22,7 @@ use crate::rdma::cm::UcRoute;
 use crate::rdma::direct::Address;
 use crate::rdma::verbs::{Capabilities, PortCounters};
 use crate::results::document::Program;
+use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
 use crate::time::ClockKind;
 
@@ -66,8 +67,8 @@ pub(super) struct Made {
     pub(super) path: Value,
     /// How far the time of day is ahead of the point's clock.
     pub(super) time_of_day: Ahead,
-    /// What is to be warned of there.
-    pub(super) warnings: Vec<String>,
+    /// What is known of this end.
+    pub(super) findings: Vec<Finding>,
 }
 
 /// What the far receiver has of a burst.
@@ -115,8 +116,8 @@ pub(super) enum Message {
         /// A point of the run.
         point: Box<Point>,
     },
-    /// What is to be warned of.
-    Prepared(Vec<String>),
+    /// What is known of this host.
+    Prepared(Vec<Finding>),
     Point(Box<Order>),
     /// While connecting: where to connect to.
     Listening(SocketAddr),

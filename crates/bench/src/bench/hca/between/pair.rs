@@ -29,6 +29,7 @@ use crate::rdma::verbs::devices;
 use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::rig::benchmark::Failure;
+use crate::rig::findings::of_idle_states;
 use crate::rig::port_choice::choose_nth;
 use crate::sorting::sort_by_key;
 
@@ -117,16 +118,15 @@ impl PairEnd {
             ));
         }
         let _ = self.cpus.set(Cpus::of(&Topology::read()?, start.share));
-        let mut warnings = Vec::new();
-        let (hold, _, warning) = IdleHold::unless(self.config.allow_idle_states);
+        let (hold, _, idle) = IdleHold::unless(self.config.allow_idle_states);
         hold.into_iter()
             .for_each(|hold| drop(self.idle_hold.set(hold)));
-        warnings.extend(warning);
         let port = OpenPort::open(port)?;
         let facts = port.facts();
         let known = json!({
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
-            "description": facts.description, "details": facts.details, "warnings": warnings,
+            "description": facts.description, "details": facts.details,
+            "findings": Vec::from_iter(idle.as_ref().map(of_idle_states)),
         });
         let _ = self.port.set((port, facts));
         let _ = self.run.set(start.run.clone());

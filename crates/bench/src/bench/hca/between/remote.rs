@@ -35,6 +35,7 @@ use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Capabilities, devices};
 use crate::results::document::Program;
+use crate::results::finding::Finding;
 use crate::rig::child;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
@@ -294,7 +295,7 @@ impl Peer for Remote {
         config: &Config,
         plan: &Plan,
         bytes: u64,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Vec<Finding>, RunError> {
         if (plan.points.iter()).any(|point| point.connect == Connect::Manager) {
             self.port.open_channel()?;
         }
@@ -309,9 +310,9 @@ impl Peer for Remote {
             allow_idle_states: config.allow_idle_states,
             point: Box::new(*point),
         };
-        let warnings = self.ask(&there, WORK, only!(Message::Prepared(warnings) => warnings))?;
-        let of_host = |text: String| format!("{}: {text}", self.there.host);
-        Ok(warnings.into_iter().map(of_host).collect())
+        let found = self.ask(&there, WORK, only!(Message::Prepared(found) => found))?;
+        let of_host = |found: Finding| found.on(&*self.there.host);
+        Ok(found.into_iter().map(of_host).collect())
     }
 
     fn connect<C: Clock>(

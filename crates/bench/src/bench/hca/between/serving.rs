@@ -32,6 +32,7 @@ use crate::host::{Topology, Wakeable, memory_lock, pinning};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rig::benchmark::Failure;
+use crate::rig::findings::{of_idle_states, of_placement};
 use crate::time::{Clock, ClockUser};
 
 /// A connection that is served.
@@ -122,16 +123,16 @@ impl Serving {
                 point,
             } => {
                 let numa_node = self.port.port.device.numa_node;
-                let (_, _, mut warnings) =
-                    of_receiving_side(&self.topology, &point, self.cpu(cpu), numa_node)?;
-                let (hold, _, warning) = IdleHold::unless(allow_idle_states);
+                // Refused before anything is connected; what it gives up is found at each point.
+                of_receiving_side(&self.topology, &point, self.cpu(cpu), numa_node)?;
+                let (hold, _, idle) = IdleHold::unless(allow_idle_states);
                 self.idle_hold = hold.or(self.idle_hold.take());
-                warnings.extend(warning);
+                let idle = idle.map(|error| of_idle_states(&error));
                 for kind in clocks {
                     self.clocks.get(kind)?;
                 }
                 memory_lock::lock_with(bytes)?;
-                Ok(tell(wire, &Message::Prepared(warnings))?)
+                Ok(tell(wire, &Message::Prepared(Vec::from_iter(idle)))?)
             }
             Message::Point(order) => {
                 let clock = self.clocks.get(order.point.clock)?;
@@ -222,7 +223,7 @@ impl ClockUser for ServedPoint<'_> {
         let numa_node = port.port.device.numa_node;
         let point = &order.point;
         check(point)?;
-        let (cpu, others, warnings) =
+        let (cpu, others, given_up) =
             of_receiving_side(&serving.topology, point, serving.cpu(order.cpu), numa_node)?;
         let settings = serving.settings(order, cpu);
         let probes = of_probes(&settings);
@@ -260,7 +261,9 @@ impl ClockUser for ServedPoint<'_> {
             pages: [PageKind::Huge, ReceivingEnd::link(&*receiver).page_kind()],
             path: serde_json::to_value(path).unwrap_or_default(),
             time_of_day: Ahead::of(&clock),
-            warnings,
+            findings: of_placement(&given_up)
+                .map(|found| found.on("receiver"))
+                .collect(),
         };
         match point.operation {
             operation if !operation.is_one_way() => {

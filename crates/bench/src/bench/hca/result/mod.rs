@@ -1,15 +1,14 @@
 //! What comes out of a point.
 
 pub mod analysis;
+#[cfg(feature = "rdma")]
+pub mod findings;
 #[allow(missing_docs)]
 pub mod in_flight;
 #[cfg(feature = "rdma")]
 #[allow(missing_docs)]
 pub mod rows;
 pub mod schedule;
-#[cfg(feature = "rdma")]
-#[allow(missing_docs)]
-pub mod warnings;
 
 use serde::Serialize;
 

@@ -15,8 +15,8 @@ use crate::bench::hca::plan;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::crowded::leave_out_crowded;
 use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::result::findings;
 use crate::bench::hca::result::rows::{CounterRow, settings, write_rows};
-use crate::bench::hca::result::warnings::warnings_of;
 use crate::bench::hca::settings::config::{Config, UcRouteRequest};
 use crate::generators::Beside;
 use crate::host::Topology;
@@ -28,6 +28,7 @@ use crate::results::schema::{REASON, Schema};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
 };
+use crate::rig::findings::of_idle_states;
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
 const BYTES_PER_MESSAGE: u64 = 196;
@@ -151,17 +152,16 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
         let mut runner = Runner::new(self.config.clone(), peer, clocks)?;
         let plan = runner.within_devices(std::mem::take(&mut self.plan))?;
         self.keep(plan)?;
-        let warnings_of_peer = runner.prepare(&self.plan)?;
-        let (hold, idle_states, warning_of_idle) = IdleHold::unless(self.config.allow_idle_states);
+        let mut known = runner.prepare(&self.plan)?;
+        let (hold, idle_states, idle) = IdleHold::unless(self.config.allow_idle_states);
         self.idle_hold = hold;
+        known.extend(idle.as_ref().map(of_idle_states));
         let ends = runner.peer.facts();
         let [sender, receiver] = ends;
         let named = |end: &Facts| match M::Peer::IS_LOCAL {
             true => end.description.clone(),
             false => format!("{}: {}", end.host, end.description),
         };
-        let warning = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
-        let software = ends.iter().any(|end| end.software);
         let mut ready = Ready {
             plan: self.outline(),
             obtained: json!({
@@ -176,19 +176,14 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
                 format!("sender:   {}", named(sender)),
                 format!("receiver: {}", named(receiver)),
             ],
-            warnings: software
-                .then(|| warning.to_owned())
-                .into_iter()
-                .chain(warnings_of_peer)
-                .chain(warning_of_idle)
-                .collect(),
+            findings: known,
         };
         let (config, plan) = (&self.config, &self.plan);
         self.mode.describe(&runner.peer, config, plan, &mut ready);
         if let Some(beside) = runner.beside() {
             ready.obtained["generators"] = json!(beside.cpus());
             ready.announcements.push(beside.announcement());
-            ready.warnings.extend(beside.warning());
+            ready.findings.extend(beside.finding());
         }
         self.runner = Some(runner);
         Ok(ready)
@@ -209,9 +204,9 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
             instrument["memory_load"] = beside.calibration();
         }
         let mut outcome = Outcome {
-            warnings: warnings_of(&result, &self.config),
             rows: vec![RowOutcome {
                 figures: Record::new(),
+                findings: findings::of(&result, &self.config),
                 failure: result.failure.clone(),
                 ends_sweep: result.failure.is_some(),
                 obtained,

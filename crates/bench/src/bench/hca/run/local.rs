@@ -29,6 +29,7 @@ use crate::buffer::PageKind;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{Capabilities, devices};
+use crate::results::finding::Finding;
 use crate::rig::port_choice::{ChosenPort, Pair, choose};
 use crate::time::Clock;
 
@@ -190,7 +191,7 @@ impl Peer for Local {
         _config: &Config,
         plan: &Plan,
         _bytes: u64,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Vec<Finding>, RunError> {
         let mut points = plan.points.iter();
         if points.any(|point| point.connect == Connect::Manager) {
             self.channel = Some(Arc::clone(self.ports()[0].channel()?));

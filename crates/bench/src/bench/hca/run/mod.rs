@@ -39,6 +39,7 @@ use crate::host::pinning::on_cpu;
 use crate::host::{CpuSet, HostError, Topology, Wakeable, memory_lock, pinning};
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::UcRoute;
+use crate::results::finding::Finding;
 use crate::rig::benchmark::Progress;
 use crate::rig::clock_offset::measure_offset;
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
@@ -106,7 +107,7 @@ impl<P: Peer> Runner<P> {
     ///
     /// # Errors
     /// When a machine does not have it.
-    pub(super) fn prepare(&mut self, plan: &Plan) -> Result<Vec<String>, RunError> {
+    pub(super) fn prepare(&mut self, plan: &Plan) -> Result<Vec<Finding>, RunError> {
         let mut needs = Vec::new();
         for point in &plan.points {
             let needed = Needs::of(point, &self.config, self.peer.receives(point).slots);
@@ -125,9 +126,9 @@ impl<P: Peer> Runner<P> {
         let loads = plan.points.iter().map(|point| point.memory_load);
         self.beside = Beside::new(std::mem::take(&mut self.generators), loads, most)?;
         let of_generators = self.beside.as_ref().map_or(0, Beside::bytes);
-        let warnings = self.peer.prepare(&self.config, plan, most)?;
+        let found = self.peer.prepare(&self.config, plan, most)?;
         memory_lock::lock_with(most + of_generators)?;
-        Ok(warnings)
+        Ok(found)
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, HostError> {

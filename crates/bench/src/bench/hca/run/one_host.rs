@@ -6,10 +6,8 @@ use super::mode::Mode;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
+use crate::bench::hca::result::findings::{instrument_line, of_latency};
 use crate::bench::hca::result::rows::{MessageRow, figures, write_rows};
-use crate::bench::hca::result::warnings::{
-    instrument_line, judge_clocks, judge_floor, judge_offer,
-};
 use crate::bench::hca::settings::config::Config;
 use crate::results::ReportError;
 use crate::results::folder::HISTOGRAM;
@@ -35,7 +33,7 @@ impl Mode for OneHost {
         let pair = peer.pair();
         let vectors = config.comp_vectors.unwrap_or_default();
         ready.obtained["completion_vectors"] = vectors.describe(pair);
-        ready.warnings.extend(pair.doubt());
+        ready.findings.extend(pair.doubt());
     }
 
     fn measure(
@@ -54,13 +52,10 @@ impl Mode for OneHost {
         place: &Place,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError> {
-        let doubts = [judge_floor(result), judge_clocks(result)];
-        outcome.warnings.extend(doubts.iter().flatten().cloned());
         outcome.notes.push(instrument_line(result));
-        outcome.notes.extend(doubts.into_iter().flatten());
-        outcome.notes.extend(judge_offer(result));
         for row in &mut outcome.rows {
             row.figures = figures(result);
+            row.findings.extend(of_latency(result));
             row.histograms = vec![(HISTOGRAM.to_owned(), result.histogram.clone())];
         }
         let rows = || {

@@ -23,6 +23,7 @@ use crate::bench::queue::supervisor::supervise;
 use crate::bench::queue::task::Task;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
+use crate::results::finding::kinds::STARVED;
 use crate::results::schema::{Column, queue as columns};
 use crate::rig::benchmark::{Benchmark, Place, RowOutcome};
 use crate::rig::error::RigError;
@@ -229,24 +230,24 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
             folders: Vec::new(),
         };
         let mut outcome = benchmark.measure(0, &place, &mut |_| {}).unwrap();
-        (outcome.rows.remove(0), outcome.warnings.join("\n"))
+        outcome.rows.remove(0)
     };
-    let is_told = |warnings: &str| warnings.contains("marked UNFAIR");
-    let (row, _) = measured(make_of);
+    let is_told = |row: &RowOutcome| row.findings.iter().any(|it| it.kind == STARVED.id);
+    let row = measured(make_of);
     assert_eq!(row.failure, None);
     let number = |row: &RowOutcome, column: &Column| row.figures.number(column.name);
     assert!(number(&row, &columns::FAIRNESS_PRODUCERS) >= Some(0.5));
     // There is only one.
     assert_eq!(number(&row, &columns::LEAST_CONSUMER), Some(100.0));
 
-    let (row, warnings) = measured(|_| faulty::make_of::<STARVES_A_SENDER>());
+    let row = measured(|_| faulty::make_of::<STARVES_A_SENDER>());
     assert_eq!(row.failure, None);
     assert_eq!(number(&row, &columns::STARVED), Some(1.0));
     assert_eq!(number(&row, &columns::LEAST_PRODUCER), Some(0.0));
-    assert!(is_told(&warnings), "{warnings}");
+    assert!(is_told(&row), "{:?}", row.findings);
 
-    let (row, warnings) = measured(|_| faulty::make_of::<DROPS>());
+    let row = measured(|_| faulty::make_of::<DROPS>());
+    assert!(row.figures.get(columns::LEAST_PRODUCER.name).is_none() && !is_told(&row));
     row.failure.map_or(Ok(()), Err).refused(&["broken", "lost"]);
-    assert!(row.figures.get(columns::LEAST_PRODUCER.name).is_none() && !is_told(&warnings));
     assert_eq!(row.figures.text(&columns::OUTCOME), Outcome::Wrong.name());
 }
