@@ -1,7 +1,7 @@
 //! What is printed of made-up reports.
 
 use super::*;
-use crate::host::fingerprint::{Clock, Virtualisation};
+use crate::host::fingerprint::{ClockFacts, Virtualisation};
 use crate::rig::exchange::Offset;
 use crate::rig::trust::frequency::{Frequencies, FrequencySource};
 use crate::rig::trust::reads::{BackwardStep, Crossed};
@@ -14,7 +14,7 @@ const WHY: &str = "there is none";
 fn empty() -> Report {
     Report {
         judgement: Judgement::default(),
-        clock: Clock::default(),
+        clock: ClockFacts::default(),
         rdtscp: false,
         virtualisation: Virtualisation::default(),
         frequencies: Frequencies::compare(

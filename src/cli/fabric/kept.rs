@@ -12,7 +12,7 @@ use crate::results::schema::fabric::{self as columns, SCHEMA};
 use crate::results::schema::{COMPLETE, Column, ORDER, ROUND, STATUS};
 use crate::results::{Cell, ReportError};
 use crate::time::Nanos;
-use crate::time::between::{Exchanged, Lines, Span};
+use crate::time::between::{BoundingLines, ExchangeSummary, Span};
 
 mod third_hosts;
 
@@ -28,7 +28,7 @@ const JUDGED_BY: [Column; 7] = [
     columns::ONE_WAY_P50_HIGH,
     columns::LOST,
 ];
-/// What a row tells of two clocks: see [`Exchanged`].
+/// What a row tells of two clocks: see [`ExchangeSummary`].
 const OF_CLOCKS: [Column; 9] = [
     columns::OFFSET_LOW,
     columns::OFFSET_HIGH,
@@ -81,7 +81,7 @@ struct Round {
     /// hosts are asked, as what follows.
     theta: Vec<(Ends, Span)>,
     /// What they exchanged.
-    exchanged: Vec<(Ends, Exchanged)>,
+    exchanged: Vec<(Ends, ExchangeSummary)>,
     /// How often the run had gone on when these were measured: clocks of different times are not compared.
     resumed: usize,
     /// What third hosts tell; empty before that is known.
@@ -271,14 +271,14 @@ fn span([low, high, ..]: [&Cell; 9]) -> Option<Span> {
 }
 
 /// All that the cells of [`OF_CLOCKS`] tell.
-fn exchanged(theta: Span, cells: [&Cell; 9]) -> Option<Exchanged> {
+fn exchanged(theta: Span, cells: [&Cell; 9]) -> Option<ExchangeSummary> {
     let [.., at, lasted, least, most, rate, low, high] = cells;
-    Some(Exchanged {
+    Some(ExchangeSummary {
         at: Nanos(u64::try_from(whole(at)?).ok()?),
         lasted_ns: u64::try_from(whole(lasted)?).ok()?,
         theta,
         rate_ppm: [least.number()?, most.number()?],
-        lines: Lines {
+        lines: BoundingLines {
             rate_ppb: whole(rate)?,
             low_ns: whole(low)?,
             high_ns: whole(high)?,

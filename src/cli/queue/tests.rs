@@ -213,7 +213,7 @@ proptest! {
                 for sender in senders {
                     // What is accepted can be paced.
                     let clock = crate::time::Posix::MONOTONIC;
-                    sender.waiter(&clock, crate::pacing::AfterMiss::CatchUp);
+                    sender.waiter(&clock, crate::pacing::MissPolicy::CatchUp);
                     prop_assert!(!sender.to_string().contains('/'));
                 }
             }

@@ -11,7 +11,7 @@ use crossbeam_utils::CachePadded;
 
 use super::generator::{Generator, Groups, Load};
 use crate::buffer::{Bytes, HUGE_PAGE, PageKind, PageSize, Region, RegionError};
-use crate::host::interrupt::{self, HeldBack};
+use crate::host::interrupt::{self, BlockedSignals};
 use crate::host::{HostError, pinning};
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
@@ -183,7 +183,7 @@ impl Generators {
         };
         let (made, all_made) = channel();
         // A signal is for a thread that can act on it.
-        let held = HeldBack::new()?;
+        let held = BlockedSignals::new()?;
         for (place, &cpu) in cpus.iter().enumerate() {
             let (shared, made) = (Arc::clone(&generators.shared), made.clone());
             let thread = std::thread::Builder::new()

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use super::benchmark::Failure;
 use super::json_lines::{Lines, line_of};
-use crate::host::interrupt::{self, HeldBack};
+use crate::host::interrupt::{self, BlockedSignals};
 
 /// The environment variable that makes the program a child: its value says of which kind.
 pub const VARIABLE: &str = "HCABENCH_CHILD";
@@ -193,7 +193,7 @@ impl Asked {
     /// When it has ended, or does not answer in time.
     pub fn next<A: DeserializeOwned>(&mut self, limit: Duration) -> Result<A, Failure> {
         // After the child was started, which would have the signals held back as well.
-        let held = HeldBack::new().map_err(|error| self.failed(&error))?;
+        let held = BlockedSignals::new().map_err(|error| self.failed(&error))?;
         let begun = Instant::now();
         loop {
             if let Some(line) = self.answers.take() {

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use super::memory::TooMuch;
 use super::role::Role;
-use crate::host::pinning::Moved;
+use crate::host::pinning::ThreadMigration;
 use crate::host::{HostError, interrupt};
 use crate::time::ClockError;
 
@@ -55,7 +55,7 @@ pub enum RigError {
     Moved {
         role: Role,
         /// From where to where.
-        moved: Moved,
+        moved: ThreadMigration,
     },
     #[error(
         "--priority {0}: threads would spin on all CPUs that this process may use, and nothing else would ever run on \

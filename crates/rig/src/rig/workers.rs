@@ -22,7 +22,7 @@ use nix::sys::signal::Signal;
 use super::control::Control;
 use super::error::RigError;
 use super::role::Role;
-use crate::host::interrupt::{self, HeldBack};
+use crate::host::interrupt::{self, BlockedSignals};
 use crate::host::{HostError, pinning, priority};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -252,7 +252,7 @@ struct Team {
     give: Sender<Event>,
     woken: PipeReader,
     wake: PipeWriter,
-    held: HeldBack,
+    held: BlockedSignals,
     workers: Vec<Worker>,
     control: Arc<dyn AsRef<Control> + Send + Sync>,
 }
@@ -291,7 +291,7 @@ impl Team {
             give,
             woken,
             wake,
-            held: HeldBack::new()?,
+            held: BlockedSignals::new()?,
             workers: Vec::new(),
             control,
         })

@@ -7,7 +7,7 @@ use crate::results::Cell;
 use crate::results::schema::Column;
 use crate::results::schema::between::CONTRADICTION;
 use crate::results::schema::fabric as columns;
-use crate::time::between::{Compared, Hosts, Ways};
+use crate::time::between::{HostExchanges, Hosts, ThirdHostComparison};
 
 /// Lower and upper bounds of one way.
 const BOUNDS: [(Column, Column); 3] = [
@@ -115,8 +115,8 @@ impl Kept {
 }
 
 impl Round {
-    fn compare(&mut self, nodes: usize) -> Compared {
-        let mut ways = Ways::new(nodes);
+    fn compare(&mut self, nodes: usize) -> ThirdHostComparison {
+        let mut ways = HostExchanges::new(nodes);
         for ((from, to), exchanged) in &self.exchanged {
             ways.exchanged(*from, *to, *exchanged);
         }

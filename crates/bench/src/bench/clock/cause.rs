@@ -14,7 +14,7 @@
 
 use serde::Serialize;
 
-use crate::host::counters::{Deltas, Risen};
+use crate::host::counters::{Deltas, RisenCounters};
 
 /// Interrupts that a cause names, at most.
 pub(super) const NAMED: usize = 4;
@@ -157,7 +157,7 @@ impl Cause {
 }
 
 /// The rows that rose, the first of them.
-fn named(risen: &Risen) -> [Option<u16>; NAMED] {
+fn named(risen: &RisenCounters) -> [Option<u16>; NAMED] {
     let mut names = [None; NAMED];
     for (name, (row, _)) in names.iter_mut().zip(risen.rows()) {
         *name = Some(*row);
@@ -230,8 +230,8 @@ mod tests {
         hidden_rivals: false,
     };
 
-    fn risen(rows: &[(u16, u32)]) -> Risen {
-        let mut risen = Risen::default();
+    fn risen(rows: &[(u16, u32)]) -> RisenCounters {
+        let mut risen = RisenCounters::default();
         rows.iter().for_each(|&(row, by)| risen.push(row, by));
         risen
     }
@@ -270,7 +270,7 @@ mod tests {
             ),
             (
                 |it, jump| {
-                    (it.interrupts, it.steal_ticks) = (Risen::default(), 1);
+                    (it.interrupts, it.steal_ticks) = (RisenCounters::default(), 1);
                     jump.nanos = 3_000;
                 },
                 Unexplained,

@@ -3,9 +3,9 @@
 use serde::Serialize;
 
 use crate::buffer::PageKind;
-use crate::host::counters::{Available, ThreadUsage};
-use crate::host::pinning::Moved;
-use crate::host::running::Ran;
+use crate::host::counters::{CounterAvailability, ThreadUsage};
+use crate::host::pinning::ThreadMigration;
+use crate::host::running::ThreadRun;
 use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::Baseline;
@@ -50,19 +50,19 @@ pub(super) struct CpuResult {
     pub watched: Watched,
     pub stored: Stored,
     pub names: Names,
-    pub available: Available,
+    pub available: CounterAvailability,
     /// Context switches and page faults of the thread while it watched.
     pub usage: ThreadUsage,
     /// How long it waited for its CPU meanwhile, in nanoseconds; `None` where the kernel does not tell.
     pub waited: Option<u64>,
     /// The threads that have or had this CPU and ran meanwhile.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<ThreadRun>,
     /// Whether the machine is a virtual one.
     pub guest: bool,
     /// What the tracepoints told, if they were asked.
     pub(super) traced: Option<Traced>,
     /// Where the thread was found at the end, if that is not where it was pinned to.
-    pub moved: Option<Moved>,
+    pub moved: Option<ThreadMigration>,
     pub judgements: Vec<Judgement>,
 }
 
@@ -77,7 +77,7 @@ impl CpuResult {
             watched,
             stored: Stored::default(),
             names: Names::default(),
-            available: Available::default(),
+            available: CounterAvailability::default(),
             usage: ThreadUsage::default(),
             waited: None,
             ran: Vec::new(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::buffer::StampBuffer;
-use crate::host::counters::{Available, CpuCounters, Deltas, ThreadUsage};
+use crate::host::counters::{CounterAvailability, CpuCounters, Deltas, ThreadUsage};
 use crate::host::{pinning, running};
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::workers::Reporter;
@@ -207,7 +207,8 @@ impl Prepared<'_> {
                     softirqs: counters.softirq_names(),
                     threads: Vec::new(),
                 }),
-            available: counters.map_or_else(Available::default, |it| it.available().clone()),
+            available: counters
+                .map_or_else(CounterAvailability::default, |it| it.available().clone()),
             usage,
             waited: waited.map(|(after, before)| after.saturating_sub(before)),
             ran: Vec::new(),

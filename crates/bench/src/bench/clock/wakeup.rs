@@ -17,7 +17,7 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use serde_json::{Value, json};
 
 use crate::host::CpuSet;
-use crate::host::pinning::{self, Moved};
+use crate::host::pinning::{self, ThreadMigration};
 use crate::results::Record;
 use crate::results::schema::clock as column;
 use crate::rig::benchmark::{Outcome, Progress, RowOutcome};
@@ -93,7 +93,7 @@ struct Woken {
     total: u64,
     missed: u64,
     elapsed: u64,
-    moved: Option<Moved>,
+    moved: Option<ThreadMigration>,
 }
 
 /// Sleeps by `sleep` again and again, as many times as asked for, or until told to stop.

@@ -8,7 +8,7 @@ use crate::bench::clock::jump::{Jump, Sample};
 use crate::bench::clock::recorder::{Counted, Kept};
 use crate::bench::clock::scripted::{self, Script, Scripted};
 use crate::buffer::{HugePagePolicy, StampBuffer};
-use crate::host::counters::Risen;
+use crate::host::counters::RisenCounters;
 use crate::time::Posix;
 
 const STEP: u64 = 20;
@@ -216,7 +216,7 @@ fn the_ten_largest_have_their_times() {
 }
 
 fn timers(count: u32) -> Deltas {
-    let mut interrupts = Risen::default();
+    let mut interrupts = RisenCounters::default();
     interrupts.push(3, count);
     Deltas {
         interrupts,

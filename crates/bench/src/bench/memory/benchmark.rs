@@ -180,7 +180,7 @@ impl MemoryBenchmark {
     }
 }
 
-fn moved(moved: pinning::Moved) -> RigError {
+fn moved(moved: pinning::ThreadMigration) -> RigError {
     RigError::Moved {
         role: Role::new("chase", "chase"),
         moved,

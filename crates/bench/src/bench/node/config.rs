@@ -47,7 +47,7 @@ impl Named for TimerKind {
 
 named! {
     /// What becomes of steps that were due while the publisher was busy with something else.
-    AfterMiss {
+    MissPolicy {
         /// They are missed, as in a control system: the sample of the last one due is sent.
         Skip = "skip",
         /// All of them follow at once: load that comes from outside behaves so.
@@ -140,7 +140,7 @@ pub struct Config {
     /// How subscribers wait.
     pub poll: Poll,
     /// What becomes of missed steps.
-    pub after_miss: AfterMiss,
+    pub after_miss: MissPolicy,
     /// Samples that a subscriber takes in one call at most.
     pub vectorize: usize,
     /// See [`Settings`](crate::node::Settings).

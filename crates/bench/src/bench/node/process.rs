@@ -21,7 +21,7 @@ use super::result::{Received, Report, Reports, Sent};
 use super::shared::{ReceivedLog, Shared};
 use super::subscriber;
 use super::task::LogRoom;
-use crate::buffer::{Inherited, SharedMemory};
+use crate::buffer::{InheritedMemory, SharedMemory};
 use crate::host::{Wakeable, interrupt, open_files};
 use crate::node::kind::MakerUser;
 use crate::node::{Maker, NodeError, Side};
@@ -84,9 +84,9 @@ struct Ask {
     tsc_hertz: Option<f64>,
     /// By the ends of the other side, if these were made first.
     told: Vec<Value>,
-    shared: Inherited,
+    shared: InheritedMemory,
     log: InheritedLog,
-    rings: Option<Inherited>,
+    rings: Option<InheritedMemory>,
 }
 
 /// What it is told then: all ends are made. How long it waits for the others counts from here on.

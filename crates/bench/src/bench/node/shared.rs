@@ -9,7 +9,9 @@ use crossbeam_utils::CachePadded;
 use super::log::Log;
 use super::result::Received;
 use super::sample::Header;
-use crate::buffer::{BufferError, Bytes, HugePagePolicy, Placed, Room, SharedMemory, all_atomic};
+use crate::buffer::{
+    BufferError, Bytes, HugePagePolicy, MappedValue, Room, SharedMemory, all_atomic,
+};
 use crate::node::Wiring;
 use crate::rig::control::Control;
 use crate::time::Ticks;
@@ -19,17 +21,17 @@ pub(super) type ReceivedLog = Log<{ Received::WORDS }>;
 
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) run: Placed<Control>,
+    pub(super) run: MappedValue<Control>,
     pub(super) wiring: Wiring,
-    phases: Placed<Phases>,
+    phases: MappedValue<Phases>,
     /// By subscriber, and within it by publisher: whether a greeting has come.
-    heard: Placed<[AtomicBool]>,
+    heard: MappedValue<[AtomicBool]>,
     /// By publisher: one more than the number of its first sample that counts; before that is sent a 0.
-    first: Placed<[AtomicU64]>,
+    first: MappedValue<[AtomicU64]>,
     /// By publisher: samples that count and were sent; before its end a 0.
-    sent: Placed<[AtomicU64]>,
+    sent: MappedValue<[AtomicU64]>,
     /// By subscriber: samples that count and have come.
-    received: Placed<[CachePadded<AtomicU64>]>,
+    received: MappedValue<[CachePadded<AtomicU64>]>,
     /// By subscriber: where it notes them, as far as this process knows.
     logs: Vec<OnceLock<Arc<ReceivedLog>>>,
 }

@@ -8,7 +8,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags};
 
 use serde::{Deserialize, Serialize};
 
-use super::config::AfterMiss;
+use super::config::MissPolicy;
 use crate::node::NodeError;
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -80,13 +80,13 @@ pub(super) trait Timer<C: Clock>: Send {
 #[derive(Debug, Clone, Copy)]
 struct Progress {
     schedule: Schedule,
-    after_miss: AfterMiss,
+    after_miss: MissPolicy,
     next: u64,
     late: u64,
 }
 
 impl Progress {
-    fn new(schedule: Schedule, after_miss: AfterMiss) -> Self {
+    fn new(schedule: Schedule, after_miss: MissPolicy) -> Self {
         Progress {
             schedule,
             after_miss,
@@ -109,7 +109,7 @@ impl Progress {
 pub(super) struct BusyTimer(Progress);
 
 impl BusyTimer {
-    pub(super) fn new(schedule: Schedule, after_miss: AfterMiss) -> Self {
+    pub(super) fn new(schedule: Schedule, after_miss: MissPolicy) -> Self {
         BusyTimer(Progress::new(schedule, after_miss))
     }
 }
@@ -133,7 +133,7 @@ impl<C: Clock> Timer<C> for BusyTimer {
             self.0.late += 1;
             let behind = left.unsigned_abs();
             let skips =
-                self.0.after_miss == AfterMiss::Skip && behind >= self.0.schedule.period_ticks();
+                self.0.after_miss == MissPolicy::Skip && behind >= self.0.schedule.period_ticks();
             let missed = if skips {
                 self.0.schedule.periods_in(behind)
             } else {
@@ -170,7 +170,7 @@ pub(super) struct KernelTimer {
 }
 
 impl KernelTimer {
-    pub(super) fn new(schedule: Schedule, after_miss: AfterMiss) -> Result<Self, NodeError> {
+    pub(super) fn new(schedule: Schedule, after_miss: MissPolicy) -> Result<Self, NodeError> {
         let made = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
         Ok(KernelTimer {
             progress: Progress::new(schedule.whole(), after_miss),
@@ -215,8 +215,8 @@ impl<C: Clock> Timer<C> for KernelTimer {
             };
         }
         let missed = match self.progress.after_miss {
-            AfterMiss::Skip => std::mem::replace(&mut self.pending, 0) - 1,
-            AfterMiss::CatchUp => {
+            MissPolicy::Skip => std::mem::replace(&mut self.pending, 0) - 1,
+            MissPolicy::CatchUp => {
                 self.pending -= 1;
                 0
             }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// The steps that a timer takes whose publisher is away for 350 ticks after the second of steps of 100.
-    fn steps(after_miss: AfterMiss) -> (Vec<u64>, u64) {
+    fn steps(after_miss: MissPolicy) -> (Vec<u64>, u64) {
         let clock = scripted::set(0, 1);
         let mut timer = BusyTimer::new(Schedule::of_rate(&clock, 1e7), after_miss);
         Timer::<scripted::Scripted>::begin(&mut timer, Ticks(1000)).unwrap();
@@ -280,14 +280,14 @@ mod tests {
 
     #[test]
     fn steps_that_were_missed_are_skipped_or_made_up_for() {
-        assert_eq!(steps(AfterMiss::Skip), (vec![0, 1, 4, 5, 6], 1));
-        assert_eq!(steps(AfterMiss::CatchUp), (vec![0, 1, 2, 3, 4], 3));
+        assert_eq!(steps(MissPolicy::Skip), (vec![0, 1, 4, 5, 6], 1));
+        assert_eq!(steps(MissPolicy::CatchUp), (vec![0, 1, 2, 3, 4], 3));
     }
 
     #[test]
     fn the_kernel_tells_how_many_steps_have_passed() {
         let clock = Posix::MONOTONIC;
-        for (after_miss, second) in [(AfterMiss::Skip, 4..1000), (AfterMiss::CatchUp, 1..2)] {
+        for (after_miss, second) in [(MissPolicy::Skip, 4..1000), (MissPolicy::CatchUp, 1..2)] {
             let schedule = Schedule::of_rate(&clock, 200.0);
             let mut timer = KernelTimer::new(schedule, after_miss).unwrap();
             Timer::<Posix>::begin(&mut timer, clock.now()).unwrap();
@@ -295,14 +295,14 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(25 + 5 * first));
             let found = timer.wait(&clock, || true).unwrap().unwrap();
             let second = match after_miss {
-                AfterMiss::Skip => second,
+                MissPolicy::Skip => second,
                 // Whatever the machine was busy with: none is left out.
-                AfterMiss::CatchUp => first + 1..first + 2,
+                MissPolicy::CatchUp => first + 1..first + 2,
             };
             assert!(second.contains(&found), "{after_miss:?}: {first}, {found}");
             assert_eq!(
                 timer.wait(&clock, || false).unwrap().is_some(),
-                after_miss == AfterMiss::CatchUp
+                after_miss == MissPolicy::CatchUp
             );
         }
     }

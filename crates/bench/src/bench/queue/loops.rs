@@ -18,7 +18,7 @@ use super::retry::Retry;
 use super::round_trip::Both;
 use super::runner::{AT_REST, Counted, Runner, Tally, Waiting};
 use super::tagging::{Tagging, Taking, TimedTagging};
-use crate::pacing::{NoPause, Paced, Pacing};
+use crate::pacing::{AnyPacing, NoPause, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
 use crate::time::{AnyClock, Clock, Ticks};
@@ -28,7 +28,7 @@ pub(super) struct Parts<'a> {
     pub(super) clock: AnyClock,
     pub(super) control: &'a Control,
     pub(super) patience: Patience,
-    pub(super) waiter: Paced,
+    pub(super) waiter: AnyPacing,
     pub(super) measures_failed: bool,
     pub(super) retry: Retry,
     pub(super) notes: &'a mut Notes,
@@ -140,7 +140,7 @@ macro_rules! of_each {
 /// An end but for its queue, between two runs of its loop.
 pub(super) struct State<'a> {
     clock: AnyClock,
-    waiter: Paced,
+    waiter: AnyPacing,
     measurer: AnyMeasurer<'a>,
     waiting: Waiting<'a>,
     counted: Counted,
@@ -175,7 +175,7 @@ impl<'a> State<'a> {
 /// What the loops of an end are lent, but for the measurer.
 pub(super) struct Lent<'r, 'a, Q> {
     queue: &'r mut Option<Q>,
-    waiter: &'r mut Paced,
+    waiter: &'r mut AnyPacing,
     clock: &'r AnyClock,
     waiting: &'r mut Waiting<'a>,
     counted: &'r mut Counted,
@@ -186,7 +186,7 @@ impl<Q> Lent<'_, '_, Q> {
     /// Runs the loop that is compiled for this clock and, where a stamp is a few instructions, for no pause.
     fn by_clock<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
         match (self.clock, &*self.waiter) {
-            (AnyClock::Counter(clock), Paced::Not(_)) => self.unpaced::<D, T>(measurer, clock),
+            (AnyClock::Counter(clock), AnyPacing::Not(_)) => self.unpaced::<D, T>(measurer, clock),
             (AnyClock::Counter(clock), _) => self.paced::<D, T>(measurer, clock),
             (AnyClock::Posix(clock), _) => self.paced::<D, T>(measurer, clock),
         }
@@ -196,7 +196,7 @@ impl<Q> Lent<'_, '_, Q> {
     fn by_pace<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
         let clock = self.clock;
         match self.waiter {
-            Paced::Not(_) => self.unpaced::<D, T>(measurer, clock),
+            AnyPacing::Not(_) => self.unpaced::<D, T>(measurer, clock),
             _ => self.paced::<D, T>(measurer, clock),
         }
     }

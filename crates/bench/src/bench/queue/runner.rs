@@ -276,7 +276,7 @@ mod tests {
 
     use super::*;
     use crate::bench::queue::measurer::{Record, Timed};
-    use crate::pacing::{AfterMiss, ConstantRate, Interval, NoPause, scripted};
+    use crate::pacing::{ConstantRate, Interval, MissPolicy, NoPause, scripted};
     use crate::queues::McRingBuffer;
     use crate::queues::element::Words;
     use crate::queues::interface::Queue;
@@ -371,7 +371,7 @@ mod tests {
         let mut records: [Record; 3] = [[Ticks(0); 3]; 3];
         let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
         let interval = Interval::new(&clock, Nanos(interval));
-        let mut rate = ConstantRate::new(interval, AfterMiss::CatchUp);
+        let mut rate = ConstantRate::new(interval, MissPolicy::CatchUp);
         rate.start_at(clock.now());
         let mut measurer = Timed::new(&mut records, false);
         let mut counted = Counted::default();

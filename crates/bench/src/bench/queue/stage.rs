@@ -9,7 +9,7 @@ use super::notes::Notes;
 use super::result::End;
 use super::roles::{CONSUMER, PRODUCER, RECEIVER, SENDER};
 use super::task::Task;
-use crate::pacing::{AfterMiss, EndLoad, Paced, Pacing, SplitMix64};
+use crate::pacing::{AnyPacing, EndLoad, MissPolicy, Pacing, SplitMix64};
 use crate::rig::control::{self, Pulse};
 use crate::rig::role::Role;
 use crate::time::Ticks;
@@ -58,10 +58,10 @@ impl Place {
     }
 
     /// What it does between two elements. Threads of an end differ in what is random.
-    pub(super) fn waiter(self, task: &Task) -> Paced {
+    pub(super) fn waiter(self, task: &Task) -> AnyPacing {
         let (load, number, after_miss) = match self {
-            Place::Sender(number) => (&task.point.sender, number, AfterMiss::CatchUp),
-            Place::Receiver(number) => (&task.point.receiver, number, AfterMiss::StartOver),
+            Place::Sender(number) => (&task.point.sender, number, MissPolicy::CatchUp),
+            Place::Receiver(number) => (&task.point.receiver, number, MissPolicy::StartOver),
         };
         let seed = SplitMix64::new(load.seed.wrapping_add(number as u64)).draw();
         let load = EndLoad {

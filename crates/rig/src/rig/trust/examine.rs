@@ -6,7 +6,7 @@ use super::reads::{CountAndAux, across_migrations, shared};
 use super::verdict::judge;
 use super::{CpuOffset, CpuOffsets, Finding, Judgement, Report, TrustError, hertz};
 use crate::host::fingerprint::Fingerprint;
-use crate::host::kernel_tsc::{self, Untold};
+use crate::host::kernel_tsc::{self, TscRateError};
 use crate::host::{CpuSet, pinning};
 use crate::rig::exchange::{ENOUGH, End, between};
 use crate::rig::in_threads::Stop;
@@ -101,7 +101,7 @@ fn calibrate(stop: Stop<'_>) -> Result<Calibration, CalibrationError> {
 
 /// The rate by everyone, each with a figure or with the reason why there is none.
 fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequencies {
-    fn told<T>(found: Result<T, Untold>) -> Told<T> {
+    fn told<T>(found: Result<T, TscRateError>) -> Told<T> {
         found.map_err(|untold| untold.to_string())
     }
     let by_perf =

@@ -101,7 +101,7 @@ pub struct CpuOffsets {
 pub struct Report {
     #[serde(flatten)]
     pub judgement: Judgement,
-    pub clock: fingerprint::Clock,
+    pub clock: fingerprint::ClockFacts,
     pub rdtscp: bool,
     pub virtualisation: fingerprint::Virtualisation,
     pub frequencies: Frequencies,

@@ -12,7 +12,7 @@ use crate::results::schema::between as columns;
 use crate::results::schema::fabric;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Nanos;
-use crate::time::between::{self, Bounds, RateLimit, Span, Unproved};
+use crate::time::between::{self, Bounds, BoundsError, RateLimit, Span};
 
 /// What is proved of a point in a round, and declared.
 pub(super) struct Proved {
@@ -59,7 +59,7 @@ pub(super) fn prove(
     result: &PointResult,
     far: &FarEnd,
     asked: &PeerConfig,
-) -> Result<Proved, Unproved> {
+) -> Result<Proved, BoundsError> {
     let limit = RateLimit::new(asked.drift).unwrap_or(RateLimit::ANY);
     let messages = || result.messages.iter();
     let probes = || far.probes.iter().flat_map(|probe| probe.stamps.messages());
@@ -208,7 +208,7 @@ pub(super) fn figures(
 pub(super) fn figures_of_pair(
     result: &PointResult,
     far: &FarEnd,
-    proved: Result<&Proved, &Unproved>,
+    proved: Result<&Proved, &BoundsError>,
 ) -> Record {
     let (mut record, _) = figures(result, far, proved.ok());
     match proved {

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::bench::hca::loops::port::scripted::failure;
     use crate::pacing::scripted;
-    use crate::pacing::{AfterMiss, ConstantRate, Interval};
+    use crate::pacing::{ConstantRate, Interval, MissPolicy};
     use crate::time::Nanos;
 
     /// What was done, in order: posts by channel and slot.
@@ -281,7 +281,7 @@ mod tests {
         fails: bool,
     ) -> (Vec<(usize, u32)>, Messages, Result<(), Failure>) {
         let clock = scripted::set(0, 1);
-        let rate = ConstantRate::new(Interval::new(&clock, Nanos(100)), AfterMiss::CatchUp);
+        let rate = ConstantRate::new(Interval::new(&clock, Nanos(100)), MissPolicy::CatchUp);
         let (progress, stop, journal) =
             (Progress::default(), StopFlag::default(), Journal::default());
         let channel = |number| Scripted {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Point;
 use crate::bench::hca::settings::config::{CpuRequest, Poll, Timestamp};
-use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, Waiting};
+use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, WaitMode};
 #[cfg(feature = "rdma")]
 use crate::rig::priority::Places;
 use crate::rig::role::Role;
@@ -207,10 +207,10 @@ fn receiving(point: &Point, named: Option<usize>, numa_node: Option<usize>) -> R
     }
 }
 
-fn waiting(poll: Poll) -> Waiting {
+fn waiting(poll: Poll) -> WaitMode {
     match poll {
-        Poll::Busy => Waiting::Spin,
-        Poll::Event => Waiting::Sleep,
+        Poll::Busy => WaitMode::Spin,
+        Poll::Event => WaitMode::Sleep,
     }
 }
 

@@ -10,7 +10,7 @@ use crate::bench::hca::loops::background::{Channel, Delivered, Messages, Progres
 use crate::bench::hca::plan::placement::BACKGROUND;
 use crate::bench::hca::settings::background::Background;
 use crate::host::pinning;
-use crate::pacing::{AfterMiss, ConstantRate, Interval};
+use crate::pacing::{ConstantRate, Interval, MissPolicy};
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Cause, Crew, Patience, Seat};
@@ -55,7 +55,7 @@ impl Running {
         crew.start(seat, move |reporter| {
             let channels = channels();
             let interval = Interval::from_rate(&clock, per_second);
-            let pace = ConstantRate::new(interval, AfterMiss::CatchUp);
+            let pace = ConstantRate::new(interval, MissPolicy::CatchUp);
             reporter.send(());
             let failure = run(&clock, pace, channels, most, &counts, flag.stop_flag()).err();
             let moved = || {

@@ -24,7 +24,7 @@ use crate::bench::hca::result::LoopFaults;
 use crate::bench::hca::settings::config::{Arrivals, Poll, Rate, Service, Timestamp};
 use crate::buffer::StampBuffer;
 use crate::pacing::{
-    AfterMiss, ConstantRate, ConstantWait, Interval, NoPause, Paced, Pacing, Poisson,
+    AnyPacing, ConstantRate, ConstantWait, Interval, MissPolicy, NoPause, Pacing, Poisson,
 };
 use crate::rig::error::RigError;
 use crate::time::{Clock, Nanos, Ticks};
@@ -142,15 +142,15 @@ fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
     match (point.rate, point.pause_ns) {
         (None, Nanos(0)) => send_paced::<F, _, _>(way, port, NoPause),
         (None, pause) => {
-            send_paced::<F, _, _>(way, port, Paced::Wait(ConstantWait::new(clock, pause)))
+            send_paced::<F, _, _>(way, port, AnyPacing::Wait(ConstantWait::new(clock, pause)))
         }
         (Some(at), _) => {
             let pacing = match at.arrivals {
-                Arrivals::Constant => Paced::Rate(ConstantRate::new(
+                Arrivals::Constant => AnyPacing::Rate(ConstantRate::new(
                     Interval::from_rate(clock, rate(at)),
-                    AfterMiss::CatchUp,
+                    MissPolicy::CatchUp,
                 )),
-                Arrivals::Poisson => Paced::Poisson(Poisson::new(
+                Arrivals::Poisson => AnyPacing::Poisson(Poisson::new(
                     clock,
                     rate(at),
                     point.burst as usize,

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::config::{AfterMiss, BrokerChoice, Length, LogPlace, TimerKind, VerbsConfig};
+use super::super::config::{BrokerChoice, Length, LogPlace, MissPolicy, TimerKind, VerbsConfig};
 use super::super::sample::{Epoch, HEADER_WORDS};
 use super::super::shared::Shared;
 use super::super::task::LogRoom;
@@ -82,7 +82,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             timeout: Duration::ZERO,
             timer: TimerKind::Counter,
             poll: Poll::Busy,
-            after_miss: AfterMiss::Skip,
+            after_miss: MissPolicy::Skip,
             vectorize: 1,
             send_queue: 2,
             receive_queue: 2,
@@ -111,7 +111,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
         log: LogRoom::Own(PathBuf::new()),
     };
     let mut timer = AwayAfterWaiting {
-        timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), AfterMiss::Skip),
+        timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), MissPolicy::Skip),
         stall: before_stamp,
     };
     timer.begin(Ticks(5000)).unwrap();
