@@ -13,9 +13,9 @@ use super::task::Task;
 use crate::node::wiring::Wiring;
 use crate::queues::element::{Element, Words};
 use crate::queues::interface::{Queue, QueueError};
-use crate::queues::many::ToAll;
-use crate::queues::parameters::Given;
-use crate::queues::registry::{self, AllPayloads, QueueUser};
+use crate::queues::many::FanOutSender;
+use crate::queues::parameters::Parameters;
+use crate::queues::registry::{self, EachPayloadSize, QueueUser};
 
 /// Makes all queues of a run, in one thread, and the loops of all of their ends: those of the senders, then those of
 /// the receivers.
@@ -82,7 +82,7 @@ fn make_shared<Q: Queue<T>, T: Element>(
         let side = Side::Produces(number);
         match all.len() {
             1 => loop_of::<In, T, _>(side, all.remove(0)),
-            _ => loop_of::<InAll, T, _>(side, ToAll::new(all)),
+            _ => loop_of::<InAll, T, _>(side, FanOutSender::new(all)),
         }
     });
     Ok(senders.chain(receivers).collect())
@@ -92,7 +92,7 @@ fn make_shared<Q: Queue<T>, T: Element>(
 fn for_each_line(
     task: &Task,
     wiring: &Wiring,
-    make: &mut dyn FnMut(&Given, &Line) -> Result<(), QueueError>,
+    make: &mut dyn FnMut(&Parameters, &Line) -> Result<(), QueueError>,
 ) -> Result<(), ThreadError> {
     (lines(wiring).iter()).try_for_each(|line| in_arena(task, &mut |given| make(given, line)))
 }
@@ -110,7 +110,7 @@ fn queue_of<Q: Queue<T>, T: Element>(task: &Task) -> Result<(Q::Sender, Q::Recei
 /// Makes a queue in the memory of the run.
 fn in_arena(
     task: &Task,
-    make: &mut dyn FnMut(&Given) -> Result<(), QueueError>,
+    make: &mut dyn FnMut(&Parameters) -> Result<(), QueueError>,
 ) -> Result<(), ThreadError> {
     // A plan has no others.
     let given = registry::given(&task.point.queue).unwrap_or_default();
@@ -127,7 +127,7 @@ struct MakeOf(usize);
 impl QueueUser for MakeOf {
     type Output = Option<MakeEnds>;
 
-    fn with<Q: AllPayloads>(self) -> Self::Output {
+    fn with<Q: EachPayloadSize>(self) -> Self::Output {
         match self.0 {
             8 => Some(make::<Q, Words<1>>),
             64 => Some(make::<Q, Words<8>>),

@@ -14,8 +14,8 @@ use super::result::made_up;
 use super::tagging::Tag;
 use crate::host::pinning;
 use crate::queues::element::{Element, Words};
-use crate::queues::interface::{Made, Queue, Receiver, Sender, Shared, alone};
-use crate::queues::parameters::Given;
+use crate::queues::interface::{NewEnds, Queue, Receiver, Sender, SharedEnds, alone};
+use crate::queues::parameters::Parameters;
 use crate::time::{AnyClock, ClockKind};
 
 /// Held by each test with a run: two at a time would wait for each other's CPUs.
@@ -206,16 +206,16 @@ impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
     type Sender = End;
     type Receiver = End;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<8>> {
-        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<8>> {
+        Self::shared(capacity, &Parameters::default(), 1, 1).map(alone)
     }
 
     fn shared(
         capacity: usize,
-        _given: &Given,
+        _given: &Parameters,
         senders: usize,
         receivers: usize,
-    ) -> Shared<Self, Words<8>> {
+    ) -> SharedEnds<Self, Words<8>> {
         if FAULT == IS_MADE_SLOWLY {
             sleep(LONG);
         }
