@@ -12,7 +12,7 @@ use hcabench::bench::hca::loops::memory_polling::MemoryPollingPort;
 use hcabench::bench::hca::loops::memory_port;
 use hcabench::bench::hca::loops::memory_port::MemoryReceivePort;
 use hcabench::bench::hca::loops::port::{
-    BusyPolling, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
+    BusyPolling, CompletionPort, EventPort, Failure, PollMode, PollResult, WaitForEvent,
 };
 use hcabench::bench::hca::loops::receiver::receive;
 use hcabench::bench::hca::loops::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
@@ -89,7 +89,7 @@ fn looking_for_messages_in_memory_allocates_nothing() {
 struct Awake(MemoryReceivePort);
 
 impl CompletionPort for Awake {
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         self.0.poll()
     }
 }

@@ -10,7 +10,8 @@ use super::fallback::{Notices, passes_over};
 use crate::node::NodeError;
 use crate::node::fallback::{ConnectFailure, Fallback, FellBack};
 use crate::rdma::cm::{
-    ActiveEndpoint, CmError, Connection, EventChannel, IdService, PassiveEndpoint, Requested,
+    ActiveEndpoint, CmError, Connection, ConnectionRequest, EventChannel, IdService,
+    PassiveEndpoint,
 };
 use crate::rdma::verbs::{
     Capabilities, CompletionQueue, Context, OutstandingReads, ProtectionDomain, QueuePair,
@@ -211,7 +212,7 @@ impl Connector<'_> {
         Ok(connecting.established(left)?)
     }
 
-    fn accept(&mut self, requested: Requested) -> Result<Connection, Failed> {
+    fn accept(&mut self, requested: ConnectionRequest) -> Result<Connection, Failed> {
         let accepted = match self.common() {
             Some(pair) => requested.accept_datagrams(pair)?,
             None => {

@@ -13,7 +13,7 @@ use crate::node::wiring::Distribution;
 use crate::node::{Node, NodeError, Pool, Settings, Slot, Work};
 use crate::rdma::cm::Connection;
 use crate::rdma::verbs::{
-    AddressHandle, FailedCompletion, MemoryRegion, Polled, Poller, QueuePair, SendList,
+    AddressHandle, FailedCompletion, MemoryRegion, PollResult, Poller, QueuePair, SendList,
     describe_status,
 };
 use crate::rig::ports::Service;
@@ -206,10 +206,10 @@ impl Sending {
     #[inline(always)]
     fn complete(&mut self, pool: &mut Pool) -> Option<Result<Option<Slot>, FailedCompletion>> {
         let (number, failure) = match self.poller.poll() {
-            Polled::Empty => return None,
-            Polled::Done(completion) => (completion.work_request_id, None),
-            Polled::Failed(failure) => (failure.work_request_id, Some(failure)),
-            Polled::Broken(code) => return Some(Err(broken(code))),
+            PollResult::Empty => return None,
+            PollResult::Done(completion) => (completion.work_request_id, None),
+            PollResult::Failed(failure) => (failure.work_request_id, Some(failure)),
+            PollResult::Broken(code) => return Some(Err(broken(code))),
         };
         // Of those that are not signalled only failures are told, and their slots are somebody else's by now.
         let mut slot = None;

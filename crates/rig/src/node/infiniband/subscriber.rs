@@ -13,7 +13,7 @@ use super::rules::Reading;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 use crate::rdma::cm::Connection;
-use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, Polled, Poller, QueuePair};
+use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, PollResult, Poller, QueuePair};
 use crate::rig::ports::Service;
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -110,13 +110,15 @@ impl Receiving {
     fn poll(&mut self, pool: &Pool, most: usize) -> Result<(), NodeError> {
         while self.arrived.len() < most {
             let completion = match self.poller.poll() {
-                Polled::Empty => break,
-                Polled::Done(completion) => completion,
-                Polled::Failed(failure) => {
+                PollResult::Empty => break,
+                PollResult::Done(completion) => completion,
+                PollResult::Failed(failure) => {
                     self.posted -= 1;
                     return Err(has_failed(failure));
                 }
-                Polled::Broken(code) => return Err(failed(format!("ibv_poll_cq failed: {code}"))),
+                PollResult::Broken(code) => {
+                    return Err(failed(format!("ibv_poll_cq failed: {code}")));
+                }
             };
             self.posted -= 1;
             let number = completion.work_request_id;
@@ -208,9 +210,9 @@ impl Node for Subscriber {
             let deadline = Instant::now() + FLUSH;
             while receiving.posted > 0 && Instant::now() < deadline {
                 let number = match receiving.poller.poll() {
-                    Polled::Empty | Polled::Broken(_) => continue,
-                    Polled::Done(completion) => completion.work_request_id,
-                    Polled::Failed(failure) => failure.work_request_id,
+                    PollResult::Empty | PollResult::Broken(_) => continue,
+                    PollResult::Done(completion) => completion.work_request_id,
+                    PollResult::Failed(failure) => failure.work_request_id,
                 };
                 receiving.posted -= 1;
                 let slot = pool.pick_up(slot_of(number));

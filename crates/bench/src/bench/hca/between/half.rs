@@ -19,8 +19,8 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::path::Connect;
 use crate::launch::wire::Wire;
-use crate::rdma::cm::{CmError, EventChannel, PassiveEndpoint, Requested};
-use crate::rdma::direct::Unconnected;
+use crate::rdma::cm::{CmError, ConnectionRequest, EventChannel, PassiveEndpoint};
+use crate::rdma::direct::UnconnectedQueuePair;
 use crate::rdma::verbs::{Gid, gid_table};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
@@ -42,7 +42,10 @@ pub(super) fn receives_of(point: &Point, ends: [&Facts; 2]) -> Receives {
 }
 
 /// Waits for a connection request of the other end; it comes no more once that has gone, or has told why it cannot.
-fn requested_at(listener: &PassiveEndpoint, wire: &mut Wire) -> Result<Requested, RunError> {
+fn requested_at(
+    listener: &PassiveEndpoint,
+    wire: &mut Wire,
+) -> Result<ConnectionRequest, RunError> {
     let begun = Instant::now();
     loop {
         match listener.request(LOOK) {
@@ -165,7 +168,10 @@ impl OpenPort {
         let common = path_between([port.mtu, peer.mtu], port.link_layer, path);
         let (made, unconnected) =
             directly_here(self.context(), (&port, gid), settings, side, common)?;
-        let here = unconnected.iter().map(Unconnected::address).collect();
+        let here = unconnected
+            .iter()
+            .map(UnconnectedQueuePair::address)
+            .collect();
         tell(wire, &Message::Addresses(here))?;
         let there = hear(wire, WORK, only!(Message::Addresses(there) => there))?;
         if there.len() != unconnected.len() {
@@ -177,7 +183,8 @@ impl OpenPort {
             return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
         }
         let each = unconnected.into_iter().zip(&there);
-        let connect = |(one, peer): (Unconnected, _)| Ok(Connection::Direct(one.connect(peer)?));
+        let connect =
+            |(one, peer): (UnconnectedQueuePair, _)| Ok(Connection::Direct(one.connect(peer)?));
         let connections = each.map(connect).collect::<Result<Vec<_>, RunError>>()?;
         Ok((made, connections))
     }

@@ -19,7 +19,7 @@ use crate::buffer::{HugePagePolicy, PageKind};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
-use crate::rdma::direct::Address;
+use crate::rdma::direct::QueuePairAddress;
 use crate::rdma::verbs::{Capabilities, PortCounters};
 use crate::results::document::Program;
 use crate::rig::benchmark::Failure;
@@ -121,7 +121,7 @@ pub(super) enum Message {
     /// While connecting: where to connect to.
     Listening(SocketAddr),
     /// While connecting without the manager: where the queue pairs are.
-    Addresses(Vec<Address>),
+    Addresses(Vec<QueuePairAddress>),
     /// The numbers of the sending queue pairs.
     Senders(Vec<u32>),
     /// Where what is sent will lie.

@@ -14,9 +14,10 @@ use crate::bench::hca::settings::config::Service;
 use crate::bench::hca::settings::path::PathSettings;
 use crate::host::pinning::on_cpu;
 use crate::rdma::cm::{
-    ActiveEndpoint, CmError, Connecting, EventChannel, IdService, PassiveEndpoint, Requested,
+    ActiveEndpoint, CmError, ConnectionRequest, EventChannel, IdService, PassiveEndpoint,
+    PendingConnection,
 };
-use crate::rdma::direct::{self, Local, Unconnected};
+use crate::rdma::direct::{self, LocalPort, UnconnectedQueuePair};
 use crate::rdma::verbs::{Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
 use crate::rig::error::unless_interrupted;
 
@@ -164,7 +165,7 @@ pub(crate) fn connect_one(
     active: ActiveEndpoint,
     made: Option<Made>,
     settings: &EndpointSettings,
-) -> Result<(Made, Connecting), RunError> {
+) -> Result<(Made, PendingConnection), RunError> {
     let side = Side::Sending;
     let made = made.map_or_else(|| Made::new(&active.context(), settings, side), Ok)?;
     let (domain, attributes) = (made.region.domain(), made.attributes.clone());
@@ -175,10 +176,10 @@ pub(crate) fn connect_one(
 
 /// Makes a queue pair of the receiving end and accepts a request with it; with the first one, the end is made.
 pub(crate) fn accept_one(
-    requested: Requested,
+    requested: ConnectionRequest,
     made: Option<Made>,
     settings: &EndpointSettings,
-) -> Result<(Made, Connecting), RunError> {
+) -> Result<(Made, PendingConnection), RunError> {
     let side = Side::Receiving;
     let made = made.map_or_else(|| Made::new(&requested.context(), settings, side), Ok)?;
     let (domain, attributes) = (made.region.domain(), made.attributes.clone());
@@ -199,7 +200,7 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
     let addresses = ends.map(|end| end.address);
     let gids = gids_of(addresses, [&tables[0], &tables[1]], path.gid_index)?;
     let common = path_between([ports[0].mtu, ports[1].mtu], ports[0].link_layer, path);
-    let made = |end: usize, side: Side| -> Result<(Made, Vec<Unconnected>), RunError> {
+    let made = |end: usize, side: Side| -> Result<(Made, Vec<UnconnectedQueuePair>), RunError> {
         directly_here(
             &contexts[end],
             (&ports[end], gids[end]),
@@ -227,10 +228,10 @@ pub(crate) fn directly_here(
     (port, gid): (&Port, &Gid),
     settings: &EndpointSettings,
     side: Side,
-    common: direct::Path,
-) -> Result<(Made, Vec<Unconnected>), RunError> {
+    common: direct::PathAttributes,
+) -> Result<(Made, Vec<UnconnectedQueuePair>), RunError> {
     let made = Made::new(context, settings, side)?;
-    let local = Local {
+    let local = LocalPort {
         port: port.number,
         lid: port.lid,
         gid_index: gid.index,
@@ -240,10 +241,10 @@ pub(crate) fn directly_here(
         reads: side.reads(settings),
     };
     let (domain, attributes) = (made.region.domain(), &made.attributes);
-    let create = |_| -> Result<Unconnected, RunError> {
+    let create = |_| -> Result<UnconnectedQueuePair, RunError> {
         unless_interrupted()?;
         let attributes = attributes.clone();
-        Ok(Unconnected::create(
+        Ok(UnconnectedQueuePair::create(
             domain,
             attributes,
             local,
@@ -277,9 +278,9 @@ pub(crate) fn path_between(
     [one, other]: [u32; 2],
     link_layer: LinkLayer,
     asked: &PathSettings,
-) -> direct::Path {
+) -> direct::PathAttributes {
     let routed = asked.traffic_class.is_some() || asked.flow_label.is_some();
-    direct::Path {
+    direct::PathAttributes {
         mtu: asked.path_mtu.unwrap_or(one.min(other)),
         service_level: asked.service_level.unwrap_or(0),
         global: link_layer == LinkLayer::Ethernet || routed || asked.gid_index.is_some(),

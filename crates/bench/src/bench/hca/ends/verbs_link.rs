@@ -163,7 +163,7 @@ pub(crate) enum Connection {
     /// The connection manager's.
     Manager(cm::Connection),
     /// Made without it.
-    Direct(direct::Connection),
+    Direct(direct::DirectConnection),
 }
 
 impl Connection {

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use super::port::{Completion, CompletionPort, Failure, Polled, SendPort};
+use super::port::{Completion, CompletionPort, Failure, PollResult, SendPort};
 use crate::pacing::Pacing;
 use crate::rig::control::StopFlag;
 use crate::time::Clock;
@@ -19,7 +19,7 @@ pub trait Channel {
     /// Posts the message of a slot.
     fn post(&mut self, slot: u32) -> Result<(), Failure>;
     /// Takes a completion, if there is one.
-    fn poll(&mut self) -> Polled;
+    fn poll(&mut self) -> PollResult;
 }
 
 /// A queue pair, and where its completions are found.
@@ -31,7 +31,7 @@ impl<S: SendPort, C: CompletionPort> Channel for (S, C) {
     }
 
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         self.1.poll()
     }
 }
@@ -70,12 +70,12 @@ impl Channel for Copies {
     }
 
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         match self.done.checked_sub(1) {
-            None => Polled::Empty,
+            None => PollResult::Empty,
             Some(left) => {
                 self.done = left;
-                Polled::Done(Completion::default())
+                PollResult::Done(Completion::default())
             }
         }
     }
@@ -167,13 +167,13 @@ impl<C: Channel> Queue<C> {
     #[inline(always)]
     fn reap(&mut self, progress: &Progress) -> Result<(), Failure> {
         match self.channel.poll() {
-            Polled::Empty => Ok(()),
-            Polled::Done(_) => {
+            PollResult::Empty => Ok(()),
+            PollResult::Done(_) => {
                 self.in_flight -= 1;
                 count(&progress.completed);
                 Ok(())
             }
-            Polled::Failed(failure) => Err(failure),
+            PollResult::Failed(failure) => Err(failure),
         }
     }
 }
@@ -259,19 +259,19 @@ mod tests {
             Ok(())
         }
 
-        fn poll(&mut self) -> Polled {
+        fn poll(&mut self) -> PollResult {
             self.looks += 1;
             if self.looks == 10_000 {
                 self.stop.raise();
             }
             if self.waiting == 0 || !self.completes {
-                return Polled::Empty;
+                return PollResult::Empty;
             }
             self.waiting -= 1;
             if self.fails {
-                return Polled::Failed(failure(12, false));
+                return PollResult::Failed(failure(12, false));
             }
-            Polled::Done(Completion::default())
+            PollResult::Done(Completion::default())
         }
     }
 
@@ -333,10 +333,10 @@ mod tests {
     #[test]
     fn copies_complete_at_once_and_are_as_long_as_a_message() {
         let mut copies = Copies::new(16, 2);
-        assert!(matches!(copies.poll(), Polled::Empty));
+        assert!(matches!(copies.poll(), PollResult::Empty));
         copies.post(1).unwrap();
         assert_eq!(copies.to, [[2; 16], [1; 16]].concat());
-        assert!(matches!(copies.poll(), Polled::Done(_)));
-        assert!(matches!(copies.poll(), Polled::Empty));
+        assert!(matches!(copies.poll(), PollResult::Done(_)));
+        assert!(matches!(copies.poll(), PollResult::Empty));
     }
 }

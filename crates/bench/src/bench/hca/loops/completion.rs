@@ -1,7 +1,7 @@
 //! Taking the send queue's completions: by a thread of its own, or by the sender in its pauses.
 
 use super::control::Control;
-use super::port::{CompletionPort, Failure, PollMode, Polled};
+use super::port::{CompletionPort, Failure, PollMode, PollResult};
 use super::signalling::Signalling;
 use super::tag::Tag;
 use crate::time::{Clock, Ticks};
@@ -127,8 +127,8 @@ impl<P: CompletionPort, T: Tell> Collector<'_, P, T> {
     #[inline(always)]
     fn take<C: Clock>(&mut self, clock: &C) -> bool {
         match self.port.poll() {
-            Polled::Empty => false,
-            Polled::Done(completion) => {
+            PollResult::Empty => false,
+            PollResult::Done(completion) => {
                 let stamp = clock.now();
                 let label = completion.request as u32;
                 if self.tag.is_of(label) {
@@ -143,7 +143,7 @@ impl<P: CompletionPort, T: Tell> Collector<'_, P, T> {
                 }
                 true
             }
-            Polled::Failed(failure) => {
+            PollResult::Failed(failure) => {
                 self.fail(failure);
                 true
             }

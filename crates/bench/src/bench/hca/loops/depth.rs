@@ -75,7 +75,9 @@ mod tests {
     use super::*;
     use crate::bench::hca::loops::completion::{Collector, Leaving};
     use crate::bench::hca::loops::port::scripted::Counting;
-    use crate::bench::hca::loops::port::{Completion, CompletionPort, Failure, Polled, SendPort};
+    use crate::bench::hca::loops::port::{
+        Completion, CompletionPort, Failure, PollResult, SendPort,
+    };
     use crate::bench::hca::loops::sender::{Sending, SubmitStamp, send};
     use crate::bench::hca::loops::signalling::Signalling;
     use crate::bench::hca::loops::tag::Tag;
@@ -156,15 +158,15 @@ mod tests {
     struct Completions<'a>(&'a Control);
 
     impl CompletionPort for Completions<'_> {
-        fn poll(&mut self) -> Polled {
+        fn poll(&mut self) -> PollResult {
             FABRIC.with_borrow_mut(|fabric| {
                 fabric.go_on(self.0);
                 let Some(sequence) = fabric.done.pop_front() else {
-                    return Polled::Empty;
+                    return PollResult::Empty;
                 };
                 let pairs = fabric.queues.len() as u32;
                 fabric.places[(sequence % pairs) as usize].1 = sequence / pairs + 1;
-                Polled::Done(Completion {
+                PollResult::Done(Completion {
                     request: u64::from(sequence),
                     ..Completion::default()
                 })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::port::{Completion, CompletionPort, Failure, Polled, SendPort};
+use super::port::{Completion, CompletionPort, Failure, PollResult, SendPort};
 use crate::time::Ticks;
 
 /// A message and the flag that says it is there, on a cache line of its own.
@@ -70,17 +70,17 @@ impl SendPort for MemorySendPort {
 
 impl CompletionPort for MemoryReceivePort {
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         let Some(slot) = self.slots.get(self.next) else {
-            return Polled::Empty;
+            return PollResult::Empty;
         };
         let label = slot.label.load(Ordering::Acquire);
         if label & PRESENT == 0 {
-            return Polled::Empty;
+            return PollResult::Empty;
         }
         let request = self.next as u64;
         self.next += 1;
-        Polled::Done(Completion {
+        PollResult::Done(Completion {
             request,
             immediate_data: label as u32,
             bytes: 8,
@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn a_port_has_no_more_messages_than_it_was_made_for() {
         let (mut send_port, mut receive_port) = connect(1, 0);
-        assert!(matches!(receive_port.poll(), Polled::Empty));
+        assert!(matches!(receive_port.poll(), PollResult::Empty));
         send_port.prepare(0, true);
         send_port.stamp(Posix::MONOTONIC.now());
-        assert!(matches!(receive_port.poll(), Polled::Empty));
+        assert!(matches!(receive_port.poll(), PollResult::Empty));
         send_port.post().unwrap();
-        assert!(matches!(receive_port.poll(), Polled::Done(_)));
-        assert!(matches!(receive_port.poll(), Polled::Empty));
+        assert!(matches!(receive_port.poll(), PollResult::Done(_)));
+        assert!(matches!(receive_port.poll(), PollResult::Empty));
     }
 }

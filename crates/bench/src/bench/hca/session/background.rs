@@ -142,7 +142,7 @@ pub(in crate::bench::hca) mod tests {
     use super::*;
     use crate::bench::hca::loops::background::Copies;
     use crate::bench::hca::loops::port::scripted::failure;
-    use crate::bench::hca::loops::port::{Failure, Polled};
+    use crate::bench::hca::loops::port::{Failure, PollResult};
     use crate::bench::hca::settings::background::tests::background;
     use crate::time::Posix;
 
@@ -196,8 +196,8 @@ pub(in crate::bench::hca) mod tests {
             Ok(())
         }
 
-        fn poll(&mut self) -> Polled {
-            Polled::Failed(failure(12, false))
+        fn poll(&mut self) -> PollResult {
+            PollResult::Failed(failure(12, false))
         }
     }
 

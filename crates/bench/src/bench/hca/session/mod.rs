@@ -20,7 +20,7 @@ use crate::bench::hca::ends::path_proof::PortRecord;
 use crate::bench::hca::ends::{Link, SendingEnd};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::control::Control;
-use crate::bench::hca::loops::port::{CompletionPort, Polled};
+use crate::bench::hca::loops::port::{CompletionPort, PollResult};
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
@@ -368,13 +368,13 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         let outcome = record.completion.get_or_insert_default();
         while (self.requested)().is_none() {
             match port.poll() {
-                Polled::Failed(failure) => {
+                PollResult::Failed(failure) => {
                     outcome.failed += 1;
                     outcome.failure.get_or_insert(failure);
                 }
-                Polled::Done(_) => outcome.succeeded += 1,
-                Polled::Empty if outcome.failed > 0 || Instant::now() > deadline => return,
-                Polled::Empty => std::thread::sleep(Duration::from_millis(10)),
+                PollResult::Done(_) => outcome.succeeded += 1,
+                PollResult::Empty if outcome.failed > 0 || Instant::now() > deadline => return,
+                PollResult::Empty => std::thread::sleep(Duration::from_millis(10)),
             }
         }
     }

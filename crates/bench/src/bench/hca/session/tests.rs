@@ -48,9 +48,9 @@ enum Does {
 struct Fabric {
     fate: Fate,
     tag: AtomicU32,
-    arriving: Mutex<VecDeque<Polled>>,
-    delayed: Mutex<VecDeque<Polled>>,
-    completing: Mutex<VecDeque<Polled>>,
+    arriving: Mutex<VecDeque<PollResult>>,
+    delayed: Mutex<VecDeque<PollResult>>,
+    completing: Mutex<VecDeque<PollResult>>,
     stamps: Mutex<[Ticks; MESSAGES as usize]>,
     packets: AtomicU64,
     posted_requests: AtomicU32,
@@ -67,7 +67,7 @@ struct Fabric {
 #[derive(Debug, Clone)]
 struct End(Arc<Fabric>);
 
-struct Queue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<Polled>>);
+struct Queue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<PollResult>>);
 
 struct SendingPort {
     fabric: Arc<Fabric>,
@@ -105,7 +105,7 @@ impl SendPort for SendingPort {
             source_queue_pair: SOURCE,
         };
         let arrive = |message| {
-            let message = Polled::Done(message);
+            let message = PollResult::Done(message);
             fabric.arriving.lock().unwrap().push_back(message);
         };
         match does {
@@ -119,7 +119,7 @@ impl SendPort for SendingPort {
                 arrive(message);
             }
             Does::Delay => {
-                let message = Polled::Done(message);
+                let message = PollResult::Done(message);
                 fabric.delayed.lock().unwrap().push_back(message);
             }
             Does::Hang => {
@@ -130,11 +130,11 @@ impl SendPort for SendingPort {
             Does::Lose | Does::Fail | Does::Vanish | Does::Spoil => {}
         }
         let completed = match does {
-            Does::Fail => Polled::Failed(Failure {
+            Does::Fail => PollResult::Failed(Failure {
                 request: Some(message.request),
                 ..failure(12, false)
             }),
-            _ => Polled::Done(Completion {
+            _ => PollResult::Done(Completion {
                 request: u64::from(message.immediate_data),
                 ..Completion::default()
             }),
@@ -147,9 +147,9 @@ impl SendPort for SendingPort {
 }
 
 impl CompletionPort for Queue {
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         let found = (self.1)(&self.0).lock().unwrap().pop_front();
-        found.unwrap_or(Polled::Empty)
+        found.unwrap_or(PollResult::Empty)
     }
 }
 
