@@ -21,7 +21,7 @@ use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_inco
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
 use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
-use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Place, Plan};
+use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Plan, SampleFolders};
 use crate::rig::sweep::{Budget, Rounds};
 use crate::terminal::output::warning;
 use crate::terminal::progress::Progress;
@@ -342,7 +342,7 @@ impl Course {
         let folders = (self.rows[point].iter_mut())
             .map(|row| row.open(&self.run))
             .collect::<Result<Vec<_>, _>>()?;
-        let place = Place { round, folders };
+        let place = SampleFolders { round, folders };
         let started_at = SystemTime::now();
         let mut report = |so_far: benchmark::Progress| {
             let numbers = || format!("{} of {} messages", so_far.done, so_far.of);

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::bench::Assignment;
 use crate::host::interrupt;
 use crate::results::folder;
-use crate::rig::benchmark::{Failure, Outcome, Place, PlannedPoint, Progress};
-use crate::rig::child::{self, Asked, answer, listen, this_program};
+use crate::rig::benchmark::{Failure, Outcome, PlannedPoint, Progress, SampleFolders};
+use crate::rig::child::{self, ChildProcess, answer, listen, this_program};
 
 /// Which kind of child a round is.
 const KIND: &str = "round";
@@ -23,7 +23,7 @@ struct Ask {
     point: usize,
     /// The names of its rows: the child must have planned the same.
     names: Vec<String>,
-    place: Place,
+    place: SampleFolders,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -98,12 +98,12 @@ pub(crate) fn serve() -> io::Result<u8> {
 }
 
 /// The sweep's end: one child, for one round.
-pub(crate) struct Round(Asked);
+pub(crate) struct Round(ChildProcess);
 
 impl Round {
     /// Starts this program again, and waits until it can measure what is assigned to it.
     pub(crate) fn start(assignment: &Assignment) -> Result<Self, Failure> {
-        let mut child = Asked::start(this_program(), KIND, "the process of a round", &[])?;
+        let mut child = ChildProcess::start(this_program(), KIND, "the process of a round", &[])?;
         child.ask(assignment)?;
         match child.next(START)? {
             Answer::Ready => Ok(Round(child)),
@@ -116,7 +116,7 @@ impl Round {
     pub(crate) fn measure(
         &mut self,
         point: &PlannedPoint,
-        place: &Place,
+        place: &SampleFolders,
         limit: Duration,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {

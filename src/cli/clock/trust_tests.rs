@@ -4,7 +4,7 @@ use super::*;
 use crate::host::fingerprint::{ClockFacts, Virtualisation};
 use crate::rig::exchange::Offset;
 use crate::rig::trust::frequency::{Frequencies, FrequencySource};
-use crate::rig::trust::reads::{BackwardStep, Crossed};
+use crate::rig::trust::reads::{BackwardStep, MigrationReadings};
 use crate::rig::trust::{CpuOffset, CpuOffsets, Reason};
 use crate::time::GenericTimer;
 
@@ -134,7 +134,7 @@ fn steps_back_and_missing_reads_are_told() {
         repeated: 0,
     };
     let mut report = empty();
-    report.migrations = Finding::Found(Crossed {
+    report.migrations = Finding::Found(MigrationReadings {
         migrations: 199,
         wrong_cpu_names: Some(4),
         monotony: monotony.clone(),

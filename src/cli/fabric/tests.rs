@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::*;
-use crate::launch::agent::{Agent, Work};
-use crate::launch::message::{DirectionReport, Hello, Order, PairReport};
+use crate::launch::agent::{Agent, RankWork};
+use crate::launch::message::{DirectionReport, Hello, MeasurementOrder, PairReport};
 use crate::launch::schedule::Pair;
 use crate::results::Record;
 use crate::results::folder::{MARK, RUNS};
@@ -39,8 +39,8 @@ struct Scripted {
     measured: Measured,
 }
 
-impl Work for Scripted {
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+impl RankWork for Scripted {
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let place = (order.round, order.pair);
         self.measured.lock().unwrap().push(place);
         let [low, high] = order.pair.ranks();

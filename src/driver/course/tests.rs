@@ -39,7 +39,7 @@ impl Benchmark for Script {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(crate::rig::benchmark::Progress),
     ) -> Scripted {
         progress(crate::rig::benchmark::Progress {

@@ -25,8 +25,8 @@ pub mod generator;
 mod traced;
 
 pub use accesses::{Accesses, GROUP, InstructionSet, LINE, Store};
-pub use beside::{Beside, Drawing, Drawn, MemoryLoad};
+pub use beside::{ActiveLoad, LoadTraffic, MemoryLoad, RunGenerators};
 pub use chase::Chase;
 pub use cpus_left::CpusLeft;
-pub use crew::{BUFFERS, CACHES, Generators, GeneratorsError, Room};
-pub use generator::{LONGEST_PAUSE, Lines, Load};
+pub use crew::{BUFFERS, BufferSettings, CACHES, Generators, GeneratorsError};
+pub use generator::{LONGEST_PAUSE, LineCounts, Load};

@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use super::connections::Connections;
 use super::error::LaunchError;
-use super::message::{FromRank, Hello, Order, PairReport, Start, Terms, ToRank};
-use super::roll::{Member, Roll, UNASKED};
+use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, Terms, ToRank};
+use super::roll::{Member, Roster, UNASKED};
 use super::schedule::Pair;
 use crate::host::{interrupt, machine_name};
 use crate::sorting::distinct;
@@ -86,7 +86,7 @@ impl Default for Limits {
 
 /// A measurement that failed, until it is known whether the partner is alive.
 #[derive(Debug)]
-struct Failed {
+struct FailedMeasurement {
     pair: Pair,
     reason: String,
     /// The other direction was measured: it is in the results.
@@ -96,9 +96,9 @@ struct Failed {
 /// Rank 0.
 #[derive(Debug)]
 pub struct Conductor {
-    roll: Roll,
+    roll: Roster,
     limits: Limits,
-    failed: Vec<Failed>,
+    failed: Vec<FailedMeasurement>,
 }
 
 impl Conductor {
@@ -123,7 +123,7 @@ impl Conductor {
         let ranks = terms.ranks;
         let connections = Connections::new(listener, terms, limits.answer, signal)?;
         let mut conductor = Conductor {
-            roll: Roll::new(connections, limits.answer, limits.heartbeat),
+            roll: Roster::new(connections, limits.answer, limits.heartbeat),
             limits,
             failed: Vec::new(),
         };
@@ -354,7 +354,7 @@ impl Conductor {
             return;
         };
         let serves = partner.hello.serves;
-        let order = Order {
+        let order = MeasurementOrder {
             round,
             pair,
             partner_node: partner.hello.node.clone(),
@@ -388,7 +388,7 @@ impl Conductor {
             Err(reason) => (reason, None),
         };
         let is_kept = report.is_some();
-        self.failed.push(Failed {
+        self.failed.push(FailedMeasurement {
             pair,
             reason,
             is_kept,
@@ -409,7 +409,7 @@ impl Conductor {
         sink: &mut dyn Sink,
     ) -> Result<(), LaunchError> {
         for failed in std::mem::take(&mut self.failed) {
-            let Failed {
+            let FailedMeasurement {
                 pair,
                 ref reason,
                 is_kept,

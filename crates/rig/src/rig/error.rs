@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::memory::TooMuch;
+use super::memory::MemoryLimitError;
 use super::role::Role;
 use crate::host::pinning::ThreadMigration;
 use crate::host::{HostError, interrupt};
@@ -18,7 +18,7 @@ pub enum RigError {
     #[error(transparent)]
     Clock(#[from] ClockError),
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] MemoryLimitError),
     /// Huge pages are required, and there are too few.
     #[error(
         "--hugepages required: {what} {needed} huge pages of 2 MiB, {free} are free: reserve them (sysctl \

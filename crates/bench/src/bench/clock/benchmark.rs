@@ -16,7 +16,8 @@ use crate::host::topology::Topology;
 use crate::results::Record;
 use crate::results::schema::{REASON, Schema, clock as schema};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 
 use crate::rig::error::RigError;
@@ -238,7 +239,7 @@ impl Benchmark for ClockBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let observer = self.sweep.look.map(|look| (look, progress));

@@ -18,9 +18,9 @@ use crate::results::units;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
+use crate::rig::workers::{Cause, Crew, CrewOutcome, Seat, SupervisorTimeouts};
 use crate::sorting::sort_by_key;
 use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
@@ -68,7 +68,7 @@ impl Session {
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
         memory::jumps_fit(&config)?;
-        let places = Places {
+        let places = SpinPlacement {
             shares_cpu: false,
             leaves_cpu: !free.is_empty(),
             options: "--cpu",
@@ -384,8 +384,8 @@ pub(super) fn seat(cpu: usize, priority: Option<u8>) -> Seat {
     }
 }
 
-fn patience(look: Duration, counting: Duration) -> Patience {
-    Patience {
+fn patience(look: Duration, counting: Duration) -> SupervisorTimeouts {
+    SupervisorTimeouts {
         look,
         grace: END_LIMIT + counting,
         // What was seen until then is to be shown, however long others keep the CPU.
@@ -394,7 +394,9 @@ fn patience(look: Duration, counting: Duration) -> Patience {
 }
 
 /// What the threads told, in the order of their CPUs, and the signal that ended it early.
-fn reports<R>(mut found: Collected<R, RunError, ()>) -> Result<(Vec<R>, Option<Signal>), RunError> {
+fn reports<R>(
+    mut found: CrewOutcome<R, RunError, ()>,
+) -> Result<(Vec<R>, Option<Signal>), RunError> {
     if let Some((_, error)) = found.failures.into_iter().next() {
         return Err(error);
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::windows::{Measured, Window};
-use crate::generators::{Accesses, LINE, Lines, Load, Store};
+use crate::generators::{Accesses, LINE, LineCounts, Load, Store};
 use crate::stats::median_of;
 use crate::stats::outliers::{Outliers, kept, mean_and_deviation};
 
@@ -108,10 +108,10 @@ impl Analysis {
 }
 
 /// The lines that all generators accessed in a window.
-pub fn lines_of(window: &Window, accesses: Option<&Accesses>) -> Lines {
+pub fn lines_of(window: &Window, accesses: Option<&Accesses>) -> LineCounts {
     let groups = window.groups.iter().sum();
-    accesses.map_or_else(Lines::default, |accesses| {
-        Lines::of_groups(groups, accesses)
+    accesses.map_or_else(LineCounts::default, |accesses| {
+        LineCounts::of_groups(groups, accesses)
     })
 }
 
@@ -140,12 +140,12 @@ fn stalled(windows: &[Window], load: Option<&Load>) -> Vec<bool> {
 mod tests {
     use super::*;
     use crate::generators::InstructionSet;
-    use crate::generators::chase::Stretch;
+    use crate::generators::chase::ChaseTiming;
 
     fn window(steps: u64, groups: &[u64]) -> Window {
         Window {
             start: Duration::ZERO,
-            chase: Stretch {
+            chase: ChaseTiming {
                 steps,
                 time: Duration::from_millis(1),
             },

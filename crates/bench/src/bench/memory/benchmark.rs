@@ -11,13 +11,14 @@ use super::plan::{Point, Setting, points};
 use super::rows::{self, Around};
 use super::windows::{AGREEING, Bench, Measured};
 use crate::buffer::PageKind;
-use crate::generators::{Chase, Generators, Room};
+use crate::generators::{BufferSettings, Chase, Generators};
 use crate::host::uncore::Uncore;
 use crate::host::{CpuSet, interrupt, pinning};
 use crate::results::Record;
 use crate::results::schema::{REASON, Schema, memory as columns};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
@@ -77,7 +78,7 @@ impl MemoryBenchmark {
     fn make(&self) -> Result<Made, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
-        let room = Room {
+        let room = BufferSettings {
             size: setting.size,
             page: self.config.page,
             node: self.config.memory_node,
@@ -125,7 +126,7 @@ impl MemoryBenchmark {
     fn round(
         &mut self,
         point: Point,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let setting = self.setting().clone();
@@ -290,7 +291,7 @@ impl Benchmark for MemoryBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let point = self.points[point];

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::error::RunError;
-use crate::generators::chase::Stretch;
+use crate::generators::chase::ChaseTiming;
 use crate::generators::{Chase, Generators, Load};
 use crate::host::uncore::Uncore;
 use crate::rig::error::RigError;
@@ -20,7 +20,7 @@ pub struct Window {
     /// Since the first window.
     pub start: Duration,
     /// Steps and time of the chase.
-    pub chase: Stretch,
+    pub chase: ChaseTiming,
     /// Groups of each generator.
     pub groups: Vec<u64>,
     /// Bytes that the memory controllers counted, where they can be read.

@@ -4,7 +4,7 @@ use super::log::LogError;
 use super::microseconds::Microseconds;
 use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Sent, Times};
 use super::sample::Epoch;
-use crate::node::{Wiring, Work};
+use crate::node::{Wiring, WorkRequestCounts};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 use crate::sorting::sort_by_key;
 use crate::stats::{LatencyHistogram, Summary};
@@ -71,7 +71,7 @@ impl<C: Clock> Judge<C> {
             receive_rate_per_s: arrived.rate_per_s(),
             work: (reports.publishers.iter())
                 .filter_map(|it| it.work)
-                .reduce(Work::and),
+                .reduce(WorkRequestCounts::and),
             lost,
         })
     }

@@ -18,10 +18,11 @@ use crate::host::MemoryLock;
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 use crate::rig::error::RigError;
-use crate::rig::memory::{Allowance, Need};
+use crate::rig::memory::{Allowance, MemoryNeed};
 
 /// The distributions in a point's folder.
 pub const LATENCY: &str = "latency.hgrm";
@@ -65,7 +66,7 @@ impl NodeBenchmark {
     }
 
     /// Memory that a run of a point takes.
-    fn needs(&self, point: &Point) -> [Need; 5] {
+    fn needs(&self, point: &Point) -> [MemoryNeed; 5] {
         let config = &self.config;
         let (sent, received) = self.samples(point);
         let wiring = &point.wiring;
@@ -83,23 +84,23 @@ impl NodeBenchmark {
         let slots = u64::from(wiring.publishers) * publisher::slots(config) as u64
             + u64::from(wiring.subscribers) * subscriber::slots(config) as u64;
         [
-            Need {
+            MemoryNeed {
                 what: "logs",
                 bytes: logs.saturating_add(of_subscribers),
             },
-            Need {
+            MemoryNeed {
                 what: "the analysis of what was logged",
                 bytes: analysis,
             },
-            Need {
+            MemoryNeed {
                 what: "samples",
                 bytes: slots * (rows::sample_bytes(point) + 128),
             },
-            Need {
+            MemoryNeed {
                 what: "rings",
                 bytes: (point.node_type).memory(wiring, &point.settings(config)),
             },
-            Need {
+            MemoryNeed {
                 what: "processes",
                 bytes: u64::from(processes(point)) * process::BYTES_BESIDE,
             },
@@ -171,7 +172,7 @@ impl NodeBenchmark {
     fn round(
         &self,
         point: &Point,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
@@ -324,7 +325,7 @@ impl Benchmark for NodeBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         Ok(self.round(&self.plan.points[point], place, progress)?)

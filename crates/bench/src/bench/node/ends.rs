@@ -15,13 +15,13 @@ use super::task::{LogRoom, Task};
 use super::timer::{BusyTimer, KernelTimer, Schedule};
 use crate::buffer::SharedMemory;
 use crate::host::Wakeable;
-use crate::node::kind::{MadeWith, MakerUser};
+use crate::node::kind::{MakerInputs, MakerUser};
 use crate::node::settings::BrokerAddress;
 use crate::node::{Ends, Maker, Node, NodeError, Settings};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Collected, Crew, Seat};
+use crate::rig::workers::{Cause, Crew, CrewOutcome, Seat};
 use crate::sorting::sort_by_key;
 use crate::time::Clock;
 
@@ -74,7 +74,7 @@ impl Setup<'_> {
             broker: broker.clone(),
             ..point.settings(config)
         };
-        let made_with = MadeWith {
+        let made_with = MakerInputs {
             wiring: &point.wiring,
             settings,
             name: &self.common.name,
@@ -195,7 +195,7 @@ impl<C: Clock> MakerUser for InThreads<'_, C> {
 
 /// The reports of all workers, in the order in which they were started, or why there are none.
 pub(super) fn finished(
-    collected: Collected<Report, ThreadError, RunError>,
+    collected: CrewOutcome<Report, ThreadError, RunError>,
 ) -> Result<Vec<Report>, RunError> {
     match collected.cause {
         Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),

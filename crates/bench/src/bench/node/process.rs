@@ -26,11 +26,11 @@ use crate::host::{Wakeable, interrupt, open_files};
 use crate::node::kind::MakerUser;
 use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
-use crate::rig::child::{self, Asked, Handle, answer, listen, this_program};
+use crate::rig::child::{self, ChildHandle, ChildProcess, answer, listen, this_program};
 use crate::rig::control::Control;
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
-use crate::rig::workers::{Crew, Patience};
+use crate::rig::workers::{Crew, SupervisorTimeouts};
 use crate::time::{AnyClock, Clock, ClockUser};
 
 /// Which kind of child an end is.
@@ -145,8 +145,8 @@ fn room(common: &Common, folder: &Path, side: Side, number: u32) -> Result<Share
 /// The processes of a run, whose ends are made. They are killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Processes {
-    waiting: Vec<(Role, Asked)>,
-    handles: Vec<Handle>,
+    waiting: Vec<(Role, ChildProcess)>,
+    handles: Vec<ChildHandle>,
     publishers: Vec<SharedLog>,
     subscribers: Vec<SharedLog>,
 }
@@ -197,7 +197,7 @@ impl Processes {
                 let memory = [shared].into_iter().chain(setup.rings);
                 let files: Vec<_> = memory.map(AsFd::as_fd).chain(log.files()).collect();
                 let what = format!("the process of {} {number}", role(side));
-                let mut child = Asked::start(this_program(), KIND, what, &files)?;
+                let mut child = ChildProcess::start(this_program(), KIND, what, &files)?;
                 child.ask(&ask)?;
                 all.handles.push(child.handle());
                 all.waiting.push((role(side), child));
@@ -272,12 +272,12 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         // At once, so that none is waited for before the next one knows.
-        self.handles.iter().for_each(Handle::kill);
+        self.handles.iter().for_each(ChildHandle::kill);
     }
 }
 
 /// What it tells once its end is made.
-fn made_by(child: &mut Asked) -> Result<Value, RunError> {
+fn made_by(child: &mut ChildProcess) -> Result<Value, RunError> {
     let answered = child.next(MAKING)?;
     unless_interrupted()?;
     match answered {
@@ -289,7 +289,7 @@ fn made_by(child: &mut Asked) -> Result<Value, RunError> {
     }
 }
 
-fn report_of(child: &mut Asked) -> Result<Report, ThreadError> {
+fn report_of(child: &mut ChildProcess) -> Result<Report, ThreadError> {
     match child.next(SUPERVISED)? {
         Answer::Report(report) => Ok(*report),
         Answer::Failed(failure) => Err(failure.into()),
@@ -427,9 +427,9 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
             run.stop();
             setup.wakeable.wake();
         };
-        let collected = workers.collect(&Patience::default(), is_stopped, stops)?;
+        let collected = workers.collect(&SupervisorTimeouts::default(), is_stopped, stops)?;
         let mut reports = finished(collected)?;
-        workers.dismiss(Patience::default().grace);
+        workers.dismiss(SupervisorTimeouts::default().grace);
         Ok(reports.remove(0))
     }
 }

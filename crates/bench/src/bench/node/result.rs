@@ -7,7 +7,7 @@ use super::microseconds::Microseconds;
 use super::sample::Header;
 use super::timer::Schedule;
 use crate::buffer::PageKind;
-use crate::node::Work;
+use crate::node::WorkRequestCounts;
 use crate::rig::ledger::Tally;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Ticks;
@@ -94,7 +94,7 @@ pub(super) struct PublisherReport {
     /// Steps that there were to be.
     pub steps: u64,
     /// Work requests, those before the start included.
-    pub work: Option<Work>,
+    pub work: Option<WorkRequestCounts>,
     pub pool_is_whole: bool,
 }
 
@@ -191,7 +191,7 @@ pub(super) struct Outcome {
     /// The same for copies that came.
     pub receive_rate_per_s: Option<f64>,
     /// Work requests of all publishers, where the node-type has some.
-    pub work: Option<Work>,
+    pub work: Option<WorkRequestCounts>,
     /// Samples that never came, in order.
     pub lost: Vec<Lost>,
 }

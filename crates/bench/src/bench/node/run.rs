@@ -21,7 +21,7 @@ use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pi
 use crate::node::{NodeError, NodeType, rings};
 use crate::rig::benchmark::Progress;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Crew, Patience};
+use crate::rig::workers::{Crew, SupervisorTimeouts};
 use crate::time::{AnyClock, Clock, ClockUser};
 
 /// Beside warm-up, measurement and drain: memory, threads, and what the end takes.
@@ -189,8 +189,12 @@ impl ClockUser for OneRun<'_> {
             self.machine.wakeable.wake();
             processes.iter().for_each(Processes::pass_on_signal);
         };
-        let collected =
-            workers.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
+        let collected = workers.collect_under(
+            &interrupt::requested,
+            &SupervisorTimeouts::default(),
+            watch,
+            told,
+        )?;
         let served = &self.machine.broker_has_served;
         let has_answered = served.get() || shared.run.ready() > 0;
         let reports = finished(collected).map_err(|error| match error {
@@ -201,7 +205,7 @@ impl ClockUser for OneRun<'_> {
             error => error,
         })?;
         served.set(served.get() || broker.address().is_some());
-        workers.dismiss(Patience::default().grace);
+        workers.dismiss(SupervisorTimeouts::default().grace);
         let mut reports = Reports::of(reports);
         if let Some(processes) = &processes {
             processes.add_logs(&mut reports, &shared)?;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-use crate::rig::control::{self, Pulse};
+use crate::rig::control::{self, Heartbeat};
 
 /// How an end left its loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,9 +56,9 @@ pub struct Control {
     pub run: Arc<control::Control>,
     /// The sender's signs of life: one where its loop looks around anyway, and at the beginning of each pause; none
     /// while an operation of the queue lasts.
-    pub sender: Pulse,
+    pub sender: Heartbeat,
     /// The receiver's.
-    pub receiver: Pulse,
+    pub receiver: Heartbeat,
     /// How far the warm-up is.
     pub warm_up: Parts,
     /// How many start together.
@@ -80,8 +80,8 @@ impl Control {
     pub fn of(run: &Arc<control::Control>, together: u32) -> Self {
         Control {
             run: Arc::clone(run),
-            sender: Pulse::default(),
-            receiver: Pulse::default(),
+            sender: Heartbeat::default(),
+            receiver: Heartbeat::default(),
             warm_up: Parts::default(),
             together,
             sender_done: CachePadded::default(),

@@ -11,7 +11,7 @@ use super::runner::Tally;
 use super::task::Task;
 use super::warm_up;
 use crate::host::counters::ThreadUsage;
-use crate::rig::control::Pulse;
+use crate::rig::control::Heartbeat;
 use crate::rig::role::Role;
 use crate::time::Clock;
 
@@ -19,7 +19,7 @@ use crate::time::Clock;
 pub(super) fn take_leftovers(
     end: &mut dyn Loop,
     most: usize,
-    pulse: &Pulse,
+    pulse: &Heartbeat,
     control: &Control,
 ) -> Vec<u64> {
     let mut taken = Vec::new();

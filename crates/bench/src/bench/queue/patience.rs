@@ -99,7 +99,7 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::control::Pulse;
+    use crate::rig::control::Heartbeat;
 
     const LIMIT: Duration = Duration::from_millis(20);
 
@@ -116,7 +116,7 @@ mod tests {
         std::thread::sleep(2 * LIMIT);
         assert_eq!(patience.end_of_receiver(&control, 1), Some(Ending::GaveUp));
         assert_eq!(patience.end_of_sender(&control, 1), Some(Ending::GaveUp));
-        let signs = [&control.receiver, &control.sender].map(Pulse::beats);
+        let signs = [&control.receiver, &control.sender].map(Heartbeat::beats);
         assert_eq!(signs, [Some(4), Some(1)]);
     }
 

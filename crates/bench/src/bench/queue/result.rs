@@ -9,7 +9,7 @@ use super::measurer::Carried;
 use super::runner::Tally;
 use super::shares::Shares;
 use crate::buffer::PageKind;
-use crate::generators::Drawn;
+use crate::generators::LoadTraffic;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, Ticks};
 
@@ -160,7 +160,7 @@ pub struct RunResult {
     /// The elements that count, if they are kept.
     pub rows: Vec<ElementRow>,
     /// What generators issued meanwhile, under memory load.
-    pub drawn: Option<Drawn>,
+    pub drawn: Option<LoadTraffic>,
 }
 
 /// One element, with all that is known of it.

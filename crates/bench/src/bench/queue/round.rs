@@ -14,7 +14,7 @@ use super::shared::{self, Reports};
 use super::stage::Place;
 use super::supervisor::make_run;
 use super::task::Task;
-use crate::generators::Drawing;
+use crate::generators::ActiveLoad;
 use crate::host::interrupt;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
@@ -51,7 +51,7 @@ pub(super) fn measure_run(
     make: MakeEnds,
     task: Task,
     round: u32,
-    mut load: Option<Drawing<'_>>,
+    mut load: Option<ActiveLoad<'_>>,
 ) -> Result<RunResult, RunError> {
     let bare = match task.config.measure {
         measure if measure.has_times() && task.point.wiring.is_none() => times_of_handoff(&task)?,

@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
     use crate::bench::queue::result::made_up;
-    use crate::generators::{Drawn, MemoryLoad};
+    use crate::generators::{LoadTraffic, MemoryLoad};
 
     #[test]
     fn a_clean_run_has_figures_and_a_broken_queue_has_faults() {
@@ -235,7 +235,7 @@ mod tests {
         let drawn =
             |run: &RunResult| figures(&point, run, None).number(columns::MEMORY_LOAD_MB_S.name);
         assert_eq!(drawn(&run), None);
-        run.drawn = Some(Drawn {
+        run.drawn = Some(LoadTraffic {
             bytes: 3_000_000,
             time: Duration::from_millis(2),
         });

@@ -10,7 +10,7 @@ use super::result::End;
 use super::roles::{CONSUMER, PRODUCER, RECEIVER, SENDER};
 use super::task::Task;
 use crate::pacing::{AnyPacing, EndLoad, MissPolicy, Pacing, SplitMix64};
-use crate::rig::control::{self, Pulse};
+use crate::rig::control::{self, Heartbeat};
 use crate::rig::role::Role;
 use crate::time::Ticks;
 
@@ -39,7 +39,7 @@ impl Place {
         }
     }
 
-    pub(super) fn pulse(self, control: &Control) -> &Pulse {
+    pub(super) fn pulse(self, control: &Control) -> &Heartbeat {
         match self {
             Place::Sender(_) => &control.sender,
             Place::Receiver(_) => &control.receiver,
@@ -147,7 +147,7 @@ impl Stage {
     }
 
     /// Waits until nobody puts anything in or takes anything out any more.
-    pub(super) fn wait_for_all(&self, pulse: &Pulse) {
+    pub(super) fn wait_for_all(&self, pulse: &Heartbeat) {
         let are_at_work = || {
             self.sending.load(Ordering::Acquire) > 0 || self.receiving.load(Ordering::Acquire) > 0
         };

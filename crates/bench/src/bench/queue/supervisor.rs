@@ -13,15 +13,15 @@ use super::result::PerEnd;
 use super::stage::Stage;
 use super::task::{PREPARATION, SLOWEST_ELEMENT, Task};
 use super::threads;
-use crate::generators::Drawing;
+use crate::generators::ActiveLoad;
 use crate::host::interrupt;
-use crate::rig::control::{self, Pulse, Silence};
+use crate::rig::control::{self, Heartbeat, Silence};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Crew, Patience};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
 use crate::sorting::sort_by_key;
 
-const PATIENCE: Patience = Patience {
+const PATIENCE: SupervisorTimeouts = SupervisorTimeouts {
     look: Duration::from_millis(50),
     grace: Duration::from_secs(2),
     grace_after_signal: Duration::from_millis(300),
@@ -31,7 +31,7 @@ const PATIENCE: Patience = Patience {
 pub(super) fn make_run(
     make: MakeEnds,
     task: &Task,
-    load: Option<&mut Drawing<'_>>,
+    load: Option<&mut ActiveLoad<'_>>,
 ) -> Result<PerEnd<Vec<EndReport>>, RunError> {
     supervise(make, task, &interrupt::requested, load)
 }
@@ -41,7 +41,7 @@ pub(super) fn supervise(
     make: MakeEnds,
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
-    load: Option<&mut Drawing<'_>>,
+    load: Option<&mut ActiveLoad<'_>>,
 ) -> Result<PerEnd<Vec<EndReport>>, RunError> {
     let stage = Arc::new(Stage::new(task, load.is_some()));
     let mut crew = Crew::new(&stage.run)?;
@@ -65,7 +65,7 @@ fn reports<R: Send + 'static>(
     requested: &dyn Fn() -> Option<Signal>,
 ) -> Result<Vec<R>, RunError> {
     let found = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
-    watch.load.map_or(Ok(()), Drawing::end)?;
+    watch.load.map_or(Ok(()), ActiveLoad::end)?;
     match found.cause {
         // Once told to stop, an end goes on without its pauses to its next look, and may complete: that is no result.
         Some(Cause::Signal(signal)) => {
@@ -89,8 +89,8 @@ fn reports<R: Send + 'static>(
 struct Watch<'a, 'g> {
     task: &'a Task,
     run: &'a control::Control,
-    ends: Vec<(Role, &'a Pulse)>,
-    load: Option<&'a mut Drawing<'g>>,
+    ends: Vec<(Role, &'a Heartbeat)>,
+    load: Option<&'a mut ActiveLoad<'g>>,
     made: Instant,
     /// Since all are ready.
     began: Option<Instant>,
@@ -102,8 +102,8 @@ impl<'a, 'g> Watch<'a, 'g> {
     fn new(
         task: &'a Task,
         run: &'a control::Control,
-        ends: Vec<(Role, &'a Pulse)>,
-        load: Option<&'a mut Drawing<'g>>,
+        ends: Vec<(Role, &'a Heartbeat)>,
+        load: Option<&'a mut ActiveLoad<'g>>,
     ) -> Self {
         Watch {
             task,

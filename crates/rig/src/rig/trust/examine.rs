@@ -8,10 +8,10 @@ use super::{CpuOffset, CpuOffsets, Finding, Judgement, Report, TrustError, hertz
 use crate::host::fingerprint::Fingerprint;
 use crate::host::kernel_tsc::{self, TscRateError};
 use crate::host::{CpuSet, pinning};
-use crate::rig::exchange::{ENOUGH, End, between};
-use crate::rig::in_threads::Stop;
+use crate::rig::exchange::{ENOUGH, ExchangeEnd, between};
+use crate::rig::in_threads::SignalCheck;
 use crate::rig::trust::frequency::{
-    Frequencies, FrequencySource, Told, hertz_by_conversion, hertz_by_log, hertz_by_ntp,
+    Frequencies, FrequencySource, SourceResult, hertz_by_conversion, hertz_by_log, hertz_by_ntp,
 };
 #[cfg(target_arch = "x86_64")]
 use crate::time::RdtscpInstruction;
@@ -34,7 +34,7 @@ const ONE_CPU: &str = "this process may use one CPU only (taskset and cpusets de
 pub fn examine(
     reads: u64,
     given: Option<TscKilohertz>,
-    stop: Stop<'_>,
+    stop: SignalCheck<'_>,
 ) -> Result<Report, TrustError> {
     if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err(TrustError::NoCounter);
@@ -88,7 +88,7 @@ pub fn examine(
     Ok(report)
 }
 
-fn calibrate(stop: Stop<'_>) -> Result<Calibration, CalibrationError> {
+fn calibrate(stop: SignalCheck<'_>) -> Result<Calibration, CalibrationError> {
     let mut found = measure_tsc_rate();
     for _ in 1..CALIBRATIONS {
         if found.is_ok() || stop() {
@@ -101,7 +101,7 @@ fn calibrate(stop: Stop<'_>) -> Result<Calibration, CalibrationError> {
 
 /// The rate by everyone, each with a figure or with the reason why there is none.
 fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequencies {
-    fn told<T>(found: Result<T, TscRateError>) -> Told<T> {
+    fn told<T>(found: Result<T, TscRateError>) -> SourceResult<T> {
         found.map_err(|untold| untold.to_string())
     }
     let by_perf =
@@ -140,14 +140,14 @@ fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequenci
 fn offsets(
     cpus: &CpuSet,
     hertz: Option<f64>,
-    stop: Stop<'_>,
+    stop: SignalCheck<'_>,
 ) -> Result<Finding<CpuOffsets>, TrustError> {
     let mut rest = cpus.iter();
     let Some(first) = rest.next().filter(|_| cpus.len() > 1) else {
         return Ok(Finding::Missing(ONE_CPU.to_owned()));
     };
     let counter = CounterReader::find();
-    let end = |cpu| End {
+    let end = |cpu| ExchangeEnd {
         cpu: Some(cpu),
         read: move || counter.read().0,
     };

@@ -5,7 +5,7 @@ use super::*;
 use crate::rig::exchange::Offset;
 use crate::rig::trust::CpuOffsets;
 use crate::rig::trust::frequency::Frequencies;
-use crate::rig::trust::reads::{BackwardStep, Crossed};
+use crate::rig::trust::reads::{BackwardStep, MigrationReadings};
 use crate::time::{Calibration, GenericTimer, TscKilohertz, TscRate};
 
 impl Report {
@@ -40,7 +40,7 @@ impl Report {
             frequencies: Frequencies::compare(Ok(Calibration::of(1e9)), []),
             rate: TscRate::decide(None, None, Ok(Calibration::of(1e9))).ok(),
             offsets: Finding::Missing("one CPU".to_owned()),
-            migrations: Finding::Found(Crossed {
+            migrations: Finding::Found(MigrationReadings {
                 migrations: 199,
                 wrong_cpu_names: Some(0),
                 monotony: steady.clone(),
@@ -64,7 +64,7 @@ impl Report {
         self.apart(Finding::Found(offset));
     }
 
-    fn crossed(&mut self) -> &mut Crossed {
+    fn crossed(&mut self) -> &mut MigrationReadings {
         self.migrations.found_mut()
     }
 

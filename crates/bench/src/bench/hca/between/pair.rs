@@ -23,8 +23,8 @@ use crate::bench::hca::settings::config::Config;
 use crate::host::idle_hold::IdleHold;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::{CpuSet, HostError, Topology};
-use crate::launch::agent::Work;
-use crate::launch::message::{DirectionReport, Order, PairReport, Start};
+use crate::launch::agent::RankWork;
+use crate::launch::message::{DirectionReport, MeasurementOrder, PairReport, Start};
 use crate::rdma::verbs::devices;
 use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
@@ -230,12 +230,12 @@ impl PairEnd {
     }
 }
 
-impl Work for &PairEnd {
+impl RankWork for &PairEnd {
     fn prepare(&mut self, start: &Start) -> Result<Value, String> {
         self.choose(start).map_err(|error| error.to_string())
     }
 
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let begun = Instant::now();
         let begun_unix_ns = unix_ns();
         let measured = (order.round, order.samples);

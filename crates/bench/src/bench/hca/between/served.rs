@@ -24,7 +24,7 @@ use crate::launch::wire::Wire;
 use crate::rig::benchmark::Failure;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Patience};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
 use crate::time::Clock;
 
 /// How often a wait for the next message ends, to look for signals.
@@ -224,10 +224,10 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             }
             None
         };
-        let patience = Patience {
+        let patience = SupervisorTimeouts {
             look: LOOK,
             grace: GRACE,
-            ..Patience::default()
+            ..SupervisorTimeouts::default()
         };
         let collected = self.threads.collect(&patience, look, leave)?;
         match collected.cause {

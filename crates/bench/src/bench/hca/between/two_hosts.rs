@@ -14,7 +14,7 @@ use crate::bench::hca::settings::config::Config;
 use crate::results::schema::Schema;
 use crate::results::schema::between::{self as columns, MESSAGES, PROBES_FILE, SCHEMA};
 use crate::results::{Record, ReportError};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 use crate::time::ClockKind;
 
 impl Mode for PeerConfig {
@@ -69,7 +69,7 @@ impl Mode for PeerConfig {
         &self,
         result: &PointResult,
         far: &FarEnd,
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError> {
         let proved = prove(result, far, self);

@@ -6,7 +6,7 @@ use super::Point;
 use crate::bench::hca::settings::config::{CpuRequest, Poll, Timestamp};
 use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, WaitMode};
 #[cfg(feature = "rdma")]
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
 
 /// Posts the messages.
@@ -46,10 +46,10 @@ pub struct Placement {
 impl Placement {
     /// What a real-time priority depends on.
     #[cfg(feature = "rdma")]
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> SpinPlacement {
         let options =
             "--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, --background-cpu";
-        Places::of(&self.warnings, self.shares_cpu, options)
+        SpinPlacement::of(&self.warnings, self.shares_cpu, options)
     }
 
     /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device. Where any point of

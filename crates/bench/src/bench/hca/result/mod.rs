@@ -22,7 +22,7 @@ use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::in_flight::InFlight;
 use crate::bench::hca::result::schedule::Schedule;
 use crate::buffer::PageKind;
-use crate::generators::Drawn;
+use crate::generators::LoadTraffic;
 use crate::rig::clock_offset::ClockOffset;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
@@ -117,7 +117,7 @@ pub struct PointResult {
     #[cfg(feature = "rdma")]
     pub background: Option<Delivered>,
     /// What generators issued meanwhile, under memory load.
-    pub drawn: Option<Drawn>,
+    pub drawn: Option<LoadTraffic>,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -183,7 +183,7 @@ pub struct Tally {
     pub(super) ports: crate::bench::hca::ends::path_proof::PortRecord,
     pub(super) background: Option<Delivered>,
     /// What generators issued meanwhile, under memory load.
-    pub(super) drawn: Option<Drawn>,
+    pub(super) drawn: Option<LoadTraffic>,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

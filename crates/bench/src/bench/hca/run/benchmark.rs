@@ -18,7 +18,7 @@ use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::rows::{CounterRow, settings, write_rows};
 use crate::bench::hca::result::warnings::warnings_of;
 use crate::bench::hca::settings::config::{Config, UcRouteRequest};
-use crate::generators::Beside;
+use crate::generators::RunGenerators;
 use crate::host::Topology;
 use crate::host::idle_hold::IdleHold;
 use crate::rdma::cm::{CmError, UcRoute};
@@ -26,7 +26,8 @@ use crate::results::Record;
 use crate::results::schema::hca::COUNTERS;
 use crate::results::schema::{REASON, Schema};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
@@ -44,7 +45,7 @@ pub struct HcaBenchmark<M: Mode> {
     plan: plan::Plan,
     runner: Option<Runner<M::Peer>>,
     /// The generators of memory load as they are planned, if a point is under load; the runner makes its own.
-    beside: Option<Beside>,
+    beside: Option<RunGenerators>,
     /// Held as long as it is measured.
     idle_hold: Option<IdleHold>,
 }
@@ -70,7 +71,7 @@ impl<M: Mode> HcaBenchmark<M> {
             |point: &Point| Placement::of_point(&topology, point, background, cpus, [None; 2]);
         let (plan, generators) = leave_out_crowded(plan, &topology, placement)?;
         let loads = plan.points.iter().map(|point| point.memory_load);
-        self.beside = Beside::new(generators, loads, 0)?;
+        self.beside = RunGenerators::new(generators, loads, 0)?;
         Ok(plan)
     }
 
@@ -197,7 +198,7 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let point = &self.plan.points[point];

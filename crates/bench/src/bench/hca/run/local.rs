@@ -29,12 +29,12 @@ use crate::buffer::PageKind;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{Capabilities, devices};
-use crate::rig::port_choice::{ChosenPort, Pair, choose};
+use crate::rig::port_choice::{ChosenPort, PortPair, choose};
 use crate::time::Clock;
 
 /// The other port of this machine, or the same one.
 pub struct Local {
-    pair: Pair,
+    pair: PortPair,
     facts: [Facts; 2],
     /// Open as long as they are asked what they can do: between two points nothing keeps a device from being removed.
     ports: Option<[OpenPort; 2]>,
@@ -61,7 +61,7 @@ impl Local {
     }
 
     /// The ports of the run.
-    pub(crate) fn pair(&self) -> &Pair {
+    pub(crate) fn pair(&self) -> &PortPair {
         &self.pair
     }
 

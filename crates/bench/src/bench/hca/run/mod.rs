@@ -34,7 +34,7 @@ use crate::bench::hca::session::worker::Frame;
 use crate::bench::hca::settings::config::{Config, Service};
 use crate::bench::hca::settings::path::Connect;
 use crate::buffer::HugePagePolicy;
-use crate::generators::Beside;
+use crate::generators::RunGenerators;
 use crate::host::pinning::on_cpu;
 use crate::host::{CpuSet, HostError, Topology, Wakeable, memory_lock, pinning};
 use crate::pacing::SplitMix64;
@@ -51,7 +51,7 @@ pub struct Runner<P> {
     wakeable: Wakeable,
     /// The CPUs of generators of memory load; none where no point is under load.
     generators: CpuSet,
-    beside: Option<Beside>,
+    beside: Option<RunGenerators>,
     /// The route that UC takes; chosen by [`Runner::within_devices`] if there is a point that needs one.
     uc_route: Option<UcRoute>,
     clocks: Arc<Clocks>,
@@ -80,7 +80,7 @@ impl<P: Peer> Runner<P> {
     }
 
     /// The generators of memory load, once the machine is ready, if a point is under load.
-    pub(super) fn beside(&self) -> Option<&Beside> {
+    pub(super) fn beside(&self) -> Option<&RunGenerators> {
         self.beside.as_ref()
     }
 
@@ -123,8 +123,8 @@ impl<P: Peer> Runner<P> {
         }
         let most = needs.iter().map(|(bytes, ..)| *bytes).max().unwrap_or(0);
         let loads = plan.points.iter().map(|point| point.memory_load);
-        self.beside = Beside::new(std::mem::take(&mut self.generators), loads, most)?;
-        let of_generators = self.beside.as_ref().map_or(0, Beside::bytes);
+        self.beside = RunGenerators::new(std::mem::take(&mut self.generators), loads, most)?;
+        let of_generators = self.beside.as_ref().map_or(0, RunGenerators::bytes);
         let warnings = self.peer.prepare(&self.config, plan, most)?;
         memory_lock::lock_with(most + of_generators)?;
         Ok(warnings)

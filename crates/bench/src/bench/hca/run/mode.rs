@@ -8,7 +8,7 @@ use crate::bench::hca::result::PointResult;
 use crate::bench::hca::settings::config::Config;
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 
 /// A kind of run.
 pub trait Mode {
@@ -42,7 +42,7 @@ pub trait Mode {
         &self,
         result: &PointResult,
         far: &<Self::Peer as Peer>::FarEnd,
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError>;
 }

@@ -9,7 +9,7 @@ use crate::bench::hca::settings::config::{Config, Operation};
 use crate::buffer::{Arrival, Bytes, HUGE_PAGE, PayloadBuffer};
 use crate::host::HugePages;
 use crate::rig::error::RigError;
-use crate::rig::memory::{Allowance, Need};
+use crate::rig::memory::{Allowance, MemoryNeed};
 use crate::time::Ticks;
 
 /// Bytes that a message takes in memory until its point is written: the judged message and its latencies, sorted.
@@ -84,7 +84,7 @@ impl Needs {
             return Ok(());
         };
         let (payload, stamps) = self.buffers.split_at(2);
-        let need = |what, bytes| Need { what, bytes };
+        let need = |what, bytes| MemoryNeed { what, bytes };
         let needs = [
             need("both message buffers", self.buffer_bytes(payload)),
             need("the messages in the background", self.background_bytes()),

@@ -15,7 +15,7 @@ use crate::results::ReportError;
 use crate::results::folder::HISTOGRAM;
 use crate::results::schema::Schema;
 use crate::results::schema::hca::{MESSAGES, SCHEMA};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 
 /// Both ends are on this host.
 pub struct OneHost;
@@ -51,7 +51,7 @@ impl Mode for OneHost {
         &self,
         result: &PointResult,
         (): &(),
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError> {
         let doubts = [judge_floor(result), judge_clocks(result)];

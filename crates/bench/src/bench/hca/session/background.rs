@@ -13,7 +13,7 @@ use crate::host::pinning;
 use crate::pacing::{ConstantRate, Interval, MissPolicy};
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Patience, Seat};
+use crate::rig::workers::{Cause, Crew, Seat, SupervisorTimeouts};
 use crate::time::Clock;
 
 /// How long the thread may take until it is at work.
@@ -83,7 +83,7 @@ impl Running {
 
     /// Waits for the next report of the thread.
     fn collect(&mut self, late: impl FnMut() -> Option<()>) -> Result<(), RunError> {
-        let patience = Patience::default();
+        let patience = SupervisorTimeouts::default();
         let collected = (self.crew).collect_under(&self.requested, &patience, late, || ())?;
         if let Some((role, error)) = collected.failures.into_iter().next() {
             return Err(RunError::Worker(role, Box::new(error)));
@@ -127,7 +127,7 @@ impl Running {
                 missed: now.missed - before.missed,
             },
         };
-        let patience = Patience::default();
+        let patience = SupervisorTimeouts::default();
         self.crew.dismiss(match (self.requested)() {
             Some(_) => patience.grace_after_signal,
             None => patience.grace,

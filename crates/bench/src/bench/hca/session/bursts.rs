@@ -12,7 +12,7 @@ use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::settings::config::Config;
 use crate::buffer::PageKind;
-use crate::generators::Drawing;
+use crate::generators::ActiveLoad;
 use crate::host::interrupt;
 use crate::rig::benchmark::Progress;
 use crate::time::Clock;
@@ -23,7 +23,7 @@ pub struct Bursts<'a, C> {
     pub(crate) config: &'a Config,
     pub(crate) frame: Frame,
     pub(crate) placement: &'a Placement,
-    pub(crate) load: Option<Drawing<'a>>,
+    pub(crate) load: Option<ActiveLoad<'a>>,
     pub(crate) progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -50,7 +50,7 @@ impl<C: Clock> Bursts<'_, C> {
         )?;
         background.into_iter().for_each(|it| session.beside(it));
         let mut load = self.load;
-        load.as_mut().map_or(Ok(()), Drawing::begin)?;
+        load.as_mut().map_or(Ok(()), ActiveLoad::begin)?;
         let (warmup, repeat) = (config.warmup, config.repeat);
         let mut tally = session.measure(&clock, warmup, repeat, self.progress, between)?;
         if let Some(mut load) = load {

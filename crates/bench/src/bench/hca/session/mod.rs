@@ -39,7 +39,7 @@ use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Patience};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
 use crate::time::Clock;
 
 /// How long a thread may take to leave its loop after it was told to.
@@ -285,11 +285,11 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         };
         let pause = self.frame.point.longest_pause();
         let mut watch = Watch::new(self.timeout, pause, reliable, arrived);
-        let patience = Patience {
+        let patience = SupervisorTimeouts {
             look: watch.look,
             // A far receiver takes longer than one here.
             grace: 2 * GRACE,
-            ..Patience::default()
+            ..SupervisorTimeouts::default()
         };
         let links = [self.sending.link(), self.receiving.link()];
         let background = self.background.as_ref();

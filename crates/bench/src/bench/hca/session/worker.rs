@@ -17,7 +17,7 @@ use crate::host::counters::ThreadUsage;
 use crate::host::{Wakeable, pinning};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Crew, Patience, Reporter, Seat};
+use crate::rig::workers::{Cause, Crew, Reporter, Seat, SupervisorTimeouts};
 
 /// How long placing the threads and touching their memory may take.
 const PLACING: Duration = Duration::from_secs(30);
@@ -154,7 +154,7 @@ pub(crate) fn wait_until_placed(
 ) -> Result<PageKind, RunError> {
     let since = Instant::now();
     let late = || (since.elapsed() > PLACING).then_some(());
-    let placed = threads.collect_under(requested, &Patience::default(), late, || ())?;
+    let placed = threads.collect_under(requested, &SupervisorTimeouts::default(), late, || ())?;
     if let Some((role, error)) = placed.failures.into_iter().next() {
         return Err(RunError::Worker(role, Box::new(error)));
     }

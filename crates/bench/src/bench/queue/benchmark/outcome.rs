@@ -11,7 +11,7 @@ use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::{ElementRow, PerEnd, RunResult, Times};
 use crate::bench::queue::seats::Seats;
 use crate::bench::queue::{judge, rows, several, warnings};
-use crate::generators::Beside;
+use crate::generators::RunGenerators;
 use crate::host::PlacementWarning;
 use crate::queues::registry;
 use crate::results::SampleWriter;
@@ -73,7 +73,7 @@ impl QueueBenchmark {
                     &columns::CLOCK_OFFSET_BOUND,
                     offset.map(|offset| offset.bound_ns),
                 );
-            instrument["memory_load"] = json!(beside.map(Beside::calibration));
+            instrument["memory_load"] = json!(beside.map(RunGenerators::calibration));
             let counts = counts.map(|(sender, receiver)| PerEnd { sender, receiver });
             details["counters"] = json!(counts);
             warnings = warnings::of(point, run, &seats.placement.warnings, config);
@@ -116,7 +116,7 @@ fn obtained(
     point: &Point,
     run: &RunResult,
     warnings: &[PlacementWarning],
-    beside: Option<&Beside>,
+    beside: Option<&RunGenerators>,
 ) -> Value {
     let mut sender = json!(point.sender);
     if point.percent_of_saturation.is_some() {
@@ -131,7 +131,7 @@ fn obtained(
         "queue_pages": run.ends.sender.queue_pages,
         "queue_locked": run.ends.sender.queue_locked,
         "placement_warnings": warnings,
-        "memory_load": beside.map(Beside::obtained),
+        "memory_load": beside.map(RunGenerators::obtained),
     })
 }
 

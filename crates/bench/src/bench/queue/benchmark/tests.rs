@@ -18,7 +18,7 @@ const ANY_PAIR: CpuChoice = CpuChoice::Pair {
 };
 
 fn measured(benchmark: &mut QueueBenchmark, point: usize) -> RowOutcome {
-    let place = Place {
+    let place = SampleFolders {
         round: 0,
         folders: Vec::new(),
     };
@@ -94,7 +94,7 @@ fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
     // As if a CPU were left: the generator shares that of the receiver, wherever this runs.
     let mut point = benchmark.points[0].clone();
     let cpus = CpuSet::from_iter([point.cpus.receiver]);
-    benchmark.beside = Some(Beside::made_up(cpus, &[load(50)]));
+    benchmark.beside = Some(RunGenerators::made_up(cpus, &[load(50)]));
     point.memory_load = load(50);
     benchmark.points.push(point);
     benchmark.prepare(plan).unwrap();

@@ -24,7 +24,7 @@ use crate::bench::queue::task::Task;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
 use crate::results::schema::{Column, queue as columns};
-use crate::rig::benchmark::{Benchmark, Place, RowOutcome};
+use crate::rig::benchmark::{Benchmark, RowOutcome, SampleFolders};
 use crate::rig::error::RigError;
 
 fn point(queue: &str, wiring: Wiring) -> Point {
@@ -224,7 +224,7 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
         benchmark.make_of = make_of;
         let plan = benchmark.plan().unwrap();
         benchmark.prepare(plan).unwrap();
-        let place = Place {
+        let place = SampleFolders {
             round: 0,
             folders: Vec::new(),
         };
