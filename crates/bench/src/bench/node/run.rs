@@ -13,9 +13,9 @@ use super::error::RunError;
 use super::point::Point;
 use super::process::Processes;
 use super::result::{Outcome, Reports};
+use super::running_latency::SoFar;
 use super::sample::Epoch;
 use super::shared::Shared;
-use super::so_far::SoFar;
 use crate::host::placement::RoleSpec;
 use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
 use crate::node::{NodeError, NodeType, rings};
@@ -165,12 +165,12 @@ impl ClockUser for OneRun<'_> {
         let expected = (config.steps(point.rate_per_s))
             .saturating_mul(u64::from(point.wiring.publishers))
             .saturating_mul(point.wiring.copies());
-        let mut so_far = SoFar::new(clock, epoch, point.wiring.subscribers);
+        let mut running = SoFar::new(clock, epoch, point.wiring.subscribers);
         let watch = || {
             let done = shared.received().min(expected);
             let figures = config.tells_progress.then(|| {
                 processes.iter().for_each(|it| it.show_logs(&shared));
-                so_far.look(&shared)
+                running.look(&shared)
             });
             (self.progress)(Progress {
                 done,

@@ -94,8 +94,8 @@ mod tests {
         let clock = scripted::set(0, 0);
         let epoch = Epoch::of(&clock);
         let shared = Shared::new(wiring, &Shared::memory(&wiring).unwrap()).unwrap();
-        let mut so_far = SoFar::new(clock, epoch, 1);
-        assert_eq!(so_far.look(&shared), None);
+        let mut running = SoFar::new(clock, epoch, 1);
+        assert_eq!(running.look(&shared), None);
         let mut log = LogWriter::of_test(place, latencies.len());
         shared.show_log(0, log.log());
         let mut last = None;
@@ -110,7 +110,7 @@ mod tests {
                 log.push(sample.to_words()).unwrap();
             }
             shared.set_received(0, log.count() as u64);
-            last = so_far.look(&shared);
+            last = running.look(&shared);
         }
         last
     }

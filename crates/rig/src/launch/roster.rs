@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::blame::RankFailures;
 use super::connections::{Connections, RankEvent};
 use super::error::LaunchError;
 use super::message::{FromRank, Hello, ToRank};
+use super::rank_failures::RankFailures;
 use super::schedule::Pair;
 
 /// So many remarks are kept: a port scan is not to fill the memory.
@@ -41,7 +41,7 @@ pub(super) struct Roster {
     pub(super) last_refused: Instant,
     /// How long an answer may take, and between two looks whether idle ranks are alive.
     limits: [Duration; 2],
-    pub(super) blame: RankFailures,
+    pub(super) failures: RankFailures,
     /// Who was asked whether it is alive and has not answered, and when.
     pinged: BTreeMap<u32, Instant>,
     next_beat: Instant,
@@ -57,7 +57,7 @@ impl Roster {
             refused: BTreeMap::new(),
             last_refused: Instant::now(),
             limits: [answer, heartbeat],
-            blame: RankFailures::default(),
+            failures: RankFailures::default(),
             pinged: BTreeMap::new(),
             next_beat: Instant::now() + heartbeat,
         }
@@ -98,8 +98,8 @@ impl Roster {
 
     /// Drops who is to blame for what failed until now.
     pub(super) fn judge(&mut self) {
-        while let Some(rank) = self.blame.worst() {
-            let partners = self.blame.partners(rank).map(|rank| rank.to_string());
+        while let Some(rank) = self.failures.worst() {
+            let partners = self.failures.partners(rank).map(|rank| rank.to_string());
             let partners: Vec<String> = partners.collect();
             let reason = format!("failed with ranks {}", partners.join(" and "));
             self.give_up(rank, &reason);
@@ -142,7 +142,7 @@ impl Roster {
         self.pinged.remove(&rank);
         self.dropped
             .insert(rank, format!("{} {what}", member.hello.name()));
-        self.blame.forget(rank);
+        self.failures.forget(rank);
     }
 
     /// As [`look`](Self::look), where nothing is to be reported.
