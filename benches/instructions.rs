@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hcabench::bench::clock::hot_loop::watch;
-use hcabench::bench::clock::recorder::{Counted, Recorder};
+use hcabench::bench::clock::recorder::{CountingRecorder, Recorder};
 use hcabench::bench::hca::loops::completion::{Collector, LeftToThread};
 use hcabench::bench::hca::loops::control::Control;
 use hcabench::bench::hca::loops::memory_port;
@@ -110,7 +110,7 @@ fn once(kind: &str, count: &str) -> Result<bool, Failed> {
         3 => all_completed(count),
         4 => received(count),
         5 => watched(count, &mut |_: u64| ()),
-        6 => watched(count, &mut Counted::default()),
+        6 => watched(count, &mut CountingRecorder::default()),
         _ => chased(count),
     };
     println!("{messages}");

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hcabench::bench::clock::hot_loop::watch;
-use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
+use hcabench::bench::clock::recorder::{CountingRecorder, KeepingRecorder, Recorder};
 use hcabench::bench::hca::loops::completion::{Collect, Collector, LeftToThread};
 use hcabench::bench::hca::loops::control::Control;
 use hcabench::bench::hca::loops::memory_polling::MemoryPollingPort;
@@ -237,7 +237,7 @@ impl ReadingUser for WatchClock {
     type Output = ();
     fn with<R: Reading>(self, reading: R) {
         let slots = StampBuffer::new(MESSAGES, HugePagePolicy::Try).unwrap();
-        let mut recorder = (Counted::default(), Kept::new(slots));
+        let mut recorder = (CountingRecorder::default(), KeepingRecorder::new(slots));
         let (left, calls) = counted(|| {
             let mut left = MESSAGES as u64;
             let mut last = reading.read();

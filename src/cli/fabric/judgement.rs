@@ -12,9 +12,9 @@ use super::told;
 use crate::arguments::UsageError;
 use crate::bench::fabric::limits;
 use crate::bench::fabric::rows::{self, Figures};
-use crate::bench::fabric::suspects::{Again, Role};
+use crate::bench::fabric::suspects::{RemeasuredPair, Role};
 use crate::bench::fabric::tiers::Tiers;
-use crate::bench::fabric::verdict::{Alone, PairJudge, is_slower};
+use crate::bench::fabric::verdict::{PairJudge, RemeasuredFigures, is_slower};
 use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;
 use crate::results::units;
@@ -99,13 +99,13 @@ pub(super) fn judge(
         chosen,
     } = overview;
     let again = measured.again.map(Matrices::of);
-    let both = |again: &Again| {
+    let both = |again: &RemeasuredPair| {
         let (one, other) = again.pair;
         [(one, other), (other, one)]
     };
     let controls = chosen.pairs.iter().filter(|it| it.role == Role::Control);
     let controls: Vec<Ends> = controls.flat_map(both).collect();
-    let alone = again.as_ref().map(|again| Alone {
+    let alone = again.as_ref().map(|again| RemeasuredFigures {
         values: &again.half,
         controls: &controls,
     });

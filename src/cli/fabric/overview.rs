@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use super::FabricArguments;
 use super::kept::{Ends, Kept};
 use crate::arguments::UsageError;
-use crate::bench::fabric::culprits::{Evidence, Judged, judge as judge_nodes};
+use crate::bench::fabric::culprits::{Evidence, NodeJudgement, judge as judge_nodes};
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::scores::{Fit, median, polish};
-use crate::bench::fabric::suspects::{Chosen, choose};
-use crate::bench::fabric::tiers::{Known as KnownTiers, Tiers};
+use crate::bench::fabric::suspects::{Remeasurements, choose};
+use crate::bench::fabric::tiers::{TierSource, Tiers};
 use crate::launch::conductor::Conductor;
 use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;
@@ -50,7 +50,7 @@ pub(super) fn known(
         hosts[hello.rank as usize] = hello.node.clone();
         addresses[hello.rank as usize] = hello.topology.clone();
     }
-    let source = groups.map_or(KnownTiers::Addresses(addresses), KnownTiers::Groups);
+    let source = groups.map_or(TierSource::Addresses(addresses), TierSource::Groups);
     let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
         let file = arguments
             .group
@@ -116,7 +116,7 @@ impl Matrices {
         }
     }
 
-    fn judge(&self, tiers: &Tiers) -> Vec<Judged> {
+    fn judge(&self, tiers: &Tiers) -> Vec<NodeJudgement> {
         let (middle, error) = &self.one_way;
         judge_nodes(
             &[
@@ -158,12 +158,12 @@ impl Matrices {
 #[derive(Debug)]
 pub(super) struct Overview {
     pub(super) matrices: Matrices,
-    pub(super) judged: Vec<Judged>,
+    pub(super) judged: Vec<NodeJudgement>,
     pub(super) fit: Fit,
     /// Ways that are slower than they have to be: by so many nanoseconds at least.
     pub(super) slow_ways: BTreeMap<Ends, u64>,
     pub(super) least: f64,
-    pub(super) chosen: Chosen,
+    pub(super) chosen: Remeasurements,
 }
 
 impl Overview {

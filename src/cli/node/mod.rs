@@ -11,8 +11,8 @@ use clap::Args;
 use crate::arguments::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::Assignment;
 use crate::bench::node::config::{
-    BrokerChoice, Config, Format, Length, LogPlace, MOST_ENDS, MissPolicy, RunsAs, TimerKind,
-    VerbsConfig,
+    BrokerChoice, Config, Format, LogPlace, MOST_ENDS, MissPolicy, PublishingLength, RunsAs,
+    TimerKind, VerbsConfig,
 };
 use crate::bench::node::plan::Sweep;
 use crate::buffer::{Bytes, HugePagePolicy};
@@ -240,8 +240,8 @@ impl NodeArguments {
         };
         Config {
             length: match self.count {
-                Some(count) => Length::Count(count),
-                None => Length::Duration(self.duration),
+                Some(count) => PublishingLength::Count(count),
+                None => PublishingLength::Duration(self.duration),
             },
             warmup: self.warmup,
             drain: self.drain,

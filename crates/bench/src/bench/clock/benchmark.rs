@@ -28,7 +28,7 @@ use super::baseline;
 use super::config::{Config, Length, Report};
 use super::files::{self, DISTRIBUTION};
 use super::result::{ClockResult, CpuResult};
-use super::run::{RunError, Session};
+use super::run::{RunError, WatchSession};
 use super::wakeup::{self, Timer};
 use super::{details, figures, notes};
 
@@ -40,7 +40,7 @@ const NANOS_OF_READING: u64 = 50;
 
 /// Which CPUs to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Cpus {
+pub enum WatchedCpus {
     /// The one that placement would choose for a thread that must not be disturbed.
     Chosen,
     /// All that this process may use.
@@ -55,7 +55,7 @@ pub struct Sweep {
     pub clocks: Vec<ReadingKind>,
     /// Whether clocks that cannot be read are left out.
     pub lenient: bool,
-    pub cpus: Cpus,
+    pub cpus: WatchedCpus,
     /// How often the progress is told. Each time the supervisor wakes up for it; without, it sleeps to the end.
     pub look: Option<Duration>,
 }
@@ -64,7 +64,7 @@ pub struct Sweep {
 pub struct ClockBenchmark {
     config: Config,
     sweep: Sweep,
-    sessions: Vec<Option<Session>>,
+    sessions: Vec<Option<WatchSession>>,
     /// CPUs that are not watched.
     free: CpuSet,
     idle_hold: Option<IdleHold>,
@@ -108,7 +108,7 @@ impl ClockBenchmark {
             let mut config = self.config.clone();
             config.clock = clock;
             let session = if config.watches() {
-                Session::prepare(config, allowed, guest).map(Some)
+                WatchSession::prepare(config, allowed, guest).map(Some)
             } else {
                 Ok(None)
             };
@@ -198,7 +198,7 @@ impl Benchmark for ClockBenchmark {
         let sessions = || self.sessions.iter().flatten();
         let warnings = shared_cores(&topology, &self.config.cpus).into_iter();
         let warnings = warnings
-            .chain(sessions().find_map(Session::doubt))
+            .chain(sessions().find_map(WatchSession::doubt))
             .chain(idle);
         let mut announcements = Vec::new();
         for session in sessions() {
@@ -221,7 +221,7 @@ impl Benchmark for ClockBenchmark {
                 "wake-ups: every {interval}, CPU {cpus}, {length}, by each timer in turn"
             ));
         }
-        let clocks: Vec<Value> = sessions().map(Session::instrument).collect();
+        let clocks: Vec<Value> = sessions().map(WatchSession::instrument).collect();
         let instrument = match &clocks[..] {
             [] => Value::Null,
             [clock] => json!({ "clock": clock }),
@@ -304,16 +304,16 @@ impl ClockBenchmark {
     }
 }
 
-fn choose_cpus(cpus: &Cpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
+fn choose_cpus(cpus: &WatchedCpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
     // Each by itself: watchers do not keep a distance from each other.
     let place = |cpu| {
         let watcher = RoleSpec::new("watcher", "--cpu", cpu);
         Ok(Placement::plan(topology, &[watcher])?.cpu(0))
     };
     match cpus {
-        Cpus::All => Ok(topology.allowed().iter().collect()),
-        Cpus::Chosen => Ok(vec![place(None)?]),
-        Cpus::These(wanted) => wanted.iter().map(|cpu| place(Some(cpu))).collect(),
+        WatchedCpus::All => Ok(topology.allowed().iter().collect()),
+        WatchedCpus::Chosen => Ok(vec![place(None)?]),
+        WatchedCpus::These(wanted) => wanted.iter().map(|cpu| place(Some(cpu))).collect(),
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) enum Cause {
 
 /// A jump, as far as its cause depends on it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Jumped {
+pub(super) struct JumpEvidence {
     pub nanos: u64,
     /// Whether a longer one of the same window was not sampled.
     pub longer_in_window: bool,
@@ -74,7 +74,7 @@ const STEAL_FROM_NS: u64 = 1_000_000;
 
 impl Cause {
     /// What the counters say of a jump.
-    pub(super) fn of(deltas: &Deltas, jumped: Jumped) -> Self {
+    pub(super) fn of(deltas: &Deltas, jumped: JumpEvidence) -> Self {
         if deltas.is_empty() {
             return Cause::Unexplained;
         }
@@ -192,7 +192,7 @@ pub(super) struct Names {
 
 /// Jumps of one cause, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Tally {
+pub(super) struct CauseTally {
     pub count: u64,
     /// Of these, those in whose window no other difference of their kind, and no stop of the reading before, went
     /// without a sample: the counters are theirs alone, but for interrupts too short to show while counters were read.
@@ -201,9 +201,9 @@ pub(super) struct Tally {
     pub largest: u64,
 }
 
-impl Tally {
-    pub(super) fn and(self, other: &Tally) -> Tally {
-        Tally {
+impl CauseTally {
+    pub(super) fn and(self, other: &CauseTally) -> CauseTally {
+        CauseTally {
             count: self.count + other.count,
             alone: self.alone + other.alone,
             total: self.total + other.total,
@@ -223,7 +223,7 @@ impl Tally {
 mod tests {
     use super::*;
 
-    const LONG: Jumped = Jumped {
+    const LONG: JumpEvidence = JumpEvidence {
         nanos: 5_000_000,
         longer_in_window: false,
         rivals: 0,
@@ -236,7 +236,7 @@ mod tests {
         risen
     }
 
-    type Change = fn(&mut Deltas, &mut Jumped);
+    type Change = fn(&mut Deltas, &mut JumpEvidence);
 
     #[test]
     fn the_heaviest_counter_that_rose_is_the_cause_where_it_can_be_told() {
@@ -282,7 +282,7 @@ mod tests {
             change(&mut deltas, &mut jump);
             assert_eq!(Cause::of(&deltas, jump), cause, "case {at}");
         }
-        let longer = Jumped {
+        let longer = JumpEvidence {
             longer_in_window: true,
             ..LONG
         };

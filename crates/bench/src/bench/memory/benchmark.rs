@@ -8,8 +8,8 @@ use super::analysis::Analysis;
 use super::config::{Bandwidth, Config, Sweep};
 use super::error::RunError;
 use super::plan::{Point, Setting, points};
-use super::rows::{self, Around};
-use super::windows::{AGREEING, Bench, Measured};
+use super::rows::{self, PointSetup};
+use super::windows::{AGREEING, MeasuredWindows, MemoryInstruments};
 use crate::buffer::PageKind;
 use crate::generators::{BufferSettings, Chase, Generators};
 use crate::host::uncore::Uncore;
@@ -38,13 +38,13 @@ pub struct MemoryBenchmark {
     sweep: Sweep,
     points: Vec<Point>,
     setting: Option<Setting>,
-    bench: Option<Made>,
+    bench: Option<RoundSetup>,
 }
 
 /// What was made for a round.
 #[derive(Debug)]
-struct Made {
-    bench: Bench,
+struct RoundSetup {
+    bench: MemoryInstruments,
     pages: Vec<PageKind>,
     /// Why the memory controllers cannot be read, if they cannot.
     unread: Option<String>,
@@ -75,7 +75,7 @@ impl MemoryBenchmark {
     }
 
     /// Makes all buffers, each by a thread on the CPU that will use it.
-    fn make(&self) -> Result<Made, RunError> {
+    fn make(&self) -> Result<RoundSetup, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
         let room = BufferSettings {
@@ -97,8 +97,8 @@ impl MemoryBenchmark {
         let unread = controllers.as_ref().err().cloned();
         let mut pages = generators.page_kinds().to_vec();
         pages.push(chase.region().page_kind());
-        Ok(Made {
-            bench: Bench {
+        Ok(RoundSetup {
+            bench: MemoryInstruments {
                 chase,
                 generators,
                 controllers: controllers.ok(),
@@ -135,7 +135,7 @@ impl MemoryBenchmark {
         pinning::pin_current_thread(setting.chase_cpu)?;
         let config = self.config.clone();
         let made = self.bench.as_mut().expect("the benchmark was prepared");
-        let around = Around {
+        let around = PointSetup {
             pages: made.pages.clone(),
             setup_ns: made.time.take().map(|time| time.as_nanos() as u64),
         };
@@ -189,7 +189,7 @@ fn moved(moved: pinning::ThreadMigration) -> RigError {
 }
 
 /// What to know of marks, in the same words for each point: each is told once.
-fn notes(setting: &Setting, measured: &Measured, found: &Analysis) -> Vec<String> {
+fn notes(setting: &Setting, measured: &MeasuredWindows, found: &Analysis) -> Vec<String> {
     let mut notes = Vec::new();
     if !measured.settled {
         notes.push("unstable: the bandwidth was not stable when --settle was over".to_owned());

@@ -9,8 +9,8 @@ use super::error::RunError;
 use super::log::Log;
 use super::plan::{Plan as Points, Sweep};
 use super::point::Point;
-use super::result::{Lost, Outcome as Found, Received, Sent};
-use super::run::{self, Machine, Run};
+use super::result::{LostSample, ReceivedSample, RunOutcome, SentSample};
+use super::run::{self, NodeMachine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
 use super::{files, process, publisher, rows, subscriber};
@@ -44,7 +44,7 @@ pub struct NodeBenchmark {
     config: Config,
     sweep: Sweep,
     plan: Points,
-    machine: Option<Machine>,
+    machine: Option<NodeMachine>,
 }
 
 impl NodeBenchmark {
@@ -72,14 +72,14 @@ impl NodeBenchmark {
         let wiring = &point.wiring;
         let steps = config.steps(point.rate_per_s);
         let (place, policy) = (config.log, config.huge_pages);
-        let of_publisher = Log::<{ Sent::WORDS }>::memory(place, steps as usize, policy).0;
+        let of_publisher = Log::<{ SentSample::WORDS }>::memory(place, steps as usize, policy).0;
         let of_subscribers = (0..wiring.subscribers)
             .map(|number| subscriber::entries(wiring, steps, number))
-            .map(|entries| Log::<{ Received::WORDS }>::memory(place, entries, policy).0)
+            .map(|entries| Log::<{ ReceivedSample::WORDS }>::memory(place, entries, policy).0)
             .fold(0, u64::saturating_add);
         let logs = of_publisher.saturating_mul(wiring.publishers.into());
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
-        let of_copy = size_of::<Lost>().max(2 * 8) as u64 + 1;
+        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
         let slots = u64::from(wiring.publishers) * publisher::slots(config) as u64
             + u64::from(wiring.subscribers) * subscriber::slots(config) as u64;
@@ -246,7 +246,7 @@ fn failure(run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
+fn warnings(point: &Point, found: &RunOutcome) -> impl Iterator<Item = String> {
     let steps = found.missed + found.sent + found.refused;
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
     let missed = missed.then(|| {
@@ -296,7 +296,7 @@ impl Benchmark for NodeBenchmark {
         let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
         raised.map_err(RunError::from)?;
         #[cfg_attr(not(feature = "rdma"), expect(unused_mut))]
-        let mut machine = Machine::new(&self.config)?;
+        let mut machine = NodeMachine::new(&self.config)?;
         #[cfg(feature = "rdma")]
         let facts = {
             machine.fabric = verbs::open(&mut self.plan, &self.config)?;

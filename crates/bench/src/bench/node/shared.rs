@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 use super::log::Log;
-use super::result::Received;
+use super::result::ReceivedSample;
 use super::sample::Header;
 use crate::buffer::{
     BufferError, Bytes, HugePagePolicy, MappedValue, Room, SharedMemory, all_atomic,
@@ -17,10 +17,10 @@ use crate::rig::control::Control;
 use crate::time::Ticks;
 
 /// The log of a subscriber.
-pub(super) type ReceivedLog = Log<{ Received::WORDS }>;
+pub(super) type ReceivedLog = Log<{ ReceivedSample::WORDS }>;
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedState {
     pub(super) run: MappedValue<Control>,
     pub(super) wiring: Wiring,
     phases: MappedValue<Phases>,
@@ -52,7 +52,7 @@ all_atomic!(Phases {
     left
 });
 
-impl AsRef<Control> for Shared {
+impl AsRef<Control> for SharedState {
     fn as_ref(&self) -> &Control {
         &self.run
     }
@@ -62,7 +62,7 @@ fn pairs(wiring: &Wiring) -> usize {
     wiring.publishers as usize * wiring.subscribers as usize
 }
 
-impl Shared {
+impl SharedState {
     /// Memory for it.
     pub(super) fn memory(wiring: &Wiring) -> Result<SharedMemory, BufferError> {
         SharedMemory::new(Self::bytes(wiring), HugePagePolicy::Off)
@@ -86,7 +86,7 @@ impl Shared {
     pub(super) fn new(wiring: Wiring, memory: &SharedMemory) -> Result<Self, BufferError> {
         let mut room = Room::new(memory)?;
         let publishers = wiring.publishers as usize;
-        Ok(Shared {
+        Ok(SharedState {
             run: room.one(),
             wiring,
             phases: room.one(),

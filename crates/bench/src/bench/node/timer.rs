@@ -78,16 +78,16 @@ pub(super) trait Timer<C: Clock>: Send {
 
 /// What every timer knows.
 #[derive(Debug, Clone, Copy)]
-struct Progress {
+struct TimerState {
     schedule: Schedule,
     after_miss: MissPolicy,
     next: u64,
     late: u64,
 }
 
-impl Progress {
+impl TimerState {
     fn new(schedule: Schedule, after_miss: MissPolicy) -> Self {
-        Progress {
+        TimerState {
             schedule,
             after_miss,
             next: 0,
@@ -106,11 +106,11 @@ impl Progress {
 
 /// Reads the clock until a step is due.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BusyTimer(Progress);
+pub(super) struct BusyTimer(TimerState);
 
 impl BusyTimer {
     pub(super) fn new(schedule: Schedule, after_miss: MissPolicy) -> Self {
-        BusyTimer(Progress::new(schedule, after_miss))
+        BusyTimer(TimerState::new(schedule, after_miss))
     }
 }
 
@@ -163,7 +163,7 @@ impl<C: Clock> Timer<C> for BusyTimer {
 /// Sleeps in the kernel, one `read` a step. The clock must be `CLOCK_MONOTONIC`, whose period is in whole nanoseconds.
 #[derive(Debug)]
 pub(super) struct KernelTimer {
-    progress: Progress,
+    progress: TimerState,
     timer: TimerFd,
     /// Steps that are due and were not taken yet.
     pending: u64,
@@ -173,7 +173,7 @@ impl KernelTimer {
     pub(super) fn new(schedule: Schedule, after_miss: MissPolicy) -> Result<Self, NodeError> {
         let made = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
         Ok(KernelTimer {
-            progress: Progress::new(schedule.whole(), after_miss),
+            progress: TimerState::new(schedule.whole(), after_miss),
             timer: made.map_err(|errno| failed("timerfd_create")(errno.into()))?,
             pending: 0,
         })

@@ -21,9 +21,9 @@ use crate::host::trace::{Interrupter, PARTS, Parts, Stretch, Stretches, TraceErr
 use crate::sorting::sort_by_key;
 use crate::time::Anchors;
 
-use super::cause::{Cause, NAMED, Names, Tally};
+use super::cause::{Cause, CauseTally, NAMED, Names};
 use super::jump::{Jump, JumpStore, Longest};
-pub(super) use reader::{Reader, Told};
+pub(super) use reader::{Reader, WatchState};
 
 /// The way into and out of the kernel takes no longer, in nanoseconds.
 const ENTRY: u64 = 5_000;
@@ -65,7 +65,7 @@ fn keep(kept: &mut Longest<Parts>, stretch: Stretch) {
 
 /// What the records of a watch come to, on the trace's clock.
 #[derive(Debug, Default)]
-struct Found {
+struct TraceRecords {
     /// The middle of each stretch with its parts, and what nobody had of it, in the order of time.
     stretches: Vec<(u64, Parts, u64)>,
     lost: Vec<(u64, u64)>,
@@ -82,7 +82,7 @@ pub(super) fn permitted(cpus: &[usize]) -> Result<(), TraceError> {
 /// The trace of a CPU.
 #[derive(Debug)]
 pub(super) struct Trace {
-    found: Found,
+    found: TraceRecords,
     anchors: Anchors,
     /// Of all sources in it, ascending.
     names: Vec<(Interrupter, String)>,
@@ -102,13 +102,13 @@ struct JumpTrace {
 
 /// A trace that was matched with the jumps of its CPU.
 #[derive(Debug)]
-pub(super) struct Traced {
+pub(super) struct MatchedTrace {
     trace: Trace,
     /// When each jump began to which records belong, in ticks, and which stretches are its.
     owned: Vec<(u64, Range<usize>)>,
     epoch: u64,
     /// What took the kept jumps, in nanoseconds, and the way into and out of the kernel for it.
-    times: Vec<(Cause, Tally, u64)>,
+    times: Vec<(Cause, CauseTally, u64)>,
 }
 
 impl Trace {
@@ -129,7 +129,7 @@ impl Trace {
         });
         let mut middles: Vec<_> = middles.collect();
         sort_by_key(&mut middles, |(middle, ..)| *middle);
-        let found = Found {
+        let found = TraceRecords {
             stretches: middles,
             lost,
             kept_above: kept.above(),
@@ -138,7 +138,7 @@ impl Trace {
         Trace::named(found, anchors.clone(), |source| tracer.name(source))
     }
 
-    fn named(found: Found, anchors: Anchors, name: impl Fn(Interrupter) -> String) -> Self {
+    fn named(found: TraceRecords, anchors: Anchors, name: impl Fn(Interrupter) -> String) -> Self {
         let parts = found.stretches.iter().flat_map(|(_, parts, _)| *parts);
         let sources = parts.filter_map(|(source, _)| source);
         let names: BTreeMap<Interrupter, String> =
@@ -151,9 +151,9 @@ impl Trace {
     }
 
     /// Tells the causes of the jumps by this trace. `epoch`: the reading from which on their time counts, in ticks.
-    pub(super) fn matched(self, jumps: &mut JumpStore, epoch: u64) -> Traced {
+    pub(super) fn matched(self, jumps: &mut JumpStore, epoch: u64) -> MatchedTrace {
         let owned = self.owned(jumps, epoch);
-        let mut traced = Traced {
+        let mut traced = MatchedTrace {
             trace: self,
             owned,
             epoch,
@@ -232,7 +232,7 @@ impl Trace {
     }
 }
 
-impl Traced {
+impl MatchedTrace {
     fn of(&self, jump: &Jump) -> JumpTrace {
         let (begin, end) = self.trace.span(self.epoch, jump);
         let at = self
@@ -295,11 +295,11 @@ impl Traced {
     }
 
     /// Adds up what took a jump.
-    fn add(&self, times: &mut Vec<(Cause, Tally, u64)>, told: &JumpTrace) {
+    fn add(&self, times: &mut Vec<(Cause, CauseTally, u64)>, told: &JumpTrace) {
         let mut add = |cause: Cause, nanos: u64, entering: u64| {
             let at = times.iter().position(|(of, ..)| *of == cause);
             let at = at.unwrap_or_else(|| {
-                times.push((cause, Tally::default(), 0));
+                times.push((cause, CauseTally::default(), 0));
                 times.len() - 1
             });
             if nanos > 0 {

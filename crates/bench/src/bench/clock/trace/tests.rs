@@ -17,7 +17,7 @@ fn trace(
         }
         (middle, all, 0)
     };
-    let found = Found {
+    let found = TraceRecords {
         stretches: stretches.iter().map(stretch).collect(),
         lost: lost.to_vec(),
         kept_above,
