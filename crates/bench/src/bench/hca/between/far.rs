@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::message::{ANSWER, Message, Part, hear, hear_nothing, only, take, tell};
+use super::message::{ANSWER, ReceivedBurst, WireMessage, hear, hear_nothing, only, take, tell};
 use crate::bench::hca::ends::Link;
 use crate::bench::hca::ends::requesting_end::Target;
 use crate::bench::hca::error::RunError;
@@ -15,7 +15,7 @@ use crate::bench::hca::result::LoopFaults;
 use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
-use crate::bench::hca::session::worker::{Frame, Task, Threads, start};
+use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
 use crate::buffer::{Arrival, PageKind};
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
@@ -43,7 +43,7 @@ pub(super) fn lock(wire: &SharedWire) -> MutexGuard<'_, Wire> {
 
 /// What is known of the far end.
 #[derive(Debug, Default)]
-struct Known {
+struct FarState {
     /// The stamps that the arrivals of the last burst brought, by their place in the list.
     delivered: Vec<Option<u64>>,
     /// What went wrong there.
@@ -64,7 +64,7 @@ pub(super) struct FarReceiver {
     stamp_pages: PageKind,
     /// Where the thread that stands for it runs.
     cpu: usize,
-    known: Mutex<Known>,
+    known: Mutex<FarState>,
 }
 
 impl FarReceiver {
@@ -90,21 +90,21 @@ impl FarReceiver {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, FarState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the far receiver take a burst.
-    fn hand_on(&self, task: &Task) -> Result<BurstRecord, RunError> {
+    fn hand_on(&self, task: &BurstTask) -> Result<BurstRecord, RunError> {
         let mut wire = lock(&self.wire);
         let (number, count) = (task.number, task.count);
-        tell(&mut wire, &Message::Burst { number, count })?;
+        tell(&mut wire, &WireMessage::Burst { number, count })?;
         let mut stopping = None;
         let begun = Instant::now();
         let (mut heard, mut beaten) = (begun, begun);
         let part = loop {
             if task.control.stopped() && stopping.is_none() {
-                tell(&mut wire, &Message::Stop)?;
+                tell(&mut wire, &WireMessage::Stop)?;
                 stopping = Some(Instant::now());
             }
             let limit = match stopping {
@@ -115,7 +115,7 @@ impl FarReceiver {
                 return Err(wire.unanswered(limit.1).into());
             }
             if beaten.elapsed() > BEAT {
-                tell(&mut wire, &Message::Waiting)?;
+                tell(&mut wire, &WireMessage::Waiting)?;
                 beaten = Instant::now();
             }
             let Some(message) = wire.poll(LOOK)? else {
@@ -123,14 +123,14 @@ impl FarReceiver {
             };
             heard = Instant::now();
             match message {
-                Message::Receiving => task.control.announce_ready(),
-                Message::Far { received, trouble } => {
+                WireMessage::Receiving => task.control.announce_ready(),
+                WireMessage::Far { received, trouble } => {
                     task.control.set_received(received);
                     if trouble.is_some() {
                         self.known().trouble = trouble;
                     }
                 }
-                other => break take(&wire, other, only!(Message::BurstOver(part) => *part))?,
+                other => break take(&wire, other, only!(WireMessage::BurstOver(part) => *part))?,
             }
         };
         if part.failure.is_some() {
@@ -144,7 +144,7 @@ impl FarReceiver {
     }
 
     /// What the far receiver stored, as if a thread here had.
-    fn record(&self, part: Part) -> BurstRecord {
+    fn record(&self, part: ReceivedBurst) -> BurstRecord {
         let arrivals = part.stamps.iter().zip(&part.labels).enumerate();
         let arrivals = arrivals.map(|(place, (stamp, label))| Arrival {
             stamp: Ticks(*stamp),
@@ -173,9 +173,9 @@ impl FarReceiver {
     /// Asks the other process; nothing where it does not answer, or did not before.
     fn ask<T>(
         &self,
-        message: &Message,
+        message: &WireMessage,
         limit: Duration,
-        wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+        wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
     ) -> Option<T> {
         if self.known().gone {
             return None;
@@ -195,9 +195,9 @@ impl FarReceiver {
 
     fn counted(&self, fresh: bool) -> PortCounters {
         let counted = self.ask(
-            &Message::Counters { fresh },
+            &WireMessage::Counters { fresh },
             ANSWER,
-            only!(Message::Counted(counters) => counters),
+            only!(WireMessage::Counted(counters) => counters),
         );
         counted.unwrap_or_default()
     }
@@ -212,7 +212,7 @@ impl ReceivingSide for FarReceiver {
         _clock: C,
         _frame: &Frame,
         _cpu: usize,
-    ) -> Result<Sender<Task>, RigError> {
+    ) -> Result<Sender<BurstTask>, RigError> {
         let far = Arc::clone(self);
         // It measures nothing, so it has no priority and no CPU of its own.
         let seat = Seat {
@@ -244,8 +244,9 @@ impl Target for FarTarget {
     fn make_ready(&self, burst: u32, sequence: u32) {
         // All of a burst at once.
         if sequence == 0 {
-            let filled = only!(Message::Filled => ());
-            self.0.ask(&Message::Fill { burst }, PREPARATION, filled);
+            let filled = only!(WireMessage::Filled => ());
+            self.0
+                .ask(&WireMessage::Fill { burst }, PREPARATION, filled);
             self.0.known().word = None;
         }
     }
@@ -253,8 +254,11 @@ impl Target for FarTarget {
     fn word(&self, _burst: u32) -> u64 {
         let known = self.0.known().word;
         known.unwrap_or_else(|| {
-            let told = only!(Message::Told(word) => word);
-            let word = self.0.ask(&Message::Word, PREPARATION, told).unwrap_or(0);
+            let told = only!(WireMessage::Told(word) => word);
+            let word = self
+                .0
+                .ask(&WireMessage::Word, PREPARATION, told)
+                .unwrap_or(0);
             self.0.known().word = Some(word);
             word
         })
@@ -296,8 +300,8 @@ impl Link for FarReceiver {
 
     fn changes(&self) -> Vec<String> {
         let was_gone = self.known().gone;
-        let changed = only!(Message::Changed(changes) => changes);
-        let changes = self.ask(&Message::Changes, ANSWER, changed);
+        let changed = only!(WireMessage::Changed(changes) => changes);
+        let changes = self.ask(&WireMessage::Changes, ANSWER, changed);
         // That it has just gone is a change as well.
         changes.unwrap_or_else(|| self.trouble().filter(|_| !was_gone).into_iter().collect())
     }
@@ -325,7 +329,7 @@ mod tests {
         let (far, mut other) = far_receiver();
         other.write_all(line.as_bytes()).unwrap();
         drop(other);
-        let task = Task {
+        let task = BurstTask {
             number: 0,
             count: 1,
             others: 1,
@@ -340,7 +344,7 @@ mod tests {
     #[test]
     fn a_process_that_has_ended_is_the_root_cause() {
         root_cause_after("").ends("has closed the connection");
-        let failed = Message::Failed(Failure::Run("the machine goes down".to_owned()));
+        let failed = WireMessage::Failed(Failure::Run("the machine goes down".to_owned()));
         let line = format!("{}\n", serde_json::to_string(&failed).unwrap());
         root_cause_after(&line).ends("the machine goes down");
     }

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::message::{Message, WORK, hear, hear_nothing, only, tell};
+use super::message::{WORK, WireMessage, hear, hear_nothing, only, tell};
 use crate::bench::hca::ends::endpoints::{
     EndpointSettings, Receives, STEP_LIMIT, accept_one, connect_one, directly_here, gids_of,
     id_service, path_between, receive_requests, resolve,
@@ -14,7 +14,7 @@ use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::receiving_end::Receiver;
 use crate::bench::hca::ends::sending_end::Sender;
 use crate::bench::hca::ends::two_ports::TwoPorts;
-use crate::bench::hca::ends::verbs_link::{Connection, Made, Side};
+use crate::bench::hca::ends::verbs_link::{Connection, EndResources, LinkSide};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::path::Connect;
@@ -26,7 +26,7 @@ use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
 
 /// A receiving half; what it was connected by must outlive it.
-pub(super) type Receiving = (Receiver, Option<PassiveEndpoint>);
+pub(super) type ReceivingHalf = (Receiver, Option<PassiveEndpoint>);
 
 /// How often somebody who waits for a connection request looks whether the other end is still there.
 const LOOK: Duration = Duration::from_millis(200);
@@ -89,8 +89,8 @@ impl OpenPort {
         wire: &mut Wire,
         peer: &Facts,
         settings: &EndpointSettings,
-    ) -> Result<Receiving, RunError> {
-        let side = Side::Receiving;
+    ) -> Result<ReceivingHalf, RunError> {
+        let side = LinkSide::Receiving;
         let (made, connections, listener) = match self.by_manager(settings)? {
             None => {
                 let (made, connections) = self.directly(wire, peer, settings, side)?;
@@ -99,7 +99,7 @@ impl OpenPort {
             Some((channel, address)) => {
                 let service = id_service(settings);
                 let listener = PassiveEndpoint::listen(channel, service, self.place(), address, 1)?;
-                tell(wire, &Message::Listening(listener.address()))?;
+                tell(wire, &WireMessage::Listening(listener.address()))?;
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
@@ -112,10 +112,10 @@ impl OpenPort {
                 (made, connections, Some(listener))
             }
         };
-        let numbers = hear(wire, WORK, only!(Message::Senders(numbers) => numbers))?;
+        let numbers = hear(wire, WORK, only!(WireMessage::Senders(numbers) => numbers))?;
         let link = made.connected(connections, self.port.port.number);
         let receiver = Receiver::new(link, settings, numbers);
-        tell(wire, &Message::Slots(receiver.remote_slots()))?;
+        tell(wire, &WireMessage::Slots(receiver.remote_slots()))?;
         Ok((receiver, listener))
     }
 
@@ -129,11 +129,15 @@ impl OpenPort {
         peer: &Facts,
         settings: &EndpointSettings,
     ) -> Result<Sender, RunError> {
-        let side = Side::Sending;
+        let side = LinkSide::Sending;
         let (made, connections) = match self.by_manager(settings)? {
             None => self.directly(wire, peer, settings, side)?,
             Some((channel, from)) => {
-                let to = hear(wire, WORK, only!(Message::Listening(address) => address))?;
+                let to = hear(
+                    wire,
+                    WORK,
+                    only!(WireMessage::Listening(address) => address),
+                )?;
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
@@ -146,8 +150,8 @@ impl OpenPort {
             }
         };
         let numbers = connections.iter().map(|one| one.queue_pair().number());
-        tell(wire, &Message::Senders(numbers.collect()))?;
-        let slots = hear(wire, WORK, only!(Message::Slots(slots) => slots))?;
+        tell(wire, &WireMessage::Senders(numbers.collect()))?;
+        let slots = hear(wire, WORK, only!(WireMessage::Slots(slots) => slots))?;
         let link = made.connected(connections, self.port.port.number);
         Sender::new(link, &settings.point, slots)
     }
@@ -158,8 +162,8 @@ impl OpenPort {
         wire: &mut Wire,
         peer: &Facts,
         settings: &EndpointSettings,
-        side: Side,
-    ) -> Result<(Made, Vec<Connection>), RunError> {
+        side: LinkSide,
+    ) -> Result<(EndResources, Vec<Connection>), RunError> {
         let path = &settings.point.path;
         let port = self.context().port(self.port.port.number)?;
         let gids: [&[Gid]; 2] = [&gid_table(&self.port.device.name, port.number), &peer.gids];
@@ -172,8 +176,8 @@ impl OpenPort {
             .iter()
             .map(UnconnectedQueuePair::address)
             .collect();
-        tell(wire, &Message::Addresses(here))?;
-        let there = hear(wire, WORK, only!(Message::Addresses(there) => there))?;
+        tell(wire, &WireMessage::Addresses(here))?;
+        let there = hear(wire, WORK, only!(WireMessage::Addresses(there) => there))?;
         if there.len() != unconnected.len() {
             let text = format!(
                 "tells of {} queue pairs instead of {}",

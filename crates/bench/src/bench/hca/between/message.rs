@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ping_pong::Stamped;
-use super::time_of_day::Ahead;
+use super::time_of_day::TimeOfDayOffset;
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::verbs_port::RemoteSlots;
 use crate::bench::hca::error::RunError;
@@ -57,7 +57,7 @@ pub(super) struct Order {
 
 /// What was made ready.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct PreparedPoint {
     /// The CPU of the receiving thread.
     pub(super) cpu: usize,
     /// The pages of the stamps, and of the payload.
@@ -65,14 +65,14 @@ pub(super) struct Made {
     /// What the kernel has of this end of the path.
     pub(super) path: Value,
     /// How far the time of day is ahead of the point's clock.
-    pub(super) time_of_day: Ahead,
+    pub(super) time_of_day: TimeOfDayOffset,
     /// What is to be warned of there.
     pub(super) warnings: Vec<String>,
 }
 
 /// What the far receiver has of a burst.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct ReceivedBurst {
     /// Of each arrival: when, in nanoseconds of the receiver's clock.
     pub(super) stamps: Vec<u64>,
     /// Of each: its immediate data.
@@ -89,7 +89,7 @@ pub(super) struct Part {
 /// All that is said.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Message {
+pub(super) enum WireMessage {
     Hello(Box<Hello>),
     Welcome(Box<Facts>),
     /// What keeps this end from going on.
@@ -126,7 +126,7 @@ pub(super) enum Message {
     Senders(Vec<u32>),
     /// Where what is sent will lie.
     Slots(RemoteSlots),
-    Made(Box<Made>),
+    Made(Box<PreparedPoint>),
     /// Answer so many probes from the first on.
     Probe {
         first: u32,
@@ -154,7 +154,7 @@ pub(super) enum Message {
     /// The other end is there, and waits.
     Waiting,
     /// What came of it.
-    BurstOver(Box<Part>),
+    BurstOver(Box<ReceivedBurst>),
     Counters {
         fresh: bool,
     },
@@ -183,7 +183,7 @@ pub(super) enum Message {
 }
 
 /// Sends a message.
-pub(super) fn tell(wire: &mut Wire, message: &Message) -> Result<(), WireError> {
+pub(super) fn tell(wire: &mut Wire, message: &WireMessage) -> Result<(), WireError> {
     wire.send(message, ANSWER)
 }
 
@@ -194,7 +194,7 @@ pub(super) fn tell(wire: &mut Wire, message: &Message) -> Result<(), WireError> 
 pub(super) fn hear<T>(
     wire: &mut Wire,
     limit: Duration,
-    wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+    wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
 ) -> Result<T, RunError> {
     let message = wire.receive(limit)?;
     take(wire, message, wanted)
@@ -206,11 +206,11 @@ pub(super) fn hear<T>(
 /// When the other end has failed, or says something else.
 pub(super) fn take<T>(
     wire: &Wire,
-    message: Message,
-    wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+    message: WireMessage,
+    wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
 ) -> Result<T, RunError> {
     wanted(message).map_err(|message| match *message {
-        Message::Failed(failure) => RunError::Peer(wire.peer(), failure),
+        WireMessage::Failed(failure) => RunError::Peer(wire.peer(), failure),
         other => {
             let text = serde_json::to_string(&other).unwrap_or_default();
             let said: String = text.chars().take(80).collect();

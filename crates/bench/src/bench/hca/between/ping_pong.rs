@@ -26,7 +26,7 @@ const EMPTYING: Duration = Duration::from_secs(2);
 
 /// Shared by the thread that exchanges probes and the one that watches it.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(super) struct ProbeProgress {
     /// The thread is to end.
     stop: AtomicBool,
     /// The probe that is under way, counted from 1.
@@ -35,7 +35,7 @@ pub(super) struct Watched {
     given_up: AtomicU32,
 }
 
-impl Watched {
+impl ProbeProgress {
     /// Has the thread end.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -134,7 +134,7 @@ pub(super) fn ask<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPort>(
     mut ports: Ports<'_, S, R, D>,
     mut mode: impl PollMode<R>,
     (first, count): (u32, u32),
-    watched: &Watched,
+    watched: &ProbeProgress,
 ) -> Result<Vec<Stamped>, Failure> {
     let mut stamped = Vec::with_capacity(count as usize);
     mode.start(ports.receive)?;
@@ -183,7 +183,7 @@ pub(super) fn answer<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPor
     mut ports: Ports<'_, S, R, D>,
     mut mode: impl PollMode<R>,
     (first, count): (u32, u32),
-    watched: &Watched,
+    watched: &ProbeProgress,
 ) -> Result<Vec<Stamped>, Failure> {
     let mut stamped = Vec::with_capacity(count as usize);
     mode.start(ports.receive)?;
@@ -297,7 +297,7 @@ mod tests {
         };
         let (mut a, mut b) = (out(to_b, there), out(to_a, back));
         let (mut from_b, mut from_a) = (In(at_a), In(at_b));
-        let (asking, answering) = (Watched::default(), Watched::default());
+        let (asking, answering) = (ProbeProgress::default(), ProbeProgress::default());
         let numbers = (SLOTS - 3, count);
         let clock = Posix::MONOTONIC;
         std::thread::scope(|scope| {
@@ -365,7 +365,7 @@ mod tests {
     fn who_is_told_to_stop_ends_at_once() {
         let (to, _kept) = channel();
         let (_silent, from) = channel();
-        let watched = Watched::default();
+        let watched = ProbeProgress::default();
         watched.stop();
         let ports = Ports {
             send: &mut Out {

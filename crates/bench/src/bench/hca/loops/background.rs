@@ -83,7 +83,7 @@ impl Channel for Copies {
 
 /// How far the background is. The loop counts, the supervisor reads.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct BackgroundProgress {
     posted: CachePadded<AtomicU64>,
     completed: CachePadded<AtomicU64>,
     missed: CachePadded<AtomicU64>,
@@ -93,14 +93,14 @@ pub struct Progress {
 
 /// What the background did while bursts were measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Delivered {
+pub struct BackgroundTraffic {
     /// How long that was.
     pub time: Duration,
     /// Its messages.
     pub messages: Messages,
 }
 
-impl Delivered {
+impl BackgroundTraffic {
     /// Completed messages a second.
     pub fn rate(&self) -> f64 {
         self.messages.completed as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
@@ -118,7 +118,7 @@ pub struct Messages {
     pub missed: u64,
 }
 
-impl Progress {
+impl BackgroundProgress {
     /// The counts now.
     pub fn read(&self) -> Messages {
         let [completed, posted, missed] = [&self.completed, &self.posted, &self.missed]
@@ -138,16 +138,16 @@ fn count(counter: &AtomicU64) {
 }
 
 /// A channel with its messages in flight.
-struct Queue<C> {
+struct BackgroundQueue<C> {
     channel: C,
     in_flight: u32,
     slot: u32,
 }
 
-impl<C: Channel> Queue<C> {
+impl<C: Channel> BackgroundQueue<C> {
     /// Posts a message, unless `most` are in flight.
     #[inline(always)]
-    fn offer(&mut self, most: u32, progress: &Progress) -> Result<(), Failure> {
+    fn offer(&mut self, most: u32, progress: &BackgroundProgress) -> Result<(), Failure> {
         if self.in_flight == most {
             count(&progress.missed);
             return Ok(());
@@ -165,7 +165,7 @@ impl<C: Channel> Queue<C> {
 
     /// Takes a completion, if there is one.
     #[inline(always)]
-    fn reap(&mut self, progress: &Progress) -> Result<(), Failure> {
+    fn reap(&mut self, progress: &BackgroundProgress) -> Result<(), Failure> {
         match self.channel.poll() {
             PollResult::Empty => Ok(()),
             PollResult::Done(_) => {
@@ -188,10 +188,10 @@ pub fn run<C: Clock>(
     mut pacing: impl Pacing,
     channels: Vec<impl Channel>,
     most: u32,
-    progress: &Progress,
+    progress: &BackgroundProgress,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
-    let queue = |channel| Queue {
+    let queue = |channel| BackgroundQueue {
         channel,
         in_flight: 0,
         slot: 0,
@@ -282,8 +282,11 @@ mod tests {
     ) -> (Vec<(usize, u32)>, Messages, Result<(), Failure>) {
         let clock = scripted::set(0, 1);
         let rate = ConstantRate::new(Interval::new(&clock, Nanos(100)), MissPolicy::CatchUp);
-        let (progress, stop, journal) =
-            (Progress::default(), StopFlag::default(), Journal::default());
+        let (progress, stop, journal) = (
+            BackgroundProgress::default(),
+            StopFlag::default(),
+            Journal::default(),
+        );
         let channel = |number| Scripted {
             number,
             journal: Rc::clone(&journal),

@@ -73,12 +73,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bench::hca::loops::completion::{Collector, Leaving};
+    use crate::bench::hca::loops::completion::{Collector, SendQueueProgress};
     use crate::bench::hca::loops::port::scripted::Counting;
     use crate::bench::hca::loops::port::{
         Completion, CompletionPort, Failure, PollResult, SendPort,
     };
-    use crate::bench::hca::loops::sender::{Sending, SubmitStamp, send};
+    use crate::bench::hca::loops::sender::{BurstSend, SubmitStamp, send};
     use crate::bench::hca::loops::signalling::Signalling;
     use crate::bench::hca::loops::tag::Tag;
     use crate::pacing::NoPause;
@@ -200,10 +200,10 @@ mod tests {
         );
         let (port, expected) = (Completions(&control), signalling.among(count));
         let collector = Collector::new(port, &mut completed, expected, Tag::new(0), &control);
-        let mut collector = collector.telling(Leaving::new(signalling));
+        let mut collector = collector.telling(SendQueueProgress::new(signalling));
         let (mut pacing, burst) = (
             NoPause,
-            Sending {
+            BurstSend {
                 signalling,
                 submitted: &mut submitted,
                 control: &control,

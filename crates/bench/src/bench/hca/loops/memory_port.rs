@@ -94,11 +94,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::bench::hca::loops::completion::LeftToThread;
+    use crate::bench::hca::loops::completion::NoCollection;
     use crate::bench::hca::loops::control::Control;
     use crate::bench::hca::loops::port::BusyPolling;
     use crate::bench::hca::loops::receiver::{Strays, receive};
-    use crate::bench::hca::loops::sender::{Sending, SubmitStamp, send};
+    use crate::bench::hca::loops::sender::{BurstSend, SubmitStamp, send};
     use crate::bench::hca::loops::signalling::Signalling;
     use crate::bench::hca::loops::tag::{Expected, Tag};
     use crate::buffer::Arrival;
@@ -130,12 +130,12 @@ mod tests {
                 }
                 std::thread::yield_now();
             }
-            let burst = Sending {
+            let burst = BurstSend {
                 signalling: Signalling::new(1, 1),
                 submitted: &mut submitted,
                 control: &control,
             };
-            let collect = &mut LeftToThread;
+            let collect = &mut NoCollection;
             let sent = send::<SubmitStamp>(&clock, &mut send_port, &mut pacing, collect, burst);
             assert_eq!(sent.posted as usize, MESSAGES);
             receiver.join().unwrap()

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Runner;
+use super::PointRunner;
 use super::clocks::Clocks;
-use super::mode::Mode;
+use super::mode::RunMode;
 use super::peer::Peer;
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::error::RunError;
@@ -39,18 +39,18 @@ const TIME_PER_POINT: Duration = Duration::from_millis(500);
 const TIME_PER_MESSAGE: Duration = Duration::from_micros(10);
 
 /// The benchmark, with a peer as its mode has it.
-pub struct HcaBenchmark<M: Mode> {
+pub struct HcaBenchmark<M: RunMode> {
     config: Config,
     mode: M,
     plan: plan::Plan,
-    runner: Option<Runner<M::Peer>>,
+    runner: Option<PointRunner<M::Peer>>,
     /// The generators of memory load as they are planned, if a point is under load; the runner makes its own.
     beside: Option<RunGenerators>,
     /// Held as long as it is measured.
     idle_hold: Option<IdleHold>,
 }
 
-impl<M: Mode> HcaBenchmark<M> {
+impl<M: RunMode> HcaBenchmark<M> {
     pub fn new(config: Config, mode: M) -> Self {
         HcaBenchmark {
             config,
@@ -125,7 +125,7 @@ impl<M: Mode> HcaBenchmark<M> {
     }
 }
 
-impl<M: Mode> Benchmark for HcaBenchmark<M> {
+impl<M: RunMode> Benchmark for HcaBenchmark<M> {
     fn schema(&self) -> &'static Schema {
         self.mode.schema()
     }
@@ -149,7 +149,7 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
     fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {
         let peer = self.mode.peer(&self.config)?;
         let clocks = Arc::new(Clocks::new(self.config.tsc_khz));
-        let mut runner = Runner::new(self.config.clone(), peer, clocks)?;
+        let mut runner = PointRunner::new(self.config.clone(), peer, clocks)?;
         let plan = runner.within_devices(std::mem::take(&mut self.plan))?;
         self.keep(plan)?;
         let warnings_of_peer = runner.prepare(&self.plan)?;

@@ -1,8 +1,8 @@
 //! A run on one host: one clock stamps both ends, so that each message has a latency.
 
-use super::Runner;
+use super::PointRunner;
 use super::local::Local;
-use super::mode::Mode;
+use super::mode::RunMode;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
@@ -20,7 +20,7 @@ use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 /// Both ends are on this host.
 pub struct OneHost;
 
-impl Mode for OneHost {
+impl RunMode for OneHost {
     type Peer = Local;
 
     fn schema(&self) -> &'static Schema {
@@ -39,7 +39,7 @@ impl Mode for OneHost {
     }
 
     fn measure(
-        runner: &mut Runner<Local>,
+        runner: &mut PointRunner<Local>,
         point: &Point,
         round: u32,
         progress: &mut dyn FnMut(Progress),

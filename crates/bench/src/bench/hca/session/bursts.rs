@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::background::Running;
+use super::background::RunningBackground;
 use super::receiving_half::ReceivingSide;
 use super::worker::Frame;
-use super::{Between, Session};
+use super::{BetweenBursts, Session};
 use crate::bench::hca::ends::SendingEnd;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::placement::Placement;
@@ -34,8 +34,8 @@ impl<C: Clock> Bursts<'_, C> {
         self,
         sender: &Arc<S>,
         receiver: &Arc<R>,
-        background: Option<Running>,
-        between: &mut dyn Between,
+        background: Option<RunningBackground>,
+        between: &mut dyn BetweenBursts,
     ) -> Result<(Tally, [PageKind; 3]), RunError> {
         let (config, clock) = (self.config, self.clock);
         let (timeout, placement) = (config.timeout, self.placement);

@@ -65,9 +65,9 @@ struct Fabric {
 }
 
 #[derive(Debug, Clone)]
-struct End(Arc<Fabric>);
+struct SimulatedEnd(Arc<Fabric>);
 
-struct Queue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<PollResult>>);
+struct SimulatedQueue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<PollResult>>);
 
 struct SendingPort {
     fabric: Arc<Fabric>,
@@ -146,20 +146,20 @@ impl SendPort for SendingPort {
     }
 }
 
-impl CompletionPort for Queue {
+impl CompletionPort for SimulatedQueue {
     fn poll(&mut self) -> PollResult {
         let found = (self.1)(&self.0).lock().unwrap().pop_front();
         found.unwrap_or(PollResult::Empty)
     }
 }
 
-impl Drop for Queue {
+impl Drop for SimulatedQueue {
     fn drop(&mut self) {
         self.0.left.store(true, Ordering::Release);
     }
 }
 
-impl EventPort for Queue {
+impl EventPort for SimulatedQueue {
     fn arm(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -170,15 +170,15 @@ impl EventPort for Queue {
     }
 }
 
-impl StampSlots for End {
+impl StampSlots for SimulatedEnd {
     fn restamp(&self, _sequence: u32, _stamp: Ticks) {}
 }
 
-impl SendingEnd for End {
+impl SendingEnd for SimulatedEnd {
     type Port = SendingPort;
     type SpreadPort = SendingPort;
-    type Completions = Queue;
-    type Stamps = End;
+    type Completions = SimulatedQueue;
+    type Stamps = SimulatedEnd;
 
     fn fill(&self, _burst: u32, _sequence: u32) {}
 
@@ -194,11 +194,11 @@ impl SendingEnd for End {
         SendingEnd::port(self)
     }
 
-    fn completions(&self) -> Queue {
-        Queue(Arc::clone(&self.0), |fabric| &fabric.completing)
+    fn completions(&self) -> SimulatedQueue {
+        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.completing)
     }
 
-    fn stamps(&self) -> End {
+    fn stamps(&self) -> SimulatedEnd {
         self.clone()
     }
 
@@ -211,7 +211,7 @@ impl SendingEnd for End {
     }
 }
 
-impl Link for End {
+impl Link for SimulatedEnd {
     fn page_kind(&self) -> PageKind {
         PageKind::Small
     }
@@ -251,8 +251,8 @@ impl Link for End {
     }
 }
 
-impl ReceivingEnd for End {
-    type Port = Queue;
+impl ReceivingEnd for SimulatedEnd {
+    type Port = SimulatedQueue;
 
     fn slots(&self) -> usize {
         MESSAGES as usize + 4
@@ -276,8 +276,8 @@ impl ReceivingEnd for End {
         Ok(())
     }
 
-    fn port(&self, _burst: u32, _messages: usize) -> Queue {
-        Queue(Arc::clone(&self.0), |fabric| &fabric.arriving)
+    fn port(&self, _burst: u32, _messages: usize) -> SimulatedQueue {
+        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.arriving)
     }
 
     fn sources(&self) -> &[u32] {
@@ -295,7 +295,7 @@ impl ReceivingEnd for End {
 
 struct Trial {
     fabric: Arc<Fabric>,
-    session: Session<End, End>,
+    session: Session<SimulatedEnd, SimulatedEnd>,
     tally: Tally,
 }
 
@@ -359,7 +359,7 @@ fn trial_of(
         wakeable: Wakeable::new().unwrap(),
         far: false,
     };
-    let end = Arc::new(End(Arc::clone(&fabric)));
+    let end = Arc::new(SimulatedEnd(Arc::clone(&fabric)));
     let timeout = Duration::from_millis(300);
     let clock = Posix::MONOTONIC;
     let session = Session::start(clock, &end, &end, frame, timeout, &placement, requested);

@@ -24,7 +24,7 @@ const PLACING: Duration = Duration::from_secs(30);
 
 /// A burst to be run.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
+pub(crate) struct BurstTask {
     /// Its number on this connection; it tags the messages and their pattern.
     pub(crate) number: u32,
     /// Its messages.
@@ -39,7 +39,7 @@ pub(crate) struct Task {
 #[derive(Debug)]
 // One a burst: a box would spare nothing.
 #[allow(clippy::large_enum_variant)]
-pub(crate) enum Report {
+pub(crate) enum ThreadReport {
     /// It runs where it should and has its memory, in these pages.
     Placed(Option<PageKind>),
     /// What it saw of a burst.
@@ -47,7 +47,7 @@ pub(crate) enum Report {
 }
 
 /// The threads of a point.
-pub(crate) type Threads = Crew<Report, RunError>;
+pub(crate) type Threads = Crew<ThreadReport, RunError>;
 
 /// What all threads of a point need.
 #[derive(Debug, Clone)]
@@ -95,22 +95,22 @@ impl Frame {
 }
 
 /// A thread's way to its tasks and back.
-pub(crate) struct Post<'a> {
+pub(crate) struct TaskChannel<'a> {
     seat: Seat,
-    tasks: Receiver<Task>,
-    reporter: &'a Reporter<Report>,
+    tasks: Receiver<BurstTask>,
+    reporter: &'a Reporter<ThreadReport>,
 }
 
-impl Post<'_> {
+impl TaskChannel<'_> {
     /// Tells that it is placed and has its memory.
     pub(crate) fn placed(&self, pages: Option<PageKind>) {
-        self.reporter.send(Report::Placed(pages));
+        self.reporter.send(ThreadReport::Placed(pages));
     }
 
     /// Does `work` for each task until there are no more, and reports.
     pub(crate) fn each(
         self,
-        mut work: impl FnMut(&Task) -> Result<BurstRecord, RunError>,
+        mut work: impl FnMut(&BurstTask) -> Result<BurstRecord, RunError>,
     ) -> Result<(), RunError> {
         while let Ok(task) = self.tasks.recv() {
             let mut record = work(&task)?;
@@ -118,7 +118,7 @@ impl Post<'_> {
             if let Err(moved) = pinning::check_still_on(cpu) {
                 record.failure = Some(RigError::Moved { role, moved }.to_string());
             }
-            if !self.reporter.send(Report::Done(record)) {
+            if !self.reporter.send(ThreadReport::Done(record)) {
                 break;
             }
         }
@@ -130,11 +130,11 @@ impl Post<'_> {
 pub(crate) fn start(
     threads: &mut Threads,
     seat: Seat,
-    work: impl FnOnce(Post<'_>) -> Result<(), RunError> + Send + 'static,
-) -> Result<Sender<Task>, RigError> {
+    work: impl FnOnce(TaskChannel<'_>) -> Result<(), RunError> + Send + 'static,
+) -> Result<Sender<BurstTask>, RigError> {
     let (give, tasks) = channel();
     threads.start(seat, move |reporter| {
-        work(Post {
+        work(TaskChannel {
             seat,
             tasks,
             reporter,
@@ -170,8 +170,8 @@ pub(crate) fn wait_until_placed(
         .reports
         .into_iter()
         .filter_map(|(_, report)| match report {
-            Report::Placed(pages) => pages,
-            Report::Done(_) => None,
+            ThreadReport::Placed(pages) => pages,
+            ThreadReport::Done(_) => None,
         });
     Ok(pages.fold(PageKind::Huge, PageKind::min))
 }
@@ -179,11 +179,11 @@ pub(crate) fn wait_until_placed(
 /// Adds to a burst what its threads saw, and the first failure of one.
 pub(crate) fn gather(
     record: &mut BurstRecord,
-    reports: Vec<(usize, Report)>,
+    reports: Vec<(usize, ThreadReport)>,
     failures: &[(Role, RunError)],
 ) {
     for (_, report) in reports {
-        if let Report::Done(part) = report {
+        if let ThreadReport::Done(part) = report {
             record.add(part);
         }
     }
