@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use self::outcome::{failed, write_elements};
-use super::config::{Config, Length, Measure};
+use super::config::{Config, Measure, RoundLength};
 use super::counters::Counters;
 use super::crowded::leave_out_crowded;
-use super::ends::{self, MakeEnds};
+use super::ends::{self, EndsMaker};
 use super::error::RunError;
 use super::memory::{self, Needs};
 use super::plan::{Plan as Points, Point, Sweep};
@@ -57,8 +57,8 @@ pub struct QueueBenchmark {
     most_elements: u64,
     /// The generators of memory load, if any point has one.
     beside: Option<RunGenerators>,
-    machine: Option<Machine>,
-    pub(super) make_of: fn(&Point) -> MakeEnds,
+    machine: Option<QueueMachine>,
+    pub(super) make_of: fn(&Point) -> EndsMaker,
     /// The elements a second that were found for points, in runs before those that count, or why none were.
     rates: HashMap<String, Result<f64, String>>,
     /// How far the receiver's clock is ahead of the sender's, by their CPUs.
@@ -67,7 +67,7 @@ pub struct QueueBenchmark {
 
 /// What is had of the machine once it is ready.
 #[derive(Debug)]
-struct Machine {
+struct QueueMachine {
     topology: Topology,
     clock: AnyClock,
     /// Whether the memory of the queues can be locked.
@@ -146,7 +146,7 @@ impl QueueBenchmark {
         }
     }
 
-    fn machine(&mut self) -> Result<Machine, RunError> {
+    fn machine(&mut self) -> Result<QueueMachine, RunError> {
         if self.config.measure == Measure::Counters {
             Counters::open()?;
         }
@@ -174,7 +174,7 @@ impl QueueBenchmark {
             needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
             locks_memory &= needs.require_lock(&limit, of_generators)?;
         }
-        Ok(Machine {
+        Ok(QueueMachine {
             topology,
             clock,
             locks_memory,
@@ -185,8 +185,8 @@ impl QueueBenchmark {
     fn kept_elements(&self) -> u64 {
         match self.config.length {
             _ if !self.config.keep_elements => 0,
-            Length::Elements(count) => count,
-            Length::Time(time) => (time.as_secs_f64() * KEPT_PER_S) as u64,
+            RoundLength::Elements(count) => count,
+            RoundLength::Time(time) => (time.as_secs_f64() * KEPT_PER_S) as u64,
         }
     }
 
@@ -203,11 +203,11 @@ impl QueueBenchmark {
         let beside = self.beside.as_ref();
         let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
         let measured = match self.config.length {
-            Length::Elements(count) => pause
+            RoundLength::Elements(count) => pause
                 .max(TIME_PER_ELEMENT)
                 .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)),
             // What was noted is sorted, which takes as long again and longer.
-            Length::Time(time) => (time * 4).max(pause * memory::FEWEST_IN_TIME as u32),
+            RoundLength::Time(time) => (time * 4).max(pause * memory::FEWEST_IN_TIME as u32),
         };
         (TIME_BESIDE + self.config.warmup)
             .saturating_add(measured)
@@ -333,8 +333,8 @@ impl Benchmark for QueueBenchmark {
         let beside = self.beside.as_ref();
         let warmup = humantime::format_duration(self.config.warmup);
         let elements = match self.config.length {
-            Length::Elements(count) => format!("{count} elements"),
-            Length::Time(time) => humantime::format_duration(time).to_string(),
+            RoundLength::Elements(count) => format!("{count} elements"),
+            RoundLength::Time(time) => humantime::format_duration(time).to_string(),
         };
         let elements = format!("a round:  {elements}, behind {warmup} of warm-up");
         let generators = beside.map(RunGenerators::announcement);

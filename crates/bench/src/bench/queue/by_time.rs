@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::control::Ending;
 use super::error::ThreadError;
 use super::loops::Loop;
-use super::result::Passed;
-use super::runner::Tally;
+use super::result::PassageResult;
+use super::runner::EndTally;
 use super::stage::{Place, Stage};
 use super::task::{PART, Task};
 use super::warm_up::part_of;
@@ -27,7 +27,7 @@ pub(super) fn let_through_by_time(
     place: Place,
     task: &Task,
     stage: &Stage,
-) -> Result<(Passed, Tally, usize), ThreadError> {
+) -> Result<(PassageResult, EndTally, usize), ThreadError> {
     if !stage.control(place).start_together() {
         return Err(ThreadError::Alone);
     }
@@ -48,7 +48,7 @@ fn produce(
     task: &Task,
     stage: &Stage,
     began: Instant,
-) -> (Passed, Tally, usize) {
+) -> (PassageResult, EndTally, usize) {
     let part = part_of(&task.point).min(PART);
     let started = end.start();
     let measured_from = began + task.config.warmup;
@@ -71,7 +71,7 @@ fn produce(
     stage.end_sending();
     end.flush();
     stage.sender_is_done();
-    let passed = Passed {
+    let passed = PassageResult {
         started,
         warmed_up,
         span: [first, last],
@@ -89,7 +89,7 @@ fn consume(
     stage: &Stage,
     began: Instant,
     room: usize,
-) -> (Passed, Tally, usize) {
+) -> (PassageResult, EndTally, usize) {
     let part = part_of(&task.point).min(PART);
     let started = end.start();
     // Later than this nothing comes any more, unless the queue makes it up.
@@ -130,7 +130,7 @@ fn consume(
         stage.end_sending();
     }
     stage.receiver_is_done();
-    let passed = Passed {
+    let passed = PassageResult {
         started,
         warmed_up: end.forget(),
         span,

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::config::{Config, Length, MOST_ELEMENTS};
+use super::config::{Config, MOST_ELEMENTS, RoundLength};
 use super::floor;
 use super::measurer::Record;
 use super::notes::Notes;
@@ -194,11 +194,11 @@ pub fn most_elements(
     };
     let capacity = queue.0;
     match config.length {
-        Length::Elements(count) => {
+        RoundLength::Elements(count) => {
             require(count, format!("--count {count} with --capacity {capacity}"))?;
             Ok(count)
         }
-        Length::Time(time) => {
+        RoundLength::Time(time) => {
             require(FEWEST, format!("--capacity {capacity}"))?;
             let per_s = match config.measure.has_times() {
                 true => MOST_STAMPED_PER_S,
@@ -327,7 +327,7 @@ mod tests {
         };
         let most = |count, queue| {
             let config = Config {
-                length: Length::Elements(count),
+                length: RoundLength::Elements(count),
                 ..config(Measure::Time)
             };
             most_elements(&config, queue, Some(&allowed), &limit(0), None)
@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn with_a_duration_no_more_elements_are_measured_than_can_be_locked() {
         let config = Config {
-            length: Length::Time(Duration::from_millis(20)),
+            length: RoundLength::Time(Duration::from_millis(20)),
             huge_pages: HugePagePolicy::Off,
             ..config(Measure::Time)
         };

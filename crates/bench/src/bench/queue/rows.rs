@@ -1,6 +1,6 @@
 //! The rows of the queue benchmark in the results: settings of a point, and figures of a run.
 
-use super::config::{Config, Length};
+use super::config::{Config, RoundLength};
 use super::judge::Outcome;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
@@ -97,8 +97,8 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64)
         .set(&columns::PRIORITY, config.priority.map(u32::from));
     match config.length {
-        Length::Elements(count) => record.set(&columns::COUNT, count),
-        Length::Time(time) => record.set(&columns::DURATION, time.as_nanos() as u64),
+        RoundLength::Elements(count) => record.set(&columns::COUNT, count),
+        RoundLength::Time(time) => record.set(&columns::DURATION, time.as_nanos() as u64),
     };
     record
 }

@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::control::Control;
+use super::control::QueueControl;
 use super::notes::Notes;
-use super::result::End;
+use super::result::EndResult;
 use super::roles::{CONSUMER, PRODUCER, RECEIVER, SENDER};
 use super::task::Task;
 use crate::pacing::{AnyPacing, EndLoad, MissPolicy, Pacing, SplitMix64};
@@ -39,7 +39,7 @@ impl Place {
         }
     }
 
-    pub(super) fn pulse(self, control: &Control) -> &Heartbeat {
+    pub(super) fn pulse(self, control: &QueueControl) -> &Heartbeat {
         match self {
             Place::Sender(_) => &control.sender,
             Place::Receiver(_) => &control.receiver,
@@ -72,7 +72,7 @@ impl Place {
     }
 
     /// When its elements that count were due, if it had a schedule; by what it reports.
-    pub(super) fn intended_starts(self, task: &Task, end: &End) -> Option<Vec<Ticks>> {
+    pub(super) fn intended_starts(self, task: &Task, end: &EndResult) -> Option<Vec<Ticks>> {
         let (passed, noted) = (&end.passed, end.tally.noted);
         let warmed_up = passed.warmed_up.elements as usize;
         let waiter = self.waiter(task);
@@ -86,8 +86,8 @@ pub(super) struct Stage {
     pub(super) run: Arc<control::Control>,
     /// Of each thread, with its signs of life; two threads that have a queue alone have one in common. All threads of
     /// an end learn at once that the other end is done.
-    senders: Vec<Arc<Control>>,
-    receivers: Vec<Arc<Control>>,
+    senders: Vec<Arc<QueueControl>>,
+    receivers: Vec<Arc<QueueControl>>,
     sending: AtomicUsize,
     receiving: AtomicUsize,
     began: OnceLock<Instant>,
@@ -99,7 +99,7 @@ impl Stage {
         let run = Arc::default();
         let [senders, receivers] = task.cpus.each_ref().map(Vec::len);
         let together = senders + receivers + usize::from(under_load);
-        let control = || Arc::new(Control::of(&run, together as u32));
+        let control = || Arc::new(QueueControl::of(&run, together as u32));
         let all = |count| (0..count).map(|_| control()).collect::<Vec<_>>();
         let of_senders = all(senders);
         let of_receivers = match task.point.wiring {
@@ -116,7 +116,7 @@ impl Stage {
         }
     }
 
-    pub(super) fn control(&self, place: Place) -> &Control {
+    pub(super) fn control(&self, place: Place) -> &QueueControl {
         match place {
             Place::Sender(number) => &self.senders[number],
             Place::Receiver(number) => &self.receivers[number],

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::ends::MakeEnds;
+use super::ends::EndsMaker;
 use super::error::{RunError, ThreadError};
 use super::notes::EndReport;
 use super::patience::ELEMENTS_PER_LOOK;
@@ -29,7 +29,7 @@ const PATIENCE: SupervisorTimeouts = SupervisorTimeouts {
 
 /// Makes a run, under a memory load if there is one: it begins when all threads are ready, before the first element.
 pub(super) fn make_run(
-    make: MakeEnds,
+    make: EndsMaker,
     task: &Task,
     load: Option<&mut ActiveLoad<'_>>,
 ) -> Result<PerEnd<Vec<EndReport>>, RunError> {
@@ -38,7 +38,7 @@ pub(super) fn make_run(
 
 /// The same with signals from elsewhere.
 pub(super) fn supervise(
-    make: MakeEnds,
+    make: EndsMaker,
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
     load: Option<&mut ActiveLoad<'_>>,
@@ -52,7 +52,7 @@ pub(super) fn supervise(
     let pulses = places
         .iter()
         .map(|place| (place.role(task), place.pulse(stage.control(*place))));
-    let watch = Watch::new(task, &stage.run, pulses.collect(), load);
+    let watch = RunWatch::new(task, &stage.run, pulses.collect(), load);
     let mut sender = reports(crew, watch, requested)?;
     let receiver = sender.split_off(task.cpus[0].len());
     Ok(PerEnd { sender, receiver })
@@ -61,7 +61,7 @@ pub(super) fn supervise(
 /// Waits for the reports of all ends, in the order in which they were started.
 fn reports<R: Send + 'static>(
     mut crew: Crew<R, ThreadError>,
-    mut watch: Watch<'_, '_>,
+    mut watch: RunWatch<'_, '_>,
     requested: &dyn Fn() -> Option<Signal>,
 ) -> Result<Vec<R>, RunError> {
     let found = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
@@ -86,7 +86,7 @@ fn reports<R: Send + 'static>(
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 
-struct Watch<'a, 'g> {
+struct RunWatch<'a, 'g> {
     task: &'a Task,
     run: &'a control::Control,
     ends: Vec<(Role, &'a Heartbeat)>,
@@ -97,7 +97,7 @@ struct Watch<'a, 'g> {
     silence: Silence,
 }
 
-impl<'a, 'g> Watch<'a, 'g> {
+impl<'a, 'g> RunWatch<'a, 'g> {
     /// Of these ends, whose threads are being started.
     fn new(
         task: &'a Task,
@@ -105,7 +105,7 @@ impl<'a, 'g> Watch<'a, 'g> {
         ends: Vec<(Role, &'a Heartbeat)>,
         load: Option<&'a mut ActiveLoad<'g>>,
     ) -> Self {
-        Watch {
+        RunWatch {
             task,
             run,
             silence: Silence::of(ends.len()),

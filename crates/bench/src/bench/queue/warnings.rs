@@ -1,7 +1,7 @@
 //! What a round gives reason to warn of, and what is said below the tables. The texts name no figure of a round: one
 //! that comes in each round is shown once.
 
-use super::config::{Config, Length, Measure};
+use super::config::{Config, Measure, RoundLength};
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
 use crate::buffer::{HugePagePolicy, PageKind};
@@ -75,7 +75,7 @@ pub(super) fn of(
 /// Where a round with a duration has as many elements as it may have, and more would go through.
 pub(super) fn of_length(count: u64, most: u64, config: &Config) -> Option<String> {
     match config.length {
-        Length::Time(time) if count >= most => Some(format!(
+        RoundLength::Time(time) if count >= most => Some(format!(
             "a round ends before --duration {} is over, where it has {most} elements: the stamps of no more have room in \
              locked memory: raise the memlock limit with ulimit -l unlimited, or ask for a shorter --duration",
             humantime::format_duration(time)
@@ -161,11 +161,11 @@ mod tests {
             };
             of_length(count, 1000, &config)
         };
-        let time = Length::Time(Duration::from_secs(1));
+        let time = RoundLength::Time(Duration::from_secs(1));
         let text = warned(time, 1000).unwrap();
         text.has(&["--duration 1s", "ulimit"]);
         assert_eq!(warned(time, 999), None);
-        assert_eq!(warned(Length::Elements(1000), 1000), None);
+        assert_eq!(warned(RoundLength::Elements(1000), 1000), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::QueueBenchmark;
-use crate::bench::queue::config::Length;
+use crate::bench::queue::config::RoundLength;
 use crate::bench::queue::error::RunError;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::{ElementRow, PerEnd, RunResult, Times};
@@ -64,7 +64,7 @@ impl QueueBenchmark {
             let PerEnd { sender, receiver } = &run.ends;
             let counts = sender.passed.counts.zip(receiver.passed.counts);
             let counts = counts.filter(|_| run.outcome == judge::Outcome::Clean);
-            if matches!(config.length, Length::Time(_)) {
+            if matches!(config.length, RoundLength::Time(_)) {
                 figures.set(&columns::COUNT, count);
             }
             figures

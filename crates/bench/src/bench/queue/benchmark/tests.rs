@@ -42,7 +42,7 @@ fn a_queue_that_panics_fails_its_points_and_no_others() {
         ..sweep(&["lamport"])
     };
     let config = Config {
-        length: Length::Elements(500),
+        length: RoundLength::Elements(500),
         ..made_up::config()
     };
     let mut benchmark = QueueBenchmark::new(config, sweep);
@@ -84,7 +84,7 @@ fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
         ..sweep(&["lamport"])
     };
     let config = Config {
-        length: Length::Elements(2000),
+        length: RoundLength::Elements(2000),
         has_memory_load: true,
         ..made_up::config()
     };
