@@ -24,7 +24,7 @@ use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
 use crate::results::document::Program;
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
-use crate::results::runs::{self, OverRounds, RunsFile};
+use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
 use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
@@ -227,7 +227,7 @@ impl Course {
 
     /// Writes the row of each pair, from its rows in `runs.csv` and what is judged of it.
     fn write_pairs(&self, judged: &dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError> {
-        let over = OverRounds::new(&SCHEMA);
+        let over = RoundAggregator::new(&SCHEMA);
         let narrow = Narrow::new();
         let mut names = columns::pairs().into_iter();
         let status = names.position(|(name, _)| name == columns::ONE_WAY_STATUS.name);

@@ -10,7 +10,7 @@ use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
 use super::frame::{Chart, LABEL_EM, SUBTITLE_EM, TICK_EM, words};
 use super::palette::heat;
-use super::scale::{Axis, Kind, Unit, ends, fitting, so_many};
+use super::scale::{Axis, ScaleKind, Unit, ends, fitting, so_many};
 use super::{PlotError, at_most, both};
 
 /// The figure.
@@ -172,7 +172,7 @@ impl Matrix {
     /// no faults.
     fn axis(&self, (least, greatest): (f64, f64)) -> Axis {
         let kind = match self.counted {
-            true => self.chart.scale.unwrap_or(Kind::Linear),
+            true => self.chart.scale.unwrap_or(ScaleKind::Linear),
             false => fitting((least, greatest), self.chart.scale),
         };
         let low = if self.counted { 0.0 } else { least };
