@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use super::arguments::SweepArguments;
-use super::earlier::{Earlier, planned};
+use super::earlier::{EarlierRun, planned};
 use super::ending::Ending;
 use super::row::{Row, Run, name_in, status_of};
 use super::shown::Report;
-use super::worker::Round;
+use super::worker::RoundProcess;
 use super::{AS_MANY_AS_FIT, moment};
 use crate::findings;
 use crate::host::readiness::{Readiness, Verdict};
@@ -31,12 +31,12 @@ const BEYOND_EXPECTATION: Duration = Duration::from_secs(3600);
 /// How long a sweep that ends early writes more than it must: a signal is to end it within a second.
 const ENDING: Duration = Duration::from_millis(300);
 /// What measures the points of a round.
-enum By {
+enum PointMeasurer {
     Benchmark(Box<dyn Benchmark>),
-    Child(Round),
+    Child(RoundProcess),
 }
 
-pub(crate) struct Course {
+pub(crate) struct SweepRun {
     run: Run,
     plan: Plan,
     rounds: Rounds,
@@ -56,7 +56,7 @@ pub(crate) struct Course {
     pub verbose: bool,
 }
 
-impl Course {
+impl SweepRun {
     /// Makes the files of a new run; `document` is what stands in each `settings.json`.
     pub(crate) fn begin(
         folder: ResultsFolder,
@@ -84,7 +84,7 @@ impl Course {
 
     /// Takes up an earlier run.
     pub(crate) fn resume(
-        earlier: Earlier,
+        earlier: EarlierRun,
         schema: &'static Schema,
         plan: Plan,
         document: Document,
@@ -143,7 +143,7 @@ impl Course {
             let records = of_rows.remove(&Some(row.planned.name.clone()));
             row.take(run.schema, records.unwrap_or_default());
         }
-        Course {
+        SweepRun {
             run,
             plan,
             rounds,
@@ -241,7 +241,7 @@ impl Course {
     pub(crate) fn measure(
         &mut self,
         benchmark: Box<dyn Benchmark>,
-        start: &dyn Fn() -> Result<Round, Failure>,
+        start: &dyn Fn() -> Result<RoundProcess, Failure>,
         sweep: &SweepArguments,
     ) -> Result<(), Ending> {
         // One round needs no other process: there is nothing that it would have in common with another.
@@ -269,8 +269,10 @@ impl Course {
             }
             let started = Instant::now();
             let mut by = match own.take() {
-                Some(benchmark) => By::Benchmark(benchmark),
-                None => By::Child(start().map_err(|failure| self.ended(&failure.to_string()))?),
+                Some(benchmark) => PointMeasurer::Benchmark(benchmark),
+                None => PointMeasurer::Child(
+                    start().map_err(|failure| self.ended(&failure.to_string()))?,
+                ),
             };
             for (order, point) in missing {
                 if let Some(signal) = interrupt::requested() {
@@ -328,7 +330,7 @@ impl Course {
         point: usize,
         round: u32,
         order: usize,
-        by: &mut By,
+        by: &mut PointMeasurer,
     ) -> Result<(), Ending> {
         let planned = &self.plan.points[point];
         let name = planned.rows[0].name.clone();
@@ -350,8 +352,10 @@ impl Course {
             progress.show(&format!("{shown} ({text})"));
         };
         let measured = match by {
-            By::Benchmark(benchmark) => benchmark.measure(planned.index, &place, &mut report),
-            By::Child(child) => {
+            PointMeasurer::Benchmark(benchmark) => {
+                benchmark.measure(planned.index, &place, &mut report)
+            }
+            PointMeasurer::Child(child) => {
                 let limit = planned.time * 20 + BEYOND_EXPECTATION;
                 child.measure(planned, &place, limit, &mut report)
             }

@@ -6,8 +6,8 @@ use anyhow::Context as _;
 
 use super::FabricArguments;
 use super::earlier::SlowWay;
-use super::kept::{Ends, Kept};
-use super::overview::{Known, Matrices, Measured, Overview};
+use super::kept::{Ends, RowFigures};
+use super::overview::{FabricFacts, FabricMeasurements, Matrices, Overview};
 use super::told;
 use crate::arguments::UsageError;
 use crate::bench::fabric::limits;
@@ -21,7 +21,7 @@ use crate::results::units;
 use crate::results::{Cell, Record, ReportError};
 
 /// What is found.
-pub(super) struct Found {
+pub(super) struct FabricJudgement {
     pub(super) nodes: Vec<Record>,
     pub(super) tiers: Vec<Record>,
     /// Ways that are slower than they have to be, the slowest first.
@@ -35,9 +35,9 @@ pub(super) struct Found {
 }
 
 /// What looking at all pairs tells of one.
-struct OfPair<'a> {
+struct PairContext<'a> {
     overview: &'a Overview,
-    kept: &'a Kept,
+    kept: &'a RowFigures,
     tiers: &'a Tiers,
     pairs: &'a PairJudge<'a>,
     again: Option<&'a Matrices>,
@@ -45,7 +45,7 @@ struct OfPair<'a> {
     roles: BTreeMap<Ends, &'static str>,
 }
 
-impl OfPair<'_> {
+impl PairContext<'_> {
     /// The cells of [`columns::JUDGED`], in order.
     fn cells(&self, ends: Ends) -> Vec<Cell> {
         let (from, to) = ends;
@@ -82,12 +82,12 @@ impl OfPair<'_> {
 
 /// Judges all, by what all pairs together tell. `write_pairs` is given what tells the last cells of a pair's row.
 pub(super) fn judge(
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     overview: &Overview,
-    known: &Known,
+    known: &FabricFacts,
     arguments: &FabricArguments,
     write_pairs: impl FnOnce(&dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError>,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<FabricJudgement> {
     let nodes = measured.nodes.len();
     let tiers = &known.tiers;
     let Overview {
@@ -112,7 +112,7 @@ pub(super) fn judge(
     let pairs = PairJudge::new(fit, tiers, alone, *least);
     let roles = chosen.pairs.iter();
     let roles = roles.flat_map(|again| both(again).map(|ends| (ends, again.role.name())));
-    let of_pair = OfPair {
+    let of_pair = PairContext {
         overview,
         kept: measured.kept,
         tiers,
@@ -155,7 +155,7 @@ pub(super) fn judge(
         to: measured.nodes[to].clone(),
         slower_by_at_least_ns: ns,
     });
-    Ok(Found {
+    Ok(FabricJudgement {
         slow_ways: slow_ways.collect(),
         nodes: (0..nodes).map(node_row).collect(),
         tiers: tier_rows,
@@ -177,7 +177,7 @@ pub(super) fn limited(arguments: &FabricArguments) -> anyhow::Result<Vec<Column>
 
 /// What `--fail-above` finds.
 fn broken_limits(
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     arguments: &FabricArguments,
 ) -> anyhow::Result<Vec<String>> {
     let limits = arguments.fail_above.iter().flat_map(|limits| &limits.0);

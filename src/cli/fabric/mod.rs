@@ -173,7 +173,7 @@ pub fn rank_zero(
     let command = FabricArguments::augment_args(command);
     let matches = command.try_get_matches_from(words)?;
     let arguments = FabricArguments::from_arg_matches(&matches)?;
-    let place = conducting::Place::find(&arguments, identity)?;
+    let place = conducting::FabricOutput::find(&arguments, identity)?;
     conducting::conduct(&arguments, identity, &place, meeting)
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::FabricArguments;
-use super::kept::{Ends, Kept};
+use super::kept::{Ends, RowFigures};
 use crate::arguments::UsageError;
 use crate::bench::fabric::culprits::{Evidence, NodeJudgement, judge as judge_nodes};
 use crate::bench::fabric::matrix::Matrix;
@@ -19,14 +19,14 @@ use crate::sorting::sort_by_key;
 const OF_NO_CONSEQUENCE: f64 = 0.05;
 
 /// What is known of the fabric beforehand.
-pub(super) struct Known {
+pub(super) struct FabricFacts {
     pub(super) tiers: Tiers,
     /// Whether clocks may drift: bounds then hold at a moment each.
     pub(super) drift: bool,
     seed: u64,
 }
 
-impl Known {
+impl FabricFacts {
     /// The tier of a pair.
     pub(super) fn tier(&self, (from, to): Ends) -> &str {
         self.tiers.name(self.tiers.of(from, to))
@@ -38,7 +38,7 @@ pub(super) fn known(
     arguments: &FabricArguments,
     groups: Option<String>,
     conductor: &Conductor,
-) -> anyhow::Result<Known> {
+) -> anyhow::Result<FabricFacts> {
     let ranks = conductor
         .members()
         .map(|(hello, _)| hello.terms.ranks)
@@ -58,7 +58,7 @@ pub(super) fn known(
             .map_or(String::new(), |file| file.display().to_string());
         UsageError(format!("--group {file}: {error}"))
     })?;
-    Ok(Known {
+    Ok(FabricFacts {
         tiers,
         drift: arguments.hca.between.drift() > 0,
         seed: arguments.hca.seed,
@@ -66,11 +66,11 @@ pub(super) fn known(
 }
 
 /// What was measured.
-pub(super) struct Measured<'a> {
+pub(super) struct FabricMeasurements<'a> {
     pub(super) nodes: &'a [String],
     /// Where clocks do not drift, as tight as third hosts leave them.
-    pub(super) kept: &'a Kept,
-    pub(super) again: Option<&'a Kept>,
+    pub(super) kept: &'a RowFigures,
+    pub(super) again: Option<&'a RowFigures>,
     pub(super) dropped: &'a BTreeMap<u32, String>,
     /// Whether all was measured.
     pub(super) is_whole: bool,
@@ -95,7 +95,7 @@ pub(super) struct Matrices {
 }
 
 impl Matrices {
-    pub(super) fn of(kept: &Kept) -> Self {
+    pub(super) fn of(kept: &RowFigures) -> Self {
         let of = |column: &Column| kept.matrix(column);
         let (low, high) = (
             of(&columns::ONE_WAY_P50_LOW),
@@ -167,7 +167,7 @@ pub(super) struct Overview {
 }
 
 impl Overview {
-    pub(super) fn of(kept: &Kept, known: &Known, most: usize) -> Self {
+    pub(super) fn of(kept: &RowFigures, known: &FabricFacts, most: usize) -> Self {
         let matrices = Matrices::of(kept);
         let judged = matrices.judge(&known.tiers);
         let fit = polish(&matrices.half, &known.tiers);

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::FabricArguments;
-use super::conducting::{Place, conduct, told};
+use super::conducting::{FabricOutput, conduct, told};
 use crate::arguments::UsageError;
 use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
@@ -121,7 +121,7 @@ fn lead(
     hello: Hello,
     pair: Arc<PairEnd>,
 ) -> anyhow::Result<u8> {
-    let place = Place::find(arguments, identity)?;
+    let place = FabricOutput::find(arguments, identity)?;
     let listener = rendezvous::listen(&identity.rendezvous).map_err(told)?;
     let terms = hello.terms.clone();
     let rendezvous = identity.rendezvous.clone();

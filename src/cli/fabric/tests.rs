@@ -27,19 +27,19 @@ const ALONE: &str = "alone";
 const SLOW_WAY: &str = "way";
 const SET: &str = "set";
 
-type Measured = Arc<Mutex<Vec<(u32, Pair)>>>;
+type MeasuredLog = Arc<Mutex<Vec<(u32, Pair)>>>;
 
 /// The ranks of one pair that is slow both ways.
 const SLOW: [u32; 2] = [1, 4];
 
 /// A rank that fails with one pair in one round.
-struct Scripted {
+struct ScriptedRank {
     node: &'static str,
     fails: Option<(u32, Pair)>,
-    measured: Measured,
+    measured: MeasuredLog,
 }
 
-impl RankWork for Scripted {
+impl RankWork for ScriptedRank {
     fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let place = (order.round, order.pair);
         self.measured.lock().unwrap().push(place);
@@ -107,7 +107,7 @@ fn run(
 ) -> (anyhow::Result<u8>, Vec<(u32, Pair)>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let measured = Measured::default();
+    let measured = MeasuredLog::default();
     let member = |rank: u32| {
         let options = Options {
             rank: Some(rank),
@@ -125,7 +125,7 @@ fn run(
     // What rank 0 refuses by itself, nobody else hears of.
     for rank in 0..if node == ALONE { 0 } else { ranks } {
         let (identity, hello) = member(rank);
-        let mut work = Scripted {
+        let mut work = ScriptedRank {
             node,
             fails,
             measured: Arc::clone(&measured),
