@@ -264,7 +264,7 @@ impl SweepRun {
                 return self.broken().map_or(Err(Ending::UntilRound), Err);
             }
             if !budget.allows_another(begun.elapsed()) {
-                self.tell_shortfall(round, sweep);
+                self.report_shortfall(round, sweep);
                 break;
             }
             let started = Instant::now();
@@ -303,7 +303,7 @@ impl SweepRun {
         Some(Ending::Failed(format!("{name}: {failure}{others}")))
     }
 
-    fn tell_shortfall(&mut self, round: u32, sweep: &SweepArguments) {
+    fn report_shortfall(&mut self, round: u32, sweep: &SweepArguments) {
         let asked = self.rounds.count;
         if asked == AS_MANY_AS_FIT {
             // Now it is known how many there are.

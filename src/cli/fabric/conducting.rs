@@ -70,7 +70,7 @@ impl FabricOutput {
 }
 
 /// As the program ends with it.
-pub(super) fn told(error: LaunchError) -> anyhow::Error {
+pub(super) fn exit_error(error: LaunchError) -> anyhow::Error {
     match error.is_misuse() {
         true => UsageError(error.to_string()).into(),
         false => error.into(),
@@ -85,7 +85,7 @@ pub(crate) fn conduct(
     (listener, terms, limits): (TcpListener, Terms, Limits),
 ) -> anyhow::Result<u8> {
     let output = &arguments.hca.output;
-    let mut conductor = Conductor::gather(listener, terms, limits).map_err(told)?;
+    let mut conductor = Conductor::gather(listener, terms, limits).map_err(exit_error)?;
     let begun = begin(arguments, identity, place, &conductor);
     let mut course = match begun {
         Ok(course) => course,

@@ -12,7 +12,7 @@ use super::earlier::{EarlierFabric, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
 use super::judgement::{self, FabricJudgement};
 use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
-use super::names::{BETWEEN, told_apart};
+use super::names::{BETWEEN, distinct_names};
 use super::overview::{FabricFacts, FabricMeasurements, Overview};
 use crate::bench::hca::plan::Plan;
 use crate::driver::ending::Ending;
@@ -428,7 +428,7 @@ fn document(
         engine: json!(identity.job.engine),
         job: json!(identity.job),
         ranks: identity.ranks,
-        nodes: told_apart(&names),
+        nodes: distinct_names(&names),
         there: there.into_values().collect(),
         schedule: json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
                           "rounds": arguments.rounds() }),

@@ -8,7 +8,7 @@ use super::FabricArguments;
 use super::earlier::SlowWay;
 use super::kept::{Ends, RowFigures};
 use super::overview::{FabricFacts, FabricMeasurements, Matrices, Overview};
-use super::told;
+use super::texts;
 use crate::arguments::UsageError;
 use crate::bench::fabric::limits;
 use crate::bench::fabric::rows::{self, Figures};
@@ -143,12 +143,12 @@ pub(super) fn judge(
         ));
     }
     let not_written = arguments.prometheus.as_ref().and_then(|path| {
-        let written = told::write_prometheus(path, measured, overview, tiers, verdict);
+        let written = texts::write_prometheus(path, measured, overview, tiers, verdict);
         written
             .with_context(|| format!("--prometheus {}", path.display()))
             .err()
     });
-    let text = told::text(measured, overview, tiers, verdict);
+    let text = texts::text(measured, overview, tiers, verdict);
     let slow_ways = overview.slowest();
     let slow_ways = slow_ways.into_iter().map(|((from, to), ns)| SlowWay {
         from: measured.nodes[from].clone(),

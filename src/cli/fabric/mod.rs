@@ -24,7 +24,7 @@ mod names;
 mod overview;
 #[cfg(feature = "rdma")]
 mod ranks;
-mod told;
+mod texts;
 
 use std::net::IpAddr;
 use std::path::PathBuf;

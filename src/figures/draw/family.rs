@@ -11,7 +11,7 @@ use crate::figures::published::{nearest, read};
 use crate::plot::both;
 use crate::plot::family::{Dot, Family, FamilyCurve, Published};
 use crate::plot::median::{MedianLine, MedianMark, Medians};
-use crate::plot::scale::so_many;
+use crate::plot::scale::counted;
 use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::schema::{CrossRowFigure, memory};
 use crate::results::text::printable_path;
@@ -196,7 +196,7 @@ fn unsmoothed(found: &[Found<'_>]) -> Option<String> {
     let are = "are not smoothed, thin lines join their points";
     Some(format!(
         "{} ({first})",
-        so_many(reasons.len(), "curve", is, are)
+        counted(reasons.len(), "curve", is, are)
     ))
 }
 
@@ -213,7 +213,7 @@ fn of_others(
     let name = path.file_name().unwrap_or(path.as_os_str());
     let name = printable_path(name.as_ref());
     if of_file.left_out > 0 {
-        let rows = so_many(of_file.left_out, "row", "has", "have");
+        let rows = counted(of_file.left_out, "row", "has", "have");
         told.hints.push(format!(
             "{rows} no bandwidth or no latency above zero in {name}, and no place in the figure"
         ));
@@ -271,7 +271,7 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow:
     }
     let (lines, looks, mut told) =
         named(lines, |line| &mut line.label, Colours::default(), settings)?;
-    let hint = so_many(
+    let hint = counted(
         lacking,
         "latency",
         "is not known: no point has less bandwidth",

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::drawing::Drawing;
 use super::frame::{Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, both, with_lost};
 use super::palette::MOST_SERIES;
-use super::scale::{Axis, ScaleKind, Unit, ends, fitting, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends, fitting};
 use super::{PlotError, at_most};
 use crate::stats::percentile_of_sorted;
 
@@ -133,8 +133,8 @@ impl Curves {
             cut += usize::from(inside > 0 && inside < points.len());
         }
         let note = both(
-            &so_many(beyond, "curve", NOT_DRAWN.0, NOT_DRAWN.1),
-            &so_many(cut, "curve", GOES_ON.0, GOES_ON.1),
+            &counted(beyond, "curve", NOT_DRAWN.0, NOT_DRAWN.1),
+            &counted(cut, "curve", GOES_ON.0, GOES_ON.1),
         );
         let places = shown.iter().flatten().map(|point| point.0);
         let farthest = places.fold(10.0, f64::max) * 1.0001;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::drawing::{Anchor, Colour, Drawing};
 use super::frame::{Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, Plot, both, hollow};
 use super::palette::{CurveStyle, MOST_SERIES, graded, look};
-use super::scale::{Axis, ScaleKind, Unit, ends, so_many, with_room};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends, with_room};
 use super::{PlotError, at_most, font};
 
 /// A point of a curve.
@@ -79,8 +79,8 @@ impl Family {
         let goes_on = |curve: &&Published| curve.points.iter().any(|point| !y.holds(point.1));
         let cut = self.published.iter().filter(goes_on).count();
         let note = both(
-            &so_many(outside, "point", NOT_DRAWN.0, NOT_DRAWN.1),
-            &so_many(cut, "published curve", GOES_ON.0, GOES_ON.1),
+            &counted(outside, "point", NOT_DRAWN.0, NOT_DRAWN.1),
+            &counted(cut, "published curve", GOES_ON.0, GOES_ON.1),
         );
         let axes = (self.bandwidths(), y);
         let (mut drawing, plot) = self.chart.framed(size, &note, axes, &self.legend())?;

@@ -9,7 +9,7 @@ use super::frame::{
     Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, both, hollow, incomplete_entry, ring,
 };
 use super::palette::{CurveStyle, MOST_SERIES, look};
-use super::scale::{Axis, ScaleKind, Unit, ends, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
 /// The share of the axis that is left free at its end.
@@ -73,12 +73,12 @@ impl Loads {
             Unit::BytesPerSecond,
         );
         let cut = steps().filter(|step| !x.holds(step.offered)).count();
-        let cut = so_many(cut, "thin line", GOES_ON.0, GOES_ON.1);
+        let cut = counted(cut, "thin line", GOES_ON.0, GOES_ON.1);
         let cut = match cut.as_str() {
             "" => cut,
             cut => format!("{cut}: up to {} was offered", x.in_words(offered)),
         };
-        let note = both(&so_many(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1), &cut);
+        let note = both(&counted(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1), &cut);
         let labels = self.lines.iter().map(|line| line.label.clone());
         let mut entries = self.chart.legend(labels, LegendSymbol::LineAndMark);
         if self.lines.iter().any(|line| !line.unsent.is_empty()) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::drawing::{Colour, Drawing};
 use super::frame::{Chart, GOES_ON, LegendSymbol, NOT_DRAWN, both, incomplete_entry, ring};
 use super::palette::MOST_SERIES;
-use super::scale::{Axis, ScaleKind, Unit, ends, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
 /// The share of an axis of numbers that is left free at either end.
@@ -66,8 +66,8 @@ impl Medians {
         };
         let cut = middles().filter(is_cut).count();
         let note = both(
-            &so_many(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1),
-            &so_many(cut, "bar", GOES_ON.0, GOES_ON.1),
+            &counted(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1),
+            &counted(cut, "bar", GOES_ON.0, GOES_ON.1),
         );
         let sign = match self.named {
             true => LegendSymbol::Mark,

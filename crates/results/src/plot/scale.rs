@@ -229,7 +229,7 @@ pub(super) fn with_room((lowest, highest): (f64, f64), kind: ScaleKind) -> (f64,
 }
 
 /// `1 curve lies`, `3 curves lie`; empty for none.
-pub fn so_many(count: usize, noun: &str, one: &str, more: &str) -> String {
+pub fn counted(count: usize, noun: &str, one: &str, more: &str) -> String {
     match count {
         0 => String::new(),
         1 => format!("1 {noun} {one}"),

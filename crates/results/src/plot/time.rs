@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::drawing::Drawing;
 use super::frame::{Chart, LegendSymbol, NOT_DRAWN, with_lost};
 use super::palette::MOST_SERIES;
-use super::scale::{Axis, ScaleKind, Unit, ends, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -128,7 +128,7 @@ impl OverTime {
             }
             None => without_place,
         };
-        let note = so_many(outside, "sample", NOT_DRAWN.0, NOT_DRAWN.1);
+        let note = counted(outside, "sample", NOT_DRAWN.0, NOT_DRAWN.1);
         let clouds = self.clouds.iter();
         let labels = clouds.map(|cloud| with_lost(&cloud.label, cloud.lost));
         let entries = self.chart.legend(labels, LegendSymbol::Mark);

@@ -72,21 +72,21 @@ impl Agent {
     pub fn attend(mut self, work: &mut impl RankWork) -> Result<(), LaunchError> {
         let ready = work.prepare(&self.start);
         let unprepared = ready.clone().err();
-        self.say(&FromRank::Ready(ready))?;
+        self.send(&FromRank::Ready(ready))?;
         if let Some(reason) = unprepared {
             return Err(LaunchError::Unprepared(reason));
         }
         let silence = Duration::from_millis(self.start.silence_ms);
         loop {
             match self.wire.receive(silence).map_err(LaunchError::of_wire)? {
-                ToRank::Ping => self.say(&FromRank::Pong)?,
+                ToRank::Ping => self.send(&FromRank::Pong)?,
                 ToRank::Measure(order) => {
                     let report = work.measure(&order);
                     if let Some(signal) = interrupt::requested() {
                         return Err(LaunchError::Interrupted(signal));
                     }
                     let MeasurementOrder { round, pair, .. } = order;
-                    self.say(&FromRank::Report {
+                    self.send(&FromRank::Report {
                         round,
                         pair,
                         report: Box::new(report),
@@ -99,7 +99,7 @@ impl Agent {
         }
     }
 
-    fn say(&mut self, message: &FromRank) -> Result<(), LaunchError> {
+    fn send(&mut self, message: &FromRank) -> Result<(), LaunchError> {
         self.wire.send(message, GRACE).map_err(LaunchError::of_wire)
     }
 }

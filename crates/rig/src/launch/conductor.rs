@@ -175,7 +175,7 @@ impl Conductor {
             .take(4);
         let missing = missing.cloned().collect::<Vec<_>>().join("; ");
         self.roster
-            .tell_all(&ToRank::End(Some("too few ranks are there".to_owned())));
+            .send_to_all(&ToRank::End(Some("too few ranks are there".to_owned())));
         Err(LaunchError::TooFew {
             there: self.roster.members.len(),
             ranks,
@@ -196,7 +196,8 @@ impl Conductor {
             return Ok(());
         };
         drop(only_here);
-        self.roster.tell_all(&ToRank::End(Some(error.to_string())));
+        self.roster
+            .send_to_all(&ToRank::End(Some(error.to_string())));
         Err(error)
     }
 
@@ -231,7 +232,7 @@ impl Conductor {
             starts.push((rank, start));
         }
         for (rank, start) in starts {
-            self.roster.connections.tell(rank, &ToRank::Start(start));
+            self.roster.connections.send(rank, &ToRank::Start(start));
         }
         let until = Instant::now() + self.limits.prepare;
         let waits = |member: &Member| member.prepared.is_none();
@@ -291,7 +292,7 @@ impl Conductor {
     /// Ends the run: for all ranks it was complete, or it was not and why.
     pub fn end(mut self, reason: Option<&str>) {
         self.roster
-            .tell_all(&ToRank::End(reason.map(str::to_owned)));
+            .send_to_all(&ToRank::End(reason.map(str::to_owned)));
     }
 
     fn measure_batch(
@@ -377,7 +378,7 @@ impl Conductor {
         };
         self.roster
             .connections
-            .tell(pair.lower(), &ToRank::Measure(order));
+            .send(pair.lower(), &ToRank::Measure(order));
     }
 
     /// What there is to keep of a report. Of a failure, the partner is asked whether it is alive.

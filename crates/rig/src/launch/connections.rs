@@ -116,7 +116,7 @@ impl Connections {
             match event.data() {
                 LISTENER => self.accept(&mut events),
                 stranger @ STRANGER.. => self.meet(stranger, &mut events),
-                rank => self.hear(rank as u32, &mut events),
+                rank => self.read_from(rank as u32, &mut events),
             }
         }
         let now = Instant::now();
@@ -201,7 +201,7 @@ impl Connections {
         if let_in && wire.send(&ToRank::Welcome, SENDING).is_ok() {
             self.ranks[rank as usize] = Some(wire);
             events.push(RankEvent::Joined(hello));
-            self.hear(rank, events);
+            self.read_from(rank, events);
         }
     }
 
@@ -239,7 +239,7 @@ impl Connections {
     }
 
     /// Takes what a rank says.
-    fn hear(&mut self, rank: u32, events: &mut Vec<RankEvent>) {
+    fn read_from(&mut self, rank: u32, events: &mut Vec<RankEvent>) {
         let Some(wire) = &mut self.ranks[rank as usize] else {
             return;
         };
@@ -261,7 +261,7 @@ impl Connections {
     }
 
     /// Tells a rank something. One that does not take it is lost.
-    pub(super) fn tell(&mut self, rank: u32, message: &ToRank) {
+    pub(super) fn send(&mut self, rank: u32, message: &ToRank) {
         let Some(wire) = &mut self.ranks[rank as usize] else {
             return;
         };

@@ -90,9 +90,9 @@ impl Roster {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    pub(super) fn tell_all(&mut self, message: &ToRank) {
+    pub(super) fn send_to_all(&mut self, message: &ToRank) {
         for rank in self.members.keys() {
-            self.connections.tell(*rank, message);
+            self.connections.send(*rank, message);
         }
     }
 
@@ -129,7 +129,7 @@ impl Roster {
     pub(super) fn ping(&mut self, rank: u32) {
         if self.members.contains_key(&rank) && !self.pinged.contains_key(&rank) {
             self.pinged.insert(rank, Instant::now());
-            self.connections.tell(rank, &ToRank::Ping);
+            self.connections.send(rank, &ToRank::Ping);
         }
     }
 

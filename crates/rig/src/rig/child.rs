@@ -104,7 +104,7 @@ pub struct ChildHandle(Arc<Mutex<Child>>);
 
 impl ChildHandle {
     /// Hands a signal on to it, if it has not ended.
-    pub fn tell(&self, signal: Signal) {
+    pub fn send_signal(&self, signal: Signal) {
         let mut child = locked(&self.0);
         if let Ok(None) = child.try_wait() {
             pass_on(signal, &child);

@@ -249,7 +249,7 @@ impl JumpStore {
     }
 
     /// Tells the causes of the kept jumps again, and which of them have but one; steps of the clock are left alone.
-    pub(super) fn tell_again(&mut self, mut cause_of: impl FnMut(&Jump) -> (Cause, bool)) {
+    pub(super) fn reassign_causes(&mut self, mut cause_of: impl FnMut(&Jump) -> (Cause, bool)) {
         let above = self.kept_above();
         let mut kept = std::mem::take(&mut self.jumps.kept);
         for (jump, ()) in kept
@@ -353,7 +353,7 @@ mod tests {
         }
         store.push(Jump::new(60, 60, Cause::Backward), None);
         let kept = store.iter().len() as u64 - 1;
-        store.tell_again(|jump| match jump.length {
+        store.reassign_causes(|jump| match jump.length {
             50 => (Cause::Thread(1), true),
             _ => (Cause::NotSampled, false),
         });

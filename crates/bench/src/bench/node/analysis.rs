@@ -129,7 +129,7 @@ impl<'a> Books<'a> {
             steps.push(all?);
         }
         let sent_to = |subscriber: Option<u32>| -> Vec<usize> {
-            let heard = |publisher| subscriber.is_none_or(|it| wiring.hears(it, publisher));
+            let heard = |publisher| subscriber.is_none_or(|it| wiring.receives_from(it, publisher));
             let counts = steps.iter().enumerate();
             counts
                 .map(|(publisher, steps)| {

@@ -235,7 +235,9 @@ impl Processes {
     /// Passes a signal on to all of them, if there was one.
     pub(super) fn pass_on_signal(&self) {
         if let Some(signal) = interrupt::requested() {
-            self.handles.iter().for_each(|handle| handle.tell(signal));
+            self.handles
+                .iter()
+                .for_each(|handle| handle.send_signal(signal));
         }
     }
 

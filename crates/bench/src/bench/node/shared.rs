@@ -103,7 +103,7 @@ impl SharedState {
     }
 
     /// A greeting of that publisher has come to that subscriber. A publisher that there is not is somebody else's.
-    pub(super) fn hear(&self, subscriber: u32, publisher: u32) {
+    pub(super) fn record_greeting(&self, subscriber: u32, publisher: u32) {
         if publisher < self.wiring.publishers {
             self.pair(subscriber, publisher)
                 .store(true, Ordering::Relaxed);

@@ -69,7 +69,7 @@ impl<C: Clock> NodeTask<C> {
             for slot in &samples[..received] {
                 let header = Header(pool.word(slot, 1));
                 if header.is_greeting() {
-                    shared.hear(self.number, header.publisher());
+                    shared.record_greeting(self.number, header.publisher());
                     continue;
                 }
                 if !shared.counts(header) {

@@ -262,7 +262,7 @@ impl Connector<'_> {
         let listener = listener.map_err(ConnectorError::from)?;
         let port = listener.address().port();
         for &subscriber in &to_be_told {
-            role.notices.tell(role.publisher, subscriber, port);
+            role.notices.post(role.publisher, subscriber, port);
         }
         let all = role.targets.len();
         self.accept_until(all, &listener, |_| Ok(None))?;

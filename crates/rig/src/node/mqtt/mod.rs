@@ -119,7 +119,7 @@ mod tests {
                     let taken = takes(&filter("run", &wiring, subscriber), &topic);
                     assert_eq!(
                         taken,
-                        wiring.hears(subscriber, publisher),
+                        wiring.receives_from(subscriber, publisher),
                         "{wiring:?} {topic}"
                     );
                 }

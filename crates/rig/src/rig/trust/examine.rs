@@ -17,7 +17,7 @@ use crate::rig::trust::frequency::{
 use crate::time::RdtscpInstruction;
 use crate::time::{
     Calibration, CalibrationError, CounterReader, TscKilohertz, TscRate, measure_tsc_rate,
-    told_counter_rate,
+    reported_counter_rate,
 };
 
 /// A busy machine can keep a good counter's rate from settling at the first try.
@@ -44,7 +44,7 @@ pub fn examine(
     let machine = Fingerprint::collect();
     let calibration = calibrate(stop);
     let frequencies = frequencies(&calibration);
-    let rate = TscRate::decide(given, told_counter_rate(), calibration).ok();
+    let rate = TscRate::decide(given, reported_counter_rate(), calibration).ok();
     let counter = CounterReader::find();
     #[cfg(target_arch = "x86_64")]
     let (rdtscp, read) = {
@@ -129,7 +129,7 @@ fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequenci
     #[cfg(not(target_arch = "x86_64"))]
     let by_processor = [(
         FrequencySource::Cntfrq,
-        told_counter_rate().ok_or_else(|| "the register is 0".to_owned()),
+        reported_counter_rate().ok_or_else(|| "the register is 0".to_owned()),
     )];
     Frequencies::compare(
         calibration.as_ref().copied().map_err(ToString::to_string),

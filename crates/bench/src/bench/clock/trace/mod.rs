@@ -160,7 +160,7 @@ impl Trace {
             times: Vec::new(),
         };
         let mut times = Vec::new();
-        jumps.tell_again(|jump| {
+        jumps.reassign_causes(|jump| {
             let told = traced.of(jump);
             traced.add(&mut times, &told);
             let alone = told.parts.len() == 1 && told.lost == 0 && told.beyond == 0;

@@ -5,7 +5,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::message::{ANSWER, ReceivedBurst, WireMessage, hear, hear_nothing, only, take, tell};
+use super::message::{
+    ANSWER, ReceivedBurst, WireMessage, expect_nothing, only, receive_message, send_message, take,
+};
 use crate::bench::hca::ends::Link;
 use crate::bench::hca::ends::requesting_end::Target;
 use crate::bench::hca::error::RunError;
@@ -98,13 +100,13 @@ impl FarReceiver {
     fn hand_on(&self, task: &BurstTask) -> Result<BurstRecord, RunError> {
         let mut wire = lock(&self.wire);
         let (number, count) = (task.number, task.count);
-        tell(&mut wire, &WireMessage::Burst { number, count })?;
+        send_message(&mut wire, &WireMessage::Burst { number, count })?;
         let mut stopping = None;
         let begun = Instant::now();
         let (mut heard, mut beaten) = (begun, begun);
         let part = loop {
             if task.control.stopped() && stopping.is_none() {
-                tell(&mut wire, &WireMessage::Stop)?;
+                send_message(&mut wire, &WireMessage::Stop)?;
                 stopping = Some(Instant::now());
             }
             let limit = match stopping {
@@ -115,7 +117,7 @@ impl FarReceiver {
                 return Err(wire.unanswered(limit.1).into());
             }
             if beaten.elapsed() > BEAT {
-                tell(&mut wire, &WireMessage::Waiting)?;
+                send_message(&mut wire, &WireMessage::Waiting)?;
                 beaten = Instant::now();
             }
             let Some(message) = wire.poll(LOOK)? else {
@@ -181,8 +183,8 @@ impl FarReceiver {
             return None;
         }
         let mut wire = lock(&self.wire);
-        let told = tell(&mut wire, message).map_err(RunError::from);
-        let answer = told.and_then(|()| hear(&mut wire, limit, wanted));
+        let told = send_message(&mut wire, message).map_err(RunError::from);
+        let answer = told.and_then(|()| receive_message(&mut wire, limit, wanted));
         answer
             .inspect_err(|error| {
                 self.set_gone(error);
@@ -279,7 +281,7 @@ impl Link for FarReceiver {
         // During a burst of messages the thread of the far receiver holds the connection, and listens.
         if !gone
             && let Ok(mut wire) = self.wire.try_lock()
-            && let Err(error) = hear_nothing(&mut wire, limit)
+            && let Err(error) = expect_nothing(&mut wire, limit)
         {
             self.set_gone(&error);
         }

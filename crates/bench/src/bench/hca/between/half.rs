@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::message::{WORK, WireMessage, hear, hear_nothing, only, tell};
+use super::message::{WORK, WireMessage, expect_nothing, only, receive_message, send_message};
 use crate::bench::hca::ends::endpoints::{
     EndpointSettings, Receives, STEP_LIMIT, accept_one, connect_one, directly_here, gids_of,
     id_service, path_between, receive_requests, resolve,
@@ -50,7 +50,7 @@ fn requested_at(
     loop {
         match listener.request(LOOK) {
             Err(CmError::TimedOut { .. }) if begun.elapsed() < STEP_LIMIT => {
-                hear_nothing(wire, Duration::ZERO)?;
+                expect_nothing(wire, Duration::ZERO)?;
             }
             Err(mut error) => {
                 if let CmError::TimedOut { limit, .. } = &mut error {
@@ -99,7 +99,7 @@ impl OpenPort {
             Some((channel, address)) => {
                 let service = id_service(settings);
                 let listener = PassiveEndpoint::listen(channel, service, self.place(), address, 1)?;
-                tell(wire, &WireMessage::Listening(listener.address()))?;
+                send_message(wire, &WireMessage::Listening(listener.address()))?;
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
@@ -112,10 +112,10 @@ impl OpenPort {
                 (made, connections, Some(listener))
             }
         };
-        let numbers = hear(wire, WORK, only!(WireMessage::Senders(numbers) => numbers))?;
+        let numbers = receive_message(wire, WORK, only!(WireMessage::Senders(numbers) => numbers))?;
         let link = made.connected(connections, self.port.port.number);
         let receiver = Receiver::new(link, settings, numbers);
-        tell(wire, &WireMessage::Slots(receiver.remote_slots()))?;
+        send_message(wire, &WireMessage::Slots(receiver.remote_slots()))?;
         Ok((receiver, listener))
     }
 
@@ -133,7 +133,7 @@ impl OpenPort {
         let (made, connections) = match self.by_manager(settings)? {
             None => self.directly(wire, peer, settings, side)?,
             Some((channel, from)) => {
-                let to = hear(
+                let to = receive_message(
                     wire,
                     WORK,
                     only!(WireMessage::Listening(address) => address),
@@ -150,8 +150,8 @@ impl OpenPort {
             }
         };
         let numbers = connections.iter().map(|one| one.queue_pair().number());
-        tell(wire, &WireMessage::Senders(numbers.collect()))?;
-        let slots = hear(wire, WORK, only!(WireMessage::Slots(slots) => slots))?;
+        send_message(wire, &WireMessage::Senders(numbers.collect()))?;
+        let slots = receive_message(wire, WORK, only!(WireMessage::Slots(slots) => slots))?;
         let link = made.connected(connections, self.port.port.number);
         Sender::new(link, &settings.point, slots)
     }
@@ -176,8 +176,8 @@ impl OpenPort {
             .iter()
             .map(UnconnectedQueuePair::address)
             .collect();
-        tell(wire, &WireMessage::Addresses(here))?;
-        let there = hear(wire, WORK, only!(WireMessage::Addresses(there) => there))?;
+        send_message(wire, &WireMessage::Addresses(here))?;
+        let there = receive_message(wire, WORK, only!(WireMessage::Addresses(there) => there))?;
         if there.len() != unconnected.len() {
             let text = format!(
                 "tells of {} queue pairs instead of {}",

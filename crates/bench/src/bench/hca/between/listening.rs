@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::message::{ANSWER, Hello, WireMessage, hear, only, take, tell};
+use super::message::{ANSWER, Hello, WireMessage, only, receive_message, send_message, take};
 use super::pair::PairEnd;
 use super::serving::Serving;
 use crate::bench::hca::ends::facts::Facts;
@@ -134,7 +134,7 @@ struct ServiceState {
     port: Option<PortRequest>,
     pair: Option<Arc<PairEnd>>,
     once: bool,
-    tell: Box<dyn Fn(Event) + Send + Sync>,
+    report: Box<dyn Fn(Event) + Send + Sync>,
 }
 
 impl ServiceState {
@@ -178,7 +178,7 @@ impl ServiceState {
                     holder.failure = None;
                 }
                 let host = hello.host.clone();
-                (self.tell)(Event::Begun { host, peer });
+                (self.report)(Event::Begun { host, peer });
             }
         }
         holder.connections += 1;
@@ -187,7 +187,7 @@ impl ServiceState {
 
     fn failed(&self, peer: SocketAddr, reason: String) {
         self.holder().failure = Some(reason.clone());
-        (self.tell)(Event::Failed { peer, reason });
+        (self.report)(Event::Failed { peer, reason });
     }
 
     fn leave(&self) {
@@ -197,18 +197,18 @@ impl ServiceState {
             && let Some((_, host)) = holder.run.take()
         {
             holder.served += 1;
-            (self.tell)(Event::Over { host });
+            (self.report)(Event::Over { host });
         }
     }
 }
 
-/// Serves other hosts until a signal comes, or one run is over. `tell` is told what happens, from any thread.
+/// Serves other hosts until a signal comes, or one run is over. `report` is called with what happens, from any thread.
 ///
 /// # Errors
 /// When it cannot listen, or a signal ends it.
 pub fn serve(
     service: &Service,
-    tell: impl Fn(Event) + Send + Sync + 'static,
+    report: impl Fn(Event) + Send + Sync + 'static,
 ) -> Result<(), RunError> {
     if service.pair.is_none() {
         // Before anybody waits for an answer.
@@ -227,9 +227,9 @@ pub fn serve(
         port: service.port.clone(),
         pair: service.pair.clone(),
         once: service.once,
-        tell: Box::new(tell),
+        report: Box::new(report),
     });
-    (shared.tell)(Event::Listening(listening));
+    (shared.report)(Event::Listening(listening));
     loop {
         if let Some(signal) = interrupt::requested() {
             if shared.holder().connections == 0 {
@@ -285,7 +285,7 @@ fn receive_guest(stranger: UnknownConnection, stream: TcpStream, peer: SocketAdd
     match greeted {
         Err(error) => {
             let reason = error.to_string();
-            (shared.tell)(Event::Refused { peer, reason });
+            (shared.report)(Event::Refused { peer, reason });
         }
         Ok((mut wire, hello)) => {
             let _guest = RunConnection(&shared);
@@ -328,7 +328,7 @@ fn greet(
             "it is {ours}, and asked by {theirs}: install the same on both hosts"
         ));
         // Who has gone need not be told.
-        let _ = tell(&mut wire, &WireMessage::Failed(failure.clone()));
+        let _ = send_message(&mut wire, &WireMessage::Failed(failure.clone()));
         return Err(RunError::Peer(peer, failure));
     }
     let said = serde_json::from_value(said).map_err(|error| {
@@ -349,7 +349,7 @@ fn greet(
         }
         Err(failure) => {
             // Who has gone need not be told.
-            let _ = tell(&mut wire, &WireMessage::Failed(failure.clone()));
+            let _ = send_message(&mut wire, &WireMessage::Failed(failure.clone()));
             Err(RunError::Peer(peer, failure))
         }
     }
@@ -360,12 +360,12 @@ fn welcome(shared: &ServiceState, wire: &mut Wire, hello: &Hello) -> Result<(), 
     let (port, facts) = match made {
         Ok(made) => made,
         Err(error) => {
-            tell(wire, &WireMessage::Failed(error.into()))?;
+            send_message(wire, &WireMessage::Failed(error.into()))?;
             return Ok(());
         }
     };
-    tell(wire, &WireMessage::Welcome(Box::new(facts.clone())))?;
-    let peer = hear(wire, ANSWER, only!(WireMessage::Welcome(facts) => *facts))?;
+    send_message(wire, &WireMessage::Welcome(Box::new(facts.clone())))?;
+    let peer = receive_message(wire, ANSWER, only!(WireMessage::Welcome(facts) => *facts))?;
     Serving::new(port, facts, peer, shared.pair.clone())?.run(wire)
 }
 

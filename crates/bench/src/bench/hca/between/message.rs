@@ -183,7 +183,7 @@ pub(super) enum WireMessage {
 }
 
 /// Sends a message.
-pub(super) fn tell(wire: &mut Wire, message: &WireMessage) -> Result<(), WireError> {
+pub(super) fn send_message(wire: &mut Wire, message: &WireMessage) -> Result<(), WireError> {
     wire.send(message, ANSWER)
 }
 
@@ -191,7 +191,7 @@ pub(super) fn tell(wire: &mut Wire, message: &WireMessage) -> Result<(), WireErr
 ///
 /// # Errors
 /// When none comes in time, the other end has failed, or it says something else.
-pub(super) fn hear<T>(
+pub(super) fn receive_message<T>(
     wire: &mut Wire,
     limit: Duration,
     wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
@@ -221,7 +221,7 @@ pub(super) fn take<T>(
 }
 
 /// Waits so long while nothing is asked: whatever comes is an error, and so is the end of the connection.
-pub(super) fn hear_nothing(wire: &mut Wire, limit: Duration) -> Result<(), RunError> {
+pub(super) fn expect_nothing(wire: &mut Wire, limit: Duration) -> Result<(), RunError> {
     match wire.poll(limit)? {
         Some(message) => take(wire, message, |other| Err(Box::new(other))),
         None => Ok(()),

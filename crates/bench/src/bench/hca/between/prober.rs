@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::far::{FarReceiver, SharedWire, lock};
-use super::message::{ANSWER, WireMessage, hear, only, tell};
+use super::message::{ANSWER, WireMessage, only, receive_message, send_message};
 use super::ping_pong::{ProbeProgress, Stamped};
 use super::probe_end::ProbeEnd;
 use crate::bench::hca::error::RunError;
@@ -115,12 +115,12 @@ impl<C: Clock> Prober<C> {
         self.next += count;
         self.phases += 1;
         let mut wire = lock(&self.wire);
-        tell(&mut wire, &WireMessage::Probe { first, count })?;
-        hear(&mut wire, ANSWER, only!(WireMessage::Receiving => ()))?;
+        send_message(&mut wire, &WireMessage::Probe { first, count })?;
+        receive_message(&mut wire, ANSWER, only!(WireMessage::Receiving => ()))?;
         let watched = ProbeProgress::default();
         let stamped = self.stamp((first, count), &watched);
-        tell(&mut wire, &WireMessage::ProbesOver)?;
-        let (there, failure) = hear(
+        send_message(&mut wire, &WireMessage::ProbesOver)?;
+        let (there, failure) = receive_message(
             &mut wire,
             ANSWER,
             only!(WireMessage::Probed { stamped, failure } => (stamped, failure)),

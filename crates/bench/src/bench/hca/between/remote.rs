@@ -10,7 +10,9 @@ use serde_json::Value;
 
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
 use super::half::receives_of;
-use super::message::{ANSWER, Hello, Order, PreparedPoint, WORK, WireMessage, hear, only, tell};
+use super::message::{
+    ANSWER, Hello, Order, PreparedPoint, WORK, WireMessage, only, receive_message, send_message,
+};
 use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
 use super::prober::{NumberedProbe, Prober};
 use super::time_of_day::TimeOfDayOffset;
@@ -174,13 +176,13 @@ impl Remote {
             host: here.host.clone(),
             port: receiver.cloned(),
         };
-        tell(&mut wire, &WireMessage::Hello(Box::new(hello)))?;
-        let there = hear(
+        send_message(&mut wire, &WireMessage::Hello(Box::new(hello)))?;
+        let there = receive_message(
             &mut wire,
             ANSWER,
             only!(WireMessage::Welcome(facts) => *facts),
         )?;
-        tell(&mut wire, &WireMessage::Welcome(Box::new(here.clone())))?;
+        send_message(&mut wire, &WireMessage::Welcome(Box::new(here.clone())))?;
         Ok(Remote {
             probes: asked.probes,
             port,
@@ -197,8 +199,8 @@ impl Remote {
         wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
     ) -> Result<T, RunError> {
         let mut wire = lock(&self.wire);
-        tell(&mut wire, message)?;
-        hear(&mut wire, limit, wanted)
+        send_message(&mut wire, message)?;
+        receive_message(&mut wire, limit, wanted)
     }
 
     /// Asks the other end, a rank of a fabric as this one, to measure towards this one.
@@ -346,12 +348,13 @@ impl Peer for Remote {
         let (port, peer) = (&self.port, &self.there);
         let (sender, asking, answered, made) = {
             let mut wire = lock(&self.wire);
-            tell(&mut wire, &WireMessage::Point(Box::new(order)))?;
+            send_message(&mut wire, &WireMessage::Point(Box::new(order)))?;
             on_cpu(placement.sender, || -> Result<_, RunError> {
                 let sender = port.sending(&mut wire, peer, settings)?;
                 let asking = port.sending(&mut wire, peer, &probes)?;
                 let answered = port.receiving(&mut wire, peer, &probes)?;
-                let made = hear(&mut wire, WORK, only!(WireMessage::Made(made) => *made))?;
+                let made =
+                    receive_message(&mut wire, WORK, only!(WireMessage::Made(made) => *made))?;
                 Ok((sender, asking, answered, made))
             })??
         };
@@ -421,7 +424,7 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
 
     fn finish(self) -> FarEnd {
         // Where the other end has gone, that is told already.
-        let _ = tell(&mut lock(&self.wire), &WireMessage::PointOver);
+        let _ = send_message(&mut lock(&self.wire), &WireMessage::PointOver);
         FarEnd {
             made: self.made,
             probes: self.prober.probes,

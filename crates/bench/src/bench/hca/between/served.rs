@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Tasks;
 use std::time::{Duration, Instant};
 
-use super::message::{PreparedPoint, ReceivedBurst, WireMessage, only, take, tell};
+use super::message::{PreparedPoint, ReceivedBurst, WireMessage, only, send_message, take};
 use super::ping_pong::{MOST_PROBES, ProbeProgress, Stamped};
 use super::probe_end::ProbeEnd;
 use crate::bench::hca::ends::{Link, ReceivingEnd};
@@ -77,9 +77,9 @@ pub(super) fn serve_point<C: Clock>(
                     true => link.fresh_counters(),
                     false => link.counters(),
                 };
-                tell(wire, &WireMessage::Counted(counters))?;
+                send_message(wire, &WireMessage::Counted(counters))?;
             }
-            WireMessage::Changes => tell(wire, &WireMessage::Changed(link.changes()))?,
+            WireMessage::Changes => send_message(wire, &WireMessage::Changed(link.changes()))?,
             other => respond(wire, other)?,
         }
     }
@@ -125,7 +125,7 @@ impl<R: ReceivingEnd, C: Clock> ServedReceiver<R, C> {
         let receiver = Arc::clone(&self.receiver);
         let link = ReceivingEnd::link(&*receiver);
         made.pages[0] = self.stamp_pages;
-        tell(wire, &WireMessage::Made(Box::new(made)))?;
+        send_message(wire, &WireMessage::Made(Box::new(made)))?;
         let clock = self.clock;
         serve_point(
             wire,
@@ -134,7 +134,7 @@ impl<R: ReceivingEnd, C: Clock> ServedReceiver<R, C> {
             |wire, message| match message {
                 WireMessage::Burst { number, count } => {
                     let part = self.burst(wire, number, count)?;
-                    Ok(tell(wire, &WireMessage::BurstOver(Box::new(part)))?)
+                    Ok(send_message(wire, &WireMessage::BurstOver(Box::new(part)))?)
                 }
                 // Of a burst that is over.
                 WireMessage::Stop | WireMessage::Waiting => Ok(()),
@@ -178,12 +178,12 @@ impl<R: ReceivingEnd, C: Clock> ServedReceiver<R, C> {
                     received: 0,
                     trouble: None,
                 };
-                tell(wire, &far)?;
+                send_message(wire, &far)?;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
         if control.ready() > 0 {
-            tell(wire, &WireMessage::Receiving)?;
+            send_message(wire, &WireMessage::Receiving)?;
         }
         let wakeable = &self.frame.wakeable;
         let over: Cell<Option<Instant>> = Cell::new(None);
@@ -225,7 +225,7 @@ impl<R: ReceivingEnd, C: Clock> ServedReceiver<R, C> {
                 told = Instant::now();
                 let (received, trouble) = (control.received(), trouble.borrow().clone());
                 let far = WireMessage::Far { received, trouble };
-                if let Err(error) = tell(wire, &far) {
+                if let Err(error) = send_message(wire, &far) {
                     return Some(ServedEnding::Gone(error.into()));
                 }
             }
@@ -299,7 +299,7 @@ fn answer_probes<C: Clock>(
         );
         return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
     }
-    tell(wire, &WireMessage::Receiving)?;
+    send_message(wire, &WireMessage::Receiving)?;
     let watched = ProbeProgress::default();
     let (over, stamped) = end.exchange(numbers, &watched, |is_finished| {
         let begun = Instant::now();
@@ -333,5 +333,8 @@ fn answer_probes<C: Clock>(
         one
     };
     let stamped = stamped.into_iter().map(nanos).collect();
-    Ok(tell(wire, &WireMessage::Probed { stamped, failure })?)
+    Ok(send_message(
+        wire,
+        &WireMessage::Probed { stamped, failure },
+    )?)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::half::receives_of;
-use super::message::{Order, PreparedPoint, WireMessage, only, take, tell};
+use super::message::{Order, PreparedPoint, WireMessage, only, send_message, take};
 use super::pair::PairEnd;
 use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
 use super::served::{ServedReceiver, next, serve_point};
@@ -94,7 +94,7 @@ impl Serving {
                 }
                 // Who has gone cannot be told.
                 let text = error.to_string();
-                let _ = tell(wire, &WireMessage::Failed(error.into()));
+                let _ = send_message(wire, &WireMessage::Failed(error.into()));
                 return Err(RunError::Post(text));
             }
         }
@@ -108,11 +108,11 @@ impl Serving {
                 count,
             } => {
                 let refusal = self.port.refuses(service, capabilities, count);
-                Ok(tell(wire, &WireMessage::Tried(refusal))?)
+                Ok(send_message(wire, &WireMessage::Tried(refusal))?)
             }
             WireMessage::Route(route) => {
                 let refusal = self.port.probe(route).err().map(|error| error.to_string());
-                Ok(tell(wire, &WireMessage::Tried(refusal))?)
+                Ok(send_message(wire, &WireMessage::Tried(refusal))?)
             }
             WireMessage::Prepare {
                 clocks,
@@ -131,7 +131,7 @@ impl Serving {
                     self.clocks.get(kind)?;
                 }
                 memory_lock::lock_with(bytes)?;
-                Ok(tell(wire, &WireMessage::Prepared(warnings))?)
+                Ok(send_message(wire, &WireMessage::Prepared(warnings))?)
             }
             WireMessage::Point(order) => {
                 let clock = self.clocks.get(order.point.clock)?;
@@ -161,7 +161,10 @@ impl Serving {
                         failure: Some(failure.to_string()),
                         ..DirectionReport::default()
                     });
-                Ok(tell(wire, &WireMessage::BackOver(Box::new(report)))?)
+                Ok(send_message(
+                    wire,
+                    &WireMessage::BackOver(Box::new(report)),
+                )?)
             }
             other => take(wire, other, only!(WireMessage::PointOver => ())),
         }
@@ -266,7 +269,7 @@ impl ClockUser for ServedPoint<'_> {
             operation if !operation.is_one_way() => {
                 // No thread: the HCA answers alone.
                 let target = LocalMemory::new(&receiver, operation);
-                tell(wire, &WireMessage::Made(Box::new(made)))?;
+                send_message(wire, &WireMessage::Made(Box::new(made)))?;
                 let link = ReceivingEnd::link(&*receiver);
                 serve_point(
                     wire,
@@ -276,9 +279,11 @@ impl ClockUser for ServedPoint<'_> {
                         WireMessage::Fill { burst } => {
                             (0..point.burst)
                                 .for_each(|sequence| target.make_ready(burst, sequence));
-                            Ok(tell(wire, &WireMessage::Filled)?)
+                            Ok(send_message(wire, &WireMessage::Filled)?)
                         }
-                        WireMessage::Word => Ok(tell(wire, &WireMessage::Told(target.word(0)))?),
+                        WireMessage::Word => {
+                            Ok(send_message(wire, &WireMessage::Told(target.word(0)))?)
+                        }
                         other => take(wire, other, only!(WireMessage::PointOver => ())),
                     },
                 )
