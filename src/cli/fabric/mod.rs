@@ -10,7 +10,7 @@
 //! | [`names`] | what nodes are called |
 //! | [`overview`] | what all pairs together show |
 //! | [`judgement`] | what is said of pairs, nodes and tiers |
-//! | [`told`] | what is told of them |
+//! | [`texts`] | the texts and files about them |
 //! | [`dry_run`] | says what would be measured |
 
 mod conducting;

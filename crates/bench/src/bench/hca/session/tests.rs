@@ -26,7 +26,7 @@ const PACKETS: &str = "hw_counters/sent_pkts";
 /// The number of the queue pair that sends.
 const SOURCE: u32 = 17;
 
-type Fate = fn(burst: u32, sequence: u32) -> Does;
+type FateFunction = fn(burst: u32, sequence: u32) -> Does;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Does {
@@ -46,7 +46,7 @@ enum Does {
 
 #[derive(Debug)]
 struct Fabric {
-    fate: Fate,
+    fate: FateFunction,
     tag: AtomicU32,
     arriving: Mutex<VecDeque<PollResult>>,
     delayed: Mutex<VecDeque<PollResult>>,
@@ -299,26 +299,26 @@ struct Trial {
     tally: Tally,
 }
 
-fn trial(service: Service, fate: Fate) -> Trial {
+fn trial(service: Service, fate: FateFunction) -> Trial {
     trial_with(service, fate, None, || None)
 }
 
 fn trial_with(
     service: Service,
-    fate: Fate,
+    fate: FateFunction,
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
 ) -> Trial {
     trial_of((service, Operation::Send), fate, trouble, requested)
 }
 
-fn reads(fate: Fate) -> Trial {
+fn reads(fate: FateFunction) -> Trial {
     trial_of((Service::Rc, Operation::Read), fate, None, || None)
 }
 
 fn trial_of(
     (service, operation): (Service, Operation),
-    fate: Fate,
+    fate: FateFunction,
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
 ) -> Trial {
@@ -470,7 +470,7 @@ fn what_the_background_did_is_told_and_its_failure_ends_the_point() {
 #[test]
 fn what_was_measured_before_a_failure_is_kept() {
     // In the warm-up, in the first burst, and in the second.
-    let fates: [(Fate, u64); 3] = [
+    let fates: [(FateFunction, u64); 3] = [
         (|burst, _| all_but(0, Does::Fail, burst), 0),
         (|burst, _| all_but(1, Does::Fail, burst), 0),
         (|burst, _| all_but(2, Does::Fail, burst), 8),
@@ -481,7 +481,7 @@ fn what_was_measured_before_a_failure_is_kept() {
         assert_eq!(tally.counts.received, received);
     }
     // A thread that hangs leaves nothing of its burst.
-    let fates: [(Fate, Option<u64>); 2] = [
+    let fates: [(FateFunction, Option<u64>); 2] = [
         (|burst, _| all_but(1, Does::Hang, burst), None),
         (|burst, _| all_but(2, Does::Hang, burst), Some(8)),
     ];
