@@ -8,7 +8,7 @@ use hcabench::host::{CpuSet, HostError, pinning};
 use hcabench::rig::control::Control;
 use hcabench::rig::error::RigError;
 use hcabench::rig::role::Role;
-use hcabench::rig::workers::{Crew, Seat, SupervisorTimeouts};
+use hcabench::rig::workers::{Crew, SupervisorTimeouts, WorkerPlacement};
 
 const PANICS: Role = Role::new("worker that panics", "panics");
 const WORKS: Role = Role::new("worker", "works");
@@ -20,7 +20,7 @@ fn collected(
 ) -> Result<Vec<(usize, u32)>, RigError> {
     let control = Arc::new(Control::default());
     let mut crew = Crew::<u32, HostError>::new(&control)?;
-    let seat = Seat {
+    let seat = WorkerPlacement {
         role,
         cpu: cpus.iter().next().expect("a CPU"),
         priority: None,

@@ -15,7 +15,7 @@ pub use mapping::{
 };
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub use placed::all_atomic;
-pub use placed::{Atomic, MappedValue, Room};
+pub use placed::{Atomic, MappedArena, MappedValue};
 pub use polled::PolledSlots;
 pub use region::{NodeError, PageSize, Region, RegionError};
 pub use stamps::{Arrival, Plain, StampBuffer};

@@ -86,12 +86,12 @@ impl<T: ?Sized> Deref for MappedValue<T> {
 
 /// Mapped memory out of which values are taken. All processes that share it take the same ones in the same order.
 #[derive(Debug)]
-pub struct Room {
+pub struct MappedArena {
     memory: Arc<HugeBuffer>,
     used: usize,
 }
 
-impl Room {
+impl MappedArena {
     /// All of that memory.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Room {
 
     /// All of that memory, which is zero or holds these values.
     pub(super) fn over(memory: HugeBuffer) -> Self {
-        Room {
+        MappedArena {
             memory: Arc::new(memory),
             used: 0,
         }
@@ -159,13 +159,13 @@ mod tests {
     all_atomic!(Pair { one, other });
 
     fn take(memory: &SharedMemory) -> (MappedValue<[AtomicU32]>, MappedValue<Pair>) {
-        let mut room = Room::new(memory).unwrap();
+        let mut room = MappedArena::new(memory).unwrap();
         (room.several(33), room.one())
     }
 
     #[test]
     fn who_takes_the_same_values_in_the_same_order_shares_them() {
-        let bytes = Room::bytes_for::<AtomicU32>(33).0 + Room::bytes_for::<Pair>(1).0;
+        let bytes = MappedArena::bytes_for::<AtomicU32>(33).0 + MappedArena::bytes_for::<Pair>(1).0;
         let memory = SharedMemory::new(Bytes(bytes), HugePagePolicy::Off).unwrap();
         let (numbers, pair) = take(&memory);
         let (same_numbers, same_pair) = take(&memory);
@@ -185,6 +185,6 @@ mod tests {
     #[should_panic(expected = "no room")]
     fn there_is_no_room_beyond_the_memory() {
         let memory = SharedMemory::new(Bytes(4096), HugePagePolicy::Off).unwrap();
-        Room::new(&memory).unwrap().several::<AtomicU64>(513);
+        MappedArena::new(&memory).unwrap().several::<AtomicU64>(513);
     }
 }

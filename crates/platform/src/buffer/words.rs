@@ -6,7 +6,8 @@ use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
 use super::{
-    BufferError, Bytes, HugeBuffer, HugePagePolicy, MappedValue, PageKind, Room, SharedMemory,
+    BufferError, Bytes, HugeBuffer, HugePagePolicy, MappedArena, MappedValue, PageKind,
+    SharedMemory,
 };
 
 /// A fixed number of atomic words in mapped memory, zero at the start. A clone is the same words.
@@ -35,7 +36,7 @@ impl AtomicWords {
     }
 
     fn over(memory: HugeBuffer, count: usize) -> Self {
-        AtomicWords(Room::over(memory).several(count))
+        AtomicWords(MappedArena::over(memory).several(count))
     }
 
     /// Shared memory for `count` words.

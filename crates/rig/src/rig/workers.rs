@@ -26,7 +26,7 @@ use crate::host::interrupt::{self, BlockedSignals};
 use crate::host::{HostError, pinning, priority};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
+pub struct WorkerPlacement {
     pub role: Role,
     pub cpu: usize,
     /// Its SCHED_FIFO priority, if any.
@@ -186,7 +186,7 @@ where
     /// [`RigError::Spawn`]; the workers started before are told to leave.
     pub fn start(
         &mut self,
-        seat: Seat,
+        seat: WorkerPlacement,
         work: impl FnOnce(&Reporter<R>) -> Result<(), E> + Send + 'static,
     ) -> Result<(), RigError> {
         let work = move |channel: &Arc<Channel>| {
@@ -272,7 +272,7 @@ impl Worker {
     }
 }
 
-impl Seat {
+impl WorkerPlacement {
     fn take(&self) -> Result<(), HostError> {
         pinning::pin_current_thread(self.cpu)?;
         self.priority

@@ -134,7 +134,7 @@ impl Cause {
     }
 
     /// In words, with the rows' names.
-    pub(super) fn describe(&self, names: &Names) -> String {
+    pub(super) fn describe(&self, names: &CounterNames) -> String {
         let text = match self {
             Cause::Interrupts(rows) => return in_words("interrupt", rows, &names.interrupts),
             Cause::Softirqs(rows) => return in_words("softirq", rows, &names.softirqs),
@@ -183,7 +183,7 @@ fn in_words(kind: &str, rows: &[Option<u16>], names: &[String]) -> String {
 
 /// What the rows of the kernel's tables are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct CounterNames {
     pub interrupts: Vec<String>,
     pub softirqs: Vec<String>,
     /// Of a trace.
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn interrupts_are_named() {
-        let names = Names {
+        let names = CounterNames {
             interrupts: ["24 disk", "LOC Local timer interrupts"]
                 .map(str::to_owned)
                 .into(),

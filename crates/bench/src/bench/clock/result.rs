@@ -9,7 +9,7 @@ use crate::host::running::ThreadRun;
 use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::Baseline;
-use super::cause::{Cause, CauseTally, Names};
+use super::cause::{Cause, CauseTally, CounterNames};
 use super::coincidence::Coincidences;
 use super::distribution::Distribution;
 use super::trace::{MatchedTrace, Trace};
@@ -49,7 +49,7 @@ pub(super) struct CpuResult {
     pub threshold: u64,
     pub watched: WatchResult,
     pub stored: StoredDifferences,
-    pub names: Names,
+    pub names: CounterNames,
     pub available: CounterAvailability,
     /// Context switches and page faults of the thread while it watched.
     pub usage: ThreadUsage,
@@ -76,7 +76,7 @@ impl CpuResult {
             threshold: 40,
             watched,
             stored: StoredDifferences::default(),
-            names: Names::default(),
+            names: CounterNames::default(),
             available: CounterAvailability::default(),
             usage: ThreadUsage::default(),
             waited: None,

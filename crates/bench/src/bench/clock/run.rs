@@ -20,7 +20,7 @@ use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
 use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Crew, CrewOutcome, Seat, SupervisorTimeouts};
+use crate::rig::workers::{Cause, Crew, CrewOutcome, SupervisorTimeouts, WorkerPlacement};
 use crate::sorting::sort_by_key;
 use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
@@ -375,9 +375,9 @@ fn progress(together: &WatchContext, elapsed: Duration) -> Progress {
 }
 
 /// Where a CPU's thread runs. Its name lives as long as the program: some bytes for each CPU and round.
-pub(super) fn seat(cpu: usize, priority: Option<u8>) -> Seat {
+pub(super) fn seat(cpu: usize, priority: Option<u8>) -> WorkerPlacement {
     let name = format!("thread that watches CPU {cpu}");
-    Seat {
+    WorkerPlacement {
         role: Role::new(name.leak(), format!("{WATCHES}{cpu}").leak()),
         cpu,
         priority,

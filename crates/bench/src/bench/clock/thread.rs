@@ -12,7 +12,7 @@ use crate::rig::workers::Reporter;
 use crate::time::{AnyClock, Clock, Nanos, Reading, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
-use super::cause::Names;
+use super::cause::CounterNames;
 use super::config::{Causes, Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
@@ -202,7 +202,7 @@ impl PreparedThread<'_> {
             stored: stored(recorder),
             names: counters
                 .as_ref()
-                .map_or_else(Names::default, |counters| Names {
+                .map_or_else(CounterNames::default, |counters| CounterNames {
                     interrupts: counters.interrupt_names(),
                     softirqs: counters.softirq_names(),
                     threads: Vec::new(),

@@ -21,7 +21,7 @@ use crate::node::{Ends, Maker, Node, NodeError, Settings};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Crew, CrewOutcome, Seat};
+use crate::rig::workers::{Cause, Crew, CrewOutcome, WorkerPlacement};
 use crate::sorting::sort_by_key;
 use crate::time::Clock;
 
@@ -139,7 +139,7 @@ impl Setup<'_> {
 
     fn start(
         &self,
-        seat: Seat,
+        seat: WorkerPlacement,
         work: impl FnOnce() -> Result<Report, NodeThreadError> + Send + 'static,
         workers: &mut Workers,
     ) -> Result<(), RunError> {
@@ -152,8 +152,8 @@ impl Setup<'_> {
     }
 }
 
-pub(super) fn seat(role: Role, cpu: usize) -> Seat {
-    Seat {
+pub(super) fn seat(role: Role, cpu: usize) -> WorkerPlacement {
+    WorkerPlacement {
         role,
         cpu,
         priority: None,

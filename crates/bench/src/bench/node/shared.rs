@@ -10,7 +10,7 @@ use super::log::Log;
 use super::result::ReceivedSample;
 use super::sample::Header;
 use crate::buffer::{
-    BufferError, Bytes, HugePagePolicy, MappedValue, Room, SharedMemory, all_atomic,
+    BufferError, Bytes, HugePagePolicy, MappedArena, MappedValue, SharedMemory, all_atomic,
 };
 use crate::node::Wiring;
 use crate::rig::control::Control;
@@ -72,19 +72,19 @@ impl SharedState {
     pub(super) fn bytes(wiring: &Wiring) -> Bytes {
         let publishers = wiring.publishers as usize;
         let parts = [
-            Room::bytes_for::<Control>(1),
-            Room::bytes_for::<Phases>(1),
-            Room::bytes_for::<AtomicBool>(pairs(wiring)),
-            Room::bytes_for::<AtomicU64>(publishers),
-            Room::bytes_for::<AtomicU64>(publishers),
-            Room::bytes_for::<CachePadded<AtomicU64>>(wiring.subscribers as usize),
+            MappedArena::bytes_for::<Control>(1),
+            MappedArena::bytes_for::<Phases>(1),
+            MappedArena::bytes_for::<AtomicBool>(pairs(wiring)),
+            MappedArena::bytes_for::<AtomicU64>(publishers),
+            MappedArena::bytes_for::<AtomicU64>(publishers),
+            MappedArena::bytes_for::<CachePadded<AtomicU64>>(wiring.subscribers as usize),
         ];
         Bytes(parts.iter().map(|bytes| bytes.0).sum())
     }
 
     /// All who have that memory share it.
     pub(super) fn new(wiring: Wiring, memory: &SharedMemory) -> Result<Self, BufferError> {
-        let mut room = Room::new(memory)?;
+        let mut room = MappedArena::new(memory)?;
         let publishers = wiring.publishers as usize;
         Ok(SharedState {
             run: room.one(),

@@ -11,7 +11,7 @@ use super::error::ThreadError;
 use super::loops::Loop;
 use super::result::PassageResult;
 use super::runner::EndTally;
-use super::stage::{Place, Stage};
+use super::stage::{Stage, ThreadPosition};
 use super::task::{PART, Task};
 use super::warm_up::part_of;
 use crate::host::counters::ThreadUsage;
@@ -24,7 +24,7 @@ pub(super) const AFTER_SENDERS: Duration = Duration::from_millis(10);
 /// many of it in the span of the passage.
 pub(super) fn let_through_by_time(
     end: &mut dyn Loop,
-    place: Place,
+    place: ThreadPosition,
     task: &Task,
     stage: &Stage,
 ) -> Result<(PassageResult, EndTally, usize), ThreadError> {
@@ -33,8 +33,8 @@ pub(super) fn let_through_by_time(
     }
     let began = stage.began();
     Ok(match place {
-        Place::Sender(_) => produce(end, task, stage, began),
-        Place::Receiver(_) => consume(end, task, stage, began, place.room(task)),
+        ThreadPosition::Sender(_) => produce(end, task, stage, began),
+        ThreadPosition::Receiver(_) => consume(end, task, stage, began, place.room(task)),
     })
 }
 

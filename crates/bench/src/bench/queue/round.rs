@@ -11,7 +11,7 @@ use super::notes::{EndReport, Notes};
 use super::plan::Point;
 use super::result::{EndResult, PerEnd, PerOperation, RunResult, Times};
 use super::shared::{self, EndReports};
-use super::stage::Place;
+use super::stage::ThreadPosition;
 use super::supervisor::make_run;
 use super::task::Task;
 use crate::generators::ActiveLoad;
@@ -195,7 +195,7 @@ fn noted<'a>(task: &Task, ends: &'a EndReports) -> Option<ElementRecords<'a>> {
     Some(ElementRecords {
         sent: &sent[..sender.end.tally.noted],
         received: &received[..receiver.end.tally.noted],
-        intended: Place::Sender(0).intended_starts(task, &sender.end),
+        intended: ThreadPosition::Sender(0).intended_starts(task, &sender.end),
     })
 }
 

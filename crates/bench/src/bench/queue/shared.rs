@@ -12,7 +12,7 @@ use super::result::{EndResult, PassageResult, PerEnd, Times};
 use super::runner::EndTally;
 use super::shares::Shares;
 use super::sharing::lines;
-use super::stage::Place;
+use super::stage::ThreadPosition;
 use super::tagging::ElementTag;
 use super::task::Task;
 use crate::node::wiring::Wiring;
@@ -162,7 +162,7 @@ pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
     let of_producers: Vec<_> = (reports.sender.iter().enumerate())
         .map(|(number, report)| {
             let noted = report.end.tally.noted;
-            let intended = Place::Sender(number).intended_starts(task, &report.end);
+            let intended = ThreadPosition::Sender(number).intended_starts(task, &report.end);
             match &report.notes {
                 Notes::Times(records) => Some((&records[..noted], intended)),
                 Notes::Numbers(_) => None,

@@ -16,17 +16,17 @@ use crate::time::Ticks;
 
 /// Which thread it is: its end, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ThreadPosition {
     Sender(usize),
     Receiver(usize),
 }
 
-impl Place {
+impl ThreadPosition {
     /// The end that it is at.
     pub(super) fn end(self) -> Role {
         match self {
-            Place::Sender(_) => SENDER,
-            Place::Receiver(_) => RECEIVER,
+            ThreadPosition::Sender(_) => SENDER,
+            ThreadPosition::Receiver(_) => RECEIVER,
         }
     }
 
@@ -34,15 +34,15 @@ impl Place {
     pub(super) fn role(self, task: &Task) -> Role {
         match (self, task.point.wiring) {
             (_, None) => self.end(),
-            (Place::Sender(_), Some(_)) => PRODUCER,
-            (Place::Receiver(_), Some(_)) => CONSUMER,
+            (ThreadPosition::Sender(_), Some(_)) => PRODUCER,
+            (ThreadPosition::Receiver(_), Some(_)) => CONSUMER,
         }
     }
 
     pub(super) fn pulse(self, control: &QueueControl) -> &Heartbeat {
         match self {
-            Place::Sender(_) => &control.sender,
-            Place::Receiver(_) => &control.receiver,
+            ThreadPosition::Sender(_) => &control.sender,
+            ThreadPosition::Receiver(_) => &control.receiver,
         }
     }
 
@@ -50,7 +50,7 @@ impl Place {
     pub(super) fn room(self, task: &Task) -> usize {
         let room = task.count as usize;
         match (self, task.point.wiring) {
-            (Place::Receiver(_), Some(wiring)) => {
+            (ThreadPosition::Receiver(_), Some(wiring)) => {
                 Task::room_of_receiver(room, wiring.publishers as usize, task.point.capacity)
             }
             _ => Notes::room(self.end(), task.config.measure, room),
@@ -60,8 +60,10 @@ impl Place {
     /// What it does between two elements. Threads of an end differ in what is random.
     pub(super) fn waiter(self, task: &Task) -> AnyPacing {
         let (load, number, after_miss) = match self {
-            Place::Sender(number) => (&task.point.sender, number, MissPolicy::CatchUp),
-            Place::Receiver(number) => (&task.point.receiver, number, MissPolicy::StartOver),
+            ThreadPosition::Sender(number) => (&task.point.sender, number, MissPolicy::CatchUp),
+            ThreadPosition::Receiver(number) => {
+                (&task.point.receiver, number, MissPolicy::StartOver)
+            }
         };
         let seed = SplitMix64::new(load.seed.wrapping_add(number as u64)).draw();
         let load = EndLoad {
@@ -116,10 +118,10 @@ impl Stage {
         }
     }
 
-    pub(super) fn control(&self, place: Place) -> &QueueControl {
+    pub(super) fn control(&self, place: ThreadPosition) -> &QueueControl {
         match place {
-            Place::Sender(number) => &self.senders[number],
-            Place::Receiver(number) => &self.receivers[number],
+            ThreadPosition::Sender(number) => &self.senders[number],
+            ThreadPosition::Receiver(number) => &self.receivers[number],
         }
     }
 

@@ -20,11 +20,11 @@ use super::passage::{let_through, take_leftovers};
 use super::patience::Patience;
 use super::result::EndResult;
 use super::roles::RECEIVER;
-use super::stage::{Place, Stage};
+use super::stage::{Stage, ThreadPosition};
 use super::task::{PREPARATION, Task};
 use crate::host::{memory_lock, pinning};
 use crate::rig::error::RigError;
-use crate::rig::workers::{Crew, Seat};
+use crate::rig::workers::{Crew, WorkerPlacement};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 
 /// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those
@@ -58,16 +58,17 @@ pub(super) fn start(
     task: &Task,
     stage: &Arc<Stage>,
     crew: &mut Crew<EndReport, ThreadError>,
-) -> Result<Vec<Place>, RigError> {
+) -> Result<Vec<ThreadPosition>, RigError> {
     let [senders, receivers] = &task.cpus;
-    let senders = (senders.iter().enumerate()).map(|(number, cpu)| (Place::Sender(number), *cpu));
+    let senders =
+        (senders.iter().enumerate()).map(|(number, cpu)| (ThreadPosition::Sender(number), *cpu));
     let receivers = receivers.iter().enumerate();
-    let receivers = receivers.map(|(number, cpu)| (Place::Receiver(number), *cpu));
+    let receivers = receivers.map(|(number, cpu)| (ThreadPosition::Receiver(number), *cpu));
     let threads: Vec<_> = senders.chain(receivers).collect();
     let (give, take): (Vec<_>, Vec<_>) = threads.iter().map(|_| channel::<UnstartedLoop>()).unzip();
     let mut give = Some(give);
     for (&(place, cpu), take) in threads.iter().zip(take) {
-        let seat = Seat {
+        let seat = WorkerPlacement {
             role: place.role(task),
             cpu,
             priority: task.config.priority,
@@ -95,8 +96,8 @@ pub(super) fn start(
 
 /// What a thread does on its CPU, up to its report.
 fn run_end(
-    seat: Seat,
-    place: Place,
+    seat: WorkerPlacement,
+    place: ThreadPosition,
     task: &Task,
     stage: &Stage,
     made: LoopMaker<'_>,
@@ -134,7 +135,7 @@ fn run_end(
     touch_stack();
     // The first sender has made the queues; what others need beside that locks itself.
     let queue_pages = task.arena.as_ref().and_then(|arena| arena.pages());
-    let is_first = place == Place::Sender(0);
+    let is_first = place == ThreadPosition::Sender(0);
     let queue_locked =
         queue_pages.is_some() || is_first && task.locks_memory && memory_lock::lock_present();
     // Ready: from here on the supervisor expects signs of life.
@@ -148,8 +149,8 @@ fn run_end(
             .map(|counters| counters as &mut dyn LoopCounters);
         let (passed, tally) = let_through(&mut *end, place.end(), task, control, counters)?;
         match place {
-            Place::Sender(_) => stage.sender_is_done(),
-            Place::Receiver(_) => {
+            ThreadPosition::Sender(_) => stage.sender_is_done(),
+            ThreadPosition::Receiver(_) => {
                 stage.end_sending();
                 stage.receiver_is_done();
             }

@@ -7,9 +7,9 @@ const OTHER: Role = Role::new("other worker", "test-other");
 type WorkerReport = u32;
 type WorkerFailure = HostError;
 
-fn seat(role: Role) -> Seat {
+fn seat(role: Role) -> WorkerPlacement {
     let allowed = Topology::read().unwrap().allowed();
-    Seat {
+    WorkerPlacement {
         role,
         cpu: allowed.iter().next().unwrap(),
         priority: None,
@@ -126,7 +126,7 @@ fn a_worker_that_fails_ends_the_others() {
 #[test]
 fn a_worker_that_cannot_be_placed_says_so() {
     let (_, mut crew) = crew();
-    let nowhere = Seat {
+    let nowhere = WorkerPlacement {
         cpu: 1023,
         ..seat(WORKS)
     };

@@ -21,7 +21,7 @@ use crate::host::trace::{Interrupter, PARTS, Parts, Stretch, Stretches, TraceErr
 use crate::sorting::sort_by_key;
 use crate::time::Anchors;
 
-use super::cause::{Cause, CauseTally, NAMED, Names};
+use super::cause::{Cause, CauseTally, CounterNames, NAMED};
 use super::jump::{Jump, JumpStore, Longest};
 pub(super) use reader::{Reader, WatchState};
 
@@ -324,10 +324,10 @@ impl MatchedTrace {
     }
 
     /// What the rows of the causes are called.
-    pub(super) fn names(&self) -> Names {
+    pub(super) fn names(&self) -> CounterNames {
         let names = self.trace.names.iter();
         let all: Vec<String> = names.map(|(source, _)| self.trace.name(*source)).collect();
-        Names {
+        CounterNames {
             interrupts: all.clone(),
             softirqs: all.clone(),
             threads: all,
@@ -394,7 +394,7 @@ impl MatchedTrace {
         self.trace.found.kept_above
     }
 
-    pub(super) fn details(&self, names: &Names) -> Value {
+    pub(super) fn details(&self, names: &CounterNames) -> Value {
         let (lost_ns, lost) = self.lost();
         let times = self.times.iter().map(|(cause, tally, entering)| {
             json!({

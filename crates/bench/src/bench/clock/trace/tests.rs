@@ -42,7 +42,7 @@ fn jumps(jumps: &[(u64, u64)]) -> JumpStore {
     store
 }
 
-fn causes(store: &JumpStore, names: &Names) -> Vec<String> {
+fn causes(store: &JumpStore, names: &CounterNames) -> Vec<String> {
     store
         .iter()
         .map(|jump| jump.cause.describe(names))

@@ -23,7 +23,7 @@ use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
-use crate::rig::workers::Seat;
+use crate::rig::workers::WorkerPlacement;
 use crate::time::{Clock, Ticks};
 
 /// How long the other process may take to end a burst: less than the session waits for its threads, which is twice two
@@ -217,7 +217,7 @@ impl ReceivingSide for FarReceiver {
     ) -> Result<Sender<BurstTask>, RigError> {
         let far = Arc::clone(self);
         // It measures nothing, so it has no priority and no CPU of its own.
-        let seat = Seat {
+        let seat = WorkerPlacement {
             role: RECEIVER,
             cpu: self.cpu,
             priority: None,

@@ -15,7 +15,7 @@ use crate::host::pinning;
 use crate::pacing::{ConstantRate, Interval, MissPolicy};
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Seat, SupervisorTimeouts};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts, WorkerPlacement};
 use crate::time::Clock;
 
 /// How long the thread may take until it is at work.
@@ -49,7 +49,7 @@ impl RunningBackground {
         let (flag, counts) = (Arc::clone(&control), Arc::clone(&progress));
         let (per_second, most) = (f64::from(background.per_second), background.in_flight());
         // It is no measuring thread: it has no priority over others.
-        let seat = Seat {
+        let seat = WorkerPlacement {
             role: BACKGROUND,
             cpu,
             priority: None,

@@ -17,7 +17,7 @@ use crate::host::counters::ThreadUsage;
 use crate::host::{Wakeable, pinning};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Crew, Reporter, Seat, SupervisorTimeouts};
+use crate::rig::workers::{Cause, Crew, Reporter, SupervisorTimeouts, WorkerPlacement};
 
 /// How long placing the threads and touching their memory may take.
 const PLACING: Duration = Duration::from_secs(30);
@@ -64,8 +64,8 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// The place of a thread.
-    pub(crate) fn seat(&self, role: Role, cpu: usize) -> Seat {
-        Seat {
+    pub(crate) fn seat(&self, role: Role, cpu: usize) -> WorkerPlacement {
+        WorkerPlacement {
             role,
             cpu,
             priority: self.priority,
@@ -96,7 +96,7 @@ impl Frame {
 
 /// A thread's way to its tasks and back.
 pub(crate) struct TaskChannel<'a> {
-    seat: Seat,
+    seat: WorkerPlacement,
     tasks: Receiver<BurstTask>,
     reporter: &'a Reporter<ThreadReport>,
 }
@@ -114,7 +114,7 @@ impl TaskChannel<'_> {
     ) -> Result<(), RunError> {
         while let Ok(task) = self.tasks.recv() {
             let mut record = work(&task)?;
-            let Seat { role, cpu, .. } = self.seat;
+            let WorkerPlacement { role, cpu, .. } = self.seat;
             if let Err(moved) = pinning::check_still_on(cpu) {
                 record.failure = Some(RigError::Moved { role, moved }.to_string());
             }
@@ -129,7 +129,7 @@ impl TaskChannel<'_> {
 /// Starts a thread that does `work`; returns the way to give it tasks.
 pub(crate) fn start(
     threads: &mut Threads,
-    seat: Seat,
+    seat: WorkerPlacement,
     work: impl FnOnce(TaskChannel<'_>) -> Result<(), RunError> + Send + 'static,
 ) -> Result<Sender<BurstTask>, RigError> {
     let (give, tasks) = channel();
