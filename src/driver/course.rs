@@ -6,11 +6,11 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use super::arguments::SweepArguments;
-use super::earlier::{Earlier, planned};
+use super::earlier::{EarlierRun, planned};
 use super::ending::Ending;
 use super::row::{Row, Run, name_in, status_of};
 use super::shown::Report;
-use super::worker::Round;
+use super::worker::RoundProcess;
 use super::{AS_MANY_AS_FIT, moment};
 use crate::findings;
 use crate::host::{interrupt, memory_lock};
@@ -21,7 +21,7 @@ use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_inco
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
 use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
-use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Place, Plan};
+use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Plan, SampleFolders};
 use crate::rig::sweep::{Budget, Rounds};
 use crate::terminal::output::warning;
 use crate::terminal::progress::Progress;
@@ -31,12 +31,12 @@ const BEYOND_EXPECTATION: Duration = Duration::from_secs(3600);
 /// How long a sweep that ends early writes more than it must: a signal is to end it within a second.
 const ENDING: Duration = Duration::from_millis(300);
 /// What measures the points of a round.
-enum By {
+enum PointMeasurer {
     Benchmark(Box<dyn Benchmark>),
-    Child(Round),
+    Child(RoundProcess),
 }
 
-pub(crate) struct Course {
+pub(crate) struct SweepRun {
     run: Run,
     plan: Plan,
     rounds: Rounds,
@@ -56,7 +56,7 @@ pub(crate) struct Course {
     pub verbose: bool,
 }
 
-impl Course {
+impl SweepRun {
     /// Makes the files of a new run; `document` is what stands in each `settings.json`.
     pub(crate) fn begin(
         folder: ResultsFolder,
@@ -84,7 +84,7 @@ impl Course {
 
     /// Takes up an earlier run.
     pub(crate) fn resume(
-        earlier: Earlier,
+        earlier: EarlierRun,
         schema: &'static Schema,
         plan: Plan,
         document: Document,
@@ -142,7 +142,7 @@ impl Course {
             let records = of_rows.remove(&Some(row.planned.name.clone()));
             row.take(run.schema, records.unwrap_or_default());
         }
-        Course {
+        SweepRun {
             run,
             plan,
             rounds,
@@ -199,7 +199,7 @@ impl Course {
     pub(crate) fn measure(
         &mut self,
         benchmark: Box<dyn Benchmark>,
-        start: &dyn Fn() -> Result<Round, Failure>,
+        start: &dyn Fn() -> Result<RoundProcess, Failure>,
         sweep: &SweepArguments,
     ) -> Result<(), Ending> {
         // One round needs no other process: there is nothing that it would have in common with another.
@@ -222,13 +222,15 @@ impl Course {
                 return self.broken().map_or(Err(Ending::UntilRound), Err);
             }
             if !budget.allows_another(begun.elapsed()) {
-                self.tell_shortfall(round, sweep);
+                self.report_shortfall(round, sweep);
                 break;
             }
             let started = Instant::now();
             let mut by = match own.take() {
-                Some(benchmark) => By::Benchmark(benchmark),
-                None => By::Child(start().map_err(|failure| self.ended(&failure.to_string()))?),
+                Some(benchmark) => PointMeasurer::Benchmark(benchmark),
+                None => PointMeasurer::Child(
+                    start().map_err(|failure| self.ended(&failure.to_string()))?,
+                ),
             };
             for (order, point) in missing {
                 if let Some(signal) = interrupt::requested() {
@@ -259,7 +261,7 @@ impl Course {
         Some(Ending::Failed(format!("{name}: {failure}{others}")))
     }
 
-    fn tell_shortfall(&mut self, round: u32, sweep: &SweepArguments) {
+    fn report_shortfall(&mut self, round: u32, sweep: &SweepArguments) {
         let asked = self.rounds.count;
         if asked == AS_MANY_AS_FIT {
             // Now it is known how many there are.
@@ -287,7 +289,7 @@ impl Course {
         point: usize,
         round: u32,
         order: usize,
-        by: &mut By,
+        by: &mut PointMeasurer,
     ) -> Result<(), Ending> {
         let planned = &self.plan.points[point];
         let name = planned.rows[0].name.clone();
@@ -301,7 +303,7 @@ impl Course {
         let folders = (self.rows[point].iter_mut())
             .map(|row| row.open(&self.run))
             .collect::<Result<Vec<_>, _>>()?;
-        let place = Place { round, folders };
+        let place = SampleFolders { round, folders };
         let started_at = SystemTime::now();
         let mut report = |so_far: benchmark::Progress| {
             let numbers = || format!("{} of {} messages", so_far.done, so_far.of);
@@ -309,8 +311,10 @@ impl Course {
             progress.show(&format!("{shown} ({text})"));
         };
         let measured = match by {
-            By::Benchmark(benchmark) => benchmark.measure(planned.index, &place, &mut report),
-            By::Child(child) => {
+            PointMeasurer::Benchmark(benchmark) => {
+                benchmark.measure(planned.index, &place, &mut report)
+            }
+            PointMeasurer::Child(child) => {
                 let limit = planned.time * 20 + BEYOND_EXPECTATION;
                 child.measure(planned, &place, limit, &mut report)
             }

@@ -17,11 +17,11 @@ use crate::rig::benchmark::{PlannedPoint, PlannedRow, Ready, RowOutcome};
 use crate::stats::LatencyHistogram;
 
 type Calls = Rc<RefCell<Vec<(usize, u32)>>>;
-type Scripted = Result<Outcome, Failure>;
+type ScriptedOutcome = Result<Outcome, Failure>;
 
 struct Script {
     calls: Calls,
-    answer: Box<dyn Fn(usize, u32) -> Scripted>,
+    answer: Box<dyn Fn(usize, u32) -> ScriptedOutcome>,
 }
 
 impl Benchmark for Script {
@@ -40,9 +40,9 @@ impl Benchmark for Script {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(crate::rig::benchmark::Progress),
-    ) -> Scripted {
+    ) -> ScriptedOutcome {
         progress(crate::rig::benchmark::Progress {
             done: 1,
             of: 2,
@@ -132,29 +132,29 @@ fn settings(count: u32) -> Document {
     }
 }
 
-fn begun(out: &Path, rounds: u32, points: usize) -> Course {
+fn begun(out: &Path, rounds: u32, points: usize) -> SweepRun {
     begun_with(out, rounds, plan(points))
 }
 
-fn begun_with(out: &Path, rounds: u32, plan: Plan) -> Course {
+fn begun_with(out: &Path, rounds: u32, plan: Plan) -> SweepRun {
     let folder = ResultsFolder::create(out, false, 0).unwrap();
     let order = Rounds {
         count: rounds,
         seed: SEED,
     };
-    Course::begin(folder, &hca::SCHEMA, order, plan, settings(rounds)).unwrap()
+    SweepRun::begin(folder, &hca::SCHEMA, order, plan, settings(rounds)).unwrap()
 }
 
-fn resumed(out: &Path, points: usize, settings: Document) -> Result<Course, String> {
+fn resumed(out: &Path, points: usize, settings: Document) -> Result<SweepRun, String> {
     resumed_with(out, plan(points), settings)
 }
 
-fn resumed_with(out: &Path, plan: Plan, settings: Document) -> Result<Course, String> {
-    let earlier = Earlier::read(out, &hca::SCHEMA).unwrap();
-    Course::resume(earlier, &hca::SCHEMA, plan, settings)
+fn resumed_with(out: &Path, plan: Plan, settings: Document) -> Result<SweepRun, String> {
+    let earlier = EarlierRun::read(out, &hca::SCHEMA).unwrap();
+    SweepRun::resume(earlier, &hca::SCHEMA, plan, settings)
 }
 
-fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Script>) {
+fn script(answer: impl Fn(usize, u32) -> ScriptedOutcome + 'static) -> (Calls, Box<Script>) {
     let calls = Calls::default();
     let benchmark = Script {
         calls: Rc::clone(&calls),
@@ -163,7 +163,7 @@ fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Scri
     (calls, Box::new(benchmark))
 }
 
-fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
+fn measured(course: &mut SweepRun, benchmark: Box<Script>) -> Result<(), String> {
     let ended = course.measure(benchmark, &|| unreachable!(), &SweepArguments::default());
     ended.map_err(|ending| match ending {
         Ending::Failed(reason) | Ending::Refused(reason) => reason,
@@ -172,7 +172,7 @@ fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
     })
 }
 
-fn keep(course: &mut Course, point: usize, round: u32, outcome: Outcome) {
+fn keep(course: &mut SweepRun, point: usize, round: u32, outcome: Outcome) {
     for row in &mut course.rows[point] {
         row.open(&course.run).unwrap();
     }
@@ -317,7 +317,7 @@ fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
     assert!(!out.join("rc-1/INCOMPLETE").exists() && !out.join("INCOMPLETE").exists());
     let text = fs::read_to_string(out.join("rc-1/latency.hgrm")).unwrap();
     assert!(text.contains("Total count    =            1"), "{text}");
-    Earlier::read(&out, &hca::SCHEMA).refused(&["nothing is missing"]);
+    EarlierRun::read(&out, &hca::SCHEMA).refused(&["nothing is missing"]);
 }
 
 #[test]
@@ -367,7 +367,7 @@ fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
     assert_eq!(kept.rounds, [0, 1].into());
     assert_eq!(kept.files["latency.hgrm"].count(), 2);
     let course = resumed();
-    let missing = |course: &Course| -> Vec<(usize, u32)> {
+    let missing = |course: &SweepRun| -> Vec<(usize, u32)> {
         let all = (0..2).flat_map(|point| (0..3).map(move |round| (point, round)));
         all.filter(|(point, round)| course.is_missing(*point, *round))
             .collect()
@@ -401,7 +401,7 @@ fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
     for rounds in [1, 3] {
         let out = temporary("run");
         let mut course = begun_with(&out, rounds, of_two_rows());
-        let keep_two = |course: &mut Course, round, failure| {
+        let keep_two = |course: &mut SweepRun, round, failure| {
             keep(course, 0, round, outcome_of_two(failure));
         };
         let last = rounds - 1;
@@ -414,7 +414,7 @@ fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
         assert_eq!(out.join("rc-0/INCOMPLETE").exists(), rounds > 1);
 
         let mut course = resumed_with(&out, of_two_rows(), settings(rounds)).unwrap();
-        let missing = |course: &Course| -> Vec<u32> {
+        let missing = |course: &SweepRun| -> Vec<u32> {
             (0..rounds)
                 .filter(|round| course.is_missing(0, *round))
                 .collect()

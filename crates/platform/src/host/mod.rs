@@ -71,6 +71,6 @@ pub use cpu_set::CpuSet;
 pub use error::HostError;
 pub use huge_pages::HugePages;
 pub use memory_lock::MemoryLock;
-pub use placement::{Need, Placement, RoleSpec, Waiting};
+pub use placement::{Need, Placement, RoleSpec, WaitMode};
 pub use topology::Topology;
 pub use wake::Wakeable;

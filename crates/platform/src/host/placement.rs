@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 /// How a role waits for what comes next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum WaitMode {
     /// Busy: it never gives up its CPU.
     #[default]
     Spin,
@@ -47,7 +47,7 @@ pub struct RoleSpec {
     pub cpu: Option<usize>,
     /// The NUMA node of the device it works with, if known.
     pub numa_node: Option<usize>,
-    pub waiting: Waiting,
+    pub waiting: WaitMode,
     pub need: Need,
     /// Where no core is left: the role, by its place in the list, whose core it shares, or in the end whose CPU. A role
     /// without one is an end of the measurement, with which nobody shares that can help it.
@@ -247,7 +247,7 @@ impl<'a> Planner<'a> {
         let near = role.beside.and_then(|beside| self.cpu_of(beside));
         let cpu = match (near, self.load(best)) {
             (None, _) | (_, (0, 0)) => best,
-            (Some(_), _) if role.need != Need::Always && role.waiting == Waiting::Spin => return,
+            (Some(_), _) if role.need != Need::Always && role.waiting == WaitMode::Spin => return,
             (Some(near), _) => self.free_cpu_near(near).unwrap_or(near),
         };
         self.placed.push((place, cpu));

@@ -157,7 +157,7 @@ fn where_there_are_few_cpus_roles_share() {
     ];
     check(&two, &everything(), &[1, 0, -1, 0], "0-1", &told);
     let asleep = RoleSpec {
-        waiting: Waiting::Sleep,
+        waiting: WaitMode::Sleep,
         ..completion()
     };
     let told = [shared("sender", "completion thread", 1), SupervisorShares];
@@ -245,7 +245,7 @@ fn what_was_given_up_stands_in_the_result() {
 
 fn any_role(role: RoleSpec) -> impl Strategy<Value = RoleSpec> {
     let cpu = prop::option::weighted(0.3, 0usize..20);
-    let waiting = prop::sample::select(vec![Waiting::Spin, Waiting::Sleep]);
+    let waiting = prop::sample::select(vec![WaitMode::Spin, WaitMode::Sleep]);
     let asked = (cpu, prop::option::of(0usize..3), waiting);
     asked.prop_map(move |(cpu, numa_node, waiting)| RoleSpec {
         cpu,
@@ -319,7 +319,7 @@ proptest! {
         // What was named is honoured, and what was asked for exists.
         for (role, got) in roles.iter().zip(cpus) {
             if role.cpu.is_some() { prop_assert_eq!(role.cpu, *got); }
-            if role.need == Need::Always || role.waiting == Waiting::Sleep { prop_assert!(got.is_some()); }
+            if role.need == Need::Always || role.waiting == WaitMode::Sleep { prop_assert!(got.is_some()); }
         }
 
         // Sender and receiver share only what they must.

@@ -19,7 +19,7 @@ pub use cost::{StampCost, measure_stamp_cost};
 pub use counter::SelfSynchronised;
 pub use counter::{
     COUNTER_IN_WORDS, Counter, CounterReader, GenericTimer, TscTrust, measure_tsc_rate,
-    told_counter_rate,
+    reported_counter_rate,
 };
 #[cfg(target_arch = "x86_64")]
 pub use counter::{RdtscpInstruction, read_tsc};

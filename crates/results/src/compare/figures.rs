@@ -217,7 +217,8 @@ impl fmt::Display for Figure {
 /// Whether it is a figure of the instrument: not judged, but told where two are far apart.
 pub fn is_instrument(column: &Column) -> bool {
     let words = ["floor", "stamp", "baseline", "saturation"];
-    column.kind == schema::Kind::Measured && words.iter().any(|word| column.name.contains(word))
+    column.kind == schema::ColumnKind::Measured
+        && words.iter().any(|word| column.name.contains(word))
 }
 
 pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figure>, CompareError> {

@@ -35,7 +35,7 @@ pub trait Benchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure>;
 }
@@ -136,7 +136,7 @@ pub struct Ready {
 
 /// Where a point's samples go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct SampleFolders {
     /// The round, from 0.
     pub round: u32,
     /// A folder for each row, in their order. Files of samples in it are added to

@@ -35,7 +35,7 @@ pub enum ChoiceError {
 
 /// The two ports of a run, with their devices.
 #[derive(Debug, Clone)]
-pub struct Pair {
+pub struct PortPair {
     pub sender: ChosenPort,
     pub receiver: ChosenPort,
 }
@@ -50,7 +50,7 @@ pub struct ChosenPort {
 
 /// How likely it is that packets pass from one port to another. The less, the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
+enum Reachability {
     SameSubnet,
     Unknown,
     OtherSubnet,
@@ -58,7 +58,7 @@ enum Reach {
 
 /// How much of the way the two ports have for themselves. The less, the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Apart {
+enum Separation {
     Adapters,
     Devices,
     Ports,
@@ -107,7 +107,7 @@ impl ChosenPort {
     }
 }
 
-impl Pair {
+impl PortPair {
     /// Why the two cannot talk to each other, if that is certain.
     fn obstacle(&self) -> Option<String> {
         let (sender, receiver) = (&self.sender, &self.receiver);
@@ -131,7 +131,7 @@ impl Pair {
         })
     }
 
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> Reachability {
         let same = match self.sender.port.link_layer {
             LinkLayer::InfiniBand => {
                 // Subnets that nobody named all have the default prefix; the subnet manager tells them apart.
@@ -147,25 +147,25 @@ impl Pair {
             }
         };
         match same {
-            Some(true) => Reach::SameSubnet,
-            None => Reach::Unknown,
-            Some(false) => Reach::OtherSubnet,
+            Some(true) => Reachability::SameSubnet,
+            None => Reachability::Unknown,
+            Some(false) => Reachability::OtherSubnet,
         }
     }
 
-    fn apart(&self) -> Apart {
+    fn apart(&self) -> Separation {
         let (sender, receiver) = (&self.sender, &self.receiver);
         if sender.is_port_of(receiver) {
-            return Apart::Nothing;
+            return Separation::Nothing;
         }
         if sender.device.name == receiver.device.name {
-            return Apart::Ports;
+            return Separation::Ports;
         }
         let adapter = &sender.device.adapter_guid;
         if adapter.is_some() && *adapter == receiver.device.adapter_guid {
-            Apart::Devices
+            Separation::Devices
         } else {
-            Apart::Adapters
+            Separation::Adapters
         }
     }
 
@@ -177,7 +177,7 @@ impl Pair {
 
     /// What makes it doubtful that the two talk to each other.
     pub fn doubt(&self) -> Option<Finding> {
-        (self.reach() == Reach::OtherSubnet).then(|| {
+        (self.reach() == Reachability::OtherSubnet).then(|| {
             let (sender, receiver) = (&self.sender, &self.receiver);
             let subnets = match sender.port.link_layer {
                 LinkLayer::InfiniBand => [sender, receiver].map(|end| {
@@ -214,7 +214,7 @@ pub fn choose(
     all: &Devices,
     sender: Option<&PortRequest>,
     receiver: Option<&PortRequest>,
-) -> Result<Pair, ChoiceError> {
+) -> Result<PortPair, ChoiceError> {
     let devices = all.usable.as_slice();
     if devices.is_empty() {
         return Err(ChoiceError::TooFew(match all.refused.first() {
@@ -232,18 +232,18 @@ pub fn choose(
     let receivers = candidates("--receiver", receiver)?;
     let both_named = sender.is_some() && receiver.is_some();
     let pairs = senders.iter().flat_map(|sender| {
-        let with = |receiver: &ChosenPort| Pair {
+        let with = |receiver: &ChosenPort| PortPair {
             sender: sender.clone(),
             receiver: receiver.clone(),
         };
         receivers.iter().map(with)
     });
-    let pairs: Vec<Pair> = pairs
-        .filter(|pair| both_named || pair.apart() != Apart::Nothing)
+    let pairs: Vec<PortPair> = pairs
+        .filter(|pair| both_named || pair.apart() != Separation::Nothing)
         .collect();
     // The first of those that are equally good.
     let possible = pairs.iter().filter(|pair| pair.obstacle().is_none());
-    let rank = |pair: &&Pair| (pair.without_address().is_some(), pair.reach(), pair.apart());
+    let rank = |pair: &&PortPair| (pair.without_address().is_some(), pair.reach(), pair.apart());
     if let Some(best) = possible.min_by_key(rank) {
         return Ok(best.clone());
     }

@@ -17,7 +17,8 @@ use crate::results::Record;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::{REASON, Schema, clock as schema};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 
 use crate::rig::error::RigError;
@@ -29,7 +30,7 @@ use super::baseline;
 use super::config::{Config, Length, Report};
 use super::files::{self, DISTRIBUTION};
 use super::result::{ClockResult, CpuResult};
-use super::run::{RunError, Session};
+use super::run::{RunError, WatchSession};
 use super::wakeup::{self, Timer};
 use super::{details, figures, findings};
 
@@ -41,7 +42,7 @@ const NANOS_OF_READING: u64 = 50;
 
 /// Which CPUs to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Cpus {
+pub enum WatchedCpus {
     /// The one that placement would choose for a thread that must not be disturbed.
     Chosen,
     /// All that this process may use.
@@ -56,7 +57,7 @@ pub struct Sweep {
     pub clocks: Vec<ReadingKind>,
     /// Whether clocks that cannot be read are left out.
     pub lenient: bool,
-    pub cpus: Cpus,
+    pub cpus: WatchedCpus,
     /// How often the progress is told. Each time the supervisor wakes up for it; without, it sleeps to the end.
     pub look: Option<Duration>,
 }
@@ -65,7 +66,7 @@ pub struct Sweep {
 pub struct ClockBenchmark {
     config: Config,
     sweep: Sweep,
-    sessions: Vec<Option<Session>>,
+    sessions: Vec<Option<WatchSession>>,
     /// CPUs that are not watched.
     free: CpuSet,
     idle_hold: Option<IdleHold>,
@@ -109,7 +110,7 @@ impl ClockBenchmark {
             let mut config = self.config.clone();
             config.clock = clock;
             let session = if config.watches() {
-                Session::prepare(config, allowed, guest).map(Some)
+                WatchSession::prepare(config, allowed, guest).map(Some)
             } else {
                 Ok(None)
             };
@@ -221,7 +222,7 @@ impl Benchmark for ClockBenchmark {
                 "wake-ups: every {interval}, CPU {cpus}, {length}, by each timer in turn"
             ));
         }
-        let clocks: Vec<Value> = sessions().map(Session::instrument).collect();
+        let clocks: Vec<Value> = sessions().map(WatchSession::instrument).collect();
         let instrument = match &clocks[..] {
             [] => Value::Null,
             [clock] => json!({ "clock": clock }),
@@ -239,7 +240,7 @@ impl Benchmark for ClockBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let observer = self.sweep.look.map(|look| (look, progress));
@@ -302,16 +303,16 @@ impl ClockBenchmark {
     }
 }
 
-fn choose_cpus(cpus: &Cpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
+fn choose_cpus(cpus: &WatchedCpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
     // Each by itself: watchers do not keep a distance from each other.
     let place = |cpu| {
         let watcher = RoleSpec::new("watcher", "--cpu", cpu);
         Ok(Placement::plan(topology, &[watcher])?.cpu(0))
     };
     match cpus {
-        Cpus::All => Ok(topology.allowed().iter().collect()),
-        Cpus::Chosen => Ok(vec![place(None)?]),
-        Cpus::These(wanted) => wanted.iter().map(|cpu| place(Some(cpu))).collect(),
+        WatchedCpus::All => Ok(topology.allowed().iter().collect()),
+        WatchedCpus::Chosen => Ok(vec![place(None)?]),
+        WatchedCpus::These(wanted) => wanted.iter().map(|cpu| place(Some(cpu))).collect(),
     }
 }
 

@@ -97,7 +97,7 @@ pub(super) fn judged(
 mod tests {
     use super::*;
     use crate::bench::clock::config::Length;
-    use crate::bench::clock::watcher::{Task, Watched};
+    use crate::bench::clock::watcher::{WatchResult, WatchTask};
     use crate::rig::limit::Limit;
     use crate::time::{Nanos, Posix};
 
@@ -118,7 +118,7 @@ mod tests {
             .zip(jumps)
             .enumerate()
             .map(|(cpu, (&start, jumps))| {
-                let mut watched = Watched::nothing(&Task::made_up(2000)).unwrap();
+                let mut watched = WatchResult::nothing(&WatchTask::made_up(2000)).unwrap();
                 (watched.start, watched.end) = (start, start + 100_000);
                 for (begin, length, cause) in jumps {
                     watched.jumps.push(Jump::new(begin, length, cause), None);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::cause::{Cause, Tally};
+use super::cause::{Cause, CauseTally};
 use super::config::Config;
 use super::distribution::{Distribution, percentiles};
 use super::pattern::patterns;
@@ -47,7 +47,7 @@ pub(super) fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Valu
     } else {
         "the first exact, the others found beside it"
     };
-    let cause = |cause: &str, tally: &Tally| {
+    let cause = |cause: &str, tally: &CauseTally| {
         json!({
             "cause": cause,
             "count": tally.count,

@@ -20,9 +20,9 @@ use crate::rig::benchmark::Progress;
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
 use crate::rig::findings::of_rate;
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
+use crate::rig::workers::{Cause, Crew, CrewOutcome, SupervisorTimeouts, WorkerPlacement};
 use crate::sorting::sort_by_key;
 use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
@@ -31,9 +31,9 @@ use super::conclude::conclude;
 use super::config::{Causes, Config, Length, Report};
 use super::memory;
 use super::result::{ClockResult, CpuResult};
-use super::thread::{MeasureBaseline, Prepared, Together, Told};
+use super::thread::{BaselineMeasurement, PreparedThread, WatchContext, WatchReport};
 use super::trace;
-use super::watcher::Seen;
+use super::watcher::WatchProgress;
 
 pub(super) use super::error::RunError;
 
@@ -51,7 +51,7 @@ pub(super) type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(Progress))>;
 
 /// A watch whose clock is ready.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(super) struct WatchSession {
     config: Arc<Config>,
     pub(super) reading: AnyReading,
     guest: bool,
@@ -63,14 +63,14 @@ pub(super) struct Session {
     pub(super) findings: Vec<Finding>,
 }
 
-impl Session {
+impl WatchSession {
     /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual
     /// one.
     pub(super) fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
         memory::jumps_fit(&config)?;
-        let places = Places {
+        let places = SpinPlacement {
             shares_cpu: false,
             leaves_cpu: !free.is_empty(),
             options: "--cpu",
@@ -98,7 +98,7 @@ impl Session {
         if let Some(readings) = keep {
             memory::differences_fit(&config, readings)?;
         }
-        Ok(Session {
+        Ok(WatchSession {
             config: Arc::new(config),
             reading,
             guest,
@@ -157,7 +157,7 @@ impl Session {
             let control = Arc::clone(&control);
             crew.start(seat(cpu, self.config.priority), move |supervisor| {
                 let stop = control.stop_flag();
-                supervisor.send(reading.visit(MeasureBaseline { asked, stop }));
+                supervisor.send(reading.visit(BaselineMeasurement { asked, stop }));
                 Ok(())
             })?;
         }
@@ -200,31 +200,31 @@ impl Session {
         let second = scale.ticks_in(Nanos(1_000_000_000));
         let traced = self.config.causes == Causes::Trace;
         let traced_cpus = if traced { &self.config.cpus[..] } else { &[] };
-        let tellers = traced_cpus.iter().map(|_| trace::Told::default());
-        let tellers: Arc<[trace::Told]> = tellers.collect();
+        let tellers = traced_cpus.iter().map(|_| trace::WatchState::default());
+        let tellers: Arc<[trace::WatchState]> = tellers.collect();
         let start_reader = || {
             let beside = self.free.is_empty();
             trace::Reader::start(traced_cpus, reading, &tellers, beside)
         };
         let reader = traced.then(start_reader).transpose()?;
-        let together = Arc::new(Together {
+        let together = Arc::new(WatchContext {
             epoch: Ticks(reading.read().0.saturating_sub(second.0)),
             scale,
             keep: self.keep,
             guest: self.guest,
             control: Arc::clone(&control),
             go: AtomicBool::new(false),
-            seen: baselines.iter().map(|_| Seen::default()).collect(),
+            seen: baselines.iter().map(|_| WatchProgress::default()).collect(),
             told: tellers,
             config: self.config,
         });
         let config = &together.config;
         let before = Threads::now();
-        let mut crew = Crew::<Told, RunError>::new(&control)?;
+        let mut crew = Crew::<WatchReport, RunError>::new(&control)?;
         for (at, (&cpu, &baseline)) in config.cpus.iter().zip(baselines).enumerate() {
             let together = Arc::clone(&together);
             crew.start(seat(cpu, config.priority), move |supervisor| {
-                let told = reading.visit(Prepared {
+                let told = reading.visit(PreparedThread {
                     cpu,
                     baseline,
                     seen: &together.seen[at],
@@ -251,7 +251,7 @@ impl Session {
         let mut traces: BTreeMap<usize, trace::Trace> =
             traces.map(|(&cpu, trace)| (cpu, trace)).collect();
         let cpus = told.into_iter().filter_map(|told| match told {
-            Told::Done(result) => {
+            WatchReport::Done(result) => {
                 let mut cpu = CpuResult {
                     ran: after.since(&before, result.cpu, WATCHES),
                     ..*result
@@ -261,7 +261,7 @@ impl Session {
                 }
                 Some(cpu)
             }
-            Told::Ready | Told::GivenUp => None,
+            WatchReport::Ready | WatchReport::GivenUp => None,
         });
         let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
         Ok(conclude(
@@ -282,7 +282,7 @@ fn readings(config: &Config, reading: AnyReading) -> u64 {
         // Refused before.
         Length::Jumps(_) => return 0,
     };
-    let quick = reading.visit(MeasureBaseline {
+    let quick = reading.visit(BaselineMeasurement {
         asked: Some(20_000),
         stop: &StopFlag::default(),
     });
@@ -291,7 +291,7 @@ fn readings(config: &Config, reading: AnyReading) -> u64 {
 }
 
 /// Waits until all threads have their memory.
-fn get_ready(crew: &mut Crew<Told, RunError>, config: &Config) -> Result<(), RunError> {
+fn get_ready(crew: &mut Crew<WatchReport, RunError>, config: &Config) -> Result<(), RunError> {
     let waiting = Instant::now();
     let late = || (waiting.elapsed() >= READY_LIMIT).then_some(());
     let found = crew.collect(&patience(READY_LIMIT, Duration::ZERO), late, || ())?;
@@ -339,9 +339,9 @@ pub(super) fn supervise<R: Send + 'static>(
     reports(crew.collect(&patience(look, counting), over, || ())?)
 }
 
-fn progress(together: &Together, elapsed: Duration) -> Progress {
-    let Together { config, seen, .. } = together;
-    let least = |of: fn(&Seen) -> &AtomicU64| {
+fn progress(together: &WatchContext, elapsed: Duration) -> Progress {
+    let WatchContext { config, seen, .. } = together;
+    let least = |of: fn(&WatchProgress) -> &AtomicU64| {
         let seen = seen.iter().map(|it| of(it).load(Ordering::Relaxed));
         seen.min().unwrap_or(0)
     };
@@ -365,17 +365,17 @@ fn progress(together: &Together, elapsed: Duration) -> Progress {
 }
 
 /// Where a CPU's thread runs. Its name lives as long as the program: some bytes for each CPU and round.
-pub(super) fn seat(cpu: usize, priority: Option<u8>) -> Seat {
+pub(super) fn seat(cpu: usize, priority: Option<u8>) -> WorkerPlacement {
     let name = format!("thread that watches CPU {cpu}");
-    Seat {
+    WorkerPlacement {
         role: Role::new(name.leak(), format!("{WATCHES}{cpu}").leak()),
         cpu,
         priority,
     }
 }
 
-fn patience(look: Duration, counting: Duration) -> Patience {
-    Patience {
+fn patience(look: Duration, counting: Duration) -> SupervisorTimeouts {
+    SupervisorTimeouts {
         look,
         grace: END_LIMIT + counting,
         // What was seen until then is to be shown, however long others keep the CPU.
@@ -384,7 +384,9 @@ fn patience(look: Duration, counting: Duration) -> Patience {
 }
 
 /// What the threads told, in the order of their CPUs, and the signal that ended it early.
-fn reports<R>(mut found: Collected<R, RunError, ()>) -> Result<(Vec<R>, Option<Signal>), RunError> {
+fn reports<R>(
+    mut found: CrewOutcome<R, RunError, ()>,
+) -> Result<(Vec<R>, Option<Signal>), RunError> {
     if let Some((_, error)) = found.failures.into_iter().next() {
         return Err(error);
     }
@@ -424,7 +426,7 @@ mod tests {
         let mut config = Config::made_up(reports, length);
         config.cpus = allowed.iter().take(1).collect();
         let watch = || {
-            let mut session = Session::prepare(config.clone(), &allowed, false).unwrap();
+            let mut session = WatchSession::prepare(config.clone(), &allowed, false).unwrap();
             session.keep = Some(keep);
             let baselines = session.baselines().unwrap();
             session.watch_with(&baselines, None).unwrap()

@@ -8,17 +8,18 @@ use super::analysis::Analysis;
 use super::config::{Bandwidth, Config, Sweep};
 use super::error::RunError;
 use super::plan::{Point, Setting, points};
-use super::rows::{self, Around};
-use super::windows::{AGREEING, Bench, Measured};
+use super::rows::{self, PointSetup};
+use super::windows::{AGREEING, MeasuredWindows, MemoryInstruments};
 use crate::buffer::PageKind;
-use crate::generators::{Chase, Generators, Room};
+use crate::generators::{BufferSettings, Chase, Generators};
 use crate::host::uncore::Uncore;
 use crate::host::{CpuSet, interrupt, pinning};
 use crate::results::Record;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::{REASON, Schema, memory as columns};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
@@ -38,13 +39,13 @@ pub struct MemoryBenchmark {
     sweep: Sweep,
     points: Vec<Point>,
     setting: Option<Setting>,
-    bench: Option<Made>,
+    bench: Option<RoundSetup>,
 }
 
 /// What was made for a round.
 #[derive(Debug)]
-struct Made {
-    bench: Bench,
+struct RoundSetup {
+    bench: MemoryInstruments,
     pages: Vec<PageKind>,
     /// Why the memory controllers cannot be read, if they cannot.
     unread: Option<String>,
@@ -75,10 +76,10 @@ impl MemoryBenchmark {
     }
 
     /// Makes all buffers, each by a thread on the CPU that will use it.
-    fn make(&self) -> Result<Made, RunError> {
+    fn make(&self) -> Result<RoundSetup, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
-        let room = Room {
+        let room = BufferSettings {
             size: setting.size,
             page: self.config.page,
             node: self.config.memory_node,
@@ -97,8 +98,8 @@ impl MemoryBenchmark {
         let unread = controllers.as_ref().err().cloned();
         let mut pages = generators.page_kinds().to_vec();
         pages.push(chase.region().page_kind());
-        Ok(Made {
-            bench: Bench {
+        Ok(RoundSetup {
+            bench: MemoryInstruments {
                 chase,
                 generators,
                 controllers: controllers.ok(),
@@ -126,7 +127,7 @@ impl MemoryBenchmark {
     fn round(
         &mut self,
         point: Point,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let setting = self.setting().clone();
@@ -135,7 +136,7 @@ impl MemoryBenchmark {
         pinning::pin_current_thread(setting.chase_cpu)?;
         let config = self.config.clone();
         let made = self.bench.as_mut().expect("the benchmark was prepared");
-        let around = Around {
+        let around = PointSetup {
             pages: made.pages.clone(),
             setup_ns: made.time.take().map(|time| time.as_nanos() as u64),
         };
@@ -181,14 +182,14 @@ impl MemoryBenchmark {
     }
 }
 
-fn moved(moved: pinning::Moved) -> RigError {
+fn moved(moved: pinning::ThreadMigration) -> RigError {
     RigError::Moved {
         role: Role::new("chase", "chase"),
         moved,
     }
 }
 
-fn findings(setting: &Setting, measured: &Measured, found: &Analysis) -> Vec<Finding> {
+fn findings(setting: &Setting, measured: &MeasuredWindows, found: &Analysis) -> Vec<Finding> {
     let of_cache = match setting.in_cache {
         Some(true) => {
             Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", setting.size.0 as f64))
@@ -280,7 +281,7 @@ impl Benchmark for MemoryBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let point = self.points[point];

@@ -9,8 +9,8 @@ use super::error::RunError;
 use super::log::Log;
 use super::plan::{Plan as Points, Sweep};
 use super::point::Point;
-use super::result::{Lost, Outcome as Found, Received, Sent};
-use super::run::{self, Machine, Run};
+use super::result::{LostSample, ReceivedSample, RunOutcome, SentSample};
+use super::run::{self, NodeMachine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
 use super::{files, process, publisher, rows, subscriber};
@@ -19,11 +19,12 @@ use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 use crate::rig::error::RigError;
 use crate::rig::findings::of_placement;
-use crate::rig::memory::{Allowance, Need};
+use crate::rig::memory::{Allowance, MemoryNeed};
 
 /// The distributions in a point's folder.
 pub const LATENCY: &str = "latency.hgrm";
@@ -45,7 +46,7 @@ pub struct NodeBenchmark {
     config: Config,
     sweep: Sweep,
     plan: Points,
-    machine: Option<Machine>,
+    machine: Option<NodeMachine>,
 }
 
 impl NodeBenchmark {
@@ -67,41 +68,41 @@ impl NodeBenchmark {
     }
 
     /// Memory that a run of a point takes.
-    fn needs(&self, point: &Point) -> [Need; 5] {
+    fn needs(&self, point: &Point) -> [MemoryNeed; 5] {
         let config = &self.config;
         let (sent, received) = self.samples(point);
         let wiring = &point.wiring;
         let steps = config.steps(point.rate_per_s);
         let (place, policy) = (config.log, config.huge_pages);
-        let of_publisher = Log::<{ Sent::WORDS }>::memory(place, steps as usize, policy).0;
+        let of_publisher = Log::<{ SentSample::WORDS }>::memory(place, steps as usize, policy).0;
         let of_subscribers = (0..wiring.subscribers)
             .map(|number| subscriber::entries(wiring, steps, number))
-            .map(|entries| Log::<{ Received::WORDS }>::memory(place, entries, policy).0)
+            .map(|entries| Log::<{ ReceivedSample::WORDS }>::memory(place, entries, policy).0)
             .fold(0, u64::saturating_add);
         let logs = of_publisher.saturating_mul(wiring.publishers.into());
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
-        let of_copy = size_of::<Lost>().max(2 * 8) as u64 + 1;
+        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
         let slots = u64::from(wiring.publishers) * publisher::slots(config) as u64
             + u64::from(wiring.subscribers) * subscriber::slots(config) as u64;
         [
-            Need {
+            MemoryNeed {
                 what: "logs",
                 bytes: logs.saturating_add(of_subscribers),
             },
-            Need {
+            MemoryNeed {
                 what: "the analysis of what was logged",
                 bytes: analysis,
             },
-            Need {
+            MemoryNeed {
                 what: "samples",
                 bytes: slots * (rows::sample_bytes(point) + 128),
             },
-            Need {
+            MemoryNeed {
                 what: "rings",
                 bytes: (point.node_type).memory(wiring, &point.settings(config)),
             },
-            Need {
+            MemoryNeed {
                 what: "processes",
                 bytes: u64::from(processes(point)) * process::BYTES_BESIDE,
             },
@@ -173,7 +174,7 @@ impl NodeBenchmark {
     fn round(
         &self,
         point: &Point,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
@@ -247,7 +248,7 @@ fn failure(run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-fn findings(found: &Found) -> Vec<Finding> {
+fn findings(found: &RunOutcome) -> Vec<Finding> {
     let steps = found.missed + found.sent + found.refused;
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
     let missed = if missed { found.missed } else { 0 };
@@ -282,7 +283,7 @@ impl Benchmark for NodeBenchmark {
         let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
         raised.map_err(RunError::from)?;
         #[cfg_attr(not(feature = "rdma"), expect(unused_mut))]
-        let mut machine = Machine::new(&self.config)?;
+        let mut machine = NodeMachine::new(&self.config)?;
         #[cfg(feature = "rdma")]
         let facts = {
             machine.fabric = verbs::open(&mut self.plan, &self.config)?;
@@ -311,7 +312,7 @@ impl Benchmark for NodeBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         Ok(self.round(&self.plan.points[point], place, progress)?)

@@ -1,6 +1,6 @@
 //! What a round gives reason to state.
 
-use super::config::{Config, Length, Measure};
+use super::config::{Config, Measure, RoundLength};
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
 use crate::pacing::Load;
@@ -58,7 +58,7 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
 /// Where a round with a duration has as many elements as it may have, and more would go through.
 pub(super) fn of_length(count: u64, most: u64, config: &Config) -> Option<Finding> {
     match config.length {
-        Length::Time(time) if count >= most => {
+        RoundLength::Time(time) if count >= most => {
             let found = Finding::of(&kinds::ROUND_CUT_SHORT).measure("elements", most as f64);
             Some(found.listed("duration", humantime::format_duration(time).to_string()))
         }
@@ -127,13 +127,13 @@ mod tests {
             };
             of_length(count, 1000, &config)
         };
-        let time = Length::Time(Duration::from_secs(1));
+        let time = RoundLength::Time(Duration::from_secs(1));
         let cut = found(time, 1000).unwrap();
         assert_eq!(cut.kind, kinds::ROUND_CUT_SHORT.id);
         cut.line(1)
             .has(&["1000 elements", "--duration 1s", "ulimit"]);
         assert_eq!(found(time, 999), None);
-        assert_eq!(found(Length::Elements(1000), 1000), None);
+        assert_eq!(found(RoundLength::Elements(1000), 1000), None);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::results::finding::{Finding, kinds};
 use crate::results::schema::queue as columns;
 use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::time::{Clock, Ticks};
 
 /// The most elements that a thread notes in a round.
@@ -68,7 +68,7 @@ pub(super) fn permit(
     let allowed = topology.allowed().len();
     for wiring in wirings {
         let threads = (wiring.publishers + wiring.subscribers) as usize;
-        let places = Places {
+        let places = SpinPlacement {
             shares_cpu: threads > allowed,
             leaves_cpu: threads < allowed,
             options: "--producers and --consumers, together no more than CPUs",

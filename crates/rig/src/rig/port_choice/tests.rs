@@ -78,7 +78,7 @@ fn of(usable: &[Device]) -> Devices {
 }
 
 #[track_caller]
-fn leads(pair: Result<Pair, ChoiceError>, expected: [(&str, u8); 2]) {
+fn leads(pair: Result<PortPair, ChoiceError>, expected: [(&str, u8); 2]) {
     let pair = pair.unwrap();
     let found = [&pair.sender, &pair.receiver];
     let found = found.map(|end| (end.device.name.as_str(), end.port.number));

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::reads::Monotony;
 use super::{CpuOffset, Finding, Report, hertz};
-use crate::host::fingerprint::{Clock, Virtualisation};
+use crate::host::fingerprint::{ClockFacts, Virtualisation};
 use crate::rig::findings;
 use crate::rig::trust::frequency::FrequencySource;
 use crate::sorting::sort_by_key;
@@ -149,7 +149,7 @@ impl Reasons {
         }
     }
 
-    fn vouched_for(&mut self, clock: &Clock) {
+    fn vouched_for(&mut self, clock: &ClockFacts) {
         let name = match clock.generic_timer {
             Some(_) => "arch_sys_counter",
             None => "tsc",

@@ -8,17 +8,17 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
 use crate::bench::hca::result::rows::write_rows;
-use crate::bench::hca::run::Runner;
-use crate::bench::hca::run::mode::Mode;
+use crate::bench::hca::run::PointRunner;
+use crate::bench::hca::run::mode::RunMode;
 use crate::bench::hca::settings::config::Config;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::between::{self as columns, MESSAGES, PROBES_FILE, SCHEMA};
 use crate::results::{Record, ReportError};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 use crate::time::ClockKind;
 
-impl Mode for PeerConfig {
+impl RunMode for PeerConfig {
     type Peer = Remote;
 
     fn schema(&self) -> &'static Schema {
@@ -51,7 +51,7 @@ impl Mode for PeerConfig {
     }
 
     fn measure(
-        runner: &mut Runner<Remote>,
+        runner: &mut PointRunner<Remote>,
         point: &Point,
         round: u32,
         progress: &mut dyn FnMut(Progress),
@@ -63,7 +63,7 @@ impl Mode for PeerConfig {
         &self,
         result: &PointResult,
         far: &FarEnd,
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError> {
         let proved = prove(result, far, self);

@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::Point;
 use crate::bench::hca::settings::config::{CpuRequest, Poll, Timestamp};
-use crate::host::{Compromise, CpuSet, HostError, Need, RoleSpec, Topology, Waiting};
+use crate::host::{Compromise, CpuSet, HostError, Need, RoleSpec, Topology, WaitMode};
 #[cfg(feature = "rdma")]
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
 
 /// Posts the messages.
@@ -46,10 +46,10 @@ pub struct Placement {
 impl Placement {
     /// What a real-time priority depends on.
     #[cfg(feature = "rdma")]
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> SpinPlacement {
         let options =
             "--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, --background-cpu";
-        Places::of(&self.warnings, self.shares_cpu, options)
+        SpinPlacement::of(&self.warnings, self.shares_cpu, options)
     }
 
     /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device. Where any point of
@@ -200,10 +200,10 @@ fn receiving(point: &Point, named: Option<usize>, numa_node: Option<usize>) -> R
     }
 }
 
-fn waiting(poll: Poll) -> Waiting {
+fn waiting(poll: Poll) -> WaitMode {
     match poll {
-        Poll::Busy => Waiting::Spin,
-        Poll::Event => Waiting::Sleep,
+        Poll::Busy => WaitMode::Spin,
+        Poll::Event => WaitMode::Sleep,
     }
 }
 

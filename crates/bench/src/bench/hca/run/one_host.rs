@@ -1,8 +1,8 @@
 //! A run on one host: one clock stamps both ends, so that each message has a latency.
 
-use super::Runner;
+use super::PointRunner;
 use super::local::Local;
-use super::mode::Mode;
+use super::mode::RunMode;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
@@ -13,12 +13,12 @@ use crate::results::ReportError;
 use crate::results::folder::HISTOGRAM;
 use crate::results::schema::Schema;
 use crate::results::schema::hca::{MESSAGES, SCHEMA};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 
 /// Both ends are on this host.
 pub struct OneHost;
 
-impl Mode for OneHost {
+impl RunMode for OneHost {
     type Peer = Local;
 
     fn schema(&self) -> &'static Schema {
@@ -37,7 +37,7 @@ impl Mode for OneHost {
     }
 
     fn measure(
-        runner: &mut Runner<Local>,
+        runner: &mut PointRunner<Local>,
         point: &Point,
         round: u32,
         progress: &mut dyn FnMut(Progress),
@@ -49,7 +49,7 @@ impl Mode for OneHost {
         &self,
         result: &PointResult,
         (): &(),
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError> {
         outcome.notes.push(instrument_line(result));

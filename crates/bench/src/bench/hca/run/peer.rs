@@ -77,13 +77,13 @@ pub trait Peer {
         &self,
         clock: C,
         settings: &EndpointSettings,
-        site: &Site<'_>,
+        site: &RunContext<'_>,
     ) -> Result<Self::Ends<C>, RunError>;
 }
 
 /// What the ends of a point have in common with the run.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'a> {
+pub struct RunContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) placement: &'a Placement,
     pub(crate) wakeable: &'a Wakeable,

@@ -5,13 +5,13 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::QueueBenchmark;
-use crate::bench::queue::config::Length;
+use crate::bench::queue::config::RoundLength;
 use crate::bench::queue::error::RunError;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::{ElementRow, PerEnd, RunResult, Times};
 use crate::bench::queue::seats::Seats;
 use crate::bench::queue::{findings, judge, rows, several};
-use crate::generators::Beside;
+use crate::generators::RunGenerators;
 use crate::host::Compromise;
 use crate::queues::registry;
 use crate::results::SampleWriter;
@@ -63,7 +63,7 @@ impl QueueBenchmark {
             let PerEnd { sender, receiver } = &run.ends;
             let counts = sender.passed.counts.zip(receiver.passed.counts);
             let counts = counts.filter(|_| run.outcome == judge::Outcome::Clean);
-            if matches!(config.length, Length::Time(_)) {
+            if matches!(config.length, RoundLength::Time(_)) {
                 figures.set(&columns::COUNT, count);
             }
             figures
@@ -72,7 +72,7 @@ impl QueueBenchmark {
                     &columns::CLOCK_OFFSET_BOUND,
                     offset.map(|offset| offset.bound_ns),
                 );
-            instrument["memory_load"] = json!(beside.map(Beside::calibration));
+            instrument["memory_load"] = json!(beside.map(RunGenerators::calibration));
             let counts = counts.map(|(sender, receiver)| PerEnd { sender, receiver });
             details["counters"] = json!(counts);
             all.extend(of_placement(&seats.placement.warnings));
@@ -114,7 +114,7 @@ fn obtained(
     point: &Point,
     run: &RunResult,
     compromises: &[Compromise],
-    beside: Option<&Beside>,
+    beside: Option<&RunGenerators>,
 ) -> Value {
     let mut sender = json!(point.sender);
     if point.percent_of_saturation.is_some() {
@@ -129,7 +129,7 @@ fn obtained(
         "queue_pages": run.ends.sender.queue_pages,
         "queue_locked": run.ends.sender.queue_locked,
         "placement_warnings": compromises,
-        "memory_load": beside.map(Beside::obtained),
+        "memory_load": beside.map(RunGenerators::obtained),
     })
 }
 

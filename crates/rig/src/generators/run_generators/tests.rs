@@ -57,7 +57,7 @@ fn without_cpus_or_loads_there_are_no_generators() {
     let here: CpuSet = "0".parse().unwrap();
     let of = |cpus: &CpuSet, loads: &[MemoryLoad]| {
         let loads = loads.iter().copied();
-        Beside::within(allowed(8 << 30).as_ref(), None, cpus.clone(), loads, 0).unwrap()
+        RunGenerators::within(allowed(8 << 30).as_ref(), None, cpus.clone(), loads, 0).unwrap()
     };
     assert!(of(&CpuSet::new(), &[load(50)]).is_none());
     assert!(of(&here, &[MemoryLoad::OFF]).is_none());
@@ -75,7 +75,7 @@ fn without_cpus_or_loads_there_are_no_generators() {
 fn buffers_that_the_cache_holds_are_warned_of() {
     let of = |bytes| {
         let cache = Some(Bytes(32 * MIB));
-        Beside::within(
+        RunGenerators::within(
             allowed(bytes).as_ref(),
             cache,
             "0".parse().unwrap(),
@@ -94,7 +94,7 @@ fn buffers_that_the_cache_holds_are_warned_of() {
 #[test]
 fn a_load_is_drawn_from_its_beginning_to_its_end() {
     let here = pinning::current_cpu().unwrap();
-    let mut beside = Beside::made_up(CpuSet::from_iter([here]), &[load(30), load(100)]);
+    let mut beside = RunGenerators::made_up(CpuSet::from_iter([here]), &[load(30), load(100)]);
     beside.prepare().unwrap();
     let told = beside.calibration();
     assert_eq!(told["loads"][0]["percent"], json!(30));
