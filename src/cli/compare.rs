@@ -159,9 +159,14 @@ impl Sides<'_> {
                 Ok(quoted) => quoted.into_owned(),
                 Err(_) => text.to_owned(),
             };
-            let out = folder.file_name().map_or("run".into(), |name| name.to_string_lossy());
+            let out = folder
+                .file_name()
+                .map_or("run".into(), |name| name.to_string_lossy());
             let out = quoted(&format!("{out}-{rounds}-rounds"));
-            format!("`hcabench rerun {} --rounds {rounds} --out {out}`", quoted(&shown))
+            format!(
+                "`hcabench rerun {} --rounds {rounds} --out {out}`",
+                quoted(&shown)
+            )
         };
         match self {
             Sides::Points(run) => format!("To record them: {}", again(run)),
@@ -234,7 +239,13 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
         ([], Some(base), None, Some(by)) => {
             let run = rounds::open(base)?;
             let comparison = compare_within(&run, by, &request).map_err(sort)?;
-            show(arguments, &request, &comparison, &[&run], &Sides::Points(base))
+            show(
+                arguments,
+                &request,
+                &comparison,
+                &[&run],
+                &Sides::Points(base),
+            )
         }
         ([], Some(base), ..) => {
             let base = printable(&base.display().to_string()).into_owned();
@@ -319,10 +330,17 @@ fn show(
     let only = [&comparison.only_in_base, &comparison.only_in_new];
     for (side, points) in only.into_iter().enumerate() {
         if !points.is_empty() {
-            let points = first_of(points, ", ");
+            let points = match points.as_slice() {
+                [one] => one.clone(),
+                [first, ..] => format!("{} points, such as {first}", points.len()),
+                [] => String::new(),
+            };
             let text = match &comparison.by {
                 None => format!("only in {}: {points}", names[side]),
-                Some(by) => format!("no other point differs in {} alone: {points}", by.setting),
+                Some(by) => format!(
+                    "not compared, as no other differs in {} alone: {points}",
+                    by.setting
+                ),
             };
             eprintln!("{}", warning(&printable(&text)));
         }

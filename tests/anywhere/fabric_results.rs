@@ -50,7 +50,8 @@ fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
     table.has(&[
         "tier leaf",
         "tier apart",
-        "no difference shown",
+        "No difference is shown in median rtt/2",
+        " not shown",
         "broken by none",
         " 0 worse",
     ]);
@@ -60,7 +61,7 @@ fn a_node_that_got_slower_is_told_and_breaks_a_limit() {
 
     let (table, _) = expect(folder, "compare base slow", 0);
     table.has(&[
-        "Median rtt/2: slow is higher than base in 1 of ",
+        "median rtt/2: slow is higher than base in 1 of ",
         "egress of node5",
         "worse",
         "node5  node0",
@@ -117,7 +118,6 @@ fn few_rounds_judge_nothing_and_break_no_silence() {
     table.has(&[
         "With 2 rounds no difference between base and slow can be judged",
         "rounds of either (--rounds ",
-        "base has 2 rounds and slow 2",
         "egress of node5",
     ]);
     table.lacks(&["not judged", "interval"]);

@@ -1,7 +1,6 @@
 //! What a comparison found, in sentences: which is lower, by how much, and how certain that is.
 
 use crate::compare::ERROR;
-use crate::figures::capital;
 use crate::results::text::printable;
 use crate::results::units::digits;
 use crate::stats::rank::Test;
@@ -108,7 +107,10 @@ pub(super) fn sentences(names: [&str; 2], outcomes: &[Outcome], places: Places) 
     };
     for (direction, begins) in [
         (Direction::NotShown, "No difference is shown in"),
-        (Direction::NotJudged, "For too few rounds there is no verdict on"),
+        (
+            Direction::NotJudged,
+            "For too few rounds there is no verdict on",
+        ),
         (Direction::NotMeasured, "Not measured in both:"),
     ] {
         let is_all = |figure: &&&str| of(figure).iter().all(|it| it.direction == direction);
@@ -172,7 +174,7 @@ fn of_figure(names: [&str; 2], figure: &str, of: &[&Outcome], places: Places) ->
             parts.push(format!("{words} {at} {}", count(direction)));
         }
     }
-    Some(format!("{}: {}.", capital(figure), parts.join("; ")))
+    Some(format!("{figure}: {}.", parts.join("; ")))
 }
 
 /// ` by 12.0 % (5.00 % to 20.0 %)`.
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!(
             sentences(["rc", "uc"], &outcomes, AT_POINTS),
             [
-                "Median latency: uc is lower than rc at 2 of 4 points, most by 30.0 % (23.0 % to 37.0 %) at 1 KiB; \
+                "median latency: uc is lower than rc at 2 of 4 points, most by 30.0 % (23.0 % to 37.0 %) at 1 KiB; \
                  higher at 1 of 4 points by 100 % (93.0 % to 107 %) at 8 KiB; no difference shown at 1.",
                 "No difference is shown in p99 latency and lost.",
             ]
@@ -295,7 +297,9 @@ mod tests {
         outcomes.truncate(2);
         assert_eq!(
             sentences(["rc", "uc"], &outcomes, AT_POINTS),
-            ["Median latency: uc is lower than rc at all 2 points, most by 30.0 % (23.0 % to 37.0 %) at 1 KiB."]
+            [
+                "median latency: uc is lower than rc at all 2 points, most by 30.0 % (23.0 % to 37.0 %) at 1 KiB."
+            ]
         );
     }
 

@@ -214,7 +214,12 @@ pub(super) fn run(
             "comparison": shown.json(),
         }))?;
     } else if !arguments.quiet {
-        let text = shown.text(&answer, order, arguments.table.brief.brief, terminal_width());
+        let text = shown.text(
+            &answer,
+            order,
+            arguments.table.brief.brief,
+            terminal_width(),
+        );
         print_text(&text)?;
     }
     let is_incomplete = runs[1].fabric.incomplete.as_deref();
@@ -240,7 +245,9 @@ fn sentences_of(shown: &present::Shown<'_>) -> Vec<String> {
     let mut texts = sentences(names, &outcomes, PLACES);
     texts.push(certainty(judged, &rounds, Test::MannWhitney));
     if judged < shown.findings.len() {
-        texts.push(format!("A verdict on the rest takes {needed} rounds of either (--rounds {needed})."));
+        texts.push(format!(
+            "A verdict on the rest takes {needed} rounds of either (--rounds {needed})."
+        ));
     }
     texts
 }
@@ -290,7 +297,9 @@ fn differs(fabrics: &[Fabric; 2]) -> Vec<Differs> {
 fn refuse(
     fabrics: &[Fabric; 2],
     differs: &[Differs],
-    Request { permitted, names, .. }: &Request,
+    Request {
+        permitted, names, ..
+    }: &Request,
 ) -> Result<(), UsageError> {
     let mut reasons = Vec::new();
     if *permitted != Permitted::All {

@@ -98,13 +98,22 @@ fn varying(comparison: &Comparison) -> (Vec<&str>, Vec<(&str, &str)>) {
     // From the last to the first, so that of two that decide each other the first remains.
     for place in (0..varying.len()).rev() {
         let name = varying[place];
-        let decides = |other: &&&str| **other != name && texts(&[**other, name]) == texts(&[**other]);
+        let decides =
+            |other: &&&str| **other != name && texts(&[**other, name]) == texts(&[**other]);
         if let Some(leader) = varying.iter().find(decides).copied() {
             following.insert(0, (name, leader));
             varying.remove(place);
         }
     }
     (varying, following)
+}
+
+/// A value of a setting in a unit that fits.
+fn in_unit(name: &str, text: &str) -> String {
+    match (text.parse(), heading_of(name).1) {
+        (Ok(number), unit @ ("B" | "ns" | "1/s")) => quantity(number, unit),
+        _ => text.to_owned(),
+    }
 }
 
 /// A value of the setting that points are compared by: alone if it is a word, else with the setting.
@@ -156,7 +165,7 @@ impl<'a> Shown<'a> {
     pub(super) fn names(&self) -> [&str; 2] {
         match self.sections.as_slice() {
             [one] => one.names.each_ref().map(String::as_str),
-            [first, ..] => [&first.names[0], "another"],
+            [first, ..] => [&first.names[0], "the others"],
             [] => ["A", "B"],
         }
     }
@@ -184,7 +193,10 @@ impl<'a> Shown<'a> {
             let count = figures().filter(is_judged).count();
             texts.push(certainty(count, &rounds(&is_judged), self.comparison.test));
             if figures().any(|it| is_short(&it)) {
-                texts.push(format!("A verdict on the rest takes {needed} rounds. {}", record(needed)));
+                texts.push(format!(
+                    "A verdict on the rest takes {needed} rounds. {}",
+                    record(needed)
+                ));
             }
         } else if figures().any(|it| is_short(&it)) {
             let [base, new] = self.names();
@@ -205,11 +217,14 @@ impl<'a> Shown<'a> {
             figure: found.figure.words.clone(),
             place: self.place(point),
             direction: direction(found),
-            amount: found.shift.zip(found.interval).map(|(difference, interval)| Amount {
-                difference,
-                interval,
-                unit: unit_of_difference(found.unit),
-            }),
+            amount: found
+                .shift
+                .zip(found.interval)
+                .map(|(difference, interval)| Amount {
+                    difference,
+                    interval,
+                    unit: unit_of_difference(found.unit),
+                }),
         };
         let points = section.points.iter();
         let outcomes = points.flat_map(|point| point.figures.iter().map(|it| outcome(point, it)));
@@ -238,7 +253,11 @@ impl<'a> Shown<'a> {
             }
         }
         let sentence = |(reason, count): (&str, usize)| {
-            let figures = if count == 1 { "figure is" } else { "figures are" };
+            let figures = if count == 1 {
+                "figure is"
+            } else {
+                "figures are"
+            };
             format!("{count} {figures} better, but {reason}.")
         };
         reasons.into_iter().map(sentence).collect()
@@ -277,17 +296,21 @@ impl<'a> Shown<'a> {
     }
 
     fn table(&self, section: &Section<'_>, order: Option<Order>) -> Table {
-        let column_of = |name: &&str| {
+        let in_units: Vec<bool> = (self.varying.iter())
+            .map(|name| self.are_apart_in_units(name))
+            .collect();
+        let column_of = |(name, in_units): (&&str, &bool)| {
             let (title, unit) = heading_of(name);
             let mut points = self.comparison.points.iter();
             let column = match points.all(|point| setting(point, name).parse::<f64>().is_ok()) {
-                true => Column::number(title, unit),
+                true => Column::number(title, if *in_units { "" } else { unit }),
                 false => Column::text(title),
             };
             column.setting()
         };
         let [base, new] = section.names.each_ref().map(|name| printable(name));
-        let mut columns: Vec<Column> = self.varying.iter().map(column_of).collect();
+        let varying = self.varying.iter().zip(&in_units);
+        let mut columns: Vec<Column> = varying.map(column_of).collect();
         columns.extend([
             Column::text("figure").setting(),
             Column::number(base, ""),
@@ -309,13 +332,24 @@ impl<'a> Shown<'a> {
                 table.separator();
             }
             before = Some(point);
-            let settings = self.varying.iter();
-            let settings = settings.map(|name| setting(point, name).to_owned());
+            let settings = self.varying.iter().zip(&in_units);
+            let settings = settings.map(|(name, in_units)| match *in_units {
+                true => in_unit(name, setting(point, name)),
+                false => setting(point, name).to_owned(),
+            });
             let [cells @ .., interval, verdict] = cells(figure);
             let judged = is_judged.then_some([interval, verdict]);
             table.row(settings.chain(cells).chain(judged.into_iter().flatten()));
         }
         table
+    }
+
+    /// Whether the values of a setting can be told apart when each has a unit that fits.
+    fn are_apart_in_units(&self, name: &str) -> bool {
+        let points = self.comparison.points.iter();
+        let texts = distinct(points.map(|point| setting(point, name)));
+        let in_units = distinct(texts.iter().map(|text| in_unit(name, text)));
+        in_units.len() == texts.len()
     }
 
     fn rows<'s>(
@@ -324,7 +358,8 @@ impl<'a> Shown<'a> {
         order: Option<Order>,
     ) -> Vec<(&'s PointComparison, &'s FigureComparison)> {
         let points = section.points.iter();
-        let rows = points.flat_map(|&point| point.figures.iter().map(move |figure| (point, figure)));
+        let rows =
+            points.flat_map(|&point| point.figures.iter().map(move |figure| (point, figure)));
         let mut rows: Vec<_> = rows.collect();
         if let Some(order) = order {
             let names = settings(self.comparison);
@@ -343,8 +378,17 @@ impl<'a> Shown<'a> {
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut followed = Vec::new();
-        if let Some(by) = self.comparison.by.as_ref().filter(|by| !by.along.is_empty()) {
-            followed.push(format!("{} goes along with {}", by.along.join(", "), by.setting));
+        if let Some(by) = self
+            .comparison
+            .by
+            .as_ref()
+            .filter(|by| !by.along.is_empty())
+        {
+            followed.push(format!(
+                "{} goes along with {}",
+                by.along.join(", "),
+                by.setting
+            ));
         }
         let following = self.following.iter();
         followed.extend(following.map(|(name, leader)| format!("{name} follows {leader}")));
@@ -368,9 +412,15 @@ impl<'a> Shown<'a> {
             ));
         }
         let [base, _] = self.names();
+        let has_shares = self.comparison.figures().any(|it| it.unit == "%");
+        let shares = if has_shares {
+            "; of shares in % points"
+        } else {
+            ""
+        };
         notes.push(labelled(
             "difference",
-            &format!("of the median round, by Hodges and Lehmann, in percent of {base}; of shares in percentage points"),
+            &format!("of the median round, by Hodges and Lehmann, in percent of {base}{shares}"),
         ));
         notes.extend(limit_lines(self.comparison, self.names()[1]));
         notes
@@ -396,7 +446,12 @@ fn cells(found: &FigureComparison) -> [String; 6] {
         value.map_or_else(|| "-".to_owned(), |value| quantity(value, found.unit))
     };
     let unit = unit_of_difference(found.unit);
-    let mut verdict = found.verdict.words().to_owned();
+    // The sentences have it in full.
+    let verdict = match found.verdict {
+        Verdict::NoDifferenceShown => "not shown",
+        verdict => verdict.words(),
+    };
+    let mut verdict = verdict.to_owned();
     if found.limit.as_ref().is_some_and(|limit| limit.broken) {
         verdict += ", BROKEN";
     }

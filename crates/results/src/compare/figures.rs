@@ -34,11 +34,21 @@ pub enum Kind {
 const NAMED: [(Kind, &str, &str, Column); 7] = [
     (Kind::Lost, "lost", LOST, hca::DELIVERY_RATE),
     (Kind::Lost, "lost", LOST, node::DELIVERY_RATE),
-    (Kind::Throughput, "throughput", "throughput", queue::THROUGHPUT),
+    (
+        Kind::Throughput,
+        "throughput",
+        "throughput",
+        queue::THROUGHPUT,
+    ),
     (Kind::Latency, "latency", "latency", memory::LATENCY),
     (Kind::Bandwidth, "bandwidth", "bandwidth", memory::ISSUED),
     (Kind::Jumps, "jumps", "jumps in a second", clock::JUMP_RATE),
-    (Kind::JumpTime, "jump-time", "share of time in jumps", clock::JUMP_TIME),
+    (
+        Kind::JumpTime,
+        "jump-time",
+        "share of time in jumps",
+        clock::JUMP_TIME,
+    ),
 ];
 
 const LOST: &str = "share of lost messages";
@@ -224,7 +234,11 @@ fn in_words(scope: &str, percent: f64) -> String {
         50.0 => "median".to_owned(),
         _ => Kind::Percentile(percent).to_string(),
     };
-    format!("{kind} {}", scope.replace('_', " ")).trim_end().to_owned()
+    match scope {
+        "" => format!("{kind} difference of readings"),
+        "enqueue" | "dequeue" => format!("{kind} {scope} time"),
+        _ => format!("{kind} {}", scope.replace('_', " ")),
+    }
 }
 
 /// Whether it is a figure of the instrument: not judged, but told where two are far apart.

@@ -34,9 +34,18 @@ mod tests {
     fn folders_are_named_by_what_tells_them_apart() {
         for (folders, names) in [
             (["before", "after"], ["before", "after"]),
-            (["results/20261128-131321", "other/"], ["20261128-131321", "other"]),
-            (["before/queue", "after/queue"], ["before/queue", "after/queue"]),
-            (["x/y/before/queue", "x/y/after/queue"], ["before/queue", "after/queue"]),
+            (
+                ["results/20261128-131321", "other/"],
+                ["20261128-131321", "other"],
+            ),
+            (
+                ["before/queue", "after/queue"],
+                ["before/queue", "after/queue"],
+            ),
+            (
+                ["x/y/before/queue", "x/y/after/queue"],
+                ["before/queue", "after/queue"],
+            ),
             (["run", "run"], ["A", "B"]),
             (["run", "older/run"], ["A", "B"]),
             ([".", "run"], ["A", "B"]),

@@ -51,6 +51,8 @@ pub fn rate(per_second: f64) -> String {
 /// A value in the unit of its column, as text: `12.3 us`, `1.20 M/s`, `9.87 GB/s`, `3.12 %`.
 pub fn quantity(value: f64, unit: &str) -> String {
     match unit {
+        "1/s" if value == 0.0 => "0 /s".to_owned(),
+        "MB/s" if value == 0.0 => "0 MB/s".to_owned(),
         "ns" => duration(value),
         "B" => bytes(value.max(0.0) as u64),
         "1/s" => rate(value),
@@ -199,6 +201,7 @@ mod tests {
             (12_003_000.0, "1/s", "12.0 M/s"),
             (9_872.0, "MB/s", "9.87 GB/s"),
             (4096.0, "B", "4 KiB"),
+            (0.0, "1/s", "0 /s"),
             (f64::INFINITY, "", "inf"),
         ] {
             assert_eq!(quantity(value, unit), text);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::{Figure, Finding};
-use crate::cli::compare::answer;
 use crate::arguments::UsageError;
 use crate::bench::fabric::over_time::{PairChange, What};
+use crate::cli::compare::answer;
 use crate::compare::{ERROR, Verdict};
 use crate::results::units::duration;
 use crate::sorting::sort_by;
@@ -90,7 +90,10 @@ impl Shown<'_> {
             Column::number(new, ""),
             Column::number("difference", "").first(),
         ];
-        let is_judged = self.findings.iter().any(|it| it.verdict() != Verdict::NotJudged);
+        let is_judged = self
+            .findings
+            .iter()
+            .any(|it| it.verdict() != Verdict::NotJudged);
         if is_judged {
             columns.extend([
                 Column::number("interval", ""),
@@ -110,7 +113,11 @@ impl Shown<'_> {
             }
             before = Some(found.figure);
             let shift = found.shift();
-            let mut verdict = found.verdict().words().to_owned();
+            let verdict = match found.verdict() {
+                Verdict::NoDifferenceShown => "not shown",
+                verdict => verdict.words(),
+            };
+            let mut verdict = verdict.to_owned();
             if found.is_broken() {
                 verdict += ", BROKEN";
             }
