@@ -267,7 +267,8 @@ mod tests {
         assert_eq!(
             sentences(["rc", "uc"], &outcomes, AT_POINTS),
             [
-                "uc is lower than rc: median latency by 12.0 % (5.00 % to 19.0 %), p99 latency by 4.00 % (3.50 % to 4.50 %).",
+                "uc is lower than rc: median latency by 12.0 % (5.00 % to 19.0 %), \
+                 p99 latency by 4.00 % (3.50 % to 4.50 %).",
                 "uc is higher than rc: throughput by 30.0 % (25.0 % to 35.0 %).",
                 "No difference is shown in median completion latency.",
             ]

@@ -236,7 +236,8 @@ impl<'a> Shown<'a> {
         let settings = self.varying.iter();
         let texts = settings.map(|name| match setting(point, name) {
             "" => format!("no {}", heading_of(name).0),
-            text => in_words(name, text),
+            text if self.are_apart(name, in_words) => in_words(name, text),
+            text => format!("{} {text}", heading_of(name).0),
         });
         texts.collect::<Vec<_>>().join(", ")
     }
@@ -297,7 +298,7 @@ impl<'a> Shown<'a> {
 
     fn table(&self, section: &Section<'_>, order: Option<Order>) -> Table {
         let in_units: Vec<bool> = (self.varying.iter())
-            .map(|name| self.are_apart_in_units(name))
+            .map(|name| in_unit(name, "0") != "0" && self.are_apart(name, in_unit))
             .collect();
         let column_of = |(name, in_units): (&&str, &bool)| {
             let (title, unit) = heading_of(name);
@@ -344,12 +345,11 @@ impl<'a> Shown<'a> {
         table
     }
 
-    /// Whether the values of a setting can be told apart when each has a unit that fits.
-    fn are_apart_in_units(&self, name: &str) -> bool {
+    /// Whether the values of a setting can be told apart in such words.
+    fn are_apart(&self, name: &str, words: fn(&str, &str) -> String) -> bool {
         let points = self.comparison.points.iter();
         let texts = distinct(points.map(|point| setting(point, name)));
-        let in_units = distinct(texts.iter().map(|text| in_unit(name, text)));
-        in_units.len() == texts.len()
+        distinct(texts.iter().map(|text| words(name, text))).len() == texts.len()
     }
 
     fn rows<'s>(
