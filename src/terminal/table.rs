@@ -291,7 +291,8 @@ impl Layout {
     /// What stands left and right of where the decimal points are aligned.
     fn split<'a>(&self, cell: &'a str) -> (&'a str, &'a str) {
         match cell.find('.') {
-            Some(point) if self.number => cell.split_at(point),
+            // With a unit, its end is aligned.
+            Some(point) if self.number && !cell.contains(' ') => cell.split_at(point),
             _ => (cell, ""),
         }
     }
