@@ -13,7 +13,7 @@ use anyhow::Context;
 /// Arguments of `hcabench host`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct HostArguments {
-    /// What is to be measured: hca, queue (between two threads), clock
+    /// Check for this measurement: hca, queue (between two threads), clock
     #[arg(long = "for", value_name = "BENCHMARK", default_value = "hca", value_parser = one::<Purpose>)]
     pub purpose: Purpose,
 

@@ -23,7 +23,7 @@ const MOST_SETTINGS: usize = 4;
 /// Arguments of `hcabench list`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ListArguments {
-    /// The folder that the runs are in or below [default: results]
+    /// Look for runs in and below this folder [default: results]
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
 

@@ -17,7 +17,7 @@ use crate::results::text::printable;
 /// Where the results of a benchmark go, and how they are shown.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArguments {
-    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
+    /// Write the results to this folder; refused if it holds any, unless --force [default: results/DATE-TIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -33,7 +33,7 @@ pub(crate) struct OutputArguments {
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
 
-    /// Print what was found as JSON instead of the tables
+    /// Print the results as JSON instead of the tables
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 

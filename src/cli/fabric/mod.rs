@@ -45,7 +45,7 @@ use crate::rig::limit::Limit;
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FabricArguments {
-    /// How many pairs are measured at once: together (all of a round of the schedule), alone (one), or a number
+    /// Measure this many pairs at once: together (all of a round of the schedule), alone (one), or a number
     #[arg(
         long,
         value_name = "HOW",
@@ -54,50 +54,50 @@ pub(crate) struct FabricArguments {
     )]
     pub concurrency: Concurrency,
 
-    /// Suspect pairs that are measured again alone, beside as many others drawn at random; 0: none
+    /// Measure this many suspect pairs again alone, beside the same number drawn at random; 0: none
     #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Fabric")]
     pub again: u32,
 
-    /// How long a pair may take: who takes longer is taken for hung
+    /// Give up a pair that takes longer than this
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Fabric", value_parser = duration)]
     pub pair_timeout: Duration,
 
-    /// The groups of nodes, of which only pairs of one distance are compared: a file with a node, or nodes as in n[1-4], and
-    /// its group in each line [default: as Slurm tells it]
+    /// Read the groups of nodes from a file, with a node or nodes as in n[1-4] and a group in each line; only pairs of
+    /// one distance are compared [default: the switches of Slurm]
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub group: Option<PathBuf>,
 
-    /// This process's number among all, from 0, where no engine tells it
+    /// Set the number of this process among all, from 0 [default: from the engine]
     #[arg(long, value_name = "N", help_heading = "Fabric")]
     pub rank: Option<u32>,
 
-    /// How many processes there are
+    /// Set the number of processes [default: from the engine]
     #[arg(long, value_name = "N", help_heading = "Fabric")]
     pub ranks: Option<u32>,
 
-    /// The host of rank 0, with a TCP port if the engine tells none
+    /// Set the host of rank 0, with a TCP port if the engine provides none
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Fabric")]
     pub rendezvous: Option<String>,
 
-    /// The address of this host where it serves the other ranks, which may differ from rank to rank [default: all of them,
-    /// those of IPv6 too]
+    /// Serve the other ranks at this address of this host, which may differ from rank to rank [default: all addresses,
+    /// IPv6 included]
     #[arg(long, value_name = "ADDRESS", help_heading = "Fabric")]
     pub bind: Option<IpAddr>,
 
-    /// Exit code 3 if half a round trip of any pair is longer, such as 5us@p99 or 1ms
+    /// Exit with code 3 if half a round trip of any pair exceeds this, as in 5us@p99 or 1ms
     #[arg(long, value_name = "LIST", help_heading = "Fabric", value_parser = limits)]
     pub fail_above: Option<crate::arguments::values::List<Limit>>,
 
-    /// Exit code 3 if more nodes and pairs stand out
+    /// Exit with code 3 if more nodes and pairs than this stand out
     #[arg(long, value_name = "N", help_heading = "Fabric")]
     pub max_outliers: Option<usize>,
 
-    /// Which pairs have a folder with their messages and probes: all, again (those that are measured again alone) or none
-    /// [default: all up to 64 ranks, again beyond]
+    /// Write folders with messages and probes for these pairs: all, again (those that are measured again alone) or none
+    /// [default: all up to 64 ranks, else again]
     #[arg(long, value_name = "WHICH", help_heading = "Fabric")]
     pub pair_folders: Option<PairFolders>,
 
-    /// Write what was found for the node exporter's textfile collector
+    /// Write the results to this file for the textfile collector of Prometheus' node exporter
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub prometheus: Option<PathBuf>,
 
