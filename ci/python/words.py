@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Usage: python3 ci/python/words.py PAGE...
+"""Usage: python3 ci/python/words.py FILE...
 
-Finds words in pages in Markdown that plain English of the field does without. Prints file, line, the word and what to
-write instead. Exit code 1 if it finds any. It skips blocks of code, `code`, "quotations", *emphasis* (words that the
-program prints), headings, and the first column of tables, which holds names. Exceptions are in EXCEPTIONS.
+Finds words that plain English of the field does without, in pages in Markdown and in sources in Rust. Prints file,
+line, the word and what to write instead. Exit code 1 if it finds any. It skips blocks of code, `code`, "quotations",
+*emphasis* (words that the program prints), headings, and the first column of tables, which holds names. In sources it
+reads literals with a space (others are names), not those of modules of tests, and comments in the folders of COMMENTS.
+Exceptions are in EXCEPTIONS.
 """
 
 import re
@@ -32,7 +34,18 @@ WORDS = (
     (BEGINS + r"(What|Whose|Who)\b(?![^.]*\?)", "the subject first: name the thing"),
 )
 # The end of a page's path, the phrase that may hold one of these words, and why.
-EXCEPTIONS = ()
+EXCEPTIONS = (
+    ("src/bench/clock/cause.rs", "not told apart", "a value in jumps.csv, also of older results"),
+)
+# Sources whose comments are read as well.
+COMMENTS = ()
+# The options are the help of the program, whose blocks are text.
+HELP = "docs/options.md"
+# A comment of whole lines, another one, or a literal; of characters, so that a quotation mark begins none.
+RUST = re.compile(
+    r'(?m:(?P<comment>(?:^[ \t]*//[^\n]*\n)+))|//[^\n]*|b?r(?P<hashes>#*)"(?P<raw>.*?)"(?P=hashes)|'
+    r'"(?P<text>(?:\\.|[^"\\])*)"|\'(?:\\[^\']+|[^\\\'])\'', re.DOTALL)
+TESTS = re.compile(r"\n#\[cfg\((?:all\()?test[^\n]*\n(?:#[^\n]*\n)*mod \w+ \{")
 
 
 def passages(text):
@@ -61,6 +74,22 @@ def passages(text):
     return found
 
 
+def sources(text, comments):
+    """The literals of a source, and its comments, each with the number of its first line."""
+    found = []
+    for match in RUST.finditer(TESTS.split(text, maxsplit=1)[0]):
+        number = text.count("\n", 0, match.start()) + 1
+        literal = match["text"] or match["raw"]
+        if match["comment"] and comments:
+            plain = re.sub(r"(?m)^[ \t]*//[/!]? ?", "", match["comment"])
+            found += [(number + line - 1, passage) for line, passage in passages(plain)]
+        elif literal and " " in literal:
+            # A line that goes on, an escaped character, a value.
+            plain = re.sub(r"\\\n\s*", "\n", literal)
+            found.append((number, re.sub(r"\\.|\{[^{}\n]*\}", "  ", plain)))
+    return found
+
+
 def blanked(passage):
     """A passage with x for what is quoted, at the same offsets."""
     quoted = (r"`[^`]+`", r"(?<=\])\([^)]*\)", r'"[^"]+"', r"(?<![*\w])\*(?=[^*\s])[^*]+\*(?![*\w])")
@@ -82,7 +111,11 @@ def excepted(page, passage, start, end):
 def search(page, text):
     """Findings as line, word and what to write instead, and the exceptions that were needed."""
     found, needed = [], set()
-    for number, passage in passages(text):
+    if page.endswith(".rs"):
+        found_in = sources(text, any(folder in page for folder in COMMENTS))
+    else:
+        found_in = passages(re.sub(r"(?m)^ {4}", "", text) if page.endswith(HELP) else text)
+    for number, passage in found_in:
         plain = blanked(passage)
         for pattern, instead in WORDS:
             flags = 0 if pattern.startswith(BEGINS) else re.IGNORECASE
@@ -109,7 +142,7 @@ def main(pages):
         if exception not in needed and any(page.endswith(exception[0]) for page in pages):
             print(f"{exception[0]}: remove the exception \"{exception[1]}\", which is not needed")
             count += 1
-    print(f"{count} findings in {len(pages)} pages")
+    print(f"{count} findings in {len(pages)} files")
     return 1 if count else 0
 
 
