@@ -75,7 +75,7 @@ impl Earlier {
             return Some(match (other, missing) {
                 (Some(name), _) => format!("the point {name} is not in it"),
                 (None, Some(name)) => format!("its point {name} would not be measured now"),
-                (None, None) => "its points stand in another order".to_owned(),
+                (None, None) => "its points are in another order".to_owned(),
             });
         }
         let planned = planned(plan);

@@ -1,4 +1,4 @@
-//! Parameters of queues that have any. They stand behind the name, as in `b-queue:batch=64:penalty=0`.
+//! Parameters of queues that have any. They follow the name, as in `b-queue:batch=64:penalty=0`.
 
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ impl Parameter {
         }
     }
 
-    /// One that is no, 0, or yes, 1.
+    /// A switch: 0 is off, 1 is on.
     pub(super) const fn switch(name: &'static str, meaning: &'static str) -> Self {
         Parameter {
             most: 1,
@@ -103,7 +103,8 @@ impl Given {
             };
             let most = parameters[at].most;
             let number = number.parse().ok().filter(|number| *number <= most);
-            let number = number.ok_or_else(|| format!("{part:?} is no number from 0 to {most}"))?;
+            let number =
+                number.ok_or_else(|| format!("{part:?} is not a number from 0 to {most}"))?;
             if let Some(instruction) = parameters[at].instruction
                 && number > 0
                 && cfg!(not(target_arch = "x86_64"))
@@ -173,8 +174,11 @@ mod tests {
         let refused = |text| Given::parse(text, &ALL).unwrap_err();
         let expected = "\"size=1\" is none of its parameters: batch=capacity/16, twice=0";
         assert_eq!(refused("size=1"), expected);
-        assert_eq!(refused("twice=2"), "\"twice=2\" is no number from 0 to 1");
-        let expected = "\"batch=-1\" is no number from 0 to 1000000";
+        assert_eq!(
+            refused("twice=2"),
+            "\"twice=2\" is not a number from 0 to 1"
+        );
+        let expected = "\"batch=-1\" is not a number from 0 to 1000000";
         assert_eq!(refused("batch=-1"), expected);
         assert_eq!(refused("batch=1:batch=2"), "\"batch=2\" is given twice");
         assert!(refused("").starts_with("\"\" is none of"));

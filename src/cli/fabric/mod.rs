@@ -125,7 +125,7 @@ impl FabricArguments {
 fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow::Result<()> {
     let (sweep, output) = (&arguments.hca.sweep, &arguments.hca.output);
     let not_here = "there is one point and no table of points";
-    let whom = "rank 0 tells who measures to whom, and each rank is both ends in turn";
+    let whom = "rank 0 assigns the pairs, and each rank is both ends in turn";
     let one = "it is measured on one host only";
     let given = [
         ("--peer", arguments.hca.between.peer.is_some(), whom),
@@ -139,7 +139,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
         (
             "--json",
             output.json && !sweep.dry_run,
-            "what was found stands in the tables of its folder",
+            "the results are in the tables of its folder",
         ),
     ];
     let refused = given.into_iter().find(|(_, given, _)| *given);

@@ -16,7 +16,7 @@ use super::{Bytes, HUGE_PAGE, PageKind, SMALL_PAGE};
 /// A size of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PageSize {
-    /// 4 KiB, which the kernel is told not to join.
+    /// 4 KiB, which the kernel is advised not to join.
     #[serde(rename = "4k")]
     Small,
     /// 2 MiB: of the reserved pool, else transparent ones.
@@ -120,7 +120,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// So many bytes in pages of that size, on that node; without one, where the calling thread's memory goes.
+    /// This many bytes in pages of that size, on that node; without one, where the calling thread's memory goes.
     ///
     /// # Errors
     /// When there are no such pages, or not as many, or not on that node.
@@ -129,7 +129,7 @@ impl Region {
         Ok(Region { length, ..whole })
     }
 
-    /// So many bytes, which are whole pages.
+    /// This many bytes, which are whole pages.
     fn whole(size: Bytes, page: PageSize, node: Option<u32>) -> Result<Self, RegionError> {
         match page {
             PageSize::Small => Self::advised(size, page, MmapAdvise::MADV_NOHUGEPAGE, node),
@@ -249,9 +249,9 @@ impl Region {
     }
 }
 
-/// Has the kernel give all pages, writable. It says where it cannot, other than by a signal.
+/// Has the kernel give all pages, writable. It reports where it cannot, other than by a signal.
 fn populate(map: &Mapping) -> io::Result<()> {
-    // SAFETY: the mapping is writable, and known to nobody else; zeros stay zeros.
+    // SAFETY: the mapping is writable, and no other thread has it; zeros stay zeros.
     let told = unsafe { libc::madvise(map.start.as_ptr(), map.length, libc::MADV_POPULATE_WRITE) };
     if told == 0 {
         return Ok(());

@@ -78,7 +78,7 @@ impl MemoryLock {
     /// Checks that `bytes`, all that is to be locked together, can be locked.
     ///
     /// # Errors
-    /// [`HostError::MemoryLockLimit`] if not, which says how the limit is raised.
+    /// [`HostError::MemoryLockLimit`] if not, with the command that raises the limit.
     pub fn require(&self, bytes: u64) -> Result<(), HostError> {
         if self.permits(bytes) {
             return Ok(());

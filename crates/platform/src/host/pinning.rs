@@ -68,7 +68,7 @@ pub struct Moved {
 }
 
 /// Whether the calling thread is still where [`pin_current_thread`] put it: an administrator, another program or a CPU
-/// that went offline moves threads without telling them. Two system calls.
+/// that went offline moves threads without notice. Two system calls.
 ///
 /// # Errors
 /// [`Moved`], also if the thread is back by now but may run elsewhere.
@@ -97,7 +97,7 @@ pub fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
 
 /// All CPUs the kernel would let this process run on, whatever its affinity is now.
 ///
-/// A thread of its own asks for every CPU there is, and reads what is left of that after the cpuset.
+/// A separate thread asks for every CPU there is, and reads what is left of that after the cpuset.
 pub fn reachable_cpus() -> Result<CpuSet, HostError> {
     let every: CpuSet = (0..sched::CpuSet::count()).collect();
     std::thread::scope(|scope| {

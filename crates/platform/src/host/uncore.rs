@@ -108,7 +108,7 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// Opens those of the package of a NUMA node if there is a node and its package can be told, else all of them. They
+    /// Opens those of the package of a NUMA node if there is a node and its package is known, else all of them. They
     /// count from now on.
     ///
     /// # Errors

@@ -56,7 +56,7 @@ pub enum Wrong {
     /// A newer version wrote it, in this format.
     #[error("was written by a newer hcabench (results format {0}); this version reads format 2")]
     NewerFormat(u64),
-    /// The run ended before its first point was measured: what its mark says.
+    /// The run ended before its first point was measured: the reason in its mark.
     #[error("holds a run that ended before anything was measured: {}", printable(.0))]
     NothingMeasured(String),
     /// A file that belongs to the results is not there: why it should be, and what to do.
@@ -65,16 +65,14 @@ pub enum Wrong {
     /// A file ends in the middle of a row or document: the line, and how it shows.
     #[error("is cut off {}: {}; copy it again, or measure again", place(*.0), printable(.1))]
     Truncated(u64, String),
-    /// A file is not what its name says: the line, and what is wrong.
+    /// A file does not have the content of its name: the line, and what is wrong.
     #[error(
         "is not as hcabench writes it, {}: {}; it was changed, or is another program's",
         place(*.0), printable(.1)
     )]
     Foreign(u64, String),
     /// A file that is read in one piece is too large for that: its bytes, and the limit.
-    #[error(
-        "has {0} bytes, where {1} are the most that is read in one piece; it is no result of hcabench"
-    )]
+    #[error("has {0} bytes, and at most {1} are read in one piece; it is not a result of hcabench")]
     TooLarge(u64, u64),
     /// Any other failure of the system.
     #[error("{0}")]
@@ -113,7 +111,7 @@ impl ReadError {
         Wrong::Io(cause).at(path)
     }
 
-    /// A failure to open a file, of which `why` says what it would be there for.
+    /// A failure to open a file, with its purpose in `why`.
     pub(super) fn opening(path: &Path, cause: io::Error, why: &str) -> Self {
         match cause.kind() {
             io::ErrorKind::NotFound => Wrong::MissingFile(why.to_owned()).at(path),

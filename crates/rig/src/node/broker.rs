@@ -1,4 +1,4 @@
-//! A broker of MQTT of our own: mosquitto, as a child that ends with this process.
+//! A broker of MQTT that we start: mosquitto, as a child that ends with this process.
 
 use std::env;
 use std::ffi::OsStr;
@@ -172,7 +172,7 @@ impl Broker {
         let status = self.process.try_wait().ok().flatten()?;
         let mut told = String::new();
         if let Some(mut errors) = self.process.stderr.take() {
-            // What it said is of help only.
+            // Its output only helps.
             let _ = errors.read_to_string(&mut told);
         }
         let told = match told.trim() {
@@ -208,7 +208,7 @@ impl Drop for Broker {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that no process listens on now.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?

@@ -36,7 +36,7 @@ pub struct Subscriber {
 /// Opens sockets, of which the kernel chooses the ports.
 #[derive(Debug)]
 pub struct Udp<'a> {
-    /// Who hears whom.
+    /// The subscribers of each publisher.
     pub wiring: &'a Wiring,
     /// What concerns it of these.
     pub settings: &'a Settings,

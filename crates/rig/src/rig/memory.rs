@@ -22,7 +22,7 @@ pub struct Allowance {
 
 impl Allowance {
     /// What this machine and the control group of this process allow: half of the machine's memory, and nine tenths of
-    /// what is left of the group's. `None` where neither is told.
+    /// what is left of the group's. `None` where neither is known.
     pub fn of_this_process() -> Option<Self> {
         let machine = memory_lock::physical_memory().map(|total| Allowance {
             bytes: total / 2,

@@ -132,7 +132,8 @@ impl Pair {
     fn reach(&self) -> Reach {
         let same = match self.sender.port.link_layer {
             LinkLayer::InfiniBand => {
-                // Subnets that nobody named all have the default prefix; the subnet manager tells them apart.
+                // Subnets without a configured prefix all have the default prefix; the subnet manager distinguishes
+                // them.
                 let subnet =
                     |end: &ChosenPort| Some((end.port.subnet_prefix.clone()?, end.port.sm_lid));
                 subnet(&self.sender)

@@ -121,7 +121,7 @@ fn points_have_the_order_of_the_summary_with_the_list_or_without() {
     let last = summary.lines().last().unwrap();
     for row in [last, &last.replace("rc-send", "../rc-send")] {
         fs::write(path.join(SUMMARY), format!("{summary}{row}\n")).unwrap();
-        Run::open(&path).refused(&["in line 5", "is no name of a point"]);
+        Run::open(&path).refused(&["in line 5", "is not the name of a point"]);
     }
 }
 
@@ -281,8 +281,8 @@ fn files_that_were_changed_name_file_line_and_column() {
         ("2500,", "2500,,", "in line 4: 13 cells under 11 columns"),
         ("latency_ns", "delay", columns),
         ("1500,", "99999999999999999999,", "no whole number"),
-        (&*good, &*shorter, "2 rows, where the summary tells of 4"),
-        (&good, &longer, "5 rows, where the summary tells of 4"),
+        (&*good, &*shorter, "2 rows instead of the 4"),
+        (&good, &longer, "5 rows instead of the 4"),
         (&good, "", "header is not whole"),
         (&good, "repeat,se", "header is not whole"),
         (&good, "\u{0}\u{1}ELF\n", "there is no column"),

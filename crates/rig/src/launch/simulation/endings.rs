@@ -146,7 +146,7 @@ fn rank_0_listens_only_where_it_is() {
         port,
     };
     let free = Meeting::of(2).place.port;
-    // Of the addresses for documentation nobody has one.
+    // No host has an address for documentation.
     rendezvous::listen(&at(&["192.0.2.7"], free)).refused(&["192.0.2.7", "--rendezvous"]);
     let listening = rendezvous::listen(&at(&["192.0.2.7", "127.0.0.1"], free)).unwrap();
     assert_eq!(

@@ -31,7 +31,7 @@ use crate::rig::in_threads::ThreadsError;
 use crate::rig::trust::frequency::Frequencies;
 use crate::time::TscRate;
 
-/// Readings for the monotony if nobody asks for another number.
+/// Readings for the monotony by default.
 pub const DEFAULT_READS: u64 = 4_000_000;
 
 /// Why nothing could be examined.

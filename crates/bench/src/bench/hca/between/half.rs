@@ -170,7 +170,7 @@ impl OpenPort {
         let there = hear(wire, WORK, only!(Message::Addresses(there) => there))?;
         if there.len() != unconnected.len() {
             let text = format!(
-                "tells of {} queue pairs instead of {}",
+                "sent {} queue pairs instead of {}",
                 there.len(),
                 unconnected.len()
             );

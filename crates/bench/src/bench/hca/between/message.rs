@@ -214,7 +214,7 @@ pub(super) fn take<T>(
         other => {
             let text = serde_json::to_string(&other).unwrap_or_default();
             let said: String = text.chars().take(80).collect();
-            let failure = Failure::Run(format!("says {said}, which is not its turn"));
+            let failure = Failure::Run(format!("sent {said} out of turn"));
             RunError::Peer(wire.peer(), failure)
         }
     })
