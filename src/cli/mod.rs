@@ -64,7 +64,7 @@ pub struct CommandLine {
     command: Option<Command>,
 }
 
-/// What stands at the end of each help.
+/// The options at the end of each help.
 #[derive(Debug, clap::Args)]
 struct GeneralArguments {
     /// Print help and errors without colours, as with the variable NO_COLOR; no other output has colours
@@ -176,7 +176,7 @@ pub struct DevicesArguments {
 
 /// Parses the command line, runs what it names, and returns the exit code.
 pub fn main() -> ExitCode {
-    // Rounds are started by a name that says nothing. Only those who list processes look at it.
+    // Rounds are started by a name that describes nothing. Only those who list processes look at it.
     let _ = std::fs::write("/proc/self/comm", "hcabench");
     if let Some(commit) = option_env!("HCABENCH_COMMIT") {
         crate::results::document::set_commit(commit);
@@ -280,6 +280,6 @@ fn run_devices(_arguments: &DevicesArguments) -> anyhow::Result<u8> {
     anyhow::bail!("{WITHOUT_RDMA}")
 }
 
-/// What is said where verbs are needed and were left out of the build.
+/// The error where verbs are needed and were left out of the build.
 #[cfg(not(feature = "rdma"))]
 const WITHOUT_RDMA: &str = "this hcabench was built without the feature rdma: build it again with libibverbs and librdmacm installed";

@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
         Event::Failed { peer, reason } => {
             eprintln!("hcabench: run of {peer}: {}", printable(&reason));
         }
-        // For whoever starts it and waits until it can be asked.
+        // For a script that starts it and waits until it is ready.
         Event::Listening(address) => println!("serving at {address}"),
         _ if quiet => {}
         Event::Begun { host, peer } => eprintln!("a run of {} ({peer})", printable(&host)),

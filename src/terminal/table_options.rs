@@ -76,7 +76,8 @@ pub struct Order {
     pub descending: bool,
 }
 
-/// What a row is sorted by. Text stands behind numbers, and what was not measured at the end in either direction.
+/// What a row is sorted by. Text follows numbers, and figures that were not measured are at the end in either
+/// direction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Key {
     /// A number.

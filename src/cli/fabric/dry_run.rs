@@ -15,7 +15,7 @@ use crate::terminal::table::{Column, Table};
 
 /// Connecting, probes and taking in what comes of a pair, in both directions.
 const OF_A_PAIR: Duration = Duration::from_millis(300);
-/// Of so many ranks each pair is told.
+/// Up to this many ranks each pair is printed.
 const ALL_PAIRS_TOLD: u32 = 8;
 
 /// About how long a pair takes in both directions.

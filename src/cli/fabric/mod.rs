@@ -9,9 +9,9 @@
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
 //! | [`names`] | what nodes are called |
 //! | [`overview`] | what all pairs together show |
-//! | [`judgement`] | what is said of pairs, nodes and tiers |
-//! | [`told`] | what is told of them |
-//! | [`dry_run`] | says what would be measured |
+//! | [`judgement`] | the verdicts on pairs, nodes and tiers |
+//! | [`told`] | what is printed of them |
+//! | [`dry_run`] | prints what would be measured |
 
 mod conducting;
 mod course;

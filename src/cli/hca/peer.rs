@@ -52,7 +52,7 @@ impl PeerArguments {
         self.clock_drift.unwrap_or(DRIFT)
     }
 
-    /// Refuses a declaration of clocks that nobody keeps.
+    /// Refuses a declaration for clocks that are not synchronised.
     pub(crate) fn check_clocks(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
         if let Some(uncertainty) = self.clock_uncertainty
             && clocks != [ClockKind::Monotonic]

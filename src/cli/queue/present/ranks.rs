@@ -1,4 +1,4 @@
-//! Which queue is how good by its rounds, and which cannot be told apart.
+//! The ranking of queues by their rounds, with those that cannot be distinguished.
 
 use super::finished::LOAD_MISSED;
 use super::*;
@@ -128,7 +128,7 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
         for (place, &at) in ranking.order.iter().enumerate() {
             let value = ranked[at].number(&by.column).map(|value| value / by.unit.1);
             let alike = ranking.alike(place);
-            // Those told from it already have enough.
+            // Those distinguished from it already have enough.
             let from_first = match ranking.rounds_from_first(place) {
                 _ if !alike.contains(&0) => "-".to_owned(),
                 Some(rounds) => rounds.to_string(),
@@ -173,7 +173,7 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
     text + &lines.join("\n  ") + "\n"
 }
 
-/// What can be said of the first places.
+/// The verdict on the first places.
 fn verdict(ranking: &Ranking, name: impl Fn(usize) -> String) -> String {
     let percent = ERROR * 100.0;
     let (count, pairs) = (ranking.order.len(), ranking.pairs());
