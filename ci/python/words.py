@@ -4,7 +4,7 @@
 Finds words that plain English of the field does without, in pages in Markdown and in sources in Rust. Prints file,
 line, the word and what to write instead. Exit code 1 if it finds any. It skips blocks of code, `code`, "quotations",
 *emphasis* (words that the program prints), headings, and the first column of tables, which holds names. In sources it
-reads literals with a space (others are names), not those of modules of tests, and comments in the folders of COMMENTS.
+reads literals with a space (others are names), except in modules of tests, and the comments of the folders in COMMENTS.
 Exceptions are in EXCEPTIONS.
 """
 
@@ -30,6 +30,9 @@ WORDS = (
     (r"\b(?:stands?|stood)\b(?! (?:for|still|out)\b)", "is"),
     (r"\bthe word to\b", "what it means"),
     (r"\bon whose\b", "which, in a sentence that begins with its subject"),
+)
+# Where a sentence begins with one of these; comments, most of which are no sentences, may.
+FIRST_WORDS = (
     (BEGINS + r"(Of)\b(?! course\b)", "the subject first"),
     (BEGINS + r"(What|Whose|Who)\b(?![^.]*\?)", "the subject first: name the thing"),
 )
@@ -37,8 +40,10 @@ WORDS = (
 EXCEPTIONS = (
     ("src/bench/clock/cause.rs", "not told apart", "a value in jumps.csv, also of older results"),
 )
-# Sources whose comments are read as well.
-COMMENTS = ()
+COMMENTS = (
+    "crates/platform/", "crates/queues/", "crates/rdma/", "crates/results/src/results/", "crates/results/src/stats/",
+    "crates/rig/", "src/arguments/", "src/cli/clock/", "src/cli/memory/", "src/cli/queue/", "src/driver/", "src/terminal/",
+)
 # The options are the help of the program, whose blocks are text.
 HELP = "docs/options.md"
 # A comment of whole lines, another one, or a literal; of characters, so that a quotation mark begins none.
@@ -74,20 +79,20 @@ def passages(text):
     return found
 
 
-def sources(text, comments):
-    """The literals of a source, and its comments, each with the number of its first line."""
-    found = []
+def sources(text):
+    """The literals of a source and its comments, as pairs of lists of passages."""
+    literals, comments = [], []
     for match in RUST.finditer(TESTS.split(text, maxsplit=1)[0]):
         number = text.count("\n", 0, match.start()) + 1
         literal = match["text"] or match["raw"]
-        if match["comment"] and comments:
+        if match["comment"]:
             plain = re.sub(r"(?m)^[ \t]*//[/!]? ?", "", match["comment"])
-            found += [(number + line - 1, passage) for line, passage in passages(plain)]
+            comments += [(number + line - 1, passage) for line, passage in passages(plain)]
         elif literal and " " in literal:
             # A line that goes on, an escaped character, a value.
             plain = re.sub(r"\\\n\s*", "\n", literal)
-            found.append((number, re.sub(r"\\.|\{[^{}\n]*\}", "  ", plain)))
-    return found
+            literals.append((number, re.sub(r"\\.|\{[^{}\n]*\}", "  ", plain)))
+    return literals, comments
 
 
 def blanked(passage):
@@ -108,16 +113,20 @@ def excepted(page, passage, start, end):
     return None
 
 
+def parts(page, text):
+    """The passages of a file, each list with the words to look for in it."""
+    if not page.endswith(".rs"):
+        return [(passages(re.sub(r"(?m)^ {4}", "", text) if page.endswith(HELP) else text), WORDS + FIRST_WORDS)]
+    literals, comments = sources(text)
+    return [(literals, WORDS + FIRST_WORDS), (comments if any(folder in page for folder in COMMENTS) else (), WORDS)]
+
+
 def search(page, text):
     """Findings as line, word and what to write instead, and the exceptions that were needed."""
     found, needed = [], set()
-    if page.endswith(".rs"):
-        found_in = sources(text, any(folder in page for folder in COMMENTS))
-    else:
-        found_in = passages(re.sub(r"(?m)^ {4}", "", text) if page.endswith(HELP) else text)
-    for number, passage in found_in:
+    for (number, passage), words in ((passage, words) for passages, words in parts(page, text) for passage in passages):
         plain = blanked(passage)
-        for pattern, instead in WORDS:
+        for pattern, instead in words:
             flags = 0 if pattern.startswith(BEGINS) else re.IGNORECASE
             for match in re.finditer(pattern.replace(" ", r"\s+"), plain, flags):
                 start, end = match.span(match.lastindex or 0)

@@ -1,4 +1,4 @@
-//! A round in a process of its own: the program runs itself again, and the sweep drives it point by point.
+//! A round in a separate process: the program runs itself again, and the sweep drives it point by point.
 
 use std::io;
 use std::time::Duration;

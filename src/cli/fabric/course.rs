@@ -269,7 +269,7 @@ impl Course {
                 "clocks contradict each other over third hosts: fabric.json has which".to_owned(),
             )),
             (left_out, failed) => Err(Ending::Failed(format!(
-                "{left_out} ordered pairs were left out and {failed} failed: left_out.csv and runs.csv say why"
+                "{left_out} ordered pairs were left out and {failed} failed; left_out.csv and runs.csv have the reasons"
             ))),
         }
     }

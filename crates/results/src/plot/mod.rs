@@ -45,7 +45,7 @@ pub enum PlotError {
     #[error("there is nothing to draw: {0}")]
     Nothing(String),
     #[error(
-        "{found} {what} cannot be told apart or leave no room, {most} can: choose some by --only{}",
+        "{found} {what} cannot be distinguished or leave no room, {most} can; choose some by --only{}",
         room.map_or(String::new(), |(width, height)| format!(", or ask for --size {width}x{height}"))
     )]
     TooMuch {

@@ -109,7 +109,7 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
     assert!(child.wait().unwrap().success(), "{told}");
     let told: Vec<[usize; 2]> = told.lines().filter_map(numbers).collect();
     let [buffers, issued @ ..] = told.as_slice() else {
-        panic!("nothing was told");
+        panic!("nothing was printed");
     };
     let found = during_loads(&accesses, *buffers);
     assert_eq!(found.len(), loads().len());

@@ -50,8 +50,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     ],
     reading: &[
         "latency: The time of a load that waits for the one before it: a pointer chase over all lines of a buffer in \
-         an order that no prefetcher foresees. No message is involved, and nothing is halved or subtracted. Of a round \
-         it is the mean of the windows that were kept.",
+         an order that no prefetcher foresees. No message is involved, and nothing is halved or subtracted. A round \
+         has the mean of the windows that were kept.",
         "bandwidth: Bandwidth that generators on other CPUs draw meanwhile. Counted by the memory controllers where \
          that is possible, else estimated: an upper bound, with a line read for each line that a regular store writes.",
         "unloaded, at 50 % of it: Without generators (or with the least load), and on the straight line between two \

@@ -96,7 +96,7 @@ fn a_sink_that_can_keep_nothing_ends_the_run_and_so_does_rank_0() {
             Err(Failure::Run("no space left on device".to_owned()).into())
         }
         fn left_out(&mut self, _: Pair, _: u32, _: &str) -> Result<(), LaunchError> {
-            unreachable!("nobody fails")
+            unreachable!("none fails")
         }
     }
     let meeting = Meeting::of(2);
