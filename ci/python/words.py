@@ -36,13 +36,15 @@ FIRST_WORDS = (
     (BEGINS + r"(Of)\b(?! course\b)", "the subject first"),
     (BEGINS + r"(What|Whose|Who)\b(?![^.]*\?)", "the subject first: name the thing"),
 )
-# The end of a page's path, the phrase that may hold one of these words, and why.
+# The end of a file's path, the phrase that may hold one of these words, and why.
 EXCEPTIONS = (
     ("src/bench/clock/cause.rs", "not told apart", "a value in jumps.csv, also of older results"),
 )
+# Folders of sources whose comments are read as well.
 COMMENTS = (
     "crates/platform/", "crates/queues/", "crates/rdma/", "crates/results/src/results/", "crates/results/src/stats/",
-    "crates/rig/", "src/arguments/", "src/cli/clock/", "src/cli/memory/", "src/cli/queue/", "src/driver/", "src/terminal/",
+    "crates/rig/", "src/arguments/", "src/cli/clock/", "src/cli/memory/", "src/cli/queue/", "src/driver/",
+    "src/terminal/",
 )
 # The options are the help of the program, whose blocks are text.
 HELP = "docs/options.md"
@@ -114,17 +116,20 @@ def excepted(page, passage, start, end):
 
 
 def parts(page, text):
-    """The passages of a file, each list with the words to look for in it."""
+    """The passages of a file, each with the number of its first line and the words to look for in it."""
+    everything = WORDS + FIRST_WORDS
     if not page.endswith(".rs"):
-        return [(passages(re.sub(r"(?m)^ {4}", "", text) if page.endswith(HELP) else text), WORDS + FIRST_WORDS)]
+        text = re.sub(r"(?m)^ {4}", "", text) if page.endswith(HELP) else text
+        return [(*passage, everything) for passage in passages(text)]
     literals, comments = sources(text)
-    return [(literals, WORDS + FIRST_WORDS), (comments if any(folder in page for folder in COMMENTS) else (), WORDS)]
+    comments = comments if any(folder in page for folder in COMMENTS) else []
+    return [(*literal, everything) for literal in literals] + [(*comment, WORDS) for comment in comments]
 
 
 def search(page, text):
     """Findings as line, word and what to write instead, and the exceptions that were needed."""
     found, needed = [], set()
-    for (number, passage), words in ((passage, words) for passages, words in parts(page, text) for passage in passages):
+    for number, passage, words in parts(page, text):
         plain = blanked(passage)
         for pattern, instead in words:
             flags = 0 if pattern.startswith(BEGINS) else re.IGNORECASE
