@@ -24,7 +24,7 @@ WORDS = (
     (r"\bnobody\b", "no thread, no process, no node"),
     (r"\bwhoever\b", "the thread, process or user that"),
     (r"\bas it were\b", "nothing in its place"),
-    (r"(?<!\bthere)\s(is no)\b(?! longer\b)", "is not"),
+    (r"(?:^|(?<!\bthere)\s)(is no)\b(?! longer\b)", "is not"),
     (r"\bthere is no\b[^.:;]*\bhere\b", "what is missing, and where"),
     (r"\bof (?:its|their|our) own\b", "separate, or its own NOUN"),
     (r"\b(?:stands?|stood)\b(?! (?:for|still|out)\b)", "is"),

@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     } else if runs.is_empty() {
         let folder = printable_path(&folder);
         print_text(&format!(
-            "no results in or down to {DEPTH} folders below {folder}\n"
+            "no results in {folder} or up to {DEPTH} folders below\n"
         ))?;
     } else {
         print_text(&table(&runs).render(terminal_width()))?;

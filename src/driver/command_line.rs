@@ -229,7 +229,11 @@ fn from_file(
         None => None,
         Some(toml::Value::String(name)) if name == "hca" => None,
         Some(toml::Value::String(name)) if command.find_subcommand(name).is_some() => Some(name),
-        Some(other) => return Err(wrong(format!("command is {other}, no command of hcabench"))),
+        Some(other) => {
+            return Err(wrong(format!(
+                "command is {other}, which is not a command of hcabench"
+            )));
+        }
     };
     if let (Some(typed), Some(recorded)) = (typed, recorded)
         && typed.as_os_str() != OsStr::new(recorded)

@@ -29,8 +29,8 @@ impl Earlier {
         let document = Document::of_run(folder).map_err(|error| error.to_string())?;
         if document.benchmark != schema.benchmark {
             return Err(format!(
-                "it holds results of the benchmark {}, and {} was asked for: give no options, and those recorded in it \
-                 are taken",
+                "it holds results of the benchmark {}, and the command is {}: give no options, and those recorded in \
+                 it are taken",
                 document.benchmark, schema.benchmark
             ));
         }

@@ -204,7 +204,7 @@ fn check_budget(sweep: &SweepArguments, plan: &Plan) -> Result<(), UsageError> {
     let round = plan.time();
     match sweep.budget {
         Some(budget) if budget < round => Err(UsageError(format!(
-            "--budget {}: one round of this sweep takes about {}: allowed is that or more",
+            "--budget {}: one round of this sweep takes about {}; allow at least that",
             humantime::format_duration(budget),
             dry_run::time_in_words(round)
         ))),

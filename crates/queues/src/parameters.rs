@@ -110,7 +110,7 @@ impl Given {
                 && cfg!(not(target_arch = "x86_64"))
             {
                 return Err(format!(
-                    "{part:?} takes the instruction {instruction} of x86-64, and {} has none like it: leave it out",
+                    "{part:?} needs the instruction {instruction} of x86-64, which {} does not have: leave it out",
                     std::env::consts::ARCH
                 ));
             }
@@ -190,7 +190,7 @@ mod tests {
         #[cfg(not(target_arch = "x86_64"))]
         {
             let why = demoted.unwrap_err();
-            let words = "\"demote=1\" takes the instruction cldemote of x86-64, and ";
+            let words = "\"demote=1\" needs the instruction cldemote of x86-64, which ";
             assert!(why.starts_with(words), "{why}");
         }
         let none = Given::parse("batch=1", &[]).unwrap_err();

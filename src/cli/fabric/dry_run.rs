@@ -120,7 +120,7 @@ impl Planned {
             }
             text += &format!("\n{}", table.render(terminal_width()));
         }
-        text + "\nno device was opened: what a pair takes is an estimate\n"
+        text + "\nno device was opened: the time of a pair is an estimate\n"
     }
 
     fn document(&self) -> Value {

@@ -149,8 +149,8 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
     let (pair, limit) = (dry_run::of_a_pair(arguments, point), arguments.pair_timeout);
     if pair.saturating_add(config.timeout) > limit {
         return Err(UsageError(format!(
-            "--pair-timeout {}: a pair takes about {}, and --timeout {} beyond where messages are lost: a rank that takes \
-             longer is taken for hung",
+            "--pair-timeout {}: a pair takes about {}, and --timeout {} beyond where messages are lost: a rank that \
+             takes longer is given up",
             humantime::format_duration(limit),
             humantime::format_duration(pair),
             humantime::format_duration(config.timeout)

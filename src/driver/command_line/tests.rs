@@ -59,7 +59,7 @@ fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
             "bursts = 7",
             "'bursts' is not an option of the HCA benchmark",
         ),
-        ("command = \"nothing\"", "no command of hcabench"),
+        ("command = \"nothing\"", "not a command of hcabench"),
         ("burst = { a = 1 }", "not a text, a number or a list"),
         ("config = \"x\"", "not an option of"),
     ] {

@@ -90,7 +90,7 @@ pub enum BufferError {
     },
     /// Memory could not be mapped at all.
     #[error(
-        "mmap of {size} failed ({source}): ask for less to be measured at a time, or use a machine with more memory"
+        "mmap of {size} failed ({source}): measure less at a time, or use a machine with more memory"
     )]
     Map {
         /// What was asked for.

@@ -67,9 +67,7 @@ pub enum RegionError {
         source: io::Error,
     },
     /// There is no room for it: on the node, or in the machine.
-    #[error(
-        "{size} of memory cannot be had ({source}): use smaller buffers, or memory of another node"
-    )]
+    #[error("no {size} of memory ({source}): use smaller buffers, or memory of another node")]
     Populate {
         /// What was asked for.
         size: Bytes,
@@ -93,9 +91,8 @@ pub enum RegionError {
     },
     /// The pool has too few pages, and the kernel did not join small ones.
     #[error(
-        "{size} in pages of 2 MiB cannot be had: none are reserved, and the kernel joined {got}: reserve {count} of them \
-         (sysctl vm.nr_hugepages), allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled), or use smaller \
-         pages"
+        "no {size} in pages of 2 MiB: none are reserved, and the kernel joined {got}: reserve {count} of them (sysctl \
+         vm.nr_hugepages), allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled), or use smaller pages"
     )]
     NotJoined {
         /// What was asked for.

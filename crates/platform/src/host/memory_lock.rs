@@ -144,7 +144,7 @@ pub fn lock_all() -> Result<(), HostError> {
     if matches!(locked, Err(Errno::ENOMEM | Errno::EPERM)) {
         MemoryLock::read()?.require(address_space_size().unwrap_or(0))?;
     }
-    let advice = "is there enough free memory for all that the process has mapped?";
+    let advice = "free memory for all that the process has mapped";
     let object = "all memory of this process";
     locked.map_err(HostError::system("mlockall", object, advice))
 }

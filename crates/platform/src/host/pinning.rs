@@ -111,7 +111,7 @@ fn set_affinity(cpus: &CpuSet) -> Result<(), HostError> {
     let failed = |errno| {
         let advice = match errno {
             Errno::EINVAL => {
-                "is that CPU online, and in the cpuset of this process (taskset -p shows it)?"
+                "name a CPU that is online and in the cpuset of this process (taskset -p shows it)"
             }
             Errno::EPERM => "a security policy forbids pinning: run outside of that sandbox",
             _ => "see man 2 sched_setaffinity",

@@ -156,8 +156,8 @@ pub enum ClockError {
     NoRate,
     /// The same, for a way of reading it.
     #[error(
-        "the clock {name} reads a counter that this architecture ({}) has not: use --clock monotonic-raw, monotonic or \
-         realtime",
+        "the clock {name} reads a counter that this architecture ({}) does not have: use --clock monotonic-raw, \
+         monotonic or realtime",
         std::env::consts::ARCH
     )]
     NotThisArchitecture {

@@ -29,7 +29,7 @@ impl fmt::Display for ReadError {
 pub enum Wrong {
     #[error("does not exist; give the folder that --out named, or that of one of its points")]
     NoSuchFolder,
-    #[error("is no folder; give the folder of a run, or that of one of its points")]
+    #[error("is not a folder; give the folder of a run, or that of one of its points")]
     NotAFolder,
     #[error("is empty; give the folder that --out named")]
     EmptyFolder,
@@ -49,8 +49,7 @@ pub enum Wrong {
     #[error("holds no fabric: {0} is not in it, and only the folder of hcabench fabric has it")]
     OfNoFabric(&'static str),
     #[error(
-        "was written by an older hcabench (results format 1); this version reads format 2; \
-         measure again, or use hcabench 0.1"
+        "was written by an older hcabench (results format 1); this version reads format 2; measure again"
     )]
     OlderFormat,
     /// A newer version wrote it, in this format.

@@ -41,7 +41,11 @@ impl<'a> CpusLeft<'a> {
         measuring: &CpuSet,
         near: usize,
     ) -> Result<(), String> {
-        let impossible = |why: &str| Err(format!("--memory-load {load} is impossible here: {why}"));
+        let impossible = |why: &str| {
+            Err(format!(
+                "--memory-load {load} is impossible on this machine: {why}"
+            ))
+        };
         if InstructionSet::widest().is_none() {
             return impossible("generators of memory load run on x86-64 and aarch64 only");
         }

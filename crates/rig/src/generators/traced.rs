@@ -96,7 +96,7 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
         .stderr(Stdio::piped());
     let mut child = command
         .spawn()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}: is it installed? (ci/setup test)"));
+        .unwrap_or_else(|error| panic!("{command:?}: {error}: install it (ci/setup test)"));
     // What it writes to standard output fits into the pipe.
     let accesses = accesses_in(child.stderr.take().unwrap());
     let mut told = String::new();

@@ -100,7 +100,7 @@ impl Broker {
             NodeError::Setting(refusal().unwrap_or_else(|| format!("{PROGRAM} has gone")))
         })?;
         let failed = |operation| {
-            let advice = "does it start by hand (mosquitto -v)?";
+            let advice = "check that it starts by hand (mosquitto -v)";
             NodeError::io(operation, PROGRAM, advice)
         };
         let port = free_port().map_err(failed("find a port for"))?;
@@ -149,7 +149,7 @@ impl Broker {
             if begun.elapsed() >= LONGEST_START {
                 let limit = LONGEST_START.as_secs();
                 return Err(NodeError::Gone(format!(
-                    "{PROGRAM} does not listen on port {port} after {limit} s: is the machine too busy?"
+                    "{PROGRAM} does not listen on port {port} after {limit} s: the machine may be too busy"
                 )));
             }
             std::thread::sleep(BETWEEN_LOOKS);

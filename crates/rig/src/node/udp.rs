@@ -89,7 +89,7 @@ fn open() -> Result<(UdpSocket, SocketAddr), NodeError> {
     let socket = UdpSocket::bind(address).map_err(NodeError::io(
         "bind",
         address,
-        "is the loopback up (ip link)?",
+        "check that the loopback is up (ip link)",
     ))?;
     let address = socket.local_addr();
     let address = address.map_err(NodeError::io(

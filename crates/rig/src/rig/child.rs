@@ -240,9 +240,7 @@ impl Asked {
     /// An answer that was not asked for.
     pub fn unexpected(&self, why: &dyn Display) -> Failure {
         let what = &self.what;
-        Failure::Run(format!(
-            "{what} gave an answer that was not asked for: {why}"
-        ))
+        Failure::Run(format!("{what} gave an invalid answer: {why}"))
     }
 
     fn failed(&self, error: &dyn Display) -> Failure {

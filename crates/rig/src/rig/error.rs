@@ -34,7 +34,7 @@ pub enum RigError {
     },
     #[error("the {role} could not be started: {source}: raise the limit with ulimit -u")]
     Spawn { role: Role, source: std::io::Error },
-    #[error("the {role} was not ready within {} s: is the machine out of memory or too busy?", limit.as_secs())]
+    #[error("the {role} was not ready within {} s: the machine may be out of memory or too busy", limit.as_secs())]
     NotReady { role: Role, limit: Duration },
     #[error(
         "the {role} gave no sign of life for {} s: an operation took that long, or another thread has its CPU; allow \

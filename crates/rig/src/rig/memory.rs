@@ -61,7 +61,8 @@ impl Allowance {
 /// A run takes more memory than it may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{options} is impossible here: it takes {needed} of memory, most of it for {mostly}; allowed is {allowed}, {by}: {advice}"
+    "{options} is impossible on this machine: it takes {needed} of memory, most of it for {mostly}; allowed is \
+     {allowed}, {by}: {advice}"
 )]
 pub struct TooMuch {
     /// The options that decide, with their values.

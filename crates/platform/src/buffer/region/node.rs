@@ -15,7 +15,8 @@ const BITS: usize = u64::BITS as usize;
 pub enum NodeError {
     /// The kernel refused it.
     #[error(
-        "mbind to NUMA node {node} failed ({source}): does it have memory (see hcabench host, or numactl --hardware)?"
+        "mbind to NUMA node {node} failed ({source}): name a node with memory (hcabench host or numactl --hardware \
+         lists them)"
     )]
     Bind {
         /// The node.

@@ -55,8 +55,8 @@ const SET_OUTPUT: u64 = 0x2405;
 pub enum TraceError {
     /// There is none, or it may not be read.
     #[error(
-        "the tracepoints cannot be read ({0}): it takes root, and tracefs at /sys/kernel/tracing (mount -t tracefs \
-         tracefs /sys/kernel/tracing), which a kernel without tracepoints does not have"
+        "the tracepoints cannot be read ({0}): run as root, with tracefs at /sys/kernel/tracing (mount -t tracefs \
+         tracefs /sys/kernel/tracing); a kernel without tracepoints has none"
     )]
     NoTracefs(#[from] HostError),
     /// The limit of open files is unknown, or cannot be raised.
@@ -67,8 +67,8 @@ pub enum TraceError {
     Malformed(String),
     /// perf refuses.
     #[error(
-        "perf_event_open of tracepoint {id} on CPU {cpu} is not allowed ({errno}): be root, have CAP_PERFMON, or set \
-         /{PARANOID}, which is {paranoid}, to -1"
+        "perf_event_open of tracepoint {id} on CPU {cpu} is not allowed ({errno}): run as root or with CAP_PERFMON, or \
+         set /{PARANOID}, which is {paranoid}, to -1"
     )]
     NotAllowed {
         /// The tracepoint.

@@ -234,7 +234,8 @@ impl Cells<'_> {
             .and_then(|text| text.parse().ok());
         number.map(Some).ok_or_else(|| {
             let (column, text) = (self.columns[index], self.text(index));
-            let reason = format!("{column} is {text:?}, no whole number of nanoseconds");
+            let reason =
+                format!("{column} is {text:?}, which is not a whole number of nanoseconds");
             ReadError::foreign(self.path, self.line, reason)
         })
     }

@@ -182,7 +182,7 @@ fn older_folders_are_refused() {
     fs::create_dir(&clock).unwrap();
     fs::write(clock.join(SETTINGS), old).unwrap();
     for path in [&run, &run.join("rc-send-8B"), &clock] {
-        Run::open(path).refused(&["measure again, or use hcabench 0.1"]);
+        Run::open(path).refused(&["this version reads format 2; measure again"]);
     }
 }
 
@@ -280,7 +280,7 @@ fn files_that_were_changed_name_file_line_and_column() {
         ("1500,", "15x0,", "in line 2: latency_ns is \"15x0\""),
         ("2500,", "2500,,", "in line 4: 13 cells under 11 columns"),
         ("latency_ns", "delay", columns),
-        ("1500,", "99999999999999999999,", "no whole number"),
+        ("1500,", "99999999999999999999,", "not a whole number"),
         (&*good, &*shorter, "2 rows instead of the 4"),
         (&good, &longer, "5 rows instead of the 4"),
         (&good, "", "header is not whole"),

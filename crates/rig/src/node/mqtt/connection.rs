@@ -98,13 +98,13 @@ pub(super) fn qos(qos: Qos) -> QoS {
 pub(super) fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
     let reason = reason.to_string();
     NodeError::NoBroker(format!(
-        "--broker {broker}: cannot connect: {reason}: is a broker running there, and may it be reached?"
+        "--broker {broker}: cannot connect: {reason}: check that a broker runs there and can be reached"
     ))
 }
 
 /// There is none any more.
 pub(super) fn lost(broker: &BrokerAddress, error: &ConnectionError) -> String {
-    format!("the connection to the broker at {broker} has ended: {error}: is it still running?")
+    format!("the connection to the broker at {broker} has ended: {error}: check that it still runs")
 }
 
 /// How long connecting may still take.
