@@ -42,9 +42,9 @@ EXCEPTIONS = (
 )
 # Folders of sources whose comments are read as well.
 COMMENTS = (
-    "crates/platform/", "crates/queues/", "crates/rdma/", "crates/results/src/plot/",
-    "crates/results/src/results/", "crates/results/src/stats/", "crates/rig/", "src/arguments/", "src/cli/clock/", "src/cli/memory/", "src/cli/queue/", "src/driver/",
-    "src/terminal/",
+    "crates/platform/", "crates/queues/", "crates/rdma/", "crates/results/src/plot/", "crates/results/src/results/",
+    "crates/results/src/stats/", "crates/rig/", "src/arguments/", "src/cli/clock/", "src/cli/memory/",
+    "src/cli/queue/", "src/driver/", "src/terminal/",
 )
 # The options are the help of the program, whose blocks are text.
 HELP = "docs/options.md"

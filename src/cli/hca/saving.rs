@@ -193,7 +193,7 @@ mod tests {
             let (found, text) = saving(send, shares_cpu);
             assert_eq!(found.saving_ns, None);
             assert!(found.reason.unwrap().contains(words), "{found:?}");
-            let told = format!("not told of 1 point(s): {}", found.reason.unwrap());
+            let told = format!("unknown for 1 point(s): {}", found.reason.unwrap());
             assert!(text.contains(&told) && !text.contains("0.400"), "{text}");
         }
     }

@@ -162,10 +162,10 @@ fn latencies_of_queues_that_kept_the_load_are_ranked() {
     assert!(text.lines().any(marked), "{text}");
     let none = [("a", 9000), ("b", 9000)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
     let none = shown(none.into(), None);
-    none.has(&["none of these 2 rows kept the load"]);
+    none.has(&["none of these 2 rows kept the requested load"]);
     let one = [("a", 9000), ("b", 0)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
     let one = shown(one.into(), None);
-    one.has(&["only one of these 2 rows kept the load"]);
+    one.has(&["only one of these 2 rows kept the requested load"]);
     // A queue that is broken did not just miss the load.
     let broken = [("a", Outcome::Wrong), ("b", Outcome::Clean)]
         .map(|(queue, outcome)| ended_at_a_rate(queue, &[40; 6], outcome, 9000));
