@@ -253,7 +253,7 @@ fn what_is_no_results_folder_is_told_apart() {
     Run::open(&path).refused(&["is empty"]);
     fs::write(path.join("holiday.jpg"), "x").unwrap();
     Run::open(&path).refused(&["holds no results of hcabench: neither"]);
-    Run::open(&path.join("holiday.jpg")).refused(&["is no folder"]);
+    Run::open(&path.join("holiday.jpg")).refused(&["is not a folder"]);
     two_points(&path.join("run1"));
     Run::open(&path).refused(&["but these in it do: run1"]);
     let begun = folder.path().join("begun");
