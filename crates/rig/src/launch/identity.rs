@@ -155,7 +155,7 @@ pub enum IdentityError {
     },
     /// An engine does not report where rank 0 runs.
     #[error(
-        "{engine} does not report the host of rank 0; give all ranks the same --rendezvous HOST[:PORT]"
+        "the host of rank 0 is not given by {engine}; give all ranks the same --rendezvous HOST[:PORT]"
     )]
     NoHost {
         /// What started it.

@@ -136,7 +136,7 @@ fn a_rank_does_not_wait_for_ever_for_a_rank_0_that_hangs_or_is_not_there() {
     let nobody = rendezvous::meet(&place, &Meeting::of(2).hello(1), SHORT);
     nobody
         .map(drop)
-        .refused(&["not met within 0 s", "127.0.0.1"]);
+        .refused(&["not reached within 0 s", "127.0.0.1"]);
 }
 
 #[test]

@@ -123,12 +123,12 @@ fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
         report: Box::new(Ok(PairReport::default())),
     };
     let sayings: [(&str, Vec<FromRank>); 3] = [
-        ("not asked for", vec![report(Pair::of(0, 1))]),
+        ("not requested", vec![report(Pair::of(0, 1))]),
         (
-            "not asked for",
+            "not requested",
             vec![FromRank::Hello(Box::new(Meeting::of(3).hello(2)))],
         ),
-        ("more than it is asked for", vec![FromRank::Pong; 20]),
+        ("more than was requested", vec![FromRank::Pong; 20]),
     ];
     for (reason, sayings) in sayings {
         let meeting = Meeting::of(3);
