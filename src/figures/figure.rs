@@ -28,7 +28,7 @@ impl Figure {
         Matrix,
     ];
 
-    /// On the command line and in `plot.json`.
+    /// On the command line and in a file.
     pub(crate) fn name(self) -> &'static str {
         self.described().0
     }
