@@ -173,7 +173,10 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
         only = { size_bytes = 8, burst = 16 }
         range = "0..5us"
     "#;
-    let as_before = r#"{"title": "Our fabric", "labels": {"RC": "reliable"}, "histogram": {"only": {"size_bytes": 8, "burst": 16}, "range": "0..5us"}}"#;
+    let as_before = r#"{
+        "title": "Our fabric", "labels": {"RC": "reliable"},
+        "histogram": {"only": {"size_bytes": 8, "burst": 16}, "range": "0..5us"}
+    }"#;
     // One of an earlier version, and beside it a new one, which is read in its place.
     for (path, text) in [(&old, as_before), (&file, text)] {
         fs::write(path, text).unwrap();
