@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use super::accesses::{Accesses, InstructionSet, LINE, Store};
 use super::generator::{Generator, Groups, Lines, Load};
 use crate::buffer::{Bytes, PageSize, Region};
-use crate::rig::named::Named;
 
 /// Tells the program under valgrind that it is.
 const TRACED: &str = "HCABENCH_TRACED";

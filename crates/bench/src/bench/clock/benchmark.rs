@@ -20,7 +20,6 @@ use crate::rig::benchmark::{
 };
 
 use crate::rig::error::RigError;
-use crate::rig::named::Named as _;
 use crate::time::ReadingKind;
 
 use super::baseline;

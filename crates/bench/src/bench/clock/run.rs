@@ -419,7 +419,6 @@ mod tests {
     use super::*;
     use crate::bench::clock::distribution::Distribution;
     use crate::host::topology::Topology;
-    use crate::rig::named::Named as _;
 
     /// The first of five watches that reads the clock as often as it is to: one may begin far too late.
     fn watched(

@@ -239,7 +239,6 @@ fn figures(woken: &Woken) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::named::Named;
     use std::cell::Cell;
 
     #[test]
