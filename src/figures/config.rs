@@ -99,7 +99,7 @@ fn file(named: Option<&Path>, from: &[PathBuf]) -> (Option<PathBuf>, bool) {
 fn of_file(path: &Path, figure: Figure) -> Result<Settings, String> {
     let mut table = table_of(path)?;
     let mut own = Table::new();
-    for section_of in Figure::ALL {
+    for &section_of in Figure::ALL {
         let name = section_of.name();
         let within = |cause: String| format!("[{name}]: {cause}");
         match table.remove(name) {

@@ -27,7 +27,7 @@ pub(crate) struct NotDrawn {
 
 impl From<&ReportFigure> for Embedded {
     fn from(of: &ReportFigure) -> Self {
-        let mut figures = Figure::ALL.into_iter();
+        let mut figures = Figure::ALL.iter().copied();
         let figure = figures.find(|figure| figure.name() == of.figure);
         let options = of.setting.iter();
         Embedded {

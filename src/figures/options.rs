@@ -155,7 +155,7 @@ impl Settings {
         let values = given.get_raw(strange.get_id().as_str());
         let values = values.into_iter().flatten().map(|it| it.to_string_lossy());
         let value = values.collect::<Vec<_>>().join(",");
-        let figures = Figure::ALL.into_iter();
+        let figures = Figure::ALL.iter().copied();
         let figures = figures.filter(|figure| goes_with(strange, *figure));
         let figures: Vec<&str> = figures.map(Figure::name).collect();
         let here = command.get_arguments().filter(|it| goes_with(it, figure));
@@ -387,9 +387,9 @@ pub(crate) struct PlotArguments {
 
 impl Args for PlotArguments {
     fn augment_args(command: Command) -> Command {
-        let figures = Figure::ALL.map(|figure| {
+        let figures = Figure::ALL.iter().map(|&figure| {
             let command = Common::augment_args(Command::new(figure.name()));
-            Settings::arguments(figure, command).about(figure.described().1)
+            Settings::arguments(figure, command).about(figure.about())
         });
         command
             .subcommand_required(true)
@@ -405,7 +405,7 @@ impl Args for PlotArguments {
 impl FromArgMatches for PlotArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let (name, matches) = matches.subcommand().expect("clap asks for one");
-        let mut figures = Figure::ALL.into_iter();
+        let mut figures = Figure::ALL.iter().copied();
         let figure = figures.find(|figure| figure.name() == name);
         Ok(PlotArguments {
             figure: figure.expect("a subcommand for each figure, and no other"),

@@ -191,7 +191,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
     let published = "src/figures/tests/published.csv";
     fs::copy(published, curves[0].join("published.csv")).unwrap();
 
-    for figure in Figure::ALL {
+    for &figure in Figure::ALL {
         let from = match figure {
             Figure::Histogram | Figure::Time => two.clone(),
             Figure::Median => sizes.clone(),
@@ -212,7 +212,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
             with_file(&from, &format!("[{name}]\n{key} = {written}"));
             let by_section = picture(figure, &from, &[]);
             // A mistake in a section shows with any figure.
-            let mut others = Figure::ALL.into_iter();
+            let mut others = Figure::ALL.iter().copied();
             let other = others.find(|other| *other != figure).unwrap();
             let other = picture(other, &from[..1], &[]);
             fs::remove_file(from[0].join(FILE)).unwrap();
@@ -223,7 +223,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
                 assert_eq!(by_section.unwrap(), by_option, "{name} {key}");
             } else {
                 let has = format!("{name} has ");
-                let figures = Figure::ALL.into_iter();
+                let figures = Figure::ALL.iter().copied();
                 let figures = figures.filter(|figure| goes_with(setting, *figure));
                 let figures: Vec<&str> = figures.map(Figure::name).collect();
                 let only = format!("only in {}", figures.join(", "));
@@ -241,7 +241,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
 #[test]
 fn the_help_of_a_figure_shows_what_it_has() {
     let mut line = command();
-    for figure in Figure::ALL {
+    for &figure in Figure::ALL {
         let command = line.find_subcommand_mut(figure.name()).unwrap();
         let help = command.render_long_help().to_string();
         for setting in &all_settings() {
@@ -269,7 +269,7 @@ fn what_has_no_effect_on_these_results_is_refused() {
         // The name of a distribution is that of its point.
         picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
     }
-    for figure in Figure::ALL {
+    for &figure in Figure::ALL {
         if ![
             Figure::Surface,
             Figure::Load,
@@ -384,7 +384,8 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
     let run = run_of(&folder, "run", points.as_flattened(), 100);
     let loads = loads_of(&folder, &["rc", "uc", "ud"]);
     for figure in Figure::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|it| ![Figure::Surface, Figure::Curves, Figure::Matrix].contains(it))
     {
         let run = match figure {
