@@ -147,7 +147,7 @@ fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
     let refused = |reason: String| UsageError(format!("{asked} {}: {reason}", folder.display()));
     let words = match folder.join(FABRIC).exists() {
         true => json::read(&folder.join(FABRIC))
-            .map(|fabric: OfFabric| fabric.command_line)
+            .map(|fabric: FabricCommandLine| fabric.command_line)
             .map_err(|error| error.to_string()),
         false => Document::of_run(folder)
             .map(|document| document.command_line)
@@ -167,7 +167,7 @@ fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
 
 /// What is taken from `fabric.json`.
 #[derive(serde::Deserialize)]
-struct OfFabric {
+struct FabricCommandLine {
     command_line: Vec<String>,
 }
 
@@ -222,25 +222,32 @@ fn from_file(
     let wrong = |what: String| UsageError(format!("--config {}: {what}", file.display()));
     let mut table = table_of(file).map_err(&wrong)?;
     let typed = arguments.first().filter(|first| !is_option(first));
-    let told = match table.remove("command") {
+    let recorded = match table.remove("command") {
         None => None,
         Some(toml::Value::String(name)) if name == "hca" => None,
         Some(toml::Value::String(name)) if command.find_subcommand(&name).is_some() => Some(name),
-        Some(other) => return Err(wrong(format!("command is {other}, no command of hcabench"))),
+        Some(other) => {
+            return Err(wrong(format!(
+                "command is {other}, which is not a command of hcabench"
+            )));
+        }
     };
-    if let (Some(typed), Some(told)) = (typed, &told)
-        && typed.as_os_str() != OsStr::new(told)
+    if let (Some(typed), Some(recorded)) = (typed, &recorded)
+        && typed.as_os_str() != OsStr::new(recorded)
     {
         let typed = typed.to_string_lossy();
         return Err(wrong(format!(
-            "it has options of {told}, and {typed} was asked for"
+            "it has options of {recorded}, and the command is {typed}"
         )));
     }
-    let name = typed.and_then(|it| it.to_str()).or(told.as_deref());
+    let name = typed.and_then(|it| it.to_str()).or(recorded.as_deref());
     let options = name.and_then(|name| command.find_subcommand(name));
     let of = name.unwrap_or("the HCA benchmark");
     let found = arguments_of(&table, options.unwrap_or(command), of).map_err(wrong)?;
-    Ok((told.filter(|_| typed.is_none()).map(OsString::from), found))
+    Ok((
+        recorded.filter(|_| typed.is_none()).map(OsString::from),
+        found,
+    ))
 }
 
 /// The table in a file of options: TOML; JSON in a file with that ending, as earlier versions had it for figures.
@@ -269,7 +276,7 @@ pub(crate) fn arguments_of(
         let known = options.get_arguments().find(is_key);
         let known = known.filter(|_| !is_of_one_run(key) || key == "out");
         let known =
-            known.ok_or_else(|| format!("'{key}' is no option of {of} that a file can hold"))?;
+            known.ok_or_else(|| format!("'{key}' is not an option of {of} that a file can set"))?;
         // Of an option that may be repeated, each time that it is given.
         let may_repeat = matches!(known.get_action(), ArgAction::Append);
         let texts: Vec<String> = match value {
@@ -300,7 +307,7 @@ fn in_words(value: &toml::Value) -> Result<String, String> {
             let all: Result<Vec<String>, String> = values.iter().map(in_words).collect();
             Ok(all?.join(","))
         }
-        other => Err(format!("{other} is no text, number or list of them")),
+        other => Err(format!("{other} is not a text, a number or a list of them")),
     }
 }
 

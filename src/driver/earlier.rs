@@ -16,21 +16,21 @@ use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
 
 /// An earlier run that is to go on.
-pub(crate) struct Earlier {
+pub(crate) struct EarlierRun {
     pub folder: EarlierFolder,
     pub document: Document,
     rows: Vec<Record>,
     pub rounds: Rounds,
 }
 
-impl Earlier {
+impl EarlierRun {
     /// Reads what is there of a run that was broken off.
     pub(crate) fn read(folder: &Path, schema: &'static Schema) -> Result<Self, String> {
         let document = Document::of_run(folder).map_err(|error| error.to_string())?;
         if document.benchmark != schema.benchmark {
             return Err(format!(
-                "it holds results of the benchmark {}, and {} was asked for: give no options, and those recorded in it \
-                 are taken",
+                "it holds results of the benchmark {}, and the command is {}: give no options, and those recorded in \
+                 it are taken",
                 document.benchmark, schema.benchmark
             ));
         }
@@ -45,7 +45,7 @@ impl Earlier {
                     .1
             }
         };
-        Ok(Earlier {
+        Ok(EarlierRun {
             folder,
             rounds: Rounds {
                 count: document.rounds.planned,
@@ -75,7 +75,7 @@ impl Earlier {
             return Some(match (other, missing) {
                 (Some(name), _) => format!("the point {name} is not in it"),
                 (None, Some(name)) => format!("its point {name} would not be measured now"),
-                (None, None) => "its points stand in another order".to_owned(),
+                (None, None) => "its points are in another order".to_owned(),
             });
         }
         let planned = planned(plan);

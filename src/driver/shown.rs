@@ -7,7 +7,7 @@ use crate::findings::{self, Detail};
 use crate::results::document::Document;
 use crate::results::finding::Findings;
 use crate::results::read::{ReadError, Row, Run, Table};
-use crate::results::schema::{Column, Named, POINT};
+use crate::results::schema::{Column, NamedColumn, POINT};
 use crate::results::text::printable;
 use crate::results::{Cell, Record};
 use crate::rig::benchmark::Outcome;
@@ -20,7 +20,7 @@ pub(crate) struct View {
     pub tables: fn(&Shown<'_>) -> String,
     /// The columns that rows can be sorted by, with their headings.
     pub columns: fn() -> Vec<(String, Column)>,
-    /// More for `--json`: an object, whose keys stand beside the common ones.
+    /// More for `--json`: an object, whose keys are beside the common ones.
     pub json: fn(&Shown<'_>) -> Value,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Report {
     pub details: Vec<(String, Value)>,
     /// The common parts of `settings.json`.
     pub document: Document,
-    /// What all rounds told, without their rows.
+    /// The facts of all rounds, without their rows.
     pub told: Outcome,
     /// What to know before the figures are believed; `None` where nothing was measured.
     pub findings: Option<Findings>,
@@ -85,7 +85,7 @@ impl Report {
             text: recorded["text"].as_str().map(printable_lines),
             ..Outcome::default()
         };
-        let rows = |table: &Table, columns: Vec<Named>| {
+        let rows = |table: &Table, columns: Vec<NamedColumn>| {
             let rows = table.rows.iter();
             rows.map(|row| record_of(row, &columns)).collect()
         };
@@ -122,7 +122,7 @@ impl Report {
         output: &OutputArguments,
         order: Option<Order>,
     ) -> anyhow::Result<()> {
-        // What is told as JSON beside the points is in the order of the sweep.
+        // The JSON beside the points is in the order of the sweep.
         if let Some(order) = order.filter(|_| !output.json) {
             let (_, column) = &(view.columns)()[order.column];
             order.sort(&mut self.summary, |row| key_of(row, column));
@@ -187,7 +187,7 @@ fn printable_lines(text: &str) -> String {
 }
 
 /// A row of a file with the columns of this version; one that the file lacks is empty.
-fn record_of(row: &Row, columns: &[Named]) -> Record {
+fn record_of(row: &Row, columns: &[NamedColumn]) -> Record {
     let mut record = Record::new();
     for (name, column) in columns {
         let text = row.text(name).unwrap_or_default();

@@ -112,7 +112,7 @@ fn of_file(path: &Path, figure: Figure) -> Result<Settings, String> {
                     own = section;
                 }
             }
-            Some(other) => return Err(within(format!("{other} is no section"))),
+            Some(other) => return Err(within(format!("{other} is not a section"))),
         }
     }
     for (key, value) in own {
@@ -280,19 +280,19 @@ mod tests {
     #[test]
     fn mistakes_in_a_file_are_errors_wherever_they_stand() {
         for (text, named) in [
-            ("colour = 'red'", "'colour' is no option of plot median"),
-            ("out = 'x.svg'", "'out' is no option of plot median"),
+            ("colour = 'red'", "'colour' is not an option of plot median"),
+            ("out = 'x.svg'", "'out' is not an option of plot median"),
             (
                 "[histogram]\nbin = 5",
-                "[histogram]: 'bin' is no option of plot histogram",
+                "[histogram]: 'bin' is not an option of plot histogram",
             ),
             (
                 "[histogram]\nbins = 'many'",
                 "[histogram]: invalid value 'many' for '--bins",
             ),
-            ("median = 5", "[median]: 5 is no section"),
+            ("median = 5", "[median]: 5 is not a section"),
             ("size = true", "--size"),
-            ("size = { a = 1 }", "no text, number or list"),
+            ("size = { a = 1 }", "not a text, a number or a list"),
             ("only = 'rc'", "'rc' for '--only"),
             ("scale = 'root'", "[possible values: linear, log]"),
             ("bins = ", "TOML"),

@@ -11,9 +11,9 @@ pub(super) use super::figure::Figure;
 use super::figure::Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface};
 use crate::arguments::UsageError;
 use crate::compare::figures::Kind;
-use crate::plot::palette::LookNumber;
-use crate::plot::scale::Kind as Scale;
-use crate::plot::{Chart, DEFAULT_SIZE, ONE_COLUMN, SIDES, TWO_COLUMNS, Words};
+use crate::plot::palette::StyleNumber;
+use crate::plot::scale::ScaleKind;
+use crate::plot::{Chart, DEFAULT_SIZE, FigureTexts, ONE_COLUMN, SIDES, TWO_COLUMNS};
 
 /// The percentile that is drawn where none is asked for.
 pub(super) const MEDIAN: f64 = 50.0;
@@ -38,77 +38,77 @@ pub(super) struct Size {
 
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Settings {
-    /// What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, loaded, or
-    /// several with commas between them; in matrix half-round-trip, excess, one-way or lost
+    /// Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, loaded;
+    /// in matrix half-round-trip, excess, one-way or lost
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = trimmed)]
     pub metric: Vec<String>,
 
-    /// What is drawn of each point instead of the median: p99, p99.9 or another, or in median and load several with
-    /// commas between them [default: p50; load: p50,p99]
+    /// Draw this percentile of each point, as in p99 or p99.9; in median and load also several [default: p50; load:
+    /// p50,p99]
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = percentile)]
     pub percentile: Vec<f64>,
 
-    /// Draw only points with these values of a setting, as it is called in summary.csv: service=rc,uc; round=2 draws
+    /// Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; round=2 draws
     /// the samples of that round; may be repeated
     #[arg(long, value_name = "SETTING=LIST", value_parser = choice)]
     pub only: Vec<(String, Vec<String>)>,
 
-    /// Range of the values: LO..HI, in ns, or with unit (0..50us); auto: from the data
+    /// Set the range of the values: LO..HI, in ns or with unit, as in 0..50us; auto: from the data
     #[arg(long, value_name = "RANGE", value_parser = range)]
     pub range: Option<Range>,
 
-    /// Bins of the range, 1 to 2000 [default: 100]
+    /// Divide the range into this many bins, 1 to 2000 [default: 100]
     #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=2000))]
     pub bins: Option<usize>,
 
-    /// Setting on the first axis, as it is called in summary.csv [default: median: the first that varies; surface: of
-    /// those that vary and are numbers, the two with the most values]
+    /// Put this setting, by its name in summary.csv, on the first axis [default: median: the first that varies; surface:
+    /// the two numeric settings with the most values]
     #[arg(long, value_name = "SETTING")]
     pub x: Option<String>,
 
-    /// Setting on the second axis
+    /// Put this setting on the second axis
     #[arg(long, value_name = "SETTING")]
     pub y: Option<String>,
 
-    /// Scale of the values: linear, log [default: the one that fits]
+    /// Set the scale of the values: linear, log [default: the one that fits]
     #[arg(long, value_name = "SCALE", value_parser = ["linear", "log"], hide_possible_values = true)]
     pub scale: Option<String>,
 
-    /// Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]
+    /// Set the unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]
     #[arg(long, value_name = "UNIT", value_parser = ["ns", "us", "µs", "ms", "s"], hide_possible_values = true)]
     pub unit: Option<String>,
 
-    /// Published curves to draw beside, from memory_curves.csv of Mess or a table of read_share_percent, bandwidth_mb_s
+    /// Draw published curves as well, from memory_curves.csv of Mess or a table of read_share_percent, bandwidth_mb_s
     /// and latency_ns
     #[arg(long, value_name = "CSV")]
     pub with: Option<PathBuf>,
 
-    /// WxH in 1/96 inch, 300 to 4000 each; one-column (3.5 inches wide) or two-columns (7.16 inches) of a paper
-    /// [default: 900x560]
+    /// Set the size: WxH in 1/96 inch, 300 to 4000 each; one-column (3.5 inches wide) or two-columns (7.16 inches) of a
+    /// paper [default: 900x560]
     #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Looks")]
     pub size: Option<Size>,
 
-    /// Title instead of the usual one
+    /// Set the title
     #[arg(long, value_name = "TEXT", help_heading = "Looks")]
     pub title: Option<String>,
 
-    /// Subtitle instead of the settings that all points share; "" for none
+    /// Set the subtitle, "" for none [default: the settings that all points share]
     #[arg(long, value_name = "TEXT", help_heading = "Looks")]
     pub subtitle: Option<String>,
 
-    /// Label of the horizontal axis
+    /// Set the label of the horizontal axis
     #[arg(long, alias = "x_label", value_name = "TEXT", help_heading = "Looks")]
     pub x_label: Option<String>,
 
-    /// Label of the vertical axis
+    /// Set the label of the vertical axis
     #[arg(long, alias = "y_label", value_name = "TEXT", help_heading = "Looks")]
     pub y_label: Option<String>,
 
-    /// Another name for a line of the legend; may be repeated
+    /// Rename a line of the legend; may be repeated
     #[arg(long, alias = "labels", value_name = "OLD=NEW", value_parser = pair, help_heading = "Looks")]
     pub label: Vec<(String, String)>,
 
-    /// Order of the legend, by names as they are shown, commas in them too; those not named follow; may be repeated
+    /// Order the legend by names as they are shown, including commas; other lines follow; may be repeated
     #[arg(long, value_name = "LIST", help_heading = "Looks")]
     pub order: Vec<String>,
 
@@ -217,10 +217,10 @@ impl Settings {
     /// The words around a figure, its axes by their usual labels.
     pub(crate) fn chart(
         &self,
-        words: Words,
+        words: FigureTexts,
         x: impl Into<String>,
         y: impl Into<String>,
-        looks: Vec<LookNumber>,
+        looks: Vec<StyleNumber>,
     ) -> Chart {
         Chart {
             words,
@@ -228,8 +228,8 @@ impl Settings {
             y: self.y_label.clone().unwrap_or_else(|| y.into()),
             range: self.range_given(),
             scale: self.scale.as_deref().map(|scale| match scale {
-                "log" => Scale::Log,
-                _ => Scale::Linear,
+                "log" => ScaleKind::Log,
+                _ => ScaleKind::Linear,
             }),
             looks,
         }
@@ -349,12 +349,12 @@ fn range(text: &str) -> Result<Range, String> {
 /// The options that all figures have.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Common {
-    /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm
-    /// files, too
+    /// Draw this folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles also
+    /// take .hgrm files
     #[arg(value_name = "DIR", required = true)]
     pub from: Vec<PathBuf>,
 
-    /// Where the figure goes; its ending chooses the format: .svg, .pdf or .png (192 pixels to the inch)
+    /// Write the figure to this file in the format of its ending: .svg, .pdf or .png (192 pixels to the inch)
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 
@@ -363,7 +363,7 @@ pub(super) struct Common {
     #[arg(long, value_name = "FILE", help_heading = "Looks", display_order = 900)]
     pub config: Option<PathBuf>,
 
-    /// No line below the title: neither the settings that all points share nor what bars and rounds are
+    /// Leave out the line below the title: the settings that all points share, and what bars and rounds are
     #[arg(long, help_heading = "Looks", conflicts_with = "subtitle")]
     pub no_subtitle: bool,
 
@@ -371,7 +371,7 @@ pub(super) struct Common {
     #[arg(long, display_order = 901)]
     pub json: bool,
 
-    /// Do not tell where the figure went
+    /// Do not print the path of the figure
     #[arg(long, display_order = 902)]
     pub quiet: bool,
 }

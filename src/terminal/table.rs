@@ -1,15 +1,15 @@
 //! Aligned tables for a terminal.
 //!
-//! Numbers stand right with their decimal points under each other, units in a line of their own below the titles.
-//! Settings that are the same in every row stand in a line above the table, if they are not off; when the table is wider
-//! than the terminal, figures that are the same do, too. What is still too wide continues in a further block that repeats
-//! the settings. No cell is ever cut, and none is dropped unless a brief table is asked for.
+//! Numbers are aligned right by their decimal points, units in a separate line below the titles. Settings that are the
+//! same in every row are in a line above the table, if they are not off; when the table is wider than the terminal,
+//! figures that are the same do, too. What is still too wide continues in a further block that repeats the settings. No
+//! cell is ever cut, and none is dropped unless a brief table is asked for.
 
 use std::fmt::Write;
 
 use crate::results::text::printable;
 
-/// What stands between two columns.
+/// The separator of two columns.
 const GAP: &str = "  ";
 
 /// A column: its title, its unit, and how its cells are aligned.
@@ -43,14 +43,14 @@ impl Column {
         }
     }
 
-    /// Says that the column tells what was measured rather than what came out: it is the first to move above the table
-    /// when it does not vary, and is repeated when the table continues below.
+    /// Marks a column of settings rather than results: it is the first to move above the table when it does not vary,
+    /// and is repeated when the table continues below.
     pub fn setting(mut self) -> Self {
         self.setting = true;
         self
     }
 
-    /// Says that the column holds a figure that people ask for first, which a brief table shows.
+    /// Marks a column with a main figure, which a brief table shows.
     pub fn first(mut self) -> Self {
         self.first = true;
         self
@@ -66,12 +66,12 @@ impl Column {
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     columns: Vec<Column>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
     brief: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Row {
+enum TableRow {
     Cells(Vec<String>),
     Separator,
 }
@@ -100,17 +100,17 @@ impl Table {
             self.columns.len(),
             "a row has a cell for each column"
         );
-        self.rows.push(Row::Cells(cells));
+        self.rows.push(TableRow::Cells(cells));
         self
     }
 
     /// Adds an empty line between the rows before it and those after it, if there are both.
     pub fn separator(&mut self) -> &mut Self {
-        self.rows.push(Row::Separator);
+        self.rows.push(TableRow::Separator);
         self
     }
 
-    /// The table as text, each line ending in a line break, for a terminal of so many columns; `None` for any width.
+    /// The table as text, each line ending in a line break, for a terminal of this many columns; `None` for any width.
     /// Empty without rows.
     pub fn render(&self, width: Option<usize>) -> String {
         if self.cells().next().is_none() {
@@ -139,7 +139,7 @@ impl Table {
         }
         let mut text = String::new();
         same.sort_unstable();
-        // What is off in all rows goes without saying.
+        // A setting that is off in all rows is left out.
         let is_off = |column: usize| {
             let mut cells = self.cells().map(|cells| cells[column].as_str());
             cells.all(|cell| matches!(cell, "" | "0" | "off" | "none"))
@@ -157,8 +157,8 @@ impl Table {
 
     fn cells(&self) -> impl Iterator<Item = &Vec<String>> {
         self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells) => Some(cells),
-            Row::Separator => None,
+            TableRow::Cells(cells) => Some(cells),
+            TableRow::Separator => None,
         })
     }
 
@@ -185,7 +185,7 @@ impl Table {
         layout
     }
 
-    /// Which columns stand beside each other: all that fit, each further block with the settings repeated.
+    /// Which columns are beside each other: all that fit, each further block with the settings repeated.
     fn blocks(&self, layouts: &[Layout], kept: &[usize], width: usize) -> Vec<Vec<usize>> {
         if total_width(layouts, kept) <= width {
             return if kept.is_empty() {
@@ -265,14 +265,14 @@ impl Table {
         let mut gap = None;
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => {
+                TableRow::Cells(cells) => {
                     if gap == Some(true) {
                         line(&|_| String::new());
                     }
                     line(&|column| layouts[column].body(&cells[column]));
                     gap = Some(false);
                 }
-                Row::Separator => gap = gap.map(|_| true),
+                TableRow::Separator => gap = gap.map(|_| true),
             }
         }
     }
@@ -288,10 +288,11 @@ struct Layout {
 }
 
 impl Layout {
-    /// What stands left and right of where the decimal points are aligned.
+    /// The parts left and right of the aligned decimal points.
     fn split<'a>(&self, cell: &'a str) -> (&'a str, &'a str) {
         match cell.find('.') {
-            Some(point) if self.number => cell.split_at(point),
+            // With a unit, its end is aligned.
+            Some(point) if self.number && !cell.contains(' ') => cell.split_at(point),
             _ => (cell, ""),
         }
     }

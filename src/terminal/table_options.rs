@@ -5,13 +5,13 @@ use clap::Args;
 use crate::arguments::UsageError;
 use crate::results::Record;
 use crate::results::record::Cell;
-use crate::results::schema::{COMPLETE, Column, Kind, STATUS, split_unit};
+use crate::results::schema::{COMPLETE, Column, ColumnKind, STATUS, split_unit};
 use crate::sorting::sort_by;
 
 /// Of the commands that show a table or a list.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct BriefOption {
-    /// Show less: of a table, the settings that vary and the figures that are asked for first
+    /// Print fewer columns: the settings that vary and the main figures
     #[arg(long, help_heading = "Output")]
     pub brief: bool,
 }
@@ -23,7 +23,7 @@ pub struct TableOptions {
     #[command(flatten)]
     pub brief: BriefOption,
 
-    /// Sort the rows by a column, by its heading or its name in summary.csv; with - before it, from high to low
+    /// Sort the rows by a column, named by its heading or its name in summary.csv; with - before it, from high to low
     #[arg(
         long,
         value_name = "[-]COLUMN",
@@ -76,7 +76,8 @@ pub struct Order {
     pub descending: bool,
 }
 
-/// What a row is sorted by. Text stands behind numbers, and what was not measured at the end in either direction.
+/// What a row is sorted by. Text follows numbers, and figures that were not measured are at the end in either
+/// direction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Key {
     /// A number.
@@ -122,7 +123,7 @@ fn rank(key: &Key) -> u8 {
 
 /// What a row of the summary is sorted by: figures of a point that is not whole are not to be believed.
 pub fn key_of(record: &Record, column: &Column) -> Key {
-    let is_figure = matches!(column.kind, Kind::Measured | Kind::Count);
+    let is_figure = matches!(column.kind, ColumnKind::Measured | ColumnKind::Count);
     if is_figure && record.text(&STATUS) != COMPLETE {
         return Key::Missing;
     }

@@ -10,7 +10,7 @@ use crate::program::{Ended, hcabench as program};
 use clap::CommandFactory as _;
 use common::figures::FIGURES;
 use hcabench::cli::{CommandLine, EXIT_CODES};
-use hcabench::results::schema::{Column, Data, Named, Over, Schema, fabric};
+use hcabench::results::schema::{Column, Data, NamedColumn, Over, Schema, fabric};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -131,8 +131,8 @@ fn check_page(name: &str, page: &str) {
 #[test]
 fn the_page_of_options_is_the_help_of_the_program() {
     let mut page = "# Options\n\n\
-         What `hcabench --help` and `hcabench COMMAND --help` print, generated from the program. An option takes one \
-         value,\nor, where it says LIST, several with commas between them: a sweep is the product of all lists.\n\n\
+         The output of `hcabench --help` and `hcabench COMMAND --help`, generated from the program. An option takes one \
+         value,\nor several with commas between them where its value is LIST: a sweep is the product of all lists.\n\n\
          Some points cannot exist: a write on UD, a UD message above the path's MTU, more inline data than the device \
          takes,\n`--timestamp send` with inline. Such a point is an error when it is asked for alone. As part of a \
          sweep it is listed\nwith the reason in `left_out.csv`.\n\n\
@@ -237,7 +237,7 @@ fn columns_of_a_fabric() -> String {
     let pairs = fabric::pairs();
     let runs = fabric::SCHEMA.runs();
     let of_runs = runs.into_iter().filter(|column| !pairs.contains(column));
-    let of_runs: Vec<Named> = of_runs.collect();
+    let of_runs: Vec<NamedColumn> = of_runs.collect();
     for (file, text, columns) in [
         ("pairs.csv", "A row for each ordered pair.", pairs.clone()),
         (

@@ -193,7 +193,7 @@ fn settings_in_a_file_and_what_is_wrong_with_options() {
         fs::write(path, "{ }").unwrap();
     }
     fs::write(&file, "colour = 'red'").unwrap();
-    let parts = ["plot.toml", "'colour' is no option of plot median"];
+    let parts = ["plot.toml", "'colour' is not an option of plot median"];
     not_drawn(folder, "median run", 2, &parts);
     fs::remove_file(&old).unwrap();
     fs::remove_file(&file).unwrap();

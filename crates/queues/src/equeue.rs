@@ -2,10 +2,11 @@
 //! it empty.
 //!
 //! Junchang Wang, Yangfeng Tian, Xiong Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on
-//! Multi-Core Processors. IEEE Access 8, 2020. The slots are FastForward's. The sender looks at the last slot of a batch,
-//! in halving steps down to a slice, and waits after each look that found it full. The capacity is the largest size,
-//! with which it starts; once it has shrunk it says "full" earlier, until it has grown again. The parameters are those
-//! of the authors' program: its ring begins with 2048 slots, of which a batch is a quarter and a slice a sixteenth.
+//! Multi-Core Processors. IEEE Access 8, 2020. The slots are FastForward's. The sender looks at the last slot of a
+//! batch, in halving steps down to a slice, and waits after each look that found it full. The capacity is the largest
+//! size, with which it starts; once it has shrunk it is "full" earlier, until it has grown again. The parameters are
+//! those of the authors' program: its ring begins with 2048 slots, of which a batch is a quarter and a slice a
+//! sixteenth.
 //!
 //! In the paper the receiver shrinks the ring, by compare-and-swap on a word that the sender writes too. Here the
 //! sender does both at the end of a lap, where it knows the receiver's count of failures; each lap has its own size,
@@ -14,8 +15,8 @@
 use crossbeam_utils::CachePadded;
 
 use crate::element::Words;
-use crate::interface::{Made, Queue, QueueError, Receiver, Sender};
-use crate::parameters::{Given, Parameter};
+use crate::interface::{NewEnds, Queue, QueueError, Receiver, Sender};
+use crate::parameters::{Parameter, Parameters};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 use crate::sync::{Arc, AtomicUsize, Ordering, wait_cycles};
 
@@ -24,9 +25,9 @@ use crate::sync::{Arc, AtomicUsize, Ordering, wait_cycles};
 pub(crate) struct Elasticity {
     /// It does not shrink below this size.
     pub smallest: usize,
-    /// So many more failures of the sender than of the receiver double the size.
+    /// This many more failures of the sender than of the receiver double the size.
     pub enlarge: usize,
-    /// So many more failures of the receiver than of the sender halve it.
+    /// This many more failures of the receiver than of the sender halve it.
     pub shrink: usize,
 }
 
@@ -63,7 +64,7 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
 pub(crate) struct EQueue;
 
 #[derive(Debug)]
-struct Shared {
+struct EQueueState {
     /// The sizes of the laps with an even and an odd number. Written by the sender.
     sizes: CachePadded<[AtomicUsize; 2]>,
     /// How often the receiver found nothing, wrapping. Written by the receiver.
@@ -73,7 +74,7 @@ struct Shared {
 #[derive(Debug)]
 pub(crate) struct EQueueSender<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
-    shared: Arc<Shared>,
+    shared: Arc<EQueueState>,
     /// The slot to be filled next; less than the size of the lap.
     next: usize,
     /// The number of the lap, as far as it matters: 0 or 1.
@@ -97,7 +98,7 @@ pub(crate) struct EQueueSender<const N: usize> {
 #[derive(Debug)]
 pub(crate) struct EQueueReceiver<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
-    shared: Arc<Shared>,
+    shared: Arc<EQueueState>,
     /// The slot to be emptied next; less than the size of the lap.
     next: usize,
     lap: usize,
@@ -145,10 +146,10 @@ impl<const N: usize> EQueueSender<N> {
 }
 
 impl<const N: usize> EQueueSender<N> {
-    /// Looks for a batch of empty slots, of which the last tells, in halving steps down to a slice.
+    /// Looks for a batch of empty slots, by the last of them, in halving steps down to a slice.
     #[inline(always)]
     fn search(&mut self) -> bool {
-        // A slot beyond the lap before was empty already in that lap, and tells nothing of those that were not.
+        // A slot beyond the lap before was empty already in that lap, and does not show that the others are.
         let limit = match self.next < self.size_before {
             true => self.size.min(self.size_before),
             false => self.size,
@@ -229,7 +230,7 @@ impl EQueue {
     ) -> Result<(EQueueSender<N>, EQueueReceiver<N>), QueueError> {
         let capacity = check_capacity(capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EQueueState {
             sizes: CachePadded::new([AtomicUsize::new(capacity), AtomicUsize::new(capacity)]),
             found_empty: CachePadded::new(AtomicUsize::new(0)),
         });
@@ -266,11 +267,11 @@ impl<const N: usize> Queue<Words<N>> for EQueue {
     type Sender = EQueueSender<N>;
     type Receiver = EQueueReceiver<N>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        Self::with_parameters(capacity, &Given::default())
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
+        Self::with_parameters(capacity, &Parameters::default())
     }
 
-    fn with_parameters(capacity: usize, given: &Given) -> Made<Self, Words<N>> {
+    fn with_parameters(capacity: usize, given: &Parameters) -> NewEnds<Self, Words<N>> {
         let [batch, slice, penalty] = given.values(&PARAMETERS, capacity);
         let batching = Batching {
             batch,

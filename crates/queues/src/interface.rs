@@ -1,7 +1,7 @@
 //! What a queue is to this benchmark: two ends, each used by one thread, that never block.
 
 use super::element::Element;
-use super::parameters::Given;
+use super::parameters::Parameters;
 use hcabench_platform::named::names;
 
 /// The end that puts elements in.
@@ -27,11 +27,11 @@ pub trait Receiver<T>: Send {
 
 /// What only puts elements in.
 #[derive(Debug)]
-pub struct In<E>(pub(super) E);
+pub struct SendOnly<E>(pub(super) E);
 
 /// What only takes elements out.
 #[derive(Debug)]
-pub struct Out<E>(pub(super) E);
+pub struct ReceiveOnly<E>(pub(super) E);
 
 names! {
     /// How many threads each end of a queue can have.
@@ -46,7 +46,7 @@ names! {
 }
 
 impl Ends {
-    /// Whether so many senders and receivers can share the queue.
+    /// Whether these numbers of senders and receivers can share the queue.
     pub const fn serve(self, senders: usize, receivers: usize) -> bool {
         match self {
             Ends::Spsc => senders == 1 && receivers == 1,
@@ -67,10 +67,10 @@ pub struct QueueError {
 }
 
 /// The two ends of a new queue, or why there is none.
-pub type Made<Q, T> = Result<(<Q as Queue<T>>::Sender, <Q as Queue<T>>::Receiver), QueueError>;
+pub type NewEnds<Q, T> = Result<(<Q as Queue<T>>::Sender, <Q as Queue<T>>::Receiver), QueueError>;
 
 /// The ends of a new queue that several threads share, one for each of them, or why there is none.
-pub type Shared<Q, T> =
+pub type SharedEnds<Q, T> =
     Result<(Vec<<Q as Queue<T>>::Sender>, Vec<<Q as Queue<T>>::Receiver>), QueueError>;
 
 /// The only sender and the only receiver of those that could be shared.
@@ -87,26 +87,31 @@ pub trait Queue<T: Element>: 'static {
     /// The receiving end.
     type Receiver: Receiver<T> + 'static;
 
-    /// Makes a queue for `capacity` elements, with all its memory touched; some say "full" before they hold as many.
+    /// Makes a queue for `capacity` elements, with all its memory touched; some are "full" before they hold as many.
     /// Indices that count elements begin at `start`, so that tests can begin just before they wrap around; most queues
     /// have none.
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, T>;
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T>;
 
     /// The same for use.
-    fn with_capacity(capacity: usize) -> Made<Self, T> {
+    fn with_capacity(capacity: usize) -> NewEnds<Self, T> {
         Self::starting_at(capacity, 0)
     }
 
     /// The same with parameters, by a queue that has any.
-    fn with_parameters(capacity: usize, _given: &Given) -> Made<Self, T> {
+    fn with_parameters(capacity: usize, _given: &Parameters) -> NewEnds<Self, T> {
         Self::with_capacity(capacity)
     }
 
-    /// The same for so many senders and receivers that share it, by a queue that is made for them.
+    /// The same for several senders and receivers that share it, by a queue that is made for them.
     ///
     /// # Panics
     /// If it is not: see [`Ends::serve`].
-    fn shared(capacity: usize, given: &Given, senders: usize, receivers: usize) -> Shared<Self, T> {
+    fn shared(
+        capacity: usize,
+        given: &Parameters,
+        senders: usize,
+        receivers: usize,
+    ) -> SharedEnds<Self, T> {
         assert!(Ends::Spsc.serve(senders, receivers));
         let (sender, receiver) = Self::with_parameters(capacity, given)?;
         Ok((vec![sender], vec![receiver]))

@@ -9,7 +9,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::element::Element;
-use crate::interface::{Made, Queue, Receiver, Sender};
+use crate::interface::{NewEnds, Queue, Receiver, Sender};
 use crate::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
@@ -177,8 +177,8 @@ impl<T> LinkedBlocksReceiver<T> {
         let queue = &self.queue;
         // SAFETY: kept below the number of blocks.
         let place = unsafe { queue.pool.at(self.pool_place) };
-        // Relaxed: the count of the elements taken publishes it, and `returned`. What
-        // stood there was read long ago: there is room for all numbers.
+        // Relaxed: the count of the elements taken publishes it, and `returned`. The element that was there was read
+        // long ago: there is room for all numbers.
         place.store(self.block, Ordering::Relaxed);
         self.pool_place += 1;
         if self.pool_place == queue.pool.count() {
@@ -212,7 +212,7 @@ impl<T: Element> Queue<T> for LinkedBlocks {
     type Sender = LinkedBlocksSender<T>;
     type Receiver = LinkedBlocksReceiver<T>;
 
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T> {
         let capacity = check_capacity(capacity)?;
         let block = (capacity / 2).clamp(1, BLOCK);
         let blocks = capacity.div_ceil(block) + 1;

@@ -5,7 +5,7 @@
 
 use super::element::Words;
 use super::interface::{Ends, Queue, QueueError};
-use super::parameters::{Given, Parameter};
+use super::parameters::{Parameter, Parameters};
 
 #[cfg(feature = "cpp")]
 use super::cpp;
@@ -13,14 +13,14 @@ use super::cpp;
 use super::crates;
 
 /// A queue for each size of payload: 8, 64 and 256 bytes.
-pub trait AllPayloads: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
+pub trait EachPayloadSize: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
 
-impl<Q> AllPayloads for Q where Q: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
+impl<Q> EachPayloadSize for Q where Q: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
 
 /// Something to be done with a queue that was chosen by name; the way from a name to a type.
 pub trait QueueUser {
     type Output;
-    fn with<Q: AllPayloads>(self) -> Self::Output;
+    fn with<Q: EachPayloadSize>(self) -> Self::Output;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -95,7 +95,7 @@ registry! {
     Here super::DemotingBaton: "baton-demoting", Spsc, "hcabench",
         differs "for processors with cldemote: its ends demote the cache lines that they are done with";
     Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983",
-        differs "the indices have cache lines of their own";
+        differs "the indices have separate cache lines";
     Here super::FastForward: "fastforward", Spsc,
         "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008",
         differs "keeps no temporal slip unless slip is given; demote is not of the paper",
@@ -117,7 +117,8 @@ registry! {
     Here super::Ffq: "ffq", Spsc,
         "Arnautov, Felber, Fetzer, Trach: FFQ: A Fast Single-Producer/Multiple-Consumer Concurrent FIFO Queue. IPDPS \
          2017",
-        differs "one receiver, which takes a rank when it finds the element; the sender says full instead of skipping";
+        differs "one receiver, which takes a rank when it finds the element; the sender reports a full queue instead \
+                 of skipping";
     Here super::LinkedBlocks: "linked-blocks", Spsc,
         "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core \
          Systems. Euro-Par 2012",
@@ -170,14 +171,14 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == parts(name).0)
 }
 
-/// The parameters that stand behind the name of a queue.
+/// The parameters that follow the name of a queue.
 ///
 /// # Errors
 /// What is wrong with them, and what is allowed.
-pub fn given(name: &str) -> Result<Given, String> {
+pub fn given(name: &str) -> Result<Parameters, String> {
     match (entry(name), parts(name).1) {
-        (Some(entry), Some(text)) => Given::parse(text, entry.parameters),
-        _ => Ok(Given::default()),
+        (Some(entry), Some(text)) => Parameters::parse(text, entry.parameters),
+        _ => Ok(Parameters::default()),
     }
 }
 
@@ -186,14 +187,14 @@ pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
 }
 
-/// Makes a queue once, for so many senders and receivers.
-struct Tried(usize, Given, [usize; 2]);
+/// Makes a queue once, for several senders and receivers.
+struct QueueTrial(usize, Parameters, [usize; 2]);
 
-impl QueueUser for Tried {
+impl QueueUser for QueueTrial {
     type Output = Option<QueueError>;
 
-    fn with<Q: AllPayloads>(self) -> Self::Output {
-        let Tried(capacity, given, [senders, receivers]) = self;
+    fn with<Q: EachPayloadSize>(self) -> Self::Output {
+        let QueueTrial(capacity, given, [senders, receivers]) = self;
         <Q as Queue<Words<1>>>::shared(capacity, &given, senders, receivers).err()
     }
 }
@@ -203,7 +204,7 @@ pub fn refusal(name: &str, capacity: usize) -> Option<String> {
     refusal_of_shared(name, capacity, [1, 1])
 }
 
-/// The same with so many senders and receivers that share it.
+/// The same with several senders and receivers that share it.
 pub fn refusal_of_shared(name: &str, capacity: usize, ends: [usize; 2]) -> Option<String> {
     if let Some(entry) = entry(name)
         && !entry.ends.serve(ends[0], ends[1])
@@ -218,7 +219,7 @@ pub fn refusal_of_shared(name: &str, capacity: usize, ends: [usize; 2]) -> Optio
         Ok(given) => given,
         Err(wrong) => return Some(format!("the queue {name}: {wrong}")),
     };
-    match visit(name, capacity, Tried(capacity, given, ends)) {
+    match visit(name, capacity, QueueTrial(capacity, given, ends)) {
         None => Some(format!("there is no queue {name}")),
         Some(refused) => refused.map(|error| format!("the queue {name} {error}")),
     }

@@ -1,6 +1,6 @@
 //! The baton that demotes, for elements whose size is known only at run time, in memory that the caller brings.
 //!
-//! As in [`demoting`](super::demoting) each slot tells itself whether it is full, is given back at once, and its lines
+//! As in [`demoting`](super::demoting) each slot itself shows whether it is full, is given back at once, and its lines
 //! are demoted by the end that is done with them. A slot begins on a cache line with the first word of its element, or
 //! with zero if it is empty. So that word is never zero, and an element of up to eight words travels in one line.
 //!
@@ -28,7 +28,7 @@ impl Memory for AtomicWords {
         #[cfg(not(loom))]
         return self;
         #[cfg(loom)]
-        unreachable!("loom has atomics of its own, and checks the rings alone")
+        unreachable!("loom has separate atomics, and checks the rings alone")
     }
 }
 
@@ -56,7 +56,7 @@ impl Shape {
 /// A place on a ring.
 #[derive(Debug)]
 #[repr(align(128))]
-struct End<M> {
+struct RingEnd<M> {
     memory: M,
     /// Where the ring begins and ends, and where the next slot does.
     first: usize,
@@ -67,11 +67,11 @@ struct End<M> {
     demotes: bool,
 }
 
-impl<M: Memory> End<M> {
+impl<M: Memory> RingEnd<M> {
     fn new(memory: M, ring: usize, shape: Shape) -> Self {
         let (first, words) = (ring * shape.ring_words(), shape.ring_words());
         assert!(shape.words > 0 && words > 0 && first + words <= memory.words().len());
-        End {
+        RingEnd {
             memory,
             first,
             end: first + words,
@@ -90,7 +90,7 @@ impl<M: Memory> End<M> {
     }
 
     /// The first word of the next slot, 0 if it is empty. Acquire: who sees it empty comes after the receiver's reading
-    /// of the element, and who sees it full after the sender's writing of it. So the rest needs no order of its own.
+    /// of the element, and who sees it full after the sender's writing of it. So the rest needs no separate order.
     #[inline(always)]
     fn first_word(&self) -> u64 {
         self.slot().0.load(Ordering::Acquire)
@@ -115,7 +115,7 @@ impl<M: Memory> End<M> {
 
 /// The end that sends. A ring has one.
 #[derive(Debug)]
-pub struct RingSender<M>(End<M>);
+pub struct RingSender<M>(RingEnd<M>);
 
 impl<M: Memory> RingSender<M> {
     /// Of the ring of that number among rings of one shape that lie behind one another.
@@ -123,16 +123,16 @@ impl<M: Memory> RingSender<M> {
     /// # Panics
     /// If the memory ends before the ring does.
     pub fn new(memory: M, ring: usize, shape: Shape) -> Self {
-        RingSender(End::new(memory, ring, shape))
+        RingSender(RingEnd::new(memory, ring, shape))
     }
 
-    /// Whether there is room for an element. It stays, as nobody else fills the ring.
+    /// Whether there is room for an element. It stays, as no other thread fills the ring.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.0.first_word() == 0
     }
 
-    /// Puts an element in, of which `word` tells each word, if there is room. A first word of 0 comes out as 1.
+    /// Puts an element in, whose words `word` returns, if there is room. A first word of 0 comes out as 1.
     #[inline(always)]
     pub fn enqueue(&mut self, word: impl Fn(usize) -> u64) -> bool {
         if !self.has_room() {
@@ -149,7 +149,7 @@ impl<M: Memory> RingSender<M> {
 
 /// The end that receives. A ring has one.
 #[derive(Debug)]
-pub struct RingReceiver<M>(End<M>);
+pub struct RingReceiver<M>(RingEnd<M>);
 
 impl<M: Memory> RingReceiver<M> {
     /// As [`RingSender::new`].
@@ -157,7 +157,7 @@ impl<M: Memory> RingReceiver<M> {
     /// # Panics
     /// If the memory ends before the ring does.
     pub fn new(memory: M, ring: usize, shape: Shape) -> Self {
-        RingReceiver(End::new(memory, ring, shape))
+        RingReceiver(RingEnd::new(memory, ring, shape))
     }
 
     /// Takes an element out, if there is one, and hands each word to `set`.

@@ -28,7 +28,7 @@ pub(super) struct FabricDocument {
     pub(super) schedule: Value,
     /// What is measured between two ranks.
     pub(super) settings: Value,
-    /// What clocks contradict each other in over third hosts: nobody is blamed for it.
+    /// What clocks contradict each other in over third hosts: no rank is blamed for it.
     #[serde(default)]
     pub(super) contradictions: Vec<String>,
     /// The rounds in which they do. A run that goes on measures them again.
@@ -65,12 +65,12 @@ pub(super) struct Member {
 
 /// An earlier run that is to go on.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub(super) struct EarlierFabric {
     pub(super) folder: EarlierFolder,
     pub(super) document: FabricDocument,
 }
 
-impl Earlier {
+impl EarlierFabric {
     /// Reads what is there of a run that was broken off; the error: why it cannot go on with this command line.
     pub(super) fn read(
         folder: &Path,
@@ -83,7 +83,7 @@ impl Earlier {
         folder.check_incomplete()?;
         let differs = document.differs(identity.ranks, command_line);
         differs.map_or(Ok(()), Err)?;
-        Ok(Earlier { folder, document })
+        Ok(EarlierFabric { folder, document })
     }
 
     /// The names that the engine gave the ranks that took part, by rank.

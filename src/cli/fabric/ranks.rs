@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::FabricArguments;
-use super::conducting::{Place, conduct, told};
+use super::conducting::{FabricOutput, conduct, exit_error};
 use crate::arguments::UsageError;
 use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
@@ -101,7 +101,7 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
                 Event::Refused { peer, reason } => {
                     eprintln!("hcabench: refused {peer}: {}", printable(&reason));
                 }
-                // The rank that asked tells it.
+                // The rank that asked reports it.
                 Event::Failed { .. } | Event::Begun { .. } | Event::Over { .. } => {}
             };
             if let Err(error) = serve(&service, tell) {
@@ -121,8 +121,8 @@ fn lead(
     hello: Hello,
     pair: Arc<PairEnd>,
 ) -> anyhow::Result<u8> {
-    let place = Place::find(arguments, identity)?;
-    let listener = rendezvous::listen(&identity.rendezvous).map_err(told)?;
+    let place = FabricOutput::find(arguments, identity)?;
+    let listener = rendezvous::listen(&identity.rendezvous).map_err(exit_error)?;
     let terms = hello.terms.clone();
     let rendezvous = identity.rendezvous.clone();
     let agent = std::thread::Builder::new().name("hcabench-rank0".to_owned());
@@ -135,7 +135,7 @@ fn lead(
         ..Limits::default()
     };
     let code = conduct(arguments, identity, &place, (listener, terms, limits))?;
-    // It ends by what it is told, unless its device keeps it.
+    // It ends on command, unless its device keeps it.
     let until = Instant::now() + LEAVING;
     while !agent.is_finished() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));

@@ -4,11 +4,11 @@ use super::saving;
 use crate::driver::{Shown, View};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
-use crate::results::schema::{Column, Data, Kind};
+use crate::results::schema::{Column, ColumnKind, Data};
 use crate::results::units;
 use crate::terminal::table::{Column as Heading, Table};
 
-/// The figures of the table; before them stand the settings.
+/// The figures of the table; the settings come before them.
 const FIGURES: [Column; 12] = [
     columns::SENT,
     columns::LOST,
@@ -81,7 +81,7 @@ pub(crate) fn json(shown: &Shown<'_>) -> serde_json::Value {
     serde_json::json!({ "inline_savings": saving::all(shown) })
 }
 
-/// The settings that tell points apart at a glance: all but those that only say how long it was measured.
+/// The settings that distinguish points at a glance: all but those that only set how long it was measured.
 pub(super) fn settings() -> impl Iterator<Item = Column> {
     let repeated = [columns::WARMUP, columns::REPEAT];
     let point = columns::POINT.into_iter();
@@ -90,7 +90,7 @@ pub(super) fn settings() -> impl Iterator<Item = Column> {
 
 /// Latencies are shown in microseconds.
 fn is_latency(column: &Column) -> bool {
-    column.kind == Kind::Measured && column.unit() == "ns"
+    column.kind == ColumnKind::Measured && column.unit() == "ns"
 }
 
 /// Whether messages of a point were to arrive.

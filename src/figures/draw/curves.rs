@@ -8,8 +8,8 @@ use super::{
     samples_in_words,
 };
 use crate::bench::presentation::Presentation;
-use crate::plot::Words;
-use crate::plot::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
+use crate::plot::FigureTexts;
+use crate::plot::curves::{Curves, DistributionCurve, shares_of_sorted, tail_of_sorted};
 use crate::results::read::Hgrm;
 
 /// The points of a curve.
@@ -48,7 +48,7 @@ pub(in crate::figures) fn curves(
             return Err(refused("only", name, why).into());
         }
     }
-    let mut words = Words {
+    let mut words = FigureTexts {
         title: settings.title.clone().unwrap_or("Distribution".to_owned()),
         subtitle: settings.subtitle.clone().unwrap_or_default(),
         warning: String::new(),
@@ -71,7 +71,7 @@ pub(in crate::figures) fn curves(
                 return Err(source.nothing_there());
             };
             any_lost |= lost > 0;
-            made.push(Curve {
+            made.push(DistributionCurve {
                 label: marked(label, source),
                 lost,
                 points,
@@ -90,7 +90,7 @@ pub(in crate::figures) fn curves(
             &path
         };
         let name = name.file_name().unwrap_or(name.as_os_str());
-        made.push(Curve {
+        made.push(DistributionCurve {
             label: name.to_string_lossy().into_owned(),
             lost: 0,
             points,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::bench::hca::settings::background::Traffic;
 use crate::plot::both;
-use crate::plot::load::{Line, Loads, Step};
+use crate::plot::load::{LoadLine, Loads, Step};
 use crate::results::schema::hca;
 use crate::sorting::{distinct, sort_by};
 
@@ -28,7 +28,7 @@ pub(in crate::figures) fn load(from: &[PathBuf], settings: &Settings) -> anyhow:
     sources.must_have_samples(Figure::Load)?;
     let labels = sources.labels(&OF_AXIS);
     let mut colours = sources.colours(&labels);
-    let (mut lines, mut empty) = (Vec::<Line>::new(), BTreeSet::new());
+    let (mut lines, mut empty) = (Vec::<LoadLine>::new(), BTreeSet::new());
     let mut without_place = false;
     for &percent in &settings.percentile {
         let of_percent = |label: &String| match (settings.percentile.len(), label.as_str()) {
@@ -65,7 +65,7 @@ pub(in crate::figures) fn load(from: &[PathBuf], settings: &Settings) -> anyhow:
             let label = &names[place];
             let known = lines.iter().position(|line| line.label == *label);
             let line = known.unwrap_or_else(|| {
-                lines.push(Line {
+                lines.push(LoadLine {
                     label: label.clone(),
                     steps: Vec::new(),
                     unsent: Vec::new(),

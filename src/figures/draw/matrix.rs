@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Made, Settings, Told, UsageError, refused};
 use crate::plot::matrix::{Matrix, Node};
-use crate::plot::{INCOMPLETE, Words};
+use crate::plot::{FigureTexts, INCOMPLETE};
 use crate::results::read::{Fabric, FabricNode};
 use crate::results::schema::Column;
 use crate::results::schema::fabric::{EXCESS_P99, HALF_P50, LOST, ONE_WAY_P50_HIGH};
@@ -106,7 +106,7 @@ fn order(nodes: &[FabricNode]) -> Vec<usize> {
     order
 }
 
-fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Settings) -> Words {
+fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Settings) -> FigureTexts {
     let title = format!("Fabric: {value}");
     let slow: Vec<&str> = nodes
         .iter()
@@ -128,7 +128,7 @@ fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Settings) -> W
         None => ("", String::new()),
         Some(reason) => (INCOMPLETE, format!("incomplete: {reason}")),
     };
-    Words {
+    FigureTexts {
         title: format!("{}{mark}", settings.title.as_ref().unwrap_or(&title)),
         subtitle: settings.subtitle.clone().unwrap_or_else(subtitle),
         warning,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Asked, Colours, Settings, Told, UsageError};
 use crate::plot::INCOMPLETE;
-use crate::plot::palette::LookNumber;
+use crate::plot::palette::StyleNumber;
 use crate::results::text::printable_path;
 use crate::sorting::{distinct, sort_by_key};
 
@@ -67,7 +67,7 @@ pub(super) fn named<T>(
     label: impl Fn(&mut T) -> &mut String,
     colours: Colours,
     settings: &Settings,
-) -> Result<(Vec<T>, Vec<LookNumber>, Told), UsageError> {
+) -> Result<(Vec<T>, Vec<StyleNumber>, Told), UsageError> {
     let mut told = Told::default();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
         let name = |line| parts(label(line)).0.to_owned();

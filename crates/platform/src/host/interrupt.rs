@@ -1,8 +1,8 @@
 //! SIGINT and SIGTERM as a request to end: what is finished stays whole on disk, and the run stops between two points.
 //!
-//! The first signal sets a flag, the second of the same kind kills at once (but not the child of a sweep). Whoever
-//! waits must look at the flag: nothing is woken but a `poll` or a sleep of the thread that happens to get the signal.
-//! To get a thread out of a system call, use [`super::wake`].
+//! The first signal sets a flag, the second of the same kind kills at once (but not the child of a sweep). A thread
+//! that waits must look at the flag: nothing is woken but a `poll` or a sleep of the thread that happens to get the
+//! signal. To get a thread out of a system call, use [`super::wake`].
 
 use super::error::HostError;
 use nix::errno::Errno;
@@ -60,7 +60,7 @@ pub fn requested() -> Option<Signal> {
     }
 }
 
-/// Does work that does not look for signals itself, however long it takes: in a thread of its own, which is left behind
+/// Does work that does not look for signals itself, however long it takes: in a separate thread, which is left behind
 /// when a signal comes. Only a program that ends then may use it.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ fn unless<T: Send + 'static>(
 ) -> Result<T, Signal> {
     let (give, take) = channel();
     let worker = std::thread::spawn(move || {
-        // Nobody listens after a signal.
+        // No thread listens after a signal.
         let _ = give.send(work());
     });
     loop {
@@ -104,7 +104,7 @@ fn unless<T: Send + 'static>(
 /// A thread may have several, and end them in any order: the first one's mask is that of all waits, and is set again
 /// when none is left.
 #[derive(Debug)]
-pub struct HeldBack {
+pub struct BlockedSignals {
     before: SigSet,
     /// It is the thread's.
     _of_this_thread: PhantomData<*const ()>,
@@ -115,7 +115,7 @@ thread_local! {
     static HELD: Cell<(u32, Option<SigSet>)> = const { Cell::new((0, None)) };
 }
 
-impl HeldBack {
+impl BlockedSignals {
     /// Holds the signals back until it is dropped.
     pub fn new() -> Result<Self, HostError> {
         let held = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
@@ -124,7 +124,7 @@ impl HeldBack {
         let (count, first) = HELD.get();
         let before = first.unwrap_or(now);
         HELD.set((count + 1, Some(before)));
-        Ok(HeldBack {
+        Ok(BlockedSignals {
             before,
             _of_this_thread: PhantomData,
         })
@@ -146,7 +146,7 @@ impl HeldBack {
     }
 }
 
-impl Drop for HeldBack {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         let (count, _) = HELD.get();
         if count > 1 {
@@ -179,8 +179,8 @@ mod tests {
             [Signal::SIGINT, Signal::SIGTERM].map(|signal| mask.contains(signal))
         };
         let before = is_held();
-        let first = HeldBack::new().unwrap();
-        let second = HeldBack::new().unwrap();
+        let first = BlockedSignals::new().unwrap();
+        let second = BlockedSignals::new().unwrap();
         assert_eq!(is_held(), [true; 2]);
         // Both wait with the mask of before, and the order of their ends is of no matter.
         assert_eq!(second.before.contains(Signal::SIGINT), before[0]);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(is_held(), [true; 2]);
         drop(second);
         assert_eq!(is_held(), before);
-        drop(HeldBack::new().unwrap());
+        drop(BlockedSignals::new().unwrap());
         assert_eq!(is_held(), before);
     }
     use nix::sys::signal::raise;

@@ -1,4 +1,4 @@
-//! Which threads of the machine ran, as `/proc` tells everybody.
+//! The threads of the machine that ran, as `/proc` reports to all users.
 //!
 //! Two looks at `schedstat` and `stat` of each thread give how long it ran between them, to the nanosecond. On which
 //! CPU it ran is known for a thread that may run on one only. Of others it is known where they ran last: that they had
@@ -14,7 +14,7 @@ use super::pinning;
 
 /// A thread that ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ran {
+pub struct ThreadRun {
     /// As the kernel has it, which cuts it after 15 characters.
     pub name: String,
     pub thread: i32,
@@ -63,14 +63,14 @@ impl Threads {
 
     /// The threads that ran since, and have or had `cpu`, the longest first. Threads of this process whose name begins
     /// with `own` are left out.
-    pub fn since(&self, before: &Self, cpu: usize, own: &str) -> Vec<Ran> {
+    pub fn since(&self, before: &Self, cpu: usize, own: &str) -> Vec<ThreadRun> {
         let this = Pid::this().as_raw();
         let ran = self.0.iter().filter_map(|(key, now)| {
             let then = before.0.get(key);
             let was_here = now.cpu == cpu || then.is_some_and(|then| then.cpu == cpu);
             let is_own = now.process == this && now.name.starts_with(own);
             let ran_ns = now.ran_ns - then.map_or(0, |then| then.ran_ns).min(now.ran_ns);
-            (was_here && !is_own && ran_ns > 0).then(|| Ran {
+            (was_here && !is_own && ran_ns > 0).then(|| ThreadRun {
                 name: now.name.clone(),
                 thread: key.0,
                 ran_ns,
@@ -78,14 +78,14 @@ impl Threads {
                     .is_ok_and(|cpus| cpus.len() == 1),
             })
         });
-        let mut ran: Vec<Ran> = ran.collect();
+        let mut ran: Vec<ThreadRun> = ran.collect();
         ran.sort_by_key(|it| (std::cmp::Reverse(it.ran_ns), it.thread));
         ran
     }
 }
 
 /// How long the calling thread has been ready to run without a CPU, in nanoseconds; `None` where the kernel does not
-/// tell.
+/// report it.
 pub fn waited() -> Option<u64> {
     times("/proc/thread-self/schedstat").map(|[_, waited]| waited)
 }

@@ -28,7 +28,7 @@ use nix::errno::Errno;
 use perf_event::events::Raw;
 use perf_event::{Builder, Counter};
 
-use self::controllers::{Direction, Event, find};
+use self::controllers::{Event, TransferDirection, find};
 use self::device::DEVICES;
 use super::error::HostError;
 use super::system_files::SystemFiles;
@@ -40,8 +40,8 @@ const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
 pub enum UncoreError {
     /// perf has no such device.
     #[error(
-        "no memory controller shows its counters below /{} (uncore_imc*, amd_umc*): virtual machines have none as a \
-         rule, and elsewhere the kernel's module intel_uncore or amd_uncore must be loaded",
+        "no memory controller shows its counters below /{} (uncore_imc*, amd_umc*): virtual machines usually have \
+         none; elsewhere load the kernel's module intel_uncore or amd_uncore",
         DEVICES
     )]
     NoDevice,
@@ -59,8 +59,8 @@ pub enum UncoreError {
     Files(#[from] HostError),
     /// It may not be opened.
     #[error(
-        "perf_event_open of {device} on CPU {cpu} is not allowed ({errno}): be root, have CAP_PERFMON, or set /{}, \
-         which is {paranoid}, to 0 or less",
+        "perf_event_open of {device} on CPU {cpu} is not allowed ({errno}): run as root or with CAP_PERFMON, or set \
+         /{}, which is {paranoid}, to 0 or less",
         PARANOID
     )]
     NotAllowed {
@@ -87,14 +87,14 @@ pub enum UncoreError {
 
 /// Bytes that the memory controllers have moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct MemoryTraffic {
     /// Out of memory.
     pub read: u64,
     /// Into memory.
     pub written: u64,
 }
 
-impl Moved {
+impl MemoryTraffic {
     /// Both ways.
     pub fn all(&self) -> u64 {
         self.read + self.written
@@ -108,7 +108,7 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// Opens those of the package of a NUMA node if there is a node and its package can be told, else all of them. They
+    /// Opens those of the package of a NUMA node if there is a node and its package is known, else all of them. They
     /// count from now on.
     ///
     /// # Errors
@@ -131,13 +131,13 @@ impl Uncore {
     ///
     /// # Errors
     /// When a counter cannot be read; [`io::ErrorKind::UnexpectedEof`] if something else uses the hardware behind it.
-    pub fn read(&mut self) -> io::Result<Moved> {
-        let mut moved = Moved::default();
+    pub fn read(&mut self) -> io::Result<MemoryTraffic> {
+        let mut moved = MemoryTraffic::default();
         for (event, counter) in &mut self.counters {
             let bytes = counter.read()?.saturating_mul(event.bytes);
             match event.direction {
-                Direction::Read => moved.read += bytes,
-                Direction::Written => moved.written += bytes,
+                TransferDirection::Read => moved.read += bytes,
+                TransferDirection::Written => moved.written += bytes,
             }
         }
         Ok(moved)
@@ -194,7 +194,7 @@ mod tests {
             kind: 20,
             config: [0; 3],
             cpus: CpuSet::new(),
-            direction: Direction::Read,
+            direction: TransferDirection::Read,
             bytes: 64,
         };
         let refused = |errno: Errno| event.refused(4, errno.into(), &files).to_string();

@@ -1,4 +1,4 @@
-//! Completion queues: how the HCA tells that a work request is done.
+//! Completion queues: by which the HCA reports that a work request is done.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use rdma_sys as sys;
 use super::{Context, VerbsError};
 use crate::loaded;
 
-/// A completion queue, with a channel of its own if it is to be waited for.
+/// A completion queue, with a separate channel if it is to be waited for.
 #[derive(Debug)]
 pub struct CompletionQueue {
     raw: NonNull<sys::ibv_cq>,
@@ -48,7 +48,7 @@ unsafe impl Sync for CompletionQueue {}
 
 /// What a look into a completion queue brought.
 #[derive(Debug, Clone, Copy)]
-pub enum Polled {
+pub enum PollResult {
     /// Nothing was there.
     Empty,
     /// A work request ended well.
@@ -68,7 +68,7 @@ pub struct WorkCompletion {
     pub immediate_data: u32,
     /// Bytes received, for UD with the global route header; meaningless for a send request's completion.
     pub byte_count: u32,
-    /// The queue pair that sent the message; told on UD only, and meaningless for a send request's completion.
+    /// The queue pair that sent the message; set on UD only, and meaningless for a send request's completion.
     pub source_queue_pair: u32,
 }
 
@@ -203,7 +203,7 @@ impl CompletionQueue {
         let mut descriptors = [PollFd::new(descriptor, PollFlags::POLLIN)];
         match poll(&mut descriptors, limit) {
             Ok(1..) => self.wait_for_event(),
-            // Nothing in time, or a signal: whoever waits looks whether it is to stop.
+            // Nothing in time, or a signal: a waiting thread looks whether it is to stop.
             Ok(_) | Err(_) => Ok(false),
         }
     }
@@ -224,20 +224,20 @@ impl std::fmt::Debug for Poller {
 impl Poller {
     /// Takes one completion if there is one. Never blocks.
     #[inline(always)]
-    pub fn poll(&mut self) -> Polled {
+    pub fn poll(&mut self) -> PollResult {
         let completion = &mut self.completion;
         // SAFETY: the queue exists and there is room for one completion.
         match unsafe { sys::ibv_poll_cq(self.queue.raw.as_ptr(), 1, completion) } {
-            0 => Polled::Empty,
-            count if count < 0 => Polled::Broken(count),
+            0 => PollResult::Empty,
+            count if count < 0 => PollResult::Broken(count),
             _ if completion.status != sys::ibv_wc_status::IBV_WC_SUCCESS => {
-                Polled::Failed(FailedCompletion {
+                PollResult::Failed(FailedCompletion {
                     work_request_id: completion.wr_id,
                     status: completion.status,
                     vendor_error: completion.vendor_err,
                 })
             }
-            _ => Polled::Done(WorkCompletion {
+            _ => PollResult::Done(WorkCompletion {
                 work_request_id: completion.wr_id,
                 // SAFETY: both members of the union are 32 bits of integer, zero before the first completion.
                 immediate_data: u32::from_be(unsafe {

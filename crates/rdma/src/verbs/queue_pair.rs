@@ -84,7 +84,7 @@ impl QueuePairAttributes {
                 max_inline_data: self.capabilities.inline_bytes,
             },
             qp_type: self.service.raw(),
-            // Each request says itself whether it wants a completion.
+            // Each request itself requests a completion or does not.
             sq_sig_all: 0,
         }
     }
@@ -123,14 +123,14 @@ pub struct OutstandingReads {
 }
 
 /// Destroys a queue pair that something else than the verbs created.
-pub(crate) type Destroy = Box<dyn Fn() + Send + Sync>;
+pub(crate) type DestroyFunction = Box<dyn Fn() + Send + Sync>;
 
 /// A queue pair.
 pub struct QueuePair {
     raw: NonNull<sys::ibv_qp>,
     granted: Capabilities,
     /// `None` for one that was created here.
-    destroy: Option<Destroy>,
+    destroy: Option<DestroyFunction>,
     attributes: QueuePairAttributes,
     domain: Arc<ProtectionDomain>,
 }
@@ -150,7 +150,7 @@ impl QueuePair {
         granted: &sys::ibv_qp_cap,
         attributes: QueuePairAttributes,
         domain: &Arc<ProtectionDomain>,
-        destroy: Destroy,
+        destroy: DestroyFunction,
     ) -> Self {
         QueuePair {
             raw,
@@ -188,7 +188,7 @@ impl QueuePair {
         })
     }
 
-    /// Sets the attributes that the mask names. `step` says in words what for.
+    /// Sets the attributes that the mask names. `step` is its purpose in words.
     pub(crate) fn modify(
         &self,
         attributes: &mut sys::ibv_qp_attr,

@@ -57,7 +57,7 @@ impl Destination {
         }
     }
 
-    /// What a request of it begins with. Nobody sets another member of the union afterwards.
+    /// What a request of it begins with. No other member of the union is set afterwards.
     fn remote(&self) -> sys::wr_t {
         let rdma = |rkey: u32| sys::wr_t {
             rdma: sys::rdma_t {
@@ -101,25 +101,27 @@ pub struct SendRequest {
     last: u64,
     /// Held: the chain names its address handle.
     _destination: Destination,
-    reach: Reach,
+    reach: RemoteAddressing,
 }
 
-/// Which member of the request's union says where in the peer's memory it goes.
+/// The member of the request's union that holds its place in the peer's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum RemoteAddressing {
     Nowhere,
     Rdma,
     Atomic,
 }
 
-impl From<&Destination> for Reach {
+impl From<&Destination> for RemoteAddressing {
     fn from(destination: &Destination) -> Self {
         match destination {
-            Destination::Send | Destination::Datagram(_) => Reach::Nowhere,
+            Destination::Send | Destination::Datagram(_) => RemoteAddressing::Nowhere,
             Destination::Write { .. }
             | Destination::SilentWrite { .. }
-            | Destination::Read { .. } => Reach::Rdma,
-            Destination::FetchAdd { .. } | Destination::CompareSwap { .. } => Reach::Atomic,
+            | Destination::Read { .. } => RemoteAddressing::Rdma,
+            Destination::FetchAdd { .. } | Destination::CompareSwap { .. } => {
+                RemoteAddressing::Atomic
+            }
         }
     }
 }
@@ -176,7 +178,7 @@ impl SendRequest {
             source: Arc::clone(source),
             first,
             last: first + room.expect("a message fits into its region"),
-            reach: Reach::from(&destination),
+            reach: RemoteAddressing::from(&destination),
             _destination: destination,
         }
     }
@@ -213,13 +215,13 @@ impl SendRequest {
     pub fn aim_remote(&mut self, address: u64) {
         // The member of the union that `new` set.
         match self.reach {
-            Reach::Nowhere => {}
-            Reach::Rdma => self.chain().request.wr.rdma.remote_addr = address,
-            Reach::Atomic => self.chain().request.wr.atomic.remote_addr = address,
+            RemoteAddressing::Nowhere => {}
+            RemoteAddressing::Rdma => self.chain().request.wr.rdma.remote_addr = address,
+            RemoteAddressing::Atomic => self.chain().request.wr.atomic.remote_addr = address,
         }
     }
 
-    /// Says what a compare and swap expects, and what it writes then.
+    /// Sets the value that a compare and swap expects, and the one that it writes then.
     ///
     /// # Panics
     /// If the request is none.

@@ -4,9 +4,9 @@
 use serde::Serialize;
 
 use super::drawing::{Colour, Drawing};
-use super::frame::{Chart, GOES_ON, NOT_DRAWN, Sign, both, incomplete_entry, ring};
+use super::frame::{Chart, GOES_ON, LegendSymbol, NOT_DRAWN, both, incomplete_entry, ring};
 use super::palette::MOST_SERIES;
-use super::scale::{Axis, Kind, Unit, ends, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
 /// The share of an axis of numbers that is left free at either end.
@@ -14,8 +14,8 @@ const ROOM: f64 = 0.05;
 
 /// One mark: a median with what 10 % of the samples lie below and above, or another percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Middle {
-    /// The setting: its number, or where it stands among `names`.
+pub struct MedianMark {
+    /// The setting: its number, or its place among `names`.
     pub x: f64,
     pub value: f64,
     /// The 10th and the 90th percentile, where they are known and it is the median.
@@ -27,10 +27,10 @@ pub struct Middle {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub struct MedianLine {
     pub label: String,
     /// Its marks, in ascending order of the setting.
-    pub middles: Vec<Middle>,
+    pub middles: Vec<MedianMark>,
 }
 
 /// The figure; the setting is on the horizontal axis.
@@ -38,19 +38,19 @@ pub struct Line {
 pub struct Medians {
     #[serde(flatten)]
     pub chart: Chart,
-    /// The values of the setting with their texts, ascending; words stand at 0, 1, 2 and so on.
+    /// The values of the setting with their texts, ascending; words are at 0, 1, 2 and so on.
     pub ticks: Vec<(f64, String)>,
     /// Whether the values of the setting are words.
     pub named: bool,
     /// The horizontal scale of settings that are numbers; `None` for the one that fits.
-    pub setting_scale: Option<Kind>,
-    pub lines: Vec<Line>,
+    pub setting_scale: Option<ScaleKind>,
+    pub lines: Vec<MedianLine>,
 }
 
 impl Medians {
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let middles = || self.lines.iter().flat_map(|line| &line.middles);
-        let bar = |middle: &Middle| middle.most.unwrap_or((middle.value, middle.value));
+        let bar = |middle: &MedianMark| middle.most.unwrap_or((middle.value, middle.value));
         let values = middles().flat_map(|middle| {
             let (low, high) = bar(middle);
             let (lower, upper) = middle.interval.unwrap_or((low, high));
@@ -60,18 +60,18 @@ impl Medians {
         at_most(self.lines.len(), MOST_SERIES, "lines")?;
         let y = self.chart.axis_of_values(&self.chart.y, ends);
         let outside = y.outside("marks", middles().map(|middle| middle.value))?;
-        let is_cut = |middle: &&Middle| {
+        let is_cut = |middle: &&MedianMark| {
             let (low, high) = bar(middle);
             y.holds(middle.value) && !(y.holds(low) && y.holds(high))
         };
         let cut = middles().filter(is_cut).count();
         let note = both(
-            &so_many(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1),
-            &so_many(cut, "bar", GOES_ON.0, GOES_ON.1),
+            &counted(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1),
+            &counted(cut, "bar", GOES_ON.0, GOES_ON.1),
         );
         let sign = match self.named {
-            true => Sign::Mark,
-            false => Sign::LineAndMark,
+            true => LegendSymbol::Mark,
+            false => LegendSymbol::LineAndMark,
         };
         let labels = self.lines.iter().map(|line| line.label.clone());
         let mut entries = self.chart.legend(labels, sign);
@@ -81,7 +81,7 @@ impl Medians {
         let axes = (self.setting_axis(), y);
         let (mut drawing, plot) = self.chart.framed(size, &note, axes, &entries)?;
 
-        // Marks of one place stand beside each other, on an axis of numbers within the room at its ends.
+        // Marks of one place are beside each other, on an axis of numbers within the room at its ends.
         let places = self.ticks.len().max(2) as f64;
         let width = plot.right - plot.left;
         let most = match self.named {
@@ -133,7 +133,7 @@ impl Medians {
                 }
             }
         }
-        // On top, so that no other mark stands in the ring.
+        // On top, so that no other mark is in the ring.
         for (median, look) in incomplete {
             drawing.dot(median, 5.4, Colour::WHITE);
             look.mark_at(&mut drawing, median, 4.0);
@@ -149,14 +149,14 @@ impl Medians {
         let low = self.ticks.first().map_or(0.0, |tick| tick.0);
         let high = self.ticks.last().map_or(1.0, |tick| tick.0);
         let fits = if low > 0.0 && high / low >= 8.0 {
-            Kind::Log
+            ScaleKind::Log
         } else {
-            Kind::Linear
+            ScaleKind::Linear
         };
         let kind = self.setting_scale.unwrap_or(fits);
         let ends = match kind {
-            Kind::Linear => (low - (high - low) * ROOM, high + (high - low) * ROOM),
-            Kind::Log => {
+            ScaleKind::Linear => (low - (high - low) * ROOM, high + (high - low) * ROOM),
+            ScaleKind::Log => {
                 let room = (high / low).powf(ROOM);
                 (low / room, high * room)
             }

@@ -1,6 +1,6 @@
 //! Colours that stay apart for the colour-blind (those of Okabe and Ito, 2008), in an order in which neighbours differ
-//! in lightness, and a second sign for each: a kind of line and of mark. What has one colour is told apart by shades of
-//! it and by the kind of line.
+//! in lightness, and a second sign for each: a kind of line and of mark. Series of one colour differ by shades of it
+//! and by the kind of line.
 
 use super::drawing::{Colour, Drawing};
 
@@ -25,11 +25,11 @@ const DASHES: [&[f64]; 5] = [
     &[14.0, 4.0],
 ];
 
-/// As many series as can be told apart.
+/// The number of series that can be distinguished.
 pub const MOST_SERIES: usize = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct CurveStyle {
     pub colour: Colour,
     /// Lengths of strokes and gaps of its line; none for a line without gaps.
     pub dashes: &'static [f64],
@@ -61,10 +61,10 @@ const MARKS: [Mark; 7] = [
 ];
 
 /// Which look: the number of its colour and mark, and its number among those that share them; both from 0.
-pub type LookNumber = (usize, usize);
+pub type StyleNumber = (usize, usize);
 
 /// The look of a series.
-pub fn look((colour, shade): LookNumber) -> Look {
+pub fn look((colour, shade): StyleNumber) -> CurveStyle {
     let shade = shade + colour / COLOURS;
     let colour = colour % COLOURS;
     let of = IN_ORDER[colour];
@@ -72,15 +72,15 @@ pub fn look((colour, shade): LookNumber) -> Look {
         true => Colour(0, 0, 0, 1.0),
         false => Colour::WHITE,
     };
-    Look {
+    CurveStyle {
         colour: of.towards(away, 0.3 * (shade % 3) as f64),
         dashes: DASHES[(colour + shade) % DASHES.len()],
-        // Marks alone tell three shades apart.
+        // Marks alone distinguish three shades.
         mark: MARKS[(colour + 3 * (shade / 3)) % MARKS.len()],
     }
 }
 
-impl Look {
+impl CurveStyle {
     pub fn mark_at(&self, drawing: &mut Drawing, (x, y): (f64, f64), radius: f64) {
         let place = |(dx, dy): (f64, f64)| (x + dx * radius, y + dy * radius);
         match self.mark {

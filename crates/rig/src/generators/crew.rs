@@ -1,5 +1,5 @@
 //! Generators on their CPUs, a thread each, with buffers that their own threads have made: near their CPU, if nothing
-//! else is asked for. They generate or rest as they are told, and sleep meanwhile.
+//! else is asked for. They generate or rest on command, and sleep meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -11,14 +11,14 @@ use crossbeam_utils::CachePadded;
 
 use super::generator::{Generator, Groups, Load};
 use crate::buffer::{Bytes, HUGE_PAGE, PageKind, PageSize, Region, RegionError};
-use crate::host::interrupt::{self, HeldBack};
+use crate::host::interrupt::{self, BlockedSignals};
 use crate::host::{HostError, pinning};
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
 
 /// How long making the buffers may take, of all of them.
 const MAKING: Duration = Duration::from_secs(300);
-/// How long generators may take to do as they are told: the longest pause, and a CPU that somebody else has.
+/// How long generators may take to follow a command: the longest pause, and a CPU that somebody else has.
 const OBEYING: Duration = Duration::from_secs(5);
 /// The same once a signal has come. A thread that is left behind ends with the program.
 const AFTER_SIGNAL: Duration = Duration::from_millis(300);
@@ -30,7 +30,7 @@ const STACK: usize = 256 << 10;
 
 const GENERATOR: Role = Role::new("generator of memory load", "memory-load");
 
-/// Generators could not be had, or do not do as they are told.
+/// Generators could not be had, or do not follow commands.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorsError {
     /// A thread could not be started or did not get to its CPU, or a signal has come.
@@ -45,8 +45,8 @@ pub enum GeneratorsError {
     /// A thread has ended before its buffers were made.
     #[error("a generator of memory load ended before it had its buffers")]
     Ended,
-    /// A thread was not heard of.
-    #[error("the generator on CPU {cpu} did not do as it was told within {} s: does something else have its CPU?",
+    /// A thread gave no sign of life.
+    #[error("the generator on CPU {cpu} did not follow a command within {} s; keep other threads off that CPU",
         OBEYING.as_secs())]
     Silent {
         /// Its CPU.
@@ -56,7 +56,7 @@ pub enum GeneratorsError {
 
 /// What buffers are to be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct BufferSettings {
     /// Of each of them.
     pub size: Bytes,
     /// The largest that can be had, if none is asked for.
@@ -75,10 +75,10 @@ impl From<HostError> for GeneratorsError {
 pub const BUFFERS: u64 = 2;
 /// A buffer that the last level of cache holds a quarter of leaves it.
 pub const CACHES: u64 = 4;
-/// The largest buffer that nobody asked for: making it takes a second or so.
+/// The largest buffer by default: making it takes a second or so.
 const LARGEST: u64 = 1 << 30;
 
-impl Room {
+impl BufferSettings {
     /// A size of buffers that leaves the last level of cache, if that is known and as many bytes are there for each: in
     /// pages of 2 MiB, and one of these at least.
     pub fn usual_size(cache: Option<Bytes>, there: u64) -> Bytes {
@@ -105,7 +105,7 @@ impl Room {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Order {
+enum GeneratorCommand {
     Rest,
     Generate(Load),
     Leave,
@@ -113,27 +113,27 @@ enum Order {
 
 /// A thread's side.
 #[derive(Debug, Default)]
-struct Post {
+struct GeneratorThread {
     /// The number of the last order that it has taken up.
     seen: CachePadded<AtomicU64>,
     groups: Groups,
 }
 
 #[derive(Debug)]
-struct Shared {
-    order: Mutex<Order>,
+struct CrewState {
+    order: Mutex<GeneratorCommand>,
     given: Condvar,
     /// The number of the order.
     number: CachePadded<AtomicU64>,
-    posts: Box<[Post]>,
+    posts: Box<[GeneratorThread]>,
 }
 
-impl Shared {
-    fn order(&self) -> std::sync::MutexGuard<'_, Order> {
+impl CrewState {
+    fn order(&self) -> std::sync::MutexGuard<'_, GeneratorCommand> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give(&self, order: Order) -> u64 {
+    fn give(&self, order: GeneratorCommand) -> u64 {
         let mut current = self.order();
         *current = order;
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
@@ -142,7 +142,7 @@ impl Shared {
     }
 
     /// The next order, with its number.
-    fn next(&self, done: u64) -> (u64, Order) {
+    fn next(&self, done: u64) -> (u64, GeneratorCommand) {
         let mut order = self.order();
         while self.number.load(Ordering::Relaxed) == done {
             order = self
@@ -157,7 +157,7 @@ impl Shared {
 /// Generators, which rest at first. They end when this value is dropped.
 #[derive(Debug)]
 pub struct Generators {
-    shared: Arc<Shared>,
+    shared: Arc<CrewState>,
     threads: Vec<JoinHandle<()>>,
     cpus: Vec<usize>,
     kinds: Vec<PageKind>,
@@ -168,12 +168,12 @@ impl Generators {
     ///
     /// # Errors
     /// When a thread cannot be started or pinned, or a buffer cannot be made.
-    pub fn new(cpus: &[usize], room: Room) -> Result<Self, GeneratorsError> {
-        let shared = Arc::new(Shared {
-            order: Mutex::new(Order::Rest),
+    pub fn new(cpus: &[usize], room: BufferSettings) -> Result<Self, GeneratorsError> {
+        let shared = Arc::new(CrewState {
+            order: Mutex::new(GeneratorCommand::Rest),
             given: Condvar::new(),
             number: CachePadded::default(),
-            posts: cpus.iter().map(|_| Post::default()).collect(),
+            posts: cpus.iter().map(|_| GeneratorThread::default()).collect(),
         });
         let mut generators = Generators {
             shared,
@@ -183,7 +183,7 @@ impl Generators {
         };
         let (made, all_made) = channel();
         // A signal is for a thread that can act on it.
-        let held = HeldBack::new()?;
+        let held = BlockedSignals::new()?;
         for (place, &cpu) in cpus.iter().enumerate() {
             let (shared, made) = (Arc::clone(&generators.shared), made.clone());
             let thread = std::thread::Builder::new()
@@ -224,7 +224,7 @@ impl Generators {
     /// # Errors
     /// When one of them does not answer.
     pub fn generate(&self, load: Load) -> Result<(), GeneratorsError> {
-        self.obeyed(Order::Generate(load), unless_interrupted)
+        self.obeyed(GeneratorCommand::Generate(load), unless_interrupted)
     }
 
     /// Has all of them rest, also after a signal. When it returns they do.
@@ -232,7 +232,7 @@ impl Generators {
     /// # Errors
     /// When one of them does not answer.
     pub fn rest(&self) -> Result<(), GeneratorsError> {
-        self.obeyed(Order::Rest, || Ok(()))
+        self.obeyed(GeneratorCommand::Rest, || Ok(()))
     }
 
     /// The groups that each of them has done since it was made.
@@ -242,7 +242,7 @@ impl Generators {
 
     fn obeyed(
         &self,
-        order: Order,
+        order: GeneratorCommand,
         goes_on: impl Fn() -> Result<(), RigError>,
     ) -> Result<(), GeneratorsError> {
         let number = self.shared.give(order);
@@ -262,7 +262,7 @@ impl Generators {
 
 impl Drop for Generators {
     fn drop(&mut self) {
-        self.shared.give(Order::Leave);
+        self.shared.give(GeneratorCommand::Leave);
         // After a signal the program is to end within a second.
         let grace = interrupt::requested().map_or(OBEYING, |_| AFTER_SIGNAL);
         let deadline = Instant::now() + grace;
@@ -278,10 +278,10 @@ impl Drop for Generators {
     }
 }
 
-type Made = Sender<Result<[PageKind; 2], GeneratorsError>>;
+type StartupSender = Sender<Result<[PageKind; 2], GeneratorsError>>;
 
 /// What a thread does.
-fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
+fn serve(cpu: usize, room: BufferSettings, made: &StartupSender, shared: &CrewState, place: usize) {
     let make = || -> Result<_, GeneratorsError> {
         pinning::pin_current_thread(cpu)?;
         let (read, stored) = (room.region()?, room.region()?);
@@ -291,7 +291,7 @@ fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
     let (mut generator, kinds) = match make() {
         Ok(parts) => parts,
         Err(error) => {
-            // Nobody listens once another one has failed.
+            // No thread listens once another one has failed.
             let _ = made.send(Err(error));
             return;
         }
@@ -304,9 +304,9 @@ fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
         (number, order) = shared.next(number);
         post.seen.store(number, Ordering::Release);
         match order {
-            Order::Rest => {}
-            Order::Leave => return,
-            Order::Generate(load) => {
+            GeneratorCommand::Rest => {}
+            GeneratorCommand::Leave => return,
+            GeneratorCommand::Generate(load) => {
                 let goes_on = || shared.number.load(Ordering::Relaxed) == number;
                 generator.run(&load, &post.groups, goes_on);
             }
@@ -320,8 +320,8 @@ mod tests {
     use crate::generators::{Accesses, InstructionSet, Store};
     use crate::testing::Refused as _;
 
-    fn room() -> Room {
-        Room {
+    fn room() -> BufferSettings {
+        BufferSettings {
             size: Bytes(1 << 20),
             page: Some(PageSize::Small),
             node: None,
@@ -351,7 +351,7 @@ mod tests {
             (None, 4 << 30, mib(1024)),
             (Some(mib(32)), 1, mib(2)),
         ] {
-            assert_eq!(Room::usual_size(cache, there), size);
+            assert_eq!(BufferSettings::usual_size(cache, there), size);
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn a_buffer_that_cannot_be_had_is_told_and_no_thread_stays() {
         let here = pinning::current_cpu().unwrap();
-        let room = Room {
+        let room = BufferSettings {
             size: Bytes(1 << 50),
             ..room()
         };

@@ -1,15 +1,15 @@
-//! A generator under valgrind's tool lackey, which tells each access of a program: what is counted as issued is what is
-//! accessed. valgrind knows no AVX-512.
+//! A generator under valgrind's tool lackey, which prints each access of a program: what is counted as issued is what
+//! is accessed. valgrind knows no AVX-512.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use super::accesses::{Accesses, InstructionSet, LINE, Store};
-use super::generator::{Generator, Groups, Lines, Load};
+use super::generator::{Generator, Groups, LineCounts, Load};
 use crate::buffer::{Bytes, PageSize, Region};
 
-/// Tells the program under valgrind that it is.
+/// Set for the program under valgrind.
 const TRACED: &str = "HCABENCH_TRACED";
 const BUFFER: usize = 64 << 10;
 /// What begins a line of the traced program.
@@ -35,8 +35,8 @@ fn loads() -> Vec<Load> {
     Store::ALL.iter().copied().flat_map(of).collect()
 }
 
-/// Does the loads, one after the other, and tells where, and how many lines they issued. A store of two bytes to the
-/// buffer that is read begins each of them.
+/// Does the loads, one after the other, and prints the buffers, and how many lines they issued. A store of two bytes to
+/// the buffer that is read begins each of them.
 fn generate() {
     let region = || Region::new(Bytes(BUFFER as u64), PageSize::Small, None).unwrap();
     let (read, stored) = (region(), region());
@@ -50,7 +50,7 @@ fn generate() {
         generator.run(&load, &groups, || {
             left.replace(left.get().saturating_sub(1)) > 0
         });
-        let lines = Lines::of_groups(groups.done(), &load.accesses);
+        let lines = LineCounts::of_groups(groups.done(), &load.accesses);
         println!("{TOLD}{} {}", lines.read, lines.stored);
     }
 }
@@ -95,7 +95,7 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
         .stderr(Stdio::piped());
     let mut child = command
         .spawn()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}: is it installed? (ci/setup test)"));
+        .unwrap_or_else(|error| panic!("{command:?}: {error}: install it (ci/setup test)"));
     // What it writes to standard output fits into the pipe.
     let accesses = accesses_in(child.stderr.take().unwrap());
     let mut told = String::new();
@@ -108,13 +108,13 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
     assert!(child.wait().unwrap().success(), "{told}");
     let told: Vec<[usize; 2]> = told.lines().filter_map(numbers).collect();
     let [buffers, issued @ ..] = told.as_slice() else {
-        panic!("nothing was told");
+        panic!("nothing was printed");
     };
     let found = during_loads(&accesses, *buffers);
     assert_eq!(found.len(), loads().len());
     assert_eq!(issued.len(), loads().len());
     for ((found, issued), load) in found.iter().zip(issued).zip(loads()) {
-        let issued = Lines {
+        let issued = LineCounts {
             read: issued[0] as u64,
             stored: issued[1] as u64,
         };
@@ -125,14 +125,14 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
 
 /// The two numbers of a line of the traced program.
 fn numbers(line: &str) -> Option<[usize; 2]> {
-    // The test's own name may stand before it, without an end of line.
+    // The test's own name may precede it, without an end of line.
     let (_, numbers) = line.split_once(TOLD)?;
     let (one, other) = numbers.split_once(' ')?;
     Some([one.parse().ok()?, other.parse().ok()?])
 }
 
 /// The lines that were accessed in each load: each access of the expected width, right behind the one before it.
-fn during_loads(accesses: &[(bool, usize, usize)], buffers: [usize; 2]) -> Vec<Lines> {
+fn during_loads(accesses: &[(bool, usize, usize)], buffers: [usize; 2]) -> Vec<LineCounts> {
     let width = if instruction_set() == InstructionSet::Avx2 {
         32
     } else {
@@ -165,7 +165,7 @@ fn during_loads(accesses: &[(bool, usize, usize)], buffers: [usize; 2]) -> Vec<L
     }
     let lines = |[read, stored]: [usize; 2]| {
         assert_eq!((read % LINE, stored % LINE), (0, 0));
-        Lines {
+        LineCounts {
             read: (read / LINE) as u64,
             stored: (stored / LINE) as u64,
         }

@@ -1,4 +1,4 @@
-//! What every rank does, also rank 0 beside its conductor: it measures what it is told to, and sleeps in between.
+//! What every rank does, also rank 0 beside its conductor: it measures on command, and sleeps in between.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use serde_json::Value;
 
 use super::error::LaunchError;
 use super::identity::Rendezvous;
-use super::message::{FromRank, Hello, Order, PairReport, Start, ToRank};
+use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, ToRank};
 use super::rendezvous;
 use super::wire::Wire;
 use crate::host::interrupt;
 
-/// How long rank 0 may take to take a message in, and beyond `limit` to say that all have come.
+/// How long rank 0 may take to take a message in, and beyond `limit` to report that all have come.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// What is done in a pair.
 ///
 /// A rank serves the measurements of others in another thread than the one that calls this: rank 0 takes a rank for
 /// hung that does not answer while it has nothing to measure.
-pub trait Work {
+pub trait RankWork {
     /// Prepares, once all ranks are there. Returns what rank 0 is to know of it.
     ///
     /// # Errors
@@ -31,8 +31,8 @@ pub trait Work {
     /// Measures a pair in both directions, within the order's limit.
     ///
     /// # Errors
-    /// Why nothing was measured. Where one direction failed, the report says so.
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String>;
+    /// Why nothing was measured. The report names a direction that failed.
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String>;
 }
 
 /// A rank that has been let in.
@@ -60,33 +60,33 @@ impl Agent {
         }
     }
 
-    /// What rank 0 has said to begin with.
+    /// The first message of rank 0.
     pub fn start(&self) -> &Start {
         &self.start
     }
 
-    /// Measures what it is told to, until rank 0 says that this is all.
+    /// Measures on command, until rank 0 ends the run.
     ///
     /// # Errors
     /// When rank 0 has gone or ends the run, a signal comes, or the work could not be prepared.
-    pub fn attend(mut self, work: &mut impl Work) -> Result<(), LaunchError> {
+    pub fn attend(mut self, work: &mut impl RankWork) -> Result<(), LaunchError> {
         let ready = work.prepare(&self.start);
         let unprepared = ready.clone().err();
-        self.say(&FromRank::Ready(ready))?;
+        self.send(&FromRank::Ready(ready))?;
         if let Some(reason) = unprepared {
             return Err(LaunchError::Unprepared(reason));
         }
         let silence = Duration::from_millis(self.start.silence_ms);
         loop {
             match self.wire.receive(silence).map_err(LaunchError::of_wire)? {
-                ToRank::Ping => self.say(&FromRank::Pong)?,
+                ToRank::Ping => self.send(&FromRank::Pong)?,
                 ToRank::Measure(order) => {
                     let report = work.measure(&order);
                     if let Some(signal) = interrupt::requested() {
                         return Err(LaunchError::Interrupted(signal));
                     }
-                    let Order { round, pair, .. } = order;
-                    self.say(&FromRank::Report {
+                    let MeasurementOrder { round, pair, .. } = order;
+                    self.send(&FromRank::Report {
                         round,
                         pair,
                         report: Box::new(report),
@@ -99,11 +99,11 @@ impl Agent {
         }
     }
 
-    fn say(&mut self, message: &FromRank) -> Result<(), LaunchError> {
+    fn send(&mut self, message: &FromRank) -> Result<(), LaunchError> {
         self.wire.send(message, GRACE).map_err(LaunchError::of_wire)
     }
 }
 
 fn unasked(message: &ToRank) -> LaunchError {
-    LaunchError::Ended(format!("it says {message:?}, which has no place here"))
+    LaunchError::Ended(format!("it sent {message:?} out of turn"))
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::rig::exchange::{End, Enough, between};
+use crate::rig::exchange::{ExchangeEnd, ExchangeLimit, between};
 use crate::rig::in_threads::ThreadsError;
 use crate::time::{Clock, Ticks};
 
@@ -13,12 +13,12 @@ use crate::time::{Clock, Ticks};
 pub struct ClockOffset {
     /// How far it is ahead, in nanoseconds; negative where it is behind.
     pub ns: f64,
-    /// The offset lies within so many nanoseconds on either side: half of the shortest round trip.
+    /// The offset lies within this many nanoseconds on either side: half of the shortest round trip.
     pub bound_ns: f64,
 }
 
 /// A shortest round trip needs no more; milliseconds where both CPUs are free.
-const ENOUGH: Enough = Enough {
+const ENOUGH: ExchangeLimit = ExchangeLimit {
     exchanges: 5_000,
     time: Duration::from_secs(1),
 };
@@ -39,7 +39,7 @@ pub fn measure_offset<C: Clock>(
     if sender == receiver {
         return Ok(None);
     }
-    let end = |cpu| End {
+    let end = |cpu| ExchangeEnd {
         cpu: Some(cpu),
         read: || clock.now().0,
     };

@@ -1,8 +1,8 @@
-//! What the threads of a run, or its processes, tell each other while it lasts: that they are ready, alive, or have failed, and the stop
-//! flag.
+//! The flags between the threads of a run, or its processes, while it lasts: that they are ready, alive, or have
+//! failed, and the stop flag.
 //!
-//! A benchmark keeps its own counters beside it. Nothing here costs a hot loop more than a load of a line that nobody
-//! writes.
+//! A benchmark keeps its own counters beside it. Nothing here costs a hot loop more than a load of a line that no
+//! thread writes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -31,13 +31,13 @@ impl StopFlag {
 
 /// Signs of life of a thread, which it counts up and only the supervisor looks at.
 #[derive(Debug, Default)]
-pub struct Pulse(CachePadded<AtomicU64>);
+pub struct Heartbeat(CachePadded<AtomicU64>);
 
-impl Pulse {
+impl Heartbeat {
     /// No sign is to be expected any more.
     const OVER: u64 = u64::MAX;
 
-    /// Gives a sign. A load and a store, because nobody else stores; relaxed, as nothing else is learnt from it.
+    /// Gives a sign. A load and a store, because no other thread stores; relaxed, as nothing else is learnt from it.
     #[inline(always)]
     pub fn beat(&self) {
         let count = self.0.load(Ordering::Relaxed);
@@ -140,13 +140,13 @@ impl Control {
 pub struct Silence(Vec<(Option<u64>, Instant)>);
 
 impl Silence {
-    /// Of so many threads, from now on.
+    /// For this many threads, from now on.
     pub fn of(threads: usize) -> Self {
         Silence(vec![(Some(0), Instant::now()); threads])
     }
 
     /// How long the thread at that place has been silent: none behind its last sign.
-    pub fn of_thread(&mut self, place: usize, pulse: &Pulse) -> Duration {
+    pub fn of_thread(&mut self, place: usize, pulse: &Heartbeat) -> Duration {
         let (last, at) = &mut self.0[place];
         let beats = pulse.beats();
         if beats != *last {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn silence_ends_with_a_sign_and_with_the_last_one() {
-        let pulse = Pulse::default();
+        let pulse = Heartbeat::default();
         let mut silence = Silence::of(1);
         std::thread::sleep(Duration::from_millis(20));
         assert!(silence.of_thread(0, &pulse) >= Duration::from_millis(20));

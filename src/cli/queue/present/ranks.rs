@@ -1,4 +1,4 @@
-//! Which queue is how good by its rounds, and which cannot be told apart.
+//! The ranking of queues by their rounds, with those that cannot be distinguished.
 
 use super::finished::LOAD_MISSED;
 use super::*;
@@ -6,7 +6,7 @@ use crate::stats::rank::MOST_ROUNDS;
 use crate::stats::ranking::{ERROR, Ranking};
 
 /// What queues are ranked by.
-struct By {
+struct RankingFigure {
     title: &'static str,
     unit: (&'static str, f64),
     column: Column,
@@ -17,12 +17,12 @@ struct By {
 
 /// By what a row is ranked: a rate where nothing limits it but the queue, else a time. Neither on a load curve, whose
 /// steps are other loads for each queue.
-fn by(first: &Finished, per_s: (&'static str, f64)) -> Option<By> {
+fn by(first: &FinishedPoint, per_s: (&'static str, f64)) -> Option<RankingFigure> {
     let measure = first.text(&columns::MEASURE);
     let is_unpaced = [columns::LOAD, columns::RECEIVER_LOAD]
         .iter()
         .all(|load| first.text(load) == "none");
-    let time = |title, column| By {
+    let time = |title, column| RankingFigure {
         title,
         unit: ("ns", 1.0),
         column,
@@ -34,7 +34,7 @@ fn by(first: &Finished, per_s: (&'static str, f64)) -> Option<By> {
     } else if measure == Measure::RoundTrip.name() {
         Some(time("median round trip", columns::round_trip::P50))
     } else if is_unpaced {
-        Some(By {
+        Some(RankingFigure {
             title: "throughput",
             unit: per_s,
             column: columns::THROUGHPUT,
@@ -49,7 +49,7 @@ fn by(first: &Finished, per_s: (&'static str, f64)) -> Option<By> {
 }
 
 /// The settings of a row but for its queue, and what follows from that.
-fn others(one: &Finished) -> Vec<String> {
+fn others(one: &FinishedPoint) -> Vec<String> {
     let cells = settings().into_iter().zip(setting_cells(one));
     let is_of_queue =
         |column: &Column| [columns::QUEUE.name, columns::ENDS.name].contains(&column.name);
@@ -58,8 +58,8 @@ fn others(one: &Finished) -> Vec<String> {
 }
 
 /// A ranking of each group of rows that differ by their queue alone.
-pub(super) fn ranks(finished: &[Finished], shown: &Shown<'_>) -> String {
-    let mut groups: Vec<(Vec<String>, Vec<&Finished>)> = Vec::new();
+pub(super) fn ranks(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
+    let mut groups: Vec<(Vec<String>, Vec<&FinishedPoint>)> = Vec::new();
     for one in finished {
         let key = others(one);
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -94,17 +94,22 @@ pub(super) fn ranks(finished: &[Finished], shown: &Shown<'_>) -> String {
     text
 }
 
-fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> String {
-    let name = |one: &Finished| one.text(&columns::QUEUE);
-    let excuse = |one: &Finished| {
+fn of_group(
+    by: &RankingFigure,
+    rows: &[&FinishedPoint],
+    settings: &str,
+    shown: &Shown<'_>,
+) -> String {
+    let name = |one: &FinishedPoint| one.text(&columns::QUEUE);
+    let excuse = |one: &FinishedPoint| {
         let unfair = one.is_unfair().then_some("UNFAIR");
         let missed = (by.under_load && one.misses_load()).then_some(LOAD_MISSED);
         one.mark.or(unfair).or(missed)
     };
-    let (ranked, left_out): (Vec<&Finished>, Vec<&Finished>) = rows
+    let (ranked, left_out): (Vec<&FinishedPoint>, Vec<&FinishedPoint>) = rows
         .iter()
         .partition(|one| excuse(one).is_none() && one.number(&by.column).is_some());
-    let rounds = |one: &&Finished| {
+    let rounds = |one: &&FinishedPoint| {
         let found = one.runs.iter().filter_map(|run| run.number(by.column.name));
         found.collect::<Vec<f64>>()
     };
@@ -122,13 +127,13 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
             Heading::number("place", "").setting(),
             Heading::text("queue").setting(),
             Heading::number("median", by.unit.0),
-            Heading::number("rounds to tell", "from place 1"),
-            Heading::text("not told apart from places"),
+            Heading::number("rounds needed", "against place 1"),
+            Heading::text("not distinguished from places"),
         ]);
         for (place, &at) in ranking.order.iter().enumerate() {
             let value = ranked[at].number(&by.column).map(|value| value / by.unit.1);
             let alike = ranking.alike(place);
-            // Those told from it already have enough.
+            // Those distinguished from it already have enough.
             let from_first = match ranking.rounds_from_first(place) {
                 _ if !alike.contains(&0) => "-".to_owned(),
                 Some(rounds) => rounds.to_string(),
@@ -147,8 +152,8 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
     let others_missed_the_load = left_out.iter().all(|one| excuse(one) == Some(LOAD_MISSED));
     let verdict = match ranked.len() < 2 && others_missed_the_load {
         true => format!(
-            "rank: {} of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
-             --rate, or a machine with a core for each end.",
+            "rank: {} of these {} rows kept the requested load: no queue can be chosen by them; use a lower --rate, or \
+             a machine with a core for each end.",
             if ranked.is_empty() {
                 "none"
             } else {
@@ -173,12 +178,12 @@ fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> S
     text + &lines.join("\n  ") + "\n"
 }
 
-/// What can be said of the first places.
+/// The verdict on the first places.
 fn verdict(ranking: &Ranking, name: impl Fn(usize) -> String) -> String {
     let percent = ERROR * 100.0;
     let (count, pairs) = (ranking.order.len(), ranking.pairs());
     if count < 2 {
-        return "rank: there are no two queues to compare.".to_owned();
+        return "rank: fewer than two queues to compare.".to_owned();
     }
     let basis = match pairs {
         1 => format!("1 pair by its rounds at an error of {percent} %"),
@@ -186,19 +191,19 @@ fn verdict(ranking: &Ranking, name: impl Fn(usize) -> String) -> String {
     };
     if let Some(needed) = ranking.rounds_needed() {
         return format!(
-            "rank: cannot be told: {} rounds are too few for {basis}: it takes {needed} (--rounds).",
+            "rank: not decided: {} rounds are too few for {basis}; use --rounds {needed}.",
             ranking.rounds
         );
     }
     match ranking.alike(0).as_slice() {
         [] => format!(
-            "rank: {} is first, and is told apart from all others ({basis}).",
+            "rank: {} is first, and distinguished from all others ({basis}).",
             name(0)
         ),
         alike => {
             let names = alike.iter().map(|place| name(*place));
             format!(
-                "rank: which one is first cannot be told: {} cannot be told apart from {} ({basis}).",
+                "rank: the first is not decided: {} is not distinguished from {} ({basis}).",
                 name(0),
                 Vec::from_iter(names).join(", ")
             )

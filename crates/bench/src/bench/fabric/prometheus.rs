@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use super::culprits::{Judged, NodeVerdict};
+use super::culprits::{NodeJudgement, NodeVerdict};
 use super::verdict::PairVerdict;
 use crate::results::ReportError;
 use crate::results::durable::replace;
@@ -24,7 +24,7 @@ pub struct Node<'a> {
     /// Its switch or group.
     pub group: &'a str,
     /// What is said of it.
-    pub judged: &'a Judged,
+    pub judged: &'a NodeJudgement,
 }
 
 /// An ordered pair.
@@ -142,7 +142,7 @@ impl Text {
     fn nodes(&mut self, nodes: &[Node<'_>]) {
         self.metric(
             "node_slow",
-            "Whether the node is named, by direction; unknown if only round trips tell.",
+            "Whether the node is named, by direction; unknown if only round trips show it.",
         );
         for node in nodes {
             let direction = node.judged.verdict.direction();
@@ -196,7 +196,7 @@ impl Text {
                 self.pair(pair, &[("quantile", quantile)], seconds(value));
             }
         }
-        let help = "What messages took beyond the least of their direction.";
+        let help = "Latency of messages above the minimum of their direction.";
         self.metric("pair_excess_seconds", help);
         for pair in pairs {
             self.pair(pair, &[("quantile", "0.99")], seconds(pair.excess_p99_ns));
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::bench::fabric::culprits::Direction;
 
-    const JUDGED: Judged = Judged {
+    const JUDGED: NodeJudgement = NodeJudgement {
         verdict: NodeVerdict::Slow(Direction::Egress),
         score: Some(12.5),
         figure: Some("excess_p99_ns"),

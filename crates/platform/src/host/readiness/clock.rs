@@ -1,10 +1,10 @@
 //! What a time stamp is taken from.
 
-use super::{Facts, Judge, Judged};
+use super::{Assessment, Facts, ToAssessment};
 
-pub(super) fn source(facts: &Facts) -> Judged {
+pub(super) fn source(facts: &Facts) -> Assessment {
     let Some(source) = &facts.fingerprint.clock.source else {
-        return "the kernel does not tell"
+        return "not reported by the kernel"
             .advise("look at dmesg for what it takes as clock source");
     };
     let found = source.as_str();
@@ -17,19 +17,20 @@ pub(super) fn source(facts: &Facts) -> Judged {
              clocksource=tsc",
         ),
         _ => found.spoils(
-            "each stamp costs a system call, up to a microsecond: \
-             echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource as root, or boot with tsc=reliable \
-             clocksource=tsc (dmesg tells why the kernel gave the TSC up)",
+            "each stamp costs a system call, up to a microsecond: echo tsc > \
+             /sys/devices/system/clocksource/clocksource0/current_clocksource as root, or boot with tsc=reliable \
+             clocksource=tsc (dmesg reports why the kernel gave the TSC up)",
         ),
     }
 }
 
 /// None where there is no generic timer.
-pub(super) fn generic_timer(facts: &Facts) -> Judged {
+pub(super) fn generic_timer(facts: &Facts) -> Assessment {
     let timer = facts.fingerprint.clock.generic_timer?;
     let Some(count_ns) = timer.count_ns() else {
-        return "CNTFRQ_EL0 is 0"
-            .spoils("firmware has not told its rate: do not use --clock counter here");
+        return "CNTFRQ_EL0 is 0".spoils(
+            "firmware does not report its rate: do not use --clock counter on this machine",
+        );
     };
     let has = |what: &str, it: bool| format!("{}{what}", if it { "" } else { "no " });
     let megahertz = 1e3 / count_ns;
@@ -51,7 +52,7 @@ pub(super) fn generic_timer(facts: &Facts) -> Judged {
 const COARSE_COUNT_NS: f64 = 10.0;
 
 /// None where there is no TSC.
-pub(super) fn tsc(facts: &Facts) -> Judged {
+pub(super) fn tsc(facts: &Facts) -> Assessment {
     let clock = &facts.fingerprint.clock;
     let flags = [
         ("constant", clock.constant_tsc),

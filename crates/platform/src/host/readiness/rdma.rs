@@ -1,12 +1,12 @@
 //! Where the RDMA devices are. Of them only their place in sysfs is read.
 
-use super::{Facts, Judge, Judged, count};
+use super::{Assessment, Facts, ToAssessment, count};
 
-pub(super) fn nodes(facts: &Facts) -> Judged {
+pub(super) fn nodes(facts: &Facts) -> Assessment {
     const DEVICES: &str = "sys/class/infiniband";
     let with_node = |name: String| {
         let file = format!("{DEVICES}/{name}/device/numa_node");
-        // -1, which is no usize, where the firmware does not tell; no file at all for a software device.
+        // -1, which is not a usize, where the firmware does not report it; no file at all for a software device.
         (name, facts.files.number(&file))
     };
     let names = facts.files.names(DEVICES).into_iter();

@@ -1,17 +1,17 @@
 //! What else runs, below this kernel and beside this program.
 
-use super::{Facts, Judge, Judged, count};
+use super::{Assessment, Facts, ToAssessment, count};
 
-pub(super) fn virtualisation(facts: &Facts) -> Judged {
+pub(super) fn virtualisation(facts: &Facts) -> Assessment {
     let found = &facts.fingerprint.virtualisation;
     let name = found.hypervisor.as_deref();
     let name = name.unwrap_or("an unknown hypervisor");
     match (found.guest, found.emulated) {
         (_, Some(true)) => format!("{name}, the processor is emulated in software")
-            .spoils("figures test the tool and say nothing of hardware: use KVM, or measure on the machine itself"),
+            .spoils("figures test the tool and do not describe hardware: use KVM, or measure on the machine itself"),
         (Some(true), _) => format!("guest of {name}").advise(
-            "the host may stop a CPU of the guest at any moment: measure on the machine itself, or pin each virtual CPU to a \
-             core of its own",
+            "the host may stop a CPU of the guest at any moment: measure on the machine itself, or pin each virtual \
+             CPU to a separate core",
         ),
         (Some(false), _) => "none".good(),
         (None, _) => "none that shows".good(),
@@ -19,7 +19,7 @@ pub(super) fn virtualisation(facts: &Facts) -> Judged {
 }
 
 /// None where no process shows.
-pub(super) fn virtual_machines(facts: &Facts) -> Judged {
+pub(super) fn virtual_machines(facts: &Facts) -> Assessment {
     let running = facts.fingerprint.virtual_machines.as_ref()?;
     if running.is_empty() {
         return "none running here".good();
@@ -33,7 +33,7 @@ pub(super) fn virtual_machines(facts: &Facts) -> Judged {
     )
 }
 
-pub(super) fn load(facts: &Facts) -> Judged {
+pub(super) fn load(facts: &Facts) -> Assessment {
     // Below half a thread, what runs is the odd daemon.
     const QUIET: f64 = 0.5;
     let text = facts.files.optional("proc/loadavg")?;
@@ -59,7 +59,7 @@ pub(super) fn load(facts: &Facts) -> Judged {
     }
 }
 
-pub(super) fn interrupts(facts: &Facts) -> Judged {
+pub(super) fn interrupts(facts: &Facts) -> Assessment {
     let running = facts.files.processes().any(|name| name == "irqbalance");
     if !running {
         return "not running".good();
@@ -71,7 +71,7 @@ pub(super) fn interrupts(facts: &Facts) -> Judged {
 }
 
 /// None where the kernel has no such limit.
-pub(super) fn realtime_throttling(facts: &Facts) -> Judged {
+pub(super) fn realtime_throttling(facts: &Facts) -> Assessment {
     let runtime: i64 = facts.files.number("proc/sys/kernel/sched_rt_runtime_us")?;
     let period: i64 = facts.files.number("proc/sys/kernel/sched_rt_period_us")?;
     if runtime < 0 || runtime >= period {

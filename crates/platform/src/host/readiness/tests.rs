@@ -89,17 +89,17 @@ fn check<'a>(readiness: &'a Readiness, id: &str) -> &'a Check {
 }
 
 /// A check's name, its verdict, a part of its advice, and how the machine was found (not looked at where empty).
-type Said<'a> = (&'a str, Verdict, &'a str, &'a str);
+type ExpectedCheck<'a> = (&'a str, Verdict, &'a str, &'a str);
 
 #[track_caller]
-fn only(change: impl Fn(&Machine), expected: Said<'_>) {
+fn only(change: impl Fn(&Machine), expected: ExpectedCheck<'_>) {
     let machine = best();
     change(&machine);
     said_only(&assess(&machine), expected);
 }
 
 #[track_caller]
-fn said_only(readiness: &Readiness, expected: Said<'_>) {
+fn said_only(readiness: &Readiness, expected: ExpectedCheck<'_>) {
     let checks = readiness.checks.iter();
     let others = checks.filter(|it| it.verdict != Good && it.id != expected.0);
     assert_eq!(others.collect::<Vec<_>>(), [] as [&Check; 0]);
@@ -109,7 +109,7 @@ fn said_only(readiness: &Readiness, expected: Said<'_>) {
 
 /// Asserts what a check says, whatever the others do.
 #[track_caller]
-fn said(readiness: &Readiness, (id, verdict, advice, found): Said<'_>) {
+fn said(readiness: &Readiness, (id, verdict, advice, found): ExpectedCheck<'_>) {
     let check = check(readiness, id);
     assert_eq!(check.verdict, verdict, "{check:?}");
     let told = check.advice.as_deref().unwrap_or_default();
@@ -321,7 +321,7 @@ fn memory_that_cannot_be_locked() {
 fn a_guest_is_advice_and_emulation_spoils() {
     for (hypervisor, emulated, verdict, advice) in [
         ("KVM", false, Advice, "pin each virtual CPU"),
-        ("QEMU TCG", true, Spoils, "say nothing of hardware"),
+        ("QEMU TCG", true, Spoils, "do not describe hardware"),
     ] {
         let cpuid = Cpuid {
             hypervisor_present: Some(true),
@@ -356,7 +356,7 @@ fn load_matters_where_nothing_is_isolated() {
 fn a_machine_that_tells_nothing_is_assessed_all_the_same() {
     let readiness = Readiness::from_facts(facts(&Machine::new(1, 1, 1), &Cpuid::default()));
     said(&readiness, ("cores", Spoils, "", ""));
-    let told = "the kernel does not tell";
+    let told = "not reported by the kernel";
     said(&readiness, ("clock_source", Advice, "", told));
 }
 

@@ -12,7 +12,7 @@ use crate::results::schema::Schema;
 
 /// What an earlier run left in a folder.
 #[derive(Debug, Default)]
-pub(super) struct Earlier {
+pub(super) struct EarlierContent {
     /// What shows that there are results.
     pub(super) evidence: Option<String>,
     /// What looks like results and is not on the list.
@@ -21,7 +21,7 @@ pub(super) struct Earlier {
     pub(super) listed: BTreeSet<String>,
 }
 
-impl Earlier {
+impl EarlierContent {
     /// Looks into `path`, which need not exist.
     pub(super) fn find(path: &Path) -> Result<Self, ReportError> {
         let failed = |cause| ReportError::from_io("look into", path, cause);
@@ -98,7 +98,7 @@ impl Earlier {
     }
 }
 
-/// Removes what a killed process left of a file that it was writing; what is no file is not ours.
+/// Removes what a killed process left of a file that it was writing; other objects than files are not ours.
 fn remove_partial(file: &Path) -> Result<(), ReportError> {
     let partial = partial_path(file);
     let found = partial.symlink_metadata();

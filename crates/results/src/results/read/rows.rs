@@ -1,7 +1,7 @@
 //! Files of many rows, read as a stream.
 //!
-//! A file of 10 million messages has about 700 MB: nothing but a line is kept of it. A file that has no lines as
-//! hcabench writes them is told from its beginning, and never kept as one large cell.
+//! A file of 10 million messages has about 700 MB: nothing but a line is kept of it. A file without lines as hcabench
+//! writes them is recognised by its beginning, and never kept as one large cell.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -40,7 +40,7 @@ impl RowFile {
             cells: vec![0; LONGEST_LINE],
             ends: vec![0; LONGEST_LINE],
         };
-        if lines.next(path)? != Next::Line {
+        if lines.next(path)? != LineStatus::Line {
             return Err(ReadError::truncated(path, 1, "the header is not whole"));
         }
         let header = lines.cells(path)?;
@@ -71,11 +71,11 @@ impl RowFile {
         loop {
             let line = self.lines.number + 1;
             match self.lines.next(path)? {
-                Next::Line => {}
-                Next::End => break,
+                LineStatus::Line => {}
+                LineStatus::End => break,
                 // Only the row at the end of the file can be cut off.
-                Next::Torn if self.may_be_cut => return Ok(true),
-                Next::Torn => {
+                LineStatus::Torn if self.may_be_cut => return Ok(true),
+                LineStatus::Torn => {
                     let reason = "the last row is not whole";
                     return Err(ReadError::truncated(path, line, reason));
                 }
@@ -95,7 +95,7 @@ impl RowFile {
             })?;
         }
         if let Some(told) = self.told.filter(|&told| told != rows) {
-            let reason = format!("{rows} rows, where the summary tells of {told}");
+            let reason = format!("{rows} rows instead of the {told} in the summary");
             return Err(if rows < told {
                 ReadError::truncated(path, 0, reason)
             } else {
@@ -129,7 +129,7 @@ struct Lines {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+enum LineStatus {
     Line,
     /// A line without its end, which is the last.
     Torn,
@@ -138,19 +138,19 @@ enum Next {
 
 impl Lines {
     /// Reads the next line. One that is too long is an error.
-    fn next(&mut self, path: &Path) -> Result<Next, ReadError> {
+    fn next(&mut self, path: &Path) -> Result<LineStatus, ReadError> {
         self.number += 1;
         self.text.clear();
         let mut part = self.file.by_ref().take(LONGEST_LINE as u64);
         let read = part.read_until(b'\n', &mut self.text);
         match read.map_err(|cause| ReadError::io(path, cause))? {
-            0 => Ok(Next::End),
-            _ if self.text.ends_with(b"\n") => Ok(Next::Line),
+            0 => Ok(LineStatus::End),
+            _ if self.text.ends_with(b"\n") => Ok(LineStatus::Line),
             LONGEST_LINE => {
                 let reason = "it is longer than 64 KiB";
                 Err(ReadError::foreign(path, self.number, reason))
             }
-            _ => Ok(Next::Torn),
+            _ => Ok(LineStatus::Torn),
         }
     }
 
@@ -199,7 +199,7 @@ impl Cells<'_> {
         self.row.cell(self.places[index])
     }
 
-    /// A cell as text; what is no UTF-8 is replaced.
+    /// A cell as text; bytes that are not UTF-8 are replaced.
     pub fn text(&self, index: usize) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(index))
     }
@@ -234,7 +234,8 @@ impl Cells<'_> {
             .and_then(|text| text.parse().ok());
         number.map(Some).ok_or_else(|| {
             let (column, text) = (self.columns[index], self.text(index));
-            let reason = format!("{column} is {text:?}, no whole number of nanoseconds");
+            let reason =
+                format!("{column} is {text:?}, which is not a whole number of nanoseconds");
             ReadError::foreign(self.path, self.line, reason)
         })
     }

@@ -10,11 +10,11 @@ use super::table::{Row, Table};
 use crate::results::curves::{self, Curve};
 use crate::results::document::read_value;
 use crate::results::folder::{LEFT_OUT, LIST, MARK, RUNS, SETTINGS, SUMMARY};
-use crate::results::read_error::{ReadError, Wrong};
+use crate::results::read_error::{ReadError, ReadErrorKind};
 use crate::results::record::{Cell, Record};
 use crate::results::runs::over_rounds;
 use crate::results::schema::{
-    Column, FAILURE, INCOMPLETE, Named, Over, POINT, ROUNDS, STATUS, Schema,
+    Column, FAILURE, INCOMPLETE, NamedColumn, Over, POINT, ROUNDS, STATUS, Schema,
 };
 use crate::results::whole::whole;
 
@@ -57,7 +57,7 @@ impl Run {
         let has = |name: &str| names.contains(name);
         // It has a summary, too, of tiers.
         if is_of_a_fabric(path) {
-            return Err(Wrong::OfAFabric.at(path));
+            return Err(ReadErrorKind::OfAFabric.at(path));
         }
         if has(SUMMARY) || has(LIST) {
             return Self::open_run(path);
@@ -66,7 +66,9 @@ impl Run {
             return Self::open_point(path);
         }
         if has(MARK) {
-            return Err(Wrong::NothingMeasured(mark_of(path)?.unwrap_or_default()).at(path));
+            return Err(
+                ReadErrorKind::NothingMeasured(mark_of(path)?.unwrap_or_default()).at(path),
+            );
         }
         let below: Vec<&str> = names
             .iter()
@@ -79,7 +81,7 @@ impl Run {
         } else {
             format!("but these in it do: {}", below.join(", "))
         };
-        Err(Wrong::NoResults(reason).at(path))
+        Err(ReadErrorKind::NoResults(reason).at(path))
     }
 
     fn open_run(path: &Path) -> Result<Self, ReadError> {
@@ -88,15 +90,15 @@ impl Run {
         let settings = path.join(SETTINGS);
         if !summary.columns.is_empty() && !summary.has(POINT.name) {
             let wrong = if summary.has(STATUS.name) {
-                Wrong::OlderFormat
+                ReadErrorKind::OlderFormat
             } else {
-                Wrong::NoResults(format!("its {SUMMARY} has no column {}", POINT.name))
+                ReadErrorKind::NoResults(format!("its {SUMMARY} has no column {}", POINT.name))
             };
             return Err(wrong.at(path));
         }
         let (document, schema) = match (read_document(&settings), &incomplete) {
             (Err(error), Some(reason)) if error.is_missing() && summary.rows.is_empty() => {
-                return Err(Wrong::NothingMeasured(reason.clone()).at(path));
+                return Err(ReadErrorKind::NothingMeasured(reason.clone()).at(path));
             }
             (read, _) => read?,
         };
@@ -108,9 +110,9 @@ impl Run {
         };
         let mut points = points_of(path, schema, &summary, incomplete.is_some())?;
         if points.is_empty() {
-            let none = || Wrong::NoResults("there is no point in it".to_owned());
+            let none = || ReadErrorKind::NoResults("there is no point in it".to_owned());
             return Err(incomplete
-                .map_or_else(none, Wrong::NothingMeasured)
+                .map_or_else(none, ReadErrorKind::NothingMeasured)
                 .at(path));
         }
         for point in &mut points {
@@ -162,7 +164,7 @@ impl Run {
         &self.document
     }
 
-    /// The machine; `null` where it is not told.
+    /// The machine; `null` where it is missing.
     pub fn machine(&self) -> &Value {
         &self.document["machine"]
     }
@@ -200,7 +202,7 @@ impl Run {
         if !path.exists() {
             return Ok(Table::default());
         }
-        Table::of(&path, &whole(&path, "it tells what was left out")?)
+        Table::of(&path, &whole(&path, "it lists points that were left out")?)
     }
 }
 
@@ -293,7 +295,7 @@ impl Point {
         Ok(rows)
     }
 
-    /// The rows that a file must have, by the summary. Of an incomplete point nobody knows.
+    /// The rows that a file must have, by the summary. For an incomplete point it is unknown.
     fn rows_told(&self, file: &str) -> Option<u64> {
         if self.incomplete.is_some() {
             return None;
@@ -335,7 +337,7 @@ fn summary_of(schema: &'static Schema, runs: &Table, older: &Table) -> Table {
     curves::complete(schema, &mut summary);
     let columns = schema.summary();
     let cells = |record: &Record| {
-        let cell = |(name, column): &Named| {
+        let cell = |(name, column): &NamedColumn| {
             let cell = record.get(name).cloned().unwrap_or(Cell::Empty);
             cell.with_decimals_of(column).text()
         };
@@ -349,7 +351,7 @@ fn summary_of(schema: &'static Schema, runs: &Table, older: &Table) -> Table {
 fn read_document(path: &Path) -> Result<(Value, &'static Schema), ReadError> {
     let document = read_value(path)?;
     let schema = document["benchmark"].as_str().and_then(Schema::of);
-    let unknown = "it does not tell of a benchmark that this version knows";
+    let unknown = "it does not name a benchmark that this version has";
     let schema = schema.ok_or_else(|| ReadError::foreign(path, 1, unknown))?;
     Ok((document, schema))
 }
@@ -370,7 +372,7 @@ fn points_of(
     for (place, (name, _)) in rows.iter().enumerate() {
         let line = place as u64 + 2;
         if !is_plain(name) || rows[..place].iter().any(|(other, _)| other == name) {
-            let reason = format!("{name:?} is no name of a point, or not its first row");
+            let reason = format!("{name:?} is not the name of a point, or not its first row");
             return Err(ReadError::foreign(&path.join(SUMMARY), line, reason));
         }
     }
@@ -387,7 +389,7 @@ fn points_of(
         let folder = path.join(&name);
         if !folder.is_dir() {
             let why = "it is a point of the run; copy the folder whole";
-            return Err(Wrong::MissingFile(why.to_owned()).at(&folder));
+            return Err(ReadErrorKind::MissingFile(why.to_owned()).at(&folder));
         }
         let document = match read_document(&folder.join(SETTINGS)) {
             // Ended between making the folder and writing into it.
@@ -404,13 +406,13 @@ fn points_of(
     Ok(points)
 }
 
-/// Whether all rounds that the summary tells of are there.
+/// Whether all rounds of the summary are there.
 fn check_rounds(path: &Path, points: &[Point]) -> Result<(), ReadError> {
     for point in points.iter().filter(|point| point.incomplete.is_none()) {
         let (name, found) = (&point.name, point.rounds.len() as u64);
         let told = point.count(&ROUNDS);
         if let Some(told) = told.filter(|told| *told != found) {
-            let reason = format!("{found} rounds of {name}, where the summary tells of {told}");
+            let reason = format!("{found} rounds of {name} instead of the {told} in the summary");
             return Err(ReadError::truncated(&path.join(RUNS), 0, reason));
         }
     }

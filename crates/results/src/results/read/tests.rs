@@ -121,7 +121,7 @@ fn points_have_the_order_of_the_summary_with_the_list_or_without() {
     let last = summary.lines().last().unwrap();
     for row in [last, &last.replace("rc-send", "../rc-send")] {
         fs::write(path.join(SUMMARY), format!("{summary}{row}\n")).unwrap();
-        Run::open(&path).refused(&["in line 5", "is no name of a point"]);
+        Run::open(&path).refused(&["in line 5", "is not the name of a point"]);
     }
 }
 
@@ -182,7 +182,7 @@ fn older_folders_are_refused() {
     fs::create_dir(&clock).unwrap();
     fs::write(clock.join(SETTINGS), old).unwrap();
     for path in [&run, &run.join("rc-send-8B"), &clock] {
-        Run::open(path).refused(&["measure again, or use hcabench 0.1"]);
+        Run::open(path).refused(&["this version reads format 2; measure again"]);
     }
 }
 
@@ -232,10 +232,21 @@ fn incomplete_runs_are_read_and_marked() {
     let text = fs::read(&file).unwrap();
     fs::write(&file, &text[..text.len() - 3]).unwrap();
     assert_eq!(latencies(last).unwrap(), (vec![Some(2)], true));
-    // Rows are durable one by one; a torn one is left out.
-    let summary = fs::read_to_string(path.join(SUMMARY)).unwrap();
-    let whole = summary.trim_end().rfind('\n').unwrap() + 1;
-    fs::write(path.join(SUMMARY), &summary[..whole + 20]).unwrap();
+    // While a run is marked, its summary may be behind the rows of each round, which are durable one by one.
+    let tear = |file: &str| {
+        let text = fs::read_to_string(path.join(file)).unwrap();
+        let last = text.trim_end().rfind('\n').unwrap() + 1;
+        fs::write(path.join(file), &text[..last + 20]).unwrap();
+    };
+    tear(SUMMARY);
+    let run = Run::open(&path).unwrap();
+    assert_eq!((run.summary.rows.len(), run.points.len()), (2, 2));
+    assert_eq!(
+        run.points[1].number(&hca::latency::P50),
+        last.number(&hca::latency::P50)
+    );
+    // A torn row is left out.
+    tear(RUNS);
     let run = Run::open(&path).unwrap();
     assert_eq!((run.summary.rows.len(), run.points.len()), (1, 2));
     assert!(run.points[1].row.is_none() && run.points[1].incomplete.is_some());
@@ -253,7 +264,7 @@ fn what_is_no_results_folder_is_told_apart() {
     Run::open(&path).refused(&["is empty"]);
     fs::write(path.join("holiday.jpg"), "x").unwrap();
     Run::open(&path).refused(&["holds no results of hcabench: neither"]);
-    Run::open(&path.join("holiday.jpg")).refused(&["is no folder"]);
+    Run::open(&path.join("holiday.jpg")).refused(&["is not a folder"]);
     two_points(&path.join("run1"));
     Run::open(&path).refused(&["but these in it do: run1"]);
     let begun = folder.path().join("begun");
@@ -280,9 +291,9 @@ fn files_that_were_changed_name_file_line_and_column() {
         ("1500,", "15x0,", "in line 2: latency_ns is \"15x0\""),
         ("2500,", "2500,,", "in line 4: 13 cells under 11 columns"),
         ("latency_ns", "delay", columns),
-        ("1500,", "99999999999999999999,", "no whole number"),
-        (&*good, &*shorter, "2 rows, where the summary tells of 4"),
-        (&good, &longer, "5 rows, where the summary tells of 4"),
+        ("1500,", "99999999999999999999,", "not a whole number"),
+        (&*good, &*shorter, "2 rows instead of the 4"),
+        (&good, &longer, "5 rows instead of the 4"),
         (&good, "", "header is not whole"),
         (&good, "repeat,se", "header is not whole"),
         (&good, "\u{0}\u{1}ELF\n", "there is no column"),

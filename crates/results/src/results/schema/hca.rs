@@ -2,7 +2,7 @@
 
 use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
 use super::{columns, distribution_columns, join};
-use crate::results::units;
+use crate::results::finding::{Finding, kinds};
 
 /// Send completions.
 pub const COMPLETIONS: Column = Column::count(
@@ -88,8 +88,9 @@ columns! {
     BACKGROUND_THREAD = setting("background_thread",
         "where the thread in the background runs: own-cpu, or cpu-shared on that of a measuring thread; empty without one")
         .title("bg thread");
-    MEMORY_LOAD = setting("memory_load_percent", "what generators on other CPUs draw of memory bandwidth, in per cent of \
-        their own peak; 0 is off, empty in a run without such a load").whole().title("memory load");
+    MEMORY_LOAD = setting("memory_load_percent", "the memory bandwidth that generators on other CPUs draw, in per cent \
+                                                  of their peak; 0 is off, empty in a run without such a \
+                                                  load").whole().title("memory load");
 }
 
 columns! {
@@ -142,7 +143,7 @@ columns! {
     STAMP_COST = measured("stamp_cost_ns", "what a time stamp costs", 1).over(Over::Median);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 1);
     STAMP_REFRESH = measured("stamp_refresh_ns",
-        "mean time between two rewritings of a message's stamp, which is how old t_send can be; empty where nobody knows",
+        "mean time between two rewritings of a message's stamp, which is the maximum age of t_send; empty if unknown",
         1);
     FLOOR_P50 = measured("floor_p50_ns",
         "median of the floor: the same loops over shared memory between the same CPUs", 1);
@@ -154,7 +155,7 @@ columns! {
 }
 
 columns! {
-    /// The path, as the counters of the ports tell it. Empty where the driver does not count it.
+    /// The path, by the counters of the ports. Empty where the driver does not count it.
     PATH;
     PACKETS_SENT = count("packets_sent", "packets of any kind that left the sender's port during the bursts");
     PACKETS_RECEIVED = count("packets_received", "packets of any kind that came to the receiver's port during them");
@@ -200,7 +201,7 @@ pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 5] = join(&[
     &IN_BACKGROUND,
 ]);
 
-/// What a row tells of a message.
+/// The columns of a message.
 pub mod message {
     use super::{Better, Column, Data, columns};
 
@@ -258,43 +259,37 @@ pub const SCHEMA: Schema = Schema {
     headline: [RECEIVED, latency::P50, latency::P99],
 };
 
-/// Above this the floor's median says that something else had the CPUs: two stamps and a cache line that changes hands
+/// Above this the floor's median shows that something else had the CPUs: two stamps and a cache line that changes hands
 /// take less than a microsecond, and a few where instructions are emulated.
 const HIGHEST_FLOOR_NS: f64 = 10_000.0;
 /// Above this share of the median latency the floor's median is most of what was measured.
 const LARGEST_SHARE: f64 = 0.5;
 
-/// Why figures are not to be believed, where the floor is above 10 us or above half of the latency, by their medians in
+/// What speaks against figures where the floor is above 10 us or above half of the latency, by their medians in
 /// nanoseconds.
-pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<String> {
-    let why = if floor > HIGHEST_FLOOR_NS {
-        "the host is busy, do not believe these figures".to_owned()
+pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<Finding> {
+    let found = if floor > HIGHEST_FLOOR_NS {
+        Finding::of(&kinds::FLOOR_TOO_HIGH)
     } else {
         let latency = latency.filter(|latency| floor > LARGEST_SHARE * latency)?;
-        format!(
-            "that is most of the latency of p50 {}, do not believe it",
-            units::duration(latency)
-        )
+        Finding::of(&kinds::FLOOR_NEAR_LATENCY).measure("latency_ns", latency)
     };
-    Some(format!("floor p50 {}: {why}", units::duration(floor)))
+    Some(found.measure("floor_ns", floor))
 }
 
-/// Above this share of the median latency the clocks of the two CPUs say too little of it.
+/// Above this share of the median latency the clocks of the two CPUs differ too much for it.
 const LARGEST_SHARE_OF_CLOCKS: f64 = 0.25;
 
-/// Why latencies say little, where the clocks of the two CPUs may differ by more than a quarter of the median latency:
-/// their offset and its bound, and the latency, in nanoseconds.
-pub fn doubt_of_clocks(offset: f64, bound: f64, latency: f64) -> Option<String> {
+/// Why latencies are uncertain, where the clocks of the two CPUs may differ by more than a quarter of the median
+/// latency: their offset and its bound, and the latency, in nanoseconds.
+pub fn doubt_of_clocks(offset: f64, bound: f64, latency: f64) -> Option<Finding> {
     let most = offset.abs() + bound;
     (most > LARGEST_SHARE_OF_CLOCKS * latency).then(|| {
-        format!(
-            "the clocks of sender and receiver may differ by up to {}, and the latency is p50 {}: their offset is {} \
-             within {}",
-            units::duration(most),
-            units::duration(latency),
-            units::duration(offset),
-            units::duration(bound),
-        )
+        Finding::of(&kinds::CLOCKS_MAY_DIFFER)
+            .measure("most_ns", most)
+            .measure("latency_ns", latency)
+            .measure("offset_ns", offset)
+            .measure("bound_ns", bound)
     })
 }
 
@@ -315,13 +310,14 @@ mod tests {
             assert_eq!(doubt.is_some(), told, "{doubt:?}");
         }
         let doubt = doubt_of_clocks(-300.0, 100.0, 1000.0).unwrap();
-        doubt.has(&["up to 400 ns", "-300 ns within 100 ns"]);
+        assert_eq!(doubt.kind, kinds::CLOCKS_MAY_DIFFER.id);
+        let text = doubt.line(1);
+        text.has(&["up to 400 ns", "p50 1.00 us", "-300 ns within 100 ns"]);
     }
 
     #[test]
     fn a_floor_above_ten_microseconds_or_half_of_the_latency_is_not_believed() {
-        let busy = "the host is busy, do not believe these figures";
-        let most = "that is most of the latency of p50 400 ns, do not believe it";
+        let (busy, most) = (kinds::FLOOR_TOO_HIGH.id, kinds::FLOOR_NEAR_LATENCY.id);
         for (floor, latency, told) in [
             (200.0, Some(400.0), None),
             (10_000.0, Some(20_000.0), None),
@@ -331,8 +327,12 @@ mod tests {
             // Of a latency that is a little more than the loops themselves.
             (201.0, Some(400.0), Some(("201 ns", most))),
         ] {
-            let told = told.map(|(floor, why)| format!("floor p50 {floor}: {why}"));
-            assert_eq!(doubt_of_floor(floor, latency), told);
+            let found = doubt_of_floor(floor, latency);
+            assert_eq!(found.is_some(), told.is_some(), "{found:?}");
+            if let (Some(found), Some((floor, kind))) = (found, told) {
+                assert_eq!(found.kind, kind);
+                found.problem.has(&[&format!("p50 {floor}")]);
+            }
         }
     }
 }

@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::connector::{Connected, LOOK, Role, Way, connect};
+use super::connector::{ConnectRole, ConnectedEnd, ConnectorSettings, LOOK, connect};
 use crate::node::NodeError;
 use crate::rdma::cm::{Connection, EventChannel};
 
-/// What the thread tells of the connections.
+/// The thread's report on the connections.
 #[derive(Debug, Default)]
 pub(super) struct State {
     is_gone: AtomicBool,
@@ -53,13 +53,17 @@ pub(super) struct Manager {
     channel: Arc<EventChannel>,
     state: Arc<State>,
     start: Option<Sender<()>>,
-    connected: Receiver<Result<Connected, NodeError>>,
+    connected: Receiver<Result<ConnectedEnd, NodeError>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Manager {
-    /// Starts the thread, which waits until it is told to connect.
-    pub(super) fn new(channel: Arc<EventChannel>, way: Way, role: Role) -> Result<Self, NodeError> {
+    /// Starts the thread, which waits for the command to connect.
+    pub(super) fn new(
+        channel: Arc<EventChannel>,
+        way: ConnectorSettings,
+        role: ConnectRole,
+    ) -> Result<Self, NodeError> {
         let (start, started) = self::channel();
         let (tell, connected) = self::channel();
         let state = Arc::new(State::default());
@@ -87,11 +91,11 @@ impl Manager {
         })
     }
 
-    /// Has it connect, and waits for it while `go_on` says yes.
+    /// Has it connect, and waits for it while `go_on` returns true.
     pub(super) fn connect(
         &mut self,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Connected, NodeError> {
+    ) -> Result<ConnectedEnd, NodeError> {
         // It waits for this, or has ended, which shows below.
         let _ = self.start.as_ref().map(|start| start.send(()));
         loop {
@@ -106,7 +110,7 @@ impl Manager {
         }
     }
 
-    /// What it has told.
+    /// Its report.
     #[inline(always)]
     pub(super) fn state(&self) -> &State {
         &self.state
@@ -116,7 +120,7 @@ impl Manager {
     pub(super) fn end(&mut self) {
         self.channel.give_up();
         self.start = None;
-        // A panic of it was told as it happened.
+        // A panic of it was reported as it happened.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -130,15 +134,15 @@ impl Drop for Manager {
 /// What the thread does.
 fn manage(
     channel: &Arc<EventChannel>,
-    way: &Way,
-    role: &Role,
+    way: &ConnectorSettings,
+    role: &ConnectRole,
     state: &State,
-    tell: &Sender<Result<Connected, NodeError>>,
+    tell: &Sender<Result<ConnectedEnd, NodeError>>,
 ) {
     let connected = connect(channel, way, role);
     let connections = connected.as_ref().map(|it| Arc::clone(&it.connections));
     let connections = connections.unwrap_or_default();
-    // If nobody hears it, the end has been given up.
+    // If no thread receives it, the end has been given up.
     let _ = tell.send(connected);
     while channel.wait() {
         let ended = connections.iter().find_map(Connection::ending);

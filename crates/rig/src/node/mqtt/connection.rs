@@ -22,7 +22,7 @@ pub(super) fn broker(settings: &Settings) -> Result<&BrokerAddress, NodeError> {
     settings.broker.as_ref().ok_or_else(none)
 }
 
-/// A client of that name, which holds so many requests and waits for as many acknowledgements.
+/// A client of that name, which holds this many requests and waits for as many acknowledgements.
 ///
 /// # Errors
 /// When there is no broker.
@@ -38,7 +38,7 @@ pub(super) fn client(
     let packet = settings.words * crate::node::pool::WORD + BESIDE_THE_SAMPLE;
     options
         .set_network_options(network)
-        // The thread that waits for the connection gives up first, and says so.
+        // The thread that waits for the connection gives up first, and reports it.
         .set_connection_timeout(settings.timeout.as_secs() + 2)
         .set_max_packet_size(u32::try_from(packet).ok())
         .set_outgoing_inflight_upper_limit(u16::try_from(requests).unwrap_or(u16::MAX));
@@ -47,9 +47,9 @@ pub(super) fn client(
 
 /// A runtime that is dropped without waiting for what it has not finished: a name lookup may take long.
 #[derive(Debug)]
-pub(super) struct Driver(Option<Runtime>);
+pub(super) struct MqttRuntime(Option<Runtime>);
 
-impl Driver {
+impl MqttRuntime {
     /// Runs to its end in this thread.
     #[inline]
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -60,7 +60,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for MqttRuntime {
     fn drop(&mut self) {
         self.0
             .take()
@@ -73,11 +73,11 @@ impl Drop for Driver {
 ///
 /// # Errors
 /// When there is no file left.
-pub(super) fn runtime() -> Result<Driver, NodeError> {
+pub(super) fn runtime() -> Result<MqttRuntime, NodeError> {
     let made = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    made.map(|runtime| Driver(Some(runtime)))
+    made.map(|runtime| MqttRuntime(Some(runtime)))
         .map_err(NodeError::io(
             "epoll_create",
             "a node",
@@ -98,26 +98,26 @@ pub(super) fn qos(qos: Qos) -> QoS {
 pub(super) fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
     let reason = reason.to_string();
     NodeError::NoBroker(format!(
-        "--broker {broker}: cannot connect: {reason}: is a broker running there, and may it be reached?"
+        "--broker {broker}: cannot connect: {reason}: check that a broker runs there and can be reached"
     ))
 }
 
 /// There is none any more.
 pub(super) fn lost(broker: &BrokerAddress, error: &ConnectionError) -> String {
-    format!("the connection to the broker at {broker} has ended: {error}: is it still running?")
+    format!("the connection to the broker at {broker} has ended: {error}: check that it still runs")
 }
 
 /// How long connecting may still take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct ConnectDeadline {
     begun: Instant,
     limit: Duration,
 }
 
-impl Patience {
+impl ConnectDeadline {
     /// From now on.
     pub(super) fn new(limit: Duration) -> Self {
-        Patience {
+        ConnectDeadline {
             begun: Instant::now(),
             limit,
         }

@@ -11,18 +11,18 @@
 //!
 //! Inside the latency of a sample: the client's channel and the thread behind it, which writes to the connection; TCP
 //! to the broker, the broker, TCP from there; the client's event loop, which the subscriber's thread drives itself.
-//! `TCP_NODELAY` is set on both connections. The thread behind the channel has no CPU of its own: it runs where the
-//! rest of the process does. The client allocates memory for the topic and for each sample.
+//! `TCP_NODELAY` is set on both connections. The thread behind the channel has no separate CPU: it runs where the rest
+//! of the process does. The client allocates memory for the topic and for each sample.
 //!
-//! The channel holds as many samples as the send queue's setting says; beyond that, samples are refused. With a quality
+//! The channel holds as many samples as the setting of the send queue; beyond that, samples are refused. With a quality
 //! of service above 0 as many again may be on their way to be acknowledged.
 
 mod connection;
 mod publisher;
 mod subscriber;
 
-pub use publisher::Publisher;
-pub use subscriber::Subscriber;
+pub use publisher::MqttPublisher;
+pub use subscriber::MqttSubscriber;
 
 use super::{Maker, NodeError, Scenario, Settings, Wiring};
 
@@ -53,7 +53,7 @@ fn filter(prefix: &str, wiring: &Wiring, subscriber: u32) -> String {
 /// Makes clients. They connect when they are started.
 #[derive(Debug)]
 pub struct Mqtt<'a> {
-    /// Who hears whom.
+    /// The subscribers of each publisher.
     pub wiring: &'a Wiring,
     /// What concerns it of these.
     pub settings: &'a Settings,
@@ -62,20 +62,20 @@ pub struct Mqtt<'a> {
 }
 
 impl Maker for Mqtt<'_> {
-    type Publisher = Publisher;
-    type Subscriber = Subscriber;
+    type Publisher = MqttPublisher;
+    type Subscriber = MqttSubscriber;
     type Told = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(Publisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _told: &[()]) -> Result<(MqttPublisher, ()), NodeError> {
         let name = format!("{}-publisher-{number}", self.prefix);
         let topic = topic(self.prefix, self.wiring, number);
-        Ok((Publisher::new(name, topic, self.settings)?, ()))
+        Ok((MqttPublisher::new(name, topic, self.settings)?, ()))
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(Subscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(MqttSubscriber, ()), NodeError> {
         let name = format!("{}-subscriber-{number}", self.prefix);
         let filter = filter(self.prefix, self.wiring, number);
-        Ok((Subscriber::new(name, filter, self.settings)?, ()))
+        Ok((MqttSubscriber::new(name, filter, self.settings)?, ()))
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
                     let taken = takes(&filter("run", &wiring, subscriber), &topic);
                     assert_eq!(
                         taken,
-                        wiring.hears(subscriber, publisher),
+                        wiring.receives_from(subscriber, publisher),
                         "{wiring:?} {topic}"
                     );
                 }

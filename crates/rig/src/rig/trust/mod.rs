@@ -23,7 +23,7 @@ pub use verdict::{Judgement, Reason, Verdict};
 
 use serde::Serialize;
 
-use self::reads::{Crossed, Monotony};
+use self::reads::{MigrationReadings, Monotony};
 use crate::host::HostError;
 use crate::host::fingerprint;
 use crate::rig::exchange::Offset;
@@ -31,7 +31,7 @@ use crate::rig::in_threads::ThreadsError;
 use crate::rig::trust::frequency::Frequencies;
 use crate::time::TscRate;
 
-/// Readings for the monotony if nobody asks for another number.
+/// Readings for the monotony by default.
 pub const DEFAULT_READS: u64 = 4_000_000;
 
 /// Why nothing could be examined.
@@ -39,8 +39,7 @@ pub const DEFAULT_READS: u64 = 4_000_000;
 pub enum TrustError {
     /// This is neither x86-64 nor aarch64.
     #[error(
-        "no counter is known of this architecture ({}), so there is nothing to trust: the clocks monotonic, monotonic-raw \
-         and realtime work here",
+        "this architecture ({}) has no known counter to check: use the clocks monotonic, monotonic-raw or realtime",
         std::env::consts::ARCH
     )]
     NoCounter,
@@ -101,7 +100,7 @@ pub struct CpuOffsets {
 pub struct Report {
     #[serde(flatten)]
     pub judgement: Judgement,
-    pub clock: fingerprint::Clock,
+    pub clock: fingerprint::ClockFacts,
     pub rdtscp: bool,
     pub virtualisation: fingerprint::Virtualisation,
     pub frequencies: Frequencies,
@@ -111,7 +110,7 @@ pub struct Report {
     pub cpus: crate::host::CpuSet,
     pub offsets: Finding<CpuOffsets>,
     /// Readings by a thread that is moved from CPU to CPU.
-    pub migrations: Finding<Crossed>,
+    pub migrations: Finding<MigrationReadings>,
     /// Readings on all CPUs at once, each against the latest of all: a backward step is one behind the latest of any
     /// CPU, a crossing a reading whose latest was another CPU's. Only those compare CPUs.
     pub shared: Finding<Monotony>,

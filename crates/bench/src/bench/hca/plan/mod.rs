@@ -161,7 +161,7 @@ impl fmt::Display for Point {
 
 /// A point that cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct ExcludedPoint {
     /// The point.
     pub point: Point,
     /// Why, naming the options in question and what is possible.
@@ -195,7 +195,7 @@ pub struct Plan {
     /// To be measured.
     pub points: Vec<Point>,
     /// Impossible.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedPoint>,
 }
 
 impl Plan {
@@ -234,7 +234,7 @@ impl Plan {
         for point in std::mem::take(&mut self.points) {
             match impossible(&point) {
                 None => self.points.push(point),
-                Some(reason) => self.left_out.push(LeftOut { point, reason }),
+                Some(reason) => self.left_out.push(ExcludedPoint { point, reason }),
             }
         }
         self
@@ -338,8 +338,8 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
     }
     if queue_pairs > 1 && point.timestamp == Timestamp::Send {
         return Some(format!(
-            "--queue-pairs {queue_pairs} is impossible with --timestamp send: messages of different queue pairs overtake each \
-             other, so nobody knows whose stamps are still to be rewritten; use --timestamp submit"
+            "--queue-pairs {queue_pairs} is impossible with --timestamp send: messages of different queue pairs \
+             overtake each other, so the stamps still to be rewritten are unknown; use --timestamp submit"
         ));
     }
     let depth = point.depth;

@@ -1,9 +1,9 @@
-//! What is told of a fabric: who stands out and the worst pairs, and what the node exporter reads.
+//! The terminal output of a fabric: who stands out and the worst pairs, and what the node exporter reads.
 
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::overview::{Measured, Overview};
+use super::overview::{FabricMeasurements, Overview};
 use crate::bench::fabric::culprits::ranked;
 use crate::bench::fabric::prometheus;
 use crate::bench::fabric::tiers::Tiers;
@@ -12,13 +12,13 @@ use crate::results::units;
 use crate::sorting::sort_by;
 use crate::terminal::table::{Column as Heading, Table};
 
-/// So many of the worst pairs are shown.
+/// This many of the worst pairs are shown.
 const SHOWN: usize = 8;
 
 /// What the node exporter reads.
 pub(super) fn write_prometheus(
     path: &Path,
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     overview: &Overview,
     tiers: &Tiers,
     verdict: impl Fn(usize, usize) -> PairVerdict,
@@ -60,7 +60,7 @@ pub(super) fn write_prometheus(
 
 /// Who stands out, and the worst pairs.
 pub(super) fn text(
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     overview: &Overview,
     tiers: &Tiers,
     verdict: impl Fn(usize, usize) -> PairVerdict,
