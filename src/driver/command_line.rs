@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use crate::arguments::UsageError;
 use crate::results::document::Document;
@@ -82,7 +82,7 @@ pub(crate) fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsSt
     }
     let command_typed = arguments.first().filter(|first| !is_option(first));
     let is_sweep = command_typed.is_none_or(|name| SWEEPS.iter().any(|it| name == *it));
-    // `plot --config` is another one.
+    // That of `plot` has sections, and may lie in the folder that is drawn.
     if let Some(file) = value_of(&arguments, "config").filter(|_| is_sweep) {
         let at = usize::from(arguments.first().is_some_and(|first| !is_option(first)));
         let (name, more) = from_file(Path::new(&file), &arguments, command)?;
@@ -220,22 +220,19 @@ fn from_file(
     command: &Command,
 ) -> Result<(Option<OsString>, Vec<OsString>), UsageError> {
     let wrong = |what: String| UsageError(format!("--config {}: {what}", file.display()));
-    let text = durable::read_text(file).map_err(|error| wrong(error.to_string()))?;
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
-        wrong(error.to_string().trim_end().replace('\n', "\n  "))
-    })?;
+    let mut table = table_of(file).map_err(&wrong)?;
     let typed = arguments.first().filter(|first| !is_option(first));
-    let recorded = match table.get("command") {
+    let recorded = match table.remove("command") {
         None => None,
         Some(toml::Value::String(name)) if name == "hca" => None,
-        Some(toml::Value::String(name)) if command.find_subcommand(name).is_some() => Some(name),
+        Some(toml::Value::String(name)) if command.find_subcommand(&name).is_some() => Some(name),
         Some(other) => {
             return Err(wrong(format!(
                 "command is {other}, which is not a command of hcabench"
             )));
         }
     };
-    if let (Some(typed), Some(recorded)) = (typed, recorded)
+    if let (Some(typed), Some(recorded)) = (typed, &recorded)
         && typed.as_os_str() != OsStr::new(recorded)
     {
         let typed = typed.to_string_lossy();
@@ -243,38 +240,62 @@ fn from_file(
             "it has options of {recorded}, and the command is {typed}"
         )));
     }
-    let name = typed
-        .and_then(|it| it.to_str())
-        .or(recorded.map(String::as_str));
-    let options = name.map_or(command, |name| {
-        command.find_subcommand(name).unwrap_or(command)
-    });
-    let mut found = Vec::new();
-    for (key, value) in &table {
-        if key == "command" {
-            continue;
-        }
-        let is_key = |it: &Arg| {
-            let aliases = it.get_all_aliases().unwrap_or_default();
-            it.get_long() == Some(key) || aliases.contains(&key.as_str())
-        };
-        let known = options.get_arguments().any(is_key);
-        if !known || (is_of_one_run(key) && key != "out") {
-            let of = name.unwrap_or("the HCA benchmark");
-            return Err(wrong(format!(
-                "'{key}' is not an option of {of} that a file can set"
-            )));
-        }
-        match value {
-            toml::Value::Boolean(true) => found.push(format!("--{key}").into()),
-            toml::Value::Boolean(false) => {}
-            value => found.push(format!("--{key}={}", in_words(value).map_err(&wrong)?).into()),
-        }
-    }
+    let name = typed.and_then(|it| it.to_str()).or(recorded.as_deref());
+    let options = name.and_then(|name| command.find_subcommand(name));
+    let of = name.unwrap_or("the HCA benchmark");
+    let found = arguments_of(&table, options.unwrap_or(command), of).map_err(wrong)?;
     Ok((
         recorded.filter(|_| typed.is_none()).map(OsString::from),
         found,
     ))
+}
+
+/// The table in a file of options: TOML; JSON in a file with that ending, as earlier versions had it for figures.
+pub(crate) fn table_of(file: &Path) -> Result<toml::Table, String> {
+    let text = durable::read_text(file).map_err(|error| error.to_string())?;
+    match file.extension().is_some_and(|ending| ending == "json") {
+        true => serde_json::from_str(&text).map_err(|error| error.to_string()),
+        false => text
+            .parse()
+            .map_err(|error: toml::de::Error| error.to_string().trim_end().replace('\n', "\n  ")),
+    }
+}
+
+/// The options in a table as arguments of a command, which is called `of`.
+pub(crate) fn arguments_of(
+    table: &toml::Table,
+    options: &Command,
+    of: &str,
+) -> Result<Vec<OsString>, String> {
+    let mut found = Vec::new();
+    for (key, value) in table {
+        let is_key = |it: &&Arg| {
+            let aliases = it.get_all_aliases().unwrap_or_default();
+            it.get_long() == Some(key) || aliases.contains(&key.as_str())
+        };
+        let known = options.get_arguments().find(is_key);
+        let known = known.filter(|_| !is_of_one_run(key) || key == "out");
+        let known =
+            known.ok_or_else(|| format!("'{key}' is not an option of {of} that a file can set"))?;
+        // Of an option that may be repeated, each time that it is given.
+        let may_repeat = matches!(known.get_action(), ArgAction::Append);
+        let texts: Vec<String> = match value {
+            toml::Value::Boolean(given) => {
+                found.extend(given.then(|| format!("--{key}").into()));
+                continue;
+            }
+            toml::Value::Array(values) if may_repeat => {
+                values.iter().map(in_words).collect::<Result<_, _>>()?
+            }
+            toml::Value::Table(names) if may_repeat => {
+                let named = |(name, value)| Ok(format!("{name}={}", in_words(value)?));
+                names.iter().map(named).collect::<Result<_, String>>()?
+            }
+            value => vec![in_words(value)?],
+        };
+        found.extend(texts.iter().map(|text| format!("--{key}={text}").into()));
+    }
+    Ok(found)
 }
 
 fn in_words(value: &toml::Value) -> Result<String, String> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::config::settings;
 pub(crate) use super::made::Asked;
 use super::made::TooMuch;
-use super::options::{Common, Figure, PlotArguments, Setting, Values};
+use super::options::{Common, Figure, PlotArguments, Settings, Values};
 pub(crate) use super::sources::is_chosen;
 use crate::bench::presentation::ReportFigure;
 use crate::plot::svg;
@@ -14,7 +14,7 @@ use crate::plot::svg;
 #[derive(Debug, Clone)]
 pub(crate) struct Embedded {
     figure: Figure,
-    settings: Vec<(&'static Setting, Vec<String>)>,
+    options: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -27,13 +27,13 @@ pub(crate) struct NotDrawn {
 
 impl From<&ReportFigure> for Embedded {
     fn from(of: &ReportFigure) -> Self {
-        let mut figures = Figure::ALL.into_iter();
+        let mut figures = Figure::ALL.iter().copied();
         let figure = figures.find(|figure| figure.name() == of.figure);
-        let settings = of.setting.iter();
+        let options = of.setting.iter();
         Embedded {
             figure: figure.expect("a report has figures that there are"),
-            settings: settings
-                .map(|(option, value)| (Setting::of(option), vec![(*value).to_owned()]))
+            options: options
+                .map(|(option, value)| format!("--{option}={value}"))
                 .collect(),
         }
     }
@@ -42,22 +42,18 @@ impl From<&ReportFigure> for Embedded {
 impl Embedded {
     /// The same of the points alone that have this value of a setting.
     pub(crate) fn only(mut self, name: &str, value: &str) -> Self {
-        let choice = format!("{name}={value}");
-        match self.settings.iter_mut().find(|(it, _)| it.id == "only") {
-            Some((_, choices)) => choices.push(choice),
-            None => self.settings.push((Setting::of("only"), vec![choice])),
-        }
+        self.options.push(format!("--only={name}={value}"));
         self
     }
 
-    /// What `plot.json` leaves of the points in a folder: settings with the values that it chooses. A file with a
+    /// What a file leaves of the points in a folder: settings with the values that it chooses. A file with a
     /// mistake chooses nothing: drawing the figure tells of it.
     pub(crate) fn chosen(&self, from: &Path) -> Values {
         let settings = settings(&self.arguments(from), true).ok();
-        settings.map_or_else(Values::new, |settings| settings.given.names("only"))
+        settings.map_or_else(Values::new, |settings| settings.only())
     }
 
-    /// An SVG of the results in a folder, whose `plot.json` counts, too, and the names that this file has for lines.
+    /// An SVG of the results in a folder, whose file of settings counts, too, and the names that it has for lines.
     pub(crate) fn draw(&self, from: &Path) -> Result<(String, Vec<Asked>), NotDrawn> {
         let drawn = || {
             let made = self.arguments(from).made(true)?;
@@ -76,7 +72,7 @@ impl Embedded {
                 from: vec![from.to_owned()],
                 ..Common::default()
             },
-            words: self.settings.clone(),
+            given: Settings::command(self.figure).get_matches_from(&self.options),
         }
     }
 }

@@ -1,80 +1,55 @@
 //! The figures, by name.
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Figure {
-    Histogram,
-    Median,
-    Surface,
-    Ecdf,
-    Percentiles,
-    Time,
-    Load,
-    Curves,
-    Matrix,
+use crate::rig::named::named;
+
+named! {
+    /// Its name is on the command line and in a file.
+    Figure {
+        Histogram = "histogram",
+        Median = "median",
+        Surface = "surface",
+        Ecdf = "ecdf",
+        Percentiles = "percentiles",
+        Time = "time",
+        Load = "load",
+        Curves = "curves",
+        Matrix = "matrix",
+    }
 }
 
-use Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface, Time};
-
 impl Figure {
-    pub(crate) const ALL: [Figure; 9] = [
-        Histogram,
-        Median,
-        Surface,
-        Ecdf,
-        Percentiles,
-        Time,
-        Load,
-        Curves,
-        Matrix,
-    ];
-
-    /// On the command line and in `plot.json`.
-    pub(crate) fn name(self) -> &'static str {
-        self.described().0
-    }
-
-    /// Its name, and what it shows.
-    pub(crate) fn described(self) -> (&'static str, &'static str) {
+    /// What it shows.
+    pub(crate) fn about(self) -> &'static str {
         match self {
-            Histogram => (
-                "histogram",
-                "Distributions over each other: share of samples by latency, a line at each median, and what lies above \
-                 the range",
-            ),
-            Median => (
-                "median",
-                "The median or another percentile over a setting, medians with bars for the middle 80 %; of a clock, by the cause \
-                 of jumps",
-            ),
-            Surface => (
-                "surface",
-                "The median or another percentile over two settings as a surface in space; colour is the share that was lost, or \
-                 started late",
-            ),
-            Ecdf => ("ecdf", "The share of samples up to each latency"),
-            Percentiles => (
-                "percentiles",
-                "Latencies up to the highest percentiles, on a scale that spreads the tail",
-            ),
-            Time => (
-                "time",
-                "Samples over time; of a clock, its jumps by their cause",
-            ),
-            Load => (
-                "load",
-                "Latency under load: percentiles over the bytes that were delivered in the --background, with what was \
-                 offered",
-            ),
-            Curves => (
-                "curves",
-                "Latency by the bandwidth of a memory: a curve for each share of reads, in the order of load; beside it, \
-                 curves of others",
-            ),
-            Matrix => (
-                "matrix",
-                "A fabric: a figure of each ordered pair of nodes as a square of its colour, with the groups of nodes; \
-                 pairs that were not measured are hatched",
-            ),
+            Figure::Histogram => {
+                "Distributions over each other: share of samples by latency, a line at each median, and what \
+                 lies above the range"
+            }
+            Figure::Median => {
+                "The median or another percentile over a setting, medians with bars for the middle 80 %; of a \
+                 clock, by the cause of jumps"
+            }
+            Figure::Surface => {
+                "The median or another percentile over two settings as a surface in space; colour is the \
+                 share that was lost, or started late"
+            }
+            Figure::Ecdf => "The share of samples up to each latency",
+            Figure::Percentiles => {
+                "Latencies up to the highest percentiles, on a scale that spreads the tail"
+            }
+            Figure::Time => "Samples over time; of a clock, its jumps by their cause",
+            Figure::Load => {
+                "Latency under load: percentiles over the bytes that were delivered in the --background, with \
+                 what was offered"
+            }
+            Figure::Curves => {
+                "Latency by the bandwidth of a memory: a curve for each share of reads, in the order of load; \
+                 beside it, curves of others"
+            }
+            Figure::Matrix => {
+                "A fabric: a figure of each ordered pair of nodes as a square of its colour, with the groups \
+                 of nodes; pairs that were not measured are hatched"
+            }
         }
     }
 }

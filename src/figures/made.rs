@@ -28,8 +28,8 @@ pub(super) struct Told {
 /// A name of a line that a file has other words or a place for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
-    /// The key in the file.
-    pub key: &'static str,
+    /// The file and the key in it.
+    pub key: String,
     pub name: String,
     /// Whether a line has it.
     pub found: bool,

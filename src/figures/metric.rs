@@ -1,6 +1,6 @@
 //! Which metrics of a benchmark are drawn, and which points have them.
 
-use super::config::Checked;
+use super::options::{Settings, refused};
 use crate::arguments::UsageError;
 use crate::bench::presentation::{Metric, Presentation};
 use crate::results::read::Point;
@@ -8,7 +8,7 @@ use crate::results::read::Point;
 /// The metrics of the names that were asked for; without any, of these; without these, the first.
 fn chosen(
     presentation: &'static Presentation,
-    settings: &Checked,
+    settings: &Settings,
     usual: &[&str],
 ) -> Result<Vec<&'static Metric>, UsageError> {
     let own = presentation.metrics;
@@ -19,10 +19,10 @@ fn chosen(
             let names: Vec<&str> = own.iter().map(|metric| metric.name).collect();
             let (whose, names) = (presentation.name, names.join(", "));
             let why = format!("results of {whose} have {names}");
-            settings.refused("metric", name, &why)
+            refused("metric", name, &why)
         })
     };
-    let names = settings.given.texts("metric");
+    let names = &settings.metric;
     let first = [own[0].name];
     let usual: &[&str] = if usual.is_empty() { &first } else { usual };
     if names.is_empty() {
@@ -34,8 +34,7 @@ fn chosen(
         if let Some(same) = metrics.iter().position(|other| *other == metric) {
             let other = &names[same];
             return Err(UsageError(format!(
-                "{}: {other:?} and {name:?} are the same, name it once",
-                settings.named("metric")
+                "--metric: {other:?} and {name:?} are the same, name it once"
             )));
         }
         metrics.push(metric);
@@ -46,7 +45,7 @@ fn chosen(
 /// The same for some points: where these have none of the usual ones, that which they have.
 pub(super) fn of_points<'a>(
     presentation: &'static Presentation,
-    settings: &Checked,
+    settings: &Settings,
     usual: &[&str],
     points: impl Iterator<Item = &'a Point>,
 ) -> Result<Vec<&'static Metric>, UsageError> {

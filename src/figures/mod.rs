@@ -14,10 +14,9 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
-use self::config::Checked;
 use self::made::{Made, TooMuch};
-use self::options::Figure;
 pub(crate) use self::options::PlotArguments;
+use self::options::{Figure, Settings, Size};
 pub(crate) use self::settings::{capital, in_words, is_told};
 use crate::arguments::UsageError;
 use crate::plot::{Format, PlotError, write};
@@ -34,8 +33,11 @@ impl PlotArguments {
             match error.downcast_ref() {
                 Some(PlotError::TooMuch {
                     room: Some(size), ..
-                }) if settings.may_grow() => {
-                    settings.size = *size;
+                }) if settings.size.is_some_and(|size| size.may_grow) => {
+                    settings.size = Some(Size {
+                        sides: *size,
+                        may_grow: false,
+                    });
                     self.drawn(&settings)
                 }
                 _ => Err(error),
@@ -44,7 +46,7 @@ impl PlotArguments {
         made.map_err(|error| sorted(error, &settings))
     }
 
-    fn drawn(&self, settings: &Checked) -> anyhow::Result<Made> {
+    fn drawn(&self, settings: &Settings) -> anyhow::Result<Made> {
         let from = &self.common.from;
         match self.figure {
             Figure::Histogram => draw::histogram(from, settings),
@@ -90,8 +92,15 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
 }
 
 /// What the options can mend is a usage error.
-fn sorted(error: anyhow::Error, settings: &Checked) -> anyhow::Error {
-    let reason = UsageError(error.to_string());
+fn sorted(error: anyhow::Error, settings: &Settings) -> anyhow::Error {
+    let also = settings
+        .file
+        .path
+        .as_ref()
+        .map_or_else(String::new, |path| {
+            format!("; settings are also in {}", printable_path(path))
+        });
+    let reason = UsageError(format!("{error}{also}"));
     match error.downcast_ref::<PlotError>() {
         Some(PlotError::TooMuch { .. }) => TooMuch {
             reason,
@@ -100,13 +109,17 @@ fn sorted(error: anyhow::Error, settings: &Checked) -> anyhow::Error {
         .into(),
         Some(PlotError::Outside { on_any_range, .. }) => {
             // A logarithmic axis has no place for zero and what is below.
-            let id = if settings.range.given().is_some() && !on_any_range {
+            let id = if settings.range_given().is_some() && !on_any_range {
                 "range"
             } else {
                 "scale"
             };
-            UsageError(format!("{}: {reason}", settings.named(id))).into()
+            UsageError(format!("--{id}: {reason}")).into()
         }
-        _ => error,
+        _ if error.is::<UsageError>() => reason.into(),
+        _ => match error.downcast::<TooMuch>() {
+            Ok(much) => TooMuch { reason, ..much }.into(),
+            Err(error) => error,
+        },
     }
 }

@@ -1,354 +1,349 @@
-//! The settings of figures, and which of them goes with which figure: the one table that the help, the options and
-//! `plot.json` follow.
+//! The settings of figures, which are options and keys of a file, and which of them goes with which figure.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use clap::builder::RangedU64ValueParser;
+use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use serde_json::Value;
 
 pub(super) use super::figure::Figure;
 use super::figure::Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface};
 use crate::arguments::UsageError;
+use crate::compare::figures::Kind;
+use crate::plot::palette::StyleNumber;
+use crate::plot::scale::ScaleKind;
+use crate::plot::{Chart, DEFAULT_SIZE, FigureTexts, ONE_COLUMN, SIDES, TWO_COLUMNS};
 
-/// What a setting is set to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// A text or a number.
-    One,
-    /// Several, with commas between them.
-    List,
-    /// Several, each as it is: a label may hold commas.
-    Several,
-    /// Names with several values each: NAME=LIST.
-    Choices,
-    /// Names with a text each: NAME=TEXT.
-    Texts,
-}
-
-#[derive(Debug)]
-pub(super) struct Setting {
-    /// The option without dashes in front.
-    pub id: &'static str,
-    /// In `plot.json`.
-    pub key: &'static str,
-    /// The figures in which it has an effect, but for those of `not_in`.
-    only_in: &'static [Figure],
-    not_in: &'static [Figure],
-    form: Form,
-    /// What stands for the value in the help.
-    value: &'static str,
-    help: &'static str,
-    /// Whether it changes looks only.
-    looks: bool,
-}
-
-const fn setting(id: &'static str, value: &'static str, help: &'static str) -> Setting {
-    Setting {
-        id,
-        key: id,
-        only_in: &Figure::ALL,
-        not_in: &[],
-        form: Form::One,
-        value,
-        help,
-        looks: false,
-    }
-}
-
-impl Setting {
-    const fn only_in(mut self, figures: &'static [Figure]) -> Self {
-        self.only_in = figures;
-        self
-    }
-
-    const fn not_in(mut self, figures: &'static [Figure]) -> Self {
-        self.not_in = figures;
-        self
-    }
-
-    const fn form(mut self, form: Form) -> Self {
-        self.form = form;
-        self
-    }
-
-    const fn looks(mut self) -> Self {
-        self.looks = true;
-        self
-    }
-
-    const fn key(mut self, key: &'static str) -> Self {
-        self.key = key;
-        self
-    }
-}
-
-/// A surface and a matrix have a scale of colours.
-const WITHOUT_LEGEND: [Figure; 2] = [Surface, Matrix];
-
-pub(super) static SETTINGS: [Setting; 17] = [
-    setting(
-        "metric",
-        "LIST",
-        "Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, \
-         loaded; in matrix half-round-trip, excess, one-way or lost",
-    )
-    .form(Form::List),
-    setting(
-        "percentile",
-        "LIST",
-        "Draw this percentile of each point, as in p99 or p99.9; in median and load also several [default: p50; load: \
-         p50,p99]",
-    )
-    .only_in(&[Median, Surface, Load])
-    .form(Form::List),
-    setting(
-        "only",
-        "SETTING=LIST",
-        "Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; round=2 draws \
-         the samples of that round; may be repeated",
-    )
-    // A fabric has pairs, and no points.
-    .not_in(&[Matrix])
-    .form(Form::Choices),
-    setting(
-        "range",
-        "RANGE",
-        "Set the range of the values: LO..HI, in ns or with unit, as in 0..50us; auto: from the data",
-    ),
-    setting("bins", "N", "Divide the range into this many bins, 1 to 2000 [default: 100]")
-        .only_in(&[Histogram]),
-    setting(
-        "x",
-        "SETTING",
-        "Put this setting, by its name in summary.csv, on the first axis [default: median: the first that varies; \
-         surface: the two numeric settings with the most values]",
-    )
-    .only_in(&[Median, Surface]),
-    setting("y", "SETTING", "Put this setting on the second axis")
-        .only_in(&[Surface]),
-    setting(
-        "scale",
-        "SCALE",
-        "Set the scale of the values: linear, log [default: the one that fits]",
-    )
-    // The bins of a histogram are equally wide, and shares are compared by height.
-    .not_in(&[Histogram]),
-    setting(
-        "unit",
-        "UNIT",
-        "Set the unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]",
-    )
-    .only_in(&[Ecdf, Percentiles]),
-    setting(
-        "with",
-        "CSV",
-        "Draw published curves as well, from memory_curves.csv of Mess or a table of read_share_percent, \
-         bandwidth_mb_s and latency_ns",
-    )
-    .only_in(&[Curves]),
-    setting(
-        "size",
-        "SIZE",
-        "Set the size: WxH in 1/96 inch, 300 to 4000 each; one-column (3.5 inches wide) or two-columns (7.16 inches) of a paper \
-         [default: 900x560]",
-    )
-    .looks(),
-    setting("title", "TEXT", "Set the title")
-        .looks(),
-    setting(
-        "subtitle",
-        "TEXT",
-        "Set the subtitle, \"\" for none [default: the settings that all points share]",
-    )
-    .looks(),
-    setting("x-label", "TEXT", "Set the label of the horizontal axis")
-        .key("x_label")
-        .looks(),
-    setting("y-label", "TEXT", "Set the label of the vertical axis")
-        .key("y_label")
-        .looks(),
-    setting(
-        "label",
-        "OLD=NEW",
-        "Rename a line of the legend; may be repeated",
-    )
-    .not_in(&WITHOUT_LEGEND)
-    .form(Form::Texts)
-    .key("labels")
-    .looks(),
-    setting(
-        "order",
-        "LIST",
-        "Order the legend by names as they are shown, including commas; other lines follow; may be repeated",
-    )
-    .not_in(&WITHOUT_LEGEND)
-    .form(Form::Several)
-    .looks(),
-];
+/// The percentile that is drawn where none is asked for.
+pub(super) const MEDIAN: f64 = 50.0;
 
 /// Values by the names that they are set for.
 pub(super) type Values = BTreeMap<String, Vec<String>>;
 
-impl Setting {
-    pub(crate) fn of(id: &str) -> &'static Setting {
-        let mut all = SETTINGS.iter();
-        all.find(|setting| setting.id == id)
-            .expect("a setting of the table")
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Range {
+    /// From the data.
+    Auto,
+    /// These, in nanoseconds.
+    Given(f64, f64),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Size {
+    pub sides: (u32, u32),
+    /// Whether only the width was asked for.
+    pub may_grow: bool,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Settings {
+    /// Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, loaded;
+    /// in matrix half-round-trip, excess, one-way or lost
+    #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = trimmed)]
+    pub metric: Vec<String>,
+
+    /// Draw this percentile of each point, as in p99 or p99.9; in median and load also several [default: p50; load:
+    /// p50,p99]
+    #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = percentile)]
+    pub percentile: Vec<f64>,
+
+    /// Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; round=2 draws
+    /// the samples of that round; may be repeated
+    #[arg(long, value_name = "SETTING=LIST", value_parser = choice)]
+    pub only: Vec<(String, Vec<String>)>,
+
+    /// Set the range of the values: LO..HI, in ns or with unit, as in 0..50us; auto: from the data
+    #[arg(long, value_name = "RANGE", value_parser = range)]
+    pub range: Option<Range>,
+
+    /// Divide the range into this many bins, 1 to 2000 [default: 100]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=2000))]
+    pub bins: Option<usize>,
+
+    /// Put this setting, by its name in summary.csv, on the first axis [default: median: the first that varies; surface:
+    /// the two numeric settings with the most values]
+    #[arg(long, value_name = "SETTING")]
+    pub x: Option<String>,
+
+    /// Put this setting on the second axis
+    #[arg(long, value_name = "SETTING")]
+    pub y: Option<String>,
+
+    /// Set the scale of the values: linear, log [default: the one that fits]
+    #[arg(long, value_name = "SCALE", value_parser = ["linear", "log"], hide_possible_values = true)]
+    pub scale: Option<String>,
+
+    /// Set the unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]
+    #[arg(long, value_name = "UNIT", value_parser = ["ns", "us", "µs", "ms", "s"], hide_possible_values = true)]
+    pub unit: Option<String>,
+
+    /// Draw published curves as well, from memory_curves.csv of Mess or a table of read_share_percent, bandwidth_mb_s
+    /// and latency_ns
+    #[arg(long, value_name = "CSV")]
+    pub with: Option<PathBuf>,
+
+    /// Set the size: WxH in 1/96 inch, 300 to 4000 each; one-column (3.5 inches wide) or two-columns (7.16 inches) of a
+    /// paper [default: 900x560]
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = "Looks")]
+    pub size: Option<Size>,
+
+    /// Set the title
+    #[arg(long, value_name = "TEXT", help_heading = "Looks")]
+    pub title: Option<String>,
+
+    /// Set the subtitle, "" for none [default: the settings that all points share]
+    #[arg(long, value_name = "TEXT", help_heading = "Looks")]
+    pub subtitle: Option<String>,
+
+    /// Set the label of the horizontal axis
+    #[arg(long, alias = "x_label", value_name = "TEXT", help_heading = "Looks")]
+    pub x_label: Option<String>,
+
+    /// Set the label of the vertical axis
+    #[arg(long, alias = "y_label", value_name = "TEXT", help_heading = "Looks")]
+    pub y_label: Option<String>,
+
+    /// Rename a line of the legend; may be repeated
+    #[arg(long, alias = "labels", value_name = "OLD=NEW", value_parser = pair, help_heading = "Looks")]
+    pub label: Vec<(String, String)>,
+
+    /// Order the legend by names as they are shown, including commas; other lines follow; may be repeated
+    #[arg(long, value_name = "LIST", help_heading = "Looks")]
+    pub order: Vec<String>,
+
+    /// Where they are from, beside the command line.
+    #[arg(skip)]
+    pub file: SettingsFile,
+}
+
+/// The file with settings of a figure.
+#[derive(Debug, Clone, Default)]
+pub(super) struct SettingsFile {
+    pub path: Option<PathBuf>,
+    /// The lines that it has other names for.
+    pub label: Vec<String>,
+    /// Whether it has the order of the lines.
+    pub order: bool,
+    /// Whether it speaks of more than this figure: it lies in the run of which a point is drawn, or the program chose
+    /// what is in the figure.
+    pub wider: bool,
+}
+
+impl Settings {
+    /// Those of a figure as a command line alone.
+    pub(crate) fn command(figure: Figure) -> Command {
+        Settings::arguments(figure, Command::new(figure.name()).no_binary_name(true))
     }
 
-    /// As it is written on the command line.
-    pub(crate) fn option(&self) -> String {
-        format!("--{}", self.id)
+    /// All of them: one that has no effect in the figure is refused with what would have, and the help hides it.
+    fn arguments(figure: Figure, command: Command) -> Command {
+        Settings::augment_args(command.args_override_self(true))
+            .mut_args(|it| it.clone().hide(it.is_hide_set() || !goes_with(&it, figure)))
     }
 
-    /// As it is written in a file.
-    pub(crate) fn quoted(&self) -> String {
-        format!("{:?}", self.key)
+    /// Refuses a setting that was given and has no effect in a figure, with those that have one.
+    pub(crate) fn must_fit(given: &ArgMatches, figure: Figure) -> Result<(), String> {
+        let command = Settings::command(figure);
+        let is_strange = |it: &&Arg| {
+            let by = given.value_source(it.get_id().as_str());
+            by == Some(ValueSource::CommandLine) && !goes_with(it, figure)
+        };
+        let Some(strange) = command.get_arguments().find(is_strange) else {
+            return Ok(());
+        };
+        let values = given.get_raw(strange.get_id().as_str());
+        let values = values.into_iter().flatten().map(|it| it.to_string_lossy());
+        let value = values.collect::<Vec<_>>().join(",");
+        let figures = Figure::ALL.iter().copied();
+        let figures = figures.filter(|figure| goes_with(strange, *figure));
+        let figures: Vec<&str> = figures.map(Figure::name).collect();
+        let here = command.get_arguments().filter(|it| goes_with(it, figure));
+        let here: Vec<String> = here.map(option).collect();
+        let (option, name) = (option(strange), figure.name());
+        let (figures, here) = (figures.join(", "), here.join(", "));
+        Err(format!(
+            "{option} {value:?}: it has no effect in {name}, only in {figures}; {name} has {here}"
+        ))
     }
 
-    pub(crate) fn goes_with(&self, figure: Figure) -> bool {
-        self.only_in.contains(&figure) && !self.not_in.contains(&figure)
+    /// The values of each setting that are drawn.
+    pub(crate) fn only(&self) -> Values {
+        let mut only = Values::new();
+        for (name, values) in &self.only {
+            let all = only.entry(name.clone()).or_default();
+            all.extend(values.iter().cloned());
+        }
+        only
     }
 
-    /// The figures in which it has an effect.
-    pub(crate) fn figures(&self) -> impl Iterator<Item = Figure> + '_ {
-        let all = Figure::ALL.into_iter();
-        all.filter(|figure| self.goes_with(*figure))
-    }
-
-    fn argument(&self) -> Arg {
-        let argument = Arg::new(self.id)
-            .long(self.id)
-            .value_name(self.value)
-            .help(self.help)
-            .action(match self.form {
-                Form::One | Form::List => ArgAction::Set,
-                _ => ArgAction::Append,
-            });
-        match self.looks {
-            true => argument.help_heading("Looks"),
-            false => argument,
+    pub(crate) fn range_given(&self) -> Option<(f64, f64)> {
+        match self.range {
+            Some(Range::Given(low, high)) => Some((low, high)),
+            _ => None,
         }
     }
 
-    /// From the words on a command line: values by name, where it has names, else under an empty one.
-    pub(crate) fn of_words(&self, words: &[String]) -> Result<Values, UsageError> {
-        let listed = |text: &str| -> Vec<String> {
-            text.split(',').map(|part| part.trim().to_owned()).collect()
-        };
-        let mut values = Values::new();
-        for word in words {
-            let (name, texts) = match (self.form, word.split_once('=')) {
-                (Form::One | Form::Several, _) => ("", vec![word.clone()]),
-                (Form::List, _) => ("", listed(word)),
-                (Form::Choices, Some((name, text))) if !name.is_empty() => (name, listed(text)),
-                (Form::Texts, Some((name, text))) if !name.is_empty() => {
-                    values.remove(name);
-                    (name, vec![text.to_owned()])
-                }
-                _ => {
-                    let needed = "a name and a value with = between them are needed";
-                    let option = self.option();
-                    return Err(UsageError(format!("{option} {word:?}: {needed}")));
-                }
-            };
-            values.entry(name.to_owned()).or_default().extend(texts);
-        }
-        Ok(values)
+    /// As they are asked for.
+    pub(crate) fn percentiles(&self) -> String {
+        let all = self.percentile.iter();
+        all.map(|percent| format!("p{percent}"))
+            .collect::<Vec<_>>()
+            .join(",")
     }
 
-    /// The same from a file; what is wrong with it, otherwise.
-    pub(crate) fn of_json(&self, value: &Value) -> Result<Values, String> {
-        let wrong = |value: &Value| format!("{:?}: invalid value: {value}", self.key);
-        let text = |value: &Value| match value {
-            Value::String(text) => Ok(text.clone()),
-            Value::Number(number) => Ok(number.to_string()),
-            other => Err(wrong(other)),
-        };
-        let texts = |value: &Value| match value {
-            Value::Array(values) if !matches!(self.form, Form::One | Form::Texts) => {
-                values.iter().map(text).collect()
-            }
-            one => text(one).map(|text| vec![text]),
-        };
-        match (self.form, value) {
-            (Form::Choices | Form::Texts, Value::Object(names)) => names
-                .iter()
-                .map(|(name, value)| Ok((name.clone(), texts(value)?)))
-                .collect(),
-            (Form::Choices | Form::Texts, other) => Err(wrong(other)),
-            (_, value) => Ok([(String::new(), texts(value)?)].into()),
+    pub(crate) fn sides(&self) -> (u32, u32) {
+        self.size.map_or(DEFAULT_SIZE, |size| size.sides)
+    }
+
+    pub(crate) fn bins(&self) -> usize {
+        self.bins.unwrap_or(100)
+    }
+
+    pub(crate) fn nanoseconds_per_unit(&self) -> f64 {
+        let unit = self.unit.as_deref().and_then(unit_of);
+        unit.unwrap_or(1.0)
+    }
+
+    /// What is drawn of each point, in words; of several, what they are of.
+    pub(crate) fn percentile_of(&self, value: &str) -> String {
+        match self.percentile[..] {
+            [MEDIAN] => format!("median {value}"),
+            [percent] => format!("p{percent} of {value}"),
+            _ => value.to_owned(),
+        }
+    }
+
+    /// The words around a figure, its axes by their usual labels.
+    pub(crate) fn chart(
+        &self,
+        words: FigureTexts,
+        x: impl Into<String>,
+        y: impl Into<String>,
+        looks: Vec<StyleNumber>,
+    ) -> Chart {
+        Chart {
+            words,
+            x: self.x_label.clone().unwrap_or_else(|| x.into()),
+            y: self.y_label.clone().unwrap_or_else(|| y.into()),
+            range: self.range_given(),
+            scale: self.scale.as_deref().map(|scale| match scale {
+                "log" => ScaleKind::Log,
+                _ => ScaleKind::Linear,
+            }),
+            looks,
         }
     }
 }
 
-/// What is set, by setting and name, to what, and whether a file says so.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Given(BTreeMap<(&'static str, String), (Vec<String>, bool)>);
-
-impl Given {
-    pub(crate) fn add(&mut self, setting: &'static Setting, values: Values, of_file: bool) {
-        let values = values.into_iter();
-        let values = values.map(|(name, texts)| ((setting.id, name), (texts, of_file)));
-        self.0.extend(values);
+/// Whether a setting has an effect in a figure.
+pub(super) fn goes_with(setting: &Arg, figure: Figure) -> bool {
+    match setting.get_id().as_str() {
+        "percentile" => matches!(figure, Median | Surface | Load),
+        // A fabric has pairs, and no points.
+        "only" => figure != Matrix,
+        "bins" => figure == Histogram,
+        "x" => matches!(figure, Median | Surface),
+        "y" => figure == Surface,
+        // The bins of a histogram are equally wide, and shares are compared by height.
+        "scale" => figure != Histogram,
+        "unit" => matches!(figure, Ecdf | Percentiles),
+        "with" => figure == Curves,
+        // A surface and a matrix have a scale of colours.
+        "label" | "order" => !matches!(figure, Surface | Matrix),
+        _ => true,
     }
+}
 
-    /// The values of a setting without names.
-    pub(crate) fn texts(&self, id: &'static str) -> &[String] {
-        let found = self.0.get(&(id, String::new()));
-        found.map_or(&[], |(texts, _)| texts)
+/// As it is written on the command line.
+pub(super) fn option(setting: &Arg) -> String {
+    format!("--{}", setting.get_long().unwrap_or_default())
+}
+
+/// Why the value of an option is refused.
+pub(super) fn refused(option: &str, value: &str, why: &str) -> UsageError {
+    UsageError(format!("--{option} {value:?}: {why}"))
+}
+
+fn trimmed(text: &str) -> Result<String, String> {
+    Ok(text.trim().to_owned())
+}
+
+fn percentile(text: &str) -> Result<f64, String> {
+    match text.trim().parse() {
+        Ok(Kind::Percentile(percent)) => Ok(percent),
+        _ => Err("one above p0 and below p100 is needed, such as p99.9".to_owned()),
     }
+}
 
-    pub(crate) fn text(&self, id: &'static str) -> Option<&str> {
-        self.texts(id).last().map(String::as_str)
-    }
+fn pair(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    let (name, value) = pair.ok_or("a name and a value with = between them are needed")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
 
-    /// The values of a setting with names.
-    pub(crate) fn names(&self, id: &str) -> Values {
-        let all = self.0.iter().filter(|((its, _), _)| *its == id);
-        all.map(|((_, name), (texts, _))| (name.clone(), texts.clone()))
-            .collect()
-    }
+fn choice(text: &str) -> Result<(String, Vec<String>), String> {
+    let (name, values) = pair(text)?;
+    let values = values.split(',').map(|part| part.trim().to_owned());
+    Ok((name, values.collect()))
+}
 
-    /// Whether a file says what a setting is, for a name, or without one.
-    pub(crate) fn is_of_file(&self, id: &'static str, name: &str) -> bool {
-        let found = self.0.get(&(id, name.to_owned()));
-        found.is_some_and(|(_, of_file)| *of_file)
-    }
-
-    /// Refuses a setting that has no effect in a figure, with those that have one, by the names that `of` makes.
-    pub(crate) fn must_fit(
-        &self,
-        figure: Figure,
-        of: impl Fn(&Setting) -> String,
-    ) -> Result<(), (&'static Setting, String)> {
-        let mut given = self.0.keys().map(|(id, _)| Setting::of(id));
-        let Some(setting) = given.find(|setting| !setting.goes_with(figure)) else {
-            return Ok(());
-        };
-        let values = self.names(setting.id).into_iter();
-        let values = values.map(|(name, texts)| match (name.as_str(), texts.join(",")) {
-            ("", texts) => texts,
-            (name, texts) => format!("{name}={texts}"),
+fn size(text: &str) -> Result<Size, String> {
+    let presets = [("one-column", ONE_COLUMN), ("two-columns", TWO_COLUMNS)];
+    if let Some((_, sides)) = presets.iter().find(|(name, _)| *name == text) {
+        return Ok(Size {
+            sides: *sides,
+            may_grow: true,
         });
-        let value = values.collect::<Vec<_>>().join(" ");
-        let figures: Vec<&str> = setting.figures().map(Figure::name).collect();
-        let here = SETTINGS.iter().filter(|other| other.goes_with(figure));
-        let here: Vec<String> = here.map(&of).collect();
-        let (option, name) = (of(setting), figure.name());
-        let (figures, here) = (figures.join(", "), here.join(", "));
-        let refusal = format!(
-            "{option} {value:?}: it has no effect in {name}, only in {figures}; {name} has {here}"
-        );
-        Err((setting, refusal))
     }
+    let side = |text: &str| text.trim().parse().ok().filter(|side| SIDES.contains(side));
+    let sides = text.split_once('x');
+    let sides = sides.and_then(|(width, height)| Some((side(width)?, side(height)?)));
+    let sides = sides.ok_or_else(|| {
+        let (least, most) = (SIDES.start(), SIDES.end());
+        format!("one-column, two-columns or WxH is needed, {least} to {most} each, such as 900x560")
+    })?;
+    Ok(Size {
+        sides,
+        may_grow: false,
+    })
+}
 
-    /// These, and the others where these say nothing.
-    pub(crate) fn over(self, mut below: Given) -> Given {
-        below.0.extend(self.0);
-        below
-    }
+fn unit_of(text: &str) -> Option<f64> {
+    Some(match text {
+        "" | "ns" => 1.0,
+        "us" | "µs" => 1e3,
+        "ms" => 1e6,
+        "s" => 1e9,
+        _ => return None,
+    })
+}
+
+fn nanoseconds(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let end = text
+        .find(|c: char| c.is_alphabetic() || c == 'µ')
+        .unwrap_or(text.len());
+    let number: f64 = text[..end].trim().parse().ok()?;
+    let value = number * unit_of(&text[end..])?;
+    value.is_finite().then_some(value)
+}
+
+fn range(text: &str) -> Result<Range, String> {
+    let given = || {
+        let (low, high) = text.split_once("..")?;
+        let (low, high) = (nanoseconds(low)?, nanoseconds(high)?);
+        (low < high).then_some(Range::Given(low, high))
+    };
+    let range = if text == "auto" {
+        Some(Range::Auto)
+    } else {
+        given()
+    };
+    range.ok_or_else(|| {
+        "auto or LO..HI is needed, in ns or with unit, the second above the first, such as 0..50us"
+            .to_owned()
+    })
 }
 
 /// The options that all figures have.
@@ -363,7 +358,8 @@ pub(super) struct Common {
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 
-    /// Settings of the figure in JSON, instead of plot.json in the first folder
+    /// Take settings from FILE, in TOML with the options' names, instead of plot.toml in the first folder. The command
+    /// line overrides them
     #[arg(long, value_name = "FILE", help_heading = "Looks", display_order = 900)]
     pub config: Option<PathBuf>,
 
@@ -380,25 +376,20 @@ pub(super) struct Common {
     pub quiet: bool,
 }
 
-/// Arguments of `hcabench plot`: a subcommand for each figure. All know all options, so that one that has no effect is
-/// refused with what would have; the help of each shows its own.
+/// Arguments of `hcabench plot`: a subcommand for each figure.
 #[derive(Debug, Clone)]
 pub(crate) struct PlotArguments {
     pub(super) figure: Figure,
     pub(super) common: Common,
-    /// The words of each setting.
-    pub(super) words: Vec<(&'static Setting, Vec<String>)>,
+    /// The settings among them.
+    pub(super) given: ArgMatches,
 }
 
 impl Args for PlotArguments {
     fn augment_args(command: Command) -> Command {
-        let figures = Figure::ALL.map(|figure| {
-            let settings = SETTINGS
-                .iter()
-                .map(|setting| setting.argument().hide(!setting.goes_with(figure)));
-            Common::augment_args(Command::new(figure.name()))
-                .about(figure.described().1)
-                .args(settings)
+        let figures = Figure::ALL.iter().map(|&figure| {
+            let command = Common::augment_args(Command::new(figure.name()));
+            Settings::arguments(figure, command).about(figure.about())
         });
         command
             .subcommand_required(true)
@@ -414,16 +405,12 @@ impl Args for PlotArguments {
 impl FromArgMatches for PlotArguments {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let (name, matches) = matches.subcommand().expect("clap asks for one");
-        let mut figures = Figure::ALL.into_iter();
+        let mut figures = Figure::ALL.iter().copied();
         let figure = figures.find(|figure| figure.name() == name);
-        let given = |setting: &'static Setting| {
-            let words = matches.get_many::<String>(setting.id)?;
-            Some((setting, words.cloned().collect()))
-        };
         Ok(PlotArguments {
             figure: figure.expect("a subcommand for each figure, and no other"),
             common: Common::from_arg_matches(matches)?,
-            words: SETTINGS.iter().filter_map(given).collect(),
+            given: matches.clone(),
         })
     }
 

@@ -63,8 +63,8 @@ pub(super) struct Found {
 }
 
 /// Reads a file; `named` is what it is called in a message.
-pub(super) fn read(path: &Path, named: &str) -> Result<Found, UsageError> {
-    let wrong = |why: String| UsageError(format!("{named} {}: {why}", printable_path(path)));
+pub(super) fn read(path: &Path) -> Result<Found, UsageError> {
+    let wrong = |why: String| UsageError(format!("--with {}: {why}", printable_path(path)));
     let text = text_of(path).map_err(&wrong)?;
     let found = of_text(&text).map_err(&wrong)?;
     match found.curves.is_empty() {
@@ -236,12 +236,12 @@ mod tests {
             "read_share_percent,bandwidth_mb_s,latency_ns\n50,0,2\n",
         )
         .unwrap();
-        let refusal = read(&path, "--with").unwrap_err().to_string();
+        let refusal = read(&path).unwrap_err().to_string();
         refusal.begins("--with ");
         refusal.has(&["zeros.csv: no row"]);
-        let missing = read(&folder.path().join("none.csv"), "--with").unwrap_err();
+        let missing = read(&folder.path().join("none.csv")).unwrap_err();
         assert!(missing.to_string().contains("cannot be read"));
-        assert!(read(folder.path(), "--with").is_err());
+        assert!(read(folder.path()).is_err());
     }
 
     #[test]

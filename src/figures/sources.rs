@@ -3,9 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::config::Checked;
 use super::metric;
-use super::options::{Figure, Values};
+use super::options::{Figure, Settings, Values, refused};
 use super::settings::{apart, goes_without_saying, in_words, is_told, same};
 use super::source::{Source, most_rounds};
 use crate::arguments::UsageError;
@@ -57,7 +56,7 @@ impl Sources {
     /// Opens the folders, and takes what --only and --metric choose; `usual` are the metrics without the latter.
     pub(crate) fn open(
         from: &[PathBuf],
-        settings: &Checked,
+        settings: &Settings,
         usual: impl Fn(&Presentation) -> &'static [&'static str],
     ) -> anyhow::Result<Self> {
         let runs = from.iter().map(|path| Run::open(path));
@@ -91,14 +90,14 @@ impl Sources {
             let known = schemas.find_map(|schema| schema.setting(&name));
             known.map_or(name, str::to_owned)
         };
-        let only = settings.given.names("only").into_iter();
+        let only = settings.only().into_iter();
         let mut only: Values = only.map(|(name, values)| (known(name), values)).collect();
         let rounds = match only.remove(ROUND.name) {
-            Some(asked) => rounds_of(&points, &asked, settings)?,
+            Some(asked) => rounds_of(&points, &asked)?,
             None => Vec::new(),
         };
         for (name, values) in &only {
-            check_choice(&points, name, values, settings)?;
+            check_choice(&points, name, values)?;
         }
         let chosen = points.iter().filter(|point| is_chosen(&only, point));
         let chosen = chosen.copied();
@@ -132,17 +131,14 @@ impl Sources {
         }
         let lacking = metric::lacking(presentation, &lacking);
         if let (Some(why), true) = (&lacking, all.is_empty()) {
-            return Err(settings.refused_all("metric", why).into());
+            return Err(refused("metric", &settings.metric.join(","), why).into());
         }
         if all.is_empty() {
-            let only = settings.given.names("only");
-            let by = only.keys().map(|name| settings.named_only(name));
-            let by = Vec::from_iter(distinct(by)).join(" and ");
+            let only = settings.only();
             let only = only.iter();
             let only = only.map(|(name, values)| format!("{name}={}", values.join(",")));
             let only = only.collect::<Vec<_>>().join(" ");
-            let why = format!("{by} {only:?}: no point has all of that");
-            return Err(UsageError(why).into());
+            return Err(refused("only", &only, "no point has all of that").into());
         }
         Ok(Sources {
             all,
@@ -154,11 +150,7 @@ impl Sources {
     }
 
     /// Refuses metrics of which there is only a distribution, for a figure that needs samples.
-    pub(crate) fn must_have_samples(
-        &self,
-        figure: Figure,
-        settings: &Checked,
-    ) -> Result<(), UsageError> {
+    pub(crate) fn must_have_samples(&self, figure: Figure) -> Result<(), UsageError> {
         let mut metrics = self.all.iter().map(|source| source.metric);
         let Some(metric) = metrics.find(|metric| metric.samples.is_empty()) else {
             return Ok(());
@@ -172,7 +164,7 @@ impl Sources {
                 "of it there is only a distribution, and {figure} needs samples; ecdf and percentiles draw it"
             ),
         };
-        Err(settings.refused("metric", metric.name, &why))
+        Err(refused("metric", metric.name, &why))
     }
 
     /// The metric, if all have the same.
@@ -284,7 +276,7 @@ impl Sources {
     }
 
     /// Title, what does not vary, a note, which may be empty, and what is incomplete.
-    pub(crate) fn words(&self, title: &str, note: &str, settings: &Checked) -> FigureTexts {
+    pub(crate) fn words(&self, title: &str, note: &str, settings: &Settings) -> FigureTexts {
         let usual = || both(&self.common().join(", "), note);
         let (mark, warning) = match &self.incomplete[..] {
             [] => ("", String::new()),
@@ -295,8 +287,8 @@ impl Sources {
             }
         };
         FigureTexts {
-            title: format!("{}{mark}", settings.text("title").unwrap_or(title)),
-            subtitle: settings.text("subtitle").map_or_else(usual, str::to_owned),
+            title: format!("{}{mark}", settings.title.as_deref().unwrap_or(title)),
+            subtitle: settings.subtitle.clone().unwrap_or_else(usual),
             warning: both(&self.lacking, &warning),
         }
     }
@@ -338,17 +330,13 @@ fn run_names(runs: &[Run]) -> Vec<String> {
     names
 }
 
-fn rounds_of(
-    points: &[&Point],
-    asked: &[String],
-    settings: &Checked,
-) -> Result<Vec<i64>, UsageError> {
+fn rounds_of(points: &[&Point], asked: &[String]) -> Result<Vec<i64>, UsageError> {
     let last = most_rounds(points.iter().copied()) as i64 - 1;
     let round = |text: &String| {
         let round = text.parse().ok().filter(|round| (0..=last).contains(round));
         round.ok_or_else(|| {
             let why = format!("there is no such round, only 0 to {last}");
-            settings.refused_only(ROUND.name, &format!("{}={text}", ROUND.name), &why)
+            refused("only", &format!("{}={text}", ROUND.name), &why)
         })
     };
     asked.iter().map(round).collect()
@@ -362,12 +350,7 @@ pub(crate) fn is_chosen(only: &Values, point: &Point) -> bool {
     })
 }
 
-fn check_choice(
-    points: &[&Point],
-    name: &str,
-    values: &[String],
-    settings: &Checked,
-) -> Result<(), UsageError> {
+fn check_choice(points: &[&Point], name: &str, values: &[String]) -> Result<(), UsageError> {
     let texts = points.iter().filter_map(|point| point.setting(name));
     let texts = Vec::from_iter(distinct(texts));
     if texts.is_empty() {
@@ -375,14 +358,14 @@ fn check_choice(
         let names: Vec<&str> = first.iter().map(|(name, _)| name.as_str()).collect();
         let names = names.join(", ");
         let why = format!("there is no such setting, only {names}");
-        return Err(settings.refused_only(name, name, &why));
+        return Err(refused("only", name, &why));
     }
     let is_there = |value: &&String| texts.iter().any(|text| same(value, text));
     match values.iter().find(|value| !is_there(value)) {
         None => Ok(()),
         Some(value) => {
             let why = format!("no point has that, only {}", texts.join(", "));
-            Err(settings.refused_only(name, &format!("{name}={value}"), &why))
+            Err(refused("only", &format!("{name}={value}"), &why))
         }
     }
 }

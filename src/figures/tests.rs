@@ -8,11 +8,10 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
 
-use clap::{Args as _, Command, FromArgMatches as _};
+use clap::{Arg, Args as _, Command, FromArgMatches as _};
 
-use super::config::FILE;
 use super::made::Made;
-use super::options::{Figure, PlotArguments, SETTINGS, Setting};
+use super::options::{Figure, PlotArguments, Settings, goes_with, option};
 use crate::arguments::UsageError;
 use crate::bench::presentation_of;
 use crate::made_up_run::fabric::{MadeFabric, fabric_run};
@@ -45,38 +44,52 @@ fn picture(figure: Figure, from: &[PathBuf], words: &[&str]) -> anyhow::Result<S
     Ok(svg(&made(figure, from, words)?.drawing)?)
 }
 
-fn value(setting: &Setting, figure: Figure) -> (&'static str, &'static str) {
+/// A value of a setting, as an option and as it is written in a file.
+fn value(id: &str, figure: Figure) -> (&'static str, String) {
     let surface = figure == Figure::Surface;
     let load = figure == Figure::Load;
     let curves = figure == Figure::Curves;
     let matrix = figure == Figure::Matrix;
-    match setting.id {
-        "percentile" => ("p90", r#""p90""#),
-        "metric" if curves => ("loaded", r#""loaded""#),
-        "metric" if matrix => ("excess", r#""excess""#),
-        "only" if curves => ("read_share_percent=50", r#"{"read_share_percent": 50}"#),
-        "range" if curves => ("0..500", r#""0..500""#),
-        "with" => ("src/figures/tests/published.csv", r#""published.csv""#),
-        "label" if curves => ("50 % reads=half", r#"{"50 % reads": "half"}"#),
-        "order" if curves => ("50 % reads", r#"["50 % reads"]"#),
-        "metric" => ("completion", r#""completion""#),
-        "only" if surface => ("size_bytes=8,64", r#"{"size_bytes": [8, 64]}"#),
-        "only" => ("service=rc", r#"{"service": "rc"}"#),
-        "range" => ("1us..4us", r#""1us..4us""#),
-        "bins" => ("20", "20"),
-        "x" if surface => ("burst", r#""burst""#),
-        "x" => ("service", r#""service""#),
-        "y" => ("size_bytes", r#""size_bytes""#),
-        "scale" => ("log", r#""log""#),
-        "unit" => ("us", r#""us""#),
-        "size" => ("700x500", r#""700x500""#),
-        "title" | "subtitle" | "x-label" | "y-label" => ("mine", r#""mine""#),
-        "label" if load => ("RC, p50=reliable", r#"{"RC, p50": "reliable"}"#),
-        "order" if load => ("UC, p50", r#"["UC, p50"]"#),
-        "label" => ("RC=reliable", r#"{"RC": "reliable"}"#),
-        "order" => ("UC", r#"["UC"]"#),
+    let text = match id {
+        "percentile" => "p90",
+        "metric" if curves => "loaded",
+        "metric" if matrix => "excess",
+        "only" if curves => "read_share_percent=50",
+        "range" if curves => "0..500",
+        "with" => "src/figures/tests/published.csv",
+        "label" if curves => "50 % reads=half",
+        "order" if curves => "50 % reads",
+        "metric" => "completion",
+        "only" if surface => "size_bytes=8,64",
+        "only" => "service=rc",
+        "range" => "1us..4us",
+        "bins" => "20",
+        "x" if surface => "burst",
+        "x" => "service",
+        "y" => "size_bytes",
+        "scale" => "log",
+        "unit" => "us",
+        "size" => "700x500",
+        "title" | "subtitle" | "x_label" | "y_label" => "mine",
+        "label" if load => "RC, p50=reliable",
+        "order" if load => "UC, p50",
+        "label" => "RC=reliable",
+        "order" => "UC",
         other => panic!("no value for {other}"),
-    }
+    };
+    let written = match (id, text.split_once('=')) {
+        ("bins", _) => text.to_owned(),
+        // A path is relative to the file.
+        ("with", _) => "\"published.csv\"".to_owned(),
+        ("order", _) => format!("[{text:?}]"),
+        ("only", Some((name, list))) => {
+            let values: Vec<&str> = list.split(',').collect();
+            format!("{{ {name:?} = {values:?} }}")
+        }
+        (_, Some((name, value))) => format!("{{ {name:?} = {value:?} }}"),
+        _ => format!("{text:?}"),
+    };
+    (text, written)
 }
 
 #[track_caller]
@@ -127,8 +140,16 @@ type Setup = (&'static str, u32, u32);
 
 const TWO: [Setup; 2] = [("rc", 8, 16), ("uc", 8, 16)];
 
+const FILE: &str = "plot.toml";
+
 fn with_file(run: &[PathBuf], text: &str) {
     fs::write(run[0].join(FILE), text).unwrap();
+}
+
+/// All settings; the help of a figure hides those that have no effect in it.
+fn all_settings() -> Vec<Arg> {
+    let command = Settings::command(Figure::Histogram);
+    command.get_arguments().cloned().collect()
 }
 
 #[test]
@@ -170,7 +191,7 @@ fn each_setting_changes_the_figure_or_is_refused() {
     let published = "src/figures/tests/published.csv";
     fs::copy(published, curves[0].join("published.csv")).unwrap();
 
-    for figure in Figure::ALL {
+    for &figure in Figure::ALL {
         let from = match figure {
             Figure::Histogram | Figure::Time => two.clone(),
             Figure::Median => sizes.clone(),
@@ -182,32 +203,33 @@ fn each_setting_changes_the_figure_or_is_refused() {
         };
         let name = figure.name();
         let usual = picture(figure, &from, &[]).unwrap();
-        for setting in &SETTINGS {
-            let (text, json) = value(setting, figure);
-            let (option, key) = (setting.option(), setting.key);
+        for setting in &all_settings() {
+            let (text, written) = value(setting.get_id().as_str(), figure);
+            let (option, key) = (option(setting), setting.get_long().unwrap());
             let by_option = picture(figure, &from, &[&option, text]);
-            with_file(&from, &format!(r#"{{{key:?}: {json}}}"#));
+            with_file(&from, &format!("{key} = {written}"));
             let by_file = picture(figure, &from, &[]);
-            with_file(&from, &format!(r#"{{{name:?}: {{{key:?}: {json}}}}}"#));
+            with_file(&from, &format!("[{name}]\n{key} = {written}"));
             let by_section = picture(figure, &from, &[]);
             // A mistake in a section shows with any figure.
-            let mut others = Figure::ALL.into_iter();
+            let mut others = Figure::ALL.iter().copied();
             let other = others.find(|other| *other != figure).unwrap();
             let other = picture(other, &from[..1], &[]);
             fs::remove_file(from[0].join(FILE)).unwrap();
-            if setting.goes_with(figure) {
+            if goes_with(setting, figure) {
                 let by_option = by_option.expect(&option);
                 assert!(by_option != usual, "{option} changes nothing in {name}");
                 assert_eq!(by_file.unwrap(), by_option, "{name} {key}");
                 assert_eq!(by_section.unwrap(), by_option, "{name} {key}");
             } else {
-                let quoted = format!("{key:?}");
                 let has = format!("{name} has ");
-                let figures: Vec<&str> = setting.figures().map(|it| it.name()).collect();
+                let figures = Figure::ALL.iter().copied();
+                let figures = figures.filter(|figure| goes_with(setting, *figure));
+                let figures: Vec<&str> = figures.map(Figure::name).collect();
                 let only = format!("only in {}", figures.join(", "));
                 refused(by_option, &[&option, text, &has, "--metric", &only]);
                 let path = from[0].join(FILE).display().to_string();
-                let parts = [&path, quoted.as_str(), &has, "\"metric\"", &only];
+                let parts = [&path, option.as_str(), &has, "--metric", &only];
                 refused(by_file, &parts);
                 refused(by_section, &parts);
                 refused(other, &parts);
@@ -219,12 +241,13 @@ fn each_setting_changes_the_figure_or_is_refused() {
 #[test]
 fn the_help_of_a_figure_shows_what_it_has() {
     let mut line = command();
-    for figure in Figure::ALL {
+    for &figure in Figure::ALL {
         let command = line.find_subcommand_mut(figure.name()).unwrap();
         let help = command.render_long_help().to_string();
-        for setting in &SETTINGS {
-            let there = help.split_whitespace().any(|word| word == setting.option());
-            assert_eq!(there, setting.goes_with(figure), "{}: {help}", setting.id);
+        for setting in &all_settings() {
+            let option = option(setting);
+            let there = help.split_whitespace().any(|word| word == option);
+            assert_eq!(there, goes_with(setting, figure), "{option}: {help}");
         }
         help.has(&["--out", "--config", "--json", "--quiet"]);
     }
@@ -246,7 +269,7 @@ fn what_has_no_effect_on_these_results_is_refused() {
         // The name of a distribution is that of its point.
         picture(figure, &file, &["--label", "rc-send-8B-burst16=mine"]).unwrap();
     }
-    for figure in Figure::ALL {
+    for &figure in Figure::ALL {
         if ![
             Figure::Surface,
             Figure::Load,
@@ -289,47 +312,42 @@ fn names_that_no_line_has_are_refused_or_told() {
     }
 
     // A file names the lines of several figures, but one of this at least.
-    let names = r#"{"labels": {"RC": "reliable", "RC, inline on": "x"}, "order": ["UD", "UC"]}"#;
+    let names = r#"
+        label = { RC = "reliable", "RC, inline on" = "x" }
+        order = ["UD", "UC"]
+    "#;
     with_file(&run, names);
     let hints = made(Figure::Ecdf, &run, &[]).unwrap().told.hints;
     let [labels, order] = &hints[..] else {
         panic!("{hints:?}")
     };
-    labels.has(&["\"labels\"", "\"RC, inline on\""]);
-    order.has(&["\"order\"", "\"UD\""]);
+    labels.has(&["plot.toml: label", "\"RC, inline on\""]);
+    order.has(&["plot.toml: order", "\"UD\""]);
     for (file, words, parts) in [
+        ("label.RD = 'x'", &[][..], ["--label \"RD\"", there]),
+        ("order = 'RD'", &[], ["--order \"RD\"", there]),
+        // Also where options choose values of another setting.
         (
-            r#"{"labels": {"RD": "x"}}"#,
-            &[][..],
-            ["plot.json: \"labels\" \"RD\"", there],
-        ),
-        (
-            r#"{"order": ["RD"]}"#,
-            &[],
-            ["plot.json: \"order\" \"RD\"", there],
-        ),
-        // Values of the file are named with it, also where options choose values of another setting.
-        (
-            r#"{"only": {"colour": "red"}}"#,
+            "only.colour = 'red'",
             &["--only", "service=rc"],
-            ["plot.json: \"only\" \"colour\"", ""],
+            ["--only \"colour\"", ""],
         ),
         (
-            r#"{"only": {"size_bytes": 8}}"#,
+            "only.size_bytes = 8",
             &["--only", "service=ud"],
             ["--only \"service=ud\": no point has that", ""],
         ),
-        (
-            r#"{"size": "9x9"}"#,
-            &[],
-            ["plot.json: \"size\" \"9x9\"", "300 to 4000"],
-        ),
+        ("size = '9x9'", &[], ["'9x9' for '--size", "300 to 4000"]),
     ] {
         with_file(&run, file);
-        refused(picture(Figure::Ecdf, &run, words), &parts);
+        // The file is named, too: its settings were not typed.
+        refused(
+            picture(Figure::Ecdf, &run, words),
+            &[&parts[..], &[FILE]].concat(),
+        );
     }
     // The file of a run says nothing of one of its points only.
-    with_file(&run, r#"{"order": ["RD"]}"#);
+    with_file(&run, "order = ['RD']");
     let point = vec![run[0].join("rc-send-8B-burst16")];
     assert_eq!(made(Figure::Ecdf, &point, &[]).unwrap().told.hints.len(), 1);
 }
@@ -366,7 +384,8 @@ fn a_service_has_its_colour_whatever_is_drawn_with_it() {
     let run = run_of(&folder, "run", points.as_flattened(), 100);
     let loads = loads_of(&folder, &["rc", "uc", "ud"]);
     for figure in Figure::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|it| ![Figure::Surface, Figure::Curves, Figure::Matrix].contains(it))
     {
         let run = match figure {

@@ -72,21 +72,25 @@ pub(crate) fn of(
     (figures, notes)
 }
 
-/// What is said of names in `plot.json` that no line of any figure has: one of them may be meant for one figure only.
+/// What is said of names in a file of settings that no line of any figure has: one of them may be meant for one figure only.
 fn strange(asked: &[Asked]) -> Vec<String> {
-    let of = |key: &str| {
+    let of = |key: &String| {
         let names = |found: bool| -> BTreeSet<&String> {
-            let asked = asked.iter().filter(|it| it.key == key && it.found == found);
+            let asked = asked
+                .iter()
+                .filter(|it| it.key == *key && it.found == found);
             distinct(asked.map(|it| &it.name))
         };
         let strange: Vec<String> = (names(false).difference(&names(true)))
             .map(|name| format!("{name:?}"))
             .collect();
         let names = strange.join(", ");
-        (!names.is_empty())
-            .then(|| format!("plot.json: {key:?}: no line of these figures is called {names}."))
+        (!names.is_empty()).then(|| format!("{key}: no line of these figures is called {names}."))
     };
-    ["labels", "order"].into_iter().filter_map(of).collect()
+    distinct(asked.iter().map(|it| &it.key))
+        .into_iter()
+        .filter_map(of)
+        .collect()
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
@@ -116,14 +120,14 @@ struct Drawing<'a> {
     folder: &'a Path,
     title: &'a str,
     caption: &'a str,
-    /// Those that `plot.json` chooses.
+    /// Those that a file of settings chooses.
     points: Vec<&'a Point>,
     /// As many figures as there may be.
     most: usize,
     figures: Vec<Figure>,
     /// What is in those that were not drawn, because there are enough.
     left: Vec<String>,
-    /// The names that `plot.json` has for lines of the figures.
+    /// The names that a file of settings has for lines of the figures.
     asked: &'a mut Vec<Asked>,
     /// Why some are not there.
     warnings: &'a mut Vec<String>,

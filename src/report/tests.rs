@@ -251,35 +251,37 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     told(&page.notes, left);
 
     let with_file = |path: &Path, text: &str| {
-        std::fs::write(path.join("plot.json"), text).unwrap();
+        std::fs::write(path.join("plot.toml"), text).unwrap();
         page_of_run(path)
     };
     // What the file leaves out stays out of the parts, too.
-    let page = with_file(&path, r#"{"only": {"service": "RC"}}"#);
+    let page = with_file(&path, "only.service = 'RC'");
     assert_eq!(surfaces(&page), [""]);
     let page = with_file(
         &path,
-        r#"{"only": {"size_bytes": [8, 16]}, "surface": {"only": {"size_bytes": [8, 16], "service": ["rc", "uc"], "burst": [1, 64]}}}"#,
+        "only.size_bytes = [8, 16]\n\
+         [surface]\n\
+         only = { size_bytes = [8, 16], service = ['rc', 'uc'], burst = [1, 64] }",
     );
     assert_eq!(surfaces(&page), both);
-    let page = with_file(&many, r#"{"only": {"service": ["b", "h"]}}"#);
+    let page = with_file(&many, "only.service = ['b', 'h']");
     assert_eq!(surfaces(&page), [": service b", ": service h"]);
     untold(&page.notes, "not shown");
 
     // Names for lines that only some of the figures have are no reason to leave the others out.
-    let page = with_file(&path, r#"{"histogram": {"labels": {"RC, 8 B": "x"}}}"#);
+    let page = with_file(&path, "[histogram]\nlabel = { 'RC, 8 B' = 'x' }");
     told(&figures(&page), "Latencies");
     untold(&page.warnings, "Latencies");
 
     // What no line of any figure is called is told; what one of them has is not.
     let mut page = with_file(
         &path,
-        r#"{"labels": {"XX": "x", "RC, burst 1": "short"}, "order": ["YY"]}"#,
+        "label = { XX = 'x', 'RC, burst 1' = 'short' }\norder = ['YY']",
     );
-    page.notes.retain(|note| note.starts_with("plot.json"));
+    page.notes.retain(|note| note.starts_with("plot.toml"));
     let wanted = [
-        "plot.json: \"labels\": no line of these figures is called \"XX\".",
-        "plot.json: \"order\": no line of these figures is called \"YY\".",
+        "plot.toml: label: no line of these figures is called \"XX\".",
+        "plot.toml: order: no line of these figures is called \"YY\".",
     ];
     assert_eq!(page.notes, wanted);
 }

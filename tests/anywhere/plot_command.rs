@@ -164,18 +164,38 @@ fn figures_of_a_sweep() {
 fn settings_in_a_file_and_what_is_wrong_with_options() {
     let folder = sweep();
     let folder = folder.path();
-    let file = folder.join("run/plot.json");
-    fs::write(&file, r#"{"title": "Our fabric", "labels": {"RC": "reliable"}, "histogram": {"only": {"size_bytes": 8, "burst": 16}, "range": "0..5us"}}"#).unwrap();
-    let (texts, _) = drawn(folder, "histogram run --title Mine --order UC,reliable");
-    texts.has(&["Mine", "reliable: median 1.5 µs", "above 5 µs"]);
-    let Texts(all) = &texts;
-    let place = |begin| all.iter().position(|text| text.starts_with(begin));
-    assert!(place("UC:") < place("reliable:"));
-    let (texts, _) = drawn(folder, "histogram run/rc-send-8B-burst16");
-    texts.has(&["Our fabric"]);
-    fs::write(&file, r#"{"colour": "red"}"#).unwrap();
-    let parts = ["plot.json", "unknown field `colour`", "title"];
+    let file = folder.join("run/plot.toml");
+    let old = folder.join("run/plot.json");
+    let text = r#"
+        title = "Our fabric"
+        label = { RC = "reliable" }
+        [histogram]
+        only = { size_bytes = 8, burst = 16 }
+        range = "0..5us"
+    "#;
+    let as_before = r#"{
+        "title": "Our fabric", "labels": {"RC": "reliable"},
+        "histogram": {"only": {"size_bytes": 8, "burst": 16}, "range": "0..5us"}
+    }"#;
+    // One of an earlier version, and beside it a new one, which is read in its place.
+    for (path, text) in [(&old, as_before), (&file, text)] {
+        fs::write(path, text).unwrap();
+        let (texts, _) = drawn(folder, "histogram run --title Mine --order UC,reliable");
+        texts.has(&["Mine", "reliable: median 1.5 µs", "above 5 µs"]);
+        let Texts(all) = &texts;
+        let place = |begin| all.iter().position(|text| text.starts_with(begin));
+        assert!(place("UC:") < place("reliable:"));
+        let (texts, _) = drawn(folder, "histogram run/rc-send-8B-burst16");
+        texts.has(&["Our fabric"]);
+        let words = format!("histogram run --config {}", path.display());
+        let (texts, _) = drawn(folder, &words);
+        texts.has(&["Our fabric"]);
+        fs::write(path, "{ }").unwrap();
+    }
+    fs::write(&file, "colour = 'red'").unwrap();
+    let parts = ["plot.toml", "'colour' is not an option of plot median"];
     not_drawn(folder, "median run", 2, &parts);
+    fs::remove_file(&old).unwrap();
     fs::remove_file(&file).unwrap();
 
     for out in ["figure.eps", "figure"] {

@@ -4,6 +4,7 @@
 
 pub mod buffer;
 pub mod host;
+pub mod named;
 pub mod pacing;
 #[cfg(test)]
 #[path = "../../testing.rs"]

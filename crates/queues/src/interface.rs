@@ -2,6 +2,7 @@
 
 use super::element::Element;
 use super::parameters::Parameters;
+use hcabench_platform::named::names;
 
 /// The end that puts elements in.
 pub trait Sender<T>: Send {
@@ -32,28 +33,19 @@ pub struct SendOnly<E>(pub(super) E);
 #[derive(Debug)]
 pub struct ReceiveOnly<E>(pub(super) E);
 
-/// How many threads each end of a queue can have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ends {
-    /// One sender, one receiver.
-    Spsc,
-    /// Many of both, at a price.
-    Mpmc,
-    /// Many senders, one receiver.
-    Mpsc,
+names! {
+    /// How many threads each end of a queue can have.
+    Ends {
+        /// One sender, one receiver.
+        Spsc = "spsc",
+        /// Many of both, at a price.
+        Mpmc = "mpmc",
+        /// Many senders, one receiver.
+        Mpsc = "mpsc",
+    }
 }
 
 impl Ends {
-    /// The word in results and tables.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Ends::Spsc => "spsc",
-            Ends::Mpsc => "mpsc",
-            Ends::Mpmc => "mpmc",
-        }
-    }
-
     /// Whether these numbers of senders and receivers can share the queue.
     pub const fn serve(self, senders: usize, receivers: usize) -> bool {
         match self {

@@ -27,7 +27,6 @@ use crate::host::readiness::Needs;
 use crate::results::Record;
 use crate::results::schema::clock as columns;
 use crate::rig::limit::Limit;
-use crate::rig::named::Named as _;
 use crate::rig::trust::DEFAULT_READS;
 use crate::terminal::output::OutputArguments;
 use crate::terminal::progress;

@@ -6,7 +6,6 @@ use std::time::Duration;
 use crate::arguments::values::{list_of_ranges, one, time};
 use crate::bench::clock::config::Report;
 use crate::host::cpu_set::CpuSet;
-use crate::rig::named::Named as _;
 use crate::sorting::distinct;
 use crate::time::Nanos;
 

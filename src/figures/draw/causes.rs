@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::names::named;
 use super::places::mark;
-use super::{Checked, Made, Sources, bars};
+use super::{Made, Settings, Sources, bars, refused};
 use crate::plot::both;
 use crate::plot::median::{MedianLine, Medians};
 use crate::sorting::sort_by_key;
@@ -65,15 +65,14 @@ const OTHERS: &str = "other causes";
 const CAUSES_ABREAST: usize = 10;
 pub(super) const CAUSES_IN_COLOUR: usize = 7;
 
-pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<Made> {
-    if let Some(x) = settings.text("x").filter(|x| *x != "cause") {
+pub(super) fn by_cause(sources: &Sources, settings: &Settings) -> anyhow::Result<Made> {
+    if let Some(x) = settings.x.as_ref().filter(|x| *x != "cause") {
         let why = "of a clock, medians are drawn over cause only";
-        return Err(settings.refused("x", x, why).into());
+        return Err(refused("x", x, why).into());
     }
-    let [percent] = settings.percentiles[..] else {
-        return Err(settings
-            .refused_all("percentile", "of a clock one of them is drawn")
-            .into());
+    let [percent] = settings.percentile[..] else {
+        let why = "of a clock one of them is drawn";
+        return Err(refused("percentile", &settings.percentiles(), why).into());
     };
     let labels = sources.labels(&[]);
     let found = causes_of(sources, CAUSES_ABREAST)?;
@@ -108,6 +107,6 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
         setting_scale: None,
         lines,
     };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::names::named;
 use super::{
-    Checked, Colours, Figure, Made, Sources, capital, marked, one_metric_label, samples_in_words,
+    Colours, Figure, Made, Settings, Sources, capital, marked, one_metric_label, refused,
+    samples_in_words,
 };
 use crate::bench::presentation::Presentation;
 use crate::plot::FigureTexts;
@@ -17,7 +18,7 @@ type Points = Vec<(f64, f64)>;
 /// Draws curves of either kind; what each of them is drawn of is in memory one at a time.
 pub(in crate::figures) fn curves(
     from: &[PathBuf],
-    settings: &Checked,
+    settings: &Settings,
     of: Figure,
 ) -> anyhow::Result<Made> {
     let is_ecdf = of == Figure::Ecdf;
@@ -34,22 +35,22 @@ pub(in crate::figures) fn curves(
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));
     let mut made = Vec::new();
-    if let Some(unit) = settings.text("unit").filter(|_| files.is_empty()) {
+    if let Some(unit) = settings.unit.as_ref().filter(|_| files.is_empty()) {
         let why = "it is that of .hgrm files named beside or instead of folders, and none is";
-        return Err(settings.refused("unit", unit, why).into());
+        return Err(refused("unit", unit, why).into());
     }
     if folders.is_empty() {
         let why = "it chooses from the folder of a run or a point, and none is named";
-        if settings.text("metric").is_some() {
-            return Err(settings.refused_all("metric", why).into());
+        if !settings.metric.is_empty() {
+            return Err(refused("metric", &settings.metric.join(","), why).into());
         }
-        if let Some(name) = settings.given.names("only").keys().next() {
-            return Err(settings.refused_only(name, name, why).into());
+        if let Some((name, _)) = settings.only.first() {
+            return Err(refused("only", name, why).into());
         }
     }
     let mut words = FigureTexts {
-        title: settings.text("title").unwrap_or("Distribution").to_owned(),
-        subtitle: settings.text("subtitle").unwrap_or_default().to_owned(),
+        title: settings.title.clone().unwrap_or("Distribution".to_owned()),
+        subtitle: settings.subtitle.clone().unwrap_or_default(),
         warning: String::new(),
     };
     let (mut value, mut samples) = ("value".to_owned(), "samples".to_owned());
@@ -82,7 +83,7 @@ pub(in crate::figures) fn curves(
         colours = sources.colours(&labels);
     }
     for path in files {
-        let points = of_distribution(&Hgrm::read(&path)?, settings.nanoseconds_per_unit);
+        let points = of_distribution(&Hgrm::read(&path)?, settings.nanoseconds_per_unit());
         let name = if path.ends_with("latency.hgrm") {
             path.parent().unwrap_or(&path)
         } else {
@@ -103,8 +104,8 @@ pub(in crate::figures) fn curves(
     let chart = settings.chart(words, x, y, looks);
     let figure = Curves { chart, curves };
     let drawing = match is_ecdf {
-        true => figure.ecdf(settings.size)?,
-        false => figure.percentiles(settings.size)?,
+        true => figure.ecdf(settings.sides())?,
+        false => figure.percentiles(settings.sides())?,
     };
     Ok(Made::new(figure, drawing, told))
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::names::named;
 use super::{
-    Checked, Colours, Made, Source, Sources, Told, UsageError, apart, intervals, tick,
+    Colours, Made, Settings, Source, Sources, Told, UsageError, apart, intervals, refused, tick,
     without_median,
 };
 use crate::figures::published::{nearest, read};
@@ -31,7 +31,7 @@ struct Found<'a> {
     sources: Vec<&'a Source>,
 }
 
-pub(in crate::figures) fn family(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+pub(in crate::figures) fn family(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, |_| &["latency"])?;
     if sources.presentation.schema.across != Some(CrossRowFigure::Curves) {
         return Err(UsageError(format!(
@@ -43,14 +43,14 @@ pub(in crate::figures) fn family(from: &[PathBuf], settings: &Checked) -> anyhow
     }
     let Some(metric) = sources.metric() else {
         let why = "curves draws one of them, name that only";
-        return Err(settings.refused_all("metric", why).into());
+        return Err(refused("metric", &settings.metric.join(","), why).into());
     };
     let mut found = found(&sources);
     let is_loaded = metric.is_of_curves();
-    if let Some(text) = settings.text("with").filter(|_| is_loaded) {
+    if let Some(with) = settings.with.as_ref().filter(|_| is_loaded) {
         let name = metric.name;
         let why = format!("it is drawn beside curves, and not with the metric {name}");
-        return Err(settings.refused("with", text, &why).into());
+        return Err(refused("with", &printable_path(with), &why).into());
     }
     sort_by(&mut found, |one, other| {
         let by_kind = one.others.cmp(&other.others);
@@ -106,7 +106,7 @@ fn bandwidth_of(found: &[Found<'_>]) -> &'static str {
     }
 }
 
-fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::Result<Made> {
+fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Settings) -> anyhow::Result<Made> {
     let kinds = Vec::from_iter(distinct(found.iter().map(|it| &it.others)));
     let curves = found.iter().map(|found| FamilyCurve {
         label: found.label.clone(),
@@ -144,7 +144,7 @@ fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::
         published_as,
         published,
     };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
 }
 
@@ -203,13 +203,13 @@ fn unsmoothed(found: &[Found<'_>]) -> Option<String> {
 /// The curves of others with what they are called, and what there is to say of them.
 fn of_others(
     found: &[Found<'_>],
-    settings: &Checked,
+    settings: &Settings,
     told: &mut Told,
 ) -> Result<(String, Vec<Published>), UsageError> {
-    let Some(path) = settings.path("with") else {
+    let Some(path) = &settings.with else {
         return Ok(Default::default());
     };
-    let of_file = read(&path, &settings.named("with"))?;
+    let of_file = read(path)?;
     let name = path.file_name().unwrap_or(path.as_os_str());
     let name = printable_path(name.as_ref());
     if of_file.left_out > 0 {
@@ -234,7 +234,7 @@ fn of_others(
 }
 
 /// The latency without load and at shares of the largest bandwidth, by the share of reads.
-fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::Result<Made> {
+fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Settings) -> anyhow::Result<Made> {
     let mut lines: Vec<MedianLine> = Vec::new();
     let mut lacking = 0;
     let mut add = |label: String, reads: f64, value: Option<f64>| {
@@ -307,6 +307,6 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow:
         setting_scale: Some(crate::plot::scale::ScaleKind::Linear),
         lines,
     };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
 }

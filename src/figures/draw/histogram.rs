@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::names::named;
 use super::{
-    Checked, Figure, Made, Range, Sorted, Sources, capital, one_metric_label, samples_in_words,
+    Figure, Made, Range, Settings, Sorted, Sources, capital, one_metric_label, samples_in_words,
     with_samples,
 };
 use crate::plot::PlotError;
@@ -18,16 +18,16 @@ const USUAL_RANGE: (f64, f64) = (0.0, 10_000.0);
 /// Samples that may be kept in memory to be looked at a second time; of more, the file is read again.
 const KEPT: usize = 30_000_000;
 
-pub(in crate::figures) fn histogram(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+pub(in crate::figures) fn histogram(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, |_| &[])?;
-    sources.must_have_samples(Figure::Histogram, settings)?;
+    sources.must_have_samples(Figure::Histogram)?;
     let wanted = with_samples(&sources, MOST, WHAT)?;
     let mut kept: BTreeMap<usize, Sorted> = BTreeMap::new();
-    let may_be_usual = settings.range == Range::Usual && sources.presentation.has_usual_range;
+    let may_be_usual = settings.range.is_none() && sources.presentation.has_usual_range;
     let is_usual = |value: f64| (USUAL_RANGE.0..USUAL_RANGE.1).contains(&value);
     let range = match settings.range {
-        Range::Given(low, high) => (low, high),
-        Range::Usual | Range::Auto => {
+        Some(Range::Given(low, high)) => (low, high),
+        None | Some(Range::Auto) => {
             let (mut low, mut high, mut room) = (f64::INFINITY, f64::NEG_INFINITY, KEPT);
             let mut usual = None;
             for (number, (source, _)) in wanted.iter().enumerate() {
@@ -59,7 +59,7 @@ pub(in crate::figures) fn histogram(from: &[PathBuf], settings: &Checked) -> any
         };
         let (values, lost) = (&found.values, found.lost);
         lowest = lowest.min(values.first().copied().unwrap_or(i64::MAX));
-        let one = Distribution::of_sorted(label, values, lost, range, settings.bins);
+        let one = Distribution::of_sorted(label, values, lost, range, settings.bins());
         series.push(one);
     }
     let colours = sources.colours(&sources.labels(&[]));
@@ -68,7 +68,7 @@ pub(in crate::figures) fn histogram(from: &[PathBuf], settings: &Checked) -> any
     let inside: u64 = series.iter().flat_map(|series| &series.counts).sum();
     let all: u64 = series.iter().map(|series| series.total).sum();
     let highest = series.iter().filter_map(|series| series.max).max();
-    if let (0, Range::Given(..), Some(highest)) = (inside, settings.range, highest) {
+    if let (0, Some(Range::Given(..)), Some(highest)) = (inside, settings.range, highest) {
         return Err(PlotError::Outside {
             what: "samples",
             from: duration(lowest as f64),
@@ -79,7 +79,7 @@ pub(in crate::figures) fn histogram(from: &[PathBuf], settings: &Checked) -> any
     }
     let is_outside = |one: &Distribution| one.counts.iter().sum::<u64>() == 0;
     let few = inside * 2 < all || series.iter().any(is_outside);
-    if few && settings.range != Range::Auto {
+    if few && settings.range != Some(Range::Auto) {
         told.hints.push(format!(
             "{inside} of {all} samples are within {} to {}: --range auto shows them",
             duration(range.0),
@@ -92,7 +92,7 @@ pub(in crate::figures) fn histogram(from: &[PathBuf], settings: &Checked) -> any
     let mut chart = settings.chart(words, value, share, looks);
     chart.range = Some(range);
     let figure = Histogram { chart, series };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
 }
 

@@ -6,11 +6,10 @@ use std::path::PathBuf;
 use super::median::middle;
 use super::names::named;
 use super::{
-    Checked, Figure, Made, Source, Sources, UsageError, capital, intervals, one_metric_label,
+    Figure, Made, Settings, Source, Sources, UsageError, capital, intervals, one_metric_label,
     without_median,
 };
 use crate::bench::hca::settings::background::Traffic;
-use crate::figures::config::MEDIAN;
 use crate::plot::both;
 use crate::plot::load::{LoadLine, Loads, Step};
 use crate::results::schema::hca;
@@ -23,24 +22,16 @@ const OF_AXIS: [&str; 3] = [
     hca::BACKGROUND_THREAD.name,
 ];
 
-/// What is drawn where nothing is asked for.
-const USUAL: [f64; 2] = [MEDIAN, 99.0];
-
-pub(in crate::figures) fn load(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    let mut settings = settings.clone();
-    if settings.given.texts("percentile").is_empty() {
-        settings.percentiles = USUAL.to_vec();
-    }
-    let settings = &settings;
+pub(in crate::figures) fn load(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, |_| &[])?;
     must_be_swept(&sources)?;
-    sources.must_have_samples(Figure::Load, settings)?;
+    sources.must_have_samples(Figure::Load)?;
     let labels = sources.labels(&OF_AXIS);
     let mut colours = sources.colours(&labels);
     let (mut lines, mut empty) = (Vec::<LoadLine>::new(), BTreeSet::new());
     let mut without_place = false;
-    for &percent in &settings.percentiles {
-        let of_percent = |label: &String| match (settings.percentiles.len(), label.as_str()) {
+    for &percent in &settings.percentile {
+        let of_percent = |label: &String| match (settings.percentile.len(), label.as_str()) {
             (1, label) => label.to_owned(),
             (_, "") => format!("p{percent}"),
             (_, label) => format!("{label}, p{percent}"),
@@ -117,7 +108,7 @@ pub(in crate::figures) fn load(from: &[PathBuf], settings: &Checked) -> anyhow::
         ),
         lines,
     };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::{Checked, Made, Told, UsageError};
+use super::{Made, Settings, Told, UsageError, refused};
 use crate::plot::matrix::{Matrix, Node};
 use crate::plot::{FigureTexts, INCOMPLETE};
 use crate::results::read::{Fabric, FabricNode};
@@ -28,7 +28,7 @@ const FIGURES: [(&str, Column, &str); 4] = [
 /// As `nodes.csv` says it of nodes that are named.
 const SLOW: &str = "slow";
 
-pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
     let [folder] = from else {
         let text = format!(
             "matrix draws one fabric, and {} folders are named: name one",
@@ -36,20 +36,19 @@ pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Checked) -> anyhow
         );
         return Err(UsageError(text).into());
     };
-    let asked = match settings.given.texts("metric") {
+    let asked = match &settings.metric[..] {
         [] => FIGURES[0].0,
         [one] => one,
         _ => {
-            return Err(settings
-                .refused_all("metric", "matrix draws one of them, name that only")
-                .into());
+            let why = "matrix draws one of them, name that only";
+            return Err(refused("metric", &settings.metric.join(","), why).into());
         }
     };
     let found = FIGURES.iter().find(|(name, ..)| *name == asked);
     let Some((_, column, value)) = found else {
         let names = FIGURES.map(|(name, ..)| name).join(", ");
         let why = format!("matrix draws one of {names}");
-        return Err(settings.refused("metric", asked, &why).into());
+        return Err(refused("metric", asked, &why).into());
     };
     let fabric = Fabric::open(folder)?;
     let order = order(&fabric.nodes);
@@ -87,7 +86,7 @@ pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Checked) -> anyhow
         nodes,
         cells,
     };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, Told::default()))
 }
 
@@ -107,7 +106,7 @@ fn order(nodes: &[FabricNode]) -> Vec<usize> {
     order
 }
 
-fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Checked) -> FigureTexts {
+fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Settings) -> FigureTexts {
     let title = format!("Fabric: {value}");
     let slow: Vec<&str> = nodes
         .iter()
@@ -130,10 +129,8 @@ fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Checked) -> Fi
         Some(reason) => (INCOMPLETE, format!("incomplete: {reason}")),
     };
     FigureTexts {
-        title: format!("{}{mark}", settings.text("title").unwrap_or(&title)),
-        subtitle: settings
-            .text("subtitle")
-            .map_or_else(subtitle, str::to_owned),
+        title: format!("{}{mark}", settings.title.as_ref().unwrap_or(&title)),
+        subtitle: settings.subtitle.clone().unwrap_or_else(subtitle),
         warning,
     }
 }

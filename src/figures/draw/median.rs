@@ -7,7 +7,7 @@ use super::causes::by_cause;
 use super::names::named;
 use super::places::{Places, choose, mark};
 use super::{
-    Checked, Figure, MEDIAN, Made, Source, Sources, UsageError, axis, bars, capital, figure_of,
+    Figure, MEDIAN, Made, Settings, Source, Sources, UsageError, axis, bars, capital, figure_of,
     intervals, one_metric_label, without_median, without_place,
 };
 use crate::plot::both;
@@ -60,10 +60,10 @@ fn value_at(distribution: &Hgrm, share: f64) -> Option<f64> {
     Some(line.value)
 }
 
-pub(in crate::figures) fn median(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+pub(in crate::figures) fn median(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
     // Which metrics are usual depends on what varies: over the queues, what an operation costs.
     let mut sources = Sources::open(from, settings, |_| &[])?;
-    sources.must_have_samples(Figure::Median, settings)?;
+    sources.must_have_samples(Figure::Median)?;
     if sources.presentation.causes.is_some() {
         return by_cause(&sources, settings);
     }
@@ -71,11 +71,11 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Checked) -> anyhow
     let mut names = preferred.iter().map(|column| column.name);
     let usual = names.find(|name| varying.iter().any(|it| it == name));
     let alone = preferred.last().map(|column| column.name.to_owned());
-    let x = choose(&sources, "x", settings, usual)?;
+    let x = choose(&sources, "x", settings.x.as_deref(), usual)?;
     let x = x.or(alone).unwrap_or_default();
     if !sources.presentation.usual_medians.is_empty()
         && x != queue::PERCENT_OF_SATURATION.name
-        && settings.given.texts("metric").is_empty()
+        && settings.metric.is_empty()
     {
         sources = Sources::open(from, settings, |it| it.usual_medians)?;
     }
@@ -84,8 +84,8 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Checked) -> anyhow
     let mut colours = sources.colours(&labels);
     let mut lines: Vec<MedianLine> = Vec::new();
     let (mut empty, mut placeless) = (BTreeSet::new(), BTreeSet::new());
-    for &percent in &settings.percentiles {
-        let named = |label: &String| match settings.percentiles.len() {
+    for &percent in &settings.percentile {
+        let named = |label: &String| match settings.percentile.len() {
             1 => label.clone(),
             _ if label.is_empty() => format!("p{percent}"),
             _ => format!("{label}, p{percent}"),
@@ -153,6 +153,6 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Checked) -> anyhow
         setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(ScaleKind::Linear),
         lines,
     };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
 }

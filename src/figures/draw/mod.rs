@@ -21,9 +21,8 @@ pub(super) use median::median;
 pub(super) use surface::surface;
 pub(super) use time::time;
 
-use super::config::{Checked, MEDIAN, Range};
 use super::made::{Asked, Made, Told, TooMuch};
-use super::options::{Figure, Setting};
+use super::options::{Figure, MEDIAN, Range, Settings, refused};
 use super::settings::{apart, axis, capital, tick};
 use super::source::{Sorted, Source};
 use super::sources::{Colours, Sources};
@@ -59,10 +58,10 @@ fn with_samples<'a>(
 }
 
 /// What is drawn of each point, in words.
-fn figure_of(value: &str, sources: &Sources, settings: &Checked) -> String {
+fn figure_of(value: &str, sources: &Sources, settings: &Settings) -> String {
     match (
         sources.presentation.schema.has_percentiles(),
-        &settings.percentiles[..],
+        &settings.percentile[..],
     ) {
         (false, [MEDIAN]) => value.to_owned(),
         _ => settings.percentile_of(value),
@@ -78,8 +77,8 @@ fn intervals(mut all: impl Iterator<Item = Option<(f64, f64)>>) -> &'static str 
 }
 
 /// What is said of bars, where there are any.
-fn bars(settings: &Checked) -> &'static str {
-    match settings.percentiles.contains(&MEDIAN) {
+fn bars(settings: &Settings) -> &'static str {
+    match settings.percentile.contains(&MEDIAN) {
         true => "bars at medians hold the middle 80 %",
         false => "",
     }

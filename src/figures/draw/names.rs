@@ -1,8 +1,12 @@
 //! The names in the legend: other words for them, and which come first.
 
-use super::{Asked, Checked, Colours, Setting, Told, UsageError};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::{Asked, Colours, Settings, Told, UsageError};
 use crate::plot::INCOMPLETE;
 use crate::plot::palette::StyleNumber;
+use crate::results::text::printable_path;
 use crate::sorting::{distinct, sort_by_key};
 
 impl Told {
@@ -14,24 +18,25 @@ impl Told {
         names: &[&String],
         there: &[String],
         of_file: bool,
-        settings: &Checked,
+        settings: &Settings,
     ) -> Result<(), UsageError> {
-        if of_file {
+        let file = settings.file.path.as_deref().filter(|_| of_file);
+        if let Some(file) = file.and_then(Path::file_name) {
+            let key = format!("{}: {id}", printable_path(file.as_ref()));
             self.asked.extend(names.iter().map(|&name| Asked {
-                key: Setting::of(id).key,
+                key: key.clone(),
                 name: name.clone(),
                 found: there.contains(name),
             }));
         }
         let strange = names.iter().filter(|name| !there.contains(name));
         let strange: Vec<String> = strange.map(|name| format!("{name:?}")).collect();
-        let said = settings.called(id, of_file);
         if strange.is_empty() {
             return Ok(());
         }
-        if of_file && (settings.wider || strange.len() < names.len()) {
-            let strange = strange.join(", ");
-            let hint = format!("{said}: no line of this figure is called {strange}");
+        if let Some(file) = file.filter(|_| settings.file.wider || strange.len() < names.len()) {
+            let (file, strange) = (printable_path(file), strange.join(", "));
+            let hint = format!("{file}: {id}: no line of this figure is called {strange}");
             self.hints.push(hint);
             return Ok(());
         }
@@ -44,7 +49,7 @@ impl Told {
                 names.join(", ")
             ),
         };
-        Err(UsageError(format!("{said} {}: {refusal}", strange[0])))
+        Err(UsageError(format!("--{id} {}: {refusal}", strange[0])))
     }
 }
 
@@ -61,7 +66,7 @@ pub(super) fn named<T>(
     mut lines: Vec<T>,
     label: impl Fn(&mut T) -> &mut String,
     colours: Colours,
-    settings: &Checked,
+    settings: &Settings,
 ) -> Result<(Vec<T>, Vec<StyleNumber>, Told), UsageError> {
     let mut told = Told::default();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
@@ -70,8 +75,8 @@ pub(super) fn named<T>(
     };
     let there = names(&mut lines);
     let looks = colours.looks(&there);
-    let labels = settings.given.names("label");
-    let is_of_file = |old: &&String| settings.given.is_of_file("label", old);
+    let labels: BTreeMap<String, String> = settings.label.iter().cloned().collect();
+    let is_of_file = |old: &&String| settings.file.label.contains(old);
     let (of_file, of_options): (Vec<&String>, Vec<&String>) = labels.keys().partition(is_of_file);
     told.check("label", &of_options, &there, false, settings)?;
     told.check("label", &of_file, &there, true, settings)?;
@@ -79,13 +84,13 @@ pub(super) fn named<T>(
         let label = label(line);
         let (name, mark) = parts(label);
         if let Some(new) = labels.get(name) {
-            *label = format!("{}{mark}", new.concat());
+            *label = format!("{new}{mark}");
         }
     }
 
     let shown = names(&mut lines);
-    let order = order_of(settings.given.texts("order"), &shown);
-    let of_file = settings.given.is_of_file("order", "");
+    let order = order_of(&settings.order, &shown);
+    let of_file = settings.file.order;
     told.check("order", &Vec::from_iter(&order), &shown, of_file, settings)?;
     let place = |name: &String| order.iter().position(|it| it == name);
     let mut placed: Vec<(usize, T)> = lines.into_iter().enumerate().collect();

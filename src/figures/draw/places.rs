@@ -1,6 +1,6 @@
 //! Which setting is on an axis, and where its values stand.
 
-use super::{Checked, MEDIAN, Source, Sources, UsageError, apart, tick};
+use super::{MEDIAN, Source, Sources, UsageError, apart, refused, tick};
 use crate::plot::median::MedianMark;
 use crate::results::read::Point;
 use crate::results::schema::memory;
@@ -28,10 +28,10 @@ pub(super) fn mark(
 pub(super) fn choose(
     sources: &Sources,
     axis: &'static str,
-    settings: &Checked,
+    asked: Option<&str>,
     usual: Option<&str>,
 ) -> Result<Option<String>, UsageError> {
-    let Some(name) = settings.text(axis) else {
+    let Some(name) = asked else {
         let usual = usual.map(str::to_owned);
         return Ok(usual.or_else(|| sources.varying().into_iter().next()));
     };
@@ -48,7 +48,7 @@ pub(super) fn choose(
         .collect();
     let names = names.join(", ");
     let why = format!("it is no setting of these points, only {names}");
-    Err(settings.refused(axis, name, &why))
+    Err(refused(axis, name, &why))
 }
 
 /// Whether a text of a setting is one of its values: without generators there is no pause.

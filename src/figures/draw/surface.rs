@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use super::median::middle;
 use super::places::{Places, are_numbers, choose};
 use super::{
-    Checked, Made, Source, Sources, Told, TooMuch, UsageError, axis, capital, figure_of,
-    one_metric_label, without_median, without_place,
+    Made, Settings, Source, Sources, Told, TooMuch, UsageError, axis, capital, figure_of,
+    one_metric_label, refused, without_median, without_place,
 };
 use crate::bench::presentation::Share;
 use crate::plot::both;
@@ -16,12 +16,14 @@ use crate::plot::surface::{Height, Surface};
 use crate::results::schema::{Column, memory};
 use crate::sorting::sort_by_key;
 
-pub(in crate::figures) fn surface(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
-    for id in ["metric", "percentile"] {
-        if settings.given.texts(id).len() > 1 {
-            let why = "a surface is of one of them, name that only";
-            return Err(settings.refused_all(id, why).into());
-        }
+pub(in crate::figures) fn surface(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
+    let several = [
+        ("metric", settings.metric.join(",")),
+        ("percentile", settings.percentiles()),
+    ];
+    if let Some((option, values)) = several.iter().find(|(_, values)| values.contains(',')) {
+        let why = "a surface is of one of them, name that only";
+        return Err(refused(option, values, why).into());
     }
     let sources = Sources::open(from, settings, |_| &[])?;
     let Some((share, shares)) = sources.presentation.shares.split_first() else {
@@ -66,7 +68,7 @@ pub(in crate::figures) fn surface(from: &[PathBuf], settings: &Checked) -> anyho
             empty.push(source.point.name.clone());
             continue;
         };
-        let value = middle(source, 0.0, settings.percentiles[0])?.map(|middle| middle.value);
+        let value = middle(source, 0.0, settings.percentile[0])?.map(|middle| middle.value);
         without += usize::from(value.is_none());
         if heights[column][row].is_some() {
             return Err(UsageError(format!(
@@ -105,7 +107,7 @@ pub(in crate::figures) fn surface(from: &[PathBuf], settings: &Checked) -> anyho
         share: share.0.to_owned(),
         heights,
     };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     let mut told = Told::default();
     let hints = [on_the_ground, note].into_iter();
     told.hints.extend(hints.filter(|hint| !hint.is_empty()));
@@ -124,17 +126,15 @@ fn follows(name: &str, others: [&str; 2], sources: &Sources) -> bool {
 
 /// The settings on the ground: those that were asked for, else of those that vary and are numbers the two with the most
 /// values, in the order of the summary.
-fn axes(sources: &Sources, settings: &Checked) -> Result<(String, String), UsageError> {
-    let asked = |id| match settings.text(id) {
-        Some(_) => choose(sources, id, settings, None),
+fn axes(sources: &Sources, settings: &Settings) -> Result<(String, String), UsageError> {
+    let asked = |id, asked: &Option<String>| match asked {
+        Some(name) => choose(sources, id, Some(name), None),
         None => Ok(None),
     };
-    let (x, y) = (asked("x")?, asked("y")?);
+    let (x, y) = (asked("x", &settings.x)?, asked("y", &settings.y)?);
     if x.is_some() && x == y {
         return Err(UsageError(format!(
-            "{} and {} are both {}: a surface needs two settings",
-            settings.named("x"),
-            settings.named("y"),
+            "--x and --y are both {}: a surface needs two settings",
             x.unwrap_or_default()
         )));
     }

@@ -5,20 +5,20 @@ use std::path::PathBuf;
 
 use super::causes::{CAUSES_IN_COLOUR, causes_of};
 use super::names::named;
-use super::{Checked, Figure, Made, Source, Sources, capital, one_metric_label, with_samples};
+use super::{Figure, Made, Settings, Source, Sources, capital, one_metric_label, with_samples};
 use crate::plot::palette::MOST_SERIES;
 use crate::plot::time::{Cloud, OverTime, ThinnedCloud, WHAT};
 use crate::sorting::sort_by_key;
 
-pub(in crate::figures) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
+pub(in crate::figures) fn time(from: &[PathBuf], settings: &Settings) -> anyhow::Result<Made> {
     let mut sources = Sources::open(from, settings, |_| &[])?;
     if sources.rounds() > 1 {
         // The times of each round begin anew.
         sources.all = sources.all.iter().map(Source::of_a_round).collect();
     }
-    sources.must_have_samples(Figure::Time, settings)?;
+    sources.must_have_samples(Figure::Time)?;
     let mut clouds: Vec<Cloud> = Vec::new();
-    let thinned = |label| ThinnedCloud::new(label, settings.size, settings.range.given());
+    let thinned = |label| ThinnedCloud::new(label, settings.sides(), settings.range_given());
     let has_causes = sources.presentation.causes.is_some();
     if has_causes {
         let mut marks: BTreeMap<String, ThinnedCloud> = BTreeMap::new();
@@ -55,7 +55,7 @@ pub(in crate::figures) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::
     let (clouds, looks, told) = named(clouds, |cloud| &mut cloud.label, colours, settings)?;
     let chart = settings.chart(words, time, value, looks);
     let figure = OverTime { chart, clouds };
-    let drawing = figure.draw(settings.size)?;
+    let drawing = figure.draw(settings.sides())?;
     Ok(Made::new(figure, drawing, told))
 }
 

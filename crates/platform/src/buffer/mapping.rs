@@ -14,32 +14,22 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
+use crate::named::names;
 
 /// The size of the huge pages asked for, in bytes.
 pub const HUGE_PAGE: usize = 2 << 20;
 /// The smallest page on the machines this runs on; touching at this distance touches every page of any size.
 pub(super) const SMALL_PAGE: usize = 4096;
 
-/// What to do about huge pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum HugePagePolicy {
-    /// Huge pages or an error.
-    Required,
-    /// Reserved huge pages if there are any, else transparent ones, else small ones; what was got is recorded.
-    Try,
-    /// Small pages.
-    Off,
-}
-
-impl HugePagePolicy {
-    /// The name used on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            HugePagePolicy::Required => "required",
-            HugePagePolicy::Try => "try",
-            HugePagePolicy::Off => "off",
-        }
+names! {
+    /// What to do about huge pages.
+    HugePagePolicy {
+        /// Huge pages or an error.
+        Required = "required",
+        /// Reserved huge pages if there are any, else transparent ones, else small ones; what was got is recorded.
+        Try = "try",
+        /// Small pages.
+        Off = "off",
     }
 }
 

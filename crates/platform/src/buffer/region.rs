@@ -8,38 +8,24 @@ pub use node::NodeError;
 use std::io;
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags};
-use serde::{Deserialize, Serialize};
 
 use super::mapping::{Mapping, transparent_share};
 use super::{Bytes, HUGE_PAGE, PageKind, SMALL_PAGE};
+use crate::named::names;
 
-/// A size of pages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum PageSize {
-    /// 4 KiB, which the kernel is advised not to join.
-    #[serde(rename = "4k")]
-    Small,
-    /// 2 MiB: of the reserved pool, else transparent ones.
-    #[serde(rename = "2m")]
-    Huge,
-    /// 1 GiB, of the reserved pool.
-    #[serde(rename = "1g")]
-    Giant,
+names! {
+    /// A size of pages.
+    PageSize {
+        /// 4 KiB, which the kernel is advised not to join.
+        Small = "4k",
+        /// 2 MiB: of the reserved pool, else transparent ones.
+        Huge = "2m",
+        /// 1 GiB, of the reserved pool.
+        Giant = "1g",
+    }
 }
 
 impl PageSize {
-    /// All of them, the smallest first.
-    pub const ALL: &'static [PageSize] = &[PageSize::Small, PageSize::Huge, PageSize::Giant];
-
-    /// The name used on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            PageSize::Small => "4k",
-            PageSize::Huge => "2m",
-            PageSize::Giant => "1g",
-        }
-    }
-
     /// Its bytes.
     pub const fn bytes(self) -> usize {
         match self {

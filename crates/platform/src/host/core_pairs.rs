@@ -3,39 +3,23 @@
 //! Left out: interconnects within a processor that sysfs knows nothing of, and NUMA nodes within a package.
 
 use super::topology::{Cpu, Topology};
+use crate::named::names;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// What two CPUs have in common, from the most to the least.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CoreRelation {
-    SmtSiblings,
-    /// Two cores below one last level of cache.
-    SameCache,
-    /// Two cores of a package, each with its own last level of cache.
-    OtherCache,
-    OtherSocket,
+names! {
+    /// What two CPUs have in common, from the most to the least.
+    CoreRelation {
+        SmtSiblings = "smt-siblings",
+        /// Two cores below one last level of cache.
+        SameCache = "same-cache",
+        /// Two cores of a package, each with its own last level of cache.
+        OtherCache = "other-cache",
+        OtherSocket = "other-socket",
+    }
 }
 
 impl CoreRelation {
-    /// All of them, the closest first.
-    pub const ALL: [Self; 4] = [
-        Self::SmtSiblings,
-        Self::SameCache,
-        Self::OtherCache,
-        Self::OtherSocket,
-    ];
-
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SmtSiblings => "smt-siblings",
-            Self::SameCache => "same-cache",
-            Self::OtherCache => "other-cache",
-            Self::OtherSocket => "other-socket",
-        }
-    }
-
     /// The relation of two CPUs; `None` for one and the same, and where sysfs does not report it.
     pub fn between(first: &Cpu, second: &Cpu) -> Option<Self> {
         if first.id == second.id {

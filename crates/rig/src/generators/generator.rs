@@ -198,7 +198,6 @@ mod tests {
     use super::*;
     use crate::buffer::{Bytes, PageSize};
     use crate::generators::InstructionSet;
-    use crate::rig::named::Named;
 
     const LINES: usize = 4096 / LINE;
 

@@ -8,7 +8,6 @@ use std::process::{Command, Stdio};
 use super::accesses::{Accesses, InstructionSet, LINE, Store};
 use super::generator::{Generator, Groups, LineCounts, Load};
 use crate::buffer::{Bytes, PageSize, Region};
-use crate::rig::named::Named;
 
 /// Set for the program under valgrind.
 const TRACED: &str = "HCABENCH_TRACED";

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::rig::named::{Named, named};
+use crate::rig::named::named;
 
 named! {
     /// What an active end of `infiniband` does that cannot connect.

@@ -140,7 +140,6 @@ impl Distribution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::named::Named;
 
     #[test]
     fn numbers_that_a_scenario_cannot_have_are_refused() {

@@ -27,31 +27,6 @@ impl Named for ClockKind {
     }
 }
 
-impl Named for PageSize {
-    const ALL: &'static [Self] = PageSize::ALL;
-    fn name(self) -> &'static str {
-        PageSize::name(self)
-    }
-}
-
-impl Named for HugePagePolicy {
-    const ALL: &'static [Self] = &[
-        HugePagePolicy::Required,
-        HugePagePolicy::Try,
-        HugePagePolicy::Off,
-    ];
-    fn name(self) -> &'static str {
-        HugePagePolicy::name(self)
-    }
-}
-
-impl Named for Outliers {
-    const ALL: &'static [Self] = Outliers::ALL;
-    fn name(self) -> &'static str {
-        Outliers::name(self)
-    }
-}
-
 impl Named for ReadingKind {
     const ALL: &'static [Self] = ReadingKind::ALL;
     /// Its first name on x86-64.
@@ -63,28 +38,31 @@ impl Named for ReadingKind {
     }
 }
 
-/// An enum whose variants have these names, on the command line and in results.
+/// For enums that have all of their values and names themselves.
 #[macro_export]
-macro_rules! named {
-    ($(#[$outer:meta])* $kind:ident { $($(#[$inner:meta])* $variant:ident = $name:literal),+ $(,)? }) => {
-        $(#[$outer])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-        pub enum $kind {
-            $($(#[$inner])* #[serde(rename = $name)] $variant,)+
-        }
-        impl $kind {
-            /// Its name on the command line and in results.
-            pub const fn name(self) -> &'static str {
-                match self { $($kind::$variant => $name,)+ }
-            }
-        }
+macro_rules! named_by_itself {
+    ($($kind:ident),+) => { $(
         impl $crate::rig::named::Named for $kind {
-            const ALL: &'static [Self] = &[$($kind::$variant,)+];
+            const ALL: &'static [Self] = $kind::ALL;
             fn name(self) -> &'static str {
                 $kind::name(self)
             }
         }
+    )+ };
+}
+
+pub use named_by_itself;
+
+named_by_itself!(HugePagePolicy, Outliers, PageSize);
+
+/// An enum whose variants have these names, on the command line and in results.
+#[macro_export]
+macro_rules! named {
+    ($(#[$outer:meta])* $kind:ident { $($variants:tt)+ }) => {
+        $crate::rig::named::names! { $(#[$outer])* $kind { $($variants)+ } }
+        $crate::rig::named::named_by_itself!($kind);
     };
 }
 
-pub use crate::named;
+pub use hcabench_platform::names;
+pub use named;

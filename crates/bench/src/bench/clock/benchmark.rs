@@ -23,7 +23,6 @@ use crate::rig::benchmark::{
 
 use crate::rig::error::RigError;
 use crate::rig::findings::of_idle_states;
-use crate::rig::named::Named as _;
 use crate::time::ReadingKind;
 
 use super::baseline;

@@ -412,7 +412,6 @@ mod tests {
     use crate::bench::clock::distribution::Distribution;
     use crate::bench::clock::findings;
     use crate::host::topology::Topology;
-    use crate::rig::named::Named as _;
 
     /// The first of five watches that reads the clock as often as it is to: one may begin far too late.
     fn watched(

@@ -240,7 +240,6 @@ fn figures(woken: &WakeupLateness) -> Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::named::Named;
     use std::cell::Cell;
 
     #[test]

@@ -7,7 +7,6 @@ use crate::results::schema::hca::{
     CORRUPTED, LOST, MISSED_STEPS, OPERATION, POST_RATE, RATE, SCHEMA, SENT, SIZE, completion,
     latency, message,
 };
-use crate::rig::named::Named as _;
 
 /// The services in the order of their colours.
 pub(super) const SERVICES: [&str; 3] = ["rc", "uc", "ud"];

@@ -12,7 +12,6 @@ use crate::generators::{
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::{CpuSet, Topology, memory_layout};
 use crate::rig::memory::{Allowance, MemoryNeed};
-use crate::rig::named::Named as _;
 
 /// While the cycle is made, 4 bytes are taken for each line of 64.
 const BYTES_PER_BYTE_OF_ORDER: u64 = 16;

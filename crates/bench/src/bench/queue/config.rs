@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::retry::Retry;
 use super::roles::SENDER;
 use crate::buffer::HugePagePolicy;
+use crate::rig::named::named;
 use crate::rig::role::Role;
 use crate::time::ClockKind;
 
@@ -14,16 +15,19 @@ pub const PAYLOADS: [usize; 3] = [8, 64, 256];
 /// The most elements of a run.
 pub const MOST_ELEMENTS: u64 = 1 << 30;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
-pub enum Measure {
-    /// The clock before and after each operation.
-    Time,
-    /// There and back: how long an element takes through a queue and its answer through another one of the same kind.
-    RoundTrip,
-    /// Only how many elements go through in a second.
-    Throughput,
-    /// The processor's counters over the loops of each end, without time stamps.
-    Counters,
+named! {
+    #[derive(clap::ValueEnum)]
+    Measure {
+        /// The clock before and after each operation.
+        Time = "time",
+        /// There and back: how long an element takes through a queue and its answer through another one of the same
+        /// kind.
+        RoundTrip = "round-trip",
+        /// Only how many elements go through in a second.
+        Throughput = "throughput",
+        /// The processor's counters over the loops of each end, without time stamps.
+        Counters = "counters",
+    }
 }
 
 impl Measure {
@@ -39,16 +43,6 @@ impl Measure {
     /// Whether any end reads the clock.
     pub(super) fn has_times(self) -> bool {
         self.is_timed(SENDER)
-    }
-
-    /// The name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Measure::Time => "time",
-            Measure::RoundTrip => "round-trip",
-            Measure::Throughput => "throughput",
-            Measure::Counters => "counters",
-        }
     }
 }
 

@@ -60,7 +60,7 @@ fn each_relation(topology: &Topology) -> Result<(Vec<Cpus>, Vec<Record>), RunErr
         return Err(RunError::NoPair);
     }
     let is_absent = |relation: &CoreRelation| found.iter().all(|pair| pair.relation != *relation);
-    let absent = CoreRelation::ALL.into_iter().filter(is_absent);
+    let absent = CoreRelation::ALL.iter().copied().filter(is_absent);
     let left_out = absent.map(|relation| {
         let reason = format!(
             "--topology: this machine has no pair of cores of the kind {} that this process may use",

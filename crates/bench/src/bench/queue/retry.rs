@@ -1,31 +1,24 @@
 //! What an end does after an attempt that failed, before the next: the benchmark decides that, for all queues alike.
 
-use serde::{Deserialize, Serialize};
+use crate::rig::named::named;
 
-/// Between two attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, clap::ValueEnum, Serialize, Deserialize)]
-pub enum Retry {
-    /// The next follows at once.
-    None,
-    /// The processor's hint that a loop waits, once: `pause` on x86-64.
-    Pause,
-    /// That hint once, then twice, and so on up to [`MOST_PAUSES`] times, until an attempt succeeds.
-    Backoff,
+named! {
+    /// Between two attempts.
+    #[derive(clap::ValueEnum)]
+    Retry {
+        /// The next follows at once.
+        None = "none",
+        /// The processor's hint that a loop waits, once: `pause` on x86-64.
+        Pause = "pause",
+        /// That hint once, then twice, and so on up to [`MOST_PAUSES`] times, until an attempt succeeds.
+        Backoff = "backoff",
+    }
 }
 
 /// The most pauses in a row.
 pub const MOST_PAUSES: u32 = 64;
 
 impl Retry {
-    /// The name on the command line and in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Retry::None => "none",
-            Retry::Pause => "pause",
-            Retry::Backoff => "backoff",
-        }
-    }
-
     /// The most pauses between two attempts.
     pub const fn most_pauses(self) -> u32 {
         match self {

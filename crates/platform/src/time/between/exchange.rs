@@ -3,27 +3,20 @@
 use serde::{Deserialize, Serialize};
 
 use super::Span;
+use crate::named::names;
 use crate::time::Nanos;
 
-/// Which way a message goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// From this host, whose clock is A, to its peer, whose clock is B.
-    Forward,
-    /// From the peer to this host.
-    Backward,
+names! {
+    /// Which way a message goes.
+    Direction {
+        /// From this host, whose clock is A, to its peer, whose clock is B.
+        Forward = "forward",
+        /// From the peer to this host.
+        Backward = "backward",
+    }
 }
 
 impl Direction {
-    /// The word in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
-        }
-    }
-
     /// Bounds of the latency of a message whose apparent latency (received less posted, each by its own clock, in
     /// nanoseconds) is known, where theta = B - A lies in `theta`. The lower one is 0 where less would follow: no
     /// message arrives before it is posted. `None` where even the upper one is negative: then the message contradicts
@@ -93,26 +86,15 @@ pub(super) fn clamped(number: i128) -> i64 {
     number.clamp(i64::MIN.into(), i64::MAX.into()) as i64
 }
 
-/// When a probe was exchanged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Phase {
-    /// Before the first burst.
-    Before,
-    /// Between two bursts.
-    Between,
-    /// After the last burst.
-    After,
-}
-
-impl Phase {
-    /// The word in results.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Phase::Before => "before",
-            Phase::Between => "between",
-            Phase::After => "after",
-        }
+names! {
+    /// When a probe was exchanged.
+    Phase {
+        /// Before the first burst.
+        Before = "before",
+        /// Between two bursts.
+        Between = "between",
+        /// After the last burst.
+        After = "after",
     }
 }
 

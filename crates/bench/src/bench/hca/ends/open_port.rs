@@ -10,7 +10,6 @@ use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
     Capabilities, Context, VerbsError, gid_table, granted_inline, partition_keys, try_queue_pairs,
 };
-use crate::rig::named::Named as _;
 use crate::rig::port_choice::ChosenPort;
 
 /// A port of this host that takes part, with its device.

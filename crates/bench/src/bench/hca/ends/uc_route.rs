@@ -50,7 +50,6 @@ mod tests {
     use super::*;
     use crate::bench::hca::plan::made_up::single;
     use crate::bench::hca::settings::config::Sweep;
-    use crate::rig::named::Named;
     use crate::testing::Has as _;
 
     /// Chooses for these service types where the routes named work; what is left, and the route.

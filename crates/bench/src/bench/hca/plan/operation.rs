@@ -104,7 +104,6 @@ mod tests {
     use crate::bench::hca::plan::tests::limits;
     use crate::bench::hca::plan::{Plan, Sweep};
     use crate::bench::hca::settings::config::Switch;
-    use crate::rig::named::Named;
 
     fn planned(change: impl FnOnce(&mut Sweep)) -> (Vec<Operation>, Vec<(Operation, String)>) {
         let mut sweep = Sweep {

@@ -3,7 +3,6 @@
 use super::made_up::single;
 use super::*;
 use crate::bench::hca::settings::background::tests::background;
-use crate::rig::named::Named;
 
 pub(super) fn limits() -> Limits {
     Limits {
