@@ -112,7 +112,7 @@ enum Command {
     /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
     #[command(after_help = examples::QUEUE)]
     Queue(Box<queue::QueueArguments>),
-    /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
+    /// Put a run into one HTML file that can be sent: verdict, figures, findings, machine, and how to read it
     #[command(after_help = examples::REPORT)]
     Report(report::ReportArguments),
     /// Measure again what the results folder DIR holds, with the command line that is recorded in it; options that

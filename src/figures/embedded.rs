@@ -10,6 +10,11 @@ pub(crate) use super::sources::is_chosen;
 use crate::bench::presentation::ReportFigure;
 use crate::plot::svg;
 
+/// Two of these are beside each other on a page.
+const SIZE: &str = "620x420";
+/// The same on the screen of a telephone.
+const NARROW: &str = "360x420";
+
 /// A figure that is asked for, with its settings.
 #[derive(Debug, Clone)]
 pub(crate) struct Embedded {
@@ -50,6 +55,23 @@ impl Embedded {
         self
     }
 
+    /// As it is on a page: of this size, and with this subtitle, if any; unless `plot.json` has others.
+    fn on_a_page(&self, from: &Path, size: &str, subtitle: Option<&str>) -> Self {
+        let mut embedded = self.clone();
+        for (id, text) in [("size", Some(size)), ("subtitle", subtitle)] {
+            let text = text.filter(|_| !self.is_given(from, id));
+            let setting = text.map(|text| (Setting::of(id), vec![text.to_owned()]));
+            embedded.settings.extend(setting);
+        }
+        embedded
+    }
+
+    /// Whether `plot.json` has a setting.
+    fn is_given(&self, from: &Path, id: &'static str) -> bool {
+        let settings = settings(&self.arguments(from), true);
+        settings.is_ok_and(|settings| settings.given.text(id).is_some())
+    }
+
     /// What `plot.json` leaves of the points in a folder: settings with the values that it chooses. A file with a
     /// mistake chooses nothing: drawing the figure tells of it.
     pub(crate) fn chosen(&self, from: &Path) -> Values {
@@ -58,15 +80,36 @@ impl Embedded {
     }
 
     /// An SVG of the results in a folder, whose `plot.json` counts, too, and the names that this file has for lines.
-    pub(crate) fn draw(&self, from: &Path) -> Result<(String, Vec<Asked>), NotDrawn> {
-        let drawn = || {
-            let made = self.arguments(from).made(true)?;
-            Ok((svg(&made.drawing)?, made.told.asked))
-        };
-        drawn().map_err(|error: anyhow::Error| NotDrawn {
+    pub(crate) fn draw(
+        &self,
+        from: &Path,
+        subtitle: Option<&str>,
+    ) -> Result<(String, Vec<Asked>), NotDrawn> {
+        let drawn = self.drawn(from, SIZE, subtitle);
+        drawn.map_err(|error| NotDrawn {
             reason: format!("{error:#}"),
             by: error.downcast::<TooMuch>().ok().map(|much| much.by),
         })
+    }
+
+    /// The same for a narrow screen; none where it cannot be drawn so, or `plot.json` has a size.
+    pub(crate) fn narrow(&self, from: &Path, subtitle: Option<&str>) -> Option<String> {
+        if self.is_given(from, "size") {
+            return None;
+        }
+        let drawn = self.drawn(from, NARROW, subtitle).ok();
+        drawn.map(|(svg, _)| svg)
+    }
+
+    fn drawn(
+        &self,
+        from: &Path,
+        size: &str,
+        subtitle: Option<&str>,
+    ) -> anyhow::Result<(String, Vec<Asked>)> {
+        let page = self.on_a_page(from, size, subtitle);
+        let made = page.arguments(from).made(true)?;
+        Ok((svg(&made.drawing)?, made.told.asked))
     }
 
     fn arguments(&self, from: &Path) -> PlotArguments {
@@ -77,6 +120,34 @@ impl Embedded {
                 ..Common::default()
             },
             words: self.settings.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::PRESENTATIONS;
+    use crate::report::FABRIC_FIGURES;
+
+    #[test]
+    fn each_figure_of_a_report_is_one_with_settings_that_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        for presentation in PRESENTATIONS {
+            assert!(!presentation.figures.is_empty(), "{}", presentation.name);
+            for of in presentation.figures {
+                let found = settings(&Embedded::from(of).arguments(folder.path()), true);
+                assert!(found.is_ok(), "{}: {found:?}", of.command());
+                let metrics = presentation.metrics.iter();
+                let mut metrics = metrics.flat_map(|metric| [metric.name, metric.alias]);
+                if let Some(("metric", name)) = of.setting {
+                    assert!(metrics.any(|it| it == name), "{}", of.command());
+                }
+            }
+        }
+        for of in &FABRIC_FIGURES {
+            let found = settings(&Embedded::from(of).arguments(folder.path()), true);
+            assert!(found.is_ok(), "{}: {found:?}", of.command());
         }
     }
 }

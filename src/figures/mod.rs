@@ -18,7 +18,9 @@ use self::config::Checked;
 use self::made::{Made, TooMuch};
 use self::options::Figure;
 pub(crate) use self::options::PlotArguments;
-pub(crate) use self::settings::{capital, in_words, is_told};
+pub(crate) use self::settings::{
+    apart, axis, capital, goes_without_saying, in_words, is_told, tick,
+};
 use crate::arguments::UsageError;
 use crate::plot::{Format, PlotError, write};
 use crate::results::text::{printable, printable_path};
@@ -30,11 +32,11 @@ impl PlotArguments {
     fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
         let mut settings = config::settings(self, chosen_here)?;
         let made = self.drawn(&settings).or_else(|error| {
-            // The columns of a paper say how wide a figure is, not how high.
+            // The columns of a paper say how wide a figure is, not how high; a page has room below.
             match error.downcast_ref() {
                 Some(PlotError::TooMuch {
                     room: Some(size), ..
-                }) if settings.may_grow() => {
+                }) if chosen_here || settings.may_grow() => {
                     settings.size = *size;
                     self.drawn(&settings)
                 }
