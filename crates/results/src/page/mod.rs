@@ -23,12 +23,12 @@ pub struct Page {
     pub same: String,
     /// The headline figures.
     pub answer: Answer,
+    /// All points, folded up: title and sheet.
+    pub points: (String, Sheet),
     /// The first is beside the headline figures.
     pub figures: Vec<Figure>,
     /// What there is to say about the figures.
     pub notes: Vec<String>,
-    /// All points, folded up: title and sheet.
-    pub points: (String, Sheet),
     /// Further tables, each with its title.
     pub tables: Vec<(String, Sheet)>,
     /// What to know before a figure is believed, the most severe first.
@@ -139,12 +139,9 @@ impl Page {
             }
         }
         html += &self.answer_html();
-        html += &section("Figures", "figures-section", &self.figures_html());
-        html += &folded(
-            "points",
-            &self.points.0,
-            &self.points.1.html(&self.points.0),
-        );
+        let (title, points) = &self.points;
+        html += &folded("points", title, &points.html(title));
+        html += &section("Figures", "", &self.figures_html());
         for (title, sheet) in &self.tables {
             html += &section(title, "", &sheet.html(title));
         }
@@ -272,9 +269,16 @@ impl Notice {
             .collect();
         match more.as_str() {
             "" => format!("<li><p class=\"finding\">{line}</p></li>\n"),
-            more => format!(
-                "<li><details class=\"finding\"><summary>{line}</summary>{more}</details></li>\n"
-            ),
+            more => {
+                // What to do about the worst is not folded up.
+                let open = match self.severity {
+                    Severity::Invalid => " open",
+                    _ => "",
+                };
+                format!(
+                    "<li><details class=\"finding\"{open}><summary>{line}</summary>{more}</details></li>\n"
+                )
+            }
         }
     }
 }
@@ -450,7 +454,19 @@ mod tests {
     #[test]
     fn all_text_is_escaped() {
         let html = page().html();
-        html.has(&["<title>A &quot;run&quot; &amp; more</title>", "<summary>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</summary><p>a &lt;b&gt;</p></details></li>", "<p class=\"verdict doubtful\"><strong>Verdict:</strong> &lt;u&gt;usable&lt;/u&gt; <a href=\"#findings\">1 finding</a></p>", "<h2>p50 &lt;of&gt; all</h2>", "<p class=\"opening\">12 &lt;i&gt;µs&lt;/i&gt;\\u{202e}\\u{1b}[2J</p>", "<dd>mlx5_&lt;0&gt;&#39;\\u{1}</dd>", "<td>&lt;b&gt;uc&lt;/b&gt;</td><td class=\"number\">9</td>", "<figcaption>a &lt; b</figcaption>", "<svg aria-label=\"median &quot;of&quot; all\" viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>", "<div class=\"drawing narrow\""]);
+        html.has(&[
+            "<title>A &quot;run&quot; &amp; more</title>",
+            "<summary>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</summary><p>a &lt;b&gt;</p></details></li>",
+            "<p class=\"verdict doubtful\"><strong>Verdict:</strong> &lt;u&gt;usable&lt;/u&gt; \
+             <a href=\"#findings\">1 finding</a></p>",
+            "<h2>p50 &lt;of&gt; all</h2>",
+            "<p class=\"opening\">12 &lt;i&gt;µs&lt;/i&gt;\\u{202e}\\u{1b}[2J</p>",
+            "<dd>mlx5_&lt;0&gt;&#39;\\u{1}</dd>",
+            "<td>&lt;b&gt;uc&lt;/b&gt;</td><td class=\"number\">9</td>",
+            "<figcaption>a &lt; b</figcaption>",
+            "<svg aria-label=\"median &quot;of&quot; all\" viewBox=\"0 0 1 1\" role=\"img\"><text>x</text></svg>",
+            "<div class=\"drawing narrow\"",
+        ]);
         assert_eq!(html.matches("<script").count(), 1, "only its own");
         assert!(!html.contains("<?xml") && html.contains("default-src 'none'"));
     }
