@@ -17,7 +17,7 @@ use crate::terminal::output::heading_of;
 /// So many lines are shown: half of them the best, half the worst.
 const MOST_LINES: usize = 12;
 /// So many values of a setting are shown beside each other.
-const MOST_BESIDE: usize = 6;
+const MOST_BESIDE: usize = 12;
 
 /// What is shown of each point: the name of the first, and all of them.
 struct Asked {
@@ -117,9 +117,10 @@ fn unit(run: &Run, column: &Column) -> (&'static str, f64) {
 
 /// A row for each point.
 fn by_points(run: &Run, asked: &Asked) -> Answer {
+    let varying = varying(run);
     let mut columns = vec![(settings_in_words(run, None), "")];
     let mut rows: Vec<Vec<String>> = (run.points.iter())
-        .map(|point| vec![name_of(run, point)])
+        .map(|point| vec![name_of(&varying, point)])
         .collect();
     for column in &asked.columns {
         let (unit, size) = unit(run, column);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{in_all_words, varying};
+use super::{Texts, in_all_words, varying};
 use crate::bench::presentation::ReportFigure;
 use crate::bench::presentation_of;
 use crate::figures::embedded::{Asked, Embedded, is_chosen};
@@ -85,7 +85,7 @@ fn strange(asked: &[Asked]) -> Vec<String> {
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
-fn parts(run: &Run) -> Vec<Part<'_>> {
+fn parts(run: &Run) -> Vec<Texts<'_>> {
     let mut parts = varying(run);
     parts.retain(|(_, texts)| !texts.contains(&""));
     sort_by_key(&mut parts, |(_, texts)| texts.len());
@@ -102,9 +102,6 @@ fn named(left: &[String]) -> Option<String> {
     };
     (!left.is_empty()).then(|| format!("{}{more}", shown.join("; ")))
 }
-
-/// A setting with its texts.
-type Part<'a> = (&'a str, Vec<&'a str>);
 
 struct Drawing<'a> {
     folder: &'a Path,
@@ -127,7 +124,7 @@ impl Drawing<'_> {
     /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be
     /// drawn is told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is
     /// parted to, `parts` those by which it can still be parted.
-    fn draw(&mut self, figure: &Embedded, chosen: &[(&str, &str)], parts: &[Part<'_>]) {
+    fn draw(&mut self, figure: &Embedded, chosen: &[(&str, &str)], parts: &[Texts<'_>]) {
         let only = in_all_words(chosen.iter().copied());
         if self.figures.len() >= self.most {
             return self.left.push(only);
@@ -157,7 +154,7 @@ impl Drawing<'_> {
             Err(failed) => failed,
         };
         let by = failed.by.as_ref();
-        let may = |part: &Part<'_>| {
+        let may = |part: &Texts<'_>| {
             by.is_some_and(|by| by.is_empty() || by.iter().any(|it| it == part.0))
         };
         let Some(place) = parts.iter().position(may) else {

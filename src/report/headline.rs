@@ -138,7 +138,7 @@ fn interval(point: &Point, column: &Column, in_words: fn(f64) -> String) -> Stri
 
 /// Which of the points it is.
 fn place(run: &Run, point: &Point) -> String {
-    let words = name_of(run, point);
+    let words = name_of(&varying(run), point);
     match run.points.len() {
         1 if words.is_empty() => String::new(),
         1 => format!(" ({words})"),

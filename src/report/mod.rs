@@ -71,7 +71,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
 }
 
 /// The settings of points with the texts that they have, each once.
-pub(crate) fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
+pub(crate) fn settings_of(run: &Run) -> Vec<Texts<'_>> {
     let texts = |name: &str| {
         let mut texts: Vec<&str> = Vec::new();
         for point in &run.points {
@@ -88,34 +88,37 @@ pub(crate) fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
-/// The settings that differ from point to point and are worth telling, with the texts that they have.
-pub(super) fn varying(run: &Run) -> Vec<(&str, Vec<&str>)> {
+/// A setting with the texts that it has.
+pub(crate) type Texts<'a> = (&'a str, Vec<&'a str>);
+
+/// The settings that differ from point to point and are worth telling.
+fn varying(run: &Run) -> Vec<Texts<'_>> {
     let mut varying = settings_of(run);
     varying.retain(|(name, texts)| texts.len() > 1 && texts.iter().any(|text| is_told(name, text)));
     varying
 }
 
-/// What tells a point from the others, in words; what every reader asks for first, where it is the only one.
-pub(super) fn name_of(run: &Run, point: &Point) -> String {
+/// What tells a point from the others, by the settings that vary, in words; what every reader asks for first, where none
+/// does.
+fn name_of(varying: &[Texts<'_>], point: &Point) -> String {
     const FIRST: [&str; 4] = [
         hca::SERVICE.name,
         hca::SIZE.name,
         queue::QUEUE.name,
         node::TYPE.name,
     ];
-    let varying = varying(run);
     let named = |name: &str| {
         let varies = varying.iter().any(|(it, _)| *it == name);
         varies || varying.is_empty() && FIRST.contains(&name)
     };
     let settings = point.settings.iter().filter(|(name, _)| named(name));
     let settings = settings.map(|(name, text)| (name.as_str(), text.as_str()));
-    in_words_apart(&varying, settings)
+    in_words_apart(varying, settings)
 }
 
 /// Settings in words, as they are in the file where the words of two values of a setting are the same.
-pub(super) fn in_words_apart<'a>(
-    varying: &[(&str, Vec<&str>)],
+fn in_words_apart<'a>(
+    varying: &[Texts<'_>],
     settings: impl Iterator<Item = (&'a str, &'a str)>,
 ) -> String {
     let told = settings.filter(|(name, text)| is_told(name, text));
@@ -130,7 +133,7 @@ pub(super) fn in_words_apart<'a>(
 }
 
 /// Settings in words.
-pub(super) fn in_all_words<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+fn in_all_words<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     in_words_apart(&[], settings)
 }
 
