@@ -7,7 +7,9 @@ use crate::bench::presentation_of;
 use crate::page::Sheet;
 use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::{Point, ReadError, Row, Run, Table};
-use crate::results::schema::{Across, Column, Kind, Schema, clock, hca, memory, queue};
+use crate::results::schema::{
+    Column, ColumnKind, CrossRowFigure, Schema, clock, hca, memory, queue,
+};
 use crate::results::units;
 use crate::sorting::sort_by;
 use crate::terminal::output::heading_of;
@@ -181,7 +183,7 @@ pub(crate) fn points(run: &Run) -> (String, Sheet) {
 /// The curves of a memory, a row each: latency without load, the largest bandwidth, the latencies before it, and what
 /// to know before they are believed. `None` where points make no curves.
 pub(super) fn curves(run: &Run) -> Option<Sheet> {
-    if run.schema.across != Some(Across::Curves) {
+    if run.schema.across != Some(CrossRowFigure::Curves) {
         return None;
     }
     let all = run.curves();
@@ -287,14 +289,15 @@ fn sheet<T>(
         let column = summary.iter().find(|(found, _)| found == name);
         column.map(|(_, column)| column.kind)
     };
-    let kinds: Vec<Option<Kind>> = names.iter().map(|name| kind(name)).collect();
+    let kinds: Vec<Option<ColumnKind>> = names.iter().map(|name| kind(name)).collect();
     let numbers = |sheet: &Sheet, place: usize| -> Vec<f64> {
         let cells = sheet.rows.iter().map(|row| &row[place]);
         cells.filter_map(|cell| cell.parse().ok()).collect()
     };
     // Times that were measured have one unit, so that they can be compared along a row.
-    let is_time =
-        |place: &usize| kinds[*place] == Some(Kind::Measured) && sheet.columns[*place].1 == "ns";
+    let is_time = |place: &usize| {
+        kinds[*place] == Some(ColumnKind::Measured) && sheet.columns[*place].1 == "ns"
+    };
     let times = (0..names.len()).filter(is_time);
     let times: Vec<f64> = times.flat_map(|place| numbers(&sheet, place)).collect();
     let of_times = units::fitting("ns", &times);
@@ -302,8 +305,8 @@ fn sheet<T>(
         let (unit, own) = (sheet.columns[place].1, numbers(&sheet, place));
         let least = own.iter().copied().fold(f64::INFINITY, f64::min);
         let (unit, size) = match kind {
-            Some(Kind::Measured) if unit == "ns" && least < 1e3 * of_times.1 => of_times,
-            Some(Kind::Measured | Kind::Setting) => units::fitting(unit, &own),
+            Some(ColumnKind::Measured) if unit == "ns" && least < 1e3 * of_times.1 => of_times,
+            Some(ColumnKind::Measured | ColumnKind::Setting) => units::fitting(unit, &own),
             _ => continue,
         };
         sheet.columns[place].1 = unit;
@@ -311,7 +314,7 @@ fn sheet<T>(
             if let Ok(number) = row[place].parse::<f64>() {
                 row[place] = match kind {
                     // Values that differ stay different.
-                    Some(Kind::Setting) => (number / size).to_string(),
+                    Some(ColumnKind::Setting) => (number / size).to_string(),
                     _ => digits(number / size),
                 };
             }
