@@ -7,6 +7,7 @@ pub(crate) use super::made::Asked;
 use super::made::TooMuch;
 use super::options::{Common, Figure, PlotArguments, Setting, Values};
 pub(crate) use super::sources::is_chosen;
+use crate::arguments::UsageError;
 use crate::bench::presentation::ReportFigure;
 use crate::plot::svg;
 
@@ -30,17 +31,27 @@ pub(crate) struct NotDrawn {
     pub by: Option<Vec<String>>,
 }
 
-impl From<&ReportFigure> for Embedded {
-    fn from(of: &ReportFigure) -> Self {
+impl TryFrom<&ReportFigure> for Embedded {
+    type Error = UsageError;
+
+    fn try_from(of: &ReportFigure) -> Result<Self, UsageError> {
         let mut figures = Figure::ALL.into_iter();
-        let figure = figures.find(|figure| figure.name() == of.figure);
-        let settings = of.setting.iter();
-        Embedded {
-            figure: figure.expect("a report has figures that there are"),
-            settings: settings
-                .map(|(option, value)| (Setting::of(option), vec![(*value).to_owned()]))
-                .collect(),
-        }
+        let Some(figure) = figures.find(|figure| figure.name() == of.figure) else {
+            let names = Figure::ALL.map(Figure::name).join(", ");
+            let name = of.figure;
+            return Err(UsageError(format!("no figure {name:?}; there are {names}")));
+        };
+        let setting = |&(option, value): &(&str, &str)| match Setting::named(option) {
+            Some(setting) => Ok((setting, vec![value.to_owned()])),
+            None => Err(UsageError(format!(
+                "figure {:?}: no option --{option}",
+                of.figure
+            ))),
+        };
+        Ok(Embedded {
+            figure,
+            settings: of.setting.iter().map(setting).collect::<Result<_, _>>()?,
+        })
     }
 }
 
@@ -129,6 +140,7 @@ mod tests {
     use super::*;
     use crate::bench::PRESENTATIONS;
     use crate::report::FABRIC_FIGURES;
+    use crate::testing::Has as _;
 
     #[test]
     fn each_figure_of_a_report_is_one_with_settings_that_it_has() {
@@ -136,7 +148,10 @@ mod tests {
         for presentation in PRESENTATIONS {
             assert!(!presentation.figures.is_empty(), "{}", presentation.name);
             for of in presentation.figures {
-                let found = settings(&Embedded::from(of).arguments(folder.path()), true);
+                let found = settings(
+                    &Embedded::try_from(of).unwrap().arguments(folder.path()),
+                    true,
+                );
                 assert!(found.is_ok(), "{}: {found:?}", of.command());
                 let metrics = presentation.metrics.iter();
                 let mut metrics = metrics.flat_map(|metric| [metric.name, metric.alias]);
@@ -146,8 +161,20 @@ mod tests {
             }
         }
         for of in &FABRIC_FIGURES {
-            let found = settings(&Embedded::from(of).arguments(folder.path()), true);
+            let found = settings(
+                &Embedded::try_from(of).unwrap().arguments(folder.path()),
+                true,
+            );
             assert!(found.is_ok(), "{}: {found:?}", of.command());
         }
+    }
+
+    #[test]
+    fn a_figure_or_an_option_that_is_unknown_is_named() {
+        let error = |of: ReportFigure| Embedded::try_from(&of).unwrap_err().to_string();
+        let pie = ReportFigure::new("pie", "Shares", "");
+        error(pie).has(&["no figure \"pie\"; there are ", "histogram", "matrix"]);
+        let colour = ReportFigure::new("ecdf", "Latency", "").with("colour", "red");
+        error(colour).has(&["figure \"ecdf\": no option --colour"]);
     }
 }

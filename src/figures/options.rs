@@ -192,9 +192,11 @@ pub(super) type Values = BTreeMap<String, Vec<String>>;
 
 impl Setting {
     pub(crate) fn of(id: &str) -> &'static Setting {
-        let mut all = SETTINGS.iter();
-        all.find(|setting| setting.id == id)
-            .expect("a setting of the table")
+        Setting::named(id).expect("a setting of the table")
+    }
+
+    pub(super) fn named(id: &str) -> Option<&'static Setting> {
+        SETTINGS.iter().find(|setting| setting.id == id)
     }
 
     /// As it is written on the command line.

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, slow_ways, tiers, ways, worst};
 use super::content::in_words;
+use super::figures::is_not_here;
 use super::{ReportArguments, reading};
 use crate::bench::presentation::ReportFigure;
 use crate::figures::capital;
@@ -358,19 +359,20 @@ fn figures(arguments: &ReportArguments, read: &Read) -> (Vec<Figure>, Vec<String
             continue;
         }
         let ReportFigure { title, caption, .. } = of;
-        let figure = Embedded::from(of);
-        match figure.draw(&arguments.folder, None) {
-            Ok((svg, _)) => figures.push(Figure {
+        let drawn = Embedded::try_from(of).map_err(|unknown| unknown.to_string());
+        let drawn = drawn.and_then(|figure| match figure.draw(&arguments.folder, None) {
+            Ok((svg, _)) => Ok((svg, figure.narrow(&arguments.folder, None))),
+            Err(failed) => Err(failed.reason),
+        });
+        match drawn {
+            Ok((svg, narrow)) => figures.push(Figure {
                 title: (*title).to_owned(),
                 svg,
-                narrow: figure.narrow(&arguments.folder, None).unwrap_or_default(),
+                narrow: narrow.unwrap_or_default(),
                 caption: format!("{title}. {caption}"),
                 is_more: false,
             }),
-            Err(failed) => notes.push(format!(
-                "The figure \"{title}\" is not here: {}",
-                failed.reason
-            )),
+            Err(reason) => notes.push(is_not_here(title, &reason)),
         }
     }
     (figures, notes)

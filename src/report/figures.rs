@@ -36,7 +36,13 @@ pub(crate) fn of(run: &Run, folder: &Path) -> (Vec<Figure>, Vec<String>) {
         if is_surface && numbers < 2 {
             continue;
         }
-        let figure = Embedded::from(of);
+        let figure = match Embedded::try_from(of) {
+            Ok(figure) => figure,
+            Err(unknown) => {
+                failed.push(is_not_here(title, &unknown.to_string()));
+                continue;
+            }
+        };
         let only = figure.chosen(folder);
         let points = run.points.iter().filter(|point| is_chosen(&only, point));
         let mut drawing = Drawing {
@@ -103,6 +109,10 @@ fn named(left: &[String]) -> Option<String> {
     (!left.is_empty()).then(|| format!("{}{more}", shown.join("; ")))
 }
 
+pub(super) fn is_not_here(title: &str, reason: &str) -> String {
+    format!("The figure \"{title}\" is not here: {reason}")
+}
+
 struct Drawing<'a> {
     folder: &'a Path,
     title: &'a str,
@@ -158,9 +168,7 @@ impl Drawing<'_> {
             by.is_some_and(|by| by.is_empty() || by.iter().any(|it| it == part.0))
         };
         let Some(place) = parts.iter().position(may) else {
-            let reason = failed.reason;
-            let text = format!("The figure \"{title}\" is not here: {reason}");
-            return self.failed.push(text);
+            return self.failed.push(is_not_here(&title, &failed.reason));
         };
         let (name, texts) = &parts[place];
         let others = [&parts[..place], &parts[place + 1..]].concat();
