@@ -9,7 +9,7 @@ type Queues<'a> = &'a [(&'a str, &'a str)];
 /// What a run prints of its ranks: queues with the places that are not told apart from each.
 fn output(queues: Queues<'_>) -> String {
     let mut text = "queue  through\nbaton  1\n\nranks by throughput\n".to_owned();
-    text += "place  queue    median  rounds to tell  not told apart from places\n";
+    text += "place  queue    median  rounds needed  not distinguished from places\n";
     text += "                   M/s    from place 1\n-----  -----  ------  ---  ---\n";
     for (place, (queue, alike)) in queues.iter().enumerate() {
         let rounds = ["-", "159", ">1000"][place % 3];
@@ -106,9 +106,8 @@ fn what_was_not_ranked_was_not_compared() {
 #[test]
 fn that_queues_missed_the_load_has_to_be_said() {
     const LATENCY: &str = "\nranks by median latency\n";
-    let said_of = |rows: &str| {
-        format!("{LATENCY}rank: {rows} of these 5 rows kept the load that was asked for\n")
-    };
+    let said_of =
+        |rows: &str| format!("{LATENCY}rank: {rows} of these 5 rows kept the requested load\n");
     let [none, only_one, silent] =
         ["none", "only one", "all"].map(|rows| output(&CLEAR) + &said_of(rows));
     let ranked = output(&CLEAR) + &output(&CLEAR).replace("throughput", "median latency");

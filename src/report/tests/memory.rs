@@ -114,7 +114,7 @@ fn it_speaks_of_a_chase_and_of_no_message() {
     for text in texts.chain(&page.notes).chain(&lines(&page)) {
         text.lacks(&["message", "one-way"]);
     }
-    told(&reading, "It is no message");
+    told(&reading, "No message is involved");
     untold(&reading, "percentiles");
     untold(&page.notes, "is not here");
     let html = page.html();
