@@ -87,6 +87,7 @@ pub(super) fn page(fabric: &Fabric, arguments: &ReportArguments) -> Result<Page,
         title: arguments.title.clone().unwrap_or_else(title),
         verdict: Verdict {
             text: verdict,
+            also: String::new(),
             severity: findings.first().map(|worst| worst.severity),
         },
         opening: format!("{what} {taken}").trim_end().to_owned(),

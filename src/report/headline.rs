@@ -71,12 +71,17 @@ pub(super) fn verdict(run: &Run, found: &Findings) -> (Verdict, String) {
             false => against.push(text),
         }
     }
-    let mut text = capital(&found.verdict()) + ".";
+    let mut text = capital(&found.verdict_over(points)) + ".";
     if !against.is_empty() {
         text += &format!(" {}.", capital(&against.join("; ")));
     }
+    let also = match found.is_invalid() {
+        true => found.reservations(points).join(", "),
+        false => String::new(),
+    };
     let verdict = Verdict {
         text,
+        also,
         severity: found.all().first().map(|worst| worst.severity),
     };
     let sound = sound.join("; ");

@@ -49,6 +49,8 @@ pub struct Page {
 #[derive(Debug, Clone, Default)]
 pub struct Verdict {
     pub text: String,
+    /// The reservations that the text does not name.
+    pub also: String,
     /// That of the most severe finding; `None` where nothing speaks against the figures.
     pub severity: Option<Severity>,
 }
@@ -288,7 +290,13 @@ impl Verdict {
         if self.text.is_empty() {
             return String::new();
         }
-        let (class, text) = (class_of(self.severity), escaped(&self.text));
+        let (class, mut text) = (class_of(self.severity), escaped(&self.text));
+        if !self.also.is_empty() {
+            text += &format!(
+                " <span class=\"also\">Also: {}.</span>",
+                escaped(&self.also)
+            );
+        }
         let link = match findings {
             0 => String::new(),
             1 => " <a href=\"#findings\">1 finding</a>".to_owned(),
@@ -426,6 +434,7 @@ mod tests {
             title: "A \"run\" & more".to_owned(),
             verdict: Verdict {
                 text: "<u>usable</u>".to_owned(),
+                also: "a & b".to_owned(),
                 severity: Some(Severity::Reservation),
             },
             opening: "12 <i>µs</i>\u{202e}\u{1b}[2J".to_owned(),
@@ -458,7 +467,7 @@ mod tests {
             "<title>A &quot;run&quot; &amp; more</title>",
             "<summary>&lt;/li&gt;&lt;script&gt;alert(1)&lt;/script&gt;</summary><p>a &lt;b&gt;</p></details></li>",
             "<p class=\"verdict doubtful\"><strong>Verdict:</strong> &lt;u&gt;usable&lt;/u&gt; \
-             <a href=\"#findings\">1 finding</a></p>",
+             <span class=\"also\">Also: a &amp; b.</span> <a href=\"#findings\">1 finding</a></p>",
             "<h2>p50 &lt;of&gt; all</h2>",
             "<p class=\"opening\">12 &lt;i&gt;µs&lt;/i&gt;\\u{202e}\\u{1b}[2J</p>",
             "<dd>mlx5_&lt;0&gt;&#39;\\u{1}</dd>",
