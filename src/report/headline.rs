@@ -87,7 +87,7 @@ pub(super) fn verdict(run: &Run, found: &Findings) -> (Verdict, String) {
     let sound = sound.join("; ");
     match sound.as_str() {
         "" => (verdict, String::new()),
-        sound => (verdict, format!("What speaks for the figures: {sound}.")),
+        sound => (verdict, format!("In favour of the figures: {sound}.")),
     }
 }
 

@@ -98,8 +98,7 @@ fn varying(run: &Run) -> Vec<Texts<'_>> {
     varying
 }
 
-/// What tells a point from the others, by the settings that vary, in words; what every reader asks for first, where none
-/// does.
+/// The settings that vary of a point, in words; where none does, those that every reader asks for first.
 fn name_of(varying: &[Texts<'_>], point: &Point) -> String {
     const FIRST: [&str; 4] = [
         hca::SERVICE.name,

@@ -131,7 +131,7 @@ fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
     let found =
         "Median one-way latency 2.04 µs (95 % interval 2 µs to 2.07 µs over 8 rounds) (UC, 8 B).";
     told(std::slice::from_ref(&page.opening), found);
-    assert!(fact(&page, "Rounds").starts_with("8, each in a process of its own"));
+    assert!(fact(&page, "Rounds").starts_with("8, each in a separate process"));
     let change = |file: &str, from: &str, to: &str| {
         let file = path.join(file);
         let text = std::fs::read_to_string(&file).unwrap();
@@ -146,7 +146,7 @@ fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
     let page = page_of_run(&path);
     let verdict = "Not usable: machine not ready (load).";
     assert_eq!(page.verdict.text, verdict);
-    let sound = "What speaks for the figures: none of 72 messages lost.";
+    let sound = "In favour of the figures: none of 72 messages lost.";
     assert_eq!(page.sound, sound);
     told(&lines(&page), "Load: 9");
     assert!(!page.html().contains('\u{1b}'));
@@ -337,6 +337,9 @@ fn the_headline_of_a_sweep_is_short_and_has_each_line() {
     assert_eq!(sheet.columns[1].1, "us");
     assert_eq!(page.answer.note, "");
     assert!(page.findings.len() <= 12 && !page.figures[0].is_more);
+    page.verdict
+        .also
+        .has(&["messages lost (18 of 34 points), ", "no core left, "]);
     let lost = &page.findings[2];
     lost.line
         .has(&["18 of 34 points: 82 of 2336 messages were lost."]);

@@ -237,8 +237,8 @@ const MOST_FINDINGS: usize = 12;
 fn meaning(severity: Severity) -> &'static str {
     match severity {
         Severity::Invalid => "Why the figures cannot be used",
-        Severity::Reservation => "What to keep in mind",
-        Severity::Advice => "What the next run can do better",
+        Severity::Reservation => "Reservations to keep in mind",
+        Severity::Advice => "Advice for the next run",
     }
 }
 
@@ -527,7 +527,7 @@ mod tests {
         assert_eq!(shown.matches("class=\"finding\"").count(), 12);
         assert_eq!(shown.matches("<h3").count(), 3);
         assert_eq!(rest.matches("class=\"finding\"").count(), 8);
-        rest.has(&["What the next run can do better", "line 19."]);
+        rest.has(&["Advice for the next run", "line 19."]);
     }
 
     #[test]

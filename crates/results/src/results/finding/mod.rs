@@ -244,7 +244,7 @@ impl Finding {
         self.word();
     }
 
-    /// One line: `12 of 48 points: problem: cause; fix`, where the run has so many points.
+    /// One line: `12 of 48 points: problem: cause; fix`, where the run has that many points.
     pub fn line(&self, points: usize) -> String {
         let mut line = match &self.points[..] {
             [one] if points > 1 => format!("{one}: {}", self.problem),
@@ -588,6 +588,21 @@ mod tests {
             all.verdict(),
             format!("not usable: elements lost; {software}; incomplete")
         );
+    }
+
+    #[test]
+    fn a_verdict_over_points_counts_those_of_a_kind() {
+        let mut all = Findings::default();
+        for (device, point) in [("rxe0", "a"), ("rxe1", "a"), ("rxe1", "b")] {
+            all.add(software(device), Some(point), None);
+        }
+        all.add(faults(1), Some("a"), None);
+        all.add(Finding::recorded("a sentence"), None, None);
+        let software = "not a measurement of hardware: software device";
+        assert_eq!(all.verdict_over(2), software);
+        assert_eq!(all.verdict_over(3), format!("{software} (2 of 3 points)"));
+        let reservations = ["page faults (1 of 3 points)", "recorded"];
+        assert_eq!(all.reservations(3), reservations);
     }
 
     #[test]
