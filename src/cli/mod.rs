@@ -112,7 +112,7 @@ enum Command {
     /// Measure the cost of an enqueue and a dequeue, and the time of an element in a queue between two threads
     #[command(after_help = examples::QUEUE)]
     Queue(Box<queue::QueueArguments>),
-    /// Write a run to one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
+    /// Write a run to one HTML file that can be sent: verdict, figures, findings, machine, and how to read them
     #[command(after_help = examples::REPORT)]
     Report(report::ReportArguments),
     /// Measure the results folder DIR again by the command line recorded in it; options that follow override those

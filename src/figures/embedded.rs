@@ -7,8 +7,14 @@ pub(crate) use super::made::Asked;
 use super::made::TooMuch;
 use super::options::{Common, Figure, PlotArguments, Settings, Values};
 pub(crate) use super::sources::is_chosen;
+use crate::arguments::UsageError;
 use crate::bench::presentation::ReportFigure;
 use crate::plot::svg;
+
+/// Two of these are beside each other on a page.
+const SIZE: &str = "620x420";
+/// The same on the screen of a telephone.
+const NARROW: &str = "360x420";
 
 /// A figure that is asked for, with its settings.
 #[derive(Debug, Clone)]
@@ -25,17 +31,25 @@ pub(crate) struct NotDrawn {
     pub by: Option<Vec<String>>,
 }
 
-impl From<&ReportFigure> for Embedded {
-    fn from(of: &ReportFigure) -> Self {
+impl TryFrom<&ReportFigure> for Embedded {
+    type Error = UsageError;
+
+    fn try_from(of: &ReportFigure) -> Result<Self, UsageError> {
         let mut figures = Figure::ALL.iter().copied();
-        let figure = figures.find(|figure| figure.name() == of.figure);
+        let Some(figure) = figures.find(|figure| figure.name() == of.figure) else {
+            let names: Vec<&str> = Figure::ALL.iter().map(|it| it.name()).collect();
+            let (name, names) = (of.figure, names.join(", "));
+            return Err(UsageError(format!("no figure {name:?}; there are {names}")));
+        };
         let options = of.setting.iter();
-        Embedded {
-            figure: figure.expect("a report has figures that there are"),
-            options: options
-                .map(|(option, value)| format!("--{option}={value}"))
-                .collect(),
+        let options = options.map(|(option, value)| format!("--{option}={value}"));
+        let options: Vec<String> = options.collect();
+        let command = Settings::command(figure);
+        if command.try_get_matches_from(&options).is_err() {
+            let (name, options) = (of.figure, options.join(" "));
+            return Err(UsageError(format!("figure {name:?}: no option {options}")));
         }
+        Ok(Embedded { figure, options })
     }
 }
 
@@ -46,6 +60,20 @@ impl Embedded {
         self
     }
 
+    /// As it is on a page: of this size, and with this subtitle, if any; unless a file of settings has others.
+    fn on_a_page(&self, from: &Path, size: &str, subtitle: Option<&str>) -> Self {
+        let mut embedded = self.clone();
+        let of_file = settings(&self.arguments(from), true).ok();
+        let is_given = |has: fn(&Settings) -> bool| of_file.as_ref().is_some_and(has);
+        if !is_given(|file| file.size.is_some()) {
+            embedded.options.push(format!("--size={size}"));
+        }
+        let subtitle = subtitle.filter(|_| !is_given(|file| file.subtitle.is_some()));
+        let subtitle = subtitle.map(|text| format!("--subtitle={text}"));
+        embedded.options.extend(subtitle);
+        embedded
+    }
+
     /// What a file leaves of the points in a folder: settings with the values that it chooses. A file with a
     /// mistake chooses nothing: drawing the figure tells of it.
     pub(crate) fn chosen(&self, from: &Path) -> Values {
@@ -54,15 +82,37 @@ impl Embedded {
     }
 
     /// An SVG of the results in a folder, whose file of settings counts, too, and the names that it has for lines.
-    pub(crate) fn draw(&self, from: &Path) -> Result<(String, Vec<Asked>), NotDrawn> {
-        let drawn = || {
-            let made = self.arguments(from).made(true)?;
-            Ok((svg(&made.drawing)?, made.told.asked))
-        };
-        drawn().map_err(|error: anyhow::Error| NotDrawn {
+    pub(crate) fn draw(
+        &self,
+        from: &Path,
+        subtitle: Option<&str>,
+    ) -> Result<(String, Vec<Asked>), NotDrawn> {
+        let drawn = self.drawn(from, SIZE, subtitle);
+        drawn.map_err(|error| NotDrawn {
             reason: format!("{error:#}"),
             by: error.downcast::<TooMuch>().ok().map(|much| much.by),
         })
+    }
+
+    /// The same for a narrow screen; none where it cannot be drawn so, or a file of settings has a size.
+    pub(crate) fn narrow(&self, from: &Path, subtitle: Option<&str>) -> Option<String> {
+        let of_file = settings(&self.arguments(from), true);
+        if of_file.is_ok_and(|file| file.size.is_some()) {
+            return None;
+        }
+        let drawn = self.drawn(from, NARROW, subtitle).ok();
+        drawn.map(|(svg, _)| svg)
+    }
+
+    fn drawn(
+        &self,
+        from: &Path,
+        size: &str,
+        subtitle: Option<&str>,
+    ) -> anyhow::Result<(String, Vec<Asked>)> {
+        let page = self.on_a_page(from, size, subtitle);
+        let made = page.arguments(from).made(true)?;
+        Ok((svg(&made.drawing)?, made.told.asked))
     }
 
     fn arguments(&self, from: &Path) -> PlotArguments {
@@ -74,5 +124,49 @@ impl Embedded {
             },
             given: Settings::command(self.figure).get_matches_from(&self.options),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::PRESENTATIONS;
+    use crate::report::FABRIC_FIGURES;
+    use crate::testing::Has as _;
+
+    #[test]
+    fn each_figure_of_a_report_is_one_with_settings_that_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        for presentation in PRESENTATIONS {
+            assert!(!presentation.figures.is_empty(), "{}", presentation.name);
+            for of in presentation.figures {
+                let found = settings(
+                    &Embedded::try_from(of).unwrap().arguments(folder.path()),
+                    true,
+                );
+                assert!(found.is_ok(), "{}: {found:?}", of.command());
+                let metrics = presentation.metrics.iter();
+                let mut metrics = metrics.flat_map(|metric| [metric.name, metric.alias]);
+                if let Some(("metric", name)) = of.setting {
+                    assert!(metrics.any(|it| it == name), "{}", of.command());
+                }
+            }
+        }
+        for of in &FABRIC_FIGURES {
+            let found = settings(
+                &Embedded::try_from(of).unwrap().arguments(folder.path()),
+                true,
+            );
+            assert!(found.is_ok(), "{}: {found:?}", of.command());
+        }
+    }
+
+    #[test]
+    fn a_figure_or_an_option_that_is_unknown_is_named() {
+        let error = |of: ReportFigure| Embedded::try_from(&of).unwrap_err().to_string();
+        let pie = ReportFigure::new("pie", "Shares", "");
+        error(pie).has(&["no figure \"pie\"; there are ", "histogram", "matrix"]);
+        let colour = ReportFigure::new("ecdf", "Latency", "").with("colour", "red");
+        error(colour).has(&["figure \"ecdf\": no option --colour"]);
     }
 }

@@ -17,7 +17,9 @@ mod tests;
 use self::made::{Made, TooMuch};
 pub(crate) use self::options::PlotArguments;
 use self::options::{Figure, Settings, Size};
-pub(crate) use self::settings::{capital, in_words, is_told};
+pub(crate) use self::settings::{
+    apart, axis, capital, goes_without_saying, in_words, is_told, tick,
+};
 use crate::arguments::UsageError;
 use crate::plot::{Format, PlotError, write};
 use crate::results::text::{printable, printable_path};
@@ -29,11 +31,11 @@ impl PlotArguments {
     fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
         let mut settings = config::settings(self, chosen_here)?;
         let made = self.drawn(&settings).or_else(|error| {
-            // The columns of a paper say how wide a figure is, not how high.
+            // The columns of a paper say how wide a figure is, not how high; a page has room below.
             match error.downcast_ref() {
                 Some(PlotError::TooMuch {
                     room: Some(size), ..
-                }) if settings.size.is_some_and(|size| size.may_grow) => {
+                }) if chosen_here || settings.size.is_some_and(|size| size.may_grow) => {
                     settings.size = Some(Size {
                         sides: *size,
                         may_grow: false,

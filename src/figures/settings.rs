@@ -31,7 +31,7 @@ pub(crate) fn is_told(name: &str, text: &str) -> bool {
 }
 
 /// Whether the same at all points is not worth telling.
-pub(super) fn goes_without_saying(name: &str, text: &str) -> bool {
+pub(crate) fn goes_without_saying(name: &str, text: &str) -> bool {
     let usual = match name {
         _ if [
             hca::QUEUE_PAIRS,
@@ -123,7 +123,7 @@ pub(super) fn same(one: &str, other: &str) -> bool {
 }
 
 /// A setting in the words that `of` makes; or as it stands in the file, where another of its texts would read the same.
-pub(super) fn apart<'a>(
+pub(crate) fn apart<'a>(
     of: impl Fn(&str, &str) -> String,
     name: &str,
     text: &str,
@@ -135,7 +135,7 @@ pub(super) fn apart<'a>(
 }
 
 /// The value of a setting on an axis.
-pub(super) fn tick(name: &str, text: &str) -> String {
+pub(crate) fn tick(name: &str, text: &str) -> String {
     let number: Option<f64> = text.parse().ok();
     match (number, split_unit(name).1) {
         (Some(number), "B") => units::bytes(number as u64),
@@ -147,7 +147,7 @@ pub(super) fn tick(name: &str, text: &str) -> String {
     }
 }
 
-pub(super) fn axis(presentation: &Presentation, name: &str) -> String {
+pub(crate) fn axis(presentation: &Presentation, name: &str) -> String {
     const TITLES: [(&str, &str); 11] = [
         (hca::SIZE.name, "message size"),
         (queue::PAYLOAD.name, "size of an element"),

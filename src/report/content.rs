@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 
-use super::settings_of;
+use super::varying;
 use crate::bench::presentation_of;
 use crate::page::Sheet;
 use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::{Point, ReadError, Row, Run, Table};
-use crate::results::schema::{Column, CrossRowFigure, Schema, clock, hca, memory, queue};
-use crate::results::units::fixed;
+use crate::results::schema::{
+    Column, ColumnKind, CrossRowFigure, Schema, clock, hca, memory, queue,
+};
+use crate::results::units;
 use crate::sorting::sort_by;
 use crate::terminal::output::heading_of;
 
@@ -87,12 +89,10 @@ pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
     let folder = run.path.canonicalize().unwrap_or_else(|_| run.path.clone());
     let name = folder.file_name().map(|name| name.to_string_lossy());
     add("Folder", name.map(String::from));
-    add("Points", Some(run.points.len().to_string()));
     add("Rounds", rounds(document));
     let words = document["command_line"].as_array().into_iter().flatten();
     let words: Vec<&str> = words.filter_map(Value::as_str).collect();
     add("Command", Some(words.join(" ")));
-    add("In all points", Some(constants(run)));
     facts
 }
 
@@ -105,7 +105,7 @@ fn rounds(document: &Value) -> Option<String> {
         false => format!("{done} of {planned}"),
     };
     if planned > 1 {
-        text += ", each in a process of its own; figures are medians over them";
+        text += ", each in a separate process; figures are medians over them";
     }
     if let Some(seed) = number("seed") {
         text += &format!("; points in an order shuffled from the seed {seed}");
@@ -150,35 +150,12 @@ fn cpus(run: &Run) -> Option<String> {
     known.then(|| format!("{sender} to {receiver}, {completions}"))
 }
 
-pub(crate) fn setting_in_words(schema: &Schema, name: &str, text: &str) -> String {
-    let (title, unit) = heading(schema, name);
-    format!("{title} {text} {unit}").trim_end().to_owned()
-}
-
-fn constants(run: &Run) -> String {
-    let same = settings_of(run).into_iter().filter_map(|(name, texts)| {
-        let &[text] = &texts[..] else { return None };
-        (!text.is_empty()).then(|| setting_in_words(run.schema, name, text))
-    });
-    same.collect::<Vec<_>>().join(", ")
-}
-
-/// Why it is not whole.
-pub(crate) fn incomplete(run: &Run) -> Vec<String> {
-    let of_points = run.points.iter().filter_map(|point| {
-        let reason = point.incomplete.as_ref()?;
-        Some(format!("{}: {reason}", point.name))
-    });
-    let of_run = run.incomplete.iter();
-    let of_run = of_run.map(|reason| format!("The run was not measured to its end: {reason}"));
-    of_run.chain(of_points).collect()
-}
-
-/// The table: settings that vary, and the chosen columns that are not empty; or the curves.
-pub(crate) fn summary(run: &Run) -> Sheet {
-    if run.schema.across == Some(CrossRowFigure::Curves) {
-        return of_curves(run);
-    }
+/// All points: settings that vary, and the chosen columns that are not empty. With its title.
+pub(crate) fn points(run: &Run) -> (String, Sheet) {
+    let title = match run.points.len() {
+        1 => "The point in full".to_owned(),
+        points => format!("All {points} points in full"),
+    };
     fn cell<'a>(point: &'a Point, name: &str) -> &'a str {
         (point.text(name).or_else(|| point.setting(name))).unwrap_or_default()
     }
@@ -186,10 +163,11 @@ pub(crate) fn summary(run: &Run) -> Sheet {
         let mut texts = run.points.iter().map(|point| cell(point, name));
         texts.any(|text| !text.is_empty() && (*name != hca::CORRUPTED.name || text != "0"))
     };
-    let varying = settings_of(run).into_iter();
-    let varying = varying.filter(|(_, texts)| texts.len() > 1);
-    let mut names: Vec<&str> = varying.map(|(name, _)| name).collect();
-    let chosen = presentation_of(run.schema).columns.concat();
+    let mut names: Vec<&str> = varying(run).into_iter().map(|(name, _)| name).collect();
+    let mut chosen = presentation_of(run.schema).columns.concat();
+    if chosen.is_empty() {
+        chosen = run.schema.headline.to_vec();
+    }
     names.extend(chosen.iter().map(|column| column.name).filter(is_told));
     let mut sheet = sheet(run.schema, &names, &run.points, cell);
     if run.points.iter().any(|point| point.incomplete.is_some()) {
@@ -199,12 +177,15 @@ pub(crate) fn summary(run: &Run) -> Sheet {
             row.push(mark.to_owned());
         }
     }
-    sheet
+    (title, sheet)
 }
 
 /// The curves of a memory, a row each: latency without load, the largest bandwidth, the latencies before it, and what
-/// to know before they are believed.
-fn of_curves(run: &Run) -> Sheet {
+/// to know before they are believed. `None` where points make no curves.
+pub(super) fn curves(run: &Run) -> Option<Sheet> {
+    if run.schema.across != Some(CrossRowFigure::Curves) {
+        return None;
+    }
     let all = run.curves();
     // Along a curve the pause varies, and without generators there are none of their CPUs.
     let along = [memory::PAUSE, memory::GENERATORS, memory::GENERATOR_COUNT];
@@ -215,7 +196,7 @@ fn of_curves(run: &Run) -> Sheet {
         let text = last.and_then(|point| point.setting(name));
         text.unwrap_or_default().to_owned()
     };
-    let varying = settings_of(run).into_iter().filter_map(|(name, _)| {
+    let varying = super::settings_of(run).into_iter().filter_map(|(name, _)| {
         let mut texts = all.iter().map(|curve| setting(curve, name));
         let first = texts.next()?;
         let varies = texts.any(|text| text != first);
@@ -228,32 +209,45 @@ fn of_curves(run: &Run) -> Sheet {
     let mut columns: Vec<(String, &'static str)> = (names.iter())
         .map(|name| heading(run.schema, name))
         .collect();
-    columns.push(("unloaded".to_owned(), "ns"));
-    columns.push(("largest bandwidth".to_owned(), "MB/s"));
-    let at_shares = SHARES_OF_PEAK.map(|percent| (format!("at {percent} % of it"), "ns"));
-    columns.extend(at_shares);
-    columns.extend([
-        ("at it".to_owned(), "ns"),
-        without_unit("points"),
-        without_unit("marks"),
-    ]);
-    let row = |curve: &curves::Curve| {
-        let decimals = |number: Option<f64>, decimals: usize| {
-            number.map_or_else(String::new, |number| fixed(number, decimals))
-        };
-        let mut cells: Vec<String> = names.iter().map(|name| setting(curve, name)).collect();
+    let per_cent = SHARES_OF_PEAK.map(|percent| format!("at {percent} % of it"));
+    let figures = |curve: &curves::Curve| {
         let (bandwidth, latency) = curve.peak().unzip();
-        cells.push(decimals(Some(curve.unloaded().latency_ns), 1));
-        cells.push(decimals(bandwidth, 0));
-        cells.extend(SHARES_OF_PEAK.map(|percent| decimals(curve.latency_at(percent / 100.0), 1)));
-        cells.push(decimals(latency, 1));
-        cells.push(curve.loads.len().to_string());
-        cells.push(marks_of(curve));
-        cells
+        let at_shares = SHARES_OF_PEAK.map(|percent| curve.latency_at(percent / 100.0));
+        let mut figures = vec![Some(curve.unloaded().latency_ns), bandwidth];
+        figures.extend(at_shares);
+        figures.push(latency);
+        figures
     };
-    Sheet {
-        rows: all.iter().map(row).collect(),
-        columns,
+    let mut titles = vec!["unloaded", "largest bandwidth"];
+    titles.extend(per_cent.iter().map(String::as_str));
+    titles.push("at it");
+    let mut rows: Vec<Vec<String>> = all
+        .iter()
+        .map(|curve| names.iter().map(|name| setting(curve, name)).collect())
+        .collect();
+    for (place, title) in titles.into_iter().enumerate() {
+        let unit = if place == 1 { "MB/s" } else { "ns" };
+        let numbers = all.iter().map(|curve| figures(curve)[place]);
+        let numbers: Vec<Option<f64>> = numbers.collect();
+        let told: Vec<f64> = numbers.iter().copied().flatten().collect();
+        let (unit, size) = units::fitting(unit, &told);
+        columns.push((title.to_owned(), unit));
+        for (row, number) in rows.iter_mut().zip(&numbers) {
+            row.push(number.map_or_else(String::new, |number| digits(number / size)));
+        }
+    }
+    columns.extend([without_unit("points"), without_unit("marks")]);
+    for (row, curve) in rows.iter_mut().zip(&all) {
+        row.extend([curve.loads.len().to_string(), marks_of(curve)]);
+    }
+    Some(Sheet { columns, rows })
+}
+
+/// Four significant digits.
+pub(super) fn digits(number: f64) -> String {
+    match number {
+        0.0 => "0".to_owned(),
+        number => units::significant(number),
     }
 }
 
@@ -278,7 +272,7 @@ fn marks_of(curve: &curves::Curve) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// Columns of the summary, and a row for each of `of`.
+/// Columns of the summary, and a row for each of `of`: figures with four digits in the unit that fits the column.
 fn sheet<T>(
     schema: &Schema,
     names: &[&str],
@@ -286,10 +280,47 @@ fn sheet<T>(
     cell: for<'a> fn(&'a T, &str) -> &'a str,
 ) -> Sheet {
     let row = |of: &T| names.iter().map(|name| cell(of, name).to_owned()).collect();
-    Sheet {
+    let mut sheet = Sheet {
         columns: names.iter().map(|name| heading(schema, name)).collect(),
         rows: of.iter().map(row).collect(),
+    };
+    let summary = schema.summary();
+    let kind = |name: &str| {
+        let column = summary.iter().find(|(found, _)| found == name);
+        column.map(|(_, column)| column.kind)
+    };
+    let kinds: Vec<Option<ColumnKind>> = names.iter().map(|name| kind(name)).collect();
+    let numbers = |sheet: &Sheet, place: usize| -> Vec<f64> {
+        let cells = sheet.rows.iter().map(|row| &row[place]);
+        cells.filter_map(|cell| cell.parse().ok()).collect()
+    };
+    // Times that were measured have one unit, so that they can be compared along a row.
+    let is_time = |place: &usize| {
+        kinds[*place] == Some(ColumnKind::Measured) && sheet.columns[*place].1 == "ns"
+    };
+    let times = (0..names.len()).filter(is_time);
+    let times: Vec<f64> = times.flat_map(|place| numbers(&sheet, place)).collect();
+    let of_times = units::fitting("ns", &times);
+    for (place, kind) in kinds.iter().enumerate() {
+        let (unit, own) = (sheet.columns[place].1, numbers(&sheet, place));
+        let least = own.iter().copied().fold(f64::INFINITY, f64::min);
+        let (unit, size) = match kind {
+            Some(ColumnKind::Measured) if unit == "ns" && least < 1e3 * of_times.1 => of_times,
+            Some(ColumnKind::Measured | ColumnKind::Setting) => units::fitting(unit, &own),
+            _ => continue,
+        };
+        sheet.columns[place].1 = unit;
+        for row in &mut sheet.rows {
+            if let Ok(number) = row[place].parse::<f64>() {
+                row[place] = match kind {
+                    // Values that differ stay different.
+                    Some(ColumnKind::Setting) => (number / size).to_string(),
+                    _ => digits(number / size),
+                };
+            }
+        }
     }
+    sheet
 }
 
 pub(super) fn without_unit(title: &str) -> (String, &'static str) {
@@ -303,13 +334,12 @@ pub(crate) fn instrument(run: &Run) -> Sheet {
         rows: Vec::new(),
     };
     for figure in INSTRUMENT {
-        let name = figure.name;
         let points = run.points.iter();
-        let found = points.filter_map(|point| Some((point.number(&figure)?, point.text(name)?)));
-        let mut found: Vec<(f64, &str)> = found.collect();
-        sort_by(&mut found, |one, other| one.0.total_cmp(&other.0));
+        let mut found: Vec<f64> = points.filter_map(|point| point.number(&figure)).collect();
+        sort_by(&mut found, f64::total_cmp);
         if let (Some(least), Some(most)) = (found.first(), found.last()) {
-            let row = [figure.meaning, figure.unit(), least.1, most.1];
+            let [least, most] = [digits(*least), digits(*most)];
+            let row = [figure.meaning, figure.unit(), &least, &most];
             sheet.rows.push(row.map(str::to_owned).to_vec());
         }
     }
@@ -331,7 +361,7 @@ pub(crate) fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
     let left_out = run.left_out()?;
     let (points, left) = (run.summary.rows.len(), left_out.rows.len());
     let all = format!("All columns of the summary ({points} points)");
-    let why = format!("What was left out, and why ({left})");
+    let why = format!("Left out, and why ({left})");
     let described = "The machine, as it describes itself".to_owned();
     Ok(vec![
         (all, of_table(&run.summary)),
@@ -369,7 +399,7 @@ fn machine(run: &Run) -> Sheet {
     walk("", run.machine(), &mut rows);
     rows.retain(|row| !row[1].is_empty());
     Sheet {
-        columns: ["what", "as told"].map(without_unit).into(),
+        columns: ["what", "as described"].map(without_unit).into(),
         rows,
     }
 }

@@ -8,13 +8,14 @@ use serde_json::Value;
 
 use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, slow_ways, tiers, ways, worst};
 use super::content::in_words;
+use super::figures::is_not_here;
 use super::{ReportArguments, reading};
 use crate::bench::presentation::ReportFigure;
 use crate::figures::capital;
 use crate::figures::embedded::Embedded;
-use crate::page::{Figure, Page, Sheet};
+use crate::page::{Answer, Figure, Notice, Page, Sheet, Verdict};
 use crate::plot::scale::duration;
-use crate::results::finding::{Finding, Findings, kinds};
+use crate::results::finding::{Finding, Findings, Severity, kinds};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::read::{Fabric, ReadError, Row, Table};
 use crate::results::schema::fabric::{NODES, node, tier};
@@ -23,7 +24,7 @@ use crate::results::schema::{Column, STARTED_AT};
 /// So many nodes are named in a sentence.
 const MOST_NAMED: usize = 4;
 
-const FIGURES: [ReportFigure; 4] = [
+pub(crate) const FIGURES: [ReportFigure; 4] = [
     ReportFigure::new(
         "matrix",
         "Half a round trip",
@@ -71,8 +72,9 @@ pub(super) fn page(fabric: &Fabric, arguments: &ReportArguments) -> Result<Page,
         pairs: pairs(fabric)?,
     };
     let started = started(fabric)?;
-    let mut warnings = warnings(fabric, &read);
-    let figures = figures(arguments, &read, &mut warnings);
+    let (figures, notes) = figures(arguments, &read);
+    let findings = findings(fabric, &read);
+    let (what, verdict, taken) = opening(fabric, &read);
     let title = || match &started {
         Some(started) => format!(
             "Fabric of {} nodes, {}",
@@ -83,11 +85,18 @@ pub(super) fn page(fabric: &Fabric, arguments: &ReportArguments) -> Result<Page,
     };
     Ok(Page {
         title: arguments.title.clone().unwrap_or_else(title),
-        opening: opening(fabric, &read),
-        facts: facts(fabric, started.as_deref()),
-        incomplete: incomplete(fabric),
-        warnings,
-        summary: tiers(&read.tiers),
+        verdict: Verdict {
+            text: verdict,
+            also: String::new(),
+            severity: findings.first().map(|worst| worst.severity),
+        },
+        opening: format!("{what} {taken}").trim_end().to_owned(),
+        same: String::new(),
+        answer: Answer {
+            title: "Tiers".to_owned(),
+            sheet: tiers(&read.tiers),
+            note: String::new(),
+        },
         tables: vec![
             ("Nodes that stand out most".to_owned(), nodes(&read.nodes)),
             ("The worst pairs".to_owned(), worst(fabric, &read.pairs)),
@@ -98,7 +107,11 @@ pub(super) fn page(fabric: &Fabric, arguments: &ReportArguments) -> Result<Page,
             ("Left out".to_owned(), left_out(&read.left_out)),
         ],
         figures,
-        notes: Vec::new(),
+        notes,
+        points: Default::default(),
+        findings,
+        sound: String::new(),
+        facts: facts(fabric, started.as_deref()),
         instrument: Sheet::default(),
         reading: reading::of_fabric(),
         more: vec![
@@ -130,7 +143,7 @@ fn started(fabric: &Fabric) -> Result<Option<String>, ReadError> {
 }
 
 /// What was measured, who stands out, and what it takes.
-fn opening(fabric: &Fabric, read: &Read) -> [String; 3] {
+fn opening(fabric: &Fabric, read: &Read) -> (String, String, String) {
     let rows = || read.nodes.rows.iter();
     let named: Vec<String> = rows()
         .filter(|row| row.text(node::VERDICT.name) == Some("slow"))
@@ -177,7 +190,7 @@ fn opening(fabric: &Fabric, read: &Read) -> [String; 3] {
         "Half a round trip and bounds of one way, between all pairs of {} nodes.",
         fabric.nodes.len()
     );
-    [what, who, taken(read)]
+    (what, who, taken(read))
 }
 
 /// What half a round trip takes, over all pairs.
@@ -277,6 +290,17 @@ fn facts(fabric: &Fabric, started: Option<&str>) -> Vec<(String, String)> {
     facts
 }
 
+/// A line each, in the layout of the findings of a run.
+fn findings(fabric: &Fabric, read: &Read) -> Vec<Notice> {
+    let lines = incomplete(fabric).into_iter().chain(warnings(fabric, read));
+    let notice = |line: String| Notice {
+        severity: Severity::Reservation,
+        line: line + ".",
+        more: Vec::new(),
+    };
+    lines.map(notice).collect()
+}
+
 fn incomplete(fabric: &Fabric) -> Vec<String> {
     let reason = fabric.incomplete.iter();
     let mut texts: Vec<String> = reason
@@ -327,26 +351,30 @@ fn warnings(fabric: &Fabric, read: &Read) -> Vec<String> {
     all.map(|found| capital(&found.line(0))).collect()
 }
 
-fn figures(arguments: &ReportArguments, read: &Read, warnings: &mut Vec<String>) -> Vec<Figure> {
-    let mut figures = Vec::new();
+/// Those that can be drawn, and why others are not here.
+fn figures(arguments: &ReportArguments, read: &Read) -> (Vec<Figure>, Vec<String>) {
+    let (mut figures, mut notes) = (Vec::new(), Vec::new());
     for of in &FIGURES {
         let is_of_lost = of.setting == Some(("metric", "lost"));
         if is_of_lost && read.pairs.iter().all(|pair| pair.lost == 0.0) {
             continue;
         }
         let ReportFigure { title, caption, .. } = of;
-        match Embedded::from(of).draw(&arguments.folder) {
-            Ok((svg, _)) => figures.push(Figure {
+        let drawn = Embedded::try_from(of).map_err(|unknown| unknown.to_string());
+        let drawn = drawn.and_then(|figure| match figure.draw(&arguments.folder, None) {
+            Ok((svg, _)) => Ok((svg, figure.narrow(&arguments.folder, None))),
+            Err(failed) => Err(failed.reason),
+        });
+        match drawn {
+            Ok((svg, narrow)) => figures.push(Figure {
                 title: (*title).to_owned(),
                 svg,
+                narrow: narrow.unwrap_or_default(),
                 caption: format!("{title}. {caption}"),
                 is_more: false,
             }),
-            Err(failed) => warnings.push(format!(
-                "The figure \"{title}\" is not here: {}",
-                failed.reason
-            )),
+            Err(reason) => notes.push(is_not_here(title, &reason)),
         }
     }
-    figures
+    (figures, notes)
 }

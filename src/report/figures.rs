@@ -3,14 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::content::setting_in_words;
-use super::settings_of;
+use super::{Texts, in_all_words, varying};
 use crate::bench::presentation::ReportFigure;
 use crate::bench::presentation_of;
 use crate::figures::embedded::{Asked, Embedded, is_chosen};
 use crate::page::Figure;
 use crate::results::read::{Point, Run};
-use crate::results::schema::Schema;
 use crate::sorting::{distinct, sort_by_key};
 
 /// Of one kind, at most so many.
@@ -22,14 +20,11 @@ const MOST_SURFACES: usize = 6;
 /// Of these, a print has the first.
 const PRINTED_OF_A_KIND: usize = 2;
 
-/// Those that can be drawn, and notes on them; what cannot be drawn is a warning.
-pub(crate) fn of(
-    run: &Run,
-    folder: &Path,
-    warnings: &mut Vec<String>,
-) -> (Vec<Figure>, Vec<String>) {
+/// Those that can be drawn, and notes on them and on what cannot be drawn.
+pub(crate) fn of(run: &Run, folder: &Path) -> (Vec<Figure>, Vec<String>) {
     let parts = parts(run);
-    let (mut figures, mut notes, mut asked) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut figures, mut asked) = (Vec::new(), Vec::new());
+    let (mut notes, mut failed) = (Vec::new(), Vec::new());
     let is_number = |text: &&str| text.parse::<f64>().is_ok();
     let numbers = parts
         .iter()
@@ -41,11 +36,16 @@ pub(crate) fn of(
         if is_surface && numbers < 2 {
             continue;
         }
-        let figure = Embedded::from(of);
+        let figure = match Embedded::try_from(of) {
+            Ok(figure) => figure,
+            Err(unknown) => {
+                failed.push(is_not_here(title, &unknown.to_string()));
+                continue;
+            }
+        };
         let only = figure.chosen(folder);
         let points = run.points.iter().filter(|point| is_chosen(&only, point));
         let mut drawing = Drawing {
-            schema: run.schema,
             folder,
             title,
             caption,
@@ -57,7 +57,7 @@ pub(crate) fn of(
             figures: Vec::new(),
             left: Vec::new(),
             asked: &mut asked,
-            warnings,
+            failed: &mut failed,
         };
         drawing.draw(&figure, &[], &parts);
         if let Some(left) = named(&drawing.left) {
@@ -69,6 +69,7 @@ pub(crate) fn of(
         figures.append(&mut drawing.figures);
     }
     notes.extend(strange(&asked));
+    notes.extend(failed);
     (figures, notes)
 }
 
@@ -94,9 +95,9 @@ fn strange(asked: &[Asked]) -> Vec<String> {
 }
 
 /// By what a figure can be parted: settings that vary with their texts, those with the fewest first.
-fn parts(run: &Run) -> Vec<Part<'_>> {
-    let mut parts = settings_of(run);
-    parts.retain(|(_, texts)| texts.len() > 1 && !texts.contains(&""));
+fn parts(run: &Run) -> Vec<Texts<'_>> {
+    let mut parts = varying(run);
+    parts.retain(|(_, texts)| !texts.contains(&""));
     sort_by_key(&mut parts, |(_, texts)| texts.len());
     parts
 }
@@ -112,11 +113,11 @@ fn named(left: &[String]) -> Option<String> {
     (!left.is_empty()).then(|| format!("{}{more}", shown.join("; ")))
 }
 
-/// A setting with its texts.
-type Part<'a> = (&'a str, Vec<&'a str>);
+pub(super) fn is_not_here(title: &str, reason: &str) -> String {
+    format!("The figure \"{title}\" is not here: {reason}")
+}
 
 struct Drawing<'a> {
-    schema: &'static Schema,
     folder: &'a Path,
     title: &'a str,
     caption: &'a str,
@@ -130,17 +131,15 @@ struct Drawing<'a> {
     /// The names that a file of settings has for lines of the figures.
     asked: &'a mut Vec<Asked>,
     /// Why some are not there.
-    warnings: &'a mut Vec<String>,
+    failed: &'a mut Vec<String>,
 }
 
 impl Drawing<'_> {
     /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be
     /// drawn is told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is
     /// parted to, `parts` those by which it can still be parted.
-    fn draw(&mut self, figure: &Embedded, chosen: &[(&str, &str)], parts: &[Part<'_>]) {
-        let only = chosen.iter();
-        let only = only.map(|(name, text)| setting_in_words(self.schema, name, text));
-        let only = only.collect::<Vec<_>>().join(", ");
+    fn draw(&mut self, figure: &Embedded, chosen: &[(&str, &str)], parts: &[Texts<'_>]) {
+        let only = in_all_words(chosen.iter().copied());
         if self.figures.len() >= self.most {
             return self.left.push(only);
         }
@@ -148,27 +147,32 @@ impl Drawing<'_> {
             "" => self.title.to_owned(),
             only => format!("{}: {only}", self.title),
         };
-        let failed = match figure.draw(self.folder) {
+        let failed = match figure.draw(self.folder, Some(&only)) {
             Ok((svg, asked)) => {
                 self.asked.extend(asked);
-                let caption = format!("{title}. {}", self.caption);
+                // The drawing says of what it is, and the first of a kind how to read it.
+                let caption = match self.figures.is_empty() {
+                    true => format!("{}. {}", self.title, self.caption),
+                    false => format!("{}.", self.title),
+                };
+                let is_more = self.figures.len() >= PRINTED_OF_A_KIND;
+                let narrow = (!is_more).then(|| figure.narrow(self.folder, Some(&only)));
                 return self.figures.push(Figure {
                     title,
                     svg,
+                    narrow: narrow.flatten().unwrap_or_default(),
                     caption,
-                    is_more: self.figures.len() >= PRINTED_OF_A_KIND,
+                    is_more,
                 });
             }
             Err(failed) => failed,
         };
         let by = failed.by.as_ref();
-        let may = |part: &Part<'_>| {
+        let may = |part: &Texts<'_>| {
             by.is_some_and(|by| by.is_empty() || by.iter().any(|it| it == part.0))
         };
         let Some(place) = parts.iter().position(may) else {
-            let reason = failed.reason;
-            let warning = format!("The figure \"{title}\" is not here: {reason}");
-            return self.warnings.push(warning);
+            return self.failed.push(is_not_here(&title, &failed.reason));
         };
         let (name, texts) = &parts[place];
         let others = [&parts[..place], &parts[place + 1..]].concat();

@@ -1,39 +1,39 @@
-//! The answer of a run in three sentences: what was measured, what was found at its best point, and what to distrust.
+//! The answer of a run in a few sentences: what was measured, what was found at its best point, and whether it can be
+//! believed.
 
-use super::settings_of;
-use super::warnings::{is_emulated, is_software};
+use super::{in_all_words, name_of, settings_of, varying};
 use crate::bench::presentation::{Best, Opening};
 use crate::bench::presentation_of;
-use crate::figures::{in_words, is_told};
+use crate::figures::{capital, goes_without_saying};
+use crate::page::Verdict;
 use crate::plot::scale::duration;
+use crate::results::finding::Findings;
+use crate::results::finding::kinds::{FLOOR_NEAR_LATENCY, FLOOR_TOO_HIGH};
 use crate::results::read::{Point, Run};
 use crate::results::schema::{Better, Column, ROUNDS, hca, queue};
 use crate::results::units;
 use crate::terminal::output::heading_of;
 
-/// Three sentences: what was measured, what was found at the best point, and what to distrust; the second is empty where
-/// no point has a figure. `warnings` stand below.
-pub(crate) fn of(run: &Run, warnings: usize) -> [String; 3] {
+/// What was measured, and what was found at the best point, if any point has a figure.
+pub(crate) fn opening(run: &Run) -> String {
     let (what, found) = match presentation_of(run.schema).opening {
         Opening::Best(figures) => best_of(run, figures),
         Opening::Whole(what, found) => (what, found(run)),
     };
-    let found = found.map_or_else(String::new, |found| found + ".");
-    [measured(run, what), found, doubts(run, warnings)]
+    let found = found.map_or_else(String::new, |found| format!(" {found}."));
+    measured(run, what) + &found
 }
 
 /// What was measured, at how many points of which settings, how often, and where.
 fn measured(run: &Run, what: &str) -> String {
-    let varying = settings_of(run)
-        .into_iter()
-        .filter(|(name, texts)| texts.len() > 1 && is_told(name, texts[0]));
-    let varying = Vec::from_iter(varying.map(|(name, _)| heading_of(name).0)).join(", ");
+    let names = varying(run).into_iter().map(|(name, _)| heading_of(name).0);
+    let names = Vec::from_iter(names).join(", ");
     let rounds = run.document()["rounds"]["done"].as_u64().unwrap_or(1);
     let so_many = |count: u64, noun| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let points = so_many(run.points.len() as u64, "point");
-    let over = match varying.as_str() {
+    let over = match names.as_str() {
         "" => String::new(),
-        varying => format!(", which differ in {varying}"),
+        names => format!(", which differ in {names}"),
     };
     let host = run.machine()["hostname"].as_str();
     let host = host.map_or_else(String::new, |host| format!(" on {host}"));
@@ -41,48 +41,58 @@ fn measured(run: &Run, what: &str) -> String {
     format!("{what} was measured{host} in {rounds} at {points}{over}.")
 }
 
-/// What speaks against the figures, and then what speaks for them.
-fn doubts(run: &Run, warnings: usize) -> String {
+/// The settings that all points share.
+pub(super) fn same(run: &Run) -> String {
+    let same = settings_of(run).into_iter().filter_map(|(name, texts)| {
+        let &[text] = &texts[..] else { return None };
+        (!goes_without_saying(name, text)).then_some((name, text))
+    });
+    match in_all_words(same) {
+        same if same.is_empty() => same,
+        same if run.points.len() == 1 => format!("Settings: {same}."),
+        same => format!("In all points: {same}."),
+    }
+}
+
+/// Whether the figures can be used, and what of it no finding states; and what speaks for them.
+pub(super) fn verdict(run: &Run, found: &Findings) -> (Verdict, String) {
     let mut against = Vec::new();
-    let (all, parts) = (run.points.iter(), run.points.len());
+    let (all, points) = (run.points.iter(), run.points.len());
     match all.filter(|point| point.incomplete.is_some()).count() {
         0 if run.incomplete.is_none() => {}
         0 => against.push("the run did not end".to_owned()),
-        count => against.push(format!("{count} of {parts} points incomplete")),
-    }
-    if is_software(run) {
-        against.push("the devices are software".to_owned());
-    }
-    if is_emulated(run) {
-        against.push("the processor is emulated".to_owned());
+        count => against.push(format!("{count} of {points} points incomplete")),
     }
     let mut sound = Vec::new();
-    for (text, is_sound) in [floor(run), lost(run), Some(machine(run))]
-        .into_iter()
-        .flatten()
-    {
+    let checks = [floor(run, found), lost(run), machine(run)];
+    for (text, is_sound) in checks.into_iter().flatten() {
         match is_sound {
             true => sound.push(text),
             false => against.push(text),
         }
     }
-    match warnings {
-        0 => {}
-        1 => against.push("the warning below".to_owned()),
-        more => against.push(format!("the {more} warnings below")),
+    let mut text = capital(&found.verdict_over(points)) + ".";
+    if !against.is_empty() {
+        text += &format!(" {}.", capital(&against.join("; ")));
     }
-    match (against.join("; "), sound.join("; ")) {
-        (against, _) if against.is_empty() => format!(
-            "Nothing in the run speaks against it: {}.",
-            sound.join("; ")
-        ),
-        (against, sound) if sound.is_empty() => format!("What to distrust: {against}."),
-        (against, sound) => format!("What to distrust: {against} (but {sound})."),
+    let also = match found.is_invalid() {
+        true => found.reservations(points).join(", "),
+        false => String::new(),
+    };
+    let verdict = Verdict {
+        text,
+        also,
+        severity: found.all().first().map(|worst| worst.severity),
+    };
+    let sound = sound.join("; ");
+    match sound.as_str() {
+        "" => (verdict, String::new()),
+        sound => (verdict, format!("In favour of the figures: {sound}.")),
     }
 }
 
 /// Whether a queue carried less than was offered: its figures are those of another load.
-fn misses_load(point: &Point) -> bool {
+pub(super) fn misses_load(point: &Point) -> bool {
     let row = point.row.as_ref();
     row.is_some_and(|row| queue::row_misses_load(|name| row.number(name)))
 }
@@ -131,19 +141,9 @@ fn interval(point: &Point, column: &Column, in_words: fn(f64) -> String) -> Stri
     }
 }
 
-/// Which of the points it is, by what tells it from the others.
+/// Which of the points it is.
 fn place(run: &Run, point: &Point) -> String {
-    let told = |name: &str| {
-        let mut texts = run.points.iter().map(|other| other.setting(name));
-        let always = name == hca::SERVICE.name || name == hca::SIZE.name;
-        always || texts.any(|text| text != point.setting(name))
-    };
-    let settings = point.settings.iter();
-    let words: Vec<String> = settings
-        .filter(|(name, text)| told(name) && is_told(name, text))
-        .map(|(name, text)| in_words(name, text))
-        .collect();
-    let words = words.join(", ");
+    let words = name_of(&varying(run), point);
     match run.points.len() {
         1 if words.is_empty() => String::new(),
         1 => format!(" ({words})"),
@@ -151,37 +151,31 @@ fn place(run: &Run, point: &Point) -> String {
     }
 }
 
-/// What was lost, and whether it is nothing.
+/// That nothing was lost; what was lost is a finding.
 fn lost(run: &Run) -> Option<(String, bool)> {
     let (what, lost, of) = presentation_of(run.schema).lost?;
     let (lost, of) = (run.sum(&lost)?, run.sum(&of)?);
-    Some(match lost {
-        0 => (format!("none of {of} {what} lost"), true),
-        lost => (format!("{lost} of {of} {what} lost"), false),
-    })
+    (lost == 0).then(|| (format!("none of {of} {what} lost"), true))
 }
 
-/// Whether the machine was ready, by its own checks.
-fn machine(run: &Run) -> (String, bool) {
-    let readiness = &run.document()["readiness"];
-    match readiness["ready"].as_bool() {
-        Some(true) => ("the machine was ready".to_owned(), true),
-        Some(false) => {
-            let checks = readiness["checks"].as_array().into_iter().flatten();
-            let spoils = checks.filter(|check| check["verdict"] == "spoils");
-            let titles: Vec<&str> = spoils.filter_map(|it| it["title"].as_str()).collect();
-            let titles = titles.join(", ");
-            (format!("the machine was NOT ready ({titles})"), false)
-        }
-        None => (
-            "nothing tells whether the machine was ready".to_owned(),
+/// Whether the machine was ready, by its own checks; what it was not is a finding.
+fn machine(run: &Run) -> Option<(String, bool)> {
+    match run.document()["readiness"]["ready"].as_bool() {
+        Some(true) => Some(("the machine was ready".to_owned(), true)),
+        Some(false) => None,
+        None => Some((
+            "whether the machine was ready is not recorded".to_owned(),
             false,
-        ),
+        )),
     }
 }
 
-/// Whether the floor can be believed.
-fn floor(run: &Run) -> Option<(String, bool)> {
+/// Whether the floor can be believed, unless a finding states that.
+fn floor(run: &Run, found: &Findings) -> Option<(String, bool)> {
+    let is_known = |id: &str| found.all().iter().any(|it| it.kind == id);
+    if is_known(FLOOR_TOO_HIGH.id) || is_known(FLOOR_NEAR_LATENCY.id) {
+        return None;
+    }
     let both = |point: &Point| {
         let floor = point.number(&hca::FLOOR_P50)?;
         Some((floor, point.number(&hca::latency::P50)))

@@ -1,22 +1,23 @@
 //! `hcabench report`: a run as one HTML file.
 
+mod answer;
 pub(crate) mod content;
 mod fabric;
 mod figures;
 mod headline;
+mod notices;
 mod reading;
-mod warnings;
 
 use std::path::PathBuf;
 
 use clap::Args;
 
 use crate::arguments::UsageError;
-use crate::figures::capital;
+use crate::figures::{apart, in_words, is_told};
 use crate::findings;
 use crate::page::{self, Page};
-use crate::results::finding::{Finding, Severity};
-use crate::results::read::{Fabric, Run};
+use crate::results::read::{Fabric, Point, Run};
+use crate::results::schema::{hca, node, queue};
 use crate::results::text::printable_path;
 
 /// Arguments of `hcabench report`.
@@ -70,7 +71,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
 }
 
 /// The settings of points with the texts that they have, each once.
-pub(crate) fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
+pub(crate) fn settings_of(run: &Run) -> Vec<Texts<'_>> {
     let texts = |name: &str| {
         let mut texts: Vec<&str> = Vec::new();
         for point in &run.points {
@@ -87,32 +88,87 @@ pub(crate) fn settings_of(run: &Run) -> Vec<(&str, Vec<&str>)> {
         .collect()
 }
 
+/// A setting with the texts that it has.
+pub(crate) type Texts<'a> = (&'a str, Vec<&'a str>);
+
+/// The settings that differ from point to point and are worth telling.
+fn varying(run: &Run) -> Vec<Texts<'_>> {
+    let mut varying = settings_of(run);
+    varying.retain(|(name, texts)| texts.len() > 1 && texts.iter().any(|text| is_told(name, text)));
+    varying
+}
+
+/// The settings that vary of a point, in words; where none does, those that every reader asks for first.
+fn name_of(varying: &[Texts<'_>], point: &Point) -> String {
+    const FIRST: [&str; 4] = [
+        hca::SERVICE.name,
+        hca::SIZE.name,
+        queue::QUEUE.name,
+        node::TYPE.name,
+    ];
+    let named = |name: &str| {
+        let varies = varying.iter().any(|(it, _)| *it == name);
+        varies || varying.is_empty() && FIRST.contains(&name)
+    };
+    let settings = point.settings.iter().filter(|(name, _)| named(name));
+    let settings = settings.map(|(name, text)| (name.as_str(), text.as_str()));
+    in_words_apart(varying, settings)
+}
+
+/// Settings in words, as they are in the file where the words of two values of a setting are the same.
+fn in_words_apart<'a>(
+    varying: &[Texts<'_>],
+    settings: impl Iterator<Item = (&'a str, &'a str)>,
+) -> String {
+    let told = settings.filter(|(name, text)| is_told(name, text));
+    let words = told.map(|(name, text)| {
+        let others = varying.iter().find(|(it, _)| *it == name);
+        let others = others
+            .into_iter()
+            .flat_map(|(_, texts)| texts.iter().copied());
+        apart(in_words, name, text, others).unwrap_or_else(|| format!("{name} {text}"))
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// Settings in words.
+fn in_all_words<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    in_words_apart(&[], settings)
+}
+
 fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
     let found = findings::of(run)?;
-    let points = run.points.len();
-    let (advice, serious): (Vec<&Finding>, Vec<&Finding>) =
-        (found.all().into_iter()).partition(|found| found.severity == Severity::Advice);
-    let sentence = |found: &&Finding| capital(&found.line(points)) + ".";
-    let mut warnings: Vec<String> = serious.iter().map(sentence).collect();
-    let opening = headline::of(run, warnings.len());
-    let (figures, mut notes) = figures::of(run, &arguments.folder, &mut warnings);
-    notes.extend(advice.iter().map(sentence));
+    let (figures, notes) = figures::of(run, &arguments.folder);
+    let (verdict, sound) = headline::verdict(run, &found);
+    let mut facts = content::facts(run);
+    // What the title and the opening state.
+    facts.retain(|(label, text)| match label.as_str() {
+        "Measured" => arguments.title.is_some(),
+        "Rounds" => text != "1",
+        _ => true,
+    });
     let title = arguments.title.clone();
     Ok(Page {
         title: title.unwrap_or_else(|| content::title(run)),
-        opening,
-        facts: content::facts(run),
-        incomplete: content::incomplete(run),
-        warnings,
-        summary: content::summary(run),
-        tables: Vec::new(),
+        verdict,
+        opening: headline::opening(run),
+        same: headline::same(run),
+        answer: answer::of(run),
         figures,
         notes,
+        points: content::points(run),
+        tables: Vec::new(),
+        findings: notices::of(run, &found),
+        sound,
+        facts,
         instrument: content::instrument(run),
         reading: reading::of(run.schema),
         more: content::more(run)?,
     })
 }
+
+#[cfg(test)]
+pub(crate) use fabric::FIGURES as FABRIC_FIGURES;
 
 #[cfg(test)]
 mod tests;

@@ -13,21 +13,43 @@ const LIMIT: Duration = Duration::from_secs(90);
 
 /// What Chromium makes of a page: the document after its scripts ran, and what it says besides.
 fn opened(page: &Path) -> (String, String) {
-    browsed(page, "--dump-dom")
+    browsed(page, &["--dump-dom"])
 }
 
 fn printed(page: &Path) -> usize {
     let pdf = page.with_extension("pdf");
-    browsed(page, &format!("--print-to-pdf={}", pdf.display()));
+    browsed(page, &[&format!("--print-to-pdf={}", pdf.display())]);
     let bytes = fs::read(&pdf).unwrap();
     // Each page says what it is; `/Pages` is their list.
     let is_page = |it: &&[u8]| it.starts_with(b"/Type /Page") && it[11] != b's';
     bytes.windows(12).filter(is_page).count()
 }
 
-fn browsed(page: &Path, option: &str) -> (String, String) {
-    let profile = tempfile::tempdir().unwrap();
-    let starter = [
+/// What a script makes of a page in a window of this width and height: numbers with spaces between them. The window is
+/// a frame, since that of a browser has a least width.
+fn measured(page: &Path, [width, height]: [u32; 2], script: &str) -> Vec<f64> {
+    let text = fs::read_to_string(page).unwrap();
+    let script =
+        format!("<script>parent.document.title = (() => {{{script}}})().join(' ')</script></body>");
+    let text = text.replace("</body>", &script);
+    let text = text.replace('&', "&amp;").replace('"', "&quot;");
+    let frame = format!(
+        "<title></title><iframe style=\"border: 0\" width={width} height={height} srcdoc=\"{text}\"></iframe>"
+    );
+    let path = page.with_extension("measured.html");
+    fs::write(&path, frame).unwrap();
+    let (document, said) = browsed(&path, &["--dump-dom", "--window-size=1400,900"]);
+    assert!(!said.contains("CONSOLE"), "{said}");
+    let title = document.split("<title>").nth(1).unwrap();
+    let title = title.split("</title>").next().unwrap();
+    let numbers = title.split(' ').map(|number| number.parse().unwrap());
+    numbers.collect()
+}
+
+fn browsed(page: &Path, options: &[&str]) -> (String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let profile = format!("--user-data-dir={}", folder.path().display());
+    let mut starter = vec![
         "chromium",
         "--headless",
         "--no-sandbox",
@@ -38,9 +60,9 @@ fn browsed(page: &Path, option: &str) -> (String, String) {
         "--disable-component-update",
         "--disable-sync",
         "--enable-logging=stderr",
-        option,
-        &format!("--user-data-dir={}", profile.path().display()),
+        &profile,
     ];
+    starter.extend(options);
     let page = format!("file://{}", page.display());
     let browser = Program::under(&starter, &page, "").start();
     let ended = browser.wait(LIMIT).expect(0);
@@ -54,8 +76,11 @@ fn well_opened(page: &Path) -> String {
     document
 }
 
+/// A column of the table of all points.
 fn column(document: &str, title: &str) -> Vec<String> {
-    let table = document
+    let points = document.split(" points in full<").nth(1);
+    let table = points
+        .expect("all points")
         .split("<table>")
         .nth(1)
         .expect("a table")
@@ -121,18 +146,19 @@ fn a_report_opens_sorts_and_hides_nothing_behind_its_script() {
     document.lacks(&["<img", "caught</title>"]);
     let names = column(&document, "queue");
     assert_eq!(names.len(), 6);
-    assert_eq!(
-        document.matches("<figure>").count(),
-        document.matches("<svg ").count()
-    );
-    assert!(document.matches("<figure>").count() >= 3);
+    let (figures, narrow) = ("<figcaption>", "class=\"drawing narrow\"");
+    let [figures, narrow, drawings] =
+        [figures, narrow, "<svg "].map(|part| document.matches(part).count());
+    assert!(figures >= 3 && narrow >= 1);
+    assert_eq!(figures + narrow, drawings);
     for part in [
-        "Summary",
-        "Figures",
-        "The instrument itself",
-        "How to read it",
+        "<h2>Figures</h2>",
+        "<h2>Findings</h2>",
+        "<h2>Machine and run</h2>",
+        "<h2>The instrument itself</h2>",
+        "<summary>How to read it</summary>",
     ] {
-        assert!(document.contains(&format!("<h2>{part}</h2>")), "{part}");
+        assert!(document.contains(part), "{part}");
     }
     for figure in document.split("<svg ").skip(1) {
         let figure = figure.split("</svg>").next().unwrap();
@@ -199,4 +225,49 @@ fn a_report_prints_on_two_to_four_pages() {
     fs::write(&path, long).unwrap();
     let pages = printed(&path);
     assert!((2..=4).contains(&pages), "{pages} pages of 300 points");
+}
+
+/// Where the first figure begins and ends, the least size of a letter, the width of the page beyond that of the window,
+/// and how many findings are not folded up.
+const SEEN: &str = "
+    let least = 1e9;
+    for (const element of document.querySelectorAll('body *')) {
+      const has_text = [...element.childNodes].some((it) => it.nodeType === 3 && it.textContent.trim());
+      if (!has_text || !element.getBoundingClientRect().width) continue;
+      const svg = element.closest('svg');
+      const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+      least = Math.min(least, scale * parseFloat(getComputedStyle(element).fontSize));
+    }
+    const figure = document.querySelector('figure').getBoundingClientRect();
+    const beyond = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    const findings = [...document.querySelectorAll('.finding')];
+    const shown = findings.filter((it) => !it.closest('details.rest'));
+    return [figure.top, figure.bottom, least, beyond, shown.length, innerWidth];";
+
+#[test]
+fn a_report_fits_wide_and_narrow_screens() {
+    let folder = &*temporary("");
+    let samples = concat!(env!("CARGO_MANIFEST_DIR"), "/notebooks/sample");
+    for name in ["hca", "queue", "node", "clock", "memory"] {
+        let out = folder.join(format!("{name}.html"));
+        ends(
+            folder,
+            &format!("report {samples}/{name} --out {name}.html"),
+            0,
+        );
+        for width in [1280, 400] {
+            let seen = measured(&out, [width, 800], SEEN);
+            let [top, bottom, letter, beyond, findings, window] = seen[..] else {
+                panic!("{seen:?}");
+            };
+            assert_eq!(window, f64::from(width));
+            // Numbers of pixels are rounded.
+            assert!(
+                letter >= 10.95 && beyond <= 0.0,
+                "{name}, {width}: {seen:?}"
+            );
+            assert!(top < 800.0 && findings <= 12.0, "{name}, {width}: {seen:?}");
+            assert!(width < 1280 || bottom <= 800.0, "{name}, {width}: {seen:?}");
+        }
+    }
 }

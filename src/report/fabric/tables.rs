@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::text;
 use crate::page::Sheet;
-use crate::report::content::without_unit;
+use crate::report::content::{digits, without_unit};
 use crate::results::read::{Fabric, ReadError, Row, Table};
 use crate::results::schema::between::CONTRADICTION;
 use crate::results::schema::fabric::{
@@ -87,7 +87,7 @@ pub(super) fn worst(fabric: &Fabric, pairs: &[Pair]) -> Sheet {
     let stands_out = |pair: &&Pair| pair.rest.is_some_and(|rest| rest > 0.0);
     let shown = pairs.iter().filter(stands_out);
     let shown: Vec<&Pair> = shown.take(SHOWN).collect();
-    let us = |ns: Option<f64>| ns.map_or(String::new(), |ns| fixed(ns / 1e3, 3));
+    let us = |ns: Option<f64>| ns.map_or(String::new(), |ns| digits(ns / 1e3));
     let row = |pair: &&Pair| {
         let name = |end: usize| fabric.nodes[pair.ends[end]].name.clone();
         let [half, expected, excess, alone] = pair.times.map(us);
@@ -147,9 +147,8 @@ pub(super) fn slow_ways<'a>(fabric: &'a Fabric, pairs: &[Pair]) -> Vec<(&'a str,
 /// The same as a table.
 pub(super) fn ways(fabric: &Fabric, pairs: &[Pair]) -> Sheet {
     let shown = slow_ways(fabric, pairs).into_iter().take(SHOWN);
-    let row = |(from, to, ns): (&str, &str, f64)| {
-        vec![from.to_owned(), to.to_owned(), fixed(ns / 1e3, 3)]
-    };
+    let row =
+        |(from, to, ns): (&str, &str, f64)| vec![from.to_owned(), to.to_owned(), digits(ns / 1e3)];
     Sheet {
         columns: vec![
             without_unit(&heading(&FROM).0),
@@ -242,7 +241,7 @@ pub(super) fn sheet<'a>(
         sheet.columns.push((title, if in_us { "us" } else { unit }));
         for (cells, row) in sheet.rows.iter_mut().zip(&rows) {
             let us = row.number(column.name).filter(|_| in_us);
-            cells.push(us.map_or_else(|| text(row, column), |ns| fixed(ns / 1e3, 3)));
+            cells.push(us.map_or_else(|| text(row, column), |ns| digits(ns / 1e3)));
         }
     }
     told(sheet)

@@ -45,7 +45,7 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
     });
     let page = page_of_curves(&[curve(50, &bent), marked], 1, false);
     assert_eq!(
-        titles(&page.summary),
+        titles(&page.answer.sheet),
         [
             "reads",
             "unloaded",
@@ -58,8 +58,9 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
             "marks"
         ]
     );
-    let rows = &page.summary.rows;
+    let rows = &page.answer.sheet.rows;
     assert_eq!(rows.len(), 2);
+    assert_eq!(page.answer.sheet.columns[2].1, "GB/s");
     assert_eq!((rows[0][0].as_str(), rows[1][0].as_str()), ("50", "100"));
     assert_eq!((rows[0][7].as_str(), rows[0][8].as_str()), ("6", ""));
     assert_eq!(rows[1][8], "in-cache, unstable (1 of 5)");
@@ -67,7 +68,7 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
     // A step of the chase reads a line as well, and windows scatter by about a per cent.
     for (place, expected) in [
         (1, 100.0),
-        (2, 10_000.0),
+        (2, 10.0),
         (3, 140.0),
         (4, 210.0),
         (5, 270.0),
@@ -78,14 +79,14 @@ fn each_curve_has_a_row_with_its_latencies_before_the_peak() {
         assert!(is_close, "{place}: {found} instead of {expected}");
     }
     told(
-        &page.warnings,
+        &lines(&page),
         "5 of 11 points: buffers of 64 MiB are smaller than four times the last",
     );
     told(
-        &page.warnings,
+        &lines(&page),
         "the bandwidth was not stable when --settle was over",
     );
-    told(&page.warnings, "11 windows were left out");
+    told(&lines(&page), "11 windows were left out");
 }
 
 #[test]
@@ -95,30 +96,27 @@ fn it_speaks_of_a_chase_and_of_no_message() {
     let expected = "Memory: latency by bandwidth, 2026-01-02 03:04 UTC";
     assert_eq!(page.title, expected);
     let wanted = ["Latency by bandwidth", "Latency under load"];
-    assert_eq!(figures(&page)[..2], wanted, "{:?}", page.warnings);
-    let [what, found, doubts] = &page.opening;
+    assert_eq!(figures(&page)[..2], wanted, "{:?}", page.notes);
     let begin = "The latency of a load that waits for the one before it (a pointer chase), by the bandwidth";
-    assert!(
-        what.starts_with(begin) && what.contains("at 36 points, which differ in read share, pause"),
-        "{what}"
-    );
-    assert!(
-        found.starts_with("Latency 95.")
-            && found.contains("without load; the largest bandwidth is "),
-        "{found}"
-    );
-    assert!(found.contains("GB/s (estimated), at 0 % reads"), "{found}");
+    page.opening.begins(begin);
+    page.opening.has(&[
+        "at 36 points, which differ in read share, pause",
+        " Latency 95.",
+        "without load; the largest bandwidth is ",
+        "GB/s (estimated), at 0 % reads",
+    ]);
     let reading: Vec<String> = page
         .reading
         .iter()
         .map(|(what, text)| format!("{what}: {text}"))
         .collect();
-    for text in [what, found, doubts].into_iter().chain(&page.warnings) {
+    let texts = [&page.opening, &page.verdict.text, &page.sound].into_iter();
+    for text in texts.chain(&page.notes).chain(&lines(&page)) {
         text.lacks(&["message", "one-way"]);
     }
     told(&reading, "No message is involved");
     untold(&reading, "percentiles");
-    untold(&page.warnings, "is not here");
+    untold(&page.notes, "is not here");
     let html = page.html();
     html.has(&["savgol", "estimated bandwidth"]);
 }
@@ -126,6 +124,6 @@ fn it_speaks_of_a_chase_and_of_no_message() {
 #[test]
 fn an_incomplete_point_is_in_no_curve() {
     let page = page_of_curves(&[MadeCurve::bent(50, 12, 2, 9_000.0, 0.0)], 1, true);
-    assert_eq!(page.summary.rows[0][7], "11");
-    told(&page.incomplete, "interrupted by SIGINT");
+    assert_eq!(page.answer.sheet.rows[0][7], "11");
+    told(&lines(&page), "interrupted by SIGINT");
 }

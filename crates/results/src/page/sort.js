@@ -28,3 +28,10 @@ for (const table of document.querySelectorAll("table")) {
     });
   });
 }
+// What is folded up is printed as well, but where the style sheet leaves it out.
+let folded = [];
+addEventListener("beforeprint", () => {
+  folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((part) => { part.open = true; });
+});
+addEventListener("afterprint", () => folded.forEach((part) => { part.open = false; }));

@@ -118,7 +118,7 @@ impl Surface {
         let is_narrow = drawing.width < NARROW;
         let bottom = drawing.height - if is_narrow { 36.0 } else { 24.0 };
         let room = match is_narrow {
-            true => (drawing.width - 160.0) / 1.4,
+            true => (drawing.width - 180.0) / 1.4,
             false => (drawing.width - 240.0) / 1.5,
         };
         let unit = room.min((bottom - top - 60.0) / 1.02);
@@ -128,7 +128,7 @@ impl Surface {
         let view = View {
             middle: (
                 match is_narrow {
-                    true => 66.0 + 0.7 * unit,
+                    true => 86.0 + 0.7 * unit,
                     false => drawing.width / 2.0 - 24.0,
                 },
                 bottom - 46.0 - 0.32 * unit - free / 2.0,

@@ -96,6 +96,25 @@ pub fn significant(value: f64) -> String {
     fixed(value, decimals)
 }
 
+/// The unit that fits the numbers of a column, which are in `unit`, and what to divide them by: the largest of which
+/// three quarters of them have at least 1.
+pub fn fitting(unit: &'static str, numbers: &[f64]) -> (&'static str, f64) {
+    let larger: &[(&'static str, f64)] = match unit {
+        "ns" => &[("us", 1e3), ("ms", 1e6), ("s", 1e9)],
+        "us" => &[("ms", 1e3), ("s", 1e6)],
+        "1/s" => &[("k/s", 1e3), ("M/s", 1e6), ("G/s", 1e9)],
+        "MB/s" => &[("GB/s", 1e3)],
+        _ => &[],
+    };
+    let has_most = |size: f64| {
+        let told = numbers.iter().filter(|number| **number != 0.0);
+        let large = told.clone().filter(|number| number.abs() >= size);
+        4 * large.count() >= 3 * told.count().max(1)
+    };
+    let fits = larger.iter().rev().find(|(_, size)| has_most(*size));
+    fits.copied().unwrap_or((unit, 1.0))
+}
+
 /// A value with three significant digits in the largest unit that leaves at least 1 before the point.
 fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut scaled = value;
@@ -185,6 +204,21 @@ mod tests {
             (33_999.4, "33999"),
         ] {
             assert_eq!(significant(value), text);
+        }
+    }
+
+    #[test]
+    fn the_unit_of_a_column() {
+        for (unit, numbers, fits) in [
+            ("ns", &[266.0, 386.0, 34151.0][..], ("ns", 1.0)),
+            ("ns", &[486.0, 9_400.0, 109_380_000.0], ("us", 1e3)),
+            ("ns", &[0.0, 0.0, 2_000.0], ("us", 1e3)),
+            ("ns", &[900.0, 1_000.0, 2_000.0, 3_000.0], ("us", 1e3)),
+            ("1/s", &[250e3, 1e6, 4e6], ("k/s", 1e3)),
+            ("B", &[8.0, 1e9], ("B", 1.0)),
+            ("ns", &[], ("ns", 1.0)),
+        ] {
+            assert_eq!(fitting(unit, numbers), fits, "{numbers:?}");
         }
     }
 

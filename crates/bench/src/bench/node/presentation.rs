@@ -43,7 +43,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "median",
             "Median latency",
-            "The median of each point; the bars hold the middle 80 % of its samples.",
+            "The median of each point; the bars hold the middle 80 % of its samples, thick ones the 95 % \
+             interval over rounds.",
         )
         .with("percentile", "p50"),
         ReportFigure::new(

@@ -49,7 +49,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "median",
             "The time of an operation",
-            "The median of each point, the time stamp included; the bars hold the middle 80 %.",
+            "The median of each point, the time stamp included; the bars hold the middle 80 %, thick ones the 95 % \
+             interval over rounds.",
         )
         .with("percentile", "p50"),
         ReportFigure::new(

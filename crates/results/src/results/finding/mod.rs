@@ -244,7 +244,7 @@ impl Finding {
         self.word();
     }
 
-    /// One line: `12 of 48 points: problem: cause; fix`, where the run has so many points.
+    /// One line: `12 of 48 points: problem: cause; fix`, where the run has that many points.
     pub fn line(&self, points: usize) -> String {
         let mut line = match &self.points[..] {
             [one] if points > 1 => format!("{one}: {}", self.problem),
@@ -382,19 +382,43 @@ impl Findings {
         self.0.is_empty()
     }
 
+    /// The kinds of some findings in words, each once, with the number of its points where these are some of `points`.
+    fn titles(&self, points: usize, is_one: impl Fn(&Finding) -> bool) -> Vec<String> {
+        let mut titles: Vec<(String, BTreeSet<&String>)> = Vec::new();
+        for found in self.0.iter().filter(|found| is_one(found)) {
+            let title = found.title();
+            match titles.iter_mut().find(|(known, _)| *known == title) {
+                Some((_, of)) => of.extend(&found.points),
+                None => titles.push((title, found.points.iter().collect())),
+            }
+        }
+        let counted = |(title, of): (String, BTreeSet<&String>)| match of.len() {
+            count if (1..points).contains(&count) => {
+                format!("{title} ({count} of {points} points)")
+            }
+            _ => title,
+        };
+        titles.into_iter().map(counted).collect()
+    }
+
+    /// The reservations in words, with the number of their points where these are some of `points`.
+    pub fn reservations(&self, points: usize) -> Vec<String> {
+        self.titles(points, |found| found.severity == Severity::Reservation)
+    }
+
     /// Whether the figures can be used, in one line.
     pub fn verdict(&self) -> String {
-        let titles = |severity| {
-            let mut titles: Vec<String> = Vec::new();
-            for found in self.0.iter().filter(|found| found.severity == severity) {
-                if !titles.contains(&found.title()) {
-                    titles.push(found.title());
-                }
-            }
-            titles
+        self.verdict_over(0)
+    }
+
+    /// The same, with the number of points that a kind is about where these are some of `points`.
+    pub fn verdict_over(&self, points: usize) -> String {
+        let invalid = |unreal: bool| {
+            self.titles(points, |found| {
+                found.severity == Severity::Invalid && found.is_of_no_hardware() == unreal
+            })
         };
-        let (unreal, wrong): (Vec<String>, Vec<String>) = (titles(Severity::Invalid).into_iter())
-            .partition(|title| NOT_HARDWARE.iter().any(|id| id.replace('-', " ") == *title));
+        let (unreal, wrong) = (invalid(true), invalid(false));
         let mut parts = Vec::new();
         if !wrong.is_empty() {
             parts.push(format!("not usable: {}", wrong.join(", ")));
@@ -413,7 +437,7 @@ impl Findings {
             }
             return parts.join("; ");
         }
-        match titles(Severity::Reservation).as_slice() {
+        match self.reservations(points).as_slice() {
             [] => "usable".to_owned(),
             [one] => format!("usable with 1 reservation: {one}"),
             several => format!(
@@ -564,6 +588,21 @@ mod tests {
             all.verdict(),
             format!("not usable: elements lost; {software}; incomplete")
         );
+    }
+
+    #[test]
+    fn a_verdict_over_points_counts_those_of_a_kind() {
+        let mut all = Findings::default();
+        for (device, point) in [("rxe0", "a"), ("rxe1", "a"), ("rxe1", "b")] {
+            all.add(software(device), Some(point), None);
+        }
+        all.add(faults(1), Some("a"), None);
+        all.add(Finding::recorded("a sentence"), None, None);
+        let software = "not a measurement of hardware: software device";
+        assert_eq!(all.verdict_over(2), software);
+        assert_eq!(all.verdict_over(3), format!("{software} (2 of 3 points)"));
+        let reservations = ["page faults (1 of 3 points)", "recorded"];
+        assert_eq!(all.reservations(3), reservations);
     }
 
     #[test]
