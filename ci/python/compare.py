@@ -3,6 +3,8 @@
 import argparse
 import atexit
 import collections
+import importlib
+import inspect
 import os
 import re
 import shlex
@@ -40,6 +42,23 @@ def measurement(shows, setup="run", program=True, machine=None, folder=None, **o
         return measure
 
     return add
+
+
+def add_all():
+    """Fills the table, in the order in which all are run: those on this machine first."""
+    for module in ("cargo", "clock", "big", "memory", "queues", "ranks", "latency", "nodes", "equals"):
+        importlib.import_module(module)
+
+
+def options_of(name, words):
+    """What the options of a measurement are set to."""
+    one = MEASUREMENTS[name]
+    parser = argparse.ArgumentParser(prog=f"ci/measure {name}", description=inspect.getdoc(one.measure),
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    for option, (default, read, says) in one.options.items():
+        says += f" [default: {default}]" * bool(default)
+        parser.add_argument("--" + option.replace("_", "-"), default=default, type=read, help=says)
+    return vars(parser.parse_args(words))
 
 
 def whole(least, most):

@@ -12,9 +12,10 @@ import clock
 import compare
 import equals
 import latency
-import measure
 import memory
 import nodes
+
+compare.add_all()
 
 
 def silently(function, *arguments):
@@ -25,12 +26,12 @@ def silently(function, *arguments):
 
 class Table(unittest.TestCase):
     def test_options_are_read_and_refused(self):
-        asked = measure.options_of("compare-perftest", ["--rounds", "2", "--pair", "send,peer"])
+        asked = compare.options_of("compare-perftest", ["--rounds", "2", "--pair", "send,peer"])
         self.assertEqual(asked, {"rounds": 2, "pair": ["send", "peer"]})
-        self.assertEqual(measure.options_of("compare-equals", [])["away_rounds"], 8)
+        self.assertEqual(compare.options_of("compare-equals", [])["away_rounds"], 8)
         for words in (["--rounds", "0"], ["--rounds", "101"], ["--rounds", "1.5"], ["--pair", "send,sent"], ["7"]):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
-                measure.options_of("compare-perftest", words)
+                compare.options_of("compare-perftest", words)
             self.assertIn(words[-1].split(",")[-1], said.getvalue())
 
     def test_each_has_a_usage_text_and_takes_its_options(self):
