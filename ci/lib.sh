@@ -173,23 +173,6 @@ take_lock() {
 # all that its content depends on.
 is_complete() { [[ -e $1/complete && $(<"$1/complete") == "$2" ]]; }
 
-# begin_fetch: makes the folder $home, where the caller's finish_if_complete has not found all, waits for another fetch
-# into it, and sets log. $work is removed at the end.
-# shellcheck disable=SC2154 # set by who calls
-begin_fetch() {
-    mkdir -p -- "$home" || fail "$home cannot be made: use a checkout of your own"
-    finish_if_complete
-    [[ -w $home && (! -e $home/lock || -w $home/lock) ]] ||
-        fail "$home belongs to $(stat -c %U -- "$home"), and is to be fetched or renewed: run ci/vm-fetch as that" \
-            "user, or use a checkout of your own"
-    take_lock "$home/lock" "fetch into $home"
-    # The one that was waited for may have fetched it all.
-    finish_if_complete
-    log=$home/fetch.log
-    : >"$log"
-    trap 'rm -rf -- "$work"' EXIT
-}
-
 # logged WHAT COMMAND...: runs it, without the lock, with its output behind that in the file $log; shows the end of that
 # only when it fails.
 logged() {
