@@ -14,6 +14,7 @@ import equals
 import latency
 import memory
 import nodes
+import ranks
 
 compare.add_all()
 
@@ -172,3 +173,78 @@ class Others(unittest.TestCase):
             with self.assertRaises(SystemExit):
                 equals.shown(nothing)
         self.assertEqual(equals.limits(200, 20), (10, 18))
+
+
+CLEAR = (("a", "-"), ("b", "-"), ("c", "-"), ("d", "5"), ("e", "4"))
+
+
+def ranking(queues, title="throughput"):
+    """What a run prints of its ranks: queues with the places that are not told apart from each."""
+    text = f"queue  through\nbaton  1\n\nranks by {title}\n"
+    text += "place  queue    median  rounds to tell  not told apart from places\n"
+    text += "                   M/s    from place 1\n-----  -----  ------  ---  ---\n"
+    for place, (queue, alike) in enumerate(queues):
+        text += f"{place + 1:>5}  {queue:<16}  {'12.34':>6}  {('-', '159', '>1000')[place % 3]:>14}  {alike}\n"
+    return text + "rank: what there is to say.\n"
+
+
+class Ranks(unittest.TestCase):
+    def judged(self, runs, accepted, *said, fifth=False, expected=()):
+        texts = [run if isinstance(run, str) else ranking(run) for run in runs]
+        found, printed = silently(ranks.judge, texts, fifth, expected)
+        self.assertEqual(found, accepted, printed)
+        for part in said:
+            self.assertIn(part, printed)
+
+    def test_two_runs_alike_and_two_that_contradict_each_other(self):
+        self.judged([CLEAR, CLEAR], True, "alike: throughput: a, b, c", "a is told apart from the fifth, e")
+        a, b, c, d, e = CLEAR
+        self.judged([CLEAR, [a, c, b, d, e]], False, "b and c change places")
+        # Behind the first three it does not matter.
+        d, e = ("d", "-"), ("e", "-")
+        self.judged([[a, b, c, e, d], CLEAR], True)
+        # One that comes from behind, and is told apart from the first three.
+        self.judged([CLEAR, [d, a, b, c, e]], False, "a and d change places")
+
+    def test_who_says_that_it_cannot_tell_does_not_contradict(self):
+        unsure = [("c", "2..5"), ("a", "1, 3..5"), ("b", "1, 2, 4, 5"), ("e", "1..3, 5"), ("d", "1..4")]
+        self.judged([CLEAR, unsure], True, "not told apart: throughput: a, b, c in one run, c, a, b in the other",
+                    "c is not told apart from the fifth, d")
+        # Of the places it says that it cannot tell, not of others.
+        half = [("c", "3"), ("a", "3"), ("b", "1, 2"), ("d", "-"), ("e", "-")]
+        self.judged([CLEAR, half], False, "a and c change places")
+        # A queue that missed the load is not ranked, and its run says so.
+        self.judged([CLEAR, CLEAR[1:]], True, "ranked in one run only: a")
+
+    def test_what_was_not_ranked_was_not_compared(self):
+        for runs, where in (([(), ()], "either run"), ([CLEAR, ()], "one run"), ([(), CLEAR], "one run")):
+            self.judged(runs, False, f"NOT RANKED: throughput: no queue in {where}")
+        self.judged([CLEAR, CLEAR], True, expected=["throughput"])
+        self.judged([CLEAR, CLEAR], False, "NOT COMPARED", "median latency", expected=["throughput", "median latency"])
+
+    def test_that_queues_missed_the_load_has_to_be_said(self):
+        def missed(rows):
+            return f"\nranks by median latency\nrank: {rows} of these 5 rows kept the load that was asked for\n"
+
+        none, only_one, silent = (ranking(CLEAR) + missed(rows) for rows in ("none", "only one", "all"))
+        ranked = ranking(CLEAR) + ranking(CLEAR, "median latency")
+        both = "cannot be told: median latency: no two queues kept the load, as both runs said"
+        not_ranked = "NOT RANKED: median latency: no queue in either run"
+        self.judged([none, none], True, both)
+        self.judged([none, only_one], True, both)
+        self.judged([ranked, none], True, "as one run said")
+        # Nothing is compared where there is nothing else.
+        self.judged([missed("none"), missed("none")], False, "NOT COMPARED: no ranking has queues in both")
+        # On an idle machine they have to keep it.
+        self.judged([none, none], False, not_ranked, fifth=True)
+        # One that ranks nothing without saying why is no such run.
+        self.judged([none, silent], False, not_ranked)
+
+    def test_where_the_first_has_to_be_told_apart_from_the_fifth_there_is_a_fifth(self):
+        self.judged([CLEAR, CLEAR], True, fifth=True)
+        few = CLEAR[:4]
+        self.judged([few, few], True, "no fifth, as 4 are ranked")
+        self.judged([few, few], False, fifth=True)
+        alike = [("a", "5"), *CLEAR[1:4], ("e", "1, 4")]
+        self.judged([alike, alike], True)
+        self.judged([alike, CLEAR], False, "a is not told apart from the fifth, e", fifth=True)

@@ -11,7 +11,6 @@ mod program;
 mod testing;
 
 mod check_bounds;
-mod check_ranks;
 mod clock;
 #[cfg(target_arch = "x86_64")]
 mod clock_trust;
