@@ -54,9 +54,8 @@ class Readers(Folder):
         with self.assertRaises(SystemExit):
             results.time_us({}, "latency_p50_ns", "received", 2000)
 
-    def test_median_and_spread(self):
+    def test_median(self):
         self.assertEqual(results.median([3, 1, 2, 10]), 2.5)
-        self.assertEqual(results.spread_percent([8, 10, 12]), 40)
 
     def test_two_kernels_have_two_boot_ids(self):
         self.assertEqual(results.boot_ids([{"boot_id": "b"}, {"boot_id": "a"}]), ["a", "b"])

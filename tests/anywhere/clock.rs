@@ -594,10 +594,24 @@ fn a_longer_run_of_the_histogram_takes_no_more_memory() {
 }
 
 #[test]
-fn by_default_it_takes_at_most_64_mib() {
+fn by_default_it_takes_at_most_64_mib_and_begins_soon() {
     let _alone = alone();
-    let most = most_memory("--clock monotonic-raw --duration 2s");
-    assert!((1000..=64 << 10).contains(&most), "{most} KiB");
+    let may_trace =
+        std::fs::File::open("/sys/kernel/tracing/events/sched/sched_switch/format").is_ok();
+    for causes in ["counters", "trace"]
+        .iter()
+        .take(1 + usize::from(may_trace))
+    {
+        // The best of three: other work makes it longer.
+        let begins_soon = (0..3).any(|_| {
+            let begun = Instant::now();
+            let words = format!("--clock monotonic-raw --duration 2s --causes {causes}");
+            let most = most_memory(&words);
+            assert!((1000..=64 << 10).contains(&most), "{causes}: {most} KiB");
+            begun.elapsed() <= Duration::from_secs(2) + end_after_signal()
+        });
+        assert!(begins_soon, "{causes}");
+    }
 }
 
 #[test]
