@@ -161,6 +161,39 @@ find_program() {
     say "the program is $program"
 }
 
+# built MESSAGES KIND NAME: the program of that kind and name that cargo has built, of a file of its messages in JSON.
+built() {
+    local path
+    path=$(sed -n 's/.*"kind":\["'"$2"'"\],"crate_types":\[[^]]*\],"name":"'"$3"'".*"executable":"\([^"]*\)".*/\1/p' \
+        "$1")
+    [[ -x $path ]] || fail "cargo named no program $3 ($2): '$path'"
+    printf '%s\n' "$path"
+}
+
+# What stands before a program to run it, and the lines that end the runs of tests well.
+emulated=() good_ends=()
+
+# has_tests PROGRAM [FILTER...]: prints how many tests its runner takes by these filters; exit code 1 where that is none.
+has_tests() { "${emulated[@]}" "$@" --list | grep -c ': test$'; }
+
+# expect PROGRAM [FILTER...]: adds to good_ends the line that ends a run of these tests well.
+expect() {
+    local all count
+    all=$(has_tests "$1") || fail "$1 has no test"
+    count=$(has_tests "$@") || fail "$1 has no test for ${*:2}"
+    good_ends+=("test result: ok. $count passed; 0 failed; 0 ignored; 0 measured; $((all - count)) filtered out")
+}
+
+# ended_well LOG: whether these are, in order, all the results in there, and prints them. Neither silence nor an ignored test
+# passes.
+ended_well() {
+    local results
+    results=$(grep '^test result: ' "$1" | sed 's/; finished in .*//') || true
+    [[ $results == "$(printf '%s\n' "${good_ends[@]}")" ]] ||
+        fail "it ended well, but with other results than: $(printf '%s; ' "${good_ends[@]}")"
+    printf '\n%s\n' "${good_ends[@]}"
+}
+
 # take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
 take_lock() {
     exec 8>"$1"
