@@ -143,21 +143,32 @@ cross_for_aarch64() {
     export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-I$root/usr/include -I/usr/aarch64-linux-gnu/include"
 }
 
-# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now; says which, and
-# exports that variable.
-find_program() {
-    local target=${CARGO_TARGET_DIR:-$repository/target}
+# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and exports that
+# variable.
+build_program() {
+    local target=${CARGO_TARGET_DIR:-$repository/target} quiet=(--quiet) before began=$SECONDS
     program=${HCABENCH_PROGRAM-}
     if [[ -n $program ]]; then
-        [[ -f $program && -x $program ]] || fail "HCABENCH_PROGRAM: '$program' is no program that can be run"
+        [[ -f $program && -x $program ]] || usage_error "HCABENCH_PROGRAM: '$program' is no program that can be run"
     else
         find_cargo
-        "$cargo" build --quiet --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
-            --target-dir "$target" || fail "hcabench could not be built"
         program=$target/release/hcabench
+        # Cargo draws its progress on a terminal.
+        [[ ! -t 2 ]] || quiet=()
+        before=$(stat -c %Y -- "$program" 2>/dev/null) ||
+            say "building hcabench, which takes some minutes the first time"
+        "$cargo" build "${quiet[@]}" --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
+            --target-dir "$target" || fail "hcabench could not be built"
+        [[ $before == "$(stat -c %Y -- "$program")" ]] ||
+            say "built hcabench in $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
     fi
     program=$(realpath -- "$program")
     export HCABENCH_PROGRAM=$program
+}
+
+# The same, and says which it is.
+find_program() {
+    build_program
     say "the program is $program"
 }
 
