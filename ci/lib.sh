@@ -184,7 +184,8 @@ built() {
 # What stands before a program to run it, and the lines that end the runs of tests well.
 emulated=() good_ends=()
 
-# has_tests PROGRAM [FILTER...]: prints how many tests its runner takes by these filters; exit code 1 where that is none.
+# has_tests PROGRAM [FILTER...]: prints how many tests its runner takes by these filters; exit code 1 where that is
+# none.
 has_tests() { "${emulated[@]}" "$@" --list | grep -c ': test$'; }
 
 # expect PROGRAM [FILTER...]: adds to good_ends the line that ends a run of these tests well.
@@ -195,8 +196,8 @@ expect() {
     good_ends+=("test result: ok. $count passed; 0 failed; 0 ignored; 0 measured; $((all - count)) filtered out")
 }
 
-# ended_well LOG: whether these are, in order, all the results in there, and prints them. Neither silence nor an ignored test
-# passes.
+# ended_well LOG: whether these are, in order, all the results in there, and prints them. Neither silence nor an
+# ignored test passes.
 ended_well() {
     local results
     results=$(grep '^test result: ' "$1" | sed 's/; finished in .*//') || true
