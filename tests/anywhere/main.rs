@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 mod common;
-mod made_up_rounds;
 mod made_up_run;
 #[path = "../program/mod.rs"]
 mod program;
