@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use crate::listings::figures;
 use crate::machine::Machine;
-use crate::program::{Program, hcabench};
-use crate::results::Results;
+use crate::program::Program;
 
 const VARIABLE: &str = "HCABENCH_PEER";
 const ROUNDS: usize = 3;
@@ -34,13 +33,11 @@ fn the_median_is_of_the_order_of_the_peers() {
         let figure = figures(&Program::under(&[], &peer, &arguments).ends(0));
         assert_eq!(figure["received"], f64::from(BURST));
         theirs = theirs.min(figure["latency_p50_ns"]);
-        let out = machine.out(format!("{round}"));
-        hcabench(&format!(
+        let words = format!(
             "--service rc --operation send --size 8 --burst {BURST} --pause 50us --sender-cpu 1 --receiver-cpu 0"
-        ))
-        .out(&out)
-        .ends(0);
-        ours = ours.min(Results::at(&out).summary().rows[0].decimal("latency_p50_ns"));
+        );
+        let measured = machine.measured_as(round.to_string(), &words);
+        ours = ours.min(measured.summary().rows[0].decimal("latency_p50_ns"));
     }
     assert!(
         (1.0 / ALLOWED..=ALLOWED).contains(&(ours / theirs)),
