@@ -3,7 +3,6 @@
 use crate::common;
 use crate::testing::{Has as _, temporary};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::program::{Ended, LIMIT, Program, Running, hcabench as program, threads};
@@ -168,8 +167,8 @@ fn all_cpus_start_together_and_each_has_a_row() {
 #[test]
 fn bad_input_ends_with_2_and_names_the_option() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let holding = folder.path().join("holding");
+    let folder = &*temporary("");
+    let holding = folder.join("holding");
     std::fs::create_dir(&holding).unwrap();
     std::fs::write(holding.join("summary.csv"), "x").unwrap();
     for (words, out, expected) in [
@@ -200,10 +199,10 @@ fn bad_input_ends_with_2_and_names_the_option() {
         ),
         ("--report most", "new", ["--report", "most", "histogram"]),
     ] {
-        let ended = hcabench(words, &folder.path().join(out)).ends(2);
+        let ended = hcabench(words, &folder.join(out)).ends(2);
         ended.stderr.has(&expected);
     }
-    assert!(!folder.path().join("new").exists());
+    assert!(!folder.join("new").exists());
 }
 
 #[test]
@@ -568,8 +567,8 @@ fn a_given_rate_that_is_off_is_doubted() {
 }
 
 fn most_memory(words: &str) -> u64 {
-    let folder = tempfile::tempdir().unwrap();
-    let mut running = hcabench(words, &folder.path().join("out")).start();
+    let folder = &*temporary("");
+    let mut running = hcabench(words, &folder.join("out")).start();
     let mut most = 0;
     while !running.has_ended() {
         let status = std::fs::read_to_string(format!("/proc/{}/status", running.id()));
@@ -619,15 +618,11 @@ fn it_begins_with_a_verdict_and_names_the_thread_that_ran_instead() {
     let _alone = alone();
     let allowed = pinning::current_affinity().unwrap();
     let cpu = allowed.iter().next().unwrap();
-    let mut beside = Command::new("taskset")
-        .args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"])
-        .spawn()
-        .unwrap();
+    let on_cpu = ["taskset", "-c", &cpu.to_string()];
+    let beside = Program::under(&on_cpu, "sh", "-c 'while :; do :; done'").start();
     let words =
         format!("--clock monotonic-raw --duration 1s --baseline-iterations 10k --cpu {cpu}");
     let (_folder, out, ended) = ends(&words, 0);
-    beside.kill().unwrap();
-    beside.wait().unwrap();
     let text = ended.stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let begin = format!("CPU {cpu} was taken for ");
@@ -737,12 +732,12 @@ fn a_thread_that_is_moved_off_its_cpu_marks_its_point() {
 #[test]
 fn memory_for_jumps_that_is_refused_is_told_with_its_option() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "clock --clock monotonic-raw --iterations 1k --baseline-iterations 1k --report highest --keep-jumps 10M";
     // 400 MiB of address space: the jumps take more.
     let limited = ["prlimit", "--as=419430400"];
     let program = Program::under(&limited, crate::program::path(), words);
-    let ended = program.out(folder.path().join("out")).ends(2);
+    let ended = program.out(folder.join("out")).ends(2);
     ended
         .stderr
         .has(&["--keep-jumps 10000000", "ulimit -v", "2 to 100M"]);

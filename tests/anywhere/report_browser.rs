@@ -26,7 +26,7 @@ fn printed(page: &Path) -> usize {
 }
 
 fn browsed(page: &Path, option: &str) -> (String, String) {
-    let profile = tempfile::tempdir().unwrap();
+    let profile = &*temporary("");
     let starter = [
         "chromium",
         "--headless",
@@ -39,7 +39,7 @@ fn browsed(page: &Path, option: &str) -> (String, String) {
         "--disable-sync",
         "--enable-logging=stderr",
         option,
-        &format!("--user-data-dir={}", profile.path().display()),
+        &format!("--user-data-dir={}", profile.display()),
     ];
     let page = format!("file://{}", page.display());
     let browser = Program::under(&starter, &page, "").start();
