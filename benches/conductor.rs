@@ -17,10 +17,10 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use hcabench::cli::rank_zero;
-use hcabench::launch::agent::{Agent, Work};
+use hcabench::launch::agent::{Agent, RankWork};
 use hcabench::launch::conductor::Limits;
 use hcabench::launch::identity::{Identity, Options};
-use hcabench::launch::message::{DirectionReport, Hello, Order, PairReport};
+use hcabench::launch::message::{DirectionReport, Hello, MeasurementOrder, PairReport};
 use hcabench::launch::rendezvous::listen;
 use hcabench::results::schema::fabric::{self, FIGURES};
 use hcabench::results::schema::{Column, Data};
@@ -48,8 +48,8 @@ fn main() -> ExitCode {
 
 struct Scripted;
 
-impl Work for Scripted {
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+impl RankWork for Scripted {
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let (low, high) = (order.pair.lower(), order.pair.higher());
         Ok(PairReport {
             begun_unix_ns: 1_790_000_000_000_000_000,

@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hcabench::bench::clock::hot_loop::watch;
-use hcabench::bench::clock::recorder::{Counted, Recorder};
-use hcabench::bench::hca::loops::completion::{Collector, LeftToThread};
+use hcabench::bench::clock::recorder::{CountingRecorder, Recorder};
+use hcabench::bench::hca::loops::completion::{Collector, NoCollection};
 use hcabench::bench::hca::loops::control::Control;
 use hcabench::bench::hca::loops::memory_port;
 use hcabench::bench::hca::loops::memory_port::MemorySendPort;
 use hcabench::bench::hca::loops::port::BusyPolling;
 use hcabench::bench::hca::loops::receiver::receive;
-use hcabench::bench::hca::loops::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::loops::sender::{BurstSend, SendStamp, StampMode, SubmitStamp, send};
 use hcabench::bench::hca::loops::signalling::Signalling;
 use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::buffer::{Arrival, Bytes, PageSize, Region};
@@ -100,15 +100,15 @@ fn once(kind: &str, count: &str) -> Result<bool, Failed> {
         3 => all_completed(count),
         4 => received(count),
         5 => watched(count, &mut |_: u64| ()),
-        6 => watched(count, &mut Counted::default()),
+        6 => watched(count, &mut CountingRecorder::default()),
         _ => chased(count),
     };
     println!("{messages}");
     Ok(true)
 }
 
-fn sending<'a>(submitted: &'a mut [Ticks], control: &'a Control) -> Sending<'a> {
-    Sending {
+fn sending<'a>(submitted: &'a mut [Ticks], control: &'a Control) -> BurstSend<'a> {
+    BurstSend {
         signalling: Signalling::new(black_box(1), black_box(1)),
         submitted,
         control,
@@ -122,7 +122,7 @@ fn port(count: u32) -> MemorySendPort {
 fn posted<S: StampMode>(count: u32, mut pacing: impl Pacing) -> u64 {
     let (control, mut submitted) = (Control::default(), vec![Ticks(0); count as usize]);
     let burst = sending(&mut submitted, &control);
-    let (mut port, mut left) = (port(count), LeftToThread);
+    let (mut port, mut left) = (port(count), NoCollection);
     let sent = send::<S>(&Counter, &mut port, &mut pacing, &mut left, burst);
     u64::from(sent.posted)
 }
@@ -152,7 +152,7 @@ fn received(count: u32) -> u64 {
     let (mut from, mut to) = memory_port::connect(count as usize, tag.immediate_data(0));
     let mut submitted = vec![Ticks(0); count as usize];
     let burst = sending(&mut submitted, &control);
-    send::<SubmitStamp>(&Counter, &mut from, &mut NoPause, &mut LeftToThread, burst);
+    send::<SubmitStamp>(&Counter, &mut from, &mut NoPause, &mut NoCollection, burst);
     let mut arrivals = vec![Arrival::default(); count as usize];
     let expected = Expected::new(1, count as usize, &[]);
     let outcome = receive(

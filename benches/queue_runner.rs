@@ -24,11 +24,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use hcabench::bench::queue::control::Control;
-use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, Timed};
+use hcabench::bench::queue::control::QueueControl;
+use hcabench::bench::queue::measurer::{Measurer, Numbering, Numbers, Record, TimedMeasurer};
 use hcabench::bench::queue::patience::Patience;
 use hcabench::bench::queue::retry::Retry;
-use hcabench::bench::queue::runner::{Counted, Runner, Waiting};
+use hcabench::bench::queue::runner::{LoopCounts, Runner, Waiting};
 use hcabench::host::pinning;
 use hcabench::pacing::NoPause;
 use hcabench::queues::element::{Element, Words};
@@ -331,16 +331,16 @@ struct With;
 
 impl Measuring for With {
     type Notes = Record;
-    type Sender<'a> = Timed<'a>;
-    type Receiver<'a> = Timed<'a>;
+    type Sender<'a> = TimedMeasurer<'a>;
+    type Receiver<'a> = TimedMeasurer<'a>;
     const EMPTY: Record = [Ticks(0); 3];
 
-    fn sender(notes: &mut [Record]) -> Timed<'_> {
-        Timed::new(notes, false)
+    fn sender(notes: &mut [Record]) -> TimedMeasurer<'_> {
+        TimedMeasurer::new(notes, false)
     }
 
-    fn receiver(notes: &mut [Record]) -> Timed<'_> {
-        Timed::new(notes, false)
+    fn receiver(notes: &mut [Record]) -> TimedMeasurer<'_> {
+        TimedMeasurer::new(notes, false)
     }
 }
 
@@ -348,7 +348,7 @@ fn by_runner<Q: Queue<Payload>, M: Measuring>(batches: usize, shift: usize) -> u
     let (sender, receiver) = Q::with_capacity(CAPACITY).expect("both come in this capacity");
     let (mut sent, mut received) = (vec![M::EMPTY; BATCH + shift], vec![M::EMPTY; BATCH + shift]);
     let (mut sender, mut receiver) = (Some(sender), Some(receiver));
-    let control = Control::default();
+    let control = QueueControl::default();
     let waiting = || {
         let patience = Patience::new(Duration::from_secs(1));
         Waiting::new(&control, patience, black_box(Retry::Pause))
@@ -362,12 +362,12 @@ fn by_runner<Q: Queue<Payload>, M: Measuring>(batches: usize, shift: usize) -> u
             waiter: &mut NoPause,
             clock: &Counter,
             waiting: &mut waiting(),
-            counted: &mut Counted::default(),
+            counted: &mut LoopCounts::default(),
         };
         runner.send::<Payload>(black_box(BATCH));
         assert_eq!(measurer.noted(), BATCH);
         let mut measurer = M::receiver(black_box(&mut received[shift..]));
-        let mut counted = Counted::default();
+        let mut counted = LoopCounts::default();
         let runner = Runner {
             queue: &mut receiver,
             measurer: &mut measurer,

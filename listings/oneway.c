@@ -14,7 +14,7 @@
  * the kernel tells them. Exit code 1 if something failed, a reliable message
  * was lost, or one was changed on the way; 2 for what is not allowed.
  *
- * In Rust: hcabench::bench::hca::run::Runner
+ * In Rust: hcabench::bench::hca::run::PointRunner
  *          hcabench::bench::hca::result::analysis::judge
  */
 #define _GNU_SOURCE

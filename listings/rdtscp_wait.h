@@ -7,7 +7,7 @@
  * have passed are counted, and the next one is again a whole number of periods
  * from the start: the rate is kept, however late.
  *
- * In Rust: hcabench::pacing::ConstantRate with AfterMiss::Skip
+ * In Rust: hcabench::pacing::ConstantRate with MissPolicy::StartOver
  */
 #ifndef LISTINGS_RDTSCP_WAIT_H
 #define LISTINGS_RDTSCP_WAIT_H

@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hcabench::bench::clock::hot_loop::watch;
-use hcabench::bench::clock::recorder::{Counted, Kept, Recorder};
-use hcabench::bench::hca::loops::completion::{Collect, Collector, LeftToThread};
+use hcabench::bench::clock::recorder::{CountingRecorder, KeepingRecorder, Recorder};
+use hcabench::bench::hca::loops::completion::{Collect, Collector, NoCollection};
 use hcabench::bench::hca::loops::control::Control;
 use hcabench::bench::hca::loops::memory_polling::MemoryPollingPort;
 use hcabench::bench::hca::loops::memory_port;
 use hcabench::bench::hca::loops::memory_port::MemoryReceivePort;
 use hcabench::bench::hca::loops::port::{
-    BusyPolling, CompletionPort, EventPort, Failure, PollMode, Polled, WaitForEvent,
+    BusyPolling, CompletionPort, EventPort, Failure, PollMode, PollResult, WaitForEvent,
 };
 use hcabench::bench::hca::loops::receiver::receive;
-use hcabench::bench::hca::loops::sender::{SendStamp, Sending, StampMode, SubmitStamp, send};
+use hcabench::bench::hca::loops::sender::{BurstSend, SendStamp, StampMode, SubmitStamp, send};
 use hcabench::bench::hca::loops::signalling::Signalling;
 use hcabench::bench::hca::loops::stamper::{StampSlots, restamp};
 use hcabench::bench::hca::loops::tag::{Expected, Tag};
@@ -89,7 +89,7 @@ fn looking_for_messages_in_memory_allocates_nothing() {
 struct Awake(MemoryReceivePort);
 
 impl CompletionPort for Awake {
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         self.0.poll()
     }
 }
@@ -138,7 +138,7 @@ fn burst<S: StampMode, C: Clock, W: Pacing + Send, K: Collect + Send, M: PollMod
             counted(|| restamp(clock, &stamps, control)).1
         });
         assert!(control.wait_until_ready(2));
-        let burst = Sending {
+        let burst = BurstSend {
             signalling: Signalling::new(1, 1),
             submitted: &mut submitted,
             control,
@@ -167,10 +167,10 @@ impl ClockUser for AllLoops {
     fn with<C: Clock>(self, clock: C) {
         let wait = || ConstantWait::new(&clock, Nanos(500));
         let fresh = Control::default;
-        burst::<SubmitStamp, _, _, _, _>(&clock, NoPause, LeftToThread, BusyPolling, &fresh());
+        burst::<SubmitStamp, _, _, _, _>(&clock, NoPause, NoCollection, BusyPolling, &fresh());
         let events = WaitForEvent::default();
-        burst::<SubmitStamp, _, _, _, _>(&clock, wait(), LeftToThread, events, &fresh());
-        burst::<SendStamp, _, _, _, _>(&clock, wait(), LeftToThread, BusyPolling, &fresh());
+        burst::<SubmitStamp, _, _, _, _>(&clock, wait(), NoCollection, events, &fresh());
+        burst::<SendStamp, _, _, _, _>(&clock, wait(), NoCollection, BusyPolling, &fresh());
         collecting(&clock, NoPause);
         collecting(&clock, wait());
     }
@@ -237,7 +237,7 @@ impl ReadingUser for WatchClock {
     type Output = ();
     fn with<R: Reading>(self, reading: R) {
         let slots = StampBuffer::new(MESSAGES, HugePagePolicy::Try).unwrap();
-        let mut recorder = (Counted::default(), Kept::new(slots));
+        let mut recorder = (CountingRecorder::default(), KeepingRecorder::new(slots));
         let (left, calls) = counted(|| {
             let mut left = MESSAGES as u64;
             let mut last = reading.read();

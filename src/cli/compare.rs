@@ -1,5 +1,6 @@
 //! `hcabench compare`: whether a run is better or worse than another, or a point than another of the same sweep.
 
+mod answer;
 mod fabric;
 mod present;
 mod turns;
@@ -15,12 +16,17 @@ use crate::arguments::UsageError;
 use crate::arguments::values::List;
 use crate::compare::figures::{Kind, Limit, USUAL};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
-use crate::compare::{compare, compare_within, rounds};
-use crate::results::read::Fabric;
+use crate::compare::{compare, compare_within, names, rounds};
+use crate::findings;
+use crate::results::finding::Findings;
+use crate::results::finding::kinds::{INCOMPLETE, POINT_FAILED};
+use crate::results::read::{Fabric, ReadError, Run};
 use crate::results::schema::Schema;
 use crate::results::text::printable;
 use crate::terminal::output::{default_folder, print_json, print_text, terminal_width, warning};
 use crate::terminal::table_options::TableOptions;
+
+use self::present::Shown;
 
 /// The exit code of a broken limit.
 const BROKEN: u8 = 3;
@@ -120,7 +126,69 @@ impl CompareArguments {
             percentiles,
             limits,
             permitted,
+            names: ["A", "B"].map(str::to_owned),
         }
+    }
+}
+
+/// What is compared.
+enum Sides<'a> {
+    /// Points of the run in a folder.
+    Points(&'a Path),
+    /// The runs in two folders.
+    Folders([&'a Path; 2]),
+    /// Two command lines, which were measured into two folders.
+    CommandLines([&'a Path; 2]),
+}
+
+impl Sides<'_> {
+    fn folders(&self) -> serde_json::Value {
+        match self {
+            Sides::Points(run) => json!({ "run": run }),
+            Sides::Folders([base, new]) | Sides::CommandLines([base, new]) => {
+                json!({ "base": base, "new": new })
+            }
+        }
+    }
+
+    /// How so many rounds are recorded.
+    fn record(&self, rounds: usize) -> String {
+        let again = |folder: &Path| {
+            let shown = folder.display().to_string();
+            let quoted = |text: &str| match shlex::try_quote(text) {
+                Ok(quoted) => quoted.into_owned(),
+                Err(_) => text.to_owned(),
+            };
+            let out = folder
+                .file_name()
+                .map_or("run".into(), |name| name.to_string_lossy());
+            let out = quoted(&format!("{out}-{rounds}-rounds"));
+            format!(
+                "`hcabench rerun {} --rounds {rounds} --out {out}`",
+                quoted(&shown)
+            )
+        };
+        match self {
+            Sides::Points(run) => format!("To record them: {}", again(run)),
+            Sides::Folders([base, new]) => {
+                format!("To record them: {} and {}", again(base), again(new))
+            }
+            Sides::CommandLines(_) => format!("Use --rounds {rounds}."),
+        }
+    }
+
+    /// What names stand for that the folders do not have.
+    fn legend(&self, arguments: &CompareArguments, names: &[String; 2]) -> Vec<String> {
+        let folders = match self {
+            Sides::Points(_) => return Vec::new(),
+            Sides::Folders(folders) | Sides::CommandLines(folders) => folders,
+        };
+        let line = |side: usize| match arguments.run.get(side) {
+            Some(words) => Some(format!("{}: {}", names[side], words.text())),
+            None if folders[side].ends_with(&names[side]) => None,
+            None => Some(format!("{}: {}", names[side], folders[side].display())),
+        };
+        (0..2).filter_map(line).collect()
     }
 }
 
@@ -144,14 +212,23 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
         ([one, other], ..) => {
             let schema = Schema::of(one.command().unwrap_or("hca"));
             let settings = schema.map_or(&[][..], |schema| schema.point);
-            present::order(&arguments.table, settings.iter().map(|column| column.name))?;
+            let settings = settings.iter().map(|column| column.name);
+            present::order(&arguments.table, settings, ["A", "B"])?;
             let folder = arguments.out.clone();
             let folder = folder.unwrap_or_else(|| default_folder(std::time::SystemTime::now()));
             let number = arguments.rounds.unwrap_or(1);
             let [base, new] = turns::take([&one.0, &other.0], number, &folder, arguments.quiet)?;
-            compare_folders(arguments, &request, &base, &new)
+            let sides = Sides::CommandLines([&base, &new]);
+            compare_folders(arguments, request, [&base, &new], &sides)
         }
-        ([], Some(base), Some(new), None) => compare_folders(arguments, &request, base, new),
+        ([], Some(base), Some(new), None) => {
+            let folders = [base.as_path(), new.as_path()];
+            let request = Request {
+                names: names::of_folders(folders),
+                ..request
+            };
+            compare_folders(arguments, request, folders, &Sides::Folders(folders))
+        }
         ([], Some(base), None, Some(by)) if Fabric::is_one(base) => {
             let base = printable(&base.display().to_string()).into_owned();
             let reason = format!(
@@ -162,12 +239,18 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
         ([], Some(base), None, Some(by)) => {
             let run = rounds::open(base)?;
             let comparison = compare_within(&run, by, &request).map_err(sort)?;
-            show(arguments, &request, &comparison, json!({ "run": base }))
+            show(
+                arguments,
+                &request,
+                &comparison,
+                &[&run],
+                &Sides::Points(base),
+            )
         }
         ([], Some(base), ..) => {
             let base = printable(&base.display().to_string()).into_owned();
             Err(UsageError(format!(
-                "{base} is compared with what? Give a second results folder, or compare points within it: --by SETTING"
+                "{base} is the only results folder: give a second one, or compare points within it by --by SETTING"
             ))
             .into())
         }
@@ -179,13 +262,15 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
 
 fn compare_folders(
     arguments: &CompareArguments,
-    request: &Request,
-    base: &Path,
-    new: &Path,
+    mut request: Request,
+    [base, new]: [&Path; 2],
+    sides: &Sides<'_>,
 ) -> anyhow::Result<u8> {
-    let folders = json!({ "base": base, "new": new });
+    for name in &mut request.names {
+        *name = printable(name).into_owned();
+    }
     if Fabric::is_one(base) || Fabric::is_one(new) {
-        return fabric::run(arguments, request, [base, new]);
+        return fabric::run(arguments, &request, [base, new], sides);
     }
     let base = rounds::open(base).context("BASE")?;
     let new = rounds::open(new).context("NEW")?;
@@ -196,8 +281,8 @@ fn compare_folders(
                 has(&document["run"], name) || has(&document["obtained"], name)
             })
     })?;
-    let comparison = compare(&base, &new, request).map_err(sort)?;
-    show(arguments, request, &comparison, folders)
+    let comparison = compare(&base, &new, &request).map_err(sort)?;
+    show(arguments, &request, &comparison, &[&base, &new], sides)
 }
 
 /// A name that is no setting at all would permit nothing, without a word.
@@ -231,35 +316,86 @@ fn show(
     arguments: &CompareArguments,
     request: &Request,
     comparison: &Comparison,
-    folders: serde_json::Value,
+    runs: &[&Run],
+    sides: &Sides<'_>,
 ) -> anyhow::Result<u8> {
     for text in &comparison.warnings {
         eprintln!("{}", warning(&printable(text)));
     }
+    let names = &comparison.names;
     for differs in &comparison.differs {
-        let text = format!("BASE and NEW differ in {differs}");
+        let text = format!("{} differ in {differs}", names.join(" and "));
         eprintln!("{}", warning(&printable(&text)));
     }
-    for (side, names) in [
-        ("NEW", &comparison.only_in_base),
-        ("BASE", &comparison.only_in_new),
-    ] {
-        if !names.is_empty() {
-            let text = format!("not in {side}: {}", first_of(names, ", "));
+    let only = [&comparison.only_in_base, &comparison.only_in_new];
+    for (side, points) in only.into_iter().enumerate() {
+        if !points.is_empty() {
+            let points = match points.as_slice() {
+                [one] => one.clone(),
+                [first, ..] => format!("{} points, such as {first}", points.len()),
+                [] => String::new(),
+            };
+            let text = match &comparison.by {
+                None => format!("only in {}: {points}", names[side]),
+                Some(by) => format!(
+                    "not compared, as no other differs in {} alone: {points}",
+                    by.setting
+                ),
+            };
             eprintln!("{}", warning(&printable(&text)));
         }
     }
+    let shown = Shown::of(comparison);
     // Also where no table is shown: a column that --sort does not know is refused.
-    let order = present::order(&arguments.table, present::settings(comparison).into_iter())?;
+    let settings = present::settings(comparison).into_iter();
+    let order = present::order(&arguments.table, settings, shown.names())?;
+    let found = runs.iter().map(|run| findings::of(run));
+    let found = found.collect::<Result<Vec<Findings>, ReadError>>()?;
+    let mut answer = sides.legend(arguments, names);
+    answer.extend(shown.answer(&|rounds| sides.record(rounds)));
     if arguments.json {
-        let verdict = json!({ "limits": request.limits, "broken": comparison.has_broken_limit() });
-        print_json(&json!({ "folders": folders, "verdict": verdict, "comparison": comparison }))?;
+        let named = |(place, found): (usize, &Findings)| {
+            let name = (runs.len() == 2).then(|| names[place].as_str());
+            json!({ "name": name, "verdict": found.verdict(), "findings": found })
+        };
+        print_json(&json!({
+            "folders": sides.folders(),
+            "answer": answer,
+            "verdict": { "limits": request.limits, "broken": comparison.has_broken_limit() },
+            "findings": found.iter().enumerate().map(named).collect::<Vec<_>>(),
+            "comparison": comparison,
+        }))?;
     } else if !arguments.quiet {
         let brief = arguments.table.brief.brief;
-        let text = present::text(comparison, order, brief, terminal_width());
+        let verdicts = verdicts(&found, runs, names);
+        let text = shown.text(&answer, &verdicts, order, brief, terminal_width());
         print_text(&text)?;
     }
     judge(comparison, &request.limits, arguments.strict)
+}
+
+/// The verdict on each run, as the run itself printed it, and why rounds are left out.
+fn verdicts(found: &[Findings], runs: &[&Run], names: &[String; 2]) -> Vec<String> {
+    let mut lines: Vec<String> = match found {
+        [one, other] if one.verdict() != other.verdict() => {
+            let lines = names.iter().zip(found);
+            let lines = lines.map(|(name, it)| format!("verdict on {name}: {}", it.verdict()));
+            lines.collect()
+        }
+        [one, ..] => vec![format!("verdict: {}", one.verdict())],
+        [] => Vec::new(),
+    };
+    for (place, (found, run)) in found.iter().zip(runs).enumerate() {
+        let of = match runs.len() {
+            1 => String::new(),
+            _ => format!("{}: ", names[place]),
+        };
+        let all = found.all().into_iter();
+        let is_left_out = |kind: &str| [INCOMPLETE.id, POINT_FAILED.id].contains(&kind);
+        let left_out = all.filter(|it| is_left_out(&it.kind));
+        lines.extend(left_out.map(|it| format!("- {of}{}", it.line(run.points.len()))));
+    }
+    lines
 }
 
 fn first_of(texts: &[String], between: &str) -> String {

@@ -23,7 +23,7 @@ const SERVICES: [(&str, ServiceType); 3] = [
 ];
 
 /// A device with the inline bytes it grants to each service type.
-struct Described {
+struct DeviceDescription {
     device: Device,
     /// `None` for a service type that the device does not have.
     inline: Vec<(&'static str, Option<u32>)>,
@@ -84,13 +84,13 @@ pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     Ok(u8::from(ends.is_err()))
 }
 
-fn describe(device: Device) -> anyhow::Result<Described> {
+fn describe(device: Device) -> anyhow::Result<DeviceDescription> {
     let context = Arc::new(Context::open_by_name(&device.name)?);
     let inline = SERVICES
         .iter()
         .map(|&(name, service)| (name, granted_inline(&context, service).ok()))
         .collect();
-    Ok(Described { device, inline })
+    Ok(DeviceDescription { device, inline })
 }
 
 fn try_route(route: UcRoute, addresses: Option<[IpAddr; 2]>) -> TriedRoute {
@@ -120,7 +120,7 @@ fn route_document(tried: &TriedRoute) -> (String, Value) {
     (tried.route.name().to_owned(), value)
 }
 
-fn document(described: &Described) -> Value {
+fn document(described: &DeviceDescription) -> Value {
     let granted = described.inline.iter();
     let inline: serde_json::Map<String, Value> = granted
         .map(|(name, bytes)| ((*name).to_owned(), json!(bytes)))
@@ -128,7 +128,7 @@ fn document(described: &Described) -> Value {
     json!({ "device": described.device, "inline_bytes_granted": inline })
 }
 
-fn tables(described: &[Described], brief: bool, width: Option<usize>) -> String {
+fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) -> String {
     let mut limits = Table::new(vec![
         Column::text("device").setting(),
         Column::text("firmware"),
@@ -149,7 +149,7 @@ fn tables(described: &[Described], brief: bool, width: Option<usize>) -> String 
         Column::text("addresses").first(),
     ]);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    for Described { device, inline } in described {
+    for DeviceDescription { device, inline } in described {
         let firmware = Some(device.firmware.clone()).filter(|text| !text.is_empty());
         let mut cells = vec![
             device.name.clone(),

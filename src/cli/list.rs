@@ -33,7 +33,7 @@ pub(crate) struct ListArguments {
 }
 
 /// What is shown of a run.
-struct Listed {
+struct RunListing {
     date: String,
     benchmark: String,
     points: usize,
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
 }
 
 /// Takes the runs in or below a folder.
-fn search(folder: &Path, depth: usize, runs: &mut Vec<Listed>) {
+fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
     let has = |name: &str| folder.join(name).exists();
     // Other programs have a settings.json, too.
     if has(SUMMARY)
@@ -93,8 +93,8 @@ fn search(folder: &Path, depth: usize, runs: &mut Vec<Listed>) {
     }
 }
 
-fn listed(folder: &Path) -> Listed {
-    let nothing = Listed {
+fn listed(folder: &Path) -> RunListing {
+    let nothing = RunListing {
         date: String::new(),
         benchmark: String::new(),
         points: 0,
@@ -105,7 +105,7 @@ fn listed(folder: &Path) -> Listed {
     if Fabric::is_one(folder) {
         let fabric = Fabric::open(folder);
         let nodes = fabric.as_ref().map_or(0, |fabric| fabric.nodes.len());
-        return Listed {
+        return RunListing {
             date: fabric
                 .as_ref()
                 .map_or_else(|_| String::new(), |it| date(&it.document()["started_at"])),
@@ -121,7 +121,7 @@ fn listed(folder: &Path) -> Listed {
     let run = match Run::open(folder) {
         Ok(run) => run,
         Err(error) => {
-            return Listed {
+            return RunListing {
                 verdict: format!("cannot be read: {}", error.wrong),
                 ..nothing
             };
@@ -144,7 +144,7 @@ fn listed(folder: &Path) -> Listed {
         more => format!(" and {more} more"),
     };
     let varying = &varying[..varying.len().min(MOST_SETTINGS)];
-    Listed {
+    RunListing {
         date: date(&run.document()["started_at"]),
         benchmark: run.schema.benchmark.to_owned(),
         points: run.points.len(),
@@ -160,7 +160,7 @@ fn date(moment: &Value) -> String {
     text.get(..16).unwrap_or_default().replace('T', " ")
 }
 
-fn object(listed: &Listed) -> Value {
+fn object(listed: &RunListing) -> Value {
     json!({
         "date": listed.date,
         "benchmark": listed.benchmark,
@@ -171,7 +171,7 @@ fn object(listed: &Listed) -> Value {
     })
 }
 
-fn table(runs: &[Listed]) -> Table {
+fn table(runs: &[RunListing]) -> Table {
     let mut table = Table::new(vec![
         Column::text("folder").first(),
         Column::text("date").first(),

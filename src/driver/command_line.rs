@@ -147,7 +147,7 @@ fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
     let refused = |reason: String| UsageError(format!("{asked} {}: {reason}", folder.display()));
     let words = match folder.join(FABRIC).exists() {
         true => json::read(&folder.join(FABRIC))
-            .map(|fabric: OfFabric| fabric.command_line)
+            .map(|fabric: FabricCommandLine| fabric.command_line)
             .map_err(|error| error.to_string()),
         false => Document::of_run(folder)
             .map(|document| document.command_line)
@@ -167,7 +167,7 @@ fn stored(folder: &Path, asked: &str) -> Result<Vec<OsString>, UsageError> {
 
 /// What is taken from `fabric.json`.
 #[derive(serde::Deserialize)]
-struct OfFabric {
+struct FabricCommandLine {
     command_line: Vec<String>,
 }
 

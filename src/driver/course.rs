@@ -6,22 +6,22 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::json;
 
 use super::arguments::SweepArguments;
-use super::earlier::{Earlier, planned};
+use super::earlier::{EarlierRun, planned};
 use super::ending::Ending;
 use super::row::{Row, Run, name_in, status_of};
 use super::shown::Report;
-use super::worker::Round;
+use super::worker::RoundProcess;
 use super::{AS_MANY_AS_FIT, moment};
 use crate::findings;
-use crate::host::readiness::{Readiness, Verdict};
 use crate::host::{interrupt, memory_lock};
 use crate::results::document::Document;
-use crate::results::finding::{FINDINGS, Findings};
+use crate::results::finding::kinds::ROUNDS_MISSING;
+use crate::results::finding::{FINDINGS, Finding, Findings, Severity};
 use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
 use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
-use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Place, Plan};
+use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Plan, SampleFolders};
 use crate::rig::sweep::{Budget, Rounds};
 use crate::terminal::output::warning;
 use crate::terminal::progress::Progress;
@@ -31,12 +31,12 @@ const BEYOND_EXPECTATION: Duration = Duration::from_secs(3600);
 /// How long a sweep that ends early writes more than it must: a signal is to end it within a second.
 const ENDING: Duration = Duration::from_millis(300);
 /// What measures the points of a round.
-enum By {
+enum PointMeasurer {
     Benchmark(Box<dyn Benchmark>),
-    Child(Round),
+    Child(RoundProcess),
 }
 
-pub(crate) struct Course {
+pub(crate) struct SweepRun {
     run: Run,
     plan: Plan,
     rounds: Rounds,
@@ -48,15 +48,15 @@ pub(crate) struct Course {
     rows: Vec<Vec<Row>>,
     /// What all rounds told, without their rows.
     told: Outcome,
-    /// The warnings of points so far, without their numbers.
-    warned: BTreeSet<(usize, String)>,
+    /// What was shown as it was found: points and kinds.
+    warned: BTreeSet<(Option<String>, String)>,
     found: Findings,
     progress: Progress,
-    /// Whether warnings are shown as they come.
+    /// Whether findings are shown as they come.
     pub verbose: bool,
 }
 
-impl Course {
+impl SweepRun {
     /// Makes the files of a new run; `document` is what stands in each `settings.json`.
     pub(crate) fn begin(
         folder: ResultsFolder,
@@ -84,7 +84,7 @@ impl Course {
 
     /// Takes up an earlier run.
     pub(crate) fn resume(
-        earlier: Earlier,
+        earlier: EarlierRun,
         schema: &'static Schema,
         plan: Plan,
         document: Document,
@@ -122,7 +122,6 @@ impl Course {
                 .filter_map(|text| Some(text.as_str()?.to_owned()))
                 .collect()
         };
-        course.told.warnings = told("warnings");
         course.told.notes = told("notes");
         course.told.broken_limits = told("broken_limits");
         course.write_left_out().map_err(failed)?;
@@ -143,7 +142,7 @@ impl Course {
             let records = of_rows.remove(&Some(row.planned.name.clone()));
             row.take(run.schema, records.unwrap_or_default());
         }
-        Course {
+        SweepRun {
             run,
             plan,
             rounds,
@@ -158,82 +157,41 @@ impl Course {
         }
     }
 
-    /// Takes what a sentence states, of a point and a round if these are named. One without numbers of its own is new only
-    /// where `is_said` is not set.
-    fn find(
+    /// Takes what is known of a point, or of all, and shows it if that is asked for: what a point had in an earlier round
+    /// is not shown again.
+    pub(crate) fn find(
         &mut self,
-        point: Option<usize>,
+        point: Option<&str>,
         round: Option<u32>,
-        text: &str,
-        is_note: bool,
-        is_said: bool,
+        findings: impl IntoIterator<Item = Finding>,
     ) {
-        let name = point.and_then(|point| match &self.rows[point][..] {
-            [row] => Some(row.planned.name.clone()),
-            // What belongs to which row is in the sentence.
-            _ => None,
-        });
-        let found = findings::stated(text, is_note, name.as_deref());
-        if let Some(found) = found.filter(|found| !is_said || found.has_numbers()) {
-            self.found.add(found, name.as_deref(), round);
-        }
-    }
-
-    /// Records warnings, of a point or of all, each once, and shows them if that is asked for. A warning of a point that was
-    /// recorded in an earlier round is not recorded again where only its numbers differ; they count in its finding.
-    pub(crate) fn warn(&mut self, point: Option<usize>, round: Option<u32>, texts: &[String]) {
-        let key = |text: &String| Some((point?, without_numbers(text)));
-        let keys: Vec<_> = texts.iter().map(key).collect();
-        for (text, key) in texts.iter().zip(&keys) {
-            let is_said = key.as_ref().is_some_and(|key| self.warned.contains(key));
-            self.find(point, round, text, false, is_said);
-            if !is_said && !self.told.warnings.contains(text) {
-                if self.verbose {
-                    self.progress.warn(&warning(text));
-                }
-                self.told.warnings.push(text.clone());
+        let mut kinds = Vec::new();
+        for found in findings {
+            let key = (point.map(str::to_owned), found.kind.clone());
+            let is_shown = self.warned.contains(&key) || found.severity == Severity::Advice;
+            if self.verbose && !is_shown {
+                let mut one = Findings::default();
+                one.add(found.clone(), point, round);
+                let points = self.plan.names().count();
+                let lines = one.all().into_iter().map(|found| found.line(points));
+                lines.for_each(|line| self.progress.warn(&warning(&line)));
             }
+            kinds.push(key);
+            self.found.add(found, point, round);
         }
-        self.warned.extend(keys.into_iter().flatten());
+        self.warned.extend(kinds);
     }
 
-    /// Records a note on the run, once.
-    fn note(&mut self, point: Option<usize>, round: Option<u32>, text: String) {
+    /// Records lines about the instrument, each once; of several rounds those that differ in more than numbers.
+    fn note(&mut self, notes: Vec<String>) {
         let has_one_round = self.run.has_one_round();
-        let is_known = |note: &String| {
-            *note == text || !has_one_round && without_numbers(note) == without_numbers(&text)
-        };
-        let is_said = self.told.notes.iter().any(is_known);
-        self.find(point, round, &text, true, is_said);
-        if !is_said {
-            self.told.notes.push(text);
-        }
-    }
-
-    /// Tells what of the machine spoils figures, and that there is advice.
-    pub(crate) fn judge_machine(&mut self, readiness: &Readiness) {
-        let spoils: Vec<String> = (readiness.with(Verdict::Spoils))
-            .map(|check| {
-                let advice = check.advice.as_deref().unwrap_or("see hcabench host");
-                format!(
-                    "this machine is not ready to measure: {}: {}: {advice}",
-                    check.title, check.found
-                )
-            })
-            .collect();
-        findings::add_machine(&mut self.found, &self.run.document);
-        self.warn(None, None, &spoils);
-        (spoils.into_iter()).for_each(|text| self.note(None, None, text));
-        let advice: Vec<&str> = readiness
-            .with(Verdict::Advice)
-            .map(|check| check.title)
-            .collect();
-        if !advice.is_empty() {
-            let text = format!(
-                "of this machine could be better: {} (hcabench host says how)",
-                advice.join(", ")
-            );
-            self.note(None, None, text);
+        for text in notes {
+            let is_known = |note: &String| {
+                *note == text || !has_one_round && without_numbers(note) == without_numbers(&text)
+            };
+            if !self.told.notes.iter().any(is_known) {
+                self.told.notes.push(text);
+            }
         }
     }
 
@@ -241,7 +199,7 @@ impl Course {
     pub(crate) fn measure(
         &mut self,
         benchmark: Box<dyn Benchmark>,
-        start: &dyn Fn() -> Result<Round, Failure>,
+        start: &dyn Fn() -> Result<RoundProcess, Failure>,
         sweep: &SweepArguments,
     ) -> Result<(), Ending> {
         // One round needs no other process: there is nothing that it would have in common with another.
@@ -264,13 +222,15 @@ impl Course {
                 return self.broken().map_or(Err(Ending::UntilRound), Err);
             }
             if !budget.allows_another(begun.elapsed()) {
-                self.tell_shortfall(round, sweep);
+                self.report_shortfall(round, sweep);
                 break;
             }
             let started = Instant::now();
             let mut by = match own.take() {
-                Some(benchmark) => By::Benchmark(benchmark),
-                None => By::Child(start().map_err(|failure| self.ended(&failure.to_string()))?),
+                Some(benchmark) => PointMeasurer::Benchmark(benchmark),
+                None => PointMeasurer::Child(
+                    start().map_err(|failure| self.ended(&failure.to_string()))?,
+                ),
             };
             for (order, point) in missing {
                 if let Some(signal) = interrupt::requested() {
@@ -301,7 +261,7 @@ impl Course {
         Some(Ending::Failed(format!("{name}: {failure}{others}")))
     }
 
-    fn tell_shortfall(&mut self, round: u32, sweep: &SweepArguments) {
+    fn report_shortfall(&mut self, round: u32, sweep: &SweepArguments) {
         let asked = self.rounds.count;
         if asked == AS_MANY_AS_FIT {
             // Now it is known how many there are.
@@ -309,10 +269,11 @@ impl Course {
         } else {
             let budget = sweep.budget.unwrap_or_default();
             let budget = humantime::format_duration(budget);
-            let text = format!(
-                "{round} of {asked} rounds were measured: another one would not have fitted into --budget {budget}"
-            );
-            self.warn(None, None, &[text]);
+            let found = Finding::of(&ROUNDS_MISSING)
+                .measure("done", round.into())
+                .measure("asked", asked.into())
+                .listed("budget", budget.to_string());
+            self.find(None, None, [found]);
         }
     }
 
@@ -328,7 +289,7 @@ impl Course {
         point: usize,
         round: u32,
         order: usize,
-        by: &mut By,
+        by: &mut PointMeasurer,
     ) -> Result<(), Ending> {
         let planned = &self.plan.points[point];
         let name = planned.rows[0].name.clone();
@@ -342,7 +303,7 @@ impl Course {
         let folders = (self.rows[point].iter_mut())
             .map(|row| row.open(&self.run))
             .collect::<Result<Vec<_>, _>>()?;
-        let place = Place { round, folders };
+        let place = SampleFolders { round, folders };
         let started_at = SystemTime::now();
         let mut report = |so_far: benchmark::Progress| {
             let numbers = || format!("{} of {} messages", so_far.done, so_far.of);
@@ -350,8 +311,10 @@ impl Course {
             progress.show(&format!("{shown} ({text})"));
         };
         let measured = match by {
-            By::Benchmark(benchmark) => benchmark.measure(planned.index, &place, &mut report),
-            By::Child(child) => {
+            PointMeasurer::Benchmark(benchmark) => {
+                benchmark.measure(planned.index, &place, &mut report)
+            }
+            PointMeasurer::Child(child) => {
                 let limit = planned.time * 20 + BEYOND_EXPECTATION;
                 child.measure(planned, &place, limit, &mut report)
             }
@@ -380,7 +343,12 @@ impl Course {
         let mut ends = None;
         let mut first: Vec<Record> = Vec::new();
         let is_whole = outcome.rows.iter().all(|found| found.failure.is_none());
-        for (row, found) in self.rows[point].iter_mut().zip(outcome.rows) {
+        let mut stated = Vec::new();
+        for (row, mut found) in self.rows[point].iter_mut().zip(outcome.rows) {
+            stated.push((
+                row.planned.name.clone(),
+                std::mem::take(&mut found.findings),
+            ));
             let mut record = row.record(schema, &found);
             record
                 .set(&schema::ROUND, round)
@@ -405,10 +373,10 @@ impl Course {
             Some(file) => first.iter().try_for_each(|row| file.append(row))?,
             None => self.summary = written(&self.run, &self.rows)?,
         }
-        self.warn(Some(point), Some(round), &outcome.warnings);
-        for note in outcome.notes {
-            self.note(Some(point), Some(round), note);
+        for (name, found) in stated {
+            self.find(Some(&name), Some(round), found);
         }
+        self.note(outcome.notes);
         if self.run.has_one_round() && outcome.text.is_some() {
             self.told.text = outcome.text;
         }
@@ -474,7 +442,6 @@ impl Course {
             details: json!({
                 "points": self.plan.names().collect::<Vec<_>>(),
                 "planned": planned(&self.plan),
-                "warnings": self.told.warnings,
                 "notes": self.told.notes,
                 "broken_limits": self.told.broken_limits,
                 "text": self.told.text,

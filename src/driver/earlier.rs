@@ -16,14 +16,14 @@ use crate::rig::benchmark::{Plan, PlannedPoint};
 use crate::rig::sweep::Rounds;
 
 /// An earlier run that is to go on.
-pub(crate) struct Earlier {
+pub(crate) struct EarlierRun {
     pub folder: EarlierFolder,
     pub document: Document,
     rows: Vec<Record>,
     pub rounds: Rounds,
 }
 
-impl Earlier {
+impl EarlierRun {
     /// Reads what is there of a run that was broken off.
     pub(crate) fn read(folder: &Path, schema: &'static Schema) -> Result<Self, String> {
         let document = Document::of_run(folder).map_err(|error| error.to_string())?;
@@ -45,7 +45,7 @@ impl Earlier {
                     .1
             }
         };
-        Ok(Earlier {
+        Ok(EarlierRun {
             folder,
             rounds: Rounds {
                 count: document.rounds.planned,

@@ -29,9 +29,9 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use self::arguments::SweepArguments;
-use self::course::Course;
-use self::earlier::Earlier;
-use self::worker::Round;
+use self::course::SweepRun;
+use self::earlier::EarlierRun;
+use self::worker::RoundProcess;
 use crate::arguments::UsageError;
 use crate::bench::Assignment;
 use crate::driver::ending::close;
@@ -85,8 +85,8 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     let out = output.folder(started_at);
     let earlier = match &sweep.resume {
         Some(folder) => {
-            let mut earlier =
-                Earlier::read(folder, schema).map_err(|reason| cannot_resume(folder, &reason))?;
+            let mut earlier = EarlierRun::read(folder, schema)
+                .map_err(|reason| cannot_resume(folder, &reason))?;
             check_rounds(sweep, &earlier.rounds)?;
             if earlier.rounds.count == AS_MANY_AS_FIT && sweep.budget.is_none() {
                 // Its budget is spent: only rounds that were begun are completed.
@@ -136,8 +136,11 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
             let _ = writeln!(io::stderr(), "{line}");
         }
     }
+    let of_machine = findings::of_machine(&json!(document), &document.machine);
     let mut known = Findings::default();
-    findings::add_machine(&mut known, &document);
+    for found in &of_machine {
+        known.add(found.clone(), None, None);
+    }
     if !output.quiet && known.is_invalid() {
         let _ = writeln!(io::stderr(), "{}", labelled("warning", &known.verdict()));
     }
@@ -145,18 +148,21 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         None => {
             let folder = ResultsFolder::create(&out, output.force, needed)
                 .map_err(|error| bad_folder(&out, &error))?;
-            Course::begin(folder, schema, rounds, ready.plan, document)?
+            SweepRun::begin(folder, schema, rounds, ready.plan, document)?
         }
         Some(earlier) => {
             let folder = earlier.folder.path().to_path_buf();
-            Course::resume(earlier, schema, ready.plan, document)
+            SweepRun::resume(earlier, schema, ready.plan, document)
                 .map_err(|reason| cannot_resume(&folder, &reason))?
         }
     };
     course.verbose = output.verbose && !output.quiet;
-    course.warn(None, None, &ready.warnings);
-    course.judge_machine(&readiness);
-    let outcome = course.measure(benchmark, &|| Round::start(&request.assignment), sweep);
+    course.find(None, None, ready.findings.into_iter().chain(of_machine));
+    let outcome = course.measure(
+        benchmark,
+        &|| RoundProcess::start(&request.assignment),
+        sweep,
+    );
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
     close(folder, outcome, output.quiet, None, &broken_limits, || {

@@ -7,7 +7,7 @@ use crate::findings::{self, Detail};
 use crate::results::document::Document;
 use crate::results::finding::Findings;
 use crate::results::read::{ReadError, Row, Run, Table};
-use crate::results::schema::{Column, Named, POINT};
+use crate::results::schema::{Column, NamedColumn, POINT};
 use crate::results::text::printable;
 use crate::results::{Cell, Record};
 use crate::rig::benchmark::Outcome;
@@ -85,7 +85,7 @@ impl Report {
             text: recorded["text"].as_str().map(printable_lines),
             ..Outcome::default()
         };
-        let rows = |table: &Table, columns: Vec<Named>| {
+        let rows = |table: &Table, columns: Vec<NamedColumn>| {
             let rows = table.rows.iter();
             rows.map(|row| record_of(row, &columns)).collect()
         };
@@ -187,7 +187,7 @@ fn printable_lines(text: &str) -> String {
 }
 
 /// A row of a file with the columns of this version; one that the file lacks is empty.
-fn record_of(row: &Row, columns: &[Named]) -> Record {
+fn record_of(row: &Row, columns: &[NamedColumn]) -> Record {
     let mut record = Record::new();
     for (name, column) in columns {
         let text = row.text(name).unwrap_or_default();

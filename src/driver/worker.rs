@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::bench::Assignment;
 use crate::host::interrupt;
 use crate::results::folder;
-use crate::rig::benchmark::{Failure, Outcome, Place, PlannedPoint, Progress};
-use crate::rig::child::{self, Asked, answer, listen, this_program};
+use crate::rig::benchmark::{Failure, Outcome, PlannedPoint, Progress, SampleFolders};
+use crate::rig::child::{self, ChildProcess, answer, listen, this_program};
 
 /// Which kind of child a round is.
 const KIND: &str = "round";
@@ -18,12 +18,12 @@ const KIND: &str = "round";
 const START: Duration = Duration::from_secs(600);
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Ask {
+struct MeasurementRequest {
     /// Its place in the plan of the benchmark.
     point: usize,
     /// The names of its rows: the child must have planned the same.
     names: Vec<String>,
-    place: Place,
+    place: SampleFolders,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub(crate) fn serve() -> io::Result<u8> {
     let asked = listen();
     let mut held = None;
     while let Ok(line) = asked.recv() {
-        let ask: Ask = serde_json::from_str(&line).map_err(io::Error::other)?;
+        let ask: MeasurementRequest = serde_json::from_str(&line).map_err(io::Error::other)?;
         if let (None, Some(run)) = (&held, ask.place.folders.first().and_then(|it| it.parent())) {
             held = Some(folder::hold(run)?);
         }
@@ -98,15 +98,15 @@ pub(crate) fn serve() -> io::Result<u8> {
 }
 
 /// The sweep's end: one child, for one round.
-pub(crate) struct Round(Asked);
+pub(crate) struct RoundProcess(ChildProcess);
 
-impl Round {
+impl RoundProcess {
     /// Starts this program again, and waits until it can measure what is assigned to it.
     pub(crate) fn start(assignment: &Assignment) -> Result<Self, Failure> {
-        let mut child = Asked::start(this_program(), KIND, "the process of a round", &[])?;
+        let mut child = ChildProcess::start(this_program(), KIND, "the process of a round", &[])?;
         child.ask(assignment)?;
         match child.next(START)? {
-            Answer::Ready => Ok(Round(child)),
+            Answer::Ready => Ok(RoundProcess(child)),
             Answer::Failed(failure) => Err(failure),
             other => Err(child.unexpected(&format!("{other:?}"))),
         }
@@ -116,12 +116,12 @@ impl Round {
     pub(crate) fn measure(
         &mut self,
         point: &PlannedPoint,
-        place: &Place,
+        place: &SampleFolders,
         limit: Duration,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let child = &mut self.0;
-        child.ask(&Ask {
+        child.ask(&MeasurementRequest {
             point: point.index,
             names: point.names().map(str::to_owned).collect(),
             place: place.clone(),
@@ -137,7 +137,7 @@ impl Round {
     }
 }
 
-impl Drop for Round {
+impl Drop for RoundProcess {
     fn drop(&mut self) {
         self.0.let_go();
     }

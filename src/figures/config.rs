@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 use super::options::{Figure, Given, PlotArguments, SETTINGS, Setting};
 use crate::arguments::UsageError;
 use crate::compare::figures::Kind;
-use crate::plot::palette::LookNumber;
-use crate::plot::scale::Kind as Scale;
-use crate::plot::{Chart, DEFAULT_SIZE, ONE_COLUMN, SIDES, TWO_COLUMNS, Words};
+use crate::plot::palette::StyleNumber;
+use crate::plot::scale::ScaleKind;
+use crate::plot::{Chart, DEFAULT_SIZE, FigureTexts, ONE_COLUMN, SIDES, TWO_COLUMNS};
 use crate::results::folder::SUMMARY;
 use crate::results::text::printable_path;
 
@@ -28,7 +28,7 @@ pub(super) struct Checked {
     pub bins: usize,
     /// What is drawn of each point, above 0 and below 100.
     pub percentiles: Vec<f64>,
-    scale: Option<Scale>,
+    scale: Option<ScaleKind>,
     pub nanoseconds_per_unit: f64,
     file: Option<PathBuf>,
     /// Whether the file speaks of more than this figure: it lies in the run of which a point is drawn, or the program
@@ -122,10 +122,10 @@ impl Checked {
     /// The words around a figure, its axes by their usual labels.
     pub(crate) fn chart(
         &self,
-        words: Words,
+        words: FigureTexts,
         x: impl Into<String>,
         y: impl Into<String>,
-        looks: Vec<LookNumber>,
+        looks: Vec<StyleNumber>,
     ) -> Chart {
         let label = |id, usual: String| self.text(id).map_or(usual, str::to_owned);
         Chart {
@@ -183,8 +183,8 @@ fn checked(given: Given, named: impl Fn(&Setting) -> String) -> Result<Checked, 
         .ok_or_else(|| wrong("bins", bins, "1 to 2000 are possible"))?;
     let scale = match given.text("scale") {
         None => None,
-        Some("linear") => Some(Scale::Linear),
-        Some("log") => Some(Scale::Log),
+        Some("linear") => Some(ScaleKind::Linear),
+        Some("log") => Some(ScaleKind::Log),
         Some(text) => return Err(wrong("scale", text, "it is one of linear, log")),
     };
     let unit = given.text("unit").unwrap_or("ns");

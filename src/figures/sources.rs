@@ -11,8 +11,8 @@ use super::source::{Source, most_rounds};
 use crate::arguments::UsageError;
 use crate::bench::presentation::{Metric, Presentation};
 use crate::bench::presentation_of;
-use crate::plot::palette::{COLOURS, LookNumber};
-use crate::plot::{INCOMPLETE, Words, both};
+use crate::plot::palette::{COLOURS, StyleNumber};
+use crate::plot::{FigureTexts, INCOMPLETE, both};
 use crate::results::read::{Point, Run};
 use crate::results::schema::{ROUND, memory, queue};
 use crate::results::text::printable_path;
@@ -39,7 +39,7 @@ pub(super) struct Colours {
 
 impl Colours {
     /// The looks of these lines: of one colour, in different shades.
-    pub(crate) fn looks(&self, lines: &[String]) -> Vec<LookNumber> {
+    pub(crate) fn looks(&self, lines: &[String]) -> Vec<StyleNumber> {
         let (mut next, mut taken) = (self.others.., BTreeSet::new());
         let lines = lines.iter().map(|line| {
             let colour = self.of.get(line).copied().or_else(|| next.next());
@@ -284,7 +284,7 @@ impl Sources {
     }
 
     /// Title, what does not vary, a note, which may be empty, and what is incomplete.
-    pub(crate) fn words(&self, title: &str, note: &str, settings: &Checked) -> Words {
+    pub(crate) fn words(&self, title: &str, note: &str, settings: &Checked) -> FigureTexts {
         let usual = || both(&self.common().join(", "), note);
         let (mark, warning) = match &self.incomplete[..] {
             [] => ("", String::new()),
@@ -294,7 +294,7 @@ impl Sources {
                 (INCOMPLETE, format!("incomplete: {first} (and {more} more)"))
             }
         };
-        Words {
+        FigureTexts {
             title: format!("{}{mark}", settings.text("title").unwrap_or(title)),
             subtitle: settings.text("subtitle").map_or_else(usual, str::to_owned),
             warning: both(&self.lacking, &warning),

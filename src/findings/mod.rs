@@ -2,11 +2,11 @@
 
 mod recorded;
 
-use serde_json::json;
+use serde_json::Value;
 
-use crate::results::document::Document;
-use crate::results::finding::kinds::{INCOMPLETE, POINT_FAILED};
+use crate::results::finding::kinds::{self, INCOMPLETE, POINT_FAILED};
 use crate::results::finding::{FINDINGS, Finding, FindingKind, Findings, Severity};
+use crate::results::folder::NOT_ENDED;
 use crate::results::read::{ReadError, Run};
 use crate::results::text::printable;
 use crate::results::{ReportError, ResultsFolder};
@@ -27,7 +27,9 @@ pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
         all.add(Finding::of(&INCOMPLETE).name("reason", reason), None, None);
     }
     for point in run.points.iter().filter(|_| !are_known) {
-        if let Some(reason) = &point.incomplete {
+        // Of a run that is incomplete each point that was begun is.
+        let known = |reason: &&String| run.incomplete.is_some() && *reason == NOT_ENDED;
+        if let Some(reason) = point.incomplete.as_ref().filter(|reason| !known(reason)) {
             let found = Finding::of(&POINT_FAILED).name("reason", reason);
             all.add(found, Some(&point.name), None);
         }
@@ -38,18 +40,53 @@ pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
     Ok(all)
 }
 
-/// What a sentence of a benchmark states, a note or a warning, of a point if that is named; `None` where it only repeats
-/// what else is recorded.
-pub(crate) fn stated(text: &str, is_note: bool, point: Option<&str>) -> Option<Finding> {
-    recorded::stated(text, is_note, point)
+/// What the machine and the devices are.
+pub(crate) fn of_machine(document: &Value, machine: &Value) -> Vec<Finding> {
+    let mut all = Vec::new();
+    let devices = &document["obtained"]["devices"];
+    let software: Vec<&str> = (["sender", "receiver"].iter())
+        .map(|end| &devices[*end]["device"])
+        .filter(|device| device["software"] == true)
+        .filter_map(|device| device["name"].as_str())
+        .collect();
+    if !software.is_empty() {
+        let start = Finding::of(&kinds::SOFTWARE_DEVICE);
+        all.push(
+            software
+                .iter()
+                .fold(start, |found, name| found.listed("devices", *name)),
+        );
+    }
+    let virtualisation = &machine["virtualisation"];
+    let is_emulated = virtualisation["emulated"] == true;
+    if is_emulated {
+        let hypervisor = virtualisation["hypervisor"].as_str().unwrap_or("unknown");
+        all.push(Finding::of(&kinds::EMULATED_PROCESSOR).name("hypervisor", hypervisor));
+    }
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    let mut tunable = Vec::new();
+    for check in list(&document["readiness"]["checks"]) {
+        if check["verdict"] == "advice" {
+            tunable.push(text(check, "title"));
+        } else if !(is_emulated && check["id"] == "virtualisation") {
+            let found = Finding::of(&kinds::MACHINE_NOT_READY)
+                .name("check", text(check, "title"))
+                .name("found", text(check, "found"))
+                .name("advice", text(check, "advice"));
+            all.push(found);
+        }
+    }
+    if !tunable.is_empty() {
+        all.push(Finding::of(&kinds::MACHINE_COULD_BE_TUNED).name("checks", tunable.join(", ")));
+    }
+    all
 }
 
-/// Adds what the machine and its devices are.
-pub(crate) fn add_machine(found: &mut Findings, document: &Document) {
-    recorded::machine(&json!(document), &document.machine, found);
+fn list(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
 }
 
-/// Adds what only all rows of a run show, and why it or a point is not whole, and writes all into its folder.
+/// Adds why a run or a point of it is not whole, and writes all into its folder.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -65,10 +102,6 @@ pub(crate) fn finish<'a>(
     for (point, reason) in failed {
         let of_point = Finding::of(&POINT_FAILED).name("reason", reason);
         found.add(of_point, Some(point), None);
-    }
-    // A run that ended before its first point has no rows.
-    if let Ok(run) = Run::open(folder.path()) {
-        recorded::unresolved(&run, found);
     }
     folder.file(FINDINGS)?;
     found.write(folder.path())
@@ -142,8 +175,8 @@ mod tests {
             "\n- software devices (rxe0, rxe1): latencies are not those of an adapter\n",
             "\n- 18 of 34 points: 82 of 2336 messages were lost\n",
             "\n- 8 of 34 points: 37 retransmissions: packets were lost or late",
-            "\n- 17 of 34 points: p99, p99.9, p99.99: essentially the maximum: a round has 26 to 32 samples; increase --repeat",
-            " points: the path carries about 0 % to 53 % of what is offered: messages in flight grow",
+            " points: p99, p99.9 and higher percentiles are essentially the maximum: a round has 26 to ",
+            " points: the path carries about 0 % to 53 % of what is offered: messages in flight reached ",
         ] {
             assert!(joined.contains(line), "{line}: {joined}");
         }

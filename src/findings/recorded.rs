@@ -1,4 +1,4 @@
-//! Findings made of sentences of benchmarks; of a folder without findings.json, of its columns and settings as well.
+//! Findings of a folder without findings.json, of hcabench up to 0.2: made of its columns, settings and sentences.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::results::finding::kinds;
 use crate::results::finding::{Finding, FindingKind, Findings};
 use crate::results::read::{Point, Run};
 use crate::results::schema::{Column, POINT, ROUNDS, clock, hca, memory, node, queue};
-use crate::stats::resolvable;
+use crate::rig::findings::of_percentiles;
 
 /// Counts of a row of a benchmark that are findings where they are not zero, and the column that they are a part of.
 const COUNTS: [(&str, Column, FindingKind, Option<Column>); 14] = [
@@ -126,7 +126,7 @@ const SENTENCES: [(&str, FindingKind, &[&str]); 58] = [
     (
         "more is offered than the path takes",
         kinds::OFFERED_TOO_MUCH,
-        &["taken_percent"],
+        &["taken_percent", "from", "in_flight"],
     ),
     ("no core is left for a", kinds::NO_CORE_LEFT, &[]),
     ("no CPU is left for the rest", kinds::SUPERVISOR_SHARES, &[]),
@@ -179,7 +179,7 @@ const SENTENCES: [(&str, FindingKind, &[&str]); 58] = [
         kinds::GENERATORS_IN_CACHE,
         &[],
     ),
-    ("offers was delivered", kinds::BACKGROUND_NOT_DELIVERED, &[]),
+    ("offers was delivered", kinds::BACKGROUND_NOT_TAKEN, &[]),
     ("both ends are on one host", kinds::ONE_HOST, &[]),
     ("change that of CLOCK_MONOTONIC", kinds::STEERED_CLOCK, &[]),
     (
@@ -225,7 +225,9 @@ const REPEATED: [&str; 4] = [
 /// All that can be made of the folder.
 pub(super) fn of(run: &Run) -> Findings {
     let mut all = Findings::default();
-    machine(run.document(), run.machine(), &mut all);
+    for found in super::of_machine(run.document(), run.machine()) {
+        all.add(found, None, None);
+    }
     counts(run, &mut all);
     unresolved(run, &mut all);
     let by_columns: Vec<String> = all.all().iter().map(|found| found.kind.clone()).collect();
@@ -241,7 +243,7 @@ pub(super) fn of(run: &Run) -> Findings {
     // One's name may be the beginning of another's.
     names.sort_by_key(|name| std::cmp::Reverse(name.len()));
     for recorded in ["warnings", "notes"] {
-        let texts = list(&run.document()["details"][recorded]);
+        let texts = super::list(&run.document()["details"][recorded]);
         for text in texts.filter_map(Value::as_str) {
             let point = names.iter().find(|name| text.contains(**name)).copied();
             let is_shown = |name| run.points.iter().any(|point| point.name == name);
@@ -257,7 +259,7 @@ pub(super) fn of(run: &Run) -> Findings {
 
 /// What a sentence of a benchmark states, a note or a warning, of a point if that is named; `None` where it only repeats
 /// what else is recorded.
-pub(super) fn stated(text: &str, is_note: bool, point: Option<&str>) -> Option<Finding> {
+fn stated(text: &str, is_note: bool, point: Option<&str>) -> Option<Finding> {
     if REPEATED.iter().any(|begins| text.starts_with(begins)) {
         return None;
     }
@@ -272,62 +274,17 @@ pub(super) fn stated(text: &str, is_note: bool, point: Option<&str>) -> Option<F
     }
 }
 
-fn list(value: &Value) -> impl Iterator<Item = &Value> {
-    value.as_array().into_iter().flatten()
-}
-
-/// What the machine and the devices are.
-pub(super) fn machine(document: &Value, machine: &Value, all: &mut Findings) {
-    let devices = &document["obtained"]["devices"];
-    let software: Vec<&str> = (["sender", "receiver"].iter())
-        .map(|end| &devices[*end]["device"])
-        .filter(|device| device["software"] == true)
-        .filter_map(|device| device["name"].as_str())
-        .collect();
-    if !software.is_empty() {
-        let found = Finding::of(&kinds::SOFTWARE_DEVICE);
-        all.add(found.name("devices", software.join(", ")), None, None);
-    }
-    let virtualisation = &machine["virtualisation"];
-    let is_emulated = virtualisation["emulated"] == true;
-    if is_emulated {
-        let hypervisor = virtualisation["hypervisor"].as_str().unwrap_or("unknown");
-        let found = Finding::of(&kinds::EMULATED_PROCESSOR);
-        all.add(found.name("hypervisor", hypervisor), None, None);
-    }
-    let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
-    let mut tunable = Vec::new();
-    for check in list(&document["readiness"]["checks"]) {
-        if check["verdict"] == "advice" {
-            tunable.push(text(check, "title"));
-        } else if !(is_emulated && check["id"] == "virtualisation") {
-            let found = Finding::of(&kinds::MACHINE_NOT_READY)
-                .name("check", text(check, "title"))
-                .name("found", text(check, "found"))
-                .name("advice", text(check, "advice"));
-            all.add(found, None, None);
-        }
-    }
-    if !tunable.is_empty() {
-        let found = Finding::of(&kinds::MACHINE_COULD_BE_TUNED);
-        all.add(found.name("checks", tunable.join(", ")), None, None);
-    }
-}
-
 /// What the columns of each point say.
 fn counts(run: &Run, all: &mut Findings) {
     // Between two hosts, the columns are those of one.
     let is_of = |benchmark: &str| run.schema.benchmark.split('-').next() == Some(benchmark);
     for (_, column, kind, of) in COUNTS.iter().filter(|(benchmark, ..)| is_of(benchmark)) {
         for point in &run.points {
-            let Some(count) = point.count(column).filter(|count| *count > 0) else {
-                continue;
-            };
-            let mut found = Finding::of(kind).count("count", count);
-            if let Some(of) = of {
-                found = found.count("of", point.count(of).unwrap_or(count));
+            let count = point.count(column).unwrap_or(0);
+            let of = of.as_ref().map(|of| point.count(of).unwrap_or(count));
+            if let Some(found) = Finding::counted(kind, count, of) {
+                all.add(found, Some(&point.name), None);
             }
-            all.add(found, Some(&point.name), None);
         }
     }
     for (column, kind) in &FLAGS {
@@ -344,7 +301,7 @@ fn counts(run: &Run, all: &mut Findings) {
 }
 
 /// Percentiles that the samples of a point cannot tell from the maximum, of the HCA benchmark.
-pub(super) fn unresolved(run: &Run, all: &mut Findings) {
+fn unresolved(run: &Run, all: &mut Findings) {
     if run.schema.benchmark != hca::SCHEMA.benchmark {
         return;
     }
@@ -360,14 +317,9 @@ pub(super) fn unresolved(run: &Run, all: &mut Findings) {
         let Some(count) = samples(point).filter(|count| *count > 0) else {
             continue;
         };
-        let beyond = [("p99", 99.0), ("p99.9", 99.9), ("p99.99", 99.99)].into_iter();
-        let beyond = beyond.filter(|(_, percent)| !resolvable(*percent, count));
-        let beyond: Vec<&str> = beyond.map(|(name, _)| name).collect();
-        if !beyond.is_empty() {
-            let found = Finding::of(&kinds::PERCENTILES_UNRESOLVED)
-                .name("percentiles", beyond.join(", "))
-                .measure("samples", count as f64)
-                .name("options", "--repeat or --burst");
+        let percentiles = [99.0, 99.9, 99.99];
+        let found = of_percentiles(percentiles, count, "--repeat or --burst");
+        if let Some(found) = found {
             all.add(found, Some(&point.name), None);
         }
     }
@@ -376,25 +328,26 @@ pub(super) fn unresolved(run: &Run, all: &mut Findings) {
 /// What a sentence states, without the name of a point.
 fn sentence(rest: &str) -> Finding {
     let known = SENTENCES.iter().find(|(part, ..)| rest.contains(part));
-    let Some((_, kind, names)) = known else {
+    let Some((part, kind, names)) = known else {
         return Finding::recorded(rest);
     };
-    let (message, advice) = rest.split_once(": ").unwrap_or((rest, ""));
-    let mut found = Finding::of(kind);
-    if kind.problem.contains("{message}") {
-        found = found.name("message", message).name("advice", advice);
-    }
-    if names.is_empty() && !kind.problem.contains("{message}") && kind.problem.contains('{') {
+    let texts = [kind.problem, kind.cause, kind.fix];
+    if names.is_empty() && texts.iter().any(|text| text.contains('{')) {
         // Its figures are not told apart in the sentence.
-        found = Finding::in_words(kind, rest);
-    }
-    for (name, number) in names.iter().zip(numbers(rest)) {
-        found = match name.ends_with("_percent") {
-            true => found.measure(name, number),
-            false => found.count(name, number as u64),
+        let split = rest
+            .split_once(": ")
+            .filter(|(first, _)| first.contains(part));
+        let (problem, cause) = split.unwrap_or((rest, ""));
+        return Finding {
+            cause: cause.to_owned(),
+            ..Finding::in_words(kind, problem)
         };
     }
-    found
+    let figures = names.iter().zip(numbers(rest));
+    figures.fold(Finding::of(kind), |found, (name, number)| match *name {
+        "count" | "of" | "packets" => found.count(name, number as u64),
+        name => found.measure(name, number),
+    })
 }
 
 /// The numbers in a text.

@@ -7,7 +7,7 @@ use crate::bench::presentation_of;
 use crate::page::Sheet;
 use crate::results::curves::{self, SHARES_OF_PEAK};
 use crate::results::read::{Point, ReadError, Row, Run, Table};
-use crate::results::schema::{Across, Column, Schema, clock, hca, memory, queue};
+use crate::results::schema::{Column, CrossRowFigure, Schema, clock, hca, memory, queue};
 use crate::results::units::fixed;
 use crate::sorting::sort_by;
 use crate::terminal::output::heading_of;
@@ -176,7 +176,7 @@ pub(crate) fn incomplete(run: &Run) -> Vec<String> {
 
 /// The table: settings that vary, and the chosen columns that are not empty; or the curves.
 pub(crate) fn summary(run: &Run) -> Sheet {
-    if run.schema.across == Some(Across::Curves) {
+    if run.schema.across == Some(CrossRowFigure::Curves) {
         return of_curves(run);
     }
     fn cell<'a>(point: &'a Point, name: &str) -> &'a str {

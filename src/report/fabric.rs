@@ -10,9 +10,11 @@ use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, slow_ways, tiers,
 use super::content::in_words;
 use super::{ReportArguments, reading};
 use crate::bench::presentation::ReportFigure;
+use crate::figures::capital;
 use crate::figures::embedded::Embedded;
 use crate::page::{Figure, Page, Sheet};
 use crate::plot::scale::duration;
+use crate::results::finding::{Finding, Findings, kinds};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::read::{Fabric, ReadError, Row, Table};
 use crate::results::schema::fabric::{NODES, node, tier};
@@ -288,57 +290,41 @@ fn incomplete(fabric: &Fabric) -> Vec<String> {
     texts
 }
 
+/// What to know before the figures are believed, a sentence each.
 fn warnings(fabric: &Fabric, read: &Read) -> Vec<String> {
+    let mut all = Findings::default();
+    let mut add = |found| {
+        all.add(found, None, None);
+    };
     let contradictions = fabric.document()["contradictions"].as_array();
-    let contradictions = contradictions
+    for text in contradictions
         .into_iter()
         .flatten()
-        .filter_map(Value::as_str);
-    let mut warnings: Vec<String> = contradictions.map(str::to_owned).collect();
-    let missing: Vec<&str> = (fabric.nodes.iter())
-        .filter(|node| node.verdict == "missing")
-        .map(|node| node.name.as_str())
-        .collect();
-    if !missing.is_empty() {
-        let shown = missing[..missing.len().min(MOST_NAMED)].join(", ");
-        let more = match missing.len().saturating_sub(MOST_NAMED) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
-        warnings.push(format!("Nothing was measured of {shown}{more}"));
+        .filter_map(Value::as_str)
+    {
+        add(Finding::of(&kinds::CLOCKS_CONTRADICT).name("text", text));
+    }
+    for node in fabric.nodes.iter().filter(|node| node.verdict == "missing") {
+        add(Finding::of(&kinds::NODES_MISSING).listed("nodes", &*node.name));
     }
     let count = |verdict: &str| read.pairs.iter().filter(|it| it.verdict == verdict).count();
-    for (count, what) in [
-        (
-            read.left_out.rows.len(),
-            "left out: the reasons stand below",
-        ),
-        (
-            read.pairs.iter().filter(|it| it.contradicts).count(),
-            "in contradiction: no offset of the clocks fits all exchanges, so that no bounds of one way hold",
-        ),
-        (count("slow"), "slow, also alone"),
-        (
-            count("congested"),
-            "slow beside others, and not alone: a shared way",
-        ),
-        (
-            count("suspect"),
-            "slow beside others, and not measured alone",
-        ),
+    let contradict = read.pairs.iter().filter(|it| it.contradicts).count();
+    for (count, kind) in [
+        (read.left_out.rows.len(), kinds::PAIRS_LEFT_OUT),
+        (contradict, kinds::PAIRS_CONTRADICT),
+        (count("slow"), kinds::PAIRS_SLOW),
+        (count("congested"), kinds::PAIRS_CONGESTED),
+        (count("suspect"), kinds::PAIRS_SUSPECT),
     ] {
-        match count {
-            0 => {}
-            1 => warnings.push(format!("One ordered pair is {what}")),
-            count => warnings.push(format!("{count} ordered pairs are {what}")),
+        if let Some(found) = Finding::counted(&kind, count as u64, None) {
+            add(found);
         }
     }
     if fabric.is_judged() && fabric.nodes.iter().any(|node| node.verdict == "not-judged") {
-        warnings.push(
-            "Not all nodes were judged: it takes more than three nodes, and figures of most pairs of each".to_owned(),
-        );
+        add(Finding::of(&kinds::NODES_NOT_JUDGED));
     }
-    warnings
+    let all = all.all().into_iter();
+    all.map(|found| capital(&found.line(0))).collect()
 }
 
 fn figures(arguments: &ReportArguments, read: &Read, warnings: &mut Vec<String>) -> Vec<Figure> {

@@ -66,12 +66,12 @@ impl Column {
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     columns: Vec<Column>,
-    rows: Vec<Row>,
+    rows: Vec<TableRow>,
     brief: bool,
 }
 
 #[derive(Debug, Clone)]
-enum Row {
+enum TableRow {
     Cells(Vec<String>),
     Separator,
 }
@@ -100,13 +100,13 @@ impl Table {
             self.columns.len(),
             "a row has a cell for each column"
         );
-        self.rows.push(Row::Cells(cells));
+        self.rows.push(TableRow::Cells(cells));
         self
     }
 
     /// Adds an empty line between the rows before it and those after it, if there are both.
     pub fn separator(&mut self) -> &mut Self {
-        self.rows.push(Row::Separator);
+        self.rows.push(TableRow::Separator);
         self
     }
 
@@ -157,8 +157,8 @@ impl Table {
 
     fn cells(&self) -> impl Iterator<Item = &Vec<String>> {
         self.rows.iter().filter_map(|row| match row {
-            Row::Cells(cells) => Some(cells),
-            Row::Separator => None,
+            TableRow::Cells(cells) => Some(cells),
+            TableRow::Separator => None,
         })
     }
 
@@ -265,14 +265,14 @@ impl Table {
         let mut gap = None;
         for row in &self.rows {
             match row {
-                Row::Cells(cells) => {
+                TableRow::Cells(cells) => {
                     if gap == Some(true) {
                         line(&|_| String::new());
                     }
                     line(&|column| layouts[column].body(&cells[column]));
                     gap = Some(false);
                 }
-                Row::Separator => gap = gap.map(|_| true),
+                TableRow::Separator => gap = gap.map(|_| true),
             }
         }
     }
@@ -291,7 +291,8 @@ impl Layout {
     /// What stands left and right of where the decimal points are aligned.
     fn split<'a>(&self, cell: &'a str) -> (&'a str, &'a str) {
         match cell.find('.') {
-            Some(point) if self.number => cell.split_at(point),
+            // With a unit, its end is aligned.
+            Some(point) if self.number && !cell.contains(' ') => cell.split_at(point),
             _ => (cell, ""),
         }
     }

@@ -5,7 +5,7 @@ use clap::Args;
 use crate::arguments::UsageError;
 use crate::results::Record;
 use crate::results::record::Cell;
-use crate::results::schema::{COMPLETE, Column, Kind, STATUS, split_unit};
+use crate::results::schema::{COMPLETE, Column, ColumnKind, STATUS, split_unit};
 use crate::sorting::sort_by;
 
 /// Of the commands that show a table or a list.
@@ -122,7 +122,7 @@ fn rank(key: &Key) -> u8 {
 
 /// What a row of the summary is sorted by: figures of a point that is not whole are not to be believed.
 pub fn key_of(record: &Record, column: &Column) -> Key {
-    let is_figure = matches!(column.kind, Kind::Measured | Kind::Count);
+    let is_figure = matches!(column.kind, ColumnKind::Measured | ColumnKind::Count);
     if is_figure && record.text(&STATUS) != COMPLETE {
         return Key::Missing;
     }

@@ -135,7 +135,10 @@ fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
     let document = ended.json();
     let cpu = &document["cpus"][0];
     let not_kept = cpu["differences_not_kept"].as_u64().unwrap();
-    let noted = document["notes"].to_string().contains("all but");
+    let findings = document["findings"].as_array().unwrap();
+    let noted = findings
+        .iter()
+        .any(|it| it["kind"] == "differences-counted");
     assert_eq!(noted, not_kept > 0, "{document}");
     assert_eq!(cpu["differences_kept_in"].is_null(), not_kept > 0);
     assert_eq!(cpu["percentiles"]["are"] == "exact", not_kept == 0);
@@ -145,7 +148,7 @@ fn differences_of_a_time_are_all_kept_or_said_not_to_be() {
 fn all_cpus_start_together_and_each_has_a_row() {
     let _alone = alone();
     let (_folder, out, ended) = ends(
-        "--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k",
+        "--clock monotonic-raw --all-cpus --duration 1s --baseline-iterations 10k --verbose",
         0,
     );
     let summary = rows(&out.join("summary.csv"));
@@ -160,7 +163,13 @@ fn all_cpus_start_together_and_each_has_a_row() {
         assert!(figure(row, "elapsed_ns") > 3e8, "{row:?}");
     }
     let text = ended.stdout;
-    assert!(text.contains("all CPUs are watched"), "{text}");
+    let findings = common::json(&out.join("findings.json"));
+    let mut findings = findings.as_array().unwrap().iter();
+    let all_watched = findings.find(|it| it["kind"] == "no-free-cpu").unwrap();
+    assert_eq!(
+        all_watched["points"].as_array().unwrap().len(),
+        allowed.len()
+    );
     assert_eq!(text.contains("at once:"), allowed.len() > 1, "{text}");
 }
 
@@ -553,10 +562,10 @@ fn a_given_rate_that_is_off_is_doubted() {
     }
     let (_folder, out, ended) = ends(&off, 0);
     ended.stdout.has(&["- --tsc-khz 100000 "]);
-    let notes = settings(&first_cpu(&out))["details"]["notes"].clone();
-    let notes = notes.as_array().unwrap();
-    let noted = |note: &Value| note.as_str().unwrap().contains("--tsc-khz 100000 ");
-    assert!(notes.iter().any(noted), "{notes:?}");
+    let findings = common::json(&out.join("findings.json"));
+    let findings = findings.as_array().unwrap();
+    let is_doubt = |found: &Value| found["kind"] == "tsc-rate";
+    assert!(findings.iter().any(is_doubt), "{findings:?}");
     assert_eq!(
         settings(&out)["instrument"]["clock"]["tsc"]["source"],
         "tsc-khz"

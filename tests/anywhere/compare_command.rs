@@ -42,8 +42,11 @@ fn two_runs_are_compared_round_by_round() {
     table.has(&[
         "latency.p50",
         "completion.p99",
-        "8 figures",
-        "no difference shown",
+        "No difference is shown in median latency, p99 latency, median completion latency",
+        "All 8 intervals hold together in 95 of 100 comparisons",
+        "verdict: ",
+        "0 worse, 8 without a difference shown",
+        " not shown",
         "limit 10%@latency.p50: kept by 2 of 2",
     ]);
     let fits = table.lines().all(|line| line.chars().count() <= 100);
@@ -51,10 +54,35 @@ fn two_runs_are_compared_round_by_round() {
     assert_eq!(warnings, "");
 
     let (table, _) = expect(folder, &format!("compare base slow {limits}"), 3);
-    table.has(&["worse, BROKEN", "limit 10%@completion.p50: kept by 2 of 2"]);
+    table.has(&[
+        "median latency: slow is higher than base at all 2 points, most by ",
+        "worse, BROKEN",
+        "limit 10%@completion.p50: kept by 2 of 2",
+    ]);
+    table.lacks(&["BASE", "NEW", "shift"]);
+    let heading = table.lines().find(|line| line.starts_with("service"));
+    let heading: Vec<&str> = heading.unwrap().split_whitespace().collect();
+    let expected = "service figure base slow difference interval verdict";
+    assert_eq!(heading.join(" "), expected);
+    // By the names of the columns, and by those of earlier versions.
+    for (sort, figure) in [
+        ("-slow", " latency.p99 "),
+        ("-NEW", " latency.p99 "),
+        ("-difference", " latency."),
+        ("-shift", " latency."),
+        ("base", " completion.p50 "),
+    ] {
+        let (table, _) = expect(folder, &format!("compare base slow --sort={sort}"), 0);
+        let mut lines = table.lines().skip_while(|line| !line.starts_with("---"));
+        lines.nth(1).unwrap().has(&[figure]);
+    }
     let (text, _) = expect(folder, &format!("compare base slow {limits} --json"), 3);
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["verdict"]["broken"], true);
+    assert_eq!(document["comparison"]["names"], json!(["base", "slow"]));
+    assert_eq!(document["findings"][1]["verdict"], "usable");
+    let answer = document["answer"][0].as_str().unwrap();
+    answer.has(&["median latency: slow is higher than base"]);
     let points = document["comparison"]["points"].as_array().unwrap();
     let figures: Vec<_> = points
         .iter()
@@ -98,9 +126,9 @@ fn the_points_of_a_sweep_are_compared_by_a_setting() {
     run(&folder.join("sweep"), &hca::SCHEMA, &document, &points, 0);
     let (table, _) = expect(folder, "compare sweep --by poll-recv", 0);
     table.has(&[
-        "by: BASE is poll_recv busy; poll_comp goes along with it",
+        "median latency: event is higher than busy at all 2 points",
+        "settings: poll_comp goes along with poll_recv",
         "4 worse",
-        "event",
     ]);
     let (_, error) = expect(folder, "compare sweep --by size", 2);
     error.has(&["has one value", "service, poll_recv, poll_comp"]);
@@ -149,7 +177,12 @@ fn what_cannot_be_compared_is_told_by_the_exit_code() {
     ]);
     assert!(!error.contains('\u{1b}'), "{error}");
     let (table, warnings) = expect(folder, "compare base/rc-busy-busy other --anyway", 0);
-    table.has(&["not judged", "it takes 5 of either"]);
+    table.has(&[
+        "With 2 to 8 rounds no difference between rc-busy-busy and other can be judged",
+        "it takes 5 rounds",
+        "hcabench rerun other --rounds 5 --out other-5-rounds",
+    ]);
+    table.lacks(&["interval", "not judged"]);
     assert!(
         warnings.contains("differ in poll_recv: busy and event") && !warnings.contains('\u{1b}'),
         "{warnings}"

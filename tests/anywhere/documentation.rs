@@ -10,7 +10,7 @@ use crate::program::{Ended, hcabench as program};
 use clap::CommandFactory as _;
 use common::figures::FIGURES;
 use hcabench::cli::{CommandLine, EXIT_CODES};
-use hcabench::results::schema::{Column, Data, Named, Over, Schema, fabric};
+use hcabench::results::schema::{Column, Data, NamedColumn, Over, Schema, fabric};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -237,7 +237,7 @@ fn columns_of_a_fabric() -> String {
     let pairs = fabric::pairs();
     let runs = fabric::SCHEMA.runs();
     let of_runs = runs.into_iter().filter(|column| !pairs.contains(column));
-    let of_runs: Vec<Named> = of_runs.collect();
+    let of_runs: Vec<NamedColumn> = of_runs.collect();
     for (file, text, columns) in [
         ("pairs.csv", "A row for each ordered pair.", pairs.clone()),
         (

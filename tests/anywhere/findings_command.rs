@@ -50,7 +50,9 @@ fn what_is_not_whole_says_so() {
     let folder = &*temporary("");
     let until = format!("{FEW_LAPS} --until-round 1 --out run");
     ends(folder, &until, 0);
-    ends(folder, "show run", 0).stdout.has(&["incomplete"]);
+    let shown = ends(folder, "show run", 0).stdout;
+    shown.has(&["incomplete", "stopped by --until-round"]);
+    assert!(!shown.contains("has not ended yet"), "{shown}");
     let resumed = ends(folder, "--resume run queue", 2);
     assert!(!resumed.stderr.is_empty());
     let line = FEW_LAPS.replacen("queue", "queue --resume run", 1);

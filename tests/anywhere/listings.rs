@@ -33,7 +33,7 @@ named_items! {
     hcabench::bench::hca::loops::receiver,
     hcabench::bench::hca::loops::receiver::receive,
     #[cfg(feature = "rdma")]
-    hcabench::bench::hca::run::Runner,
+    hcabench::bench::hca::run::PointRunner,
     hcabench::bench::hca::loops::sender,
     hcabench::bench::hca::loops::sender::send,
     hcabench::bench::hca::loops::stamper::restamp,

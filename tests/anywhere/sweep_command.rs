@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::program::{Ended, Running, send};
 use common::{Row, ends, hcabench, json, number, rows};
 use hcabench::bench::Assignment;
-use hcabench::bench::queue::config::{Config, Length, Measure};
+use hcabench::bench::queue::config::{Config, Measure, RoundLength};
 use hcabench::bench::queue::cpus::CpuChoice;
 use hcabench::bench::queue::plan::Sweep;
 use hcabench::bench::queue::retry::Retry;
@@ -356,7 +356,7 @@ fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
     let mut command = program.change(|command| command.stdin(Stdio::piped())).0;
     let mut round = command.spawn().unwrap();
     let config = Config {
-        length: Length::Elements(6000),
+        length: RoundLength::Elements(6000),
         warmup: Duration::from_millis(1),
         measure: Measure::Time,
         measure_failed: false,

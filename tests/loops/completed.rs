@@ -1,7 +1,7 @@
 //! Send completions of what was posted, one each.
 
 use hcabench::bench::hca::loops::control::Control;
-use hcabench::bench::hca::loops::port::{Completion, CompletionPort, Polled};
+use hcabench::bench::hca::loops::port::{Completion, CompletionPort, PollResult};
 
 pub(crate) struct Completed<'a> {
     control: &'a Control,
@@ -14,12 +14,12 @@ pub(crate) fn completed(control: &Control) -> Completed<'_> {
 
 impl CompletionPort for Completed<'_> {
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         if self.next >= self.control.posted() {
-            return Polled::Empty;
+            return PollResult::Empty;
         }
         self.next += 1;
-        Polled::Done(Completion {
+        PollResult::Done(Completion {
             request: u64::from(self.next - 1),
             ..Completion::default()
         })

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use hcabench::bench::hca::ends::endpoints::{EndpointSettings, Endpoints, Receives};
 use hcabench::bench::hca::ends::verbs_port::VerbsCompletionPort;
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
-use hcabench::bench::hca::loops::completion::{Collector, LeftToThread};
+use hcabench::bench::hca::loops::completion::{Collector, NoCollection};
 use hcabench::bench::hca::loops::control::Control;
 use hcabench::bench::hca::loops::port::{BusyPolling, PollMode, WaitForEvent};
 use hcabench::bench::hca::loops::receiver::receive;
-use hcabench::bench::hca::loops::sender::{Sending, SubmitStamp, send};
+use hcabench::bench::hca::loops::sender::{BurstSend, SubmitStamp, send};
 use hcabench::bench::hca::loops::signalling::Signalling;
 use hcabench::bench::hca::loops::tag::{Expected, Tag};
 use hcabench::bench::hca::plan::Point;
@@ -98,12 +98,12 @@ fn run<M: PollMode<VerbsCompletionPort>>(
             port.set_tag(tag);
             assert!(control.wait_until_ready(2));
             let (outcome, calls) = counted(|| {
-                let burst = Sending {
+                let burst = BurstSend {
                     signalling: Signalling::new(1, 1),
                     submitted: &mut submitted[..],
                     control,
                 };
-                send::<SubmitStamp>(clock, &mut port, &mut NoPause, &mut LeftToThread, burst)
+                send::<SubmitStamp>(clock, &mut port, &mut NoPause, &mut NoCollection, burst)
             });
             assert!(outcome.failure.is_none(), "{:?}", outcome.failure);
             (outcome.posted as usize, calls)

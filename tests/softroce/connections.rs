@@ -17,11 +17,11 @@ use hcabench::bench::hca::settings::comp_vector::CompletionVectors;
 use hcabench::bench::hca::settings::config::{Poll, Service, Switch};
 use hcabench::buffer::HugePagePolicy;
 use hcabench::rdma::cm::{
-    ActiveEndpoint, CmError, Connecting, EventChannel, IdService, PassiveEndpoint, UcRoute,
+    ActiveEndpoint, CmError, EventChannel, IdService, PassiveEndpoint, PendingConnection, UcRoute,
 };
 use hcabench::rdma::verbs::{
-    Capabilities, CompletionQueue, Context, OutstandingReads, Polled, ProtectionDomain, QueuePair,
-    QueuePairAttributes, Retries, ServiceType, WorkCompletion, granted_inline,
+    Capabilities, CompletionQueue, Context, OutstandingReads, PollResult, ProtectionDomain,
+    QueuePair, QueuePairAttributes, Retries, ServiceType, WorkCompletion, granted_inline,
 };
 use hcabench::time::Ticks;
 
@@ -92,7 +92,7 @@ pub(crate) fn connecting(
     channel: &Arc<EventChannel>,
     (service, of): (IdService, ServiceType),
     to: SocketAddr,
-) -> (Arc<ProtectionDomain>, Connecting) {
+) -> (Arc<ProtectionDomain>, PendingConnection) {
     let (from, to) = (("rxe0", 1), (address(0), to));
     let end = ActiveEndpoint::resolve(channel, service, from, to, None, LIMIT).unwrap();
     let domain = ProtectionDomain::allocate(&end.context()).unwrap();
@@ -101,7 +101,7 @@ pub(crate) fn connecting(
     (domain, connecting.unwrap())
 }
 
-pub(crate) fn accepting(listener: &PassiveEndpoint, of: ServiceType) -> Connecting {
+pub(crate) fn accepting(listener: &PassiveEndpoint, of: ServiceType) -> PendingConnection {
     let end = listener.request(LIMIT).unwrap();
     let domain = ProtectionDomain::allocate(&end.context()).unwrap();
     let (queue_pair, retries) = (attributes(&end.context(), of), Retries::default());
@@ -144,8 +144,8 @@ pub(crate) fn send_one(endpoints: &Endpoints, tag: Tag, what: &str) -> WorkCompl
     let deadline = Instant::now() + LIMIT;
     loop {
         match poller.poll() {
-            Polled::Done(completion) => break completion,
-            Polled::Empty => assert!(Instant::now() < deadline, "{what}: nothing arrived"),
+            PollResult::Done(completion) => break completion,
+            PollResult::Empty => assert!(Instant::now() < deadline, "{what}: nothing arrived"),
             other => panic!("{what}: {other:?}"),
         }
     }

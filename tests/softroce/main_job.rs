@@ -45,7 +45,7 @@ fn the_main_job_gives_8192_latencies_that_agree_with_their_summary() {
     ended.stderr.has(&[
         "sender:   rxe0 port 1 at 10.77.0.1",
         "receiver: rxe1 port 1 at 10.77.0.2",
-        "SoftRoCE",
+        "software devices (rxe0, rxe1)",
         &format!("results:  {}", out.display()),
     ]);
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use hcabench::buffer::HugePagePolicy;
 use hcabench::node::fallback::Fallback;
-use hcabench::node::infiniband::{Fabric, FabricRequest, InfiniBand, Publisher, Subscriber};
+use hcabench::node::infiniband::{
+    Fabric, FabricRequest, InfiniBand, InfiniBandPublisher, InfiniBandSubscriber,
+};
 use hcabench::node::settings::Verbs;
 use hcabench::node::{self, Node, Pool, Scenario, Settings, Slot, Wiring};
 use hcabench::rig::ports::{Service, UcRouteRequest};
@@ -99,8 +101,8 @@ impl<N: Node> End<N> {
 }
 
 pub(crate) struct Ends {
-    pub publishers: Vec<End<Publisher>>,
-    pub subscribers: Vec<End<Subscriber>>,
+    pub publishers: Vec<End<InfiniBandPublisher>>,
+    pub subscribers: Vec<End<InfiniBandSubscriber>>,
 }
 
 /// Subscribers have posted all that they post before they look for samples.

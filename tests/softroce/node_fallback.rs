@@ -8,7 +8,7 @@ use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
 use hcabench::node::fallback::{ConnectFailure, Fallback};
-use hcabench::node::infiniband::{Notices, Target, publisher, subscriber};
+use hcabench::node::infiniband::{Notices, SubscriberAddress, publisher, subscriber};
 use hcabench::node::settings::Verbs;
 use hcabench::node::{Node, NodeError, Scenario, Settings};
 use hcabench::rdma::cm::EventChannel;
@@ -31,7 +31,7 @@ fn failure(service: Service, to: &str) -> ConnectFailure {
         ..settings(service, true)
     };
     let address: SocketAddr = to.parse().unwrap();
-    let targets = vec![Target {
+    let targets = vec![SubscriberAddress {
         subscriber: 0,
         address,
     }];
@@ -108,7 +108,7 @@ fn passed_over() {
     let channel = EventChannel::create().unwrap();
     drop(connecting(&channel, RC, address));
     sleep(Duration::from_secs(1));
-    let targets = vec![Target {
+    let targets = vec![SubscriberAddress {
         subscriber: 0,
         address,
     }];
@@ -133,7 +133,7 @@ fn later(service: Service) {
     let wiring = wiring(Scenario::StraightRun, 1, 1);
     let settings = listening(service);
     let (fabric, notices) = (fabric(), Notices::new(&wiring));
-    let targets = vec![Target {
+    let targets = vec![SubscriberAddress {
         subscriber: 0,
         address: "10.77.0.2:1".parse().unwrap(),
     }];

@@ -159,7 +159,7 @@ fn a_change_of_the_receivers_gids_marks_the_point_and_does_not_end_it() {
     sh("ip address del 10.99.0.2/24 dev veth1");
     ended
         .expect(0)
-        .warns("rxe1 port 1: the table of GIDs changed since it was connected");
+        .warns("ports changed during the measurement: rxe1 port 1: the table of GIDs changed");
     let results = machine.results();
     assert_eq!(only_row(&results).count("messages_received"), 5000);
     let changes = &results.points()[0].settings["details"]["port_changes"];

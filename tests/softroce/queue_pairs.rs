@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::ends::endpoints::{Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, Link, ReceivingEnd, SendingEnd};
-use hcabench::bench::hca::loops::port::{CompletionPort, Polled, SendPort};
+use hcabench::bench::hca::loops::port::{CompletionPort, PollResult, SendPort};
 use hcabench::bench::hca::loops::tag::Tag;
 use hcabench::rdma::cm::EventChannel;
 use hcabench::time::Ticks;
@@ -46,9 +46,9 @@ library_tests! {
             for _ in 0..MESSAGES {
                 let arrived = loop {
                     match arriving.poll() {
-                        Polled::Done(completion) => break completion,
-                        Polled::Empty => assert!(Instant::now() < deadline, "{service:?}: something is missing"),
-                        Polled::Failed(failure) => panic!("{service:?}: {failure}"),
+                        PollResult::Done(completion) => break completion,
+                        PollResult::Empty => assert!(Instant::now() < deadline, "{service:?}: something is missing"),
+                        PollResult::Failed(failure) => panic!("{service:?}: {failure}"),
                     }
                 };
                 // Its receive request was one of that queue pair.

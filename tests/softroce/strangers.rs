@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use hcabench::buffer::{HugePagePolicy, PayloadBuffer};
 use hcabench::rdma::cm::{Connection, EventChannel, IdService};
 use hcabench::rdma::verbs::{
-    Access, AddressHandle, Destination, MemoryRegion, Polled, ProtectionDomain, SendRequest,
+    Access, AddressHandle, Destination, MemoryRegion, PollResult, ProtectionDomain, SendRequest,
     ServiceType,
 };
 use hcabench::time::Ticks;
@@ -64,8 +64,8 @@ impl Stranger {
         let deadline = Instant::now() + STEP;
         loop {
             match sent.poll() {
-                Polled::Done(_) => return,
-                Polled::Empty => assert!(Instant::now() < deadline, "it does not leave"),
+                PollResult::Done(_) => return,
+                PollResult::Empty => assert!(Instant::now() < deadline, "it does not leave"),
                 other => panic!("{other:?}"),
             }
         }

@@ -11,8 +11,8 @@
 //! "full" while up to a batch of slots is free.
 
 use crate::element::Words;
-use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
-use crate::parameters::{Given, Parameter};
+use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
+use crate::parameters::{Parameter, Parameters};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 use crate::sync::wait_cycles;
 
@@ -31,7 +31,7 @@ pub(crate) struct BQueue;
 
 /// What both ends are: a place on the ring, and how far the slots from there on are known to be the end's own.
 #[derive(Debug)]
-pub struct End<const N: usize> {
+pub struct BQueueEnd<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
@@ -44,7 +44,7 @@ pub struct End<const N: usize> {
     penalty: usize,
 }
 
-impl<const N: usize> End<N> {
+impl<const N: usize> BQueueEnd<N> {
     #[inline(always)]
     fn slot(&self, index: usize) -> &FusedSlot<N> {
         // SAFETY: `next`, and what `behind` returns, are less than the number of slots.
@@ -68,7 +68,7 @@ impl<const N: usize> End<N> {
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for In<End<N>> {
+impl<const N: usize> Sender<Words<N>> for SendOnly<BQueueEnd<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let end = &mut self.0;
@@ -89,7 +89,7 @@ impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     }
 }
 
-impl<const N: usize> Out<End<N>> {
+impl<const N: usize> ReceiveOnly<BQueueEnd<N>> {
     /// Looks for a batch of full slots, in halving steps.
     #[inline(always)]
     fn search(&mut self) -> bool {
@@ -109,7 +109,7 @@ impl<const N: usize> Out<End<N>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
+impl<const N: usize> Receiver<Words<N>> for ReceiveOnly<BQueueEnd<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         if self.0.next == self.0.until && !self.search() {
@@ -124,19 +124,19 @@ impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
 }
 
 impl<const N: usize> Queue<Words<N>> for BQueue {
-    type Sender = In<End<N>>;
-    type Receiver = Out<End<N>>;
+    type Sender = SendOnly<BQueueEnd<N>>;
+    type Receiver = ReceiveOnly<BQueueEnd<N>>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        Self::with_parameters(capacity, &Given::default())
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
+        Self::with_parameters(capacity, &Parameters::default())
     }
 
-    fn with_parameters(capacity: usize, given: &Given) -> Made<Self, Words<N>> {
+    fn with_parameters(capacity: usize, given: &Parameters) -> NewEnds<Self, Words<N>> {
         let capacity = check_capacity(capacity)?;
         let [batch, penalty] = given.values(&PARAMETERS, capacity);
         let batch = batch.clamp(1, capacity.saturating_sub(1).max(1));
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        let end = |slots| End {
+        let end = |slots| BQueueEnd {
             slots,
             next: 0,
             until: 0,
@@ -144,6 +144,6 @@ impl<const N: usize> Queue<Words<N>> for BQueue {
             found: batch,
             penalty,
         };
-        Ok((In(end(slots.clone())), Out(end(slots))))
+        Ok((SendOnly(end(slots.clone())), ReceiveOnly(end(slots))))
     }
 }

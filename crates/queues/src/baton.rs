@@ -19,7 +19,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::element::Words;
 use crate::fastforward;
-use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
+use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The queue of this file.
@@ -29,7 +29,7 @@ pub struct Baton;
 /// The end that sends.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct Filling<const N: usize> {
+pub struct BatchSender<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot, or their number.
     next: usize,
@@ -39,11 +39,11 @@ pub struct Filling<const N: usize> {
     inside_batch: usize,
 }
 
-impl<const N: usize> Filling<N> {
+impl<const N: usize> BatchSender<N> {
     fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
         // The largest power of two up to half of the slots, rounded up. Of a longer batch the last slot is often full.
         let longest = 1 << slots.count().div_ceil(2).ilog2();
-        Filling {
+        BatchSender {
             slots,
             next: 0,
             end: 0,
@@ -71,7 +71,7 @@ impl<const N: usize> Filling<N> {
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for In<Filling<N>> {
+impl<const N: usize> Sender<Words<N>> for SendOnly<BatchSender<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let filling = &mut self.0;
@@ -86,21 +86,23 @@ impl<const N: usize> Sender<Words<N>> for In<Filling<N>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Out<CachePadded<fastforward::End<N>>> {
+impl<const N: usize> Receiver<Words<N>>
+    for ReceiveOnly<CachePadded<fastforward::FastForwardEnd<N>>>
+{
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
-        // SAFETY: an `Out` is the only receiver.
+        // SAFETY: an `ReceiveOnly` is the only receiver.
         unsafe { self.0.take(None) }
     }
 }
 
 impl<const N: usize> Queue<Words<N>> for Baton {
-    type Sender = In<Filling<N>>;
-    type Receiver = Out<CachePadded<fastforward::End<N>>>;
+    type Sender = SendOnly<BatchSender<N>>;
+    type Receiver = ReceiveOnly<CachePadded<fastforward::FastForwardEnd<N>>>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
         let slots = SharedSlots::new(check_capacity(capacity)?, FusedSlot::new);
-        let receiver = CachePadded::new(fastforward::End::new(slots.clone()));
-        Ok((In(Filling::new(slots)), Out(receiver)))
+        let receiver = CachePadded::new(fastforward::FastForwardEnd::new(slots.clone()));
+        Ok((SendOnly(BatchSender::new(slots)), ReceiveOnly(receiver)))
     }
 }

@@ -8,13 +8,15 @@ use cpp_queues::Functions;
 use super::Baton;
 use super::crates::touched;
 use super::element::Words;
-use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared, alone};
-use super::parameters::Given;
+use super::interface::{
+    NewEnds, Queue, QueueError, ReceiveOnly, Receiver, SendOnly, Sender, SharedEnds, alone,
+};
+use super::parameters::Parameters;
 use super::slots::check_capacity;
 use super::sync::Arc;
 
 /// Which of them.
-pub trait Kind: std::fmt::Debug + 'static {
+pub trait CppQueueKind: std::fmt::Debug + 'static {
     /// Its functions for elements of 1, 8 and 32 words.
     const FUNCTIONS: [Functions; 3];
 }
@@ -24,7 +26,7 @@ macro_rules! kinds {
         #[derive(Debug)]
         pub struct $kind;
 
-        impl Kind for $kind {
+        impl CppQueueKind for $kind {
             const FUNCTIONS: [Functions; 3] = cpp_queues::$functions;
         }
     )+};
@@ -41,7 +43,7 @@ kinds! {
 pub struct Cpp<K>(PhantomData<K>);
 
 /// The functions for elements of `N` words, which the compiler knows.
-const fn functions<K: Kind, const N: usize>() -> Functions {
+const fn functions<K: CppQueueKind, const N: usize>() -> Functions {
     match N {
         1 => K::FUNCTIONS[0],
         8 => K::FUNCTIONS[1],
@@ -71,16 +73,16 @@ impl Drop for Owner {
 
 /// An end of a queue.
 #[derive(Debug)]
-pub struct End<K, const N: usize> {
+pub struct CppEnd<K, const N: usize> {
     at: *mut c_void,
     _owner: Arc<Owner>,
     kind: PhantomData<K>,
 }
 
 // SAFETY: an end may be used by any thread, by one at a time; who has it mutably is the only one.
-unsafe impl<K: Kind, const N: usize> Send for End<K, N> {}
+unsafe impl<K: CppQueueKind, const N: usize> Send for CppEnd<K, N> {}
 
-impl<K: Kind, const N: usize> Sender<Words<N>> for In<End<K, N>> {
+impl<K: CppQueueKind, const N: usize> Sender<Words<N>> for SendOnly<CppEnd<K, N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let functions = const { functions::<K, N>() };
@@ -89,7 +91,7 @@ impl<K: Kind, const N: usize> Sender<Words<N>> for In<End<K, N>> {
     }
 }
 
-impl<K: Kind, const N: usize> Receiver<Words<N>> for Out<End<K, N>> {
+impl<K: CppQueueKind, const N: usize> Receiver<Words<N>> for ReceiveOnly<CppEnd<K, N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         let functions = const { functions::<K, N>() };
@@ -100,20 +102,20 @@ impl<K: Kind, const N: usize> Receiver<Words<N>> for Out<End<K, N>> {
     }
 }
 
-impl<K: Kind, const N: usize> Queue<Words<N>> for Cpp<K> {
-    type Sender = In<End<K, N>>;
-    type Receiver = Out<End<K, N>>;
+impl<K: CppQueueKind, const N: usize> Queue<Words<N>> for Cpp<K> {
+    type Sender = SendOnly<CppEnd<K, N>>;
+    type Receiver = ReceiveOnly<CppEnd<K, N>>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
+        Self::shared(capacity, &Parameters::default(), 1, 1).map(alone)
     }
 
     fn shared(
         capacity: usize,
-        _given: &Given,
+        _given: &Parameters,
         senders: usize,
         receivers: usize,
-    ) -> Shared<Self, Words<N>> {
+    ) -> SharedEnds<Self, Words<N>> {
         let capacity = check_capacity(capacity)?;
         if capacity < senders {
             return Err(QueueError {
@@ -129,13 +131,13 @@ impl<K: Kind, const N: usize> Queue<Words<N>> for Cpp<K> {
             queue,
             free: functions.free,
         });
-        let mut ends = ends.into_iter().map(|at| End {
+        let mut ends = ends.into_iter().map(|at| CppEnd {
             at,
             _owner: owner.clone(),
             kind: PhantomData,
         });
-        let mut to: Vec<_> = ends.by_ref().take(senders).map(In).collect();
-        let mut from: Vec<_> = ends.map(Out).collect();
+        let mut to: Vec<_> = ends.by_ref().take(senders).map(SendOnly).collect();
+        let mut from: Vec<_> = ends.map(ReceiveOnly).collect();
         // What several share touches its memory itself.
         if (senders, receivers) == (1, 1) {
             let (sender, receiver) = touched(capacity, (to.remove(0), from.remove(0)))?;
@@ -154,7 +156,7 @@ pub struct BatonByCall;
 
 /// An end of it, elsewhere, as those of C++ are.
 #[derive(Debug)]
-pub struct Called<E>(Box<E>);
+pub struct BoxedEnd<E>(Box<E>);
 
 /// # Safety
 /// The end is there, and nobody else uses it; the element is there.
@@ -185,7 +187,7 @@ unsafe extern "C" fn call_dequeue<const N: usize>(
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for Called<BatonSender<N>> {
+impl<const N: usize> Sender<Words<N>> for BoxedEnd<BatonSender<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         // SAFETY: both are borrowed here, the end mutably.
@@ -193,7 +195,7 @@ impl<const N: usize> Sender<Words<N>> for Called<BatonSender<N>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Called<BatonReceiver<N>> {
+impl<const N: usize> Receiver<Words<N>> for BoxedEnd<BatonReceiver<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         let mut words = [0; N];
@@ -204,11 +206,11 @@ impl<const N: usize> Receiver<Words<N>> for Called<BatonReceiver<N>> {
 }
 
 impl<const N: usize> Queue<Words<N>> for BatonByCall {
-    type Sender = Called<BatonSender<N>>;
-    type Receiver = Called<BatonReceiver<N>>;
+    type Sender = BoxedEnd<BatonSender<N>>;
+    type Receiver = BoxedEnd<BatonReceiver<N>>;
 
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, Words<N>> {
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, Words<N>> {
         let (sender, receiver) = <Baton as Queue<Words<N>>>::starting_at(capacity, start)?;
-        Ok((Called(Box::new(sender)), Called(Box::new(receiver))))
+        Ok((BoxedEnd(Box::new(sender)), BoxedEnd(Box::new(receiver))))
     }
 }

@@ -21,7 +21,7 @@
 //! than half if it does. A few instructions in the loops around the queue decide that.
 
 use crate::element::Words;
-use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
+use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// The words of a cache line.
@@ -36,7 +36,7 @@ pub struct DemotingBaton;
 /// What both ends are: a place on the ring.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct End<const N: usize> {
+pub struct DemotingBatonEnd<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
@@ -57,10 +57,10 @@ pub(crate) const fn inside_line(capacity: usize, words: usize) -> usize {
     }
 }
 
-impl<const N: usize> End<N> {
+impl<const N: usize> DemotingBatonEnd<N> {
     fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
         let inside_line = inside_line(slots.count(), N);
-        End {
+        DemotingBatonEnd {
             slots,
             next: 0,
             inside_line,
@@ -88,7 +88,7 @@ impl<const N: usize> End<N> {
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for In<End<N>> {
+impl<const N: usize> Sender<Words<N>> for SendOnly<DemotingBatonEnd<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let slot = self.0.slot();
@@ -102,7 +102,7 @@ impl<const N: usize> Sender<Words<N>> for In<End<N>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
+impl<const N: usize> Receiver<Words<N>> for ReceiveOnly<DemotingBatonEnd<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         // SAFETY: this is the only receiver.
@@ -155,13 +155,16 @@ fn keep_branch() {
 }
 
 impl<const N: usize> Queue<Words<N>> for DemotingBaton {
-    type Sender = In<End<N>>;
-    type Receiver = Out<End<N>>;
+    type Sender = SendOnly<DemotingBatonEnd<N>>;
+    type Receiver = ReceiveOnly<DemotingBatonEnd<N>>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
         let capacity = check_capacity(capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        Ok((In(End::new(slots.clone())), Out(End::new(slots))))
+        Ok((
+            SendOnly(DemotingBatonEnd::new(slots.clone())),
+            ReceiveOnly(DemotingBatonEnd::new(slots)),
+        ))
     }
 }
 

@@ -14,8 +14,8 @@
 use crossbeam_utils::CachePadded;
 
 use crate::element::Words;
-use crate::interface::{Made, Queue, QueueError, Receiver, Sender};
-use crate::parameters::{Given, Parameter};
+use crate::interface::{NewEnds, Queue, QueueError, Receiver, Sender};
+use crate::parameters::{Parameter, Parameters};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 use crate::sync::{Arc, AtomicUsize, Ordering, wait_cycles};
 
@@ -63,7 +63,7 @@ pub(super) const PARAMETERS: [Parameter; 3] = [
 pub(crate) struct EQueue;
 
 #[derive(Debug)]
-struct Shared {
+struct EQueueState {
     /// The sizes of the laps with an even and an odd number. Written by the sender.
     sizes: CachePadded<[AtomicUsize; 2]>,
     /// How often the receiver found nothing, wrapping. Written by the receiver.
@@ -73,7 +73,7 @@ struct Shared {
 #[derive(Debug)]
 pub(crate) struct EQueueSender<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
-    shared: Arc<Shared>,
+    shared: Arc<EQueueState>,
     /// The slot to be filled next; less than the size of the lap.
     next: usize,
     /// The number of the lap, as far as it matters: 0 or 1.
@@ -97,7 +97,7 @@ pub(crate) struct EQueueSender<const N: usize> {
 #[derive(Debug)]
 pub(crate) struct EQueueReceiver<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
-    shared: Arc<Shared>,
+    shared: Arc<EQueueState>,
     /// The slot to be emptied next; less than the size of the lap.
     next: usize,
     lap: usize,
@@ -229,7 +229,7 @@ impl EQueue {
     ) -> Result<(EQueueSender<N>, EQueueReceiver<N>), QueueError> {
         let capacity = check_capacity(capacity)?;
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EQueueState {
             sizes: CachePadded::new([AtomicUsize::new(capacity), AtomicUsize::new(capacity)]),
             found_empty: CachePadded::new(AtomicUsize::new(0)),
         });
@@ -266,11 +266,11 @@ impl<const N: usize> Queue<Words<N>> for EQueue {
     type Sender = EQueueSender<N>;
     type Receiver = EQueueReceiver<N>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        Self::with_parameters(capacity, &Given::default())
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
+        Self::with_parameters(capacity, &Parameters::default())
     }
 
-    fn with_parameters(capacity: usize, given: &Given) -> Made<Self, Words<N>> {
+    fn with_parameters(capacity: usize, given: &Parameters) -> NewEnds<Self, Words<N>> {
         let [batch, slice, penalty] = given.values(&PARAMETERS, capacity);
         let batching = Batching {
             batch,

@@ -9,8 +9,8 @@
 
 use super::demoting::{LINE, demote, inside_line};
 use crate::element::Words;
-use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
-use crate::parameters::{Given, Parameter};
+use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
+use crate::parameters::{Parameter, Parameters};
 use crate::slots::{FusedSlot, SharedSlots, check_capacity};
 
 /// What can be chosen.
@@ -44,7 +44,7 @@ pub(crate) struct TunedFastForward;
 
 /// A place on the ring.
 #[derive(Debug)]
-pub struct End<const N: usize> {
+pub struct FastForwardEnd<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot; less than their number.
     next: usize,
@@ -52,23 +52,23 @@ pub struct End<const N: usize> {
 
 /// An end that may demote lines.
 #[derive(Debug)]
-pub struct Demoting<const N: usize> {
-    end: End<N>,
+pub struct DemotingEnd<const N: usize> {
+    end: FastForwardEnd<N>,
     /// Which bits of an index say that a line has not ended.
     inside_line: usize,
 }
 
 /// The end that receives, and how far it keeps behind the sender.
 #[derive(Debug)]
-pub struct Following<const N: usize> {
-    end: Demoting<N>,
-    slip: Slip,
+pub struct SlippingReceiver<const N: usize> {
+    end: DemotingEnd<N>,
+    slip: TemporalSlip,
     /// Elements before the next look; never 0 without a slip.
     left: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Slip {
+struct TemporalSlip {
     /// Slots of a line.
     line: usize,
     /// Lines that are wanted between the ends, and below which there are too few.
@@ -78,9 +78,9 @@ struct Slip {
     seen: Option<usize>,
 }
 
-impl<const N: usize> End<N> {
+impl<const N: usize> FastForwardEnd<N> {
     pub(super) const fn new(slots: SharedSlots<FusedSlot<N>>) -> Self {
-        End { slots, next: 0 }
+        FastForwardEnd { slots, next: 0 }
     }
 
     /// The next slot.
@@ -143,12 +143,12 @@ impl<const N: usize> End<N> {
     }
 }
 
-impl<const N: usize> Following<N> {
+impl<const N: usize> SlippingReceiver<N> {
     /// Whether the receiver may go on.
     #[cold]
     #[inline(never)]
     fn look(&mut self) -> bool {
-        let Following { end, slip, left } = self;
+        let SlippingReceiver { end, slip, left } = self;
         let lines = |most: usize| {
             let is_full = |lines: &usize| !end.end.ahead(lines * slip.line).is_empty();
             (1..=most).take_while(is_full).count()
@@ -171,40 +171,40 @@ impl<const N: usize> Following<N> {
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for In<End<N>> {
+impl<const N: usize> Sender<Words<N>> for SendOnly<FastForwardEnd<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
-        // SAFETY: an `In` is the only sender.
+        // SAFETY: an `SendOnly` is the only sender.
         unsafe { self.0.put(&element, None) }
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Out<End<N>> {
+impl<const N: usize> Receiver<Words<N>> for ReceiveOnly<FastForwardEnd<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
-        // SAFETY: an `Out` is the only receiver.
+        // SAFETY: an `ReceiveOnly` is the only receiver.
         unsafe { self.0.take(None) }
     }
 }
 
-impl<const N: usize> Sender<Words<N>> for In<Demoting<N>> {
+impl<const N: usize> Sender<Words<N>> for SendOnly<DemotingEnd<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
-        let Demoting { end, inside_line } = &mut self.0;
-        // SAFETY: an `In` is the only sender.
+        let DemotingEnd { end, inside_line } = &mut self.0;
+        // SAFETY: an `SendOnly` is the only sender.
         unsafe { end.put(&element, Some(*inside_line)) }
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Out<Following<N>> {
+impl<const N: usize> Receiver<Words<N>> for ReceiveOnly<SlippingReceiver<N>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
         let following = &mut self.0;
         if following.left == 0 && !following.look() {
             return None;
         }
-        let Demoting { end, inside_line } = &mut following.end;
-        // SAFETY: an `Out` is the only receiver.
+        let DemotingEnd { end, inside_line } = &mut following.end;
+        // SAFETY: an `ReceiveOnly` is the only receiver.
         let element = unsafe { end.take(Some(*inside_line)) }?;
         following.left = following
             .left
@@ -214,29 +214,32 @@ impl<const N: usize> Receiver<Words<N>> for Out<Following<N>> {
 }
 
 impl<const N: usize> Queue<Words<N>> for FastForward {
-    type Sender = In<End<N>>;
-    type Receiver = Out<End<N>>;
+    type Sender = SendOnly<FastForwardEnd<N>>;
+    type Receiver = ReceiveOnly<FastForwardEnd<N>>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
         let slots = SharedSlots::new(check_capacity(capacity)?, FusedSlot::new);
-        Ok((In(End::new(slots.clone())), Out(End::new(slots))))
+        Ok((
+            SendOnly(FastForwardEnd::new(slots.clone())),
+            ReceiveOnly(FastForwardEnd::new(slots)),
+        ))
     }
 }
 
 impl<const N: usize> Queue<Words<N>> for TunedFastForward {
-    type Sender = In<Demoting<N>>;
-    type Receiver = Out<Following<N>>;
+    type Sender = SendOnly<DemotingEnd<N>>;
+    type Receiver = ReceiveOnly<SlippingReceiver<N>>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        Self::with_parameters(capacity, &Given::default())
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
+        Self::with_parameters(capacity, &Parameters::default())
     }
 
-    fn with_parameters(capacity: usize, given: &Given) -> Made<Self, Words<N>> {
+    fn with_parameters(capacity: usize, given: &Parameters) -> NewEnds<Self, Words<N>> {
         let capacity = check_capacity(capacity)?;
         let [wanted, danger, demote] = given.values(&PARAMETERS, capacity);
         let slots = SharedSlots::new(capacity, FusedSlot::new);
-        let end = |slots| Demoting {
-            end: End::new(slots),
+        let end = |slots| DemotingEnd {
+            end: FastForwardEnd::new(slots),
             inside_line: match demote {
                 0 => usize::MAX,
                 _ => inside_line(capacity, N),
@@ -245,18 +248,18 @@ impl<const N: usize> Queue<Words<N>> for TunedFastForward {
         let line = LINE.div_ceil(N);
         // No more than the ring has.
         let wanted = wanted.min((capacity - 1) / line);
-        let slip = Slip {
+        let slip = TemporalSlip {
             line,
             wanted,
             danger: danger.min(wanted),
             seen: None,
         };
-        let receiver = Following {
+        let receiver = SlippingReceiver {
             end: end(slots.clone()),
             slip,
             left: ELEMENTS_PER_LOOK,
         };
-        Ok((In(end(slots)), Out(receiver)))
+        Ok((SendOnly(end(slots)), ReceiveOnly(receiver)))
     }
 }
 
@@ -268,7 +271,7 @@ mod tests {
     #[test]
     fn both_ends_demote_where_that_is_asked_for() {
         let tuned = |given: &str, expected: &[usize]| {
-            let given = Given::parse(given, &PARAMETERS).unwrap();
+            let given = Parameters::parse(given, &PARAMETERS).unwrap();
             let ends = <TunedFastForward as Queue<Words<2>>>::with_parameters(12, &given).unwrap();
             let first_slot = std::ptr::from_ref(ends.0.0.end.slot());
             demotes::<2, TunedFastForward>(12, ends, first_slot, expected);

@@ -7,7 +7,7 @@
 //! that is still in use.
 
 use crate::element::Element;
-use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
+use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
 use crate::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::sync::{AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ pub(crate) struct Cell<T> {
 
 /// A place on the ring.
 #[derive(Debug)]
-pub struct End<T> {
+pub struct FfqEnd<T> {
     cells: SharedSlots<Cell<T>>,
     /// The slot; less than their number.
     slot: usize,
@@ -33,7 +33,7 @@ pub struct End<T> {
     rank: usize,
 }
 
-impl<T> End<T> {
+impl<T> FfqEnd<T> {
     #[inline(always)]
     fn cell(&self) -> &Cell<T> {
         // SAFETY: a place is always less than the number of slots.
@@ -50,7 +50,7 @@ impl<T> End<T> {
     }
 }
 
-impl<T: Element> Sender<T> for In<End<T>> {
+impl<T: Element> Sender<T> for SendOnly<FfqEnd<T>> {
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
         let cell = self.0.cell();
@@ -67,7 +67,7 @@ impl<T: Element> Sender<T> for In<End<T>> {
     }
 }
 
-impl<T: Element> Receiver<T> for Out<End<T>> {
+impl<T: Element> Receiver<T> for ReceiveOnly<FfqEnd<T>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
         let cell = self.0.cell();
@@ -85,20 +85,20 @@ impl<T: Element> Receiver<T> for Out<End<T>> {
 }
 
 impl<T: Element> Queue<T> for Ffq {
-    type Sender = In<End<T>>;
-    type Receiver = Out<End<T>>;
+    type Sender = SendOnly<FfqEnd<T>>;
+    type Receiver = ReceiveOnly<FfqEnd<T>>;
 
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T> {
         let capacity = check_capacity(capacity)?;
         let cells = SharedSlots::new(capacity, || Cell {
             rank: AtomicUsize::new(FREE),
             value: ValueSlot::new(),
         });
-        let end = |cells| End {
+        let end = |cells| FfqEnd {
             cells,
             slot: 0,
             rank: start | 1,
         };
-        Ok((In(end(cells.clone())), Out(end(cells))))
+        Ok((SendOnly(end(cells.clone())), ReceiveOnly(end(cells))))
     }
 }

@@ -1,7 +1,7 @@
 //! What a queue is to this benchmark: two ends, each used by one thread, that never block.
 
 use super::element::Element;
-use super::parameters::Given;
+use super::parameters::Parameters;
 
 /// The end that puts elements in.
 pub trait Sender<T>: Send {
@@ -26,11 +26,11 @@ pub trait Receiver<T>: Send {
 
 /// What only puts elements in.
 #[derive(Debug)]
-pub struct In<E>(pub(super) E);
+pub struct SendOnly<E>(pub(super) E);
 
 /// What only takes elements out.
 #[derive(Debug)]
-pub struct Out<E>(pub(super) E);
+pub struct ReceiveOnly<E>(pub(super) E);
 
 /// How many threads each end of a queue can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -75,10 +75,10 @@ pub struct QueueError {
 }
 
 /// The two ends of a new queue, or why there is none.
-pub type Made<Q, T> = Result<(<Q as Queue<T>>::Sender, <Q as Queue<T>>::Receiver), QueueError>;
+pub type NewEnds<Q, T> = Result<(<Q as Queue<T>>::Sender, <Q as Queue<T>>::Receiver), QueueError>;
 
 /// The ends of a new queue that several threads share, one for each of them, or why there is none.
-pub type Shared<Q, T> =
+pub type SharedEnds<Q, T> =
     Result<(Vec<<Q as Queue<T>>::Sender>, Vec<<Q as Queue<T>>::Receiver>), QueueError>;
 
 /// The only sender and the only receiver of those that could be shared.
@@ -98,15 +98,15 @@ pub trait Queue<T: Element>: 'static {
     /// Makes a queue for `capacity` elements, with all its memory touched; some say "full" before they hold as many.
     /// Indices that count elements begin at `start`, so that tests can begin just before they wrap around; most queues
     /// have none.
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, T>;
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T>;
 
     /// The same for use.
-    fn with_capacity(capacity: usize) -> Made<Self, T> {
+    fn with_capacity(capacity: usize) -> NewEnds<Self, T> {
         Self::starting_at(capacity, 0)
     }
 
     /// The same with parameters, by a queue that has any.
-    fn with_parameters(capacity: usize, _given: &Given) -> Made<Self, T> {
+    fn with_parameters(capacity: usize, _given: &Parameters) -> NewEnds<Self, T> {
         Self::with_capacity(capacity)
     }
 
@@ -114,7 +114,12 @@ pub trait Queue<T: Element>: 'static {
     ///
     /// # Panics
     /// If it is not: see [`Ends::serve`].
-    fn shared(capacity: usize, given: &Given, senders: usize, receivers: usize) -> Shared<Self, T> {
+    fn shared(
+        capacity: usize,
+        given: &Parameters,
+        senders: usize,
+        receivers: usize,
+    ) -> SharedEnds<Self, T> {
         assert!(Ends::Spsc.serve(senders, receivers));
         let (sender, receiver) = Self::with_parameters(capacity, given)?;
         Ok((vec![sender], vec![receiver]))

@@ -7,7 +7,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::element::Element;
-use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
+use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
 use crate::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
@@ -17,22 +17,22 @@ pub struct Lamport;
 
 /// What each end has: where all is.
 #[derive(Debug)]
-pub struct End<T> {
+pub struct LamportEnd<T> {
     slots: SharedSlots<ValueSlot<T>>,
     mask: usize,
     capacity: usize,
-    indices: Arc<Indices>,
+    indices: Arc<LamportIndices>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Indices {
+pub(crate) struct LamportIndices {
     /// How many elements were put in, wrapping. Written by the sender.
     tail: CachePadded<AtomicUsize>,
     /// How many were taken out, wrapping. Written by the receiver.
     head: CachePadded<AtomicUsize>,
 }
 
-impl<T: Element> Sender<T> for In<End<T>> {
+impl<T: Element> Sender<T> for SendOnly<LamportEnd<T>> {
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
         let queue = &self.0;
@@ -55,7 +55,7 @@ impl<T: Element> Sender<T> for In<End<T>> {
     }
 }
 
-impl<T: Element> Receiver<T> for Out<End<T>> {
+impl<T: Element> Receiver<T> for ReceiveOnly<LamportEnd<T>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
         let queue = &self.0;
@@ -79,22 +79,22 @@ impl<T: Element> Receiver<T> for Out<End<T>> {
 }
 
 impl<T: Element> Queue<T> for Lamport {
-    type Sender = In<End<T>>;
-    type Receiver = Out<End<T>>;
+    type Sender = SendOnly<LamportEnd<T>>;
+    type Receiver = ReceiveOnly<LamportEnd<T>>;
 
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T> {
         let capacity = check_capacity(capacity)?;
         let slots = SharedSlots::new(capacity.next_power_of_two(), ValueSlot::new);
-        let indices = Arc::new(Indices {
+        let indices = Arc::new(LamportIndices {
             tail: CachePadded::new(AtomicUsize::new(start)),
             head: CachePadded::new(AtomicUsize::new(start)),
         });
-        let end = || End {
+        let end = || LamportEnd {
             mask: slots.count() - 1,
             slots: slots.clone(),
             capacity,
             indices: indices.clone(),
         };
-        Ok((In(end()), Out(end())))
+        Ok((SendOnly(end()), ReceiveOnly(end())))
     }
 }

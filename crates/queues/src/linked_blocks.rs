@@ -9,7 +9,7 @@
 use crossbeam_utils::CachePadded;
 
 use crate::element::Element;
-use crate::interface::{Made, Queue, Receiver, Sender};
+use crate::interface::{NewEnds, Queue, Receiver, Sender};
 use crate::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
@@ -212,7 +212,7 @@ impl<T: Element> Queue<T> for LinkedBlocks {
     type Sender = LinkedBlocksSender<T>;
     type Receiver = LinkedBlocksReceiver<T>;
 
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T> {
         let capacity = check_capacity(capacity)?;
         let block = (capacity / 2).clamp(1, BLOCK);
         let blocks = capacity.div_ceil(block) + 1;

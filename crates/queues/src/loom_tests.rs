@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use super::element::Words;
 use super::equeue::{Batching, Elasticity};
-use super::interface::{Queue, Receiver, Sender, Shared};
-use super::many::ToAll;
-use super::parameters::Given;
+use super::interface::{Queue, Receiver, Sender, SharedEnds};
+use super::many::FanOutSender;
+use super::parameters::Parameters;
 use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
 use super::weakened;
 use super::{
@@ -18,9 +18,9 @@ use super::{
 };
 
 /// With a second word, that may only be read when the first one is there.
-type Element = Words<2>;
+type LoomElement = Words<2>;
 
-fn element(number: u64) -> Element {
+fn element(number: u64) -> LoomElement {
     Words::from_words([number, number ^ 1])
 }
 
@@ -28,8 +28,8 @@ fn element(number: u64) -> Element {
 /// lets the other go on.
 fn check<S, R>(count: u64, made: impl Fn() -> (S, R) + Sync + Send + 'static)
 where
-    S: Sender<Element> + 'static,
-    R: Receiver<Element> + 'static,
+    S: Sender<LoomElement> + 'static,
+    R: Receiver<LoomElement> + 'static,
 {
     explore(3, move || {
         let (sender, mut receiver) = made();
@@ -46,7 +46,7 @@ fn explore(interruptions: usize, run: impl Fn() + Sync + Send + 'static) {
     builder.check(run);
 }
 
-fn send(mut sender: impl Sender<Element>, numbers: impl IntoIterator<Item = u64>) {
+fn send(mut sender: impl Sender<LoomElement>, numbers: impl IntoIterator<Item = u64>) {
     for number in numbers {
         while !sender.enqueue(element(number)) {
             loom::thread::yield_now();
@@ -56,7 +56,7 @@ fn send(mut sender: impl Sender<Element>, numbers: impl IntoIterator<Item = u64>
 }
 
 /// Takes so many, in order, and finds nothing behind them.
-fn receive_all(receiver: &mut impl Receiver<Element>, count: u64) {
+fn receive_all(receiver: &mut impl Receiver<LoomElement>, count: u64) {
     for number in 1..=count {
         let received = loop {
             if let Some(received) = receiver.dequeue() {
@@ -69,13 +69,13 @@ fn receive_all(receiver: &mut impl Receiver<Element>, count: u64) {
     assert_eq!(receiver.dequeue(), None);
 }
 
-fn shards(capacity: usize, senders: usize, receivers: usize) -> Shared<Sharded, Element> {
-    Sharded::shared(capacity, &Given::default(), senders, receivers)
+fn shards(capacity: usize, senders: usize, receivers: usize) -> SharedEnds<Sharded, LoomElement> {
+    Sharded::shared(capacity, &Parameters::default(), senders, receivers)
 }
 
 /// Tries so often to send the numbers from `first` on, and tells how many it could. Of three threads no two may wait for
 /// the third: loom would let them wait for ever.
-fn try_to_send(sender: &mut impl Sender<Element>, first: u64, attempts: usize) -> u64 {
+fn try_to_send(sender: &mut impl Sender<LoomElement>, first: u64, attempts: usize) -> u64 {
     let mut next = first;
     for _ in 0..attempts {
         next += u64::from(sender.enqueue(element(next)));
@@ -84,7 +84,7 @@ fn try_to_send(sender: &mut impl Sender<Element>, first: u64, attempts: usize) -
 }
 
 /// What comes out in so many attempts.
-fn try_to_receive(receiver: &mut impl Receiver<Element>, attempts: usize) -> Vec<Element> {
+fn try_to_receive(receiver: &mut impl Receiver<LoomElement>, attempts: usize) -> Vec<LoomElement> {
     (0..attempts).filter_map(|_| receiver.dequeue()).collect()
 }
 
@@ -106,9 +106,9 @@ fn sharded_of_two_senders() {
         all.extend(try_to_receive(&mut receivers[0], 3));
         for (first, count) in sent {
             assert!(count > 0);
-            let of_sender = |found: &&Element| found.words()[0] / 10 == first / 10;
-            let found: Vec<Element> = all.iter().filter(of_sender).copied().collect();
-            let expected: Vec<Element> = (first..first + count).map(element).collect();
+            let of_sender = |found: &&LoomElement| found.words()[0] / 10 == first / 10;
+            let found: Vec<LoomElement> = all.iter().filter(of_sender).copied().collect();
+            let expected: Vec<LoomElement> = (first..first + count).map(element).collect();
             assert_eq!(found, expected);
         }
     });
@@ -121,10 +121,10 @@ fn send_to_two<S, R>(
     mut here: R,
     mut there: R,
     attempts_there: usize,
-) -> (u64, Vec<Element>, Vec<Element>)
+) -> (u64, Vec<LoomElement>, Vec<LoomElement>)
 where
-    S: Sender<Element> + 'static,
-    R: Receiver<Element> + 'static,
+    S: Sender<LoomElement> + 'static,
+    R: Receiver<LoomElement> + 'static,
 {
     let sending = loom::thread::spawn(move || try_to_send(&mut sender, 1, 3));
     let thread = loom::thread::spawn(move || {
@@ -161,7 +161,7 @@ fn one_sender_to_all() {
     explore(2, || {
         let (first, here) = made::<Baton>(1);
         let (second, there) = made::<Baton>(2);
-        let sender = ToAll::new(vec![first, second]);
+        let sender = FanOutSender::new(vec![first, second]);
         let (sent, taken_here, taken_there) = send_to_two(sender, here, there, 3);
         let expected = |count| (1..=count).map(element).collect::<Vec<_>>();
         assert_eq!(taken_there, expected(sent));
@@ -170,16 +170,17 @@ fn one_sender_to_all() {
 }
 
 /// The ring of run-time size behind the interface of the others.
-impl<M: Memory + Send> Sender<Element> for RingSender<M> {
-    fn enqueue(&mut self, element: Element) -> bool {
+impl<M: Memory + Send> Sender<LoomElement> for RingSender<M> {
+    fn enqueue(&mut self, element: LoomElement) -> bool {
         RingSender::enqueue(self, |at| element.words()[at])
     }
 }
 
-impl<M: Memory + Send> Receiver<Element> for RingReceiver<M> {
-    fn dequeue(&mut self) -> Option<Element> {
+impl<M: Memory + Send> Receiver<LoomElement> for RingReceiver<M> {
+    fn dequeue(&mut self) -> Option<LoomElement> {
         let mut words = [0; 2];
-        RingReceiver::dequeue(self, |at, word| words[at] = word).then(|| Element::from_words(words))
+        RingReceiver::dequeue(self, |at, word| words[at] = word)
+            .then(|| LoomElement::from_words(words))
     }
 }
 
@@ -193,16 +194,16 @@ fn ring() {
 }
 
 /// A queue just before its indices wrap around, if it has any.
-fn made<Q: Queue<Element>>(capacity: usize) -> (Q::Sender, Q::Receiver) {
+fn made<Q: Queue<LoomElement>>(capacity: usize) -> (Q::Sender, Q::Receiver) {
     Q::starting_at(capacity, usize::MAX - 1).unwrap()
 }
 
 /// A queue with these parameters.
-fn with<Q: Queue<Element>, const N: usize>(
+fn with<Q: Queue<LoomElement>, const N: usize>(
     capacity: usize,
     given: [usize; N],
 ) -> (Q::Sender, Q::Receiver) {
-    Q::with_parameters(capacity, &Given::of(given)).unwrap()
+    Q::with_parameters(capacity, &Parameters::of(given)).unwrap()
 }
 
 macro_rules! check_all {

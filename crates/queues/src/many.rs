@@ -5,23 +5,23 @@ use super::interface::Sender;
 
 /// Puts each element into several queues.
 #[derive(Debug)]
-pub struct ToAll<S> {
+pub struct FanOutSender<S> {
     senders: Box<[S]>,
     /// The first that has not taken the element that is under way.
     next: usize,
 }
 
-impl<S> ToAll<S> {
+impl<S> FanOutSender<S> {
     /// Into these.
     pub fn new(senders: Vec<S>) -> Self {
-        ToAll {
+        FanOutSender {
             senders: senders.into_boxed_slice(),
             next: 0,
         }
     }
 }
 
-impl<T: Copy, S: Sender<T>> Sender<T> for ToAll<S> {
+impl<T: Copy, S: Sender<T>> Sender<T> for FanOutSender<S> {
     /// `true` once all have taken it. One that is full is asked again with the next attempt, which has to be with the
     /// same element.
     #[inline(always)]
@@ -54,8 +54,8 @@ mod tests {
     use crate::Baton;
     use crate::element::{Element, Words};
     use crate::interface::{Queue, Receiver};
-    use crate::parameters::Given;
-    use crate::registry::{self, AllPayloads, QueueUser};
+    use crate::parameters::Parameters;
+    use crate::registry::{self, EachPayloadSize, QueueUser};
 
     /// Senders and receivers, a thread each, with so many elements of each sender.
     struct Shared {
@@ -73,7 +73,7 @@ mod tests {
                 ends: [senders, receivers],
                 count,
             } = *self;
-            let given = Given::default();
+            let given = Parameters::default();
             let (to, from) = Q::shared(capacity, &given, senders, receivers).unwrap();
             assert_eq!([to.len(), from.len()], self.ends);
             let deadline = Instant::now() + Duration::from_secs(120);
@@ -139,7 +139,7 @@ mod tests {
     impl QueueUser for Shared {
         type Output = ();
 
-        fn with<Q: AllPayloads>(self) {
+        fn with<Q: EachPayloadSize>(self) {
             self.check::<Q, 1>();
             self.check::<Q, 8>();
         }
@@ -192,7 +192,7 @@ mod tests {
     fn a_sender_to_all_goes_on_where_one_was_full() {
         let made = |capacity| <Baton as Queue<Words<1>>>::with_capacity(capacity).unwrap();
         let ((first, mut at_first), (second, mut at_second)) = (made(4), made(1));
-        let mut sender = ToAll::new(vec![first, second]);
+        let mut sender = FanOutSender::new(vec![first, second]);
         let element = |number| Words::from_words([number]);
         assert!(sender.enqueue(element(1)));
         assert!(!sender.enqueue(element(2)) && !sender.enqueue(element(2)));

@@ -12,8 +12,8 @@
 use crossbeam_utils::CachePadded;
 
 use crate::element::Element;
-use crate::interface::{In, Made, Out, Queue, Receiver, Sender};
-use crate::parameters::{Given, Parameter};
+use crate::interface::{NewEnds, Queue, ReceiveOnly, Receiver, SendOnly, Sender};
+use crate::parameters::{Parameter, Parameters};
 use crate::slots::{SharedSlots, ValueSlot, check_capacity};
 use crate::sync::{Arc, AtomicUsize, Ordering};
 
@@ -28,7 +28,7 @@ pub(super) const PARAMETERS: [Parameter; 1] = [Parameter::share(
 pub struct McRingBuffer;
 
 #[derive(Debug)]
-pub(crate) struct Indices {
+pub(crate) struct McRingBufferIndices {
     /// How many elements were handed over, wrapping. Written by the sender.
     written: CachePadded<AtomicUsize>,
     /// How many were given back, wrapping. Written by the receiver.
@@ -37,12 +37,12 @@ pub(crate) struct Indices {
 
 /// Where an end is.
 #[derive(Debug)]
-pub struct End<T> {
+pub struct McRingBufferEnd<T> {
     slots: SharedSlots<ValueSlot<T>>,
     mask: usize,
     capacity: usize,
     batch: usize,
-    indices: Arc<Indices>,
+    indices: Arc<McRingBufferIndices>,
     /// How many elements it has put in, or taken out.
     next: usize,
     /// How many of them were handed over, or given back.
@@ -51,7 +51,7 @@ pub struct End<T> {
     seen: usize,
 }
 
-impl<T: Element> Sender<T> for In<End<T>> {
+impl<T: Element> Sender<T> for SendOnly<McRingBufferEnd<T>> {
     const HOLDS_BACK: bool = true;
 
     #[inline(always)]
@@ -84,7 +84,7 @@ impl<T: Element> Sender<T> for In<End<T>> {
     }
 }
 
-impl<T> Out<End<T>> {
+impl<T> ReceiveOnly<McRingBufferEnd<T>> {
     #[inline(always)]
     fn give_back(&mut self) {
         if self.0.next != self.0.published {
@@ -95,7 +95,7 @@ impl<T> Out<End<T>> {
     }
 }
 
-impl<T: Element> Receiver<T> for Out<End<T>> {
+impl<T: Element> Receiver<T> for ReceiveOnly<McRingBufferEnd<T>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
         if self.0.next == self.0.seen {
@@ -118,27 +118,27 @@ impl<T: Element> Receiver<T> for Out<End<T>> {
 }
 
 impl<T: Element> Queue<T> for McRingBuffer {
-    type Sender = In<End<T>>;
-    type Receiver = Out<End<T>>;
+    type Sender = SendOnly<McRingBufferEnd<T>>;
+    type Receiver = ReceiveOnly<McRingBufferEnd<T>>;
 
-    fn starting_at(capacity: usize, start: usize) -> Made<Self, T> {
-        make(capacity, start, &Given::default())
+    fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T> {
+        make(capacity, start, &Parameters::default())
     }
 
-    fn with_parameters(capacity: usize, given: &Given) -> Made<Self, T> {
+    fn with_parameters(capacity: usize, given: &Parameters) -> NewEnds<Self, T> {
         make(capacity, 0, given)
     }
 }
 
-fn make<T: Element>(capacity: usize, start: usize, given: &Given) -> Made<McRingBuffer, T> {
+fn make<T: Element>(capacity: usize, start: usize, given: &Parameters) -> NewEnds<McRingBuffer, T> {
     let capacity = check_capacity(capacity)?;
     let [batch] = given.values(&PARAMETERS, capacity);
     let slots = SharedSlots::new(capacity.next_power_of_two(), ValueSlot::new);
-    let indices = Arc::new(Indices {
+    let indices = Arc::new(McRingBufferIndices {
         written: CachePadded::new(AtomicUsize::new(start)),
         read: CachePadded::new(AtomicUsize::new(start)),
     });
-    let end = || End {
+    let end = || McRingBufferEnd {
         mask: slots.count() - 1,
         slots: slots.clone(),
         capacity,
@@ -148,5 +148,5 @@ fn make<T: Element>(capacity: usize, start: usize, given: &Given) -> Made<McRing
         published: start,
         seen: start,
     };
-    Ok((In(end()), Out(end())))
+    Ok((SendOnly(end()), ReceiveOnly(end())))
 }

@@ -8,7 +8,7 @@ pub struct Parameter {
     /// Its name.
     pub name: &'static str,
     /// What it is unless it is given.
-    pub usual: Usual,
+    pub usual: ParameterDefault,
     /// The largest.
     pub most: usize,
     /// What it decides, with its unit.
@@ -21,7 +21,7 @@ pub struct Parameter {
 /// What a parameter is unless it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Usual {
+pub enum ParameterDefault {
     /// This.
     Number(usize),
     /// The capacity divided by this, at least one.
@@ -30,14 +30,14 @@ pub enum Usual {
 
 /// Parameters that were given, in the order of those that a queue has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Given([Option<usize>; Given::MOST]);
+pub struct Parameters([Option<usize>; Parameters::MOST]);
 
 impl Parameter {
     /// One that is a number.
     pub(super) const fn number(name: &'static str, usual: usize, meaning: &'static str) -> Self {
         Parameter {
             name,
-            usual: Usual::Number(usual),
+            usual: ParameterDefault::Number(usual),
             most: 1_000_000,
             instruction: None,
             meaning,
@@ -47,7 +47,7 @@ impl Parameter {
     /// One that follows from the capacity.
     pub(super) const fn share(name: &'static str, of: usize, meaning: &'static str) -> Self {
         Parameter {
-            usual: Usual::Share(of),
+            usual: ParameterDefault::Share(of),
             ..Self::number(name, 0, meaning)
         }
     }
@@ -73,13 +73,13 @@ impl std::fmt::Display for Parameter {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}=", self.name)?;
         match self.usual {
-            Usual::Number(usual) => write!(formatter, "{usual}"),
-            Usual::Share(of) => write!(formatter, "capacity/{of}"),
+            ParameterDefault::Number(usual) => write!(formatter, "{usual}"),
+            ParameterDefault::Share(of) => write!(formatter, "capacity/{of}"),
         }
     }
 }
 
-impl Given {
+impl Parameters {
     /// No queue has more.
     const MOST: usize = 4;
 
@@ -88,7 +88,7 @@ impl Given {
     /// # Errors
     /// What is wrong, and what is allowed.
     pub fn parse(text: &str, parameters: &[Parameter]) -> Result<Self, String> {
-        let mut given = Given::default();
+        let mut given = Parameters::default();
         for part in text.split(':') {
             let named = part.split_once('=').and_then(|(name, number)| {
                 let at = parameters.iter().position(|it| it.name == name)?;
@@ -123,7 +123,7 @@ impl Given {
     /// These, in order.
     #[cfg(test)]
     pub(super) fn of<const N: usize>(numbers: [usize; N]) -> Self {
-        let mut given = Given::default();
+        let mut given = Parameters::default();
         for (place, number) in given.0.iter_mut().zip(numbers) {
             *place = Some(number);
         }
@@ -136,11 +136,11 @@ impl Given {
         parameters: &[Parameter; N],
         capacity: usize,
     ) -> [usize; N] {
-        const { assert!(N <= Given::MOST) };
+        const { assert!(N <= Parameters::MOST) };
         std::array::from_fn(|at| {
             self.0[at].unwrap_or(match parameters[at].usual {
-                Usual::Number(usual) => usual,
-                Usual::Share(of) => (capacity / of).max(1),
+                ParameterDefault::Number(usual) => usual,
+                ParameterDefault::Share(of) => (capacity / of).max(1),
             })
         })
     }
@@ -157,20 +157,24 @@ mod tests {
 
     #[test]
     fn what_is_given_counts_and_the_rest_follows_from_the_capacity() {
-        let values = |text, capacity| Given::parse(text, &ALL).unwrap().values(&ALL, capacity);
-        assert_eq!(Given::default().values(&ALL, 1024), [64, 0]);
-        assert_eq!(Given::default().values(&ALL, 3), [1, 0]);
+        let values = |text, capacity| {
+            Parameters::parse(text, &ALL)
+                .unwrap()
+                .values(&ALL, capacity)
+        };
+        assert_eq!(Parameters::default().values(&ALL, 1024), [64, 0]);
+        assert_eq!(Parameters::default().values(&ALL, 3), [1, 0]);
         assert_eq!(values("twice=1", 160), [10, 1]);
         assert_eq!(values("twice=0:batch=7", 160), [7, 0]);
         assert_eq!(
-            Given::of([7, 0]),
-            Given::parse("batch=7:twice=0", &ALL).unwrap()
+            Parameters::of([7, 0]),
+            Parameters::parse("batch=7:twice=0", &ALL).unwrap()
         );
     }
 
     #[test]
     fn what_is_wrong_is_named_with_what_is_allowed() {
-        let refused = |text| Given::parse(text, &ALL).unwrap_err();
+        let refused = |text| Parameters::parse(text, &ALL).unwrap_err();
         let expected = "\"size=1\" is none of its parameters: batch=capacity/16, twice=0";
         assert_eq!(refused("size=1"), expected);
         assert_eq!(refused("twice=2"), "\"twice=2\" is no number from 0 to 1");
@@ -179,8 +183,8 @@ mod tests {
         assert_eq!(refused("batch=1:batch=2"), "\"batch=2\" is given twice");
         assert!(refused("").starts_with("\"\" is none of"));
         let cldemote = [Parameter::switch("demote", "whether").on_x86_64("cldemote")];
-        assert!(Given::parse("demote=0", &cldemote).is_ok());
-        let demoted = Given::parse("demote=1", &cldemote);
+        assert!(Parameters::parse("demote=0", &cldemote).is_ok());
+        let demoted = Parameters::parse("demote=1", &cldemote);
         #[cfg(target_arch = "x86_64")]
         assert!(demoted.is_ok());
         #[cfg(not(target_arch = "x86_64"))]
@@ -189,7 +193,7 @@ mod tests {
             let words = "\"demote=1\" takes the instruction cldemote of x86-64, and ";
             assert!(why.starts_with(words), "{why}");
         }
-        let none = Given::parse("batch=1", &[]).unwrap_err();
+        let none = Parameters::parse("batch=1", &[]).unwrap_err();
         assert_eq!(none, "\"batch=1\": this queue has no parameters");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::element::Words;
 use super::interface::{Ends, Queue, QueueError};
-use super::parameters::{Given, Parameter};
+use super::parameters::{Parameter, Parameters};
 
 #[cfg(feature = "cpp")]
 use super::cpp;
@@ -13,14 +13,14 @@ use super::cpp;
 use super::crates;
 
 /// A queue for each size of payload: 8, 64 and 256 bytes.
-pub trait AllPayloads: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
+pub trait EachPayloadSize: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
 
-impl<Q> AllPayloads for Q where Q: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
+impl<Q> EachPayloadSize for Q where Q: Queue<Words<1>> + Queue<Words<8>> + Queue<Words<32>> {}
 
 /// Something to be done with a queue that was chosen by name; the way from a name to a type.
 pub trait QueueUser {
     type Output;
-    fn with<Q: AllPayloads>(self) -> Self::Output;
+    fn with<Q: EachPayloadSize>(self) -> Self::Output;
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -174,10 +174,10 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 ///
 /// # Errors
 /// What is wrong with them, and what is allowed.
-pub fn given(name: &str) -> Result<Given, String> {
+pub fn given(name: &str) -> Result<Parameters, String> {
     match (entry(name), parts(name).1) {
-        (Some(entry), Some(text)) => Given::parse(text, entry.parameters),
-        _ => Ok(Given::default()),
+        (Some(entry), Some(text)) => Parameters::parse(text, entry.parameters),
+        _ => Ok(Parameters::default()),
     }
 }
 
@@ -187,13 +187,13 @@ pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
 }
 
 /// Makes a queue once, for so many senders and receivers.
-struct Tried(usize, Given, [usize; 2]);
+struct QueueTrial(usize, Parameters, [usize; 2]);
 
-impl QueueUser for Tried {
+impl QueueUser for QueueTrial {
     type Output = Option<QueueError>;
 
-    fn with<Q: AllPayloads>(self) -> Self::Output {
-        let Tried(capacity, given, [senders, receivers]) = self;
+    fn with<Q: EachPayloadSize>(self) -> Self::Output {
+        let QueueTrial(capacity, given, [senders, receivers]) = self;
         <Q as Queue<Words<1>>>::shared(capacity, &given, senders, receivers).err()
     }
 }
@@ -218,7 +218,7 @@ pub fn refusal_of_shared(name: &str, capacity: usize, ends: [usize; 2]) -> Optio
         Ok(given) => given,
         Err(wrong) => return Some(format!("the queue {name}: {wrong}")),
     };
-    match visit(name, capacity, Tried(capacity, given, ends)) {
+    match visit(name, capacity, QueueTrial(capacity, given, ends)) {
         None => Some(format!("there is no queue {name}")),
         Some(refused) => refused.map(|error| format!("the queue {name} {error}")),
     }

@@ -56,7 +56,7 @@ impl Shape {
 /// A place on a ring.
 #[derive(Debug)]
 #[repr(align(128))]
-struct End<M> {
+struct RingEnd<M> {
     memory: M,
     /// Where the ring begins and ends, and where the next slot does.
     first: usize,
@@ -67,11 +67,11 @@ struct End<M> {
     demotes: bool,
 }
 
-impl<M: Memory> End<M> {
+impl<M: Memory> RingEnd<M> {
     fn new(memory: M, ring: usize, shape: Shape) -> Self {
         let (first, words) = (ring * shape.ring_words(), shape.ring_words());
         assert!(shape.words > 0 && words > 0 && first + words <= memory.words().len());
-        End {
+        RingEnd {
             memory,
             first,
             end: first + words,
@@ -115,7 +115,7 @@ impl<M: Memory> End<M> {
 
 /// The end that sends. A ring has one.
 #[derive(Debug)]
-pub struct RingSender<M>(End<M>);
+pub struct RingSender<M>(RingEnd<M>);
 
 impl<M: Memory> RingSender<M> {
     /// Of the ring of that number among rings of one shape that lie behind one another.
@@ -123,7 +123,7 @@ impl<M: Memory> RingSender<M> {
     /// # Panics
     /// If the memory ends before the ring does.
     pub fn new(memory: M, ring: usize, shape: Shape) -> Self {
-        RingSender(End::new(memory, ring, shape))
+        RingSender(RingEnd::new(memory, ring, shape))
     }
 
     /// Whether there is room for an element. It stays, as nobody else fills the ring.
@@ -149,7 +149,7 @@ impl<M: Memory> RingSender<M> {
 
 /// The end that receives. A ring has one.
 #[derive(Debug)]
-pub struct RingReceiver<M>(End<M>);
+pub struct RingReceiver<M>(RingEnd<M>);
 
 impl<M: Memory> RingReceiver<M> {
     /// As [`RingSender::new`].
@@ -157,7 +157,7 @@ impl<M: Memory> RingReceiver<M> {
     /// # Panics
     /// If the memory ends before the ring does.
     pub fn new(memory: M, ring: usize, shape: Shape) -> Self {
-        RingReceiver(End::new(memory, ring, shape))
+        RingReceiver(RingEnd::new(memory, ring, shape))
     }
 
     /// Takes an element out, if there is one, and hands each word to `set`.

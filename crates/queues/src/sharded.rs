@@ -11,8 +11,10 @@
 
 use super::demoting::DemotingBaton;
 use super::element::Words;
-use super::interface::{In, Made, Out, Queue, QueueError, Receiver, Sender, Shared, alone};
-use super::parameters::Given;
+use super::interface::{
+    NewEnds, Queue, QueueError, ReceiveOnly, Receiver, SendOnly, Sender, SharedEnds, alone,
+};
+use super::parameters::Parameters;
 use super::slots::check_capacity;
 
 #[derive(Debug)]
@@ -51,10 +53,10 @@ impl<E> Shards<E> {
     }
 }
 
-type RingSender<const N: usize> = <DemotingBaton as Queue<Words<N>>>::Sender;
-type RingReceiver<const N: usize> = <DemotingBaton as Queue<Words<N>>>::Receiver;
+type ShardSender<const N: usize> = <DemotingBaton as Queue<Words<N>>>::Sender;
+type ShardReceiver<const N: usize> = <DemotingBaton as Queue<Words<N>>>::Receiver;
 
-impl<const N: usize> Sender<Words<N>> for In<Shards<RingSender<N>>> {
+impl<const N: usize> Sender<Words<N>> for SendOnly<Shards<ShardSender<N>>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let taken = self.0.any(|ring| ring.enqueue(element).then_some(()));
@@ -62,27 +64,27 @@ impl<const N: usize> Sender<Words<N>> for In<Shards<RingSender<N>>> {
     }
 }
 
-impl<const N: usize> Receiver<Words<N>> for Out<Shards<RingReceiver<N>>> {
+impl<const N: usize> Receiver<Words<N>> for ReceiveOnly<Shards<ShardReceiver<N>>> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<N>> {
-        self.0.any(RingReceiver::<N>::dequeue)
+        self.0.any(ShardReceiver::<N>::dequeue)
     }
 }
 
 impl<const N: usize> Queue<Words<N>> for Sharded {
-    type Sender = In<Shards<RingSender<N>>>;
-    type Receiver = Out<Shards<RingReceiver<N>>>;
+    type Sender = SendOnly<Shards<ShardSender<N>>>;
+    type Receiver = ReceiveOnly<Shards<ShardReceiver<N>>>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<N>> {
-        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<N>> {
+        Self::shared(capacity, &Parameters::default(), 1, 1).map(alone)
     }
 
     fn shared(
         capacity: usize,
-        _given: &Given,
+        _given: &Parameters,
         senders: usize,
         receivers: usize,
-    ) -> Shared<Self, Words<N>> {
+    ) -> SharedEnds<Self, Words<N>> {
         let of_ring = check_capacity(capacity)? / (senders * receivers);
         if of_ring == 0 {
             return Err(QueueError {
@@ -100,10 +102,11 @@ impl<const N: usize> Queue<Words<N>> for Sharded {
                 of_receiver.push(from);
             }
             // Each begins with another one, so that they do not all go to the same.
-            to_receivers.push(In(Shards::new(rings, sender)));
+            to_receivers.push(SendOnly(Shards::new(rings, sender)));
         }
         let from_senders = from_senders.into_iter().enumerate();
-        let from_senders = from_senders.map(|(first, rings)| Out(Shards::new(rings, first)));
+        let from_senders =
+            from_senders.map(|(first, rings)| ReceiveOnly(Shards::new(rings, first)));
         Ok((to_receivers, from_senders.collect()))
     }
 }
@@ -112,10 +115,8 @@ impl<const N: usize> Queue<Words<N>> for Sharded {
 mod tests {
     use super::*;
 
-    type Made = Shared<Sharded, Words<1>>;
-
-    fn made(capacity: usize, senders: usize, receivers: usize) -> Made {
-        Sharded::shared(capacity, &Given::default(), senders, receivers)
+    fn made(capacity: usize, senders: usize, receivers: usize) -> SharedEnds<Sharded, Words<1>> {
+        Sharded::shared(capacity, &Parameters::default(), senders, receivers)
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::demoting::inside_line;
 use super::element::{Element, Words};
 use super::equeue::{Batching, Elasticity};
 use super::interface::{Queue, Receiver, Sender};
-use super::registry::{self, AllPayloads, QueueUser};
+use super::registry::{self, EachPayloadSize, QueueUser};
 use super::{DemotingBaton, EQueue};
 
 mod parameters;
@@ -141,7 +141,7 @@ impl AgainstModel<'_> {
 impl QueueUser for AgainstModel<'_> {
     type Output = ();
 
-    fn with<Q: AllPayloads>(self) {
+    fn with<Q: EachPayloadSize>(self) {
         self.check::<Q, 1>();
         self.check::<Q, 8>();
         self.check::<Q, 32>();
@@ -218,7 +218,7 @@ struct FilledAndEmptied<'a>(&'a str, usize);
 impl QueueUser for FilledAndEmptied<'_> {
     type Output = ();
 
-    fn with<Q: AllPayloads>(self) {
+    fn with<Q: EachPayloadSize>(self) {
         let FilledAndEmptied(name, capacity) = self;
         let (mut sender, mut receiver) = made::<Q, 1>(capacity);
         let left_free = match name {
@@ -278,7 +278,7 @@ fn both_ends_can_go_first_with_elements_inside() {
     }
     impl QueueUser for Dropped {
         type Output = ();
-        fn with<Q: AllPayloads>(self) {
+        fn with<Q: EachPayloadSize>(self) {
             let (mut sender, mut receiver) = made::<Q, 8>(16);
             for number in 1..=10 {
                 assert!(sender.enqueue(Element::with_stamp(NonZeroU64::new(number).unwrap())));
@@ -312,7 +312,7 @@ struct Stress {
 impl QueueUser for Stress {
     type Output = ();
 
-    fn with<Q: AllPayloads>(self) {
+    fn with<Q: EachPayloadSize>(self) {
         let Stress { capacity, count } = self;
         between_threads(made::<Q, 1>(capacity), count);
         between_threads(made::<Q, 8>(capacity), count / 8);

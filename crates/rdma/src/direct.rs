@@ -1,9 +1,9 @@
 //! Queue pairs connected without the connection manager: each is moved from RESET through INIT and RTR to RTS by
 //! `ibv_modify_qp(3)`, with the LID or GID of its peer (InfiniBand Architecture Specification, volume 1, 10.3.1).
 //!
-//! Both ends are in one process, so what the connection manager would exchange is handed over: an [`Unconnected`] queue
-//! pair tells its [`Address`], takes its peer's, and is a [`Connection`] then. There is no message that ends a
-//! connection, so one end notices only by its completions that the other has gone.
+//! Both ends are in one process, so what the connection manager would exchange is handed over: an
+//! [`UnconnectedQueuePair`] tells its [`QueuePairAddress`], takes its peer's, and is a [`DirectConnection`] then. There
+//! is no message that ends a connection, so one end notices only by its completions that the other has gone.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const RECEIVER_NOT_READY_TIMER: u8 = 12;
 
 /// The port that a queue pair uses, and the entries of its tables.
 #[derive(Debug, Clone, Copy)]
-pub struct Local {
+pub struct LocalPort {
     /// Counted from 1.
     pub port: u8,
     /// Its LID; 0 on RoCE.
@@ -44,7 +44,7 @@ pub struct Local {
 
 /// What both ends of a path have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Path {
+pub struct PathAttributes {
     /// Largest payload of a packet, in bytes: a power of two from 256 to 4096.
     pub mtu: u32,
     /// Service level: the priority on Ethernet.
@@ -61,7 +61,7 @@ pub struct Path {
 
 /// Where a queue pair is.
 #[derive(Debug, Clone, Copy, serde::Serialize, serde::Deserialize)]
-pub struct Address {
+pub struct QueuePairAddress {
     lid: u16,
     gid: Ipv6Addr,
     queue_pair: u32,
@@ -70,14 +70,14 @@ pub struct Address {
 
 /// A queue pair that takes receive requests and has no peer yet.
 #[derive(Debug)]
-pub struct Unconnected {
+pub struct UnconnectedQueuePair {
     queue_pair: QueuePair,
-    local: Local,
-    path: Path,
+    local: LocalPort,
+    path: PathAttributes,
     first_packet: u32,
 }
 
-impl Unconnected {
+impl UnconnectedQueuePair {
     /// Creates a queue pair and moves it to INIT. `first_packet` is the number of the first packet that it sends; a
     /// number that earlier connections did not use keeps their late packets out.
     ///
@@ -86,8 +86,8 @@ impl Unconnected {
     pub fn create(
         domain: &Arc<ProtectionDomain>,
         attributes: QueuePairAttributes,
-        local: Local,
-        path: Path,
+        local: LocalPort,
+        path: PathAttributes,
         first_packet: u32,
     ) -> Result<Self, VerbsError> {
         let queue_pair = QueuePair::create(domain, attributes)?;
@@ -103,7 +103,7 @@ impl Unconnected {
             set |= mask::IBV_QP_ACCESS_FLAGS;
         }
         queue_pair.modify(&mut wanted, set, "to INIT")?;
-        Ok(Unconnected {
+        Ok(UnconnectedQueuePair {
             queue_pair,
             local,
             path,
@@ -112,8 +112,8 @@ impl Unconnected {
     }
 
     /// Where it is.
-    pub fn address(&self) -> Address {
-        Address {
+    pub fn address(&self) -> QueuePairAddress {
+        QueuePairAddress {
             lid: self.local.lid,
             gid: self.local.gid,
             queue_pair: self.queue_pair.number(),
@@ -125,7 +125,7 @@ impl Unconnected {
     ///
     /// # Errors
     /// When the device refuses, or there is no way to the peer.
-    pub fn connect(self, peer: &Address) -> Result<Connection, VerbsError> {
+    pub fn connect(self, peer: &QueuePairAddress) -> Result<DirectConnection, VerbsError> {
         let datagrams = self.queue_pair.service() == ServiceType::UnreliableDatagram;
         let reliable = self.queue_pair.service() == ServiceType::ReliableConnection;
         let mut wanted = state(sys::ibv_qp_state::IBV_QPS_RTR);
@@ -162,7 +162,7 @@ impl Unconnected {
                 | mask::IBV_QP_MAX_QP_RD_ATOMIC;
         }
         self.queue_pair.modify(&mut wanted, set, "to RTS")?;
-        Ok(Connection {
+        Ok(DirectConnection {
             address: datagrams.then(|| AddressVector {
                 attributes: self.way_to(peer),
                 queue_pair_number: peer.queue_pair,
@@ -172,7 +172,7 @@ impl Unconnected {
         })
     }
 
-    fn way_to(&self, peer: &Address) -> sys::ibv_ah_attr {
+    fn way_to(&self, peer: &QueuePairAddress) -> sys::ibv_ah_attr {
         sys::ibv_ah_attr {
             grh: sys::ibv_global_route {
                 dgid: sys::ibv_gid {
@@ -202,12 +202,12 @@ fn state(state: sys::ibv_qp_state::Type) -> sys::ibv_qp_attr {
 
 /// A queue pair that reaches its peer.
 #[derive(Debug)]
-pub struct Connection {
+pub struct DirectConnection {
     queue_pair: Arc<QueuePair>,
     address: Option<AddressVector>,
 }
 
-impl Connection {
+impl DirectConnection {
     /// The queue pair.
     pub fn queue_pair(&self) -> &Arc<QueuePair> {
         &self.queue_pair

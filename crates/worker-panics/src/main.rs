@@ -8,7 +8,7 @@ use hcabench::host::{CpuSet, HostError, pinning};
 use hcabench::rig::control::Control;
 use hcabench::rig::error::RigError;
 use hcabench::rig::role::Role;
-use hcabench::rig::workers::{Crew, Patience, Seat};
+use hcabench::rig::workers::{Crew, SupervisorTimeouts, WorkerPlacement};
 
 const PANICS: Role = Role::new("worker that panics", "panics");
 const WORKS: Role = Role::new("worker", "works");
@@ -20,7 +20,7 @@ fn collected(
 ) -> Result<Vec<(usize, u32)>, RigError> {
     let control = Arc::new(Control::default());
     let mut crew = Crew::<u32, HostError>::new(&control)?;
-    let seat = Seat {
+    let seat = WorkerPlacement {
         role,
         cpu: cpus.iter().next().expect("a CPU"),
         priority: None,
@@ -31,7 +31,9 @@ fn collected(
     })?;
     let began = Instant::now();
     let late = || (began.elapsed() > Duration::from_secs(60)).then_some(());
-    let reports = crew.collect(&Patience::default(), late, || ())?.reports;
+    let reports = crew
+        .collect(&SupervisorTimeouts::default(), late, || ())?
+        .reports;
     crew.dismiss(Duration::from_secs(60));
     assert!(
         began.elapsed() < Duration::from_secs(60),

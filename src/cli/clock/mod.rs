@@ -14,7 +14,7 @@ use crate::arguments::UsageError;
 use crate::arguments::values as common;
 use crate::arguments::values::{List, duration, named, one};
 use crate::bench::Assignment;
-use crate::bench::clock::benchmark::{Cpus, Sweep};
+use crate::bench::clock::benchmark::{Sweep, WatchedCpus};
 use crate::bench::clock::config::{Causes, Config, Length, Report};
 use crate::bench::clock::wakeup;
 use crate::buffer::HugePagePolicy;
@@ -157,9 +157,9 @@ impl ClockArguments {
     /// What is to be watched.
     pub(crate) fn assignment(&self) -> Assignment {
         let cpus = match &self.cpu {
-            _ if self.all_cpus => Cpus::All,
-            Some(cpus) => Cpus::These(cpus.clone()),
-            None => Cpus::Chosen,
+            _ if self.all_cpus => WatchedCpus::All,
+            Some(cpus) => WatchedCpus::These(cpus.clone()),
+            None => WatchedCpus::Chosen,
         };
         let sweep = Sweep {
             clocks: match self.everything {

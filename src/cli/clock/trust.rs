@@ -6,6 +6,7 @@ use super::ClockArguments;
 use crate::arguments::UsageError;
 use crate::host::interrupt;
 use crate::results::units::fixed;
+use crate::rig::findings;
 use crate::rig::trust::{
     Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
 };
@@ -22,8 +23,8 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     interrupt::install()?;
     let stop = || interrupt::requested().is_some();
     let report = examine(arguments.trust_reads, arguments.tsc_khz, &stop).map_err(sort)?;
-    if let Some(doubt) = report.rate.and_then(|rate| rate.doubt()) {
-        eprintln!("{}", warning(&doubt));
+    if let Some(doubt) = report.rate.and_then(|rate| findings::of_rate(&rate)) {
+        eprintln!("{}", warning(&doubt.line(1)));
     }
     if !arguments.output.quiet {
         print_as(arguments.output.json, &report, || in_words(&report))?;

@@ -1,10 +1,10 @@
 //! What is printed of made-up reports.
 
 use super::*;
-use crate::host::fingerprint::{Clock, Virtualisation};
+use crate::host::fingerprint::{ClockFacts, Virtualisation};
 use crate::rig::exchange::Offset;
 use crate::rig::trust::frequency::{Frequencies, FrequencySource};
-use crate::rig::trust::reads::{BackwardStep, Crossed};
+use crate::rig::trust::reads::{BackwardStep, MigrationReadings};
 use crate::rig::trust::{CpuOffset, CpuOffsets, Reason};
 use crate::time::GenericTimer;
 
@@ -14,7 +14,7 @@ const WHY: &str = "there is none";
 fn empty() -> Report {
     Report {
         judgement: Judgement::default(),
-        clock: Clock::default(),
+        clock: ClockFacts::default(),
         rdtscp: false,
         virtualisation: Virtualisation::default(),
         frequencies: Frequencies::compare(
@@ -134,7 +134,7 @@ fn steps_back_and_missing_reads_are_told() {
         repeated: 0,
     };
     let mut report = empty();
-    report.migrations = Finding::Found(Crossed {
+    report.migrations = Finding::Found(MigrationReadings {
         migrations: 199,
         wrong_cpu_names: Some(4),
         monotony: monotony.clone(),

@@ -8,7 +8,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::{BROKEN, CompareArguments, check_allowed, first_of, has, none_left};
+use super::answer::{Amount, Direction, Outcome, Places, certainty, rounds_in_words, sentences};
+use super::{BROKEN, CompareArguments, Sides, check_allowed, first_of, has, none_left};
 use crate::arguments::UsageError;
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::over_time::{self, Change, Measured, What};
@@ -23,7 +24,9 @@ use crate::results::schema::fabric::{
     EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99,
 };
 use crate::results::text::printable;
+use crate::results::units::digits;
 use crate::sorting::distinct;
+use crate::stats::rank::Test;
 use crate::terminal::output::{print_json, print_text, terminal_width, warning};
 
 /// What is compared: how a limit names it, its percentile and its column.
@@ -35,6 +38,11 @@ const FIGURES: [(&str, f64, Column); 6] = [
     ("excess", 90.0, EXCESS_P90),
     ("excess", 99.0, EXCESS_P99),
 ];
+const PLACES: Places = Places {
+    at: "in",
+    noun: "tiers and directions of nodes",
+};
+
 /// So many of the pairs that got slower are told.
 const MOST_PAIRS: usize = 8;
 
@@ -60,6 +68,14 @@ impl Figure {
     fn name(&self) -> String {
         format!("{}.p{}", self.scope, self.percent)
     }
+
+    /// The same in a sentence.
+    fn words(&self) -> String {
+        match self.percent {
+            50.0 => format!("median {}", self.scope),
+            percent => format!("p{percent} {}", self.scope),
+        }
+    }
 }
 
 /// What is found of a tier or node.
@@ -75,6 +91,25 @@ impl Finding<'_> {
             What::Tier(name) => format!("tier {name}"),
             What::Egress(name) => format!("egress of {name}"),
             What::Ingress(name) => format!("ingress of {name}"),
+        }
+    }
+
+    fn outcome(&self) -> Outcome {
+        let amount = |[difference, low, high]: [f64; 3]| Amount {
+            difference,
+            interval: [low, high],
+            unit: "%",
+        };
+        Outcome {
+            figure: self.figure.words(),
+            place: self.of(),
+            direction: match self.verdict() {
+                Verdict::NotJudged => Direction::NotJudged,
+                Verdict::Worse => Direction::Higher,
+                Verdict::Better | Verdict::BetterButMoreFaults => Direction::Lower,
+                Verdict::NoDifferenceShown => Direction::NotShown,
+            },
+            amount: self.shift().map(amount),
         }
     }
 
@@ -127,9 +162,11 @@ pub(super) fn run(
     arguments: &CompareArguments,
     request: &Request,
     paths: [&Path; 2],
+    sides: &Sides<'_>,
 ) -> anyhow::Result<u8> {
     let asked = asked(request)?;
-    let order = present::order(&arguments.table)?;
+    let names = &request.names;
+    let order = present::order(&arguments.table, names)?;
     let [base, new] = paths;
     let fabrics = [
         Fabric::open(base).context("BASE")?,
@@ -140,44 +177,79 @@ pub(super) fn run(
         let mut documents = fabrics.iter().map(Fabric::document);
         documents.any(|it| PARTS.iter().any(|part| has(&it[*part], name)))
     })?;
-    refuse(&fabrics, &differs, &request.permitted)?;
-    let mut warnings = warnings(&fabrics);
-    warnings.extend((differs.iter()).map(|it| format!("BASE and NEW differ in {it}")));
+    refuse(&fabrics, &differs, request)?;
+    let mut warnings = warnings(&fabrics, names);
+    let both = names.join(" and ");
+    warnings.extend((differs.iter()).map(|it| format!("{both} differ in {it}")));
     for text in &warnings {
         eprintln!("{}", warning(&printable(text)));
     }
     let columns: Vec<Column> = asked.iter().map(|(.., column)| *column).collect();
     let [base, new] = fabrics;
-    let sides = [Side::of(base, &columns)?, Side::of(new, &columns)?];
-    let figures = compare(&sides, &asked);
+    let runs = [Side::of(base, &columns)?, Side::of(new, &columns)?];
+    let figures = compare(&runs, &asked);
     let findings = findings(&figures, &request.limits);
     if findings.is_empty() {
-        return Err(
-            UsageError("BASE and NEW have no pair with figures in common".to_owned()).into(),
-        );
+        let reason = format!("{both} have no pair with figures in common");
+        return Err(UsageError(reason).into());
     }
     let shown = present::Shown {
+        names,
         findings: &findings,
         figures: &figures,
-        rounds: sides.each_ref().map(Side::rounds),
+        rounds: runs.each_ref().map(Side::rounds),
     };
+    let mut answer = sides.legend(arguments, names);
+    answer.extend(sentences_of(&shown));
     if arguments.json {
         let verdict = json!({
             "limits": request.limits,
             "broken": findings.iter().any(Finding::is_broken),
         });
         print_json(&json!({
-            "folders": { "base": paths[0], "new": paths[1] },
+            "folders": sides.folders(),
+            "answer": answer,
             "verdict": verdict,
             "warnings": warnings,
             "comparison": shown.json(),
         }))?;
     } else if !arguments.quiet {
-        let text = shown.text(order, arguments.table.brief.brief, terminal_width());
+        let text = shown.text(
+            &answer,
+            order,
+            arguments.table.brief.brief,
+            terminal_width(),
+        );
         print_text(&text)?;
     }
-    let is_incomplete = sides[1].fabric.incomplete.as_deref();
+    let is_incomplete = runs[1].fabric.incomplete.as_deref();
     judge(&findings, request, arguments.strict, is_incomplete)
+}
+
+/// The answer, a sentence each.
+fn sentences_of(shown: &present::Shown<'_>) -> Vec<String> {
+    let names = shown.names.each_ref().map(String::as_str);
+    let is_judged = |it: &&Finding<'_>| it.verdict() != Verdict::NotJudged;
+    let judged = shown.findings.iter().filter(is_judged).count();
+    let needed = shown.figures.iter().map(|it| it.comparison.rounds_needed);
+    let needed = needed.max().unwrap_or(0);
+    let rounds = rounds_in_words(shown.rounds.into_iter());
+    if judged == 0 {
+        return vec![format!(
+            "With {rounds} no difference between {} can be judged, and those below may be chance: it takes {needed} \
+             rounds of either (--rounds {needed}).",
+            names.join(" and ")
+        )];
+    }
+    let outcomes: Vec<Outcome> = shown.findings.iter().map(Finding::outcome).collect();
+    let mut texts = sentences(names, &outcomes, PLACES);
+    texts.push(certainty(judged, &rounds, Test::MannWhitney));
+    if judged < shown.findings.len() {
+        texts.push(format!(
+            "A verdict on the rest takes {needed} rounds of either (--rounds {needed})."
+        ));
+    }
+    texts
 }
 
 /// The figures that are asked for; a percentile or limit that a fabric does not have is refused.
@@ -225,14 +297,16 @@ fn differs(fabrics: &[Fabric; 2]) -> Vec<Differs> {
 fn refuse(
     fabrics: &[Fabric; 2],
     differs: &[Differs],
-    permitted: &Permitted,
+    Request {
+        permitted, names, ..
+    }: &Request,
 ) -> Result<(), UsageError> {
     let mut reasons = Vec::new();
     if *permitted != Permitted::All {
-        for (side, [one, other]) in ["BASE", "NEW"].into_iter().zip([[0, 1], [1, 0]]) {
-            let names = only(&fabrics[one], &fabrics[other]);
-            if !names.is_empty() {
-                reasons.push(format!("nodes only in {side}: {}", first_of(&names, ", ")));
+        for (side, [one, other]) in names.iter().zip([[0, 1], [1, 0]]) {
+            let nodes = only(&fabrics[one], &fabrics[other]);
+            if !nodes.is_empty() {
+                reasons.push(format!("nodes only in {side}: {}", first_of(&nodes, ", ")));
             }
         }
     }
@@ -243,8 +317,9 @@ fn refuse(
     }
     let reasons: Vec<_> = reasons.iter().map(|text| printable(text)).collect();
     Err(UsageError(format!(
-        "BASE and NEW cannot be compared, as they differ:\n  {}\n\
+        "{} cannot be compared, as they differ:\n  {}\n\
          --allow SETTING,... compares runs of other settings, --anyway also those of other nodes",
+        names.join(" and "),
         reasons.join("\n  ")
     )))
 }
@@ -257,11 +332,12 @@ fn only(one: &Fabric, other: &Fabric) -> Vec<String> {
 }
 
 /// What to know before the figures are believed.
-fn warnings(fabrics: &[Fabric; 2]) -> Vec<String> {
+fn warnings(fabrics: &[Fabric; 2], names: &[String; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
+    let [first, second] = names;
     for (side, fabric, other) in [
-        ("BASE", &fabrics[0], &fabrics[1]),
-        ("NEW", &fabrics[1], &fabrics[0]),
+        (first, &fabrics[0], &fabrics[1]),
+        (second, &fabrics[1], &fabrics[0]),
     ] {
         if let Some(reason) = &fabric.incomplete {
             warnings.push(format!("{side} is incomplete: {reason}"));
@@ -271,9 +347,9 @@ fn warnings(fabrics: &[Fabric; 2]) -> Vec<String> {
                 "{side} has no fabric.json: nothing tells whether its settings are the same"
             ));
         }
-        let names = only(fabric, other);
-        if !names.is_empty() {
-            warnings.push(format!("only in {side}: {}", first_of(&names, ", ")));
+        let nodes = only(fabric, other);
+        if !nodes.is_empty() {
+            warnings.push(format!("only in {side}: {}", first_of(&nodes, ", ")));
         }
     }
     let [base, new] = fabrics.each_ref().map(Fabric::document);
@@ -285,7 +361,7 @@ fn warnings(fabrics: &[Fabric; 2]) -> Vec<String> {
         if let (Some(base), Some(new)) = (base, new)
             && base != new
         {
-            warnings.push(format!("{what} is {base} in BASE and {new} in NEW"));
+            warnings.push(format!("{what} is {base} in {first} and {new} in {second}"));
         }
     }
     let [base, new] = [base, new].map(ports);
@@ -419,7 +495,8 @@ fn judge(
         return Ok(0);
     }
     let mut gaps: Vec<String> = Vec::new();
-    gaps.extend(incomplete.map(|reason| format!("NEW is incomplete ({reason})")));
+    let new = &request.names[1];
+    gaps.extend(incomplete.map(|reason| format!("{new} is incomplete ({reason})")));
     for limit in &request.limits {
         if !findings.iter().any(|it| it.limit == Some(limit)) {
             gaps.push(format!("{} is in no pair of both", limit.of));
@@ -439,8 +516,8 @@ fn judge(
     let open = || {
         let open = findings.iter().filter_map(|it| Some((it, it.open()?)));
         open.map(|(it, worst)| {
-            let (name, of) = (it.figure.name(), it.of());
-            format!("{name} of {of} may be worse by {worst:.1} %")
+            let (name, of, worst) = (it.figure.name(), it.of(), digits(worst));
+            format!("{name} of {of} may be worse by {worst} %")
         })
         .collect()
     };

@@ -1,7 +1,8 @@
 use super::*;
 use crate::cli::refused::parse_words;
 use crate::compare::figures::Which;
-use crate::testing::Refused as _;
+use crate::results::finding::Finding;
+use crate::testing::{Has as _, Refused as _};
 
 fn parse(text: &str) -> Result<CompareArguments, String> {
     parse_words(shlex::split(text).unwrap()).map_err(|error| error.to_string())
@@ -55,7 +56,62 @@ fn two_command_lines_are_taken_word_by_word() {
     let one = parse("--run '--size 8' --rounds 8").unwrap();
     run(&one).refused(&["give two of them, not 1"]);
     let alone = parse("a").unwrap();
-    run(&alone).refused(&["a is compared with what?", "--by SETTING"]);
+    run(&alone).refused(&["a is the only results folder", "--by SETTING"]);
+}
+
+fn sample() -> Run {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/hca");
+    rounds::open(&path).unwrap()
+}
+
+#[test]
+fn columns_are_headed_by_the_values_and_what_follows_another_setting_is_none() {
+    let run = sample();
+    let text = |by: &str| {
+        let request = parse("a").unwrap().request();
+        let comparison = compare_within(&run, by, &request).unwrap();
+        let shown = Shown::of(&comparison);
+        let answer = shown.answer(&|rounds| format!("Record {rounds}."));
+        shown.text(&answer, &[], None, false, None)
+    };
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let service = text("service");
+    words(&service).has(&[
+        "With 1 round no difference between rc and the others can be judged",
+        "it takes 8 rounds. Record 8.",
+        "uc against rc: size burst inline figure rc uc difference",
+        "ud against rc: size burst inline figure rc ud difference",
+        "settings: warmup follows burst",
+        "8 B 32 off lost 0 % 3.12 % +3.12 % points",
+        "in percent of rc; of shares in % points",
+    ]);
+    service.lacks(&["BASE", "NEW", "interval", "verdict", "not judged"]);
+    words(&text("burst")).has(&[
+        "service size inline figure burst 32 burst 192 difference",
+        "settings: warmup goes along with burst",
+    ]);
+    words(&text("inline")).has(&["figure inline off inline on difference"]);
+}
+
+#[test]
+fn each_run_has_its_verdict_and_the_reason_for_what_is_left_out() {
+    let run = sample();
+    let names = ["base", "new"].map(str::to_owned);
+    let mut broken = Findings::default();
+    let finding = Finding::of(&INCOMPLETE).name("reason", "killed");
+    broken.add(finding, None, None);
+    let usable = Findings::default();
+    let both = [usable.clone(), broken];
+    assert_eq!(
+        verdicts(&both, &[&run, &run], &names),
+        [
+            "verdict on base: usable",
+            "verdict on new: usable with 1 reservation: incomplete",
+            "- new: the run was not measured to its end: killed",
+        ]
+    );
+    let alike = [usable.clone(), usable];
+    assert_eq!(verdicts(&alike, &[&run, &run], &names), ["verdict: usable"]);
 }
 
 /// A command line, and what must stand in the error.

@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 
 use crate::arguments::UsageError;
-use crate::host::interrupt::{self, HeldBack};
+use crate::host::interrupt::{self, BlockedSignals};
 use crate::rig::child;
 
 /// How often is looked whether a round has ended. While it measures, the end of its output tells: this process may sit
@@ -89,7 +89,7 @@ fn words(run: &[String], folder: &Path, round: u32, rounds: u32) -> Vec<std::ffi
 fn ended(mut child: Child) -> anyhow::Result<ExitStatus> {
     let mut stdout = child.stdout.take().context("a round has no output")?;
     // After it was started, which would have the signals held back as well.
-    let held = HeldBack::new()?;
+    let held = BlockedSignals::new()?;
     let mut told: Option<(Signal, Instant)> = None;
     let mut is_ending = false;
     loop {

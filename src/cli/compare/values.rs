@@ -47,6 +47,12 @@ pub(crate) fn settings(text: &str) -> Result<List<String>, String> {
 pub(crate) struct Words(pub Vec<String>);
 
 impl Words {
+    /// As it was given.
+    pub(crate) fn text(&self) -> String {
+        let words = self.0.iter().map(String::as_str);
+        shlex::try_join(words).unwrap_or_default()
+    }
+
     /// The command that it begins with; none is the HCA benchmark.
     pub(crate) fn command(&self) -> Option<&str> {
         let first = self.0.first().map(String::as_str);

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::FabricArguments;
-use super::course::Course;
-use super::earlier::Earlier;
-use super::judgement::Found;
+use super::course::FabricRun;
+use super::earlier::EarlierFabric;
+use super::judgement::FabricJudgement;
 use super::overview::known;
 use crate::arguments::UsageError;
 use crate::driver::ending::{Ending, close};
@@ -26,15 +26,15 @@ const WITHIN: &str = "in the same srun or mpirun";
 
 /// Where the results go.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct FabricOutput {
     out: PathBuf,
     /// What was there, if it is to go on.
-    earlier: Option<Earlier>,
+    earlier: Option<EarlierFabric>,
     /// The text of the file with the groups of nodes.
     groups: Option<String>,
 }
 
-impl Place {
+impl FabricOutput {
     /// As the command line says; it is known to be good before anybody measures.
     pub(crate) fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
         let output = &arguments.hca.output;
@@ -44,8 +44,8 @@ impl Place {
         });
         let groups = groups.transpose()?;
         if let Some(folder) = &arguments.hca.sweep.resume {
-            let earlier = Earlier::read(folder, identity, &recorded_command_line());
-            return Ok(Place {
+            let earlier = EarlierFabric::read(folder, identity, &recorded_command_line());
+            return Ok(FabricOutput {
                 out: folder.clone(),
                 earlier: Some(earlier.map_err(|reason| cannot_resume(folder, &reason))?),
                 groups,
@@ -53,7 +53,7 @@ impl Place {
         }
         let out = output.folder(SystemTime::now());
         ResultsFolder::check(&out, output.force, 0).map_err(|error| bad_folder(&out, &error))?;
-        Ok(Place {
+        Ok(FabricOutput {
             out,
             earlier: None,
             groups,
@@ -70,7 +70,7 @@ impl Place {
 }
 
 /// As the program ends with it.
-pub(super) fn told(error: LaunchError) -> anyhow::Error {
+pub(super) fn exit_error(error: LaunchError) -> anyhow::Error {
     match error.is_misuse() {
         true => UsageError(error.to_string()).into(),
         false => error.into(),
@@ -81,11 +81,11 @@ pub(super) fn told(error: LaunchError) -> anyhow::Error {
 pub(crate) fn conduct(
     arguments: &FabricArguments,
     identity: &Identity,
-    place: &Place,
+    place: &FabricOutput,
     (listener, terms, limits): (TcpListener, Terms, Limits),
 ) -> anyhow::Result<u8> {
     let output = &arguments.hca.output;
-    let mut conductor = Conductor::gather(listener, terms, limits).map_err(told)?;
+    let mut conductor = Conductor::gather(listener, terms, limits).map_err(exit_error)?;
     let begun = begin(arguments, identity, place, &conductor);
     let mut course = match begun {
         Ok(course) => course,
@@ -128,7 +128,7 @@ pub(crate) fn conduct(
         (Ok(()), None) => course.outcome(),
     };
     let folder = course.into_folder();
-    let Found {
+    let FabricJudgement {
         text,
         broken,
         not_written,
@@ -148,9 +148,9 @@ pub(crate) fn conduct(
 fn begin(
     arguments: &FabricArguments,
     identity: &Identity,
-    place: &Place,
+    place: &FabricOutput,
     conductor: &Conductor,
-) -> anyhow::Result<Course> {
+) -> anyhow::Result<FabricRun> {
     let earlier = place.earlier.as_ref();
     if let Some(earlier) = earlier {
         let members = conductor.members();
@@ -161,7 +161,7 @@ fn begin(
     }
     let known = known(arguments, place.groups.clone(), conductor)?;
     let folder = place.open(arguments)?;
-    Course::begin(folder, identity, arguments, conductor, (known, earlier))
+    FabricRun::begin(folder, identity, arguments, conductor, (known, earlier))
 }
 
 /// All pairs in each round, as far as they are missing; then suspects and a control set alone.
@@ -169,7 +169,7 @@ fn measure(
     arguments: &FabricArguments,
     identity: &Identity,
     conductor: &mut Conductor,
-    course: &mut Course,
+    course: &mut FabricRun,
 ) -> Result<(), LaunchError> {
     let schedule = Schedule::new(identity.ranks, arguments.concurrency);
     let rounds = arguments.rounds();

@@ -1,5 +1,5 @@
 //! Rank 0's files: what comes is on disk before the next pairs are measured. Nothing of a row stays in memory but what
-//! [`Kept`] has.
+//! [`RowFigures`] has.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,12 +8,12 @@ use std::time::{Duration, UNIX_EPOCH};
 use serde_json::json;
 
 use super::FabricArguments;
-use super::earlier::{Earlier, FabricDocument, Member};
+use super::earlier::{EarlierFabric, FabricDocument, Member};
 use super::folders::{Folders, PairFolders};
-use super::judgement::{self, Found};
-use super::kept::{Ends, Kept, Narrow, place_of};
-use super::names::{BETWEEN, told_apart};
-use super::overview::{Known, Measured, Overview};
+use super::judgement::{self, FabricJudgement};
+use super::kept::{BoundsNarrowing, Ends, RowFigures, place_of};
+use super::names::{BETWEEN, distinct_names};
+use super::overview::{FabricFacts, FabricMeasurements, Overview};
 use crate::bench::hca::plan::Plan;
 use crate::driver::ending::Ending;
 use crate::driver::recorded_command_line;
@@ -24,7 +24,7 @@ use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
 use crate::results::document::Program;
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
-use crate::results::runs::{self, OverRounds, RunsFile};
+use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
 use crate::results::schema::fabric::{self as columns, FABRIC, SCHEMA};
 use crate::results::schema::{COMPLETE, INCOMPLETE, ORDER};
@@ -33,7 +33,7 @@ use crate::rig::benchmark::Failure;
 use crate::terminal::progress::Progress;
 
 /// What rank 0 has so far.
-pub(super) struct Course {
+pub(super) struct FabricRun {
     folder: ResultsFolder,
     /// The samples of pairs.
     folders: Folders,
@@ -42,12 +42,12 @@ pub(super) struct Course {
     /// What is in fabric.json: the nodes by rank, and what their clocks contradict each other in, once third hosts are
     /// asked.
     document: FabricDocument,
-    known: Known,
+    known: FabricFacts,
     concurrency: String,
     order: u64,
-    kept: Kept,
+    kept: RowFigures,
     /// What came of pairs that were measured again alone.
-    again: Option<Kept>,
+    again: Option<RowFigures>,
     /// What all pairs together tell, if suspects were asked for: since then `kept` takes no more rows.
     overview: Option<Overview>,
     /// Ordered pairs.
@@ -62,17 +62,17 @@ pub(super) struct Course {
     progress: Option<Progress>,
 }
 
-impl Course {
+impl FabricRun {
     /// Makes the files of a new run, or goes on with those of an earlier one.
     pub(super) fn begin(
         folder: ResultsFolder,
         identity: &Identity,
         arguments: &FabricArguments,
         conductor: &Conductor,
-        (known, earlier): (Known, Option<&Earlier>),
+        (known, earlier): (FabricFacts, Option<&EarlierFabric>),
     ) -> anyhow::Result<Self> {
         let mut document = document(identity, arguments, conductor, earlier);
-        let mut kept = Kept::new(document.nodes.len(), &judgement::limited(arguments)?);
+        let mut kept = RowFigures::new(document.nodes.len(), &judgement::limited(arguments)?);
         let resumed_at = earlier.iter().flat_map(|it| &it.document.resumed_at);
         resumed_at.for_each(|order| kept.resumed_at(*order));
         let path = folder.file(RUNS)?;
@@ -88,7 +88,7 @@ impl Course {
         // What was left out before is measured now.
         let left_out = RunsFile::written(&folder.file(LEFT_OUT)?, SCHEMA.left_out(), &[])?;
         let which = PairFolders::of(arguments, identity.ranks);
-        Ok(Course {
+        Ok(FabricRun {
             folder,
             folders: Folders::new(which, earlier.is_some()),
             runs,
@@ -190,12 +190,12 @@ impl Course {
         arguments: &FabricArguments,
         dropped: &BTreeMap<u32, String>,
         is_over: bool,
-    ) -> anyhow::Result<Found> {
+    ) -> anyhow::Result<FabricJudgement> {
         let overview = match self.overview.take() {
             Some(known) => known,
             None => self.look(arguments.again as usize),
         };
-        let measured = Measured {
+        let measured = FabricMeasurements {
             nodes: &self.document.nodes,
             kept: &self.kept,
             again: self.again.as_ref(),
@@ -227,8 +227,8 @@ impl Course {
 
     /// Writes the row of each pair, from its rows in `runs.csv` and what is judged of it.
     fn write_pairs(&self, judged: &dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError> {
-        let over = OverRounds::new(&SCHEMA);
-        let narrow = Narrow::new();
+        let over = RoundAggregator::new(&SCHEMA);
+        let narrow = BoundsNarrowing::new();
         let mut names = columns::pairs().into_iter();
         let status = names.position(|(name, _)| name == columns::ONE_WAY_STATUS.name);
         let status = status.expect("it is a column of pairs.csv");
@@ -357,10 +357,10 @@ impl Course {
 /// row.
 fn go_on(
     path: &Path,
-    kept: Kept,
+    kept: RowFigures,
     contradicted: &[u32],
-) -> Result<(RunsFile, Kept, u64), ReportError> {
-    let read = |mut kept: Kept| {
+) -> Result<(RunsFile, RowFigures, u64), ReportError> {
+    let read = |mut kept: RowFigures| {
         let [from, to, order] =
             [columns::FROM_RANK, columns::TO_RANK, ORDER].map(|column| place_of(&column));
         let mut next = 0;
@@ -394,7 +394,7 @@ fn document(
     identity: &Identity,
     arguments: &FabricArguments,
     conductor: &Conductor,
-    earlier: Option<&Earlier>,
+    earlier: Option<&EarlierFabric>,
 ) -> FabricDocument {
     let mut there: BTreeMap<u32, Member> = BTreeMap::new();
     for member in earlier.iter().flat_map(|earlier| &earlier.document.there) {
@@ -428,7 +428,7 @@ fn document(
         engine: json!(identity.job.engine),
         job: json!(identity.job),
         ranks: identity.ranks,
-        nodes: told_apart(&names),
+        nodes: distinct_names(&names),
         there: there.into_values().collect(),
         schedule: json!({ "method": "circle", "concurrency": arguments.concurrency.to_string(),
                           "rounds": arguments.rounds() }),
@@ -453,7 +453,7 @@ fn failed(error: ReportError) -> LaunchError {
     Failure::Run(error.to_string()).into()
 }
 
-impl Sink for Course {
+impl Sink for FabricRun {
     fn report(&mut self, pair: Pair, round: u32, report: PairReport) -> Result<(), LaunchError> {
         let (low, high) = (pair.lower(), pair.higher());
         self.over += 1;

@@ -26,7 +26,7 @@ pub(super) fn of_a_pair(arguments: &FabricArguments, point: &Point) -> Duration 
 }
 
 /// What would be measured.
-struct Planned {
+struct DryRunPlan {
     ranks: u32,
     rounds: u32,
     concurrency: Concurrency,
@@ -36,7 +36,7 @@ struct Planned {
     again: (u64, Duration),
 }
 
-impl Planned {
+impl DryRunPlan {
     fn new(ranks: u32, arguments: &FabricArguments, point: &Point) -> Self {
         let schedule = Schedule::new(ranks, arguments.concurrency);
         let pair = of_a_pair(arguments, point);
@@ -44,7 +44,7 @@ impl Planned {
             Concurrency::Alone => 0,
             _ => schedule.pairs().min(2 * u64::from(arguments.again)),
         };
-        Planned {
+        DryRunPlan {
             ranks,
             rounds: arguments.rounds(),
             concurrency: arguments.concurrency,
@@ -160,7 +160,7 @@ pub(super) fn run(arguments: &FabricArguments, point: &Point) -> anyhow::Result<
     if ranks < 2 {
         return Err(UsageError(format!("--ranks {ranks}: a pair takes 2 or more")).into());
     }
-    let planned = Planned::new(ranks, arguments, point);
+    let planned = DryRunPlan::new(ranks, arguments, point);
     let json = arguments.hca.output.json;
     print_as(json, &planned.document(), || planned.text()).map(|()| 0)
 }
@@ -170,9 +170,9 @@ mod tests {
     use super::*;
     use crate::testing::Has as _;
 
-    fn planned(ranks: u32, concurrency: Concurrency) -> Planned {
+    fn planned(ranks: u32, concurrency: Concurrency) -> DryRunPlan {
         let schedule = Schedule::new(ranks, concurrency);
-        Planned {
+        DryRunPlan {
             ranks,
             rounds: 3,
             concurrency,

@@ -65,12 +65,12 @@ pub(super) struct Member {
 
 /// An earlier run that is to go on.
 #[derive(Debug)]
-pub(super) struct Earlier {
+pub(super) struct EarlierFabric {
     pub(super) folder: EarlierFolder,
     pub(super) document: FabricDocument,
 }
 
-impl Earlier {
+impl EarlierFabric {
     /// Reads what is there of a run that was broken off; the error: why it cannot go on with this command line.
     pub(super) fn read(
         folder: &Path,
@@ -83,7 +83,7 @@ impl Earlier {
         folder.check_incomplete()?;
         let differs = document.differs(identity.ranks, command_line);
         differs.map_or(Ok(()), Err)?;
-        Ok(Earlier { folder, document })
+        Ok(EarlierFabric { folder, document })
     }
 
     /// The names that the engine gave the ranks that took part, by rank.

@@ -6,22 +6,22 @@ use anyhow::Context as _;
 
 use super::FabricArguments;
 use super::earlier::SlowWay;
-use super::kept::{Ends, Kept};
-use super::overview::{Known, Matrices, Measured, Overview};
-use super::told;
+use super::kept::{Ends, RowFigures};
+use super::overview::{FabricFacts, FabricMeasurements, Matrices, Overview};
+use super::texts;
 use crate::arguments::UsageError;
 use crate::bench::fabric::limits;
 use crate::bench::fabric::rows::{self, Figures};
-use crate::bench::fabric::suspects::{Again, Role};
+use crate::bench::fabric::suspects::{RemeasuredPair, Role};
 use crate::bench::fabric::tiers::Tiers;
-use crate::bench::fabric::verdict::{Alone, PairJudge, is_slower};
+use crate::bench::fabric::verdict::{PairJudge, RemeasuredFigures, is_slower};
 use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;
 use crate::results::units;
 use crate::results::{Cell, Record, ReportError};
 
 /// What is found.
-pub(super) struct Found {
+pub(super) struct FabricJudgement {
     pub(super) nodes: Vec<Record>,
     pub(super) tiers: Vec<Record>,
     /// Ways that are slower than they have to be, the slowest first.
@@ -35,9 +35,9 @@ pub(super) struct Found {
 }
 
 /// What looking at all pairs tells of one.
-struct OfPair<'a> {
+struct PairContext<'a> {
     overview: &'a Overview,
-    kept: &'a Kept,
+    kept: &'a RowFigures,
     tiers: &'a Tiers,
     pairs: &'a PairJudge<'a>,
     again: Option<&'a Matrices>,
@@ -45,7 +45,7 @@ struct OfPair<'a> {
     roles: BTreeMap<Ends, &'static str>,
 }
 
-impl OfPair<'_> {
+impl PairContext<'_> {
     /// The cells of [`columns::JUDGED`], in order.
     fn cells(&self, ends: Ends) -> Vec<Cell> {
         let (from, to) = ends;
@@ -82,12 +82,12 @@ impl OfPair<'_> {
 
 /// Judges all, by what all pairs together tell. `write_pairs` is given what tells the last cells of a pair's row.
 pub(super) fn judge(
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     overview: &Overview,
-    known: &Known,
+    known: &FabricFacts,
     arguments: &FabricArguments,
     write_pairs: impl FnOnce(&dyn Fn(Ends) -> Vec<Cell>) -> Result<(), ReportError>,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<FabricJudgement> {
     let nodes = measured.nodes.len();
     let tiers = &known.tiers;
     let Overview {
@@ -99,20 +99,20 @@ pub(super) fn judge(
         chosen,
     } = overview;
     let again = measured.again.map(Matrices::of);
-    let both = |again: &Again| {
+    let both = |again: &RemeasuredPair| {
         let (one, other) = again.pair;
         [(one, other), (other, one)]
     };
     let controls = chosen.pairs.iter().filter(|it| it.role == Role::Control);
     let controls: Vec<Ends> = controls.flat_map(both).collect();
-    let alone = again.as_ref().map(|again| Alone {
+    let alone = again.as_ref().map(|again| RemeasuredFigures {
         values: &again.half,
         controls: &controls,
     });
     let pairs = PairJudge::new(fit, tiers, alone, *least);
     let roles = chosen.pairs.iter();
     let roles = roles.flat_map(|again| both(again).map(|ends| (ends, again.role.name())));
-    let of_pair = OfPair {
+    let of_pair = PairContext {
         overview,
         kept: measured.kept,
         tiers,
@@ -143,19 +143,19 @@ pub(super) fn judge(
         ));
     }
     let not_written = arguments.prometheus.as_ref().and_then(|path| {
-        let written = told::write_prometheus(path, measured, overview, tiers, verdict);
+        let written = texts::write_prometheus(path, measured, overview, tiers, verdict);
         written
             .with_context(|| format!("--prometheus {}", path.display()))
             .err()
     });
-    let text = told::text(measured, overview, tiers, verdict);
+    let text = texts::text(measured, overview, tiers, verdict);
     let slow_ways = overview.slowest();
     let slow_ways = slow_ways.into_iter().map(|((from, to), ns)| SlowWay {
         from: measured.nodes[from].clone(),
         to: measured.nodes[to].clone(),
         slower_by_at_least_ns: ns,
     });
-    Ok(Found {
+    Ok(FabricJudgement {
         slow_ways: slow_ways.collect(),
         nodes: (0..nodes).map(node_row).collect(),
         tiers: tier_rows,
@@ -177,7 +177,7 @@ pub(super) fn limited(arguments: &FabricArguments) -> anyhow::Result<Vec<Column>
 
 /// What `--fail-above` finds.
 fn broken_limits(
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     arguments: &FabricArguments,
 ) -> anyhow::Result<Vec<String>> {
     let limits = arguments.fail_above.iter().flat_map(|limits| &limits.0);

@@ -12,11 +12,11 @@ use crate::results::schema::fabric::{self as columns, SCHEMA};
 use crate::results::schema::{COMPLETE, Column, ORDER, ROUND, STATUS};
 use crate::results::{Cell, ReportError};
 use crate::time::Nanos;
-use crate::time::between::{Exchanged, Lines, Span};
+use crate::time::between::{BoundingLines, ExchangeSummary, Span};
 
 mod third_hosts;
 
-pub(super) use third_hosts::{Narrow, Third};
+pub(super) use third_hosts::{BoundsNarrowing, ThirdHostGain};
 
 /// The figures by which pairs and nodes are judged.
 const JUDGED_BY: [Column; 7] = [
@@ -28,7 +28,7 @@ const JUDGED_BY: [Column; 7] = [
     columns::ONE_WAY_P50_HIGH,
     columns::LOST,
 ];
-/// What a row tells of two clocks: see [`Exchanged`].
+/// What a row tells of two clocks: see [`ExchangeSummary`].
 const OF_CLOCKS: [Column; 9] = [
     columns::OFFSET_LOW,
     columns::OFFSET_HIGH,
@@ -54,43 +54,43 @@ pub(super) fn place_of(column: &Column) -> usize {
 }
 
 /// A column and its place in a row.
-type Place = (Column, usize);
+type ColumnPlace = (Column, usize);
 
 /// What is kept of all rows.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct RowFigures {
     nodes: usize,
-    figures: Vec<Place>,
+    figures: Vec<ColumnPlace>,
     /// Round, status, what the bounds of one way rest on, and order.
     places: [usize; 4],
     /// Of [`OF_CLOCKS`].
     clocks: [usize; 9],
     /// The order of the first row of each time that the run went on.
     resumed_at: Vec<u64>,
-    rounds: BTreeMap<u32, Round>,
+    rounds: BTreeMap<u32, RoundFigures>,
 }
 
 /// What is kept of a round, by ordered pair.
 #[derive(Debug)]
-struct Round {
+struct RoundFigures {
     rows: Vec<u64>,
     is_complete: Vec<bool>,
-    /// As the columns of [`Kept`]; of complete rows.
+    /// As the columns of [`RowFigures`]; of complete rows.
     figures: Vec<Matrix>,
     /// The second rank's clock less the first one's, where the bounds of one way rest on nothing else; empty once third
     /// hosts are asked, as what follows.
     theta: Vec<(Ends, Span)>,
     /// What they exchanged.
-    exchanged: Vec<(Ends, Exchanged)>,
+    exchanged: Vec<(Ends, ExchangeSummary)>,
     /// How often the run had gone on when these were measured: clocks of different times are not compared.
     resumed: usize,
     /// What third hosts tell; empty before that is known.
-    third: Vec<Third>,
+    third: Vec<ThirdHostGain>,
 }
 
-impl Round {
+impl RoundFigures {
     fn new(nodes: usize, figures: usize) -> Self {
-        Round {
+        RoundFigures {
             rows: vec![NONE; nodes * nodes],
             is_complete: vec![false; nodes * nodes],
             figures: vec![Matrix::missing(nodes); figures],
@@ -102,7 +102,7 @@ impl Round {
     }
 }
 
-impl Kept {
+impl RowFigures {
     /// Of so many nodes. `more`: figures beside those that are always kept.
     pub(super) fn new(nodes: usize, more: &[Column]) -> Self {
         let mut columns = JUDGED_BY.to_vec();
@@ -113,7 +113,7 @@ impl Kept {
         }
         let with_place = |column: Column| (column, place_of(&column));
         let places = [ROUND, STATUS, columns::ONE_WAY_STATUS, ORDER];
-        Kept {
+        RowFigures {
             nodes,
             figures: columns.into_iter().map(with_place).collect(),
             places: places.map(|column| place_of(&column)),
@@ -125,7 +125,7 @@ impl Kept {
 
     /// Without rows, of the same columns.
     pub(super) fn empty(&self) -> Self {
-        Kept {
+        RowFigures {
             nodes: self.nodes,
             figures: self.figures.clone(),
             places: self.places,
@@ -155,7 +155,7 @@ impl Kept {
         let number = round.number().unwrap_or(0.0) as u32;
         let (nodes, count) = (self.nodes, self.figures.len());
         let round = self.rounds.entry(number);
-        let round = round.or_insert_with(|| Round::new(nodes, count));
+        let round = round.or_insert_with(|| RoundFigures::new(nodes, count));
         let (from, to) = ends;
         let at = from * nodes + to;
         round.rows[at] = row;
@@ -229,7 +229,7 @@ impl Kept {
     }
 
     /// The places of a pair's rows, with what third hosts tell of them.
-    pub(super) fn rows(&self, (from, to): Ends) -> impl Iterator<Item = (u64, Third)> + '_ {
+    pub(super) fn rows(&self, (from, to): Ends) -> impl Iterator<Item = (u64, ThirdHostGain)> + '_ {
         let at = from * self.nodes + to;
         let rounds = self.rounds.values();
         let of = rounds.map(move |round| {
@@ -271,14 +271,14 @@ fn span([low, high, ..]: [&Cell; 9]) -> Option<Span> {
 }
 
 /// All that the cells of [`OF_CLOCKS`] tell.
-fn exchanged(theta: Span, cells: [&Cell; 9]) -> Option<Exchanged> {
+fn exchanged(theta: Span, cells: [&Cell; 9]) -> Option<ExchangeSummary> {
     let [.., at, lasted, least, most, rate, low, high] = cells;
-    Some(Exchanged {
+    Some(ExchangeSummary {
         at: Nanos(u64::try_from(whole(at)?).ok()?),
         lasted_ns: u64::try_from(whole(lasted)?).ok()?,
         theta,
         rate_ppm: [least.number()?, most.number()?],
-        lines: Lines {
+        lines: BoundingLines {
             rate_ppb: whole(rate)?,
             low_ns: whole(low)?,
             high_ns: whole(high)?,
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn medians_are_of_complete_rounds_and_whole_pairs_have_both_directions() {
-        let mut kept = Kept::new(3, &[columns::HALF_MAX]);
+        let mut kept = RowFigures::new(3, &[columns::HALF_MAX]);
         let half = |ns: f64| [(columns::HALF_MAX, Cell::from(ns))];
         for (number, ns) in [(0, 10.0), (1, 30.0), (2, 20.0)] {
             kept.take(

@@ -10,7 +10,7 @@
 //! | [`names`] | what nodes are called |
 //! | [`overview`] | what all pairs together show |
 //! | [`judgement`] | what is said of pairs, nodes and tiers |
-//! | [`told`] | what is told of them |
+//! | [`texts`] | the texts and files about them |
 //! | [`dry_run`] | says what would be measured |
 
 mod conducting;
@@ -24,7 +24,7 @@ mod names;
 mod overview;
 #[cfg(feature = "rdma")]
 mod ranks;
-mod told;
+mod texts;
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -173,7 +173,7 @@ pub fn rank_zero(
     let command = FabricArguments::augment_args(command);
     let matches = command.try_get_matches_from(words)?;
     let arguments = FabricArguments::from_arg_matches(&matches)?;
-    let place = conducting::Place::find(&arguments, identity)?;
+    let place = conducting::FabricOutput::find(&arguments, identity)?;
     conducting::conduct(&arguments, identity, &place, meeting)
 }
 

@@ -22,7 +22,7 @@ fn apart_from_between(name: &str) -> String {
 
 /// Names with the rank behind them where several have the same, or more than once, where one is called so already. Who
 /// has a name alone keeps it, but for what cannot be in the name of a folder. Folders have them, too.
-pub(super) fn told_apart(names: &[String]) -> Vec<String> {
+pub(super) fn distinct_names(names: &[String]) -> Vec<String> {
     let no_path = |name: &String| {
         let separators = |letter: char| letter.is_control() || "/\\".contains(letter);
         let name = name.replace(separators, "_");
@@ -65,7 +65,7 @@ mod tests {
             ("a-to-to-b a_to_to-b", "a_to_to-b.0 a_to_to-b.1"),
         ] {
             let names: Vec<String> = names.split(' ').map(str::to_owned).collect();
-            let found = told_apart(&names);
+            let found = distinct_names(&names);
             assert_eq!(found.join(" "), expected);
             let apart = distinct(&found);
             assert_eq!(apart.len(), names.len());

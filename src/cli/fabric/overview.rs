@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::FabricArguments;
-use super::kept::{Ends, Kept};
+use super::kept::{Ends, RowFigures};
 use crate::arguments::UsageError;
-use crate::bench::fabric::culprits::{Evidence, Judged, judge as judge_nodes};
+use crate::bench::fabric::culprits::{Evidence, NodeJudgement, judge as judge_nodes};
 use crate::bench::fabric::matrix::Matrix;
 use crate::bench::fabric::scores::{Fit, median, polish};
-use crate::bench::fabric::suspects::{Chosen, choose};
-use crate::bench::fabric::tiers::{Known as KnownTiers, Tiers};
+use crate::bench::fabric::suspects::{Remeasurements, choose};
+use crate::bench::fabric::tiers::{TierSource, Tiers};
 use crate::launch::conductor::Conductor;
 use crate::results::schema::Column;
 use crate::results::schema::fabric as columns;
@@ -19,14 +19,14 @@ use crate::sorting::sort_by_key;
 const OF_NO_CONSEQUENCE: f64 = 0.05;
 
 /// What is known of the fabric beforehand.
-pub(super) struct Known {
+pub(super) struct FabricFacts {
     pub(super) tiers: Tiers,
     /// Whether clocks may drift: bounds then hold at a moment each.
     pub(super) drift: bool,
     seed: u64,
 }
 
-impl Known {
+impl FabricFacts {
     /// The tier of a pair.
     pub(super) fn tier(&self, (from, to): Ends) -> &str {
         self.tiers.name(self.tiers.of(from, to))
@@ -38,7 +38,7 @@ pub(super) fn known(
     arguments: &FabricArguments,
     groups: Option<String>,
     conductor: &Conductor,
-) -> anyhow::Result<Known> {
+) -> anyhow::Result<FabricFacts> {
     let ranks = conductor
         .members()
         .map(|(hello, _)| hello.terms.ranks)
@@ -50,7 +50,7 @@ pub(super) fn known(
         hosts[hello.rank as usize] = hello.node.clone();
         addresses[hello.rank as usize] = hello.topology.clone();
     }
-    let source = groups.map_or(KnownTiers::Addresses(addresses), KnownTiers::Groups);
+    let source = groups.map_or(TierSource::Addresses(addresses), TierSource::Groups);
     let tiers = Tiers::of_hosts(&hosts, &source).map_err(|error| {
         let file = arguments
             .group
@@ -58,7 +58,7 @@ pub(super) fn known(
             .map_or(String::new(), |file| file.display().to_string());
         UsageError(format!("--group {file}: {error}"))
     })?;
-    Ok(Known {
+    Ok(FabricFacts {
         tiers,
         drift: arguments.hca.between.drift() > 0,
         seed: arguments.hca.seed,
@@ -66,11 +66,11 @@ pub(super) fn known(
 }
 
 /// What was measured.
-pub(super) struct Measured<'a> {
+pub(super) struct FabricMeasurements<'a> {
     pub(super) nodes: &'a [String],
     /// Where clocks do not drift, as tight as third hosts leave them.
-    pub(super) kept: &'a Kept,
-    pub(super) again: Option<&'a Kept>,
+    pub(super) kept: &'a RowFigures,
+    pub(super) again: Option<&'a RowFigures>,
     pub(super) dropped: &'a BTreeMap<u32, String>,
     /// Whether all was measured.
     pub(super) is_whole: bool,
@@ -95,7 +95,7 @@ pub(super) struct Matrices {
 }
 
 impl Matrices {
-    pub(super) fn of(kept: &Kept) -> Self {
+    pub(super) fn of(kept: &RowFigures) -> Self {
         let of = |column: &Column| kept.matrix(column);
         let (low, high) = (
             of(&columns::ONE_WAY_P50_LOW),
@@ -116,7 +116,7 @@ impl Matrices {
         }
     }
 
-    fn judge(&self, tiers: &Tiers) -> Vec<Judged> {
+    fn judge(&self, tiers: &Tiers) -> Vec<NodeJudgement> {
         let (middle, error) = &self.one_way;
         judge_nodes(
             &[
@@ -158,16 +158,16 @@ impl Matrices {
 #[derive(Debug)]
 pub(super) struct Overview {
     pub(super) matrices: Matrices,
-    pub(super) judged: Vec<Judged>,
+    pub(super) judged: Vec<NodeJudgement>,
     pub(super) fit: Fit,
     /// Ways that are slower than they have to be: by so many nanoseconds at least.
     pub(super) slow_ways: BTreeMap<Ends, u64>,
     pub(super) least: f64,
-    pub(super) chosen: Chosen,
+    pub(super) chosen: Remeasurements,
 }
 
 impl Overview {
-    pub(super) fn of(kept: &Kept, known: &Known, most: usize) -> Self {
+    pub(super) fn of(kept: &RowFigures, known: &FabricFacts, most: usize) -> Self {
         let matrices = Matrices::of(kept);
         let judged = matrices.judge(&known.tiers);
         let fit = polish(&matrices.half, &known.tiers);

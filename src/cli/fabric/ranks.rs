@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use serde_json::json;
 
 use super::FabricArguments;
-use super::conducting::{Place, conduct, told};
+use super::conducting::{FabricOutput, conduct, exit_error};
 use crate::arguments::UsageError;
 use crate::bench::hca::between::listening::{Event, Service, serve};
 use crate::bench::hca::between::pair::PairEnd;
@@ -121,8 +121,8 @@ fn lead(
     hello: Hello,
     pair: Arc<PairEnd>,
 ) -> anyhow::Result<u8> {
-    let place = Place::find(arguments, identity)?;
-    let listener = rendezvous::listen(&identity.rendezvous).map_err(told)?;
+    let place = FabricOutput::find(arguments, identity)?;
+    let listener = rendezvous::listen(&identity.rendezvous).map_err(exit_error)?;
     let terms = hello.terms.clone();
     let rendezvous = identity.rendezvous.clone();
     let agent = std::thread::Builder::new().name("hcabench-rank0".to_owned());

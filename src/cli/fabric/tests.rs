@@ -11,8 +11,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::*;
-use crate::launch::agent::{Agent, Work};
-use crate::launch::message::{DirectionReport, Hello, Order, PairReport};
+use crate::launch::agent::{Agent, RankWork};
+use crate::launch::message::{DirectionReport, Hello, MeasurementOrder, PairReport};
 use crate::launch::schedule::Pair;
 use crate::results::Record;
 use crate::results::folder::{MARK, RUNS};
@@ -27,20 +27,20 @@ const ALONE: &str = "alone";
 const SLOW_WAY: &str = "way";
 const SET: &str = "set";
 
-type Measured = Arc<Mutex<Vec<(u32, Pair)>>>;
+type MeasuredLog = Arc<Mutex<Vec<(u32, Pair)>>>;
 
 /// The ranks of one pair that is slow both ways.
 const SLOW: [u32; 2] = [1, 4];
 
 /// A rank that fails with one pair in one round.
-struct Scripted {
+struct ScriptedRank {
     node: &'static str,
     fails: Option<(u32, Pair)>,
-    measured: Measured,
+    measured: MeasuredLog,
 }
 
-impl Work for Scripted {
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+impl RankWork for ScriptedRank {
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let place = (order.round, order.pair);
         self.measured.lock().unwrap().push(place);
         let [low, high] = order.pair.ranks();
@@ -107,7 +107,7 @@ fn run(
 ) -> (anyhow::Result<u8>, Vec<(u32, Pair)>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
-    let measured = Measured::default();
+    let measured = MeasuredLog::default();
     let member = |rank: u32| {
         let options = Options {
             rank: Some(rank),
@@ -125,7 +125,7 @@ fn run(
     // What rank 0 refuses by itself, nobody else hears of.
     for rank in 0..if node == ALONE { 0 } else { ranks } {
         let (identity, hello) = member(rank);
-        let mut work = Scripted {
+        let mut work = ScriptedRank {
             node,
             fails,
             measured: Arc::clone(&measured),

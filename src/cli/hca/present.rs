@@ -4,7 +4,7 @@ use super::saving;
 use crate::driver::{Shown, View};
 use crate::results::Record;
 use crate::results::schema::hca as columns;
-use crate::results::schema::{Column, Data, Kind};
+use crate::results::schema::{Column, ColumnKind, Data};
 use crate::results::units;
 use crate::terminal::table::{Column as Heading, Table};
 
@@ -90,7 +90,7 @@ pub(super) fn settings() -> impl Iterator<Item = Column> {
 
 /// Latencies are shown in microseconds.
 fn is_latency(column: &Column) -> bool {
-    column.kind == Kind::Measured && column.unit() == "ns"
+    column.kind == ColumnKind::Measured && column.unit() == "ns"
 }
 
 /// Whether messages of a point were to arrive.

@@ -11,8 +11,8 @@ use clap::Args;
 use crate::arguments::values::{DAY, List, duration, named, one, port_request, time, timeout};
 use crate::bench::Assignment;
 use crate::bench::node::config::{
-    AfterMiss, BrokerChoice, Config, Format, Length, LogPlace, MOST_ENDS, RunsAs, TimerKind,
-    VerbsConfig,
+    BrokerChoice, Config, Format, LogPlace, MOST_ENDS, MissPolicy, PublishingLength, RunsAs,
+    TimerKind, VerbsConfig,
 };
 use crate::bench::node::plan::Sweep;
 use crate::buffer::{Bytes, HugePagePolicy};
@@ -94,8 +94,8 @@ pub(crate) struct NodeArguments {
 
     /// What becomes of steps that were due while a publisher was busy: skip (they are missed), catch-up (they follow at
     /// once) [default: skip; with --scenario catch-up]
-    #[arg(long, value_name = "WAY", value_parser = one::<AfterMiss>, help_heading = "Load")]
-    pub after_miss: Option<AfterMiss>,
+    #[arg(long, value_name = "WAY", value_parser = one::<MissPolicy>, help_heading = "Load")]
+    pub after_miss: Option<MissPolicy>,
 
     /// Time before what is measured, at the same rate
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = zero_or_duration, help_heading = "Load")]
@@ -235,13 +235,13 @@ impl NodeArguments {
     /// What is the same for all points.
     fn config(&self) -> Config {
         let default = match self.scenario {
-            Some(_) => AfterMiss::CatchUp,
-            None => AfterMiss::Skip,
+            Some(_) => MissPolicy::CatchUp,
+            None => MissPolicy::Skip,
         };
         Config {
             length: match self.count {
-                Some(count) => Length::Count(count),
-                None => Length::Duration(self.duration),
+                Some(count) => PublishingLength::Count(count),
+                None => PublishingLength::Duration(self.duration),
             },
             warmup: self.warmup,
             drain: self.drain,

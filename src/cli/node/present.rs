@@ -2,7 +2,7 @@
 
 use crate::driver::{Shown, View};
 use crate::results::schema::node as columns;
-use crate::results::schema::{Column, Data, Kind};
+use crate::results::schema::{Column, ColumnKind, Data};
 use crate::results::units;
 use crate::terminal::table::{Column as Heading, Table};
 
@@ -64,7 +64,7 @@ fn title(column: &Column) -> String {
 
 /// Latencies are shown in microseconds.
 fn is_latency(column: &Column) -> bool {
-    column.kind == Kind::Measured && column.unit() == "ns"
+    column.kind == ColumnKind::Measured && column.unit() == "ns"
 }
 
 /// All that is shown of a run.

@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use crate::arguments::UsageError;
 use crate::arguments::values::{List, memory_loads, named, one, timeout};
 use crate::bench::Assignment;
-use crate::bench::queue::config::{Config, Length, MOST_ELEMENTS, Measure};
+use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure, RoundLength};
 use crate::bench::queue::cpus::CpuChoice;
 use crate::bench::queue::plan::Sweep;
 use crate::bench::queue::retry::Retry;
@@ -356,8 +356,8 @@ impl QueueArguments {
         }
         Ok(Config {
             length: self.count.map_or(
-                Length::Time(self.duration.unwrap_or(usual)),
-                Length::Elements,
+                RoundLength::Time(self.duration.unwrap_or(usual)),
+                RoundLength::Elements,
             ),
             warmup: self.warmup,
             measure: self.measure,

@@ -5,7 +5,7 @@ mod ranks;
 
 use std::collections::HashSet;
 
-use finished::Finished;
+use finished::FinishedPoint;
 
 use crate::bench::queue::config::Measure;
 use crate::bench::queue::rows::{LOAD_OF_RECEIVER, LOAD_OF_SENDER};
@@ -46,8 +46,8 @@ fn p50(operation: &columns::Operation) -> Column {
 
 /// The tables, with what is to be said below them.
 pub(crate) fn tables(shown: &Shown<'_>) -> String {
-    let finished: Vec<Finished> = (shown.summary.iter())
-        .map(|record| Finished::new(record, shown.runs))
+    let finished: Vec<FinishedPoint> = (shown.summary.iter())
+        .map(|record| FinishedPoint::new(record, shown.runs))
         .collect();
     let Some(first) = finished.first() else {
         return String::new();
@@ -71,7 +71,10 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
     );
     let lines = (instrument(&finished).filter(|_| with_all).into_iter())
         .chain(note_on_modes(&finished))
-        .chain((with_all && finished.iter().any(Finished::is_unpaced)).then(note_on_time_in_queue))
+        .chain(
+            (with_all && finished.iter().any(FinishedPoint::is_unpaced))
+                .then(note_on_time_in_queue),
+        )
         .chain((with_all && !has_details).then_some(left_out));
     for (place, line) in lines.enumerate() {
         text += if place == 0 { "\n" } else { "" };
@@ -108,9 +111,9 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
 }
 
 /// A column of settings, what rows are sorted by and mostly what stands in it, and what stands there else.
-type Setting = (Heading, Column, Option<fn(&Finished) -> String>);
+type SettingColumn = (Heading, Column, Option<fn(&FinishedPoint) -> String>);
 
-fn settings() -> [Setting; 11] {
+fn settings() -> [SettingColumn; 11] {
     [
         (Heading::text("queue"), columns::QUEUE, None),
         (Heading::text("ends"), columns::ENDS, None),
@@ -156,7 +159,7 @@ fn joined(parts: [String; 2], between: &str) -> String {
     }
 }
 
-fn sender_load(one: &Finished) -> String {
+fn sender_load(one: &FinishedPoint) -> String {
     let load = load_in_words(one.record, LOAD_OF_SENDER);
     match one.is_curve() {
         true => format!(
@@ -171,9 +174,9 @@ fn setting_columns() -> Vec<Heading> {
     settings().map(|(heading, ..)| heading.setting()).into()
 }
 
-fn setting_cells(one: &Finished) -> Vec<String> {
+fn setting_cells(one: &FinishedPoint) -> Vec<String> {
     let cell =
-        |(_, column, cell): Setting| cell.map_or_else(|| one.text(&column), |cell| cell(one));
+        |(_, column, cell): SettingColumn| cell.map_or_else(|| one.text(&column), |cell| cell(one));
     settings().map(cell).into()
 }
 
@@ -215,7 +218,7 @@ fn interval(found: Option<[f64; 2]>, unit: f64, decimals: usize) -> String {
 }
 
 /// A line for each operation of each point, with all percentiles; empty where no time was measured.
-fn details(finished: &[Finished], width: Option<usize>) -> String {
+fn details(finished: &[FinishedPoint], width: Option<usize>) -> String {
     let mut headings = setting_columns();
     // Without it the lines of a queue could not be told apart where the table continues below.
     headings.push(Heading::text("operation").setting());
@@ -334,7 +337,7 @@ fn figures(
     figures
 }
 
-fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
+fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
     let measure = finished
         .first()
         .map(|one| one.text(&columns::MEASURE))
@@ -352,15 +355,15 @@ fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
     let figures = figures(
         &measure,
         parts.map(|column| has(&column)),
-        finished.iter().all(Finished::is_unpaced),
+        finished.iter().all(FinishedPoint::is_unpaced),
     );
     headings.extend(figures.iter().map(|(column, ..)| column.clone()));
     let has_marks = finished.iter().any(|one| one.in_a_word().is_some());
     headings.extend(has_marks.then(|| Heading::text("mark").first()));
     let mut table = Table::new(headings);
-    let mut before: Option<&Finished> = None;
+    let mut before: Option<&FinishedPoint> = None;
     for one in finished {
-        let is_new = |before: &Finished| one.is_curve() && !is_next_step(before, one);
+        let is_new = |before: &FinishedPoint| one.is_curve() && !is_next_step(before, one);
         if !shown.sorted && before.is_some_and(is_new) {
             table.separator();
         }
@@ -378,13 +381,13 @@ fn overview(finished: &[Finished], shown: &Shown<'_>) -> String {
 }
 
 /// Whether a row goes on with the load curve of the one before it.
-fn is_next_step(before: &Finished, one: &Finished) -> bool {
+fn is_next_step(before: &FinishedPoint, one: &FinishedPoint) -> bool {
     before.percent() < one.percent()
         && before.record.text(&columns::QUEUE) == one.record.text(&columns::QUEUE)
 }
 
 /// A unit in which two decimals tell something of each throughput, and what it is in elements a second.
-fn unit_of_throughput(finished: &[Finished]) -> (&'static str, f64) {
+fn unit_of_throughput(finished: &[FinishedPoint]) -> (&'static str, f64) {
     let medians = finished
         .iter()
         .filter_map(|one| one.number(&columns::THROUGHPUT));
@@ -395,7 +398,7 @@ fn unit_of_throughput(finished: &[Finished]) -> (&'static str, f64) {
     }
 }
 
-fn note_on_modes(finished: &[Finished]) -> Option<String> {
+fn note_on_modes(finished: &[FinishedPoint]) -> Option<String> {
     let with_modes = finished.iter().filter_map(|one| {
         let modes = one.modes();
         let name = one.record.text(&POINT);
@@ -411,7 +414,7 @@ fn note_on_modes(finished: &[Finished]) -> Option<String> {
     })
 }
 
-fn instrument(finished: &[Finished]) -> Option<String> {
+fn instrument(finished: &[FinishedPoint]) -> Option<String> {
     let median = |column: &Column| {
         let found: Vec<f64> = finished
             .iter()

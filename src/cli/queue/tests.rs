@@ -28,9 +28,9 @@ fn defaults_are_those_of_the_documentation() {
     let config = arguments.config().unwrap();
     let times = (config.length, config.warmup);
     let [length, warmup] = [20, 50].map(Duration::from_millis);
-    assert_eq!(times, (Length::Time(length), warmup));
+    assert_eq!(times, (RoundLength::Time(length), warmup));
     let counted = parse("--count 7").unwrap().config().unwrap();
-    assert_eq!(counted.length, Length::Elements(7));
+    assert_eq!(counted.length, RoundLength::Elements(7));
     assert_eq!(arguments.repeat, None);
     assert_eq!(QueueArguments::DEFAULT_ROUNDS, 9);
     assert_eq!(config.measure, Measure::Time);
@@ -115,11 +115,11 @@ fn several_threads_share_queues_by_scenarios() {
     let length = |words: &str| parse(words).unwrap().config().unwrap().length;
     assert_eq!(
         length("--consumers 2"),
-        Length::Time(Duration::from_millis(200))
+        RoundLength::Time(Duration::from_millis(200))
     );
     assert_eq!(
         length("--consumers 2 --duration 3s"),
-        Length::Time(Duration::from_secs(3))
+        RoundLength::Time(Duration::from_secs(3))
     );
 
     let words = "--producers 1 --consumers 2 --scenario";
@@ -213,7 +213,7 @@ proptest! {
                 for sender in senders {
                     // What is accepted can be paced.
                     let clock = crate::time::Posix::MONOTONIC;
-                    sender.waiter(&clock, crate::pacing::AfterMiss::CatchUp);
+                    sender.waiter(&clock, crate::pacing::MissPolicy::CatchUp);
                     prop_assert!(!sender.to_string().contains('/'));
                 }
             }

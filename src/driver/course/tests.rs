@@ -10,17 +10,18 @@ use serde_json::Value;
 use super::*;
 use crate::driver::row::{Distributions, HISTOGRAMS};
 use crate::results::document::{self, Program};
+use crate::results::finding::kinds::{CACHE_UNKNOWN, MESSAGES_LOST, SMT_SIBLINGS};
 use crate::results::json as json_file;
 use crate::results::schema::hca;
 use crate::rig::benchmark::{PlannedPoint, PlannedRow, Ready, RowOutcome};
 use crate::stats::LatencyHistogram;
 
 type Calls = Rc<RefCell<Vec<(usize, u32)>>>;
-type Scripted = Result<Outcome, Failure>;
+type ScriptedOutcome = Result<Outcome, Failure>;
 
 struct Script {
     calls: Calls,
-    answer: Box<dyn Fn(usize, u32) -> Scripted>,
+    answer: Box<dyn Fn(usize, u32) -> ScriptedOutcome>,
 }
 
 impl Benchmark for Script {
@@ -39,9 +40,9 @@ impl Benchmark for Script {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(crate::rig::benchmark::Progress),
-    ) -> Scripted {
+    ) -> ScriptedOutcome {
         progress(crate::rig::benchmark::Progress {
             done: 1,
             of: 2,
@@ -92,6 +93,7 @@ fn outcome(p50: f64) -> Outcome {
     Outcome {
         rows: vec![RowOutcome {
             figures,
+            findings: vec![Finding::of(&CACHE_UNKNOWN)],
             obtained: json!({ "pages": "huge" }),
             histograms: vec![(
                 "latency.hgrm".to_owned(),
@@ -99,8 +101,7 @@ fn outcome(p50: f64) -> Outcome {
             )],
             ..RowOutcome::default()
         }],
-        warnings: vec!["a warning".to_owned()],
-        notes: vec!["a note".to_owned(), "a warning".to_owned()],
+        notes: vec!["a note".to_owned(), "a note".to_owned()],
         text: None,
         broken_limits: Vec::new(),
     }
@@ -131,29 +132,29 @@ fn settings(count: u32) -> Document {
     }
 }
 
-fn begun(out: &Path, rounds: u32, points: usize) -> Course {
+fn begun(out: &Path, rounds: u32, points: usize) -> SweepRun {
     begun_with(out, rounds, plan(points))
 }
 
-fn begun_with(out: &Path, rounds: u32, plan: Plan) -> Course {
+fn begun_with(out: &Path, rounds: u32, plan: Plan) -> SweepRun {
     let folder = ResultsFolder::create(out, false, 0).unwrap();
     let order = Rounds {
         count: rounds,
         seed: SEED,
     };
-    Course::begin(folder, &hca::SCHEMA, order, plan, settings(rounds)).unwrap()
+    SweepRun::begin(folder, &hca::SCHEMA, order, plan, settings(rounds)).unwrap()
 }
 
-fn resumed(out: &Path, points: usize, settings: Document) -> Result<Course, String> {
+fn resumed(out: &Path, points: usize, settings: Document) -> Result<SweepRun, String> {
     resumed_with(out, plan(points), settings)
 }
 
-fn resumed_with(out: &Path, plan: Plan, settings: Document) -> Result<Course, String> {
-    let earlier = Earlier::read(out, &hca::SCHEMA).unwrap();
-    Course::resume(earlier, &hca::SCHEMA, plan, settings)
+fn resumed_with(out: &Path, plan: Plan, settings: Document) -> Result<SweepRun, String> {
+    let earlier = EarlierRun::read(out, &hca::SCHEMA).unwrap();
+    SweepRun::resume(earlier, &hca::SCHEMA, plan, settings)
 }
 
-fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Script>) {
+fn script(answer: impl Fn(usize, u32) -> ScriptedOutcome + 'static) -> (Calls, Box<Script>) {
     let calls = Calls::default();
     let benchmark = Script {
         calls: Rc::clone(&calls),
@@ -162,7 +163,7 @@ fn script(answer: impl Fn(usize, u32) -> Scripted + 'static) -> (Calls, Box<Scri
     (calls, Box::new(benchmark))
 }
 
-fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
+fn measured(course: &mut SweepRun, benchmark: Box<Script>) -> Result<(), String> {
     let ended = course.measure(benchmark, &|| unreachable!(), &SweepArguments::default());
     ended.map_err(|ending| match ending {
         Ending::Failed(reason) | Ending::Refused(reason) => reason,
@@ -171,7 +172,7 @@ fn measured(course: &mut Course, benchmark: Box<Script>) -> Result<(), String> {
     })
 }
 
-fn keep(course: &mut Course, point: usize, round: u32, outcome: Outcome) {
+fn keep(course: &mut SweepRun, point: usize, round: u32, outcome: Outcome) {
     for row in &mut course.rows[point] {
         row.open(&course.run).unwrap();
     }
@@ -216,10 +217,11 @@ fn a_failure_ends_the_sweep_and_what_was_measured_stays() {
     let (folder, report, _) = course.finish(failed(&reason));
     folder.fail(&reason).unwrap();
     assert_eq!(report.summary.len(), 1);
-    let told = &report.told;
-    // A text that is a warning and a note is both.
-    assert_eq!(told.warnings, ["a warning"]);
-    assert_eq!(told.notes, ["a note", "a warning"]);
+    assert_eq!(report.told.notes, ["a note"]);
+    let findings = report.findings.unwrap();
+    let found = findings.all().into_iter();
+    let unknown = found.into_iter().find(|it| it.kind == CACHE_UNKNOWN.id);
+    assert_eq!(unknown.unwrap().points, ["rc-0"]);
     let reason = cell(&out.join("left_out.csv"), 0, "reason");
     assert_eq!(reason, "no such thing");
     let document = Document::of_run(&out.join("rc-0")).unwrap();
@@ -315,7 +317,7 @@ fn what_is_missing_or_incomplete_is_measured_by_a_resumed_run() {
     assert!(!out.join("rc-1/INCOMPLETE").exists() && !out.join("INCOMPLETE").exists());
     let text = fs::read_to_string(out.join("rc-1/latency.hgrm")).unwrap();
     assert!(text.contains("Total count    =            1"), "{text}");
-    Earlier::read(&out, &hca::SCHEMA).refused(&["nothing is missing"]);
+    EarlierRun::read(&out, &hca::SCHEMA).refused(&["nothing is missing"]);
 }
 
 #[test]
@@ -365,7 +367,7 @@ fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
     assert_eq!(kept.rounds, [0, 1].into());
     assert_eq!(kept.files["latency.hgrm"].count(), 2);
     let course = resumed();
-    let missing = |course: &Course| -> Vec<(usize, u32)> {
+    let missing = |course: &SweepRun| -> Vec<(usize, u32)> {
         let all = (0..2).flat_map(|point| (0..3).map(move |round| (point, round)));
         all.filter(|(point, round)| course.is_missing(*point, *round))
             .collect()
@@ -399,7 +401,7 @@ fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
     for rounds in [1, 3] {
         let out = temporary("run");
         let mut course = begun_with(&out, rounds, of_two_rows());
-        let keep_two = |course: &mut Course, round, failure| {
+        let keep_two = |course: &mut SweepRun, round, failure| {
             keep(course, 0, round, outcome_of_two(failure));
         };
         let last = rounds - 1;
@@ -412,7 +414,7 @@ fn a_round_of_a_point_that_lacks_a_row_is_measured_again_for_all_of_its_rows() {
         assert_eq!(out.join("rc-0/INCOMPLETE").exists(), rounds > 1);
 
         let mut course = resumed_with(&out, of_two_rows(), settings(rounds)).unwrap();
-        let missing = |course: &Course| -> Vec<u32> {
+        let missing = |course: &SweepRun| -> Vec<u32> {
             (0..rounds)
                 .filter(|round| course.is_missing(0, *round))
                 .collect()
@@ -450,27 +452,32 @@ fn a_point_that_needs_no_more_measuring_keeps_what_it_told() {
 }
 
 #[test]
-fn warnings_of_points_are_told_of_each_and_once_for_all_rounds() {
+fn findings_of_points_are_shown_of_each_once_for_all_rounds_and_count_in_each() {
     let root = tempfile::tempdir().unwrap();
     let mut course = begun(&root.path().join("run"), 3, 2);
+    let lost = Finding::of(&MESSAGES_LOST).count("of", 9);
     for round in 0..3 {
-        for point in 0..2 {
-            course.warn(
+        for point in ["rc-0", "rc-1"] {
+            let count = u64::from(round);
+            course.find(
                 Some(point),
                 Some(round),
-                &[format!("rc-{point}: {round} of 9 messages were lost")],
+                [lost.clone().count("count", count)],
             );
         }
     }
-    let expected = [0, 1].map(|point| format!("rc-{point}: 0 of 9 messages were lost"));
-    assert_eq!(course.told.warnings, expected);
-    // Of one round, or of the run, each is another.
-    course.warn(None, None, &["CPU 0 shares a core with CPU 4".to_owned()]);
-    course.warn(None, None, &["CPU 1 shares a core with CPU 5".to_owned()]);
-    assert_eq!(course.told.warnings.len(), 4);
-    // In findings each round counts.
-    let found = course.found.all();
-    let lost = found.iter().find(|it| it.kind == "messages-lost").unwrap();
-    assert_eq!(lost.line(2), "all 2 points: 6 of 54 messages were lost");
+    assert_eq!(course.warned.len(), 2);
+    let shared = |cpu: &str| Finding::of(&SMT_SIBLINGS).listed("threads", cpu);
+    course.find(
+        None,
+        None,
+        [shared("CPU 0 and CPU 4"), shared("CPU 1 and CPU 5")],
+    );
+    assert_eq!(course.warned.len(), 3);
+    let [lost, shared] = course.found.all()[..] else {
+        panic!("{:?}", course.found);
+    };
+    assert_eq!(lost.short(2), "all 2 points: 6 of 54 messages were lost");
     assert_eq!(lost.rounds, [0, 1, 2]);
+    shared.problem.has(&["CPU 0 and CPU 4, CPU 1 and CPU 5"]);
 }

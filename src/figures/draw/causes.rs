@@ -6,7 +6,7 @@ use super::names::named;
 use super::places::mark;
 use super::{Checked, Made, Sources, bars};
 use crate::plot::both;
-use crate::plot::median::{Line, Medians};
+use crate::plot::median::{MedianLine, Medians};
 use crate::sorting::sort_by_key;
 use crate::stats::percentile_of_sorted;
 
@@ -87,7 +87,7 @@ pub(super) fn by_cause(sources: &Sources, settings: &Checked) -> anyhow::Result<
             let at = |percent| percentile_of_sorted(&lengths, percent);
             mark(source, *place, percent, [percent, 10.0, 90.0].map(at), None)
         });
-        lines.push(Line {
+        lines.push(MedianLine {
             label: label.clone(),
             middles: middles.collect(),
         });

@@ -7,8 +7,8 @@ use super::{
     Checked, Colours, Figure, Made, Sources, capital, marked, one_metric_label, samples_in_words,
 };
 use crate::bench::presentation::Presentation;
-use crate::plot::Words;
-use crate::plot::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
+use crate::plot::FigureTexts;
+use crate::plot::curves::{Curves, DistributionCurve, shares_of_sorted, tail_of_sorted};
 use crate::results::read::Hgrm;
 
 /// The points of a curve.
@@ -47,7 +47,7 @@ pub(in crate::figures) fn curves(
             return Err(settings.refused_only(name, name, why).into());
         }
     }
-    let mut words = Words {
+    let mut words = FigureTexts {
         title: settings.text("title").unwrap_or("Distribution").to_owned(),
         subtitle: settings.text("subtitle").unwrap_or_default().to_owned(),
         warning: String::new(),
@@ -70,7 +70,7 @@ pub(in crate::figures) fn curves(
                 return Err(source.nothing_there());
             };
             any_lost |= lost > 0;
-            made.push(Curve {
+            made.push(DistributionCurve {
                 label: marked(label, source),
                 lost,
                 points,
@@ -89,7 +89,7 @@ pub(in crate::figures) fn curves(
             &path
         };
         let name = name.file_name().unwrap_or(name.as_os_str());
-        made.push(Curve {
+        made.push(DistributionCurve {
             label: name.to_string_lossy().into_owned(),
             lost: 0,
             points,

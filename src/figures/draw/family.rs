@@ -9,11 +9,11 @@ use super::{
 };
 use crate::figures::published::{nearest, read};
 use crate::plot::both;
-use crate::plot::family::{Curve, Dot, Family, Published};
-use crate::plot::median::{Line, Medians, Middle};
-use crate::plot::scale::so_many;
+use crate::plot::family::{Dot, Family, FamilyCurve, Published};
+use crate::plot::median::{MedianLine, MedianMark, Medians};
+use crate::plot::scale::counted;
 use crate::results::curves::{self, SHARES_OF_PEAK};
-use crate::results::schema::{Across, memory};
+use crate::results::schema::{CrossRowFigure, memory};
 use crate::results::text::printable_path;
 use crate::sorting::{distinct, sort_by};
 use crate::stats::Smoothing;
@@ -33,7 +33,7 @@ struct Found<'a> {
 
 pub(in crate::figures) fn family(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
     let sources = Sources::open(from, settings, |_| &["latency"])?;
-    if sources.presentation.schema.across != Some(Across::Curves) {
+    if sources.presentation.schema.across != Some(CrossRowFigure::Curves) {
         return Err(UsageError(format!(
             "curves draws latency over the bandwidth of a memory, and these are results of {}: measure with hcabench \
              memory",
@@ -108,7 +108,7 @@ fn bandwidth_of(found: &[Found<'_>]) -> &'static str {
 
 fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::Result<Made> {
     let kinds = Vec::from_iter(distinct(found.iter().map(|it| &it.others)));
-    let curves = found.iter().map(|found| Curve {
+    let curves = found.iter().map(|found| FamilyCurve {
         label: found.label.clone(),
         shade: found.reads_percent / 100.0,
         kind: kinds
@@ -118,7 +118,7 @@ fn drawn(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::
         dots: found.dots(),
         smoothed: found.smoothed(),
     });
-    let mut curves: Vec<Curve> = curves.collect();
+    let mut curves: Vec<FamilyCurve> = curves.collect();
     curves.retain(|curve| !curve.dots.is_empty());
     let (curves, _, mut told) = named(
         curves,
@@ -196,7 +196,7 @@ fn unsmoothed(found: &[Found<'_>]) -> Option<String> {
     let are = "are not smoothed, thin lines join their points";
     Some(format!(
         "{} ({first})",
-        so_many(reasons.len(), "curve", is, are)
+        counted(reasons.len(), "curve", is, are)
     ))
 }
 
@@ -213,7 +213,7 @@ fn of_others(
     let name = path.file_name().unwrap_or(path.as_os_str());
     let name = printable_path(name.as_ref());
     if of_file.left_out > 0 {
-        let rows = so_many(of_file.left_out, "row", "has", "have");
+        let rows = counted(of_file.left_out, "row", "has", "have");
         told.hints.push(format!(
             "{rows} no bandwidth or no latency above zero in {name}, and no place in the figure"
         ));
@@ -235,14 +235,14 @@ fn of_others(
 
 /// The latency without load and at shares of the largest bandwidth, by the share of reads.
 fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow::Result<Made> {
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<MedianLine> = Vec::new();
     let mut lacking = 0;
     let mut add = |label: String, reads: f64, value: Option<f64>| {
         let Some(value) = value else {
             lacking += 1;
             return;
         };
-        let middle = Middle {
+        let middle = MedianMark {
             x: reads,
             value,
             most: None,
@@ -251,7 +251,7 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow:
         };
         match lines.iter_mut().find(|line| line.label == label) {
             Some(line) => line.middles.push(middle),
-            None => lines.push(Line {
+            None => lines.push(MedianLine {
                 label,
                 middles: vec![middle],
             }),
@@ -271,7 +271,7 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow:
     }
     let (lines, looks, mut told) =
         named(lines, |line| &mut line.label, Colours::default(), settings)?;
-    let hint = so_many(
+    let hint = counted(
         lacking,
         "latency",
         "is not known: no point has less bandwidth",
@@ -304,7 +304,7 @@ fn loaded(sources: &Sources, found: &[Found<'_>], settings: &Checked) -> anyhow:
         chart: settings.chart(words, x, "latency of a load", looks),
         ticks,
         named: false,
-        setting_scale: Some(crate::plot::scale::Kind::Linear),
+        setting_scale: Some(crate::plot::scale::ScaleKind::Linear),
         lines,
     };
     let drawing = figure.draw(settings.size)?;

@@ -12,7 +12,7 @@ use super::{
 use crate::bench::hca::settings::background::Traffic;
 use crate::figures::config::MEDIAN;
 use crate::plot::both;
-use crate::plot::load::{Line, Loads, Step};
+use crate::plot::load::{LoadLine, Loads, Step};
 use crate::results::schema::hca;
 use crate::sorting::{distinct, sort_by};
 
@@ -37,7 +37,7 @@ pub(in crate::figures) fn load(from: &[PathBuf], settings: &Checked) -> anyhow::
     sources.must_have_samples(Figure::Load, settings)?;
     let labels = sources.labels(&OF_AXIS);
     let mut colours = sources.colours(&labels);
-    let (mut lines, mut empty) = (Vec::<Line>::new(), BTreeSet::new());
+    let (mut lines, mut empty) = (Vec::<LoadLine>::new(), BTreeSet::new());
     let mut without_place = false;
     for &percent in &settings.percentiles {
         let of_percent = |label: &String| match (settings.percentiles.len(), label.as_str()) {
@@ -74,7 +74,7 @@ pub(in crate::figures) fn load(from: &[PathBuf], settings: &Checked) -> anyhow::
             let label = &names[place];
             let known = lines.iter().position(|line| line.label == *label);
             let line = known.unwrap_or_else(|| {
-                lines.push(Line {
+                lines.push(LoadLine {
                     label: label.clone(),
                     steps: Vec::new(),
                     unsent: Vec::new(),

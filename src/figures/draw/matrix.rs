@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::{Checked, Made, Told, UsageError};
 use crate::plot::matrix::{Matrix, Node};
-use crate::plot::{INCOMPLETE, Words};
+use crate::plot::{FigureTexts, INCOMPLETE};
 use crate::results::read::{Fabric, FabricNode};
 use crate::results::schema::Column;
 use crate::results::schema::fabric::{EXCESS_P99, HALF_P50, LOST, ONE_WAY_P50_HIGH};
@@ -107,7 +107,7 @@ fn order(nodes: &[FabricNode]) -> Vec<usize> {
     order
 }
 
-fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Checked) -> Words {
+fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Checked) -> FigureTexts {
     let title = format!("Fabric: {value}");
     let slow: Vec<&str> = nodes
         .iter()
@@ -129,7 +129,7 @@ fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Checked) -> Wo
         None => ("", String::new()),
         Some(reason) => (INCOMPLETE, format!("incomplete: {reason}")),
     };
-    Words {
+    FigureTexts {
         title: format!("{}{mark}", settings.text("title").unwrap_or(&title)),
         subtitle: settings
             .text("subtitle")

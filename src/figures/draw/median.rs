@@ -11,15 +11,15 @@ use super::{
     intervals, one_metric_label, without_median, without_place,
 };
 use crate::plot::both;
-use crate::plot::median::{Line, Medians, Middle};
-use crate::plot::scale::Kind;
+use crate::plot::median::{MedianLine, MedianMark, Medians};
+use crate::plot::scale::ScaleKind;
 use crate::results::read::Hgrm;
 use crate::results::schema::{memory, queue};
 use crate::sorting::sort_by;
 use crate::stats::percentile_of_sorted;
 
 /// The mark of a source at a percentile by what is known of it; `None` without samples.
-pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Option<Middle>> {
+pub(super) fn middle(source: &Source, x: f64, percent: f64) -> anyhow::Result<Option<MedianMark>> {
     let of = |percentiles, interval| Ok(mark(source, x, percent, percentiles, interval));
     let all = [percent, 10.0, 90.0];
     let row = source.point.row.as_ref().filter(|_| source.of_all_rounds());
@@ -82,7 +82,7 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Checked) -> anyhow
     let places = Places::of(&x, &sources);
     let labels = sources.labels(&[&x]);
     let mut colours = sources.colours(&labels);
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<MedianLine> = Vec::new();
     let (mut empty, mut placeless) = (BTreeSet::new(), BTreeSet::new());
     for &percent in &settings.percentiles {
         let named = |label: &String| match settings.percentiles.len() {
@@ -107,7 +107,7 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Checked) -> anyhow
             };
             match lines.iter_mut().find(|line| line.label == *label) {
                 Some(line) => line.middles.push(middle),
-                None => lines.push(Line {
+                None => lines.push(MedianLine {
                     label: label.clone(),
                     middles: vec![middle],
                 }),
@@ -150,7 +150,7 @@ pub(in crate::figures) fn median(from: &[PathBuf], settings: &Checked) -> anyhow
         ),
         ticks: places.values,
         named: places.named,
-        setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(Kind::Linear),
+        setting_scale: (x == queue::PERCENT_OF_SATURATION.name).then_some(ScaleKind::Linear),
         lines,
     };
     let drawing = figure.draw(settings.size)?;

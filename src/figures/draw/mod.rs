@@ -29,7 +29,7 @@ use super::source::{Sorted, Source};
 use super::sources::{Colours, Sources};
 use crate::arguments::UsageError;
 use crate::bench::presentation::Metric;
-use crate::plot::scale::so_many;
+use crate::plot::scale::counted;
 use crate::plot::{INCOMPLETE, at_most};
 
 /// A label, and whether it is of a part only.
@@ -116,5 +116,5 @@ fn without_median(names: &[String]) -> Option<String> {
 fn without_place(points: usize) -> String {
     let axis = "no place on the axis";
     let [one, more] = ["has", "have"].map(|has| format!("without generators {has} {axis}"));
-    so_many(points, "point", &one, &more)
+    counted(points, "point", &one, &more)
 }

@@ -2,7 +2,7 @@
 
 use super::{Asked, Checked, Colours, Setting, Told, UsageError};
 use crate::plot::INCOMPLETE;
-use crate::plot::palette::LookNumber;
+use crate::plot::palette::StyleNumber;
 use crate::sorting::{distinct, sort_by_key};
 
 impl Told {
@@ -62,7 +62,7 @@ pub(super) fn named<T>(
     label: impl Fn(&mut T) -> &mut String,
     colours: Colours,
     settings: &Checked,
-) -> Result<(Vec<T>, Vec<LookNumber>, Told), UsageError> {
+) -> Result<(Vec<T>, Vec<StyleNumber>, Told), UsageError> {
     let mut told = Told::default();
     let names = |lines: &mut Vec<T>| -> Vec<String> {
         let name = |line| parts(label(line)).0.to_owned();

@@ -1,7 +1,7 @@
 //! Which setting is on an axis, and where its values stand.
 
 use super::{Checked, MEDIAN, Source, Sources, UsageError, apart, tick};
-use crate::plot::median::Middle;
+use crate::plot::median::MedianMark;
 use crate::results::read::Point;
 use crate::results::schema::memory;
 use crate::sorting::sort_by;
@@ -14,8 +14,8 @@ pub(super) fn mark(
     percent: f64,
     [value, low, high]: [Option<f64>; 3],
     interval: Option<(f64, f64)>,
-) -> Option<Middle> {
-    Some(Middle {
+) -> Option<MedianMark> {
+    Some(MedianMark {
         x,
         value: value?,
         most: low.zip(high).filter(|_| percent == MEDIAN),

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::bench::presentation::Share;
 use crate::plot::both;
-use crate::plot::scale::so_many;
+use crate::plot::scale::counted;
 use crate::plot::surface::{Height, Surface};
 use crate::results::schema::{Column, memory};
 use crate::sorting::sort_by_key;
@@ -89,7 +89,7 @@ pub(in crate::figures) fn surface(from: &[PathBuf], settings: &Checked) -> anyho
         &without_place(placeless),
     );
     let crossed = "no samples: crossed on the ground";
-    let on_the_ground = so_many(
+    let on_the_ground = counted(
         without,
         "point",
         &format!("has {crossed}"),

@@ -7,7 +7,7 @@ use super::causes::{CAUSES_IN_COLOUR, causes_of};
 use super::names::named;
 use super::{Checked, Figure, Made, Source, Sources, capital, one_metric_label, with_samples};
 use crate::plot::palette::MOST_SERIES;
-use crate::plot::time::{Cloud, OverTime, Thinned, WHAT};
+use crate::plot::time::{Cloud, OverTime, ThinnedCloud, WHAT};
 use crate::sorting::sort_by_key;
 
 pub(in crate::figures) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::Result<Made> {
@@ -18,10 +18,10 @@ pub(in crate::figures) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::
     }
     sources.must_have_samples(Figure::Time, settings)?;
     let mut clouds: Vec<Cloud> = Vec::new();
-    let thinned = |label| Thinned::new(label, settings.size, settings.range.given());
+    let thinned = |label| ThinnedCloud::new(label, settings.size, settings.range.given());
     let has_causes = sources.presentation.causes.is_some();
     if has_causes {
-        let mut marks: BTreeMap<String, Thinned> = BTreeMap::new();
+        let mut marks: BTreeMap<String, ThinnedCloud> = BTreeMap::new();
         for (cause, jumps) in causes_of(&sources, CAUSES_IN_COLOUR)?.into_iter().flatten() {
             let of_cause = marks.entry(cause.clone());
             let of_cause = of_cause.or_insert_with(|| thinned(cause));
@@ -61,7 +61,7 @@ pub(in crate::figures) fn time(from: &[PathBuf], settings: &Checked) -> anyhow::
 
 /// The samples of a point, but for those that nobody could see beside the others. Points were measured one after
 /// another: the time of each begins at zero.
-fn over_time(source: &Source, mut marks: Thinned) -> anyhow::Result<Cloud> {
+fn over_time(source: &Source, mut marks: ThinnedCloud) -> anyhow::Result<Cloud> {
     let time = source.presentation.time.name;
     let columns = [vec![time], source.metric.columns()].concat();
     source.each(&columns, |cells| {

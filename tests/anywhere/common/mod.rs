@@ -1,6 +1,7 @@
 //! What several tests of the program read of it.
 
 pub(crate) mod figures;
+#[cfg(target_arch = "x86_64")]
 pub(crate) mod listings;
 pub(crate) mod node;
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use hcabench::results::document::{Program, Rounds};
 use hcabench::results::folder::{HISTOGRAM, PACKAGE, PointFolder, RUNS, SETTINGS, SUMMARY};
-use hcabench::results::schema::{self, Data, Kind, Schema, hca};
+use hcabench::results::schema::{self, ColumnKind, Data, Schema, hca};
 use hcabench::results::{
     Document, Record, ResultsFolder, RunsFile, SampleWriter, curves, datapackage, hgrm, runs,
 };
@@ -140,11 +140,11 @@ fn fill(record: &mut Record, schema: &Schema) {
             continue;
         }
         match (column.kind, column.data) {
-            (Kind::Setting, Data::Text) => record.set(column, "any"),
-            (Kind::Setting, Data::Flag) => record.set(column, false),
-            (Kind::Setting, _) => record.set(column, 1_u32),
-            (Kind::Count, _) => record.set(column, 0_u32),
-            (Kind::Measured | Kind::Label, _) => record.set(column, None::<f64>),
+            (ColumnKind::Setting, Data::Text) => record.set(column, "any"),
+            (ColumnKind::Setting, Data::Flag) => record.set(column, false),
+            (ColumnKind::Setting, _) => record.set(column, 1_u32),
+            (ColumnKind::Count, _) => record.set(column, 0_u32),
+            (ColumnKind::Measured | ColumnKind::Label, _) => record.set(column, None::<f64>),
         };
     }
 }

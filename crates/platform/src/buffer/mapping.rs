@@ -2,7 +2,7 @@
 
 mod shared;
 
-pub use shared::{Inherited, SharedMemory, inherited_file};
+pub use shared::{InheritedMemory, SharedMemory, inherited_file};
 
 use std::ffi::c_void;
 use std::io;

@@ -10,12 +10,12 @@ mod stamps;
 mod words;
 
 pub use mapping::{
-    BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, Inherited, PageKind, SharedMemory,
+    BufferError, HUGE_PAGE, HugeBuffer, HugePagePolicy, InheritedMemory, PageKind, SharedMemory,
     inherited_file,
 };
 pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub use placed::all_atomic;
-pub use placed::{Atomic, Placed, Room};
+pub use placed::{Atomic, MappedArena, MappedValue};
 pub use polled::PolledSlots;
 pub use region::{NodeError, PageSize, Region, RegionError};
 pub use stamps::{Arrival, Plain, StampBuffer};

@@ -46,34 +46,34 @@ pub use crate::all_atomic;
 
 /// A value, or several, in mapped memory, which lives as long.
 #[derive(Debug)]
-pub struct Placed<T: ?Sized> {
+pub struct MappedValue<T: ?Sized> {
     /// Not behind the `Arc`, where each look would be one more line that may not be in the cache.
     value: NonNull<T>,
     memory: Arc<HugeBuffer>,
 }
 
 // SAFETY: it hands out shared references only, as an `Arc` does, and what it keeps alive is bound to no thread.
-unsafe impl<T: ?Sized + Sync> Send for Placed<T> {}
+unsafe impl<T: ?Sized + Sync> Send for MappedValue<T> {}
 // SAFETY: as above.
-unsafe impl<T: ?Sized + Sync> Sync for Placed<T> {}
+unsafe impl<T: ?Sized + Sync> Sync for MappedValue<T> {}
 
-impl<T: ?Sized> Placed<T> {
+impl<T: ?Sized> MappedValue<T> {
     /// The pages of its memory.
     pub fn page_kind(&self) -> PageKind {
         self.memory.page_kind()
     }
 }
 
-impl<T: ?Sized> Clone for Placed<T> {
+impl<T: ?Sized> Clone for MappedValue<T> {
     fn clone(&self) -> Self {
-        Placed {
+        MappedValue {
             value: self.value,
             memory: Arc::clone(&self.memory),
         }
     }
 }
 
-impl<T: ?Sized> Deref for Placed<T> {
+impl<T: ?Sized> Deref for MappedValue<T> {
     type Target = T;
 
     #[inline(always)]
@@ -86,12 +86,12 @@ impl<T: ?Sized> Deref for Placed<T> {
 
 /// Mapped memory out of which values are taken. All processes that share it take the same ones in the same order.
 #[derive(Debug)]
-pub struct Room {
+pub struct MappedArena {
     memory: Arc<HugeBuffer>,
     used: usize,
 }
 
-impl Room {
+impl MappedArena {
     /// All of that memory.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Room {
 
     /// All of that memory, which is zero or holds these values.
     pub(super) fn over(memory: HugeBuffer) -> Self {
-        Room {
+        MappedArena {
             memory: Arc::new(memory),
             used: 0,
         }
@@ -117,14 +117,14 @@ impl Room {
     ///
     /// # Panics
     /// When there is no room for them.
-    pub fn several<T: Atomic>(&mut self, count: usize) -> Placed<[T]> {
+    pub fn several<T: Atomic>(&mut self, count: usize) -> MappedValue<[T]> {
         const { assert!(align_of::<T>() <= ALIGNMENT) };
         let at = self.used;
         self.used += Self::bytes_for::<T>(count).0 as usize;
         assert!(self.used as u64 <= self.memory.length().0, "no room");
         let first = self.memory.as_ptr().wrapping_add(at).cast::<T>();
         let first = NonNull::new(first).expect("it lies in the memory");
-        Placed {
+        MappedValue {
             value: NonNull::slice_from_raw_parts(first, count),
             memory: Arc::clone(&self.memory),
         }
@@ -134,9 +134,9 @@ impl Room {
     ///
     /// # Panics
     /// When there is no room for it.
-    pub fn one<T: Atomic>(&mut self) -> Placed<T> {
-        let Placed { value, memory } = self.several::<T>(1);
-        Placed {
+    pub fn one<T: Atomic>(&mut self) -> MappedValue<T> {
+        let MappedValue { value, memory } = self.several::<T>(1);
+        MappedValue {
             value: value.cast(),
             memory,
         }
@@ -158,14 +158,14 @@ mod tests {
 
     all_atomic!(Pair { one, other });
 
-    fn take(memory: &SharedMemory) -> (Placed<[AtomicU32]>, Placed<Pair>) {
-        let mut room = Room::new(memory).unwrap();
+    fn take(memory: &SharedMemory) -> (MappedValue<[AtomicU32]>, MappedValue<Pair>) {
+        let mut room = MappedArena::new(memory).unwrap();
         (room.several(33), room.one())
     }
 
     #[test]
     fn who_takes_the_same_values_in_the_same_order_shares_them() {
-        let bytes = Room::bytes_for::<AtomicU32>(33).0 + Room::bytes_for::<Pair>(1).0;
+        let bytes = MappedArena::bytes_for::<AtomicU32>(33).0 + MappedArena::bytes_for::<Pair>(1).0;
         let memory = SharedMemory::new(Bytes(bytes), HugePagePolicy::Off).unwrap();
         let (numbers, pair) = take(&memory);
         let (same_numbers, same_pair) = take(&memory);
@@ -185,6 +185,6 @@ mod tests {
     #[should_panic(expected = "no room")]
     fn there_is_no_room_beyond_the_memory() {
         let memory = SharedMemory::new(Bytes(4096), HugePagePolicy::Off).unwrap();
-        Room::new(&memory).unwrap().several::<AtomicU64>(513);
+        MappedArena::new(&memory).unwrap().several::<AtomicU64>(513);
     }
 }

@@ -5,11 +5,14 @@ use std::ops::{Deref, Range};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::sync::atomic::AtomicU64;
 
-use super::{BufferError, Bytes, HugeBuffer, HugePagePolicy, PageKind, Placed, Room, SharedMemory};
+use super::{
+    BufferError, Bytes, HugeBuffer, HugePagePolicy, MappedArena, MappedValue, PageKind,
+    SharedMemory,
+};
 
 /// A fixed number of atomic words in mapped memory, zero at the start. A clone is the same words.
 #[derive(Debug, Clone)]
-pub struct AtomicWords(Placed<[AtomicU64]>);
+pub struct AtomicWords(MappedValue<[AtomicU64]>);
 
 impl AtomicWords {
     /// What the memory for `count` words takes, and locks.
@@ -33,7 +36,7 @@ impl AtomicWords {
     }
 
     fn over(memory: HugeBuffer, count: usize) -> Self {
-        AtomicWords(Room::over(memory).several(count))
+        AtomicWords(MappedArena::over(memory).several(count))
     }
 
     /// Shared memory for `count` words.

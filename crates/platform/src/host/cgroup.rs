@@ -39,7 +39,7 @@ fn memory_limit_in(root: &Path, groups: &str) -> Option<MemoryLimit> {
 }
 
 /// How a version of control groups names its files, and lines of `memory.stat`.
-struct Files {
+struct ControlGroupFiles {
     limit: &'static str,
     taken: &'static str,
     /// Pages of files, and those of them that must be written first.
@@ -47,21 +47,21 @@ struct Files {
     unwritten: [&'static str; 2],
 }
 
-const VERSION_1: Files = Files {
+const VERSION_1: ControlGroupFiles = ControlGroupFiles {
     limit: "memory.limit_in_bytes",
     taken: "memory.usage_in_bytes",
     of_files: ["total_inactive_file", "total_active_file"],
     unwritten: ["total_dirty", "total_writeback"],
 };
 
-const VERSION_2: Files = Files {
+const VERSION_2: ControlGroupFiles = ControlGroupFiles {
     limit: "memory.max",
     taken: "memory.current",
     of_files: ["inactive_file", "active_file"],
     unwritten: ["file_dirty", "file_writeback"],
 };
 
-fn read(group: &Path, files: &Files) -> Option<MemoryLimit> {
+fn read(group: &Path, files: &ControlGroupFiles) -> Option<MemoryLimit> {
     let text = |name: &str| fs::read_to_string(group.join(name)).ok();
     let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
     let (limit, taken) = (number(files.limit)?, number(files.taken).unwrap_or(0));

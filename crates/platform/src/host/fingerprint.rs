@@ -31,7 +31,7 @@ pub struct Fingerprint {
     pub boot: Option<BootParameters>,
     pub firmware: Firmware,
     pub processor: Processor,
-    pub clock: Clock,
+    pub clock: ClockFacts,
     /// What idle CPUs sink into.
     pub idle: IdleStates,
     pub virtualisation: Virtualisation,
@@ -80,7 +80,7 @@ pub struct Processor {
 
 /// The kernel's clock, and what the processor's counter promises.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Clock {
+pub struct ClockFacts {
     pub source: Option<String>,
     /// All clock sources that the kernel would take.
     pub available: Option<Vec<String>>,
@@ -163,7 +163,7 @@ impl Fingerprint {
                 date: firmware("date"),
             },
             processor: Processor::from_files(files),
-            clock: Clock::from_files(files, cpuid),
+            clock: ClockFacts::from_files(files, cpuid),
             idle: IdleStates::from_files(files),
             virtualisation: Virtualisation::from_files(files, cpuid),
             virtual_machines: virtual_machines::running(files),
@@ -214,7 +214,7 @@ impl Processor {
     }
 }
 
-impl Clock {
+impl ClockFacts {
     fn from_files(files: &SystemFiles, cpuid: &Cpuid) -> Self {
         let flags = files.field("proc/cpuinfo", "flags", ':');
         let has = |flag: &str| {

@@ -18,15 +18,15 @@ pub struct IdleHold {
 }
 
 impl IdleHold {
-    /// Asks that no CPU takes time to wake, unless they may. Returns what came of it for the result, and what to warn
-    /// of: the file is not there, or this process has no right to it.
-    pub fn unless(allowed: bool) -> (Option<Self>, &'static str, Option<String>) {
+    /// Asks that no CPU takes time to wake, unless they may. Returns what came of it for the result, and the error
+    /// where the file is not there, or this process has no right to it.
+    pub fn unless(allowed: bool) -> (Option<Self>, &'static str, Option<io::Error>) {
         if allowed {
             return (None, "allowed", None);
         }
         match Self::by(Path::new(DEVICE)) {
             Ok(hold) => (Some(hold), "held off", None),
-            Err(error) => (None, "not held off", Some(Self::refusal(&error))),
+            Err(error) => (None, "not held off", Some(error)),
         }
     }
 
@@ -34,14 +34,6 @@ impl IdleHold {
         let mut file = OpenOptions::new().write(true).open(device)?;
         file.write_all(&LATENCY_US.to_ne_bytes())?;
         Ok(IdleHold { _open: file })
-    }
-
-    /// What to say where it could not be taken.
-    fn refusal(error: &io::Error) -> String {
-        format!(
-            "idle CPUs may sleep deeply, because {DEVICE} cannot be opened ({error}): what waits for an event may be \
-             late; run as root, or give this user the right to write it, or say --allow-idle-states"
-        )
     }
 }
 
@@ -55,8 +47,6 @@ mod tests {
         let device = folder.path().join("cpu_dma_latency");
         let missing = IdleHold::by(&device).unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);
-        let said = IdleHold::refusal(&missing);
-        assert!(said.contains(DEVICE) && said.contains("--allow-idle-states"));
         // Nothing is made in its place.
         assert!(!device.exists());
         std::fs::write(&device, "").unwrap();

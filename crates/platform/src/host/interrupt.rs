@@ -104,7 +104,7 @@ fn unless<T: Send + 'static>(
 /// A thread may have several, and end them in any order: the first one's mask is that of all waits, and is set again
 /// when none is left.
 #[derive(Debug)]
-pub struct HeldBack {
+pub struct BlockedSignals {
     before: SigSet,
     /// It is the thread's.
     _of_this_thread: PhantomData<*const ()>,
@@ -115,7 +115,7 @@ thread_local! {
     static HELD: Cell<(u32, Option<SigSet>)> = const { Cell::new((0, None)) };
 }
 
-impl HeldBack {
+impl BlockedSignals {
     /// Holds the signals back until it is dropped.
     pub fn new() -> Result<Self, HostError> {
         let held = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
@@ -124,7 +124,7 @@ impl HeldBack {
         let (count, first) = HELD.get();
         let before = first.unwrap_or(now);
         HELD.set((count + 1, Some(before)));
-        Ok(HeldBack {
+        Ok(BlockedSignals {
             before,
             _of_this_thread: PhantomData,
         })
@@ -146,7 +146,7 @@ impl HeldBack {
     }
 }
 
-impl Drop for HeldBack {
+impl Drop for BlockedSignals {
     fn drop(&mut self) {
         let (count, _) = HELD.get();
         if count > 1 {
@@ -179,8 +179,8 @@ mod tests {
             [Signal::SIGINT, Signal::SIGTERM].map(|signal| mask.contains(signal))
         };
         let before = is_held();
-        let first = HeldBack::new().unwrap();
-        let second = HeldBack::new().unwrap();
+        let first = BlockedSignals::new().unwrap();
+        let second = BlockedSignals::new().unwrap();
         assert_eq!(is_held(), [true; 2]);
         // Both wait with the mask of before, and the order of their ends is of no matter.
         assert_eq!(second.before.contains(Signal::SIGINT), before[0]);
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(is_held(), [true; 2]);
         drop(second);
         assert_eq!(is_held(), before);
-        drop(HeldBack::new().unwrap());
+        drop(BlockedSignals::new().unwrap());
         assert_eq!(is_held(), before);
     }
     use nix::sys::signal::raise;

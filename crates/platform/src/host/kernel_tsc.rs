@@ -20,7 +20,7 @@ use super::system_files::SystemFiles;
 /// Why a source does not tell.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub enum Untold {
+pub enum TscRateError {
     #[error("this kernel has no file {0}")]
     NoFile(&'static str),
     #[error("{0} holds {1:?}, no number")]
@@ -33,10 +33,10 @@ pub enum Untold {
     LeftOut(&'static str),
 }
 
-impl Untold {
+impl TscRateError {
     fn refused(operation: &'static str, error: io::Error, advice: &'static str) -> Self {
         let errno = Errno::try_from(error).unwrap_or(Errno::UnknownErrno);
-        Untold::Refused(operation, errno, advice)
+        TscRateError::Refused(operation, errno, advice)
     }
 }
 
@@ -51,15 +51,17 @@ pub struct Conversion {
 
 /// The rate in kHz from the file `tsc_freq_khz`, which some kernels and modules have.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-pub fn from_file() -> Result<f64, Untold> {
+pub fn from_file() -> Result<f64, TscRateError> {
     from_files(&SystemFiles::of_this_machine())
 }
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
-fn from_files(files: &SystemFiles) -> Result<f64, Untold> {
+fn from_files(files: &SystemFiles) -> Result<f64, TscRateError> {
     const PATH: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
-    let text = files.optional(&PATH[1..]).ok_or(Untold::NoFile(PATH))?;
-    text.parse().map_err(|_| Untold::NoNumber(PATH, text))
+    let text = files
+        .optional(&PATH[1..])
+        .ok_or(TscRateError::NoFile(PATH))?;
+    text.parse().map_err(|_| TscRateError::NoNumber(PATH, text))
 }
 
 /// The head of `struct perf_event_mmap_page`; source: `linux/perf_event.h`.
@@ -84,16 +86,16 @@ struct EventPage {
 ///
 /// # Errors
 /// When perf events are forbidden, or the kernel does not keep its own time by the counter.
-pub fn from_perf() -> Result<Conversion, Untold> {
+pub fn from_perf() -> Result<Conversion, TscRateError> {
     const USER_TIME: u64 = 1 << 3;
     const TRIES: usize = 1000;
     let advice = "needs kernel.perf_event_paranoid of 2 or less, and no seccomp filter against it";
     let event = Builder::new(Software::DUMMY).enabled(true).build();
-    let event = event.map_err(|error| Untold::refused("perf_event_open", error, advice))?;
+    let event = event.map_err(|error| TscRateError::refused("perf_event_open", error, advice))?;
     let page = MmapOptions::new()
         .len(size_of::<EventPage>())
         .map_raw_read_only(event.as_raw_fd())
-        .map_err(|error| Untold::refused("mmap of a perf event", error, advice))?;
+        .map_err(|error| TscRateError::refused("mmap of a perf event", error, advice))?;
     let head = page.as_ptr().cast::<EventPage>();
     for _ in 0..TRIES {
         // SAFETY: the mapping has the head's length, is aligned to a page, and outlives the reads; the kernel writes to
@@ -112,24 +114,24 @@ pub fn from_perf() -> Result<Conversion, Untold> {
             continue;
         }
         if capabilities & USER_TIME == 0 {
-            return Err(Untold::LeftOut(
+            return Err(TscRateError::LeftOut(
                 "the kernel gives no conversion: its scheduler's clock is not the TSC (usual in a guest)",
             ));
         }
         return Ok(Conversion { multiplier, shift });
     }
-    Err(Untold::LeftOut(
+    Err(TscRateError::LeftOut(
         "the page of the perf event never stood still",
     ))
 }
 
 /// The lines of the kernel's log, the oldest first, as far as they are still there.
-pub fn log() -> Result<Vec<String>, Untold> {
+pub fn log() -> Result<Vec<String>, TscRateError> {
     // More than any log holds; a bound on a kernel that logs faster than this reads.
     const MOST_RECORDS: usize = 200_000;
     const LONGEST_RECORD: usize = 8192;
     let advice = "needs root, or kernel.dmesg_restrict of 0";
-    let refused = |error| Untold::refused("reading the kernel's log", error, advice);
+    let refused = |error| TscRateError::refused("reading the kernel's log", error, advice);
     let mut file = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_NONBLOCK)
@@ -157,7 +159,7 @@ pub fn log() -> Result<Vec<String>, Untold> {
 ///
 /// # Errors
 /// When NTP does not hold this machine's clock.
-pub fn ntp_speed() -> Result<f64, Untold> {
+pub fn ntp_speed() -> Result<f64, TscRateError> {
     let mut state = MaybeUninit::<libc::timex>::zeroed();
     // SAFETY: a timex of zeros is valid and asks for no change (modes is 0); the call fills it.
     let (code, state) = unsafe {
@@ -166,10 +168,14 @@ pub fn ntp_speed() -> Result<f64, Untold> {
     };
     if code < 0 {
         let error = io::Error::last_os_error();
-        return Err(Untold::refused("adjtimex", error, "a sandbox forbids it"));
+        return Err(TscRateError::refused(
+            "adjtimex",
+            error,
+            "a sandbox forbids it",
+        ));
     }
     if code == libc::TIME_ERROR || state.status & libc::STA_UNSYNC != 0 {
-        return Err(Untold::LeftOut(
+        return Err(TscRateError::LeftOut(
             "no NTP keeps this machine's clock (adjtimex calls it unsynchronised)",
         ));
     }

@@ -65,12 +65,12 @@ pub mod uncore;
 mod virtual_machines;
 pub mod wake;
 
-pub use compromise::PlacementWarning;
+pub use compromise::Compromise;
 pub use core_pairs::CoreRelation;
 pub use cpu_set::CpuSet;
 pub use error::HostError;
 pub use huge_pages::HugePages;
 pub use memory_lock::MemoryLock;
-pub use placement::{Need, Placement, RoleSpec, Waiting};
+pub use placement::{Need, Placement, RoleSpec, WaitMode};
 pub use topology::Topology;
 pub use wake::Wakeable;

@@ -58,7 +58,7 @@ pub fn current_cpu() -> Result<usize, HostError> {
 /// A thread is not where it was pinned to.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("was moved away from CPU {from}: it runs on CPU {on}, and may run on {allowed}")]
-pub struct Moved {
+pub struct ThreadMigration {
     /// The CPU that it was pinned to.
     pub from: usize,
     /// The CPU that it runs on.
@@ -71,8 +71,8 @@ pub struct Moved {
 /// that went offline moves threads without telling them. Two system calls.
 ///
 /// # Errors
-/// [`Moved`], also if the thread is back by now but may run elsewhere.
-pub fn check_still_on(cpu: usize) -> Result<(), Moved> {
+/// [`ThreadMigration`], also if the thread is back by now but may run elsewhere.
+pub fn check_still_on(cpu: usize) -> Result<(), ThreadMigration> {
     let on = current_cpu().unwrap_or(cpu);
     let pinned = CpuSet::from_iter([cpu]);
     let allowed = current_affinity().unwrap_or_else(|_| pinned.clone());
@@ -80,7 +80,7 @@ pub fn check_still_on(cpu: usize) -> Result<(), Moved> {
         return Ok(());
     }
     let from = cpu;
-    Err(Moved { from, on, allowed })
+    Err(ThreadMigration { from, on, allowed })
 }
 
 /// Does `work` on a CPU, then goes back to where the thread may run.

@@ -8,7 +8,7 @@
 //!
 //! Left out: caches shared between cores, and where the interrupts of the devices go.
 
-use super::compromise::{Compromise, PlacementWarning};
+use super::compromise::Compromise;
 use super::cpu_set::CpuSet;
 use super::error::HostError;
 use super::topology::{Cpu, Topology};
@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 /// How a role waits for what comes next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Waiting {
+pub enum WaitMode {
     /// Busy: it never gives up its CPU.
     #[default]
     Spin,
@@ -33,12 +33,7 @@ pub enum Need {
     #[default]
     Always,
     /// One that spins has only where its CPU was named or a physical core is left for it; one that sleeps always has.
-    IfCoreLeft {
-        /// What happens without it, in words.
-        instead: &'static str,
-        /// What to do about that.
-        advice: &'static str,
-    },
+    IfCoreLeft,
 }
 
 /// A role of a measurement, and what it asks for.
@@ -52,7 +47,7 @@ pub struct RoleSpec {
     pub cpu: Option<usize>,
     /// The NUMA node of the device it works with, if known.
     pub numa_node: Option<usize>,
-    pub waiting: Waiting,
+    pub waiting: WaitMode,
     pub need: Need,
     /// Where no core is left: the role, by its place in the list, whose core it shares, or in the end whose CPU. A role
     /// without one is an end of the measurement, with which nobody shares that can help it.
@@ -83,7 +78,7 @@ pub struct Placement {
     ///
     /// Of those where no role runs, it is the ones on cores of their own and not isolated, as far as there are any.
     pub supervisor: CpuSet,
-    pub warnings: Vec<PlacementWarning>,
+    pub warnings: Vec<Compromise>,
 }
 
 impl Placement {
@@ -102,11 +97,10 @@ impl Placement {
             planner.place(place, role);
         }
         let cpus = (0..roles.len()).map(|place| planner.cpu_of(place).map(|cpu| cpu.id));
-        let warnings = planner.compromises().into_iter();
         Ok(Self {
             cpus: cpus.collect(),
             supervisor: planner.supervisor(),
-            warnings: warnings.map(PlacementWarning::from).collect(),
+            warnings: planner.compromises(),
         })
     }
 
@@ -253,7 +247,7 @@ impl<'a> Planner<'a> {
         let near = role.beside.and_then(|beside| self.cpu_of(beside));
         let cpu = match (near, self.load(best)) {
             (None, _) | (_, (0, 0)) => best,
-            (Some(_), _) if role.need != Need::Always && role.waiting == Waiting::Spin => return,
+            (Some(_), _) if role.need != Need::Always && role.waiting == WaitMode::Spin => return,
             (Some(near), _) => self.free_cpu_near(near).unwrap_or(near),
         };
         self.placed.push((place, cpu));
@@ -327,12 +321,8 @@ impl<'a> Planner<'a> {
             }
         }
         for (place, role) in self.roles.iter().enumerate() {
-            if let (Need::IfCoreLeft { instead, advice }, None) = (role.need, self.cpu_of(place)) {
-                found.push(Compromise::NoCoreLeft {
-                    role: role.name,
-                    instead,
-                    advice,
-                });
+            if (role.need, self.cpu_of(place)) == (Need::IfCoreLeft, None) {
+                found.push(Compromise::NoCoreLeft { role: role.name });
             }
         }
         if self.allowed.len() > 1 && self.allowed_cpus().all(|cpu| self.load(cpu).0 > 0) {

@@ -14,7 +14,7 @@ use super::pinning;
 
 /// A thread that ran.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Ran {
+pub struct ThreadRun {
     /// As the kernel has it, which cuts it after 15 characters.
     pub name: String,
     pub thread: i32,
@@ -63,14 +63,14 @@ impl Threads {
 
     /// The threads that ran since, and have or had `cpu`, the longest first. Threads of this process whose name begins
     /// with `own` are left out.
-    pub fn since(&self, before: &Self, cpu: usize, own: &str) -> Vec<Ran> {
+    pub fn since(&self, before: &Self, cpu: usize, own: &str) -> Vec<ThreadRun> {
         let this = Pid::this().as_raw();
         let ran = self.0.iter().filter_map(|(key, now)| {
             let then = before.0.get(key);
             let was_here = now.cpu == cpu || then.is_some_and(|then| then.cpu == cpu);
             let is_own = now.process == this && now.name.starts_with(own);
             let ran_ns = now.ran_ns - then.map_or(0, |then| then.ran_ns).min(now.ran_ns);
-            (was_here && !is_own && ran_ns > 0).then(|| Ran {
+            (was_here && !is_own && ran_ns > 0).then(|| ThreadRun {
                 name: now.name.clone(),
                 thread: key.0,
                 ran_ns,
@@ -78,7 +78,7 @@ impl Threads {
                     .is_ok_and(|cpus| cpus.len() == 1),
             })
         });
-        let mut ran: Vec<Ran> = ran.collect();
+        let mut ran: Vec<ThreadRun> = ran.collect();
         ran.sort_by_key(|it| (std::cmp::Reverse(it.ran_ns), it.thread));
         ran
     }

@@ -28,7 +28,7 @@ use nix::errno::Errno;
 use perf_event::events::Raw;
 use perf_event::{Builder, Counter};
 
-use self::controllers::{Direction, Event, find};
+use self::controllers::{Event, TransferDirection, find};
 use self::device::DEVICES;
 use super::error::HostError;
 use super::system_files::SystemFiles;
@@ -87,14 +87,14 @@ pub enum UncoreError {
 
 /// Bytes that the memory controllers have moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Moved {
+pub struct MemoryTraffic {
     /// Out of memory.
     pub read: u64,
     /// Into memory.
     pub written: u64,
 }
 
-impl Moved {
+impl MemoryTraffic {
     /// Both ways.
     pub fn all(&self) -> u64 {
         self.read + self.written
@@ -131,13 +131,13 @@ impl Uncore {
     ///
     /// # Errors
     /// When a counter cannot be read; [`io::ErrorKind::UnexpectedEof`] if something else uses the hardware behind it.
-    pub fn read(&mut self) -> io::Result<Moved> {
-        let mut moved = Moved::default();
+    pub fn read(&mut self) -> io::Result<MemoryTraffic> {
+        let mut moved = MemoryTraffic::default();
         for (event, counter) in &mut self.counters {
             let bytes = counter.read()?.saturating_mul(event.bytes);
             match event.direction {
-                Direction::Read => moved.read += bytes,
-                Direction::Written => moved.written += bytes,
+                TransferDirection::Read => moved.read += bytes,
+                TransferDirection::Written => moved.written += bytes,
             }
         }
         Ok(moved)
@@ -194,7 +194,7 @@ mod tests {
             kind: 20,
             config: [0; 3],
             cpus: CpuSet::new(),
-            direction: Direction::Read,
+            direction: TransferDirection::Read,
             bytes: 64,
         };
         let refused = |errno: Errno| event.refused(4, errno.into(), &files).to_string();

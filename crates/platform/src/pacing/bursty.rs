@@ -1,6 +1,6 @@
 //! Operations in groups.
 
-use super::{AfterMiss, ConstantRate, Interval, Pacing};
+use super::{ConstantRate, Interval, MissPolicy, Pacing};
 use crate::time::{Clock, Ticks};
 
 /// Groups of operations without a wait between them; the waits of a group are put off and made together behind it.
@@ -18,7 +18,7 @@ pub struct Bursty {
 
 impl Bursty {
     /// Groups of `group` operations, at least one, which have `interval` each on average.
-    pub fn new(interval: Interval, group: u32, after_miss: AfterMiss) -> Self {
+    pub fn new(interval: Interval, group: u32, after_miss: MissPolicy) -> Self {
         let group = group.max(1);
         Bursty {
             schedule: ConstantRate::new(interval, after_miss),
@@ -80,7 +80,7 @@ mod tests {
     fn the_waits_of_a_group_come_together_behind_it() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(100));
-        let mut pacing = Bursty::new(interval, 3, AfterMiss::CatchUp);
+        let mut pacing = Bursty::new(interval, 3, MissPolicy::CatchUp);
         let expected = [0, 21, 42, 300, 321, 342, 600];
         assert_eq!(starts(&mut pacing, &clock, 7), expected);
         assert_eq!(pacing.missed(), 0);
@@ -92,7 +92,7 @@ mod tests {
     fn a_group_that_takes_too_long_is_one_miss_and_is_made_up_for() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(15));
-        let mut pacing = Bursty::new(interval, 2, AfterMiss::CatchUp);
+        let mut pacing = Bursty::new(interval, 2, MissPolicy::CatchUp);
         // A group of 41 every 30; each look costs 1.
         assert_eq!(starts(&mut pacing, &clock, 6), [0, 21, 42, 63, 84, 105]);
         assert_eq!(pacing.missed(), 3);
@@ -102,7 +102,7 @@ mod tests {
     fn jitter_moves_the_groups_and_keeps_their_mean() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(100)).with_jitter(Jitter::new(0.1, 9));
-        let pacing = Bursty::new(interval, 20, AfterMiss::CatchUp);
+        let pacing = Bursty::new(interval, 20, MissPolicy::CatchUp);
         let intended = pacing.intended_starts(Ticks(0), 20_001).unwrap();
         let groups: Vec<u64> = (intended.chunks(20).map(|group| group[0].0)).collect();
         let lengths: Vec<u64> = groups.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -116,7 +116,7 @@ mod tests {
     fn a_group_of_one_is_a_constant_rate() {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(50));
-        let mut pacing = Bursty::new(interval, 1, AfterMiss::CatchUp);
+        let mut pacing = Bursty::new(interval, 1, MissPolicy::CatchUp);
         assert_eq!(starts(&mut pacing, &clock, 4), [0, 50, 100, 150]);
     }
 }

@@ -5,7 +5,7 @@ use crate::time::{Clock, Ticks};
 
 /// How a schedule goes on when an operation was still running at the moment the next one was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AfterMiss {
+pub enum MissPolicy {
     /// It stands as it was: what is overdue follows without a wait, until all is made up for. Load that comes from
     /// outside behaves so, and a latency from the intended moment holds what a stall has caused.
     CatchUp,
@@ -15,12 +15,12 @@ pub enum AfterMiss {
 
 /// The same time from the start of one operation to the start of the next; what the operation takes is part of it.
 ///
-/// An operation that takes longer than that makes the next one late. It is counted, and [`AfterMiss`] says how it goes
+/// An operation that takes longer than that makes the next one late. It is counted, and [`MissPolicy`] says how it goes
 /// on. With a jitter the times between two starts vary, and the schedule follows from the seed alone.
 #[derive(Debug, Clone, Copy)]
 pub struct ConstantRate {
     interval: Interval,
-    after_miss: AfterMiss,
+    after_miss: MissPolicy,
     due: Ticks,
     fraction: u64,
     missed: u64,
@@ -28,7 +28,7 @@ pub struct ConstantRate {
 
 impl ConstantRate {
     /// Starts at that interval.
-    pub fn new(interval: Interval, after_miss: AfterMiss) -> Self {
+    pub fn new(interval: Interval, after_miss: MissPolicy) -> Self {
         ConstantRate {
             interval,
             after_miss,
@@ -53,7 +53,7 @@ impl ConstantRate {
             return Some(self.due);
         }
         self.missed += 1;
-        if self.after_miss == AfterMiss::StartOver {
+        if self.after_miss == MissPolicy::StartOver {
             self.start_at(now);
         }
         None
@@ -61,7 +61,7 @@ impl ConstantRate {
 
     /// The first `count` moments after a start, with `each` of them kept for so many operations.
     pub(super) fn moments(&self, start: Ticks, count: usize, each: usize) -> Option<Vec<Ticks>> {
-        if self.after_miss != AfterMiss::CatchUp {
+        if self.after_miss != MissPolicy::CatchUp {
             return None;
         }
         let mut replay = *self;
@@ -105,7 +105,7 @@ mod tests {
     use crate::pacing::scripted::{self, operation};
     use crate::time::Nanos;
 
-    fn started(after_miss: AfterMiss) -> (scripted::Scripted, ConstantRate) {
+    fn started(after_miss: MissPolicy) -> (scripted::Scripted, ConstantRate) {
         let clock = scripted::set(1000, 0);
         let mut pacing = ConstantRate::new(Interval::new(&clock, Nanos(200)), after_miss);
         pacing.start_at(Ticks(1000));
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_time_of_the_operation_is_part_of_the_interval() {
-        let (clock, mut pacing) = started(AfterMiss::CatchUp);
+        let (clock, mut pacing) = started(MissPolicy::CatchUp);
         assert_eq!(operation(&clock, &mut pacing, 80), 1200);
         assert_eq!(operation(&clock, &mut pacing, 0), 1400);
         assert_eq!(operation(&clock, &mut pacing, 199), 1600);
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_stall_is_made_up_for_and_the_schedule_stands() {
-        let (clock, mut pacing) = started(AfterMiss::CatchUp);
+        let (clock, mut pacing) = started(MissPolicy::CatchUp);
         // Over at 1750: the starts at 1200, 1400 and 1600 have passed. Each tick of a late one costs 1 as well.
         assert_eq!(operation(&clock, &mut pacing, 750), 1751);
         assert_eq!(operation(&clock, &mut pacing, 10), 1762);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn or_it_starts_over() {
-        let (clock, mut pacing) = started(AfterMiss::StartOver);
+        let (clock, mut pacing) = started(MissPolicy::StartOver);
         assert_eq!(operation(&clock, &mut pacing, 750), 1751);
         assert_eq!(pacing.missed(), 1);
         assert_eq!(operation(&clock, &mut pacing, 10), 1950);
@@ -152,7 +152,7 @@ mod tests {
             if let Some(jitter) = jitter {
                 interval = interval.with_jitter(jitter);
             }
-            let fresh = ConstantRate::new(interval, AfterMiss::CatchUp);
+            let fresh = ConstantRate::new(interval, MissPolicy::CatchUp);
             let mut pacing = fresh;
             pacing.start_at(Ticks(5));
             let intended = fresh.intended_starts(Ticks(5), 500).unwrap();
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_counter_that_wraps_around_is_no_miss() {
         let clock = scripted::set(u64::MAX - 50, 0);
-        let mut pacing = ConstantRate::new(Interval::new(&clock, Nanos(200)), AfterMiss::CatchUp);
+        let mut pacing = ConstantRate::new(Interval::new(&clock, Nanos(200)), MissPolicy::CatchUp);
         pacing.start_at(Ticks(u64::MAX - 50));
         assert_eq!(operation(&clock, &mut pacing, 0), 149);
         assert_eq!(pacing.missed(), 0);

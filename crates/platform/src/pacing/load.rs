@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{AfterMiss, Bursty, ConstantRate, ConstantWait, Interval, Jitter, NoPause, Paced};
+use super::{AnyPacing, Bursty, ConstantRate, ConstantWait, Interval, Jitter, MissPolicy, NoPause};
 use crate::time::Clock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -79,7 +79,7 @@ impl EndLoad {
         Duration::try_from_secs_f64(mean_ns * (1.0 + self.jitter) / 1e9).unwrap_or(Duration::MAX)
     }
 
-    pub fn waiter<C: Clock>(&self, clock: &C, after_miss: AfterMiss) -> Paced {
+    pub fn waiter<C: Clock>(&self, clock: &C, after_miss: MissPolicy) -> AnyPacing {
         let with_jitter = |interval: Interval| {
             if self.jitter > 0.0 {
                 interval.with_jitter(Jitter::new(self.jitter, self.seed))
@@ -89,14 +89,14 @@ impl EndLoad {
         };
         let waits = |wait_ns: f64| with_jitter(Interval::from_rate(clock, 1e9 / wait_ns));
         match self.load {
-            Load::None => Paced::Not(NoPause),
-            Load::ConstantWait { wait_ns } => Paced::Wait(ConstantWait::of(waits(wait_ns))),
+            Load::None => AnyPacing::Not(NoPause),
+            Load::ConstantWait { wait_ns } => AnyPacing::Wait(ConstantWait::of(waits(wait_ns))),
             Load::ConstantRate { rate_per_s } => {
                 let interval = with_jitter(Interval::from_rate(clock, rate_per_s));
-                Paced::Rate(ConstantRate::new(interval, after_miss))
+                AnyPacing::Rate(ConstantRate::new(interval, after_miss))
             }
             Load::Bursty { wait_ns, group } => {
-                Paced::Bursty(Bursty::new(waits(wait_ns), group, after_miss))
+                AnyPacing::Bursty(Bursty::new(waits(wait_ns), group, after_miss))
             }
         }
     }

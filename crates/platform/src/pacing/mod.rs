@@ -8,7 +8,7 @@
 //! | [`Poisson`] | random times from start to start, independent of each other, drawn before |
 //! | [`Bursty`] | nothing within a group of operations, their waits together behind it |
 //!
-//! `Load` is which of them an end has, as a setting, and `Paced` any of them.
+//! `Load` is which of them an end has, as a setting, and `AnyPacing` any of them.
 //!
 //! All but the first row can vary their waits by [`Jitter`], which a seed decides. A pace is spent in a busy loop on
 //! the benchmark's own clock and never falls into a sample. While it lasts, the thread can do small work such as polling
@@ -26,11 +26,11 @@ mod schedule;
 pub mod scripted;
 
 pub use bursty::Bursty;
-pub use constant_rate::{AfterMiss, ConstantRate};
+pub use constant_rate::{ConstantRate, MissPolicy};
 pub use interval::Interval;
 pub use jitter::{Jitter, SplitMix64};
 pub use load::{EndLoad, Load};
-pub use paced::Paced;
+pub use paced::AnyPacing;
 pub use schedule::{LONGEST_INTERVAL, Poisson};
 
 use crate::time::{Clock, Nanos, Ticks};
@@ -126,9 +126,12 @@ mod tests {
     fn a_wait_ends_when_idle_says_so() {
         let clock = Posix::MONOTONIC;
         let hour = Interval::new(&clock, Nanos(3_600_000_000_000));
-        let mut rate = ConstantRate::new(hour, AfterMiss::CatchUp);
+        let mut rate = ConstantRate::new(hour, MissPolicy::CatchUp);
         rate.start_at(clock.now());
-        for mut pacing in [Paced::Wait(ConstantWait::of(hour)), Paced::Rate(rate)] {
+        for mut pacing in [
+            AnyPacing::Wait(ConstantWait::of(hour)),
+            AnyPacing::Rate(rate),
+        ] {
             let mut calls = 0;
             pacing.pause(&clock, || {
                 calls += 1;

@@ -6,7 +6,7 @@ use crate::time::{Clock, Ticks};
 /// Any pace: which it is, is asked after each operation, outside of every sample, by a call. So a hot loop is compiled
 /// twice, for [`NoPause`], where a nanosecond counts, and for this one, and not for each pace.
 #[derive(Debug, Clone)]
-pub enum Paced {
+pub enum AnyPacing {
     /// None.
     Not(NoPause),
     /// From the end of an operation.
@@ -23,23 +23,23 @@ pub enum Paced {
 macro_rules! of_each {
     ($paced:expr, $pace:ident => $does:expr) => {
         match $paced {
-            Paced::Not($pace) => $does,
-            Paced::Wait($pace) => $does,
-            Paced::Rate($pace) => $does,
-            Paced::Bursty($pace) => $does,
-            Paced::Poisson($pace) => $does,
+            AnyPacing::Not($pace) => $does,
+            AnyPacing::Wait($pace) => $does,
+            AnyPacing::Rate($pace) => $does,
+            AnyPacing::Bursty($pace) => $does,
+            AnyPacing::Poisson($pace) => $does,
         }
     };
 }
 
-impl Paced {
+impl AnyPacing {
     #[inline(never)]
     fn next_due_of_any<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
         of_each!(self, pace => pace.next_due(clock))
     }
 }
 
-impl Pacing for Paced {
+impl Pacing for AnyPacing {
     fn renew(&mut self) {
         of_each!(self, pace => pace.renew());
     }
@@ -52,7 +52,7 @@ impl Pacing for Paced {
     #[inline(always)]
     fn next_due<C: Clock>(&mut self, clock: &C) -> Option<Ticks> {
         match self {
-            Paced::Not(_) => None,
+            AnyPacing::Not(_) => None,
             _ => self.next_due_of_any(clock),
         }
     }

@@ -67,7 +67,7 @@
 //! If B is ahead of A by `high_AB` at most, and C of B by `high_BC` at most, then C is ahead of A by `high_AB +
 //! high_BC` at most. The tightest bounds are shortest paths in the graph with an edge `high` from the one to the other
 //! and an edge `-low` back. A cycle whose sum is negative is a contradiction, and has its hosts named ([`Hosts`]). So a
-//! third host shows which direction of a pair is slow, which the pair itself cannot ([`Ways`]).
+//! third host shows which direction of a pair is slow, which the pair itself cannot ([`HostExchanges`]).
 //!
 //! # Exactness
 //!
@@ -103,8 +103,8 @@ mod ways_tests;
 
 pub use bounds::{Baseline, Bounds};
 pub use exchange::{Direction, Message, Phase, Probe};
-pub use hosts::{Cycle, Hosts, Tightened};
+pub use hosts::{Cycle, Hosts, TightestBounds};
 pub use rate::RateLimit;
 pub use span::Span;
-pub use unproved::{Contradiction, Unproved};
-pub use ways::{Compared, Disagreement, Exchanged, Lines, Ways};
+pub use unproved::{BoundsError, Contradiction};
+pub use ways::{BoundingLines, Disagreement, ExchangeSummary, HostExchanges, ThirdHostComparison};

@@ -56,7 +56,7 @@ const MOST_STEPS: usize = 50;
 const TRIES_PER_PAIR: usize = 64;
 
 #[derive(Debug, Clone, Copy)]
-struct Pair {
+struct ClockPair {
     /// The middle of the two counter readings.
     counter: f64,
     reference: Ticks,
@@ -64,15 +64,15 @@ struct Pair {
     width: u64,
 }
 
-fn read_pair(counter: &mut impl FnMut() -> u64, reference: &impl Clock) -> Pair {
-    let mut best: Option<Pair> = None;
+fn read_pair(counter: &mut impl FnMut() -> u64, reference: &impl Clock) -> ClockPair {
+    let mut best: Option<ClockPair> = None;
     for _ in 0..TRIES_PER_PAIR {
         let before = counter();
         let now = reference.now();
         let after = counter();
         let width = after.saturating_sub(before);
         if best.is_none_or(|pair| width < pair.width) {
-            best = Some(Pair {
+            best = Some(ClockPair {
                 counter: before as f64 + width as f64 / 2.0,
                 reference: now,
                 width,

@@ -19,12 +19,12 @@ pub use cost::{StampCost, measure_stamp_cost};
 pub use counter::SelfSynchronised;
 pub use counter::{
     COUNTER_IN_WORDS, Counter, CounterReader, GenericTimer, TscTrust, measure_tsc_rate,
-    told_counter_rate,
+    reported_counter_rate,
 };
 #[cfg(target_arch = "x86_64")]
 pub use counter::{RdtscpInstruction, read_tsc};
 pub use posix::Posix;
-pub use rate::{RateSource, TscKilohertz, TscRate};
+pub use rate::{RateDoubt, RateSource, TscKilohertz, TscRate};
 pub use reading::{AnyReading, PosixReading, Reading, ReadingKind, ReadingUser};
 
 use serde::{Deserialize, Serialize};

@@ -7,7 +7,7 @@
 use heapless::spsc::{Consumer, Producer, Queue as HeaplessQueue, QueueView};
 
 use crate::element::Element;
-use crate::interface::{Made, Queue, QueueError, Receiver, Sender};
+use crate::interface::{NewEnds, Queue, QueueError, Receiver, Sender};
 use crate::sync::Arc;
 
 #[derive(Debug)]
@@ -31,12 +31,12 @@ impl<T> Drop for Storage<T> {
 }
 
 /// An end of the queue.
-pub(crate) struct End<E, T: 'static, const KNOWN: usize> {
+pub(crate) struct HeaplessEnd<E, T: 'static, const KNOWN: usize> {
     end: E,
     _storage: Arc<Storage<T>>,
 }
 
-impl<T: Element, const KNOWN: usize> Sender<T> for End<Producer<'static, T>, T, KNOWN> {
+impl<T: Element, const KNOWN: usize> Sender<T> for HeaplessEnd<Producer<'static, T>, T, KNOWN> {
     #[inline(always)]
     fn enqueue(&mut self, element: T) -> bool {
         if KNOWN > 0 {
@@ -47,7 +47,7 @@ impl<T: Element, const KNOWN: usize> Sender<T> for End<Producer<'static, T>, T, 
     }
 }
 
-impl<T: Element, const KNOWN: usize> Receiver<T> for End<Consumer<'static, T>, T, KNOWN> {
+impl<T: Element, const KNOWN: usize> Receiver<T> for HeaplessEnd<Consumer<'static, T>, T, KNOWN> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
         if KNOWN > 0 {
@@ -86,10 +86,10 @@ macro_rules! capacities {
 }
 
 impl<T: Element, const KNOWN: usize> Queue<T> for Heapless<KNOWN> {
-    type Sender = End<Producer<'static, T>, T, KNOWN>;
-    type Receiver = End<Consumer<'static, T>, T, KNOWN>;
+    type Sender = HeaplessEnd<Producer<'static, T>, T, KNOWN>;
+    type Receiver = HeaplessEnd<Consumer<'static, T>, T, KNOWN>;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, T> {
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, T> {
         assert!(KNOWN == 0 || KNOWN == capacity);
         let queue = capacities!(capacity, 1 2 3 7 16 64 100 256 1000 1024 4096 16384 65536);
         let queue = Box::into_raw(queue);
@@ -97,11 +97,11 @@ impl<T: Element, const KNOWN: usize> Queue<T> for Heapless<KNOWN> {
         // SAFETY: valid until the storage is dropped, which both ends outlive by no moment; nobody else has a
         // reference.
         let (sender, receiver) = unsafe { &mut *queue }.split_const();
-        let sender = End {
+        let sender = HeaplessEnd {
             end: sender,
             _storage: storage.clone(),
         };
-        let receiver = End {
+        let receiver = HeaplessEnd {
             end: receiver,
             _storage: storage,
         };

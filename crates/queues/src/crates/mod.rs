@@ -16,8 +16,10 @@ use thingbuf::ThingBuf;
 use thingbuf::recycling::Recycle;
 
 use crate::element::Element;
-use crate::interface::{Ends, In, Made, Out, Queue, QueueError, Receiver, Sender, Shared};
-use crate::parameters::Given;
+use crate::interface::{
+    Ends, NewEnds, Queue, QueueError, ReceiveOnly, Receiver, SendOnly, Sender, SharedEnds,
+};
+use crate::parameters::Parameters;
 use crate::slots::check_capacity;
 
 /// The two ends, when the queue was filled and emptied; an error when it holds another number than was asked for.
@@ -42,18 +44,29 @@ pub(super) fn touched<T: Element, S: Sender<T>, R: Receiver<T>>(
 /// The ends of a queue for several threads: clones, as the crate makes them.
 macro_rules! shared_by {
     (senders) => {
-        fn shared(capacity: usize, _: &Given, senders: usize, receivers: usize) -> Shared<Self, T> {
+        fn shared(
+            capacity: usize,
+            _: &Parameters,
+            senders: usize,
+            receivers: usize,
+        ) -> SharedEnds<Self, T> {
             assert!(Ends::Mpsc.serve(senders, receivers));
-            let (In(sender), receiver) = <Self as Queue<T>>::with_capacity(capacity)?;
-            let senders = (0..senders).map(|_| In(sender.clone()));
+            let (SendOnly(sender), receiver) = <Self as Queue<T>>::with_capacity(capacity)?;
+            let senders = (0..senders).map(|_| SendOnly(sender.clone()));
             Ok((senders.collect(), vec![receiver]))
         }
     };
     (all) => {
-        fn shared(capacity: usize, _: &Given, senders: usize, receivers: usize) -> Shared<Self, T> {
-            let (In(sender), Out(receiver)) = <Self as Queue<T>>::with_capacity(capacity)?;
-            let senders = (0..senders).map(|_| In(sender.clone()));
-            let receivers = (0..receivers).map(|_| Out(receiver.clone()));
+        fn shared(
+            capacity: usize,
+            _: &Parameters,
+            senders: usize,
+            receivers: usize,
+        ) -> SharedEnds<Self, T> {
+            let (SendOnly(sender), ReceiveOnly(receiver)) =
+                <Self as Queue<T>>::with_capacity(capacity)?;
+            let senders = (0..senders).map(|_| SendOnly(sender.clone()));
+            let receivers = (0..receivers).map(|_| ReceiveOnly(receiver.clone()));
             Ok((senders.collect(), receivers.collect()))
         }
     };
@@ -73,7 +86,7 @@ macro_rules! adapter {
         #[derive(Debug)]
         pub(crate) struct $queue;
 
-        impl<T: Element> Sender<T> for In<$their_sender> {
+        impl<T: Element> Sender<T> for SendOnly<$their_sender> {
             #[inline(always)]
             fn enqueue(&mut self, $element: T) -> bool {
                 let $to = &mut self.0;
@@ -81,7 +94,7 @@ macro_rules! adapter {
             }
         }
 
-        impl<T: Element> Receiver<T> for Out<$their_receiver> {
+        impl<T: Element> Receiver<T> for ReceiveOnly<$their_receiver> {
             #[inline(always)]
             fn dequeue(&mut self) -> Option<T> {
                 let $from = &mut self.0;
@@ -90,13 +103,13 @@ macro_rules! adapter {
         }
 
         impl<T: Element> Queue<T> for $queue {
-            type Sender = In<$their_sender>;
-            type Receiver = Out<$their_receiver>;
+            type Sender = SendOnly<$their_sender>;
+            type Receiver = ReceiveOnly<$their_receiver>;
 
-            fn starting_at(capacity: usize, _start: usize) -> Made<Self, T> {
+            fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, T> {
                 let $capacity = check_capacity(capacity)?;
                 let (sender, receiver) = $make;
-                touched(capacity, (In(sender), Out(receiver)))
+                touched(capacity, (SendOnly(sender), ReceiveOnly(receiver)))
             }
 
             $(shared_by!($shared);)?

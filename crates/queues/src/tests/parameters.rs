@@ -5,7 +5,7 @@ use crate::EQueue;
 use crate::element::Words;
 use crate::equeue::{Batching, Elasticity};
 use crate::interface::{Queue, Receiver, Sender};
-use crate::registry::{self, AllPayloads, QueueUser};
+use crate::registry::{self, EachPayloadSize, QueueUser};
 
 /// The smallest steps, without waits.
 const BATCHING: Batching = Batching {
@@ -48,7 +48,7 @@ struct WithParameters<'a>(&'a str, usize, u64);
 impl QueueUser for WithParameters<'_> {
     type Output = ();
 
-    fn with<Q: AllPayloads>(self) {
+    fn with<Q: EachPayloadSize>(self) {
         let WithParameters(name, capacity, count) = self;
         let given = registry::given(name).unwrap();
         let ends = <Q as Queue<Words<1>>>::with_parameters(capacity, &given);
@@ -64,7 +64,7 @@ fn a_slip_that_is_chosen_is_kept() {
     struct Waits<'a>(&'a str);
     impl QueueUser for Waits<'_> {
         type Output = bool;
-        fn with<Q: AllPayloads>(self) -> bool {
+        fn with<Q: EachPayloadSize>(self) -> bool {
             let given = registry::given(self.0).unwrap();
             let (mut sender, mut receiver) =
                 <Q as Queue<Words<1>>>::with_parameters(1024, &given).unwrap();

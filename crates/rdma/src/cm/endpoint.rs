@@ -59,7 +59,7 @@ impl ActiveEndpoint {
         attributes: QueuePairAttributes,
         retries: Retries,
         reads: OutstandingReads,
-    ) -> Result<Connecting, CmError> {
+    ) -> Result<PendingConnection, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
         self.connect_by(Arc::new(queue_pair), retries, reads)
     }
@@ -69,7 +69,10 @@ impl ActiveEndpoint {
     ///
     /// # Errors
     /// When the peer cannot be asked.
-    pub fn connect_datagrams(self, queue_pair: &Arc<QueuePair>) -> Result<Connecting, CmError> {
+    pub fn connect_datagrams(
+        self,
+        queue_pair: &Arc<QueuePair>,
+    ) -> Result<PendingConnection, CmError> {
         let (retries, reads) = (Retries::default(), OutstandingReads::default());
         self.connect_by(Arc::clone(queue_pair), retries, reads)
     }
@@ -79,9 +82,9 @@ impl ActiveEndpoint {
         queue_pair: Arc<QueuePair>,
         retries: Retries,
         reads: OutstandingReads,
-    ) -> Result<Connecting, CmError> {
+    ) -> Result<PendingConnection, CmError> {
         self.id.connect(retries, reads)?;
-        Ok(Connecting {
+        Ok(PendingConnection {
             queue_pair,
             id: self.id,
             awaited: Some("connecting"),
@@ -122,7 +125,7 @@ pub struct PassiveEndpoint {
 
 /// Somebody wants to connect.
 #[derive(Debug)]
-pub struct Requested {
+pub struct ConnectionRequest {
     service: IdService,
     id: Arc<Id>,
 }
@@ -159,18 +162,18 @@ impl PassiveEndpoint {
     ///
     /// # Errors
     /// When none comes in time.
-    pub fn request(&self, limit: Duration) -> Result<Requested, CmError> {
+    pub fn request(&self, limit: Duration) -> Result<ConnectionRequest, CmError> {
         let step = "waiting for a connection request";
         let event = self.id.expect(EventKind::ConnectRequest, step, limit)?;
         let id = Id::requested(event, self.id.channel()).expect("a request brings an id");
-        Ok(Requested {
+        Ok(ConnectionRequest {
             service: self.service,
             id: Arc::new(id),
         })
     }
 }
 
-impl Requested {
+impl ConnectionRequest {
     /// The device's context.
     pub fn context(&self) -> Arc<Context> {
         self.id.context()
@@ -186,7 +189,7 @@ impl Requested {
         attributes: QueuePairAttributes,
         retries: Retries,
         reads: OutstandingReads,
-    ) -> Result<Connecting, CmError> {
+    ) -> Result<PendingConnection, CmError> {
         let queue_pair = self.id.create_queue_pair(domain, attributes)?;
         self.accept_by(Arc::new(queue_pair), retries, reads)
     }
@@ -196,7 +199,10 @@ impl Requested {
     ///
     /// # Errors
     /// When the connection manager refuses.
-    pub fn accept_datagrams(self, queue_pair: &Arc<QueuePair>) -> Result<Connecting, CmError> {
+    pub fn accept_datagrams(
+        self,
+        queue_pair: &Arc<QueuePair>,
+    ) -> Result<PendingConnection, CmError> {
         let (retries, reads) = (Retries::default(), OutstandingReads::default());
         self.accept_by(Arc::clone(queue_pair), retries, reads)
     }
@@ -206,10 +212,10 @@ impl Requested {
         queue_pair: Arc<QueuePair>,
         retries: Retries,
         reads: OutstandingReads,
-    ) -> Result<Connecting, CmError> {
+    ) -> Result<PendingConnection, CmError> {
         self.id.accept(&queue_pair, retries, reads)?;
         let stands_at_once = self.service == IdService::UnreliableDatagram;
-        Ok(Connecting {
+        Ok(PendingConnection {
             queue_pair,
             id: self.id,
             awaited: (!stands_at_once).then_some("accepting"),
@@ -219,14 +225,14 @@ impl Requested {
 
 /// A queue pair whose connection was asked for or accepted.
 #[derive(Debug)]
-pub struct Connecting {
+pub struct PendingConnection {
     queue_pair: Arc<QueuePair>,
     id: Arc<Id>,
     /// What the connection manager is still to tell of, in words, unless the end stands at once.
     awaited: Option<&'static str>,
 }
 
-impl Connecting {
+impl PendingConnection {
     /// Waits until the connection stands.
     ///
     /// # Errors

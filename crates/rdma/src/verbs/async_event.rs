@@ -12,7 +12,7 @@ use super::VerbsError;
 
 /// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
+pub(super) enum EventSubject {
     /// The device, or a queue of it.
     Device,
     /// A port.
@@ -24,7 +24,7 @@ pub(super) enum Subject {
 pub(super) struct AsyncEvent {
     /// The number of `enum ibv_event_type`; the kernel may know more than the binding.
     pub(super) kind: u32,
-    pub(super) subject: Subject,
+    pub(super) subject: EventSubject,
 }
 
 /// After these no further message can be expected.
@@ -72,9 +72,9 @@ impl AsyncEvent {
         AsyncEvent {
             kind,
             subject: if is_of_port {
-                Subject::Port(port as u8)
+                EventSubject::Port(port as u8)
             } else {
-                Subject::Device
+                EventSubject::Device
             },
         }
     }
@@ -91,8 +91,8 @@ impl AsyncEvent {
 
     fn concerns(&self, port: u8) -> bool {
         match self.subject {
-            Subject::Device => true,
-            Subject::Port(number) => number == port,
+            EventSubject::Device => true,
+            EventSubject::Port(number) => number == port,
         }
     }
 }

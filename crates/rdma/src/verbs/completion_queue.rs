@@ -48,7 +48,7 @@ unsafe impl Sync for CompletionQueue {}
 
 /// What a look into a completion queue brought.
 #[derive(Debug, Clone, Copy)]
-pub enum Polled {
+pub enum PollResult {
     /// Nothing was there.
     Empty,
     /// A work request ended well.
@@ -224,20 +224,20 @@ impl std::fmt::Debug for Poller {
 impl Poller {
     /// Takes one completion if there is one. Never blocks.
     #[inline(always)]
-    pub fn poll(&mut self) -> Polled {
+    pub fn poll(&mut self) -> PollResult {
         let completion = &mut self.completion;
         // SAFETY: the queue exists and there is room for one completion.
         match unsafe { sys::ibv_poll_cq(self.queue.raw.as_ptr(), 1, completion) } {
-            0 => Polled::Empty,
-            count if count < 0 => Polled::Broken(count),
+            0 => PollResult::Empty,
+            count if count < 0 => PollResult::Broken(count),
             _ if completion.status != sys::ibv_wc_status::IBV_WC_SUCCESS => {
-                Polled::Failed(FailedCompletion {
+                PollResult::Failed(FailedCompletion {
                     work_request_id: completion.wr_id,
                     status: completion.status,
                     vendor_error: completion.vendor_err,
                 })
             }
-            _ => Polled::Done(WorkCompletion {
+            _ => PollResult::Done(WorkCompletion {
                 work_request_id: completion.wr_id,
                 // SAFETY: both members of the union are 32 bits of integer, zero before the first completion.
                 immediate_data: u32::from_be(unsafe {

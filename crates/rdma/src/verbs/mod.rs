@@ -26,7 +26,7 @@ mod work_request;
 pub use crate::error::VerbsError;
 pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_queue::{
-    CompletionQueue, FailedCompletion, Polled, Poller, WorkCompletion, describe_status,
+    CompletionQueue, FailedCompletion, PollResult, Poller, WorkCompletion, describe_status,
 };
 pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
 pub use gid::Gid;

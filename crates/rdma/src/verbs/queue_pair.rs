@@ -123,14 +123,14 @@ pub struct OutstandingReads {
 }
 
 /// Destroys a queue pair that something else than the verbs created.
-pub(crate) type Destroy = Box<dyn Fn() + Send + Sync>;
+pub(crate) type DestroyFunction = Box<dyn Fn() + Send + Sync>;
 
 /// A queue pair.
 pub struct QueuePair {
     raw: NonNull<sys::ibv_qp>,
     granted: Capabilities,
     /// `None` for one that was created here.
-    destroy: Option<Destroy>,
+    destroy: Option<DestroyFunction>,
     attributes: QueuePairAttributes,
     domain: Arc<ProtectionDomain>,
 }
@@ -150,7 +150,7 @@ impl QueuePair {
         granted: &sys::ibv_qp_cap,
         attributes: QueuePairAttributes,
         domain: &Arc<ProtectionDomain>,
-        destroy: Destroy,
+        destroy: DestroyFunction,
     ) -> Self {
         QueuePair {
             raw,

@@ -101,25 +101,27 @@ pub struct SendRequest {
     last: u64,
     /// Held: the chain names its address handle.
     _destination: Destination,
-    reach: Reach,
+    reach: RemoteAddressing,
 }
 
 /// Which member of the request's union says where in the peer's memory it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reach {
+enum RemoteAddressing {
     Nowhere,
     Rdma,
     Atomic,
 }
 
-impl From<&Destination> for Reach {
+impl From<&Destination> for RemoteAddressing {
     fn from(destination: &Destination) -> Self {
         match destination {
-            Destination::Send | Destination::Datagram(_) => Reach::Nowhere,
+            Destination::Send | Destination::Datagram(_) => RemoteAddressing::Nowhere,
             Destination::Write { .. }
             | Destination::SilentWrite { .. }
-            | Destination::Read { .. } => Reach::Rdma,
-            Destination::FetchAdd { .. } | Destination::CompareSwap { .. } => Reach::Atomic,
+            | Destination::Read { .. } => RemoteAddressing::Rdma,
+            Destination::FetchAdd { .. } | Destination::CompareSwap { .. } => {
+                RemoteAddressing::Atomic
+            }
         }
     }
 }
@@ -176,7 +178,7 @@ impl SendRequest {
             source: Arc::clone(source),
             first,
             last: first + room.expect("a message fits into its region"),
-            reach: Reach::from(&destination),
+            reach: RemoteAddressing::from(&destination),
             _destination: destination,
         }
     }
@@ -213,9 +215,9 @@ impl SendRequest {
     pub fn aim_remote(&mut self, address: u64) {
         // The member of the union that `new` set.
         match self.reach {
-            Reach::Nowhere => {}
-            Reach::Rdma => self.chain().request.wr.rdma.remote_addr = address,
-            Reach::Atomic => self.chain().request.wr.atomic.remote_addr = address,
+            RemoteAddressing::Nowhere => {}
+            RemoteAddressing::Rdma => self.chain().request.wr.rdma.remote_addr = address,
+            RemoteAddressing::Atomic => self.chain().request.wr.atomic.remote_addr = address,
         }
     }
 

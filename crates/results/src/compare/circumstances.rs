@@ -14,6 +14,7 @@ use super::figures::is_instrument;
 use super::matching::{Matched, Pair};
 use super::rounds::{time_range, version};
 use crate::results::read::{Point, Run};
+use crate::results::units::quantity;
 use crate::sorting::distinct;
 use crate::stats::median_of;
 
@@ -128,22 +129,18 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
     found
 }
 
-/// What makes figures harder to compare.
-pub fn warnings(base: &Run, new: &Run, pairs: &[Pair<'_>]) -> Vec<String> {
+/// What makes the figures of two runs, which have names, harder to compare. What is to be known of one of them, its
+/// findings state.
+pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let versions = [base, new].map(version);
+    let versions = runs.map(version);
     if versions[0] != versions[1] {
         let versions = versions.join(" and ");
         warnings.push(format!(
             "measured by different versions of hcabench: {versions}"
         ));
     }
-    for (side, run) in [("BASE", base), ("NEW", new)] {
-        if let Some(reason) = &run.incomplete {
-            warnings.push(format!("{side} is incomplete: {reason}"));
-        }
-    }
-    let figures = base.schema.figures.iter();
+    let figures = runs[0].schema.figures.iter();
     for column in figures.filter(|column| is_instrument(column)) {
         let median = |point: &Point| {
             let rounds = point.rounds.iter();
@@ -156,25 +153,26 @@ pub fn warnings(base: &Run, new: &Run, pairs: &[Pair<'_>]) -> Vec<String> {
             |(base, new): &(f64, f64)| (new - base).abs() * 100.0 > INSTRUMENT_PERCENT * base.abs();
         let far: Vec<(f64, f64)> = both.filter(is_far).collect();
         if let Some((base, new)) = far.first() {
+            let [base, new] = [base, new].map(|value| quantity(*value, column.unit()));
             warnings.push(format!(
-                "{} ({}) differs by more than {INSTRUMENT_PERCENT} % at {} of {} points, such as {base} and {new} {}: \
+                "{} ({}) differs by more than {INSTRUMENT_PERCENT} % at {} of {} points, such as {base} and {new}: \
                  something else ran, or the machine is set up otherwise",
                 column.name,
                 column.meaning,
                 far.len(),
                 pairs.len(),
-                column.unit()
             ));
         }
     }
-    let order = match (time_range(base), time_range(new)) {
-        (Some(base), Some(new)) if base.1 < new.0 => Some("BASE was recorded before NEW"),
-        (Some(base), Some(new)) if new.1 < base.0 => Some("NEW was recorded before BASE"),
+    let order = match runs.map(time_range) {
+        [Some(base), Some(new)] if base.1 < new.0 => Some([0, 1]),
+        [Some(base), Some(new)] if new.1 < base.0 => Some([1, 0]),
         _ => None,
     };
     warnings.extend(order.map(|order| {
+        let [first, second] = order.map(|side| &names[side]);
         format!(
-            "{order}, not in turn: a drift between them cannot be told from a difference; \
+            "{first} was recorded before {second}, not in turn: a drift between them cannot be told from a difference; \
              compare --run measures both in turn"
         )
     }));

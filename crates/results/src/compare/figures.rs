@@ -30,16 +30,28 @@ pub enum Kind {
     JumpTime,
 }
 
-/// Those that are no percentiles: their names, and their columns.
-const NAMED: [(Kind, &str, Column); 7] = [
-    (Kind::Lost, "lost", hca::DELIVERY_RATE),
-    (Kind::Lost, "lost", node::DELIVERY_RATE),
-    (Kind::Throughput, "throughput", queue::THROUGHPUT),
-    (Kind::Latency, "latency", memory::LATENCY),
-    (Kind::Bandwidth, "bandwidth", memory::ISSUED),
-    (Kind::Jumps, "jumps", clock::JUMP_RATE),
-    (Kind::JumpTime, "jump-time", clock::JUMP_TIME),
+/// Those that are no percentiles: their names, those in sentences, and their columns.
+const NAMED: [(Kind, &str, &str, Column); 7] = [
+    (Kind::Lost, "lost", LOST, hca::DELIVERY_RATE),
+    (Kind::Lost, "lost", LOST, node::DELIVERY_RATE),
+    (
+        Kind::Throughput,
+        "throughput",
+        "throughput",
+        queue::THROUGHPUT,
+    ),
+    (Kind::Latency, "latency", "latency", memory::LATENCY),
+    (Kind::Bandwidth, "bandwidth", "bandwidth", memory::ISSUED),
+    (Kind::Jumps, "jumps", "jumps in a second", clock::JUMP_RATE),
+    (
+        Kind::JumpTime,
+        "jump-time",
+        "share of time in jumps",
+        clock::JUMP_TIME,
+    ),
 ];
+
+const LOST: &str = "share of lost messages";
 
 /// What is wrong with messages, elements or a clock.
 pub const FAULTS: [Column; 18] = [
@@ -78,7 +90,7 @@ impl fmt::Display for Kind {
             Kind::Percentile(percent) => write!(formatter, "p{percent}"),
             _ => {
                 let named = NAMED.iter().find(|(kind, ..)| kind == self);
-                formatter.write_str(named.map_or("", |(_, name, _)| name))
+                formatter.write_str(named.map_or("", |(_, name, ..)| name))
             }
         }
     }
@@ -92,7 +104,7 @@ impl FromStr for Kind {
             let percent: f64 = number.parse().ok()?;
             (percent > 0.0 && percent < 100.0).then_some(Kind::Percentile(percent))
         });
-        let named = NAMED.iter().find(|(_, name, _)| *name == text);
+        let named = NAMED.iter().find(|(_, name, ..)| *name == text);
         percentile.or(named.map(|(kind, ..)| *kind)).ok_or_else(|| {
             format!(
                 "{text:?} is not a percentile such as p50, latency.p50 or p99.9, \
@@ -161,6 +173,8 @@ pub struct Figure {
     pub kind: Kind,
     pub unit: &'static str,
     pub better: Better,
+    /// For sentences: `median completion latency`.
+    pub words: String,
     column: &'static str,
 }
 
@@ -173,6 +187,7 @@ impl Figure {
             kind: Kind::Percentile(percent),
             unit: column.unit(),
             better: column.better,
+            words: in_words(scope, percent),
             column: column.name,
         })
     }
@@ -214,15 +229,28 @@ impl fmt::Display for Figure {
     }
 }
 
+fn in_words(scope: &str, percent: f64) -> String {
+    let kind = match percent {
+        50.0 => "median".to_owned(),
+        _ => Kind::Percentile(percent).to_string(),
+    };
+    match scope {
+        "" => format!("{kind} difference of readings"),
+        "enqueue" | "dequeue" => format!("{kind} {scope} time"),
+        _ => format!("{kind} {}", scope.replace('_', " ")),
+    }
+}
+
 /// Whether it is a figure of the instrument: not judged, but told where two are far apart.
 pub fn is_instrument(column: &Column) -> bool {
     let words = ["floor", "stamp", "baseline", "saturation"];
-    column.kind == schema::Kind::Measured && words.iter().any(|word| column.name.contains(word))
+    column.kind == schema::ColumnKind::Measured
+        && words.iter().any(|word| column.name.contains(word))
 }
 
 pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figure>, CompareError> {
     let percentiles = schema.figures.iter().filter_map(Figure::of_percentile);
-    let named = NAMED.iter().filter_map(|&(kind, _, named)| {
+    let named = NAMED.iter().filter_map(|&(kind, _, words, named)| {
         let column = schema.figures.iter().find(|column| **column == named)?;
         let (unit, better) = match kind {
             Kind::Lost => ("%", Better::Lower),
@@ -235,6 +263,7 @@ pub fn of_schema(schema: &'static Schema, request: &Request) -> Result<Vec<Figur
             kind,
             unit,
             better,
+            words: words.to_owned(),
             column: column.name,
         })
     });

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::figures::{ALL, FAULTS, Figure, Kind, Limit};
 use super::matching::Pair;
 use super::{Comparison, ERROR, FigureComparison, LimitOutcome, PointComparison, Verdict};
-use crate::results::read::{Point, Row, Run};
-use crate::results::schema::{Better, Column, hca};
+use crate::results::read::{Point, Run};
+use crate::results::schema::{Better, Column};
 use crate::stats::median_of;
 use crate::stats::rank::{Shift, Test, rounds_needed};
 
@@ -74,10 +74,11 @@ impl<'a> Judged<'a> {
     pub(super) fn comparison(&self, runs: [&Run; 2], pairs: &[Pair<'_>], test: Test) -> Comparison {
         Comparison {
             benchmark: runs[0].schema.benchmark,
+            names: Default::default(),
             incomplete: runs.map(|run| run.incomplete.clone()),
             by: None,
             differs: Vec::new(),
-            warnings: warnings_of_points(pairs),
+            warnings: Vec::new(),
             comparisons: self.comparisons(),
             test,
             rounds_needed: rounds_needed(Test::MannWhitney, self.error()),
@@ -231,42 +232,4 @@ fn more_faults(pair: &Pair<'_>) -> Option<String> {
         let counts = [pair.base, pair.new].map(|point| sum(point, fault));
         (new > base).then(|| format!("{} rose from {} to {}", fault.name, counts[0], counts[1]))
     })
-}
-
-fn warnings_of_points(pairs: &[Pair<'_>]) -> Vec<String> {
-    let points = pairs
-        .iter()
-        .flat_map(|pair| [("BASE", pair.base), ("NEW", pair.new)]);
-    let warning = |(side, point): (&str, &Point)| {
-        let (name, reason) = (&point.name, point.incomplete.as_ref()?);
-        Some(format!(
-            "{side}: rounds of {name} are not whole, and not judged: {reason}"
-        ))
-    };
-    let incomplete = points.filter_map(warning);
-    let doubts = [("BASE", 0), ("NEW", 1)]
-        .into_iter()
-        .filter_map(|(side, at)| {
-            let points = pairs.iter().map(|pair| [pair.base, pair.new][at]);
-            doubt(side, &points.collect::<Vec<_>>())
-        });
-    incomplete.chain(doubts).collect()
-}
-
-/// What the instrument's floor says against the figures of some points: the worst of their rounds.
-fn doubt(side: &str, points: &[&Point]) -> Option<String> {
-    let of_round = |round: &Row| {
-        let floor = round.number(hca::FLOOR_P50.name)?;
-        let doubt = hca::doubt_of_floor(floor, round.number(hca::latency::P50.name))?;
-        Some((floor, doubt))
-    };
-    let all: Vec<&Row> = points.iter().flat_map(|point| &point.rounds).collect();
-    let doubted: Vec<(f64, String)> = all.iter().copied().filter_map(of_round).collect();
-    let (_, worst) = doubted
-        .iter()
-        .max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let (count, all) = (doubted.len(), all.len());
-    Some(format!(
-        "{side}: {worst} (the worst of {count} of {all} measurements)"
-    ))
 }

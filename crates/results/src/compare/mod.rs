@@ -7,6 +7,7 @@
 //! | `judged` | what comes out for each of them |
 //! | [`circumstances`] | whether machine and settings are the same, and what differs |
 //! | [`matching`] | which point of one run belongs to which of the other |
+//! | [`names`] | what the two sides are called |
 //! | [`within`] | which points of one sweep differ in one setting only |
 //!
 //! The sample is the round: what differs from one connection, one process or one minute to the next is in it, which
@@ -20,6 +21,7 @@ pub mod circumstances;
 pub mod figures;
 mod judged;
 pub mod matching;
+pub mod names;
 pub mod rounds;
 pub mod within;
 
@@ -30,6 +32,7 @@ use self::figures::{Figure, Limit};
 use self::judged::Judged;
 use crate::results::read::{Point, ReadError, Run};
 use crate::results::schema::split_unit;
+use crate::results::units::digits;
 use crate::stats::rank::Test;
 
 /// The probability that any figure of two equal runs is said to differ.
@@ -63,20 +66,32 @@ pub struct Request {
     pub percentiles: Vec<f64>,
     pub limits: Vec<Limit>,
     pub permitted: Permitted,
+    /// What the two runs are called.
+    pub names: [String; 2],
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     #[error(transparent)]
     Read(#[from] ReadError),
-    #[error("BASE holds results of the benchmark {0}, NEW of {1}: they have nothing in common")]
-    Benchmarks(&'static str, &'static str),
-    #[error("BASE and NEW were not measured alike; --allow SETTING permits a setting, --anyway all of it. \
-             They differ in (BASE and NEW):{}", list(.0))]
-    Differ(Vec<Differs>),
+    #[error("{} holds results of the benchmark {}, {} of {}: they have nothing in common",
+            .names[0], .titles[0], .names[1], .titles[1])]
+    Benchmarks {
+        names: [String; 2],
+        titles: [&'static str; 2],
+    },
+    #[error("{} were not measured alike; --allow SETTING permits a setting, --anyway all of it. \
+             They differ in:{}", .names.join(" and "), list(.differs))]
+    Differ {
+        names: [String; 2],
+        differs: Vec<Differs>,
+    },
     /// No point of one run is in the other.
-    #[error("BASE and NEW have no point in common{}", hint(.0))]
-    NothingInCommon(Vec<String>),
+    #[error("{} have no point in common{}", .names.join(" and "), hint(.settings))]
+    NothingInCommon {
+        names: [String; 2],
+        settings: Vec<String>,
+    },
     /// A figure that these results do not have.
     #[error(
         "{option}: results of the benchmark {benchmark} have no {asked} to compare, but {have}"
@@ -207,6 +222,8 @@ pub struct By {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
     pub benchmark: &'static str,
+    /// What the runs are called; of points of one run, the first value and the others.
+    pub names: [String; 2],
     /// Why they are not whole, if they are not.
     pub incomplete: [Option<String>; 2],
     /// By which setting, if the points of one run are compared.
@@ -243,8 +260,9 @@ impl Comparison {
             let outcome = found.limit.as_ref().filter(|outcome| outcome.is_open())?;
             let (figure, point, worst) = (&found.figure, &found.point, outcome.worst?);
             let percent = outcome.limit.percent;
+            let worst = digits(worst);
             Some(format!(
-                "{figure} at {point} may be worse by {worst:.1} %, and its limit is {percent} %"
+                "{figure} at {point} may be worse by {worst} %, and its limit is {percent} %"
             ))
         };
         self.figures().filter_map(of).collect()
@@ -257,11 +275,16 @@ impl Comparison {
         if limits.is_empty() {
             return gaps;
         }
+        let [base, new] = &self.names;
         if let Some(reason) = &self.incomplete[1] {
-            gaps.push(format!("NEW is incomplete ({reason})"));
+            let which = if self.by.is_some() { "the run" } else { new };
+            gaps.push(format!("{which} is incomplete ({reason})"));
         }
         for name in &self.only_in_base {
-            gaps.push(format!("{name} of BASE is not in NEW"));
+            gaps.push(match &self.by {
+                None => format!("{name} of {base} is not in {new}"),
+                Some(by) => format!("{name} differs from no other point in {} alone", by.setting),
+            });
         }
         for found in self.figures().filter(|found| found.leaves_limit_open()) {
             let reason = found.reason.as_deref().unwrap_or("no reason told");
@@ -279,25 +302,30 @@ impl Comparison {
 
 pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, CompareError> {
     if base.schema.benchmark != new.schema.benchmark {
-        let [base, new] = [base, new].map(|run| run.schema.title);
-        return Err(CompareError::Benchmarks(base, new));
+        let titles = [base, new].map(|run| run.schema.title);
+        let names = request.names.clone();
+        return Err(CompareError::Benchmarks { names, titles });
     }
     let figures = figures::of_schema(base.schema, request)?;
     let matched = matching::pairs(base, new, &request.permitted);
     if matched.pairs.is_empty() {
-        return Err(CompareError::NothingInCommon(matched.differing));
+        return Err(CompareError::NothingInCommon {
+            names: request.names.clone(),
+            settings: matched.differing,
+        });
     }
     let differs = circumstances::differences(base, new, &matched);
     if !differs
         .iter()
         .all(|differs| differs.is_permitted(&request.permitted))
     {
-        return Err(CompareError::Differ(differs));
+        let names = request.names.clone();
+        return Err(CompareError::Differ { names, differs });
     }
     let judged = Judged::of(&matched.pairs, &figures, &request.limits);
     let mut found = judged.comparison([base, new], &matched.pairs, Test::MannWhitney);
-    let warnings = circumstances::warnings(base, new, &matched.pairs);
-    found.warnings.splice(0..0, warnings);
+    found.warnings = circumstances::warnings([base, new], &request.names, &matched.pairs);
+    found.names.clone_from(&request.names);
     found.differs = differs;
     found.only_in_base = names_of(&matched.only_in_base);
     found.only_in_new = names_of(&matched.only_in_new);
@@ -311,10 +339,6 @@ pub fn compare_within(run: &Run, by: &str, request: &Request) -> Result<Comparis
     let judged = Judged::of(&levels.pairs, &figures, &request.limits);
     let test = within::test(judged.least_rounds(), judged.error());
     let mut found = judged.comparison([run, run], &levels.pairs, test);
-    if let Some(reason) = &run.incomplete {
-        let text = format!("the run is incomplete: {reason}");
-        found.warnings.insert(0, text);
-    }
     for (point, pair) in found.points.iter_mut().zip(&levels.pairs) {
         point.level = pair.new.setting(levels.by.setting).map(str::to_owned);
     }
@@ -324,6 +348,7 @@ pub fn compare_within(run: &Run, by: &str, request: &Request) -> Result<Comparis
         levels.alone.iter().copied().partition(is_first);
     found.only_in_base = names_of(&first);
     found.only_in_new = names_of(&others);
+    found.names = levels.names();
     found.by = Some(levels.by);
     Ok(found)
 }

@@ -17,6 +17,7 @@ fn request() -> Request {
         percentiles: vec![50.0, 99.0],
         limits: Vec::new(),
         permitted: Permitted::Named(Vec::new()),
+        names: ["base", "new"].map(str::to_owned),
     }
 }
 
@@ -245,7 +246,7 @@ fn what_one_side_lacks_is_named() {
     assert!(names.eq(["rc-8", "rc-32"]));
     assert_eq!(found.only_in_base, ["rc-16"]);
     assert_eq!(found.only_in_new, ["rc-64"]);
-    assert_eq!(found.gaps(&limit.limits), ["rc-16 of BASE is not in NEW"]);
+    assert_eq!(found.gaps(&limit.limits), ["rc-16 of base is not in new"]);
 }
 
 /// Points of one sweep: services, each with both ways to wait; poll_comp goes along.
@@ -271,6 +272,7 @@ fn a_setting_is_compared_within_a_sweep() {
     let by = found.by.as_ref().unwrap();
     assert_eq!((by.setting, by.first.as_str()), ("poll_recv", "busy"));
     assert_eq!(by.along, ["poll_comp"]);
+    assert_eq!(found.names, ["busy", "event"]);
     let names = found.points.iter().map(|point| point.names.join(" and "));
     let expected = ["rc", "uc"].map(|it| format!("{it}-busy-busy and {it}-event-event"));
     assert!(names.eq(expected));

@@ -27,6 +27,16 @@ pub struct Levels<'a> {
     pub alone: Vec<&'a Point>,
 }
 
+impl Levels<'_> {
+    /// The first level, and the others.
+    pub fn names(&self) -> [String; 2] {
+        let levels = self.pairs.iter().map(|pair| pair.new);
+        let levels = levels.filter_map(|point| point.setting(self.by.setting));
+        let others: Vec<&str> = distinct(levels).into_iter().collect();
+        [self.by.first.clone(), others.join(", ")]
+    }
+}
+
 pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError> {
     let text = |point: &'a Point, name: &str| point.setting(name).unwrap_or_default();
     let texts = |name: &str| distinct(run.points.iter().map(|point| text(point, name)));

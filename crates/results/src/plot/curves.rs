@@ -4,14 +4,14 @@
 use serde::Serialize;
 
 use super::drawing::Drawing;
-use super::frame::{Chart, Entry, GOES_ON, NOT_DRAWN, Sign, both, with_lost};
+use super::frame::{Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, both, with_lost};
 use super::palette::MOST_SERIES;
-use super::scale::{Axis, Kind, Unit, ends, fitting, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends, fitting};
 use super::{PlotError, at_most};
 use crate::stats::percentile_of_sorted;
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curve {
+pub struct DistributionCurve {
     pub label: String,
     /// Messages that were lost, and are not among the samples, where that is known.
     pub lost: u64,
@@ -58,7 +58,7 @@ pub fn tail_of_sorted(sorted: &[i64]) -> Vec<(f64, f64)> {
 pub struct Curves {
     #[serde(flatten)]
     pub chart: Chart,
-    pub curves: Vec<Curve>,
+    pub curves: Vec<DistributionCurve>,
 }
 
 /// The highest percentile shown is 99.9999 %.
@@ -74,7 +74,7 @@ impl Curves {
     fn legend(&self) -> Vec<Entry> {
         let curves = self.curves.iter();
         let labels = curves.map(|curve| with_lost(&curve.label, curve.lost));
-        self.chart.legend(labels, Sign::Line)
+        self.chart.legend(labels, LegendSymbol::Line)
     }
 
     /// Draws shares up to each value, which stands on the horizontal axis.
@@ -90,7 +90,7 @@ impl Curves {
         let x = Axis::new(&chart.x, range, kind, Unit::Nanoseconds);
         // A curve that lies beyond the range still tells so: it stays at 0 % or at 100 %.
         x.outside("samples", values())?;
-        let y = Axis::new(&chart.y, (0.0, 100.0), Kind::Linear, Unit::Percent);
+        let y = Axis::new(&chart.y, (0.0, 100.0), ScaleKind::Linear, Unit::Percent);
         let (mut drawing, plot) = chart.framed(size, "", (x, y), &self.legend())?;
         for (number, curve) in self.curves.iter().enumerate() {
             let mut steps: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
@@ -116,7 +116,7 @@ impl Curves {
     /// Draws values up to high percentiles, the values upwards.
     pub fn percentiles(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         at_most(self.curves.len(), MOST_SERIES, "curves")?;
-        let shown = |curve: &Curve| -> Vec<(f64, f64)> {
+        let shown = |curve: &DistributionCurve| -> Vec<(f64, f64)> {
             let points = curve.points.iter();
             let shown = points.filter_map(|&(share, value)| Some((inverse(share)?, value)));
             shown.collect()
@@ -133,12 +133,12 @@ impl Curves {
             cut += usize::from(inside > 0 && inside < points.len());
         }
         let note = both(
-            &so_many(beyond, "curve", NOT_DRAWN.0, NOT_DRAWN.1),
-            &so_many(cut, "curve", GOES_ON.0, GOES_ON.1),
+            &counted(beyond, "curve", NOT_DRAWN.0, NOT_DRAWN.1),
+            &counted(cut, "curve", GOES_ON.0, GOES_ON.1),
         );
         let places = shown.iter().flatten().map(|point| point.0);
         let farthest = places.fold(10.0, f64::max) * 1.0001;
-        let mut x = Axis::new(&self.chart.x, (1.0, farthest), Kind::Log, Unit::Number);
+        let mut x = Axis::new(&self.chart.x, (1.0, farthest), ScaleKind::Log, Unit::Number);
         let ticks = [
             (1.0, "0 %"),
             (2.0, "50 %"),

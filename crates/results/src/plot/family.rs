@@ -7,9 +7,9 @@
 use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing};
-use super::frame::{Chart, Entry, GOES_ON, NOT_DRAWN, Plot, Sign, both, hollow};
-use super::palette::{Look, MOST_SERIES, graded, look};
-use super::scale::{Axis, Kind, Unit, ends, so_many, with_room};
+use super::frame::{Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, Plot, both, hollow};
+use super::palette::{CurveStyle, MOST_SERIES, graded, look};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends, with_room};
 use super::{PlotError, at_most, font};
 
 /// A point of a curve.
@@ -25,7 +25,7 @@ pub struct Dot {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Curve {
+pub struct FamilyCurve {
     pub label: String,
     /// Where its colour stands between the first and the last, 0 to 1: its share of reads.
     pub shade: f64,
@@ -51,7 +51,7 @@ pub struct Published {
 pub struct Family {
     #[serde(flatten)]
     pub chart: Chart,
-    pub curves: Vec<Curve>,
+    pub curves: Vec<FamilyCurve>,
     /// What those of others are called in the legend.
     pub published_as: String,
     pub published: Vec<Published>,
@@ -61,9 +61,9 @@ const OF_OTHERS: Colour = Colour(0x8c, 0x8c, 0x8c, 1.0);
 const DASHES_OF_OTHERS: &[f64] = &[5.0, 3.0];
 const LABEL_OF_OTHERS_EM: f64 = 10.0;
 
-impl Curve {
-    fn look(&self) -> Look {
-        Look {
+impl FamilyCurve {
+    fn look(&self) -> CurveStyle {
+        CurveStyle {
             colour: graded(self.shade),
             ..look((0, self.kind))
         }
@@ -79,8 +79,8 @@ impl Family {
         let goes_on = |curve: &&Published| curve.points.iter().any(|point| !y.holds(point.1));
         let cut = self.published.iter().filter(goes_on).count();
         let note = both(
-            &so_many(outside, "point", NOT_DRAWN.0, NOT_DRAWN.1),
-            &so_many(cut, "published curve", GOES_ON.0, GOES_ON.1),
+            &counted(outside, "point", NOT_DRAWN.0, NOT_DRAWN.1),
+            &counted(cut, "published curve", GOES_ON.0, GOES_ON.1),
         );
         let axes = (self.bandwidths(), y);
         let (mut drawing, plot) = self.chart.framed(size, &note, axes, &self.legend())?;
@@ -118,8 +118,13 @@ impl Family {
         let others = self.published.iter().flat_map(|curve| &curve.points);
         let all = dots.map(|dot| dot.bandwidth_gb_s);
         let most = all.chain(others.map(|point| point.0)).fold(0.0, f64::max);
-        let range = with_room((0.0, most), Kind::Linear);
-        Axis::new(&self.chart.x, range, Kind::Linear, Unit::GigabytesPerSecond)
+        let range = with_room((0.0, most), ScaleKind::Linear);
+        Axis::new(
+            &self.chart.x,
+            range,
+            ScaleKind::Linear,
+            Unit::GigabytesPerSecond,
+        )
     }
 
     fn legend(&self) -> Vec<Entry> {
@@ -128,29 +133,29 @@ impl Family {
             .map(|curve| Entry {
                 label: curve.label.clone(),
                 look: curve.look(),
-                sign: Sign::LineAndMark,
+                sign: LegendSymbol::LineAndMark,
             })
             .collect();
         entries.retain(|entry| !entry.label.is_empty());
         if let Some(marks) = self.marks() {
             entries.push(Entry {
                 label: marks,
-                look: Look {
+                look: CurveStyle {
                     colour: Colour::INK,
                     ..look((0, 0))
                 },
-                sign: Sign::Hollow,
+                sign: LegendSymbol::Hollow,
             });
         }
         if !self.published.is_empty() {
             entries.push(Entry {
                 label: self.published_as.clone(),
-                look: Look {
+                look: CurveStyle {
                     colour: OF_OTHERS,
                     dashes: DASHES_OF_OTHERS,
                     ..look((0, 0))
                 },
-                sign: Sign::Line,
+                sign: LegendSymbol::Line,
             });
         }
         entries
@@ -199,7 +204,7 @@ impl Family {
     }
 }
 
-impl Curve {
+impl FamilyCurve {
     fn draw_lines(&self, drawing: &mut Drawing, plot: &Plot) {
         let look = self.look();
         let dots = || {

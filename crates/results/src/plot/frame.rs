@@ -4,12 +4,12 @@ use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing, around};
 use super::font;
-use super::palette::{Look, LookNumber, look};
-use super::scale::{Axis, Kind, Unit, fitting, with_room};
+use super::palette::{CurveStyle, StyleNumber, look};
+use super::scale::{Axis, ScaleKind, Unit, fitting, with_room};
 use super::{PlotError, SIDES};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Words {
+pub struct FigureTexts {
     pub title: String,
     /// What does not vary, and what must be known.
     pub subtitle: String,
@@ -17,9 +17,9 @@ pub struct Words {
     pub warning: String,
 }
 
-impl Words {
+impl FigureTexts {
     /// These, with one more thing that must be known.
-    pub fn warned(&self, note: &str) -> Words {
+    pub fn warned(&self, note: &str) -> FigureTexts {
         let mut words = self.clone();
         words.warning = both(note, &self.warning);
         words
@@ -44,7 +44,7 @@ pub fn both(one: &str, two: &str) -> String {
 /// What figures have in common.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Chart {
-    pub words: Words,
+    pub words: FigureTexts,
     /// What the horizontal axis shows, without unit; of a surface, the first setting.
     pub x: String,
     /// What the vertical axis shows; of a surface, the second setting.
@@ -52,16 +52,16 @@ pub struct Chart {
     /// The range of values; `None` for what is needed.
     pub range: Option<(f64, f64)>,
     /// The scale of values; `None` for the one that fits.
-    pub scale: Option<Kind>,
+    pub scale: Option<ScaleKind>,
     /// Which look each series has, so that what is the same in several figures looks the same; without a number here,
     /// that of its own.
     #[serde(skip)]
-    pub looks: Vec<LookNumber>,
+    pub looks: Vec<StyleNumber>,
 }
 
 impl Chart {
     /// The look of the series of this number.
-    pub(super) fn look(&self, number: usize) -> Look {
+    pub(super) fn look(&self, number: usize) -> CurveStyle {
         look(self.looks.get(number).copied().unwrap_or((number, 0)))
     }
 
@@ -73,7 +73,11 @@ impl Chart {
     }
 
     /// The legend: an entry for each series; a single one without a name needs none.
-    pub(super) fn legend(&self, labels: impl Iterator<Item = String>, sign: Sign) -> Vec<Entry> {
+    pub(super) fn legend(
+        &self,
+        labels: impl Iterator<Item = String>,
+        sign: LegendSymbol,
+    ) -> Vec<Entry> {
         let entry = |(number, label)| Entry {
             label,
             look: self.look(number),
@@ -163,7 +167,7 @@ pub(super) fn with_lost(label: &str, lost: u64) -> String {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum LegendSymbol {
     Line,
     Mark,
     LineAndMark,
@@ -178,8 +182,8 @@ pub(super) enum Sign {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub label: String,
-    pub look: Look,
-    pub sign: Sign,
+    pub look: CurveStyle,
+    pub sign: LegendSymbol,
 }
 
 pub(super) const TITLE_EM: f64 = 17.0;
@@ -218,7 +222,7 @@ impl Plot {
         &self,
         drawing: &mut Drawing,
         places: &[(f64, f64)],
-        look: &Look,
+        look: &CurveStyle,
         width: f64,
     ) {
         for run in self.inside(places) {
@@ -282,7 +286,7 @@ impl Plot {
 }
 
 /// Draws title, subtitle and warning; returns where they end.
-pub(super) fn words(drawing: &mut Drawing, words: &Words) -> f64 {
+pub(super) fn words(drawing: &mut Drawing, words: &FigureTexts) -> f64 {
     let middle = drawing.width / 2.0;
     let room = drawing.width - 2.0 * MARGIN;
     let mut y = MARGIN;
@@ -311,19 +315,19 @@ pub(super) fn words(drawing: &mut Drawing, words: &Words) -> f64 {
 fn sign(drawing: &mut Drawing, entry: &Entry, x: f64, y: f64) {
     let (left, right) = (x + 2.0, x + SIGN_WIDTH - 8.0);
     let middle = (left + right) / 2.0;
-    let Look { colour, dashes, .. } = entry.look;
+    let CurveStyle { colour, dashes, .. } = entry.look;
     match entry.sign {
-        Sign::Patch => {
+        LegendSymbol::Patch => {
             let sides = [left, y - 5.0, right, y + 5.0];
             drawing.rectangle(sides, colour.covering(0.3));
             drawing.dashed(&around(sides), dashes, 1.5, colour);
         }
-        Sign::Ring => ring(drawing, (middle, y)),
-        Sign::Hollow => hollow(drawing, &entry.look, (middle, y)),
-        Sign::Mark => entry.look.mark_at(drawing, (middle, y), 4.0),
-        Sign::Line | Sign::LineAndMark => {
+        LegendSymbol::Ring => ring(drawing, (middle, y)),
+        LegendSymbol::Hollow => hollow(drawing, &entry.look, (middle, y)),
+        LegendSymbol::Mark => entry.look.mark_at(drawing, (middle, y), 4.0),
+        LegendSymbol::Line | LegendSymbol::LineAndMark => {
             drawing.dashed(&[(left, y), (right, y)], dashes, 2.0, colour);
-            if entry.sign == Sign::LineAndMark {
+            if entry.sign == LegendSymbol::LineAndMark {
                 entry.look.mark_at(drawing, (middle, y), 4.0);
             }
         }
@@ -345,8 +349,8 @@ pub(super) fn ring(drawing: &mut Drawing, (x, y): (f64, f64)) {
 }
 
 /// A mark that is not filled.
-pub(super) fn hollow(drawing: &mut Drawing, look: &Look, place: (f64, f64)) {
-    let inner = Look {
+pub(super) fn hollow(drawing: &mut Drawing, look: &CurveStyle, place: (f64, f64)) {
+    let inner = CurveStyle {
         colour: Colour::WHITE,
         ..*look
     };
@@ -358,7 +362,7 @@ pub(super) fn incomplete_entry() -> Entry {
     Entry {
         label: "incomplete".to_owned(),
         look: look((0, 0)),
-        sign: Sign::Ring,
+        sign: LegendSymbol::Ring,
     }
 }
 

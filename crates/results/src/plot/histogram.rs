@@ -4,9 +4,9 @@
 use serde::Serialize;
 
 use super::drawing::{Anchor, Colour, Drawing};
-use super::frame::{Chart, Plot, Sign, with_lost};
-use super::palette::Look;
-use super::scale::{Axis, Kind, Unit, duration};
+use super::frame::{Chart, LegendSymbol, Plot, with_lost};
+use super::palette::CurveStyle;
+use super::scale::{Axis, ScaleKind, Unit, duration};
 use super::{PlotError, at_most, font};
 use crate::stats::percentile_of_sorted;
 
@@ -96,7 +96,7 @@ impl Histogram {
         let highest = if highest > 0.0 { highest } else { 1.0 };
 
         // The box goes where there is less below it; the axis gets as high as it needs.
-        let told = Outside::of(self);
+        let told = OutlierBox::of(self);
         let (width, height) = (f64::from(size.0), f64::from(size.1));
         let reach = ((told.width + 24.0) / (width - 120.0)).min(1.0);
         let far = ((reach * bins as f64).ceil() as usize).min(bins);
@@ -108,10 +108,10 @@ impl Histogram {
         let top = (highest * 1.06).max(at_left.min(at_right) / free);
 
         let chart = &self.chart;
-        let x = Axis::new(&chart.x, self.range(), Kind::Linear, Unit::Nanoseconds);
-        let y = Axis::new(&chart.y, (0.0, top), Kind::Linear, Unit::Percent);
+        let x = Axis::new(&chart.x, self.range(), ScaleKind::Linear, Unit::Nanoseconds);
+        let y = Axis::new(&chart.y, (0.0, top), ScaleKind::Linear, Unit::Percent);
         let labels = self.series.iter().map(|series| self.label(series));
-        let entries = chart.legend(labels, Sign::Patch);
+        let entries = chart.legend(labels, LegendSymbol::Patch);
         let (mut drawing, plot) = chart.framed(size, "", (x, y), &entries)?;
         for (number, all) in shares.iter().enumerate() {
             self.steps(&mut drawing, &plot, all, &chart.look(number));
@@ -149,7 +149,7 @@ impl Histogram {
     }
 
     /// An outline of bins that hold something, and a faint area below.
-    fn steps(&self, drawing: &mut Drawing, plot: &Plot, shares: &[f64], look: &Look) {
+    fn steps(&self, drawing: &mut Drawing, plot: &Plot, shares: &[f64], look: &CurveStyle) {
         let (low, high) = self.range();
         let edge = |bin: usize| low + (high - low) * bin as f64 / shares.len() as f64;
         let mut end = 0;
@@ -189,9 +189,9 @@ const SIGN: f64 = 22.0;
 const GAP: f64 = 14.0;
 
 /// The box with what lies outside of the range.
-struct Outside {
+struct OutlierBox {
     /// A head, then a line for each distribution.
-    rows: Vec<(Option<Look>, Vec<String>)>,
+    rows: Vec<(Option<CurveStyle>, Vec<String>)>,
     /// The width of the signs, and of each column.
     sign: f64,
     columns: Vec<f64>,
@@ -199,7 +199,7 @@ struct Outside {
     height: f64,
 }
 
-impl Outside {
+impl OutlierBox {
     fn of(figure: &Histogram) -> Self {
         let series = &figure.series;
         let below = series.iter().any(|series| series.below > 0);
@@ -212,7 +212,7 @@ impl Outside {
             format!("above {high}"),
             "max".to_owned(),
         ];
-        let mut rows: Vec<(Option<Look>, Vec<String>)> = vec![(None, cells(head))];
+        let mut rows: Vec<(Option<CurveStyle>, Vec<String>)> = vec![(None, cells(head))];
         for (number, one) in series.iter().enumerate() {
             let Some(max) = one.max else { continue };
             let look = (series.len() > 1).then(|| figure.chart.look(number));
@@ -227,7 +227,7 @@ impl Outside {
         let columns: Vec<f64> = (0..rows[0].1.len()).map(widest).collect();
         let sign = if series.len() > 1 { SIGN } else { 0.0 };
         let gaps = GAP * (columns.len() - 1) as f64;
-        Outside {
+        OutlierBox {
             sign,
             width: sign + columns.iter().sum::<f64>() + gaps + 16.0,
             height: rows.len() as f64 * BOX_LINE + 10.0,

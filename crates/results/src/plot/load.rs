@@ -5,9 +5,11 @@
 use serde::Serialize;
 
 use super::drawing::{Colour, Drawing};
-use super::frame::{Chart, Entry, GOES_ON, NOT_DRAWN, Sign, both, hollow, incomplete_entry, ring};
-use super::palette::{Look, MOST_SERIES, look};
-use super::scale::{Axis, Kind, Unit, ends, so_many};
+use super::frame::{
+    Chart, Entry, GOES_ON, LegendSymbol, NOT_DRAWN, both, hollow, incomplete_entry, ring,
+};
+use super::palette::{CurveStyle, MOST_SERIES, look};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
 /// The share of the axis that is left free at its end.
@@ -31,7 +33,7 @@ pub struct Step {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub struct LoadLine {
     pub label: String,
     /// In ascending order of what was delivered.
     pub steps: Vec<Step>,
@@ -44,7 +46,7 @@ pub struct Line {
 pub struct Loads {
     #[serde(flatten)]
     pub chart: Chart,
-    pub lines: Vec<Line>,
+    pub lines: Vec<LoadLine>,
 }
 
 impl Loads {
@@ -64,24 +66,29 @@ impl Loads {
         let offered = most(|step| step.offered);
         let end = offered.min(MOST_OFFERED * delivered).max(delivered);
         let range = (-ROOM / 2.0 * end, (1.0 + ROOM) * end);
-        let x = Axis::new(&self.chart.x, range, Kind::Linear, Unit::BytesPerSecond);
+        let x = Axis::new(
+            &self.chart.x,
+            range,
+            ScaleKind::Linear,
+            Unit::BytesPerSecond,
+        );
         let cut = steps().filter(|step| !x.holds(step.offered)).count();
-        let cut = so_many(cut, "thin line", GOES_ON.0, GOES_ON.1);
+        let cut = counted(cut, "thin line", GOES_ON.0, GOES_ON.1);
         let cut = match cut.as_str() {
             "" => cut,
             cut => format!("{cut}: up to {} was offered", x.in_words(offered)),
         };
-        let note = both(&so_many(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1), &cut);
+        let note = both(&counted(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1), &cut);
         let labels = self.lines.iter().map(|line| line.label.clone());
-        let mut entries = self.chart.legend(labels, Sign::LineAndMark);
+        let mut entries = self.chart.legend(labels, LegendSymbol::LineAndMark);
         if self.lines.iter().any(|line| !line.unsent.is_empty()) {
             entries.push(Entry {
                 label: "same work on that CPU, no traffic".to_owned(),
-                look: Look {
+                look: CurveStyle {
                     colour: Colour::INK,
                     ..look((0, 0))
                 },
-                sign: Sign::Hollow,
+                sign: LegendSymbol::Hollow,
             });
         }
         if all().any(|step| step.incomplete) {

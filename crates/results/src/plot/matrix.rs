@@ -10,7 +10,7 @@ use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
 use super::frame::{Chart, LABEL_EM, SUBTITLE_EM, TICK_EM, words};
 use super::palette::heat;
-use super::scale::{Axis, Kind, Unit, ends, fitting, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends, fitting};
 use super::{PlotError, at_most, both};
 
 /// The figure.
@@ -112,9 +112,9 @@ impl Matrix {
         let axis = self.axis(ends);
         const AT_THE_END: &str = "outside of the range, coloured as its end";
         let [one, more] = ["lies", "lie"].map(|lies| format!("{lies} {AT_THE_END}"));
-        let outside = so_many(axis.outside("pairs", values())?, "pair", &one, &more);
+        let outside = counted(axis.outside("pairs", values())?, "pair", &one, &more);
         let missing = nodes * nodes.saturating_sub(1) - values().count();
-        let missing = so_many(
+        let missing = counted(
             missing,
             "pair",
             "without this figure is hatched",
@@ -172,7 +172,7 @@ impl Matrix {
     /// no faults.
     fn axis(&self, (least, greatest): (f64, f64)) -> Axis {
         let kind = match self.counted {
-            true => self.chart.scale.unwrap_or(Kind::Linear),
+            true => self.chart.scale.unwrap_or(ScaleKind::Linear),
             false => fitting((least, greatest), self.chart.scale),
         };
         let low = if self.counted { 0.0 } else { least };

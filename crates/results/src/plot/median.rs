@@ -4,9 +4,9 @@
 use serde::Serialize;
 
 use super::drawing::{Colour, Drawing};
-use super::frame::{Chart, GOES_ON, NOT_DRAWN, Sign, both, incomplete_entry, ring};
+use super::frame::{Chart, GOES_ON, LegendSymbol, NOT_DRAWN, both, incomplete_entry, ring};
 use super::palette::MOST_SERIES;
-use super::scale::{Axis, Kind, Unit, ends, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
 /// The share of an axis of numbers that is left free at either end.
@@ -14,7 +14,7 @@ const ROOM: f64 = 0.05;
 
 /// One mark: a median with what 10 % of the samples lie below and above, or another percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Middle {
+pub struct MedianMark {
     /// The setting: its number, or where it stands among `names`.
     pub x: f64,
     pub value: f64,
@@ -27,10 +27,10 @@ pub struct Middle {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Line {
+pub struct MedianLine {
     pub label: String,
     /// Its marks, in ascending order of the setting.
-    pub middles: Vec<Middle>,
+    pub middles: Vec<MedianMark>,
 }
 
 /// The figure; the setting is on the horizontal axis.
@@ -43,14 +43,14 @@ pub struct Medians {
     /// Whether the values of the setting are words.
     pub named: bool,
     /// The horizontal scale of settings that are numbers; `None` for the one that fits.
-    pub setting_scale: Option<Kind>,
-    pub lines: Vec<Line>,
+    pub setting_scale: Option<ScaleKind>,
+    pub lines: Vec<MedianLine>,
 }
 
 impl Medians {
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let middles = || self.lines.iter().flat_map(|line| &line.middles);
-        let bar = |middle: &Middle| middle.most.unwrap_or((middle.value, middle.value));
+        let bar = |middle: &MedianMark| middle.most.unwrap_or((middle.value, middle.value));
         let values = middles().flat_map(|middle| {
             let (low, high) = bar(middle);
             let (lower, upper) = middle.interval.unwrap_or((low, high));
@@ -60,18 +60,18 @@ impl Medians {
         at_most(self.lines.len(), MOST_SERIES, "lines")?;
         let y = self.chart.axis_of_values(&self.chart.y, ends);
         let outside = y.outside("marks", middles().map(|middle| middle.value))?;
-        let is_cut = |middle: &&Middle| {
+        let is_cut = |middle: &&MedianMark| {
             let (low, high) = bar(middle);
             y.holds(middle.value) && !(y.holds(low) && y.holds(high))
         };
         let cut = middles().filter(is_cut).count();
         let note = both(
-            &so_many(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1),
-            &so_many(cut, "bar", GOES_ON.0, GOES_ON.1),
+            &counted(outside, "mark", NOT_DRAWN.0, NOT_DRAWN.1),
+            &counted(cut, "bar", GOES_ON.0, GOES_ON.1),
         );
         let sign = match self.named {
-            true => Sign::Mark,
-            false => Sign::LineAndMark,
+            true => LegendSymbol::Mark,
+            false => LegendSymbol::LineAndMark,
         };
         let labels = self.lines.iter().map(|line| line.label.clone());
         let mut entries = self.chart.legend(labels, sign);
@@ -149,14 +149,14 @@ impl Medians {
         let low = self.ticks.first().map_or(0.0, |tick| tick.0);
         let high = self.ticks.last().map_or(1.0, |tick| tick.0);
         let fits = if low > 0.0 && high / low >= 8.0 {
-            Kind::Log
+            ScaleKind::Log
         } else {
-            Kind::Linear
+            ScaleKind::Linear
         };
         let kind = self.setting_scale.unwrap_or(fits);
         let ends = match kind {
-            Kind::Linear => (low - (high - low) * ROOM, high + (high - low) * ROOM),
-            Kind::Log => {
+            ScaleKind::Linear => (low - (high - low) * ROOM, high + (high - low) * ROOM),
+            ScaleKind::Log => {
                 let room = (high / low).powf(ROOM);
                 (low / room, high * room)
             }

@@ -27,7 +27,7 @@ mod frame;
 mod tests;
 
 pub use drawing::Drawing;
-pub use frame::{Chart, Words, both};
+pub use frame::{Chart, FigureTexts, both};
 pub use render::{Format, svg, write};
 
 use crate::results::ReportError;

@@ -29,7 +29,7 @@ const DASHES: [&[f64]; 5] = [
 pub const MOST_SERIES: usize = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Look {
+pub struct CurveStyle {
     pub colour: Colour,
     /// Lengths of strokes and gaps of its line; none for a line without gaps.
     pub dashes: &'static [f64],
@@ -61,10 +61,10 @@ const MARKS: [Mark; 7] = [
 ];
 
 /// Which look: the number of its colour and mark, and its number among those that share them; both from 0.
-pub type LookNumber = (usize, usize);
+pub type StyleNumber = (usize, usize);
 
 /// The look of a series.
-pub fn look((colour, shade): LookNumber) -> Look {
+pub fn look((colour, shade): StyleNumber) -> CurveStyle {
     let shade = shade + colour / COLOURS;
     let colour = colour % COLOURS;
     let of = IN_ORDER[colour];
@@ -72,7 +72,7 @@ pub fn look((colour, shade): LookNumber) -> Look {
         true => Colour(0, 0, 0, 1.0),
         false => Colour::WHITE,
     };
-    Look {
+    CurveStyle {
         colour: of.towards(away, 0.3 * (shade % 3) as f64),
         dashes: DASHES[(colour + shade) % DASHES.len()],
         // Marks alone tell three shades apart.
@@ -80,7 +80,7 @@ pub fn look((colour, shade): LookNumber) -> Look {
     }
 }
 
-impl Look {
+impl CurveStyle {
     pub fn mark_at(&self, drawing: &mut Drawing, (x, y): (f64, f64), radius: f64) {
         let place = |(dx, dy): (f64, f64)| (x + dx * radius, y + dy * radius);
         match self.mark {

@@ -24,7 +24,7 @@ const CODES: SystemInfo<'static> = SystemInfo {
 const POINTS: f32 = 72.0 / 96.0;
 
 /// The page's content, with the glyphs and the opacities that it uses.
-struct Page {
+struct PdfPage {
     content: Content,
     glyphs: GlyphRemapper,
     /// The character that each glyph of the page stands for, and its width in thousandths of an em.
@@ -38,7 +38,7 @@ struct Page {
 /// # Errors
 /// When the font cannot be cut down.
 pub fn pdf(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
-    let mut page = Page {
+    let mut page = PdfPage {
         content: Content::new(),
         glyphs: GlyphRemapper::new(),
         used: BTreeMap::new(),
@@ -89,7 +89,7 @@ fn state_name(percent: u8) -> Vec<u8> {
     format!("A{percent}").into_bytes()
 }
 
-impl Page {
+impl PdfPage {
     fn shape(&mut self, shape: &Shape) {
         match shape {
             Shape::Path {
@@ -169,7 +169,7 @@ impl Page {
 }
 
 /// The font, with no more than the glyphs that are used.
-fn embed(pdf: &mut Pdf, id: Ref, page: &Page) -> Result<(), PlotError> {
+fn embed(pdf: &mut Pdf, id: Ref, page: &PdfPage) -> Result<(), PlotError> {
     let subset = subsetter::subset(&font::BYTES, 0, &page.glyphs).map_err(PlotError::failed)?;
     let [cid_font, about, file, letters] = [1, 2, 3, 4].map(|next| Ref::new(id.get() + next));
     stream(pdf, file, &subset);

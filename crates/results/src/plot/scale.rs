@@ -21,7 +21,7 @@ pub enum Unit {
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ScaleKind {
     Linear,
     Log,
 }
@@ -32,7 +32,7 @@ pub struct Axis {
     pub label: String,
     pub low: f64,
     pub high: f64,
-    pub kind: Kind,
+    pub kind: ScaleKind,
     pub unit: Unit,
     /// Ticks given by whoever made the axis; of others there are as many as fit.
     pub given: Option<Vec<(f64, String)>>,
@@ -45,7 +45,7 @@ const BYTES: [(f64, &str); 4] = [(1.0, "B/s"), (1e3, "kB/s"), (1e6, "MB/s"), (1e
 
 impl Axis {
     /// An axis over a range, which is widened where it has no width.
-    pub fn new(label: &str, (low, high): (f64, f64), kind: Kind, unit: Unit) -> Self {
+    pub fn new(label: &str, (low, high): (f64, f64), kind: ScaleKind, unit: Unit) -> Self {
         let (low, high) = widened(low, high, kind);
         Axis {
             label: label.to_owned(),
@@ -64,17 +64,17 @@ impl Axis {
         Axis {
             given: Some(names),
             named: true,
-            ..Self::new(label, range, Kind::Linear, Unit::Number)
+            ..Self::new(label, range, ScaleKind::Linear, Unit::Number)
         }
     }
 
     /// The share of the axis below a value; outside 0 to 1 for what is outside its range.
     pub fn share(&self, value: f64) -> f64 {
         match self.kind {
-            Kind::Linear => (value - self.low) / (self.high - self.low),
+            ScaleKind::Linear => (value - self.low) / (self.high - self.low),
             // What has no logarithm lies below everything.
-            Kind::Log if value <= 0.0 => -1.0,
-            Kind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
+            ScaleKind::Log if value <= 0.0 => -1.0,
+            ScaleKind::Log => (value / self.low).ln() / (self.high / self.low).ln(),
         }
     }
 
@@ -96,7 +96,7 @@ impl Axis {
                 what,
                 from: self.in_words(lowest),
                 to: self.in_words(highest),
-                on_any_range: self.kind == Kind::Log && highest <= 0.0,
+                on_any_range: self.kind == ScaleKind::Log && highest <= 0.0,
             }),
         }
     }
@@ -126,7 +126,7 @@ impl Axis {
 
     /// The label with its unit.
     pub fn title(&self) -> String {
-        let in_words = self.kind == Kind::Log && self.unit == Unit::Nanoseconds;
+        let in_words = self.kind == ScaleKind::Log && self.unit == Unit::Nanoseconds;
         match self.shown_in() {
             (_, "") => self.label.clone(),
             // Each tick has a unit of its own.
@@ -141,8 +141,8 @@ impl Axis {
             return given.clone();
         }
         match self.kind {
-            Kind::Linear => self.linear_ticks(most),
-            Kind::Log => self.log_ticks(most),
+            ScaleKind::Linear => self.linear_ticks(most),
+            ScaleKind::Log => self.log_ticks(most),
         }
     }
 
@@ -208,24 +208,28 @@ pub(super) fn ends(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 /// The scale that fits values between these ends, unless another was asked for.
-pub(super) fn fitting((lowest, highest): (f64, f64), asked: Option<Kind>) -> Kind {
+pub(super) fn fitting((lowest, highest): (f64, f64), asked: Option<ScaleKind>) -> ScaleKind {
     let wide = lowest > 0.0 && highest / lowest > 30.0;
-    asked.unwrap_or(if wide { Kind::Log } else { Kind::Linear })
+    asked.unwrap_or(if wide {
+        ScaleKind::Log
+    } else {
+        ScaleKind::Linear
+    })
 }
 
 /// The range of an axis for values between these ends, a linear one from zero.
-pub(super) fn with_room((lowest, highest): (f64, f64), kind: Kind) -> (f64, f64) {
+pub(super) fn with_room((lowest, highest): (f64, f64), kind: ScaleKind) -> (f64, f64) {
     match kind {
-        Kind::Linear => {
+        ScaleKind::Linear => {
             let low = lowest.min(0.0);
             (low, highest + (highest - low) * 0.05)
         }
-        Kind::Log => (lowest / 1.2, highest * 1.2),
+        ScaleKind::Log => (lowest / 1.2, highest * 1.2),
     }
 }
 
 /// `1 curve lies`, `3 curves lie`; empty for none.
-pub fn so_many(count: usize, noun: &str, one: &str, more: &str) -> String {
+pub fn counted(count: usize, noun: &str, one: &str, more: &str) -> String {
     match count {
         0 => String::new(),
         1 => format!("1 {noun} {one}"),
@@ -278,17 +282,19 @@ fn round_step(least: f64) -> f64 {
 }
 
 /// A range that has a width and is finite; of a logarithmic one, above zero.
-fn widened(low: f64, high: f64, kind: Kind) -> (f64, f64) {
+fn widened(low: f64, high: f64, kind: ScaleKind) -> (f64, f64) {
     let finite = |value: f64, other: f64| if value.is_finite() { value } else { other };
     let (low, high) = (finite(low, 0.0), finite(high, 1.0));
     let (low, high) = (low.min(high), low.max(high));
     match kind {
-        Kind::Linear if high - low > high.abs().max(low.abs()) * 1e-9 && high > low => (low, high),
-        Kind::Linear => {
+        ScaleKind::Linear if high - low > high.abs().max(low.abs()) * 1e-9 && high > low => {
+            (low, high)
+        }
+        ScaleKind::Linear => {
             let beside = (low.abs() * 0.1).max(1.0);
             (low - beside, high + beside)
         }
-        Kind::Log => {
+        ScaleKind::Log => {
             let low = if low > 0.0 {
                 low
             } else {
@@ -315,21 +321,21 @@ mod tests {
         for (range, kind, most, texts, title) in [
             (
                 (0.0, 10_000.0),
-                Kind::Linear,
+                ScaleKind::Linear,
                 6,
                 "0 2000 4000 6000 8000 10000",
                 "latency (ns)",
             ),
             (
                 (900.0, 2.5e6),
-                Kind::Log,
+                ScaleKind::Log,
                 6,
                 "1 µs 10 µs 100 µs 1 ms",
                 "latency",
             ),
             (
                 (0.0, 43_210.0),
-                Kind::Linear,
+                ScaleKind::Linear,
                 5,
                 "0 10 20 30 40",
                 "latency (µs)",
@@ -354,7 +360,7 @@ mod tests {
             (1e15, 1e15),
             (1000.0, 1001.0),
         ];
-        for kind in [Kind::Linear, Kind::Log] {
+        for kind in [ScaleKind::Linear, ScaleKind::Log] {
             for range in ranges {
                 let axis = Axis::new("x", range, kind, Unit::Nanoseconds);
                 assert!(axis.low < axis.high && axis.low.is_finite() && axis.high.is_finite());

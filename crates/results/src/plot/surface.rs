@@ -8,7 +8,7 @@ use super::drawing::{Anchor, Colour, Drawing};
 use super::font;
 use super::frame::{Chart, LABEL_EM, RING, TICK_EM, ring, words};
 use super::palette::heat;
-use super::scale::{Axis, Kind, Unit, ends, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 use crate::sorting::sort_by;
 
@@ -111,7 +111,7 @@ impl Surface {
         const AT_THE_END: &str =
             "outside of the range: drawn at its end, with a triangle that points there";
         let (one, more) = (format!("lies {AT_THE_END}"), format!("lie {AT_THE_END}"));
-        let note = so_many(z.outside("heights", values())?, "point", &one, &more);
+        let note = counted(z.outside("heights", values())?, "point", &one, &more);
 
         let mut drawing = Drawing::new(size, &self.chart.words.title);
         let top = words(&mut drawing, &self.chart.words.warned(&note));
@@ -377,7 +377,7 @@ impl Surface {
         }
         // Where nothing went wrong one colour is enough.
         let (lower, steps, ticks) = if worst > 0.0 {
-            let axis = Axis::new("", (0.0, 100.0 * worst), Kind::Linear, Unit::Percent);
+            let axis = Axis::new("", (0.0, 100.0 * worst), ScaleKind::Linear, Unit::Percent);
             let ticks = axis.ticks(5).into_iter();
             let ticks = ticks.map(|(value, text)| (axis.share(value), text));
             let lower = (top + high).min(drawing.height - 60.0);

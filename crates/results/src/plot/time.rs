@@ -5,9 +5,9 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use super::drawing::Drawing;
-use super::frame::{Chart, NOT_DRAWN, Sign, with_lost};
+use super::frame::{Chart, LegendSymbol, NOT_DRAWN, with_lost};
 use super::palette::MOST_SERIES;
-use super::scale::{Axis, Kind, Unit, ends, so_many};
+use super::scale::{Axis, ScaleKind, Unit, counted, ends};
 use super::{PlotError, at_most};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -37,7 +37,7 @@ const GRAIN: f64 = 1.5;
 /// Marks of one kind while they come in, of which so many are kept as the figure can show: a file of millions would not
 /// fit into memory.
 #[derive(Debug, Clone)]
-pub struct Thinned {
+pub struct ThinnedCloud {
     pub cloud: Cloud,
     /// Cells of the grid that hold one of each other's points.
     cells: (f64, f64),
@@ -45,13 +45,13 @@ pub struct Thinned {
     limit: usize,
 }
 
-impl Thinned {
+impl ThinnedCloud {
     /// As many points as are kept in any case.
     pub const KEPT: usize = 1 << 20;
 
     /// For a figure of this size and range of values, if one was asked for.
     pub fn new(label: String, size: (u32, u32), range: Option<(f64, f64)>) -> Self {
-        Thinned {
+        ThinnedCloud {
             cloud: Cloud {
                 label,
                 ..Cloud::default()
@@ -115,7 +115,7 @@ impl OverTime {
         let both = times.zip(ends(values()));
         let (times, ends) = both.ok_or_else(PlotError::no_samples)?;
         at_most(self.clouds.len(), MOST_SERIES, WHAT)?;
-        let x = Axis::new(&self.chart.x, times, Kind::Linear, Unit::Nanoseconds);
+        let x = Axis::new(&self.chart.x, times, ScaleKind::Linear, Unit::Nanoseconds);
         let y = self.chart.axis_of_values(&self.chart.y, ends);
         let without_place = y.outside("samples", values())?;
         let outside = match self.chart.range {
@@ -128,10 +128,10 @@ impl OverTime {
             }
             None => without_place,
         };
-        let note = so_many(outside, "sample", NOT_DRAWN.0, NOT_DRAWN.1);
+        let note = counted(outside, "sample", NOT_DRAWN.0, NOT_DRAWN.1);
         let clouds = self.clouds.iter();
         let labels = clouds.map(|cloud| with_lost(&cloud.label, cloud.lost));
-        let entries = self.chart.legend(labels, Sign::Mark);
+        let entries = self.chart.legend(labels, LegendSymbol::Mark);
         let (mut drawing, plot) = self.chart.framed(size, &note, (x, y), &entries)?;
         for (number, cloud) in self.clouds.iter().enumerate().rev() {
             let look = self.chart.look(number);

@@ -7,7 +7,7 @@
 //! differs from it in settings that only generators have.
 
 use super::record::{Cell, Record};
-use super::schema::{Across, COMPLETE, Column, STATUS, Schema, memory};
+use super::schema::{COMPLETE, Column, CrossRowFigure, STATUS, Schema, memory};
 use crate::sorting::{sort_by, sort_by_key};
 use crate::stats::Smoothing;
 
@@ -165,7 +165,7 @@ fn load(row: usize, bandwidth: &Column, text: impl Fn(&str) -> String) -> Option
 pub fn complete(schema: &Schema, summary: &mut [Record]) {
     match schema.across {
         None => {}
-        Some(Across::Curves) => {
+        Some(CrossRowFigure::Curves) => {
             let smoothed = smoothed(summary);
             for (row, smoothed) in summary.iter_mut().zip(smoothed) {
                 let marks = marks(row);

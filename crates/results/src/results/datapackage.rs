@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::error::ReportError;
 use super::folder::{LEFT_OUT, PACKAGE, RUNS, SUMMARY};
 use super::json;
-use super::schema::{Better, Data, Named, Schema, VILLAS};
+use super::schema::{Better, Data, NamedColumn, Schema, VILLAS};
 
 /// Writes the package of a run, with a resource for each CSV file that is there, in one step. `created` is a moment in
 /// RFC 3339,
@@ -20,7 +20,7 @@ pub fn write(
     points: &[&str],
 ) -> Result<(), ReportError> {
     let mut resources = Vec::new();
-    let mut add = |path: String, meaning: &str, columns: &[Named]| {
+    let mut add = |path: String, meaning: &str, columns: &[NamedColumn]| {
         if run.join(&path).is_file() {
             let name = name_of(&path, resources.len());
             resources.push(resource(&name, &path, meaning, columns));
@@ -34,7 +34,7 @@ pub fn write(
     for point in points {
         for file in schema.samples {
             let columns = file.columns.iter();
-            let columns: Vec<Named> = columns.map(|&it| (it.name.into(), it)).collect();
+            let columns: Vec<NamedColumn> = columns.map(|&it| (it.name.into(), it)).collect();
             add(format!("{point}/{}", file.name), file.meaning, &columns);
         }
     }
@@ -64,7 +64,7 @@ fn name_of(path: &str, number: usize) -> String {
     format!("{}-{number}", stem.chars().map(allowed).collect::<String>())
 }
 
-fn resource(name: &str, path: &str, meaning: &str, columns: &[Named]) -> Value {
+fn resource(name: &str, path: &str, meaning: &str, columns: &[NamedColumn]) -> Value {
     let mut resource = json!({
         "profile": "tabular-data-resource",
         "name": name,
@@ -85,7 +85,7 @@ fn resource(name: &str, path: &str, meaning: &str, columns: &[Named]) -> Value {
     resource
 }
 
-fn field((name, column): &Named) -> Value {
+fn field((name, column): &NamedColumn) -> Value {
     let kind = match column.data {
         Data::Text => "string",
         Data::Whole => "integer",

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::error::ReportError;
 use super::json;
-use super::read_error::{ReadError, Wrong};
+use super::read_error::{ReadError, ReadErrorKind};
 use super::record::Record;
 use super::schema::FORMAT;
 use super::text::printable;
@@ -138,8 +138,8 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
     // Format 1 did not tell its number; its clock benchmark not even the object.
     match value["hcabench"]["format"].as_u64() {
         Some(FORMAT) => Ok(value),
-        Some(format) if format > FORMAT => Err(Wrong::NewerFormat(format).at(path)),
-        _ if value["machine"].is_object() => Err(Wrong::OlderFormat.at(path)),
+        Some(format) if format > FORMAT => Err(ReadErrorKind::NewerFormat(format).at(path)),
+        _ if value["machine"].is_object() => Err(ReadErrorKind::OlderFormat.at(path)),
         _ => {
             let reason = "it does not tell of a format of results";
             Err(ReadError::foreign(path, 1, reason))

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use self::earlier::{Earlier, is_point, is_true_folder};
+use self::earlier::{EarlierContent, is_point, is_true_folder};
 use super::durable::{self, folder_of, sync_folder};
 use super::error::ReportError;
 
@@ -49,13 +49,14 @@ const LOOK: Duration = Duration::from_millis(20);
 
 const PROBE: &str = ".hcabench-probe";
 pub(crate) const MARK_BEGINS: &str = "These results are incomplete.";
-const MARK_NOT_ENDED: &str =
+/// Why a run or a point is incomplete before it ends.
+pub const NOT_ENDED: &str =
     "The run has not ended yet, or it was killed, or the machine lost power.";
 
 /// The folder of one run, marked as incomplete until [`complete`](Self::complete).
 #[derive(Debug)]
 pub struct ResultsFolder {
-    shared: Arc<Shared>,
+    shared: Arc<FolderState>,
 }
 
 /// The folder of an earlier run that is to go on: nobody writes to it while this is open.
@@ -70,11 +71,11 @@ pub struct EarlierFolder {
 pub struct PointFolder {
     name: String,
     path: PathBuf,
-    shared: Arc<Shared>,
+    shared: Arc<FolderState>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct FolderState {
     path: PathBuf,
     list: File,
     /// What this run has on the list.
@@ -110,7 +111,7 @@ impl ResultsFolder {
         writable
     }
 
-    fn take_over(path: &Path, earlier: &Earlier) -> Result<Self, ReportError> {
+    fn take_over(path: &Path, earlier: &EarlierContent) -> Result<Self, ReportError> {
         probe(path)?;
         let mark = path.join(MARK);
         let fresh = earlier.evidence.is_none();
@@ -133,7 +134,7 @@ impl ResultsFolder {
     }
 
     fn with(path: &Path, list: File, given: BTreeSet<String>) -> Self {
-        let shared = Shared {
+        let shared = FolderState {
             path: path.to_path_buf(),
             list,
             given: Mutex::new(given),
@@ -146,14 +147,14 @@ impl ResultsFolder {
     }
 
     /// Marks the folder, removes the earlier run, and returns the new list.
-    fn begin(path: &Path, mark: &Path, earlier: &Earlier) -> Result<File, ReportError> {
+    fn begin(path: &Path, mark: &Path, earlier: &EarlierContent) -> Result<File, ReportError> {
         let list_path = path.join(LIST);
         // Locked until the new one is.
         let replaced = durable::open_to_go_on(&list_path).ok();
         if let Some(list) = &replaced {
             claim(list, path)?;
         }
-        write_mark(mark, MARK_NOT_ENDED)?;
+        write_mark(mark, NOT_ENDED)?;
         if earlier.evidence.is_some() {
             earlier.remove(path)?;
         }
@@ -201,7 +202,7 @@ impl ResultsFolder {
             fs::create_dir(&path).map_err(ReportError::on("create the folder", &path))?;
         }
         let mark = format!("{folder}{MARK}");
-        write_mark(&self.shared.give(&mark, |there| !there)?, MARK_NOT_ENDED)?;
+        write_mark(&self.shared.give(&mark, |there| !there)?, NOT_ENDED)?;
         sync_folder(self.path())?;
         self.shared.unfinished.fetch_add(1, Ordering::Relaxed);
         Ok(PointFolder {
@@ -269,9 +270,9 @@ impl EarlierFolder {
         let path = &self.path;
         let list = self.list.try_clone();
         let mut list = list.map_err(ReportError::on("open", path))?;
-        let earlier = Earlier::find(path)?;
+        let earlier = EarlierContent::find(path)?;
         durable::cut_torn_line(&mut list).map_err(ReportError::on("read", &path.join(LIST)))?;
-        write_mark(&path.join(MARK), MARK_NOT_ENDED)?;
+        write_mark(&path.join(MARK), NOT_ENDED)?;
         Ok(ResultsFolder::with(path, list, earlier.listed))
     }
 }
@@ -302,7 +303,7 @@ impl PointFolder {
     }
 }
 
-impl Shared {
+impl FolderState {
     /// Puts a file or folder of this run on the list, once, and returns its path; `free` tells from whether something
     /// of that name is there already whether it may be taken.
     fn give(&self, relative: &str, free: impl Fn(bool) -> bool) -> Result<PathBuf, ReportError> {
@@ -411,8 +412,8 @@ fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
 
 /// What is in the way of a new run at `path`: an earlier one without `force`, or too little space. Returns the earlier
 /// run.
-fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<Earlier, ReportError> {
-    let earlier = Earlier::find(path)?;
+fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<EarlierContent, ReportError> {
+    let earlier = EarlierContent::find(path)?;
     if let Some(found) = &earlier.evidence {
         let path = path.to_path_buf();
         match &earlier.unlisted {
@@ -429,7 +430,11 @@ fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<Earlier, Repor
 }
 
 /// Too few free bytes, with those of the run that would be replaced, are an error.
-fn check_space(path: &Path, replaced: &Earlier, needed_bytes: u64) -> Result<(), ReportError> {
+fn check_space(
+    path: &Path,
+    replaced: &EarlierContent,
+    needed_bytes: u64,
+) -> Result<(), ReportError> {
     let free_bytes =
         free_bytes(nearest_existing(path)).map(|free| free.saturating_add(replaced.bytes(path)));
     if let Some(free_bytes) = free_bytes.filter(|&free| free < needed_bytes) {

@@ -11,14 +11,14 @@ use super::text::{printable, printable_path};
 #[derive(Debug, Error)]
 pub struct ReadError {
     pub path: PathBuf,
-    pub wrong: Wrong,
+    pub wrong: ReadErrorKind,
 }
 
 impl fmt::Display for ReadError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = printable_path(&self.path);
         match &self.wrong {
-            Wrong::Io(cause) => write!(formatter, "cannot read {path}: {cause}"),
+            ReadErrorKind::Io(cause) => write!(formatter, "cannot read {path}: {cause}"),
             wrong => write!(formatter, "{path} {wrong}"),
         }
     }
@@ -26,7 +26,7 @@ impl fmt::Display for ReadError {
 
 /// What is wrong with a folder or file. Lines count from 1; 0 where the line is not known.
 #[derive(Debug, Error)]
-pub enum Wrong {
+pub enum ReadErrorKind {
     #[error("does not exist; give the folder that --out named, or that of one of its points")]
     NoSuchFolder,
     #[error("is no folder; give the folder of a run, or that of one of its points")]
@@ -88,7 +88,7 @@ fn place(line: u64) -> String {
     }
 }
 
-impl Wrong {
+impl ReadErrorKind {
     /// The error of a folder or file of which this is wrong.
     pub fn at(self, path: &Path) -> ReadError {
         ReadError {
@@ -101,31 +101,34 @@ impl Wrong {
 impl ReadError {
     /// Whether another command, or another folder, would have been right: nothing is wrong with the results.
     pub fn is_misuse(&self) -> bool {
-        matches!(self.wrong, Wrong::OfAFabric | Wrong::OfNoFabric(_))
+        matches!(
+            self.wrong,
+            ReadErrorKind::OfAFabric | ReadErrorKind::OfNoFabric(_)
+        )
     }
 
     /// Whether it is that a file is not there.
     pub(super) fn is_missing(&self) -> bool {
-        matches!(self.wrong, Wrong::MissingFile(_))
+        matches!(self.wrong, ReadErrorKind::MissingFile(_))
     }
 
     pub(super) fn io(path: &Path, cause: io::Error) -> Self {
-        Wrong::Io(cause).at(path)
+        ReadErrorKind::Io(cause).at(path)
     }
 
     /// A failure to open a file, of which `why` says what it would be there for.
     pub(super) fn opening(path: &Path, cause: io::Error, why: &str) -> Self {
         match cause.kind() {
-            io::ErrorKind::NotFound => Wrong::MissingFile(why.to_owned()).at(path),
+            io::ErrorKind::NotFound => ReadErrorKind::MissingFile(why.to_owned()).at(path),
             _ => ReadError::io(path, cause),
         }
     }
 
     pub fn foreign(path: &Path, line: u64, reason: impl Into<String>) -> Self {
-        Wrong::Foreign(line, reason.into()).at(path)
+        ReadErrorKind::Foreign(line, reason.into()).at(path)
     }
 
     pub(crate) fn truncated(path: &Path, line: u64, reason: impl Into<String>) -> Self {
-        Wrong::Truncated(line, reason.into()).at(path)
+        ReadErrorKind::Truncated(line, reason.into()).at(path)
     }
 }

@@ -10,7 +10,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value as Json;
 
-use super::schema::{Column, Data, Named};
+use super::schema::{Column, Data, NamedColumn};
 use super::units::fixed;
 use crate::stats::Summary;
 
@@ -197,7 +197,7 @@ impl Record {
     }
 
     /// The cells in the order of the columns; those that were not set stand empty.
-    pub fn arranged(&self, columns: &[Named]) -> Record {
+    pub fn arranged(&self, columns: &[NamedColumn]) -> Record {
         for (name, _) in &self.cells {
             let known = columns.iter().any(|(column, _)| column == name);
             assert!(known, "column {name} is not declared");

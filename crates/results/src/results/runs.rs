@@ -9,14 +9,14 @@ use std::io::{self, Seek, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-pub use self::over::{OverRounds, over_rounds};
+pub use self::over::{RoundAggregator, over_rounds};
 
 use csv_core::ReadRecordResult;
 
 use super::durable::{self, cut_torn_line, folder_of, sync_folder};
 use super::error::ReportError;
 use super::record::{Cell, Record};
-use super::schema::{Named, Schema};
+use super::schema::{NamedColumn, Schema};
 
 mod over;
 
@@ -28,7 +28,7 @@ pub struct RunsFile {
     length: u64,
     /// Whether all of it is durable.
     is_synced: bool,
-    columns: Vec<Named>,
+    columns: Vec<NamedColumn>,
 }
 
 impl RunsFile {
@@ -50,7 +50,11 @@ impl RunsFile {
     }
 
     /// Writes a table whole and durably, with these rows in their order, and opens it to append more.
-    pub fn written(path: &Path, columns: Vec<Named>, rows: &[Record]) -> Result<Self, ReportError> {
+    pub fn written(
+        path: &Path,
+        columns: Vec<NamedColumn>,
+        rows: &[Record],
+    ) -> Result<Self, ReportError> {
         write(path, &columns, rows)?;
         let opened = durable::open_to_go_on(path)
             .and_then(|mut file| Ok((file.seek(io::SeekFrom::End(0))?, file)));
@@ -80,7 +84,7 @@ impl RunsFile {
     /// As [`open`](Self::open), of a table with these columns: each row is given with its place in the file.
     pub fn open_each(
         path: &Path,
-        columns: Vec<Named>,
+        columns: Vec<NamedColumn>,
         mut take: impl FnMut(u64, Vec<Cell>) -> Result<(), ReportError>,
     ) -> Result<Self, ReportError> {
         let failed = |cause| ReportError::from_io("read", path, cause);
@@ -179,7 +183,7 @@ const ROW: usize = 1024;
 pub struct RowReader {
     file: File,
     path: PathBuf,
-    columns: Vec<Named>,
+    columns: Vec<NamedColumn>,
     /// To make one takes longer than to read a row.
     parser: csv_core::Reader,
     bytes: Vec<u8>,
@@ -221,7 +225,7 @@ impl RowReader {
 /// The cells of a row; the error: what is wrong with it.
 fn cells_of<'a>(
     texts: impl ExactSizeIterator<Item = &'a str>,
-    columns: &[Named],
+    columns: &[NamedColumn],
 ) -> Result<Vec<Cell>, String> {
     if texts.len() != columns.len() {
         let (cells, columns) = (texts.len(), columns.len());
@@ -236,7 +240,7 @@ fn cells_of<'a>(
 /// Writes a table whole and durably, row by row: `rows` calls what it is given with the cells of each.
 pub fn write_each(
     path: &Path,
-    columns: &[Named],
+    columns: &[NamedColumn],
     rows: impl FnOnce(&mut dyn FnMut(&[Cell]) -> Result<(), ReportError>) -> Result<(), ReportError>,
 ) -> Result<(), ReportError> {
     let failed = |cause| ReportError::from_csv("write a row to", path, cause);
@@ -254,13 +258,17 @@ pub fn write_each(
 }
 
 /// Writes a table whole and durably, its rows in the order given.
-pub fn write(path: &Path, columns: &[Named], rows: &[Record]) -> Result<(), ReportError> {
+pub fn write(path: &Path, columns: &[NamedColumn], rows: &[Record]) -> Result<(), ReportError> {
     let rows: Vec<Record> = rows.iter().map(|row| row.arranged(columns)).collect();
     let bytes = lines(path, Some(columns), &rows)?;
     durable::replace(path, |out| out.write_all(&bytes))
 }
 
-fn lines(path: &Path, header: Option<&[Named]>, rows: &[Record]) -> Result<Vec<u8>, ReportError> {
+fn lines(
+    path: &Path,
+    header: Option<&[NamedColumn]>,
+    rows: &[Record],
+) -> Result<Vec<u8>, ReportError> {
     let failed = |cause| ReportError::from_csv("write a row to", path, cause);
     let mut lines = csv::Writer::from_writer(Vec::new());
     if let Some(columns) = header {

@@ -48,6 +48,43 @@ pub fn rate(per_second: f64) -> String {
     scaled(per_second, 1000.0, &["/s", "k/s", "M/s", "G/s"])
 }
 
+/// A value in the unit of its column, as text: `12.3 us`, `1.20 M/s`, `9.87 GB/s`, `3.12 %`.
+pub fn quantity(value: f64, unit: &str) -> String {
+    match unit {
+        "1/s" if value == 0.0 => "0 /s".to_owned(),
+        "MB/s" if value == 0.0 => "0 MB/s".to_owned(),
+        "ns" => duration(value),
+        "B" => bytes(value.max(0.0) as u64),
+        "1/s" => rate(value),
+        "MB/s" => scaled(value, 1000.0, &["MB/s", "GB/s", "TB/s"]),
+        "" => digits(value),
+        unit => format!("{} {unit}", digits(value)),
+    }
+}
+
+/// A number with three significant digits, and no more decimals than three: `0.532`, `12.0`, `12600`.
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        magnitude if magnitude < 0.9995 => fixed(value, 3),
+        magnitude if magnitude < 999.5 => fixed(value, decimals(magnitude)),
+        magnitude if magnitude.is_finite() => {
+            let step = 10_f64.powf(magnitude.log10().floor() - 2.0);
+            fixed((value / step).round() * step, 0)
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// The decimals that make three significant digits of a magnitude from 1 to 1000.
+fn decimals(magnitude: f64) -> usize {
+    match magnitude {
+        magnitude if magnitude < 9.995 => 2,
+        magnitude if magnitude < 99.95 => 1,
+        _ => 0,
+    }
+}
+
 /// A number with four significant digits, and no more decimals than three.
 pub fn significant(value: f64) -> String {
     let decimals = match value.abs() {
@@ -68,12 +105,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
         scaled /= step;
         unit += 1;
     }
-    let decimals = match scaled.abs() {
-        magnitude if magnitude < 9.995 => 2,
-        magnitude if magnitude < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{} {}", fixed(scaled, decimals), units[unit])
+    format!("{} {}", fixed(scaled, decimals(scaled.abs())), units[unit])
 }
 
 /// A number with exactly so many decimals, and without a minus sign in front of nothing but zeros.
@@ -153,6 +185,26 @@ mod tests {
             (33_999.4, "33999"),
         ] {
             assert_eq!(significant(value), text);
+        }
+    }
+
+    #[test]
+    fn three_digits_in_the_unit_of_a_column() {
+        for (value, unit, text) in [
+            (0.0, "%", "0 %"),
+            (3.125, "%", "3.12 %"),
+            (0.0437, "%", "0.044 %"),
+            (-12.0, "", "-12.0"),
+            (12_613.8, "%", "12600 %"),
+            (999.7, "", "1000"),
+            (120_754.0, "ns", "121 us"),
+            (12_003_000.0, "1/s", "12.0 M/s"),
+            (9_872.0, "MB/s", "9.87 GB/s"),
+            (4096.0, "B", "4 KiB"),
+            (0.0, "1/s", "0 /s"),
+            (f64::INFINITY, "", "inf"),
+        ] {
+            assert_eq!(quantity(value, unit), text);
         }
     }
 

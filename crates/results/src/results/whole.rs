@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::durable::open_regular;
-use super::read_error::{ReadError, Wrong};
+use super::read_error::{ReadError, ReadErrorKind};
 
 /// The most that is read in one piece.
 const MOST_BYTES: u64 = 64 << 20;
@@ -18,7 +18,7 @@ pub(super) fn whole(path: &Path, why: &str) -> Result<String, ReadError> {
         .map_err(|cause| ReadError::io(path, cause))?;
     if bytes.len() as u64 > MOST_BYTES {
         let size = path.metadata().map_or(MOST_BYTES + 1, |found| found.len());
-        return Err(Wrong::TooLarge(size, MOST_BYTES).at(path));
+        return Err(ReadErrorKind::TooLarge(size, MOST_BYTES).at(path));
     }
     String::from_utf8(bytes).map_err(|cause| {
         let good = &cause.as_bytes()[..cause.utf8_error().valid_up_to()];

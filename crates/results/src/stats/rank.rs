@@ -48,7 +48,11 @@ impl Shift {
     pub fn of_samples(base: &[f64], new: &[f64], error: f64) -> Option<Self> {
         let against_all = |new: &f64| base.iter().map(move |base| new - base).collect::<Vec<_>>();
         let effects = new.iter().flat_map(against_all).collect();
-        Self::of(effects, &Null::mann_whitney(base.len(), new.len()), error)
+        Self::of(
+            effects,
+            &NullDistribution::mann_whitney(base.len(), new.len()),
+            error,
+        )
     }
 
     /// How far differences of pairs lie above zero; `None` without any.
@@ -60,10 +64,14 @@ impl Shift {
                 .collect::<Vec<_>>()
         };
         let effects = differences.iter().enumerate().flat_map(walsh).collect();
-        Self::of(effects, &Null::signed_rank(differences.len()), error)
+        Self::of(
+            effects,
+            &NullDistribution::signed_rank(differences.len()),
+            error,
+        )
     }
 
-    fn of(mut effects: Vec<f64>, null: &Null, error: f64) -> Option<Self> {
+    fn of(mut effects: Vec<f64>, null: &NullDistribution, error: f64) -> Option<Self> {
         let last = effects.len().checked_sub(1)?;
         effects.sort_by(f64::total_cmp);
         let at_most_zero = effects.partition_point(|effect| *effect <= 0.0);
@@ -138,14 +146,14 @@ const EXACT_FIGURES: usize = 128;
 const EXACT_PAIRS: usize = 120;
 
 /// The distribution of the number of effects on one side of zero between equals.
-enum Null {
+enum NullDistribution {
     /// The share of all orders with at most so many.
     Exact(Vec<f64>),
     /// That of a normal variable, with the correction for whole numbers.
     Normal { mean: f64, deviation: f64 },
 }
 
-impl Null {
+impl NullDistribution {
     fn mann_whitney(one: usize, other: usize) -> Self {
         let effects = one * other;
         if one + other > EXACT_FIGURES {
@@ -184,7 +192,7 @@ impl Null {
 
     /// A normal variable of the same mean, and of the variance that is `factor` twelfths of the effects.
     fn approximate(effects: usize, factor: usize) -> Self {
-        Null::Normal {
+        NullDistribution::Normal {
             mean: effects as f64 / 2.0,
             deviation: (effects as f64 * factor as f64 / 12.0).sqrt(),
         }
@@ -196,22 +204,24 @@ impl Null {
             *sum += count;
             Some(*sum as f64 / all as f64)
         });
-        Null::Exact(cumulated.collect())
+        NullDistribution::Exact(cumulated.collect())
     }
 
     /// The probability of at most so many.
     fn at_most(&self, effects: usize) -> f64 {
         match self {
-            Null::Exact(shares) => shares[effects.min(shares.len() - 1)],
-            Null::Normal { mean, deviation } => normal((effects as f64 + 0.5 - mean) / deviation),
+            NullDistribution::Exact(shares) => shares[effects.min(shares.len() - 1)],
+            NullDistribution::Normal { mean, deviation } => {
+                normal((effects as f64 + 0.5 - mean) / deviation)
+            }
         }
     }
 
     /// The most effects whose probability is still at most `error`; `None` where even none is more likely.
     fn critical(&self, error: f64) -> Option<usize> {
         let above = match self {
-            Null::Exact(shares) => shares.partition_point(|share| *share <= error),
-            Null::Normal { mean, .. } => {
+            NullDistribution::Exact(shares) => shares.partition_point(|share| *share <= error),
+            NullDistribution::Normal { mean, .. } => {
                 let (mut low, mut high) = (0, *mean as usize);
                 while low < high {
                     let middle = usize::midpoint(low, high);

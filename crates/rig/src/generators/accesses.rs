@@ -89,7 +89,7 @@ pub struct Accesses {
 
 /// Reads and stores the lines of a group. The first address is where the lines that are read begin, the second that of
 /// the lines that are stored to.
-pub(super) type Function = unsafe extern "C" fn(*const u8, *mut u8);
+pub(super) type AccessFunction = unsafe extern "C" fn(*const u8, *mut u8);
 
 impl Accesses {
     /// Those with that share of reads, in percent: an even number up to 100.
@@ -107,7 +107,7 @@ impl Accesses {
     }
 
     /// The function that does it; `None` on a processor that lacks the instruction set.
-    pub(super) fn function(&self) -> Option<Function> {
+    pub(super) fn function(&self) -> Option<AccessFunction> {
         if !self.instruction_set.is_there() {
             return None;
         }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::accesses::Accesses;
 use super::crew::{Generators, GeneratorsError};
-use super::generator::{LONGEST_PAUSE, Lines, Load};
+use super::generator::{LONGEST_PAUSE, LineCounts, Load};
 use crate::rig::error::unless_interrupted;
 
 /// How long a load is generated before it is measured, and how long it is measured.
@@ -19,7 +19,7 @@ const USUAL_STEPS: u32 = 10;
 
 /// A load that draws a share of the peak.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Calibrated {
+pub struct CalibratedLoad {
     /// What does.
     pub load: Load,
     /// The lines that it issues in a second, in bytes, when nothing else runs.
@@ -42,7 +42,7 @@ pub fn bandwidth(generators: &Generators, load: Load) -> Result<f64, GeneratorsE
     let groups = || -> u64 { generators.groups().sum() };
     let (begun, before) = (Instant::now(), groups());
     std::thread::sleep(WINDOW);
-    let lines = Lines::of_groups(groups() - before, &load.accesses);
+    let lines = LineCounts::of_groups(groups() - before, &load.accesses);
     let bandwidth = lines.bytes() as f64 / begun.elapsed().as_secs_f64();
     unless_interrupted()?;
     Ok(bandwidth)
@@ -56,7 +56,7 @@ pub fn calibrate(
     generators: &Generators,
     accesses: Accesses,
     percents: &[u32],
-) -> Result<Vec<Calibrated>, GeneratorsError> {
+) -> Result<Vec<CalibratedLoad>, GeneratorsError> {
     let measure = |pause| bandwidth(generators, Load { accesses, pause });
     let peak = measure(0)?;
     let found = percents.iter().map(|&percent| {
@@ -66,9 +66,9 @@ pub fn calibrate(
             _ => search(wanted, measure)?,
         };
         let load = Load { accesses, pause };
-        Ok(Calibrated { load, bytes_per_s })
+        Ok(CalibratedLoad { load, bytes_per_s })
     });
-    let found: Result<Vec<Calibrated>, GeneratorsError> = found.collect();
+    let found: Result<Vec<CalibratedLoad>, GeneratorsError> = found.collect();
     generators.rest()?;
     found
 }

@@ -27,14 +27,14 @@ unsafe impl Send for Chase {}
 
 /// Steps, and how long they took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretch {
+pub struct ChaseTiming {
     /// Steps along the cycle.
     pub steps: u64,
     /// From the first to behind the last.
     pub time: Duration,
 }
 
-impl Stretch {
+impl ChaseTiming {
     /// Time of a step, in nanoseconds.
     pub fn latency_ns(&self) -> f64 {
         self.time.as_nanos() as f64 / self.steps.max(1) as f64
@@ -66,9 +66,9 @@ impl Chase {
     }
 
     /// Makes steps for about that long, at least.
-    pub fn run(&mut self, time: Duration) -> Stretch {
+    pub fn run(&mut self, time: Duration) -> ChaseTiming {
         let begun = Instant::now();
-        let mut stretch = Stretch {
+        let mut stretch = ChaseTiming {
             steps: 0,
             time: Duration::ZERO,
         };

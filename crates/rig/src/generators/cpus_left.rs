@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::accesses::{InstructionSet, LINE};
-use super::beside::MemoryLoad;
+use super::run_generators::MemoryLoad;
 use crate::host::memory_layout;
 use crate::host::{CpuSet, Topology};
 

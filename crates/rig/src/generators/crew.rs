@@ -11,7 +11,7 @@ use crossbeam_utils::CachePadded;
 
 use super::generator::{Generator, Groups, Load};
 use crate::buffer::{Bytes, HUGE_PAGE, PageKind, PageSize, Region, RegionError};
-use crate::host::interrupt::{self, HeldBack};
+use crate::host::interrupt::{self, BlockedSignals};
 use crate::host::{HostError, pinning};
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
@@ -56,7 +56,7 @@ pub enum GeneratorsError {
 
 /// What buffers are to be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Room {
+pub struct BufferSettings {
     /// Of each of them.
     pub size: Bytes,
     /// The largest that can be had, if none is asked for.
@@ -78,7 +78,7 @@ pub const CACHES: u64 = 4;
 /// The largest buffer that nobody asked for: making it takes a second or so.
 const LARGEST: u64 = 1 << 30;
 
-impl Room {
+impl BufferSettings {
     /// A size of buffers that leaves the last level of cache, if that is known and as many bytes are there for each: in
     /// pages of 2 MiB, and one of these at least.
     pub fn usual_size(cache: Option<Bytes>, there: u64) -> Bytes {
@@ -105,7 +105,7 @@ impl Room {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Order {
+enum GeneratorCommand {
     Rest,
     Generate(Load),
     Leave,
@@ -113,27 +113,27 @@ enum Order {
 
 /// A thread's side.
 #[derive(Debug, Default)]
-struct Post {
+struct GeneratorThread {
     /// The number of the last order that it has taken up.
     seen: CachePadded<AtomicU64>,
     groups: Groups,
 }
 
 #[derive(Debug)]
-struct Shared {
-    order: Mutex<Order>,
+struct CrewState {
+    order: Mutex<GeneratorCommand>,
     given: Condvar,
     /// The number of the order.
     number: CachePadded<AtomicU64>,
-    posts: Box<[Post]>,
+    posts: Box<[GeneratorThread]>,
 }
 
-impl Shared {
-    fn order(&self) -> std::sync::MutexGuard<'_, Order> {
+impl CrewState {
+    fn order(&self) -> std::sync::MutexGuard<'_, GeneratorCommand> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn give(&self, order: Order) -> u64 {
+    fn give(&self, order: GeneratorCommand) -> u64 {
         let mut current = self.order();
         *current = order;
         let number = self.number.fetch_add(1, Ordering::Relaxed) + 1;
@@ -142,7 +142,7 @@ impl Shared {
     }
 
     /// The next order, with its number.
-    fn next(&self, done: u64) -> (u64, Order) {
+    fn next(&self, done: u64) -> (u64, GeneratorCommand) {
         let mut order = self.order();
         while self.number.load(Ordering::Relaxed) == done {
             order = self
@@ -157,7 +157,7 @@ impl Shared {
 /// Generators, which rest at first. They end when this value is dropped.
 #[derive(Debug)]
 pub struct Generators {
-    shared: Arc<Shared>,
+    shared: Arc<CrewState>,
     threads: Vec<JoinHandle<()>>,
     cpus: Vec<usize>,
     kinds: Vec<PageKind>,
@@ -168,12 +168,12 @@ impl Generators {
     ///
     /// # Errors
     /// When a thread cannot be started or pinned, or a buffer cannot be made.
-    pub fn new(cpus: &[usize], room: Room) -> Result<Self, GeneratorsError> {
-        let shared = Arc::new(Shared {
-            order: Mutex::new(Order::Rest),
+    pub fn new(cpus: &[usize], room: BufferSettings) -> Result<Self, GeneratorsError> {
+        let shared = Arc::new(CrewState {
+            order: Mutex::new(GeneratorCommand::Rest),
             given: Condvar::new(),
             number: CachePadded::default(),
-            posts: cpus.iter().map(|_| Post::default()).collect(),
+            posts: cpus.iter().map(|_| GeneratorThread::default()).collect(),
         });
         let mut generators = Generators {
             shared,
@@ -183,7 +183,7 @@ impl Generators {
         };
         let (made, all_made) = channel();
         // A signal is for a thread that can act on it.
-        let held = HeldBack::new()?;
+        let held = BlockedSignals::new()?;
         for (place, &cpu) in cpus.iter().enumerate() {
             let (shared, made) = (Arc::clone(&generators.shared), made.clone());
             let thread = std::thread::Builder::new()
@@ -224,7 +224,7 @@ impl Generators {
     /// # Errors
     /// When one of them does not answer.
     pub fn generate(&self, load: Load) -> Result<(), GeneratorsError> {
-        self.obeyed(Order::Generate(load), unless_interrupted)
+        self.obeyed(GeneratorCommand::Generate(load), unless_interrupted)
     }
 
     /// Has all of them rest, also after a signal. When it returns they do.
@@ -232,7 +232,7 @@ impl Generators {
     /// # Errors
     /// When one of them does not answer.
     pub fn rest(&self) -> Result<(), GeneratorsError> {
-        self.obeyed(Order::Rest, || Ok(()))
+        self.obeyed(GeneratorCommand::Rest, || Ok(()))
     }
 
     /// The groups that each of them has done since it was made.
@@ -242,7 +242,7 @@ impl Generators {
 
     fn obeyed(
         &self,
-        order: Order,
+        order: GeneratorCommand,
         goes_on: impl Fn() -> Result<(), RigError>,
     ) -> Result<(), GeneratorsError> {
         let number = self.shared.give(order);
@@ -262,7 +262,7 @@ impl Generators {
 
 impl Drop for Generators {
     fn drop(&mut self) {
-        self.shared.give(Order::Leave);
+        self.shared.give(GeneratorCommand::Leave);
         // After a signal the program is to end within a second.
         let grace = interrupt::requested().map_or(OBEYING, |_| AFTER_SIGNAL);
         let deadline = Instant::now() + grace;
@@ -278,10 +278,10 @@ impl Drop for Generators {
     }
 }
 
-type Made = Sender<Result<[PageKind; 2], GeneratorsError>>;
+type StartupSender = Sender<Result<[PageKind; 2], GeneratorsError>>;
 
 /// What a thread does.
-fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
+fn serve(cpu: usize, room: BufferSettings, made: &StartupSender, shared: &CrewState, place: usize) {
     let make = || -> Result<_, GeneratorsError> {
         pinning::pin_current_thread(cpu)?;
         let (read, stored) = (room.region()?, room.region()?);
@@ -304,9 +304,9 @@ fn serve(cpu: usize, room: Room, made: &Made, shared: &Shared, place: usize) {
         (number, order) = shared.next(number);
         post.seen.store(number, Ordering::Release);
         match order {
-            Order::Rest => {}
-            Order::Leave => return,
-            Order::Generate(load) => {
+            GeneratorCommand::Rest => {}
+            GeneratorCommand::Leave => return,
+            GeneratorCommand::Generate(load) => {
                 let goes_on = || shared.number.load(Ordering::Relaxed) == number;
                 generator.run(&load, &post.groups, goes_on);
             }
@@ -320,8 +320,8 @@ mod tests {
     use crate::generators::{Accesses, InstructionSet, Store};
     use crate::testing::Refused as _;
 
-    fn room() -> Room {
-        Room {
+    fn room() -> BufferSettings {
+        BufferSettings {
             size: Bytes(1 << 20),
             page: Some(PageSize::Small),
             node: None,
@@ -351,7 +351,7 @@ mod tests {
             (None, 4 << 30, mib(1024)),
             (Some(mib(32)), 1, mib(2)),
         ] {
-            assert_eq!(Room::usual_size(cache, there), size);
+            assert_eq!(BufferSettings::usual_size(cache, there), size);
         }
     }
 
@@ -404,7 +404,7 @@ mod tests {
     #[test]
     fn a_buffer_that_cannot_be_had_is_told_and_no_thread_stays() {
         let here = pinning::current_cpu().unwrap();
-        let room = Room {
+        let room = BufferSettings {
             size: Bytes(1 << 50),
             ..room()
         };

@@ -39,17 +39,17 @@ impl Load {
 
 /// Lines that were accessed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineCounts {
     /// Read.
     pub read: u64,
     /// Stored to.
     pub stored: u64,
 }
 
-impl Lines {
+impl LineCounts {
     /// Those of so many groups.
     pub fn of_groups(groups: u64, accesses: &Accesses) -> Self {
-        Lines {
+        LineCounts {
             read: groups * accesses.reads as u64,
             stored: groups * accesses.stores() as u64,
         }

@@ -8,25 +8,25 @@
 //! | [`crew`] | generators on their CPUs, which generate or rest as they are told |
 //! | [`calibration`] | the pause that draws a share of the generators' own peak |
 //! | [`cpus_left`] | the CPUs of generators beside what another benchmark measures |
-//! | [`beside`] | their load while it measures |
+//! | [`run_generators`] | their load while it measures |
 //! | [`chase`] | one random cycle over all lines of a buffer, and steps along it |
 //!
 //! What is left out: bandwidths of caches, loads that several cores share, and all but x86-64 and
 //! aarch64.
 
 pub mod accesses;
-pub mod beside;
 pub mod calibration;
 pub mod chase;
 pub mod cpus_left;
 pub mod crew;
 pub mod generator;
+pub mod run_generators;
 #[cfg(test)]
 mod traced;
 
 pub use accesses::{Accesses, GROUP, InstructionSet, LINE, Store};
-pub use beside::{Beside, Drawing, Drawn, MemoryLoad};
 pub use chase::Chase;
 pub use cpus_left::CpusLeft;
-pub use crew::{BUFFERS, CACHES, Generators, GeneratorsError, Room};
-pub use generator::{LONGEST_PAUSE, Lines, Load};
+pub use crew::{BUFFERS, BufferSettings, CACHES, Generators, GeneratorsError};
+pub use generator::{LONGEST_PAUSE, LineCounts, Load};
+pub use run_generators::{ActiveLoad, LoadTraffic, MemoryLoad, RunGenerators};

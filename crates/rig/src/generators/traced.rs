@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
 use super::accesses::{Accesses, InstructionSet, LINE, Store};
-use super::generator::{Generator, Groups, Lines, Load};
+use super::generator::{Generator, Groups, LineCounts, Load};
 use crate::buffer::{Bytes, PageSize, Region};
 use crate::rig::named::Named;
 
@@ -51,7 +51,7 @@ fn generate() {
         generator.run(&load, &groups, || {
             left.replace(left.get().saturating_sub(1)) > 0
         });
-        let lines = Lines::of_groups(groups.done(), &load.accesses);
+        let lines = LineCounts::of_groups(groups.done(), &load.accesses);
         println!("{TOLD}{} {}", lines.read, lines.stored);
     }
 }
@@ -115,7 +115,7 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
     assert_eq!(found.len(), loads().len());
     assert_eq!(issued.len(), loads().len());
     for ((found, issued), load) in found.iter().zip(issued).zip(loads()) {
-        let issued = Lines {
+        let issued = LineCounts {
             read: issued[0] as u64,
             stored: issued[1] as u64,
         };
@@ -133,7 +133,7 @@ fn numbers(line: &str) -> Option<[usize; 2]> {
 }
 
 /// The lines that were accessed in each load: each access of the expected width, right behind the one before it.
-fn during_loads(accesses: &[(bool, usize, usize)], buffers: [usize; 2]) -> Vec<Lines> {
+fn during_loads(accesses: &[(bool, usize, usize)], buffers: [usize; 2]) -> Vec<LineCounts> {
     let width = if instruction_set() == InstructionSet::Avx2 {
         32
     } else {
@@ -166,7 +166,7 @@ fn during_loads(accesses: &[(bool, usize, usize)], buffers: [usize; 2]) -> Vec<L
     }
     let lines = |[read, stored]: [usize; 2]| {
         assert_eq!((read % LINE, stored % LINE), (0, 0));
-        Lines {
+        LineCounts {
             read: (read / LINE) as u64,
             stored: (stored / LINE) as u64,
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::error::LaunchError;
 use super::identity::Rendezvous;
-use super::message::{FromRank, Hello, Order, PairReport, Start, ToRank};
+use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, ToRank};
 use super::rendezvous;
 use super::wire::Wire;
 use crate::host::interrupt;
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(30);
 ///
 /// A rank serves the measurements of others in another thread than the one that calls this: rank 0 takes a rank for
 /// hung that does not answer while it has nothing to measure.
-pub trait Work {
+pub trait RankWork {
     /// Prepares, once all ranks are there. Returns what rank 0 is to know of it.
     ///
     /// # Errors
@@ -32,7 +32,7 @@ pub trait Work {
     ///
     /// # Errors
     /// Why nothing was measured. Where one direction failed, the report says so.
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String>;
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String>;
 }
 
 /// A rank that has been let in.
@@ -69,24 +69,24 @@ impl Agent {
     ///
     /// # Errors
     /// When rank 0 has gone or ends the run, a signal comes, or the work could not be prepared.
-    pub fn attend(mut self, work: &mut impl Work) -> Result<(), LaunchError> {
+    pub fn attend(mut self, work: &mut impl RankWork) -> Result<(), LaunchError> {
         let ready = work.prepare(&self.start);
         let unprepared = ready.clone().err();
-        self.say(&FromRank::Ready(ready))?;
+        self.send(&FromRank::Ready(ready))?;
         if let Some(reason) = unprepared {
             return Err(LaunchError::Unprepared(reason));
         }
         let silence = Duration::from_millis(self.start.silence_ms);
         loop {
             match self.wire.receive(silence).map_err(LaunchError::of_wire)? {
-                ToRank::Ping => self.say(&FromRank::Pong)?,
+                ToRank::Ping => self.send(&FromRank::Pong)?,
                 ToRank::Measure(order) => {
                     let report = work.measure(&order);
                     if let Some(signal) = interrupt::requested() {
                         return Err(LaunchError::Interrupted(signal));
                     }
-                    let Order { round, pair, .. } = order;
-                    self.say(&FromRank::Report {
+                    let MeasurementOrder { round, pair, .. } = order;
+                    self.send(&FromRank::Report {
                         round,
                         pair,
                         report: Box::new(report),
@@ -99,7 +99,7 @@ impl Agent {
         }
     }
 
-    fn say(&mut self, message: &FromRank) -> Result<(), LaunchError> {
+    fn send(&mut self, message: &FromRank) -> Result<(), LaunchError> {
         self.wire.send(message, GRACE).map_err(LaunchError::of_wire)
     }
 }

@@ -7,7 +7,7 @@
 //! | an order is not answered in time | the rank that got it | it is dropped |
 //! | a rank with nothing to measure does not answer a ping | the rank | it is dropped |
 //! | a measurement fails | the partner, if it does not answer a ping; else both | the pair is left out |
-//! | measurements of a rank fail with two partners that are not to blame (`blame`) | the rank | it is dropped |
+//! | measurements of a rank fail with two partners that are not to blame (`rank_failures`) | the rank | it is dropped |
 //!
 //! All pairs of a rank that is dropped are left out. The rest goes on.
 
@@ -20,8 +20,8 @@ use serde_json::Value;
 
 use super::connections::Connections;
 use super::error::LaunchError;
-use super::message::{FromRank, Hello, Order, PairReport, Start, Terms, ToRank};
-use super::roll::{Member, Roll, UNASKED};
+use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, Terms, ToRank};
+use super::roster::{Member, Roster, UNASKED};
 use super::schedule::Pair;
 use crate::host::{interrupt, machine_name};
 use crate::sorting::distinct;
@@ -86,7 +86,7 @@ impl Default for Limits {
 
 /// A measurement that failed, until it is known whether the partner is alive.
 #[derive(Debug)]
-struct Failed {
+struct FailedMeasurement {
     pair: Pair,
     reason: String,
     /// The other direction was measured: it is in the results.
@@ -96,9 +96,9 @@ struct Failed {
 /// Rank 0.
 #[derive(Debug)]
 pub struct Conductor {
-    roll: Roll,
+    roster: Roster,
     limits: Limits,
-    failed: Vec<Failed>,
+    failed: Vec<FailedMeasurement>,
 }
 
 impl Conductor {
@@ -123,7 +123,7 @@ impl Conductor {
         let ranks = terms.ranks;
         let connections = Connections::new(listener, terms, limits.answer, signal)?;
         let mut conductor = Conductor {
-            roll: Roll::new(connections, limits.answer, limits.heartbeat),
+            roster: Roster::new(connections, limits.answer, limits.heartbeat),
             limits,
             failed: Vec::new(),
         };
@@ -139,40 +139,45 @@ impl Conductor {
     fn wait_for_all(&mut self, ranks: u32) -> Result<(), LaunchError> {
         let until = Instant::now() + self.limits.gather;
         let missing = |conductor: &Self| {
-            let missing = (0..ranks).filter(|rank| !conductor.roll.members.contains_key(rank));
+            let missing = (0..ranks).filter(|rank| !conductor.roster.members.contains_key(rank));
             missing.collect::<Vec<_>>()
         };
         while Instant::now() < until {
             // Until the run begins a rank may come again.
-            self.roll.dropped.clear();
-            self.roll.look_for_no_report()?;
-            let is_refused = |rank: &u32| self.roll.refused.contains_key(rank);
-            let is_over = self.roll.last_refused.elapsed() >= self.limits.refused;
+            self.roster.dropped.clear();
+            self.roster.look_for_no_report()?;
+            let is_refused = |rank: &u32| self.roster.refused.contains_key(rank);
+            let is_over = self.roster.last_refused.elapsed() >= self.limits.refused;
             let missing = missing(self);
             if missing.is_empty() || is_over && missing.iter().all(is_refused) {
                 break;
             }
         }
-        self.roll.connections.close_registration();
+        self.roster.connections.close_registration();
         for rank in missing(self) {
             let late = || format!("rank {rank} did not come within {:?}", self.limits.gather);
-            let reason = self.roll.refused.remove(&rank).unwrap_or_else(late);
-            self.roll.dropped.insert(rank, reason);
+            let reason = self.roster.refused.remove(&rank).unwrap_or_else(late);
+            self.roster.dropped.insert(rank, reason);
         }
         Ok(())
     }
 
     /// Whether there are enough ranks for a pair.
     fn enough(&mut self, ranks: u32) -> Result<(), LaunchError> {
-        if self.roll.members.len() > 1 {
+        if self.roster.members.len() > 1 {
             return Ok(());
         }
-        let missing = self.roll.dropped.values().chain(&self.roll.remarks).take(4);
+        let missing = self
+            .roster
+            .dropped
+            .values()
+            .chain(&self.roster.remarks)
+            .take(4);
         let missing = missing.cloned().collect::<Vec<_>>().join("; ");
-        self.roll
-            .tell_all(&ToRank::End(Some("too few ranks are there".to_owned())));
+        self.roster
+            .send_to_all(&ToRank::End(Some("too few ranks are there".to_owned())));
         Err(LaunchError::TooFew {
-            there: self.roll.members.len(),
+            there: self.roster.members.len(),
             ranks,
             missing,
         })
@@ -191,7 +196,8 @@ impl Conductor {
             return Ok(());
         };
         drop(only_here);
-        self.roll.tell_all(&ToRank::End(Some(error.to_string())));
+        self.roster
+            .send_to_all(&ToRank::End(Some(error.to_string())));
         Err(error)
     }
 
@@ -226,24 +232,28 @@ impl Conductor {
             starts.push((rank, start));
         }
         for (rank, start) in starts {
-            self.roll.connections.tell(rank, &ToRank::Start(start));
+            self.roster.connections.send(rank, &ToRank::Start(start));
         }
         let until = Instant::now() + self.limits.prepare;
         let waits = |member: &Member| member.prepared.is_none();
-        while self.roll.members.values().any(waits) && Instant::now() < until {
-            self.roll.look_for_no_report()?;
+        while self.roster.members.values().any(waits) && Instant::now() < until {
+            self.roster.look_for_no_report()?;
         }
         let reason = format!("did not get ready within {:?}", self.limits.prepare);
-        let late = self.roll.members.iter().filter(|(_, member)| waits(member));
+        let late = self
+            .roster
+            .members
+            .iter()
+            .filter(|(_, member)| waits(member));
         for rank in late.map(|(rank, _)| *rank).collect::<Vec<_>>() {
-            self.roll.give_up(rank, &reason);
+            self.roster.give_up(rank, &reason);
         }
         Ok(())
     }
 
     /// The ranks that take part, each with what it said and what it has prepared.
     pub fn members(&self) -> impl Iterator<Item = (&Hello, &Value)> {
-        let members = self.roll.members.values();
+        let members = self.roster.members.values();
         members.map(|member| {
             (
                 &member.hello,
@@ -254,12 +264,12 @@ impl Conductor {
 
     /// The ranks that do not, or no longer, each with the reason.
     pub fn dropped(&self) -> &BTreeMap<u32, String> {
-        &self.roll.dropped
+        &self.roster.dropped
     }
 
     /// Who was not let in, and why.
     pub fn remarks(&self) -> &[String] {
-        &self.roll.remarks
+        &self.roster.remarks
     }
 
     /// Has the pairs of each batch measured at once, one batch after the other. The pairs of a batch must be disjoint.
@@ -281,7 +291,8 @@ impl Conductor {
 
     /// Ends the run: for all ranks it was complete, or it was not and why.
     pub fn end(mut self, reason: Option<&str>) {
-        self.roll.tell_all(&ToRank::End(reason.map(str::to_owned)));
+        self.roster
+            .send_to_all(&ToRank::End(reason.map(str::to_owned)));
     }
 
     fn measure_batch(
@@ -291,9 +302,9 @@ impl Conductor {
         sink: &mut dyn Sink,
     ) -> Result<(), LaunchError> {
         let mut running = BTreeSet::new();
-        self.roll.beat();
+        self.roster.beat();
         for pair in batch {
-            if let Some(reason) = self.roll.gone(*pair) {
+            if let Some(reason) = self.roster.gone(*pair) {
                 sink.left_out(*pair, round, &reason)?;
             } else {
                 self.order(*pair, round, sink.keeps_samples());
@@ -302,14 +313,14 @@ impl Conductor {
         }
         let until = Instant::now() + self.limits.measure + self.limits.answer;
         while !running.is_empty() {
-            for (rank, message) in self.roll.look()? {
+            for (rank, message) in self.roster.look()? {
                 let FromRank::Report {
                     round: its,
                     pair,
                     report,
                 } = message
                 else {
-                    self.roll.give_up(rank, UNASKED);
+                    self.roster.give_up(rank, UNASKED);
                     continue;
                 };
                 if its != round
@@ -317,12 +328,12 @@ impl Conductor {
                     || !running.contains(&pair)
                     || self.is_failed(pair)
                 {
-                    self.roll.give_up(rank, UNASKED);
+                    self.roster.give_up(rank, UNASKED);
                 } else if let Some(report) = self.take(pair, *report) {
                     sink.report(pair, round, report)?;
                     if !self.is_failed(pair) {
-                        self.roll.blame.clear(pair);
-                        self.roll.set_busy(pair, false);
+                        self.roster.failures.clear(pair);
+                        self.roster.set_busy(pair, false);
                         running.remove(&pair);
                     }
                 }
@@ -335,39 +346,39 @@ impl Conductor {
                     .collect();
                 for pair in silent {
                     let limit = self.limits.measure + self.limits.answer;
-                    self.roll.give_up(
+                    self.roster.give_up(
                         pair.lower(),
                         &format!("did not answer an order within {limit:?}"),
                     );
                 }
             }
-            self.roll.beat();
+            self.roster.beat();
             self.conclude(round, &mut running, sink)?;
         }
-        self.roll.judge();
+        self.roster.judge();
         Ok(())
     }
 
     fn order(&mut self, pair: Pair, round: u32, samples: bool) {
-        self.roll.set_busy(pair, true);
-        let Some(partner) = self.roll.members.get(&pair.higher()) else {
+        self.roster.set_busy(pair, true);
+        let Some(partner) = self.roster.members.get(&pair.higher()) else {
             return;
         };
         let serves = partner.hello.serves;
-        let order = Order {
+        let order = MeasurementOrder {
             round,
             pair,
             partner_node: partner.hello.node.clone(),
             partner: self
-                .roll
+                .roster
                 .connections
                 .address(serves, pair.higher(), pair.lower()),
             limit_ms: milliseconds(self.limits.measure),
             samples,
         };
-        self.roll
+        self.roster
             .connections
-            .tell(pair.lower(), &ToRank::Measure(order));
+            .send(pair.lower(), &ToRank::Measure(order));
     }
 
     /// What there is to keep of a report. Of a failure, the partner is asked whether it is alive.
@@ -388,12 +399,12 @@ impl Conductor {
             Err(reason) => (reason, None),
         };
         let is_kept = report.is_some();
-        self.failed.push(Failed {
+        self.failed.push(FailedMeasurement {
             pair,
             reason,
             is_kept,
         });
-        self.roll.ping(pair.higher());
+        self.roster.ping(pair.higher());
         report
     }
 
@@ -409,40 +420,40 @@ impl Conductor {
         sink: &mut dyn Sink,
     ) -> Result<(), LaunchError> {
         for failed in std::mem::take(&mut self.failed) {
-            let Failed {
+            let FailedMeasurement {
                 pair,
                 ref reason,
                 is_kept,
             } = failed;
-            let gone = self.roll.gone(pair);
-            let is_asked = self.roll.is_asked(pair.higher());
+            let gone = self.roster.gone(pair);
+            let is_asked = self.roster.is_asked(pair.higher());
             if gone.is_none() && is_asked {
                 self.failed.push(failed);
                 continue;
             }
             if gone.is_none() {
-                self.roll.blame.add(pair);
+                self.roster.failures.add(pair);
             }
             if !is_kept {
                 let gone = gone.map(|gone| format!("{gone}; ")).unwrap_or_default();
                 let reason = format!("{gone}rank {} says: {reason}", pair.lower());
                 sink.left_out(pair, round, &reason)?;
             }
-            self.roll.set_busy(pair, false);
+            self.roster.set_busy(pair, false);
             running.remove(&pair);
         }
-        if self.roll.dropped.is_empty() {
+        if self.roster.dropped.is_empty() {
             return Ok(());
         }
         // Of those whose measuring rank has gone nothing will come.
         let ended = running
             .iter()
             .copied()
-            .filter(|pair| self.roll.dropped.contains_key(&pair.lower()));
+            .filter(|pair| self.roster.dropped.contains_key(&pair.lower()));
         for pair in ended.collect::<Vec<_>>() {
-            let reason = self.roll.gone(pair).unwrap_or_default();
+            let reason = self.roster.gone(pair).unwrap_or_default();
             sink.left_out(pair, round, &reason)?;
-            self.roll.set_busy(pair, false);
+            self.roster.set_busy(pair, false);
             running.remove(&pair);
         }
         Ok(())

@@ -31,7 +31,7 @@ const STRANGER: u64 = 1 << 32;
 
 /// What has happened.
 #[derive(Debug)]
-pub(super) enum Event {
+pub(super) enum RankEvent {
     /// A rank is there.
     Joined(Box<Hello>),
     /// A rank has said something.
@@ -57,7 +57,7 @@ pub(super) struct Connections {
     /// Whether ranks are still let in.
     open: bool,
     /// What has happened while something was sent.
-    pending: Vec<Event>,
+    pending: Vec<RankEvent>,
     signal: fn() -> Option<Signal>,
 }
 
@@ -100,7 +100,7 @@ impl Connections {
     }
 
     /// Waits until something happens, or a moment has passed.
-    pub(super) fn wait(&mut self) -> Result<Vec<Event>, LaunchError> {
+    pub(super) fn wait(&mut self) -> Result<Vec<RankEvent>, LaunchError> {
         if let Some(signal) = (self.signal)() {
             return Err(LaunchError::Interrupted(signal));
         }
@@ -116,7 +116,7 @@ impl Connections {
             match event.data() {
                 LISTENER => self.accept(&mut events),
                 stranger @ STRANGER.. => self.meet(stranger, &mut events),
-                rank => self.hear(rank as u32, &mut events),
+                rank => self.read_from(rank as u32, &mut events),
             }
         }
         let now = Instant::now();
@@ -132,7 +132,7 @@ impl Connections {
     }
 
     /// Takes new connections, some at a time.
-    fn accept(&mut self, events: &mut Vec<Event>) {
+    fn accept(&mut self, events: &mut Vec<RankEvent>) {
         for _ in 0..MOST_STRANGERS {
             let stream = match self.listener.accept() {
                 Ok((stream, _)) => stream,
@@ -163,14 +163,14 @@ impl Connections {
         }
     }
 
-    fn refuse_oldest(&mut self, events: &mut Vec<Event>) {
+    fn refuse_oldest(&mut self, events: &mut Vec<RankEvent>) {
         if let Some((_, (wire, _))) = self.strangers.pop_first() {
             let_go(&wire, "too many connect", events);
         }
     }
 
     /// Hears who a stranger is.
-    fn meet(&mut self, name: u64, events: &mut Vec<Event>) {
+    fn meet(&mut self, name: u64, events: &mut Vec<RankEvent>) {
         let Some((wire, _)) = self.strangers.get_mut(&name) else {
             return;
         };
@@ -189,7 +189,7 @@ impl Connections {
         if let Err(reason) = self.check(&hello) {
             let reason = format!("{}: {reason}", hello.name());
             refuse(wire, &reason, events);
-            if let Some(Event::Refused(rank, _)) = events.last_mut() {
+            if let Some(RankEvent::Refused(rank, _)) = events.last_mut() {
                 *rank = Some(hello.rank);
             }
             return;
@@ -200,8 +200,8 @@ impl Connections {
         wire.limit_lines(MAX_LINE);
         if let_in && wire.send(&ToRank::Welcome, SENDING).is_ok() {
             self.ranks[rank as usize] = Some(wire);
-            events.push(Event::Joined(hello));
-            self.hear(rank, events);
+            events.push(RankEvent::Joined(hello));
+            self.read_from(rank, events);
         }
     }
 
@@ -239,35 +239,35 @@ impl Connections {
     }
 
     /// Takes what a rank says.
-    fn hear(&mut self, rank: u32, events: &mut Vec<Event>) {
+    fn read_from(&mut self, rank: u32, events: &mut Vec<RankEvent>) {
         let Some(wire) = &mut self.ranks[rank as usize] else {
             return;
         };
         for _ in 0..MOST_AT_ONCE {
             match wire.poll(Duration::ZERO) {
-                Ok(Some(message)) => events.push(Event::Said(rank, message)),
+                Ok(Some(message)) => events.push(RankEvent::Said(rank, message)),
                 Ok(None) => return,
                 Err(error) => {
                     self.close(rank);
-                    return events.push(Event::Lost(rank, error.to_string()));
+                    return events.push(RankEvent::Lost(rank, error.to_string()));
                 }
             }
         }
         self.close(rank);
-        events.push(Event::Lost(
+        events.push(RankEvent::Lost(
             rank,
             "it says more than it is asked for".to_owned(),
         ));
     }
 
     /// Tells a rank something. One that does not take it is lost.
-    pub(super) fn tell(&mut self, rank: u32, message: &ToRank) {
+    pub(super) fn send(&mut self, rank: u32, message: &ToRank) {
         let Some(wire) = &mut self.ranks[rank as usize] else {
             return;
         };
         if let Err(error) = wire.send(message, SENDING) {
             self.close(rank);
-            self.pending.push(Event::Lost(rank, error.to_string()));
+            self.pending.push(RankEvent::Lost(rank, error.to_string()));
         }
     }
 
@@ -297,13 +297,13 @@ impl Connections {
 }
 
 /// Tells somebody why it is not let in, if it listens.
-fn refuse(mut wire: Wire, reason: &str, events: &mut Vec<Event>) {
+fn refuse(mut wire: Wire, reason: &str, events: &mut Vec<RankEvent>) {
     let _ = wire.send(&ToRank::Refused(reason.to_owned()), Duration::ZERO);
     let_go(&wire, reason, events);
 }
 
 /// Somebody is not let in and not told so: a rank whose host is busy tries again.
-fn let_go(wire: &Wire, reason: &str, events: &mut Vec<Event>) {
+fn let_go(wire: &Wire, reason: &str, events: &mut Vec<RankEvent>) {
     let reason = format!("{}: {reason}", wire.peer());
-    events.push(Event::Refused(None, reason));
+    events.push(RankEvent::Refused(None, reason));
 }

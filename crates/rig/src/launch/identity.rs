@@ -173,7 +173,7 @@ impl Identity {
         environment: Environment<'_>,
         hostname: &str,
     ) -> Result<Self, IdentityError> {
-        let told = Told { environment };
+        let told = EngineEnvironment { environment };
         let (rank, ranks, job) = match (options.rank, options.ranks) {
             (Some(rank), Some(ranks)) => (rank, ranks, job(Engine::Options, None, None)),
             (None, None) => told.by_engine()?,
@@ -296,11 +296,11 @@ fn given(text: &str, port: u16) -> Result<Rendezvous, IdentityError> {
 }
 
 /// What the engines tell.
-struct Told<'a> {
+struct EngineEnvironment<'a> {
     environment: Environment<'a>,
 }
 
-impl Told<'_> {
+impl EngineEnvironment<'_> {
     fn text(&self, name: &str) -> Option<String> {
         (self.environment)(name).filter(|text| !text.is_empty())
     }

@@ -89,7 +89,7 @@ pub struct Start {
 
 /// A pair is to be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Order {
+pub struct MeasurementOrder {
     /// The round, from 0.
     pub round: u32,
     /// The pair: its lower rank gets the order.
@@ -104,7 +104,7 @@ pub struct Order {
     pub samples: bool,
 }
 
-impl Order {
+impl MeasurementOrder {
     /// How long the measurement may take.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.limit_ms)
@@ -141,7 +141,7 @@ pub(super) enum ToRank {
     Refused(String),
     /// All have come.
     Start(Start),
-    Measure(Order),
+    Measure(MeasurementOrder),
     /// To be answered by a pong.
     Ping,
     /// All is measured; or why the run ends before.

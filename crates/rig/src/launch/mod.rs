@@ -10,21 +10,21 @@
 //! | `error` | why processes cannot measure together |
 //! | `rendezvous` | where rank 0 listens, and how the others find it |
 //! | `connections` | rank 0's connections, and who is let in |
-//! | `blame` | who is to blame for what failed in pairs |
-//! | `roll` | which ranks take part, are alive, and are dropped |
+//! | `rank_failures` | who is to blame for what failed in pairs |
+//! | `roster` | which ranks take part, are alive, and are dropped |
 //! | `conductor` | rank 0: has pairs measured, and finds who is dead or hung |
 //! | `agent` | every rank: measures what it is told to |
 
 pub mod agent;
-pub mod blame;
 pub mod conductor;
 pub mod connections;
 pub mod error;
 pub mod identity;
 pub mod message;
 pub mod node_list;
+pub mod rank_failures;
 pub mod rendezvous;
-pub(crate) mod roll;
+pub(crate) mod roster;
 pub mod schedule;
 #[cfg(test)]
 mod simulation;

@@ -12,11 +12,11 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use super::agent::{Agent, Work};
+use super::agent::{Agent, RankWork};
 use super::conductor::{Conductor, Limits, Sink};
 use super::error::LaunchError;
 use super::identity::{Identity, Options, Rendezvous};
-use super::message::{FromRank, Hello, Order, PairReport, Start, ToRank};
+use super::message::{FromRank, Hello, MeasurementOrder, PairReport, Start, ToRank};
 use super::rendezvous;
 use super::schedule::{Concurrency, Pair, Schedule};
 use super::wire::Wire;
@@ -46,9 +46,9 @@ const SHORT_LIMITS: Limits = Limits {
 
 /// What was measured, by round and pair; the inner error: why not.
 #[derive(Debug, Default)]
-struct Kept(BTreeMap<(u32, Pair), Result<PairReport, String>>);
+struct MeasuredPairs(BTreeMap<(u32, Pair), Result<PairReport, String>>);
 
-impl Sink for Kept {
+impl Sink for MeasuredPairs {
     fn report(&mut self, pair: Pair, round: u32, report: PairReport) -> Result<(), LaunchError> {
         assert!(
             self.0.insert((round, pair), Ok(report)).is_none(),
@@ -64,7 +64,7 @@ impl Sink for Kept {
     }
 }
 
-impl Kept {
+impl MeasuredPairs {
     /// The ranks that are in every pair without figures, and the reasons.
     fn missing(&self) -> (BTreeSet<Pair>, String) {
         let missing = self
@@ -86,37 +86,37 @@ fn pairs_with(ranks: u32, bad: &[u32]) -> BTreeSet<Pair> {
 
 struct Scripted<F>(F);
 
-impl<F: FnMut(&Order) -> Result<PairReport, String>> Work for Scripted<F> {
+impl<F: FnMut(&MeasurementOrder) -> Result<PairReport, String>> RankWork for Scripted<F> {
     fn prepare(&mut self, start: &Start) -> Result<Value, String> {
         Ok(json!({ "place": start.place, "of": start.share.1 }))
     }
 
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         (self.0)(order)
     }
 }
 
-fn good(_: &Order) -> Result<PairReport, String> {
+fn good(_: &MeasurementOrder) -> Result<PairReport, String> {
     Ok(PairReport::default())
 }
 
 /// A place to meet, and what all ranks say there.
-struct Meeting {
+struct SimulatedRendezvous {
     listener: TcpListener,
     place: Rendezvous,
     ranks: u32,
 }
 
-type Attending = JoinHandle<Result<(), LaunchError>>;
+type RankThread = JoinHandle<Result<(), LaunchError>>;
 
-impl Meeting {
+impl SimulatedRendezvous {
     fn of(ranks: u32) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let place = Rendezvous {
             hosts: vec!["127.0.0.1".to_owned()],
             port: listener.local_addr().unwrap().port(),
         };
-        Meeting {
+        SimulatedRendezvous {
             listener,
             place,
             ranks,
@@ -140,15 +140,15 @@ impl Meeting {
         )
     }
 
-    fn attend<F>(&self, rank: u32, measure: F) -> Attending
+    fn attend<F>(&self, rank: u32, measure: F) -> RankThread
     where
-        F: FnMut(&Order) -> Result<PairReport, String> + Send + 'static,
+        F: FnMut(&MeasurementOrder) -> Result<PairReport, String> + Send + 'static,
     {
         let (place, hello) = (self.place.clone(), self.hello(rank));
         spawn(move || Agent::meet(&place, &hello, LONG)?.attend(&mut Scripted(measure)))
     }
 
-    fn attend_well(&self, ranks: impl IntoIterator<Item = u32>) -> Vec<Attending> {
+    fn attend_well(&self, ranks: impl IntoIterator<Item = u32>) -> Vec<RankThread> {
         ranks
             .into_iter()
             .map(|rank| self.attend(rank, good))
@@ -181,8 +181,8 @@ impl Meeting {
     }
 
     /// Measures all pairs, all of a round at once.
-    fn measure(&self, conductor: &mut Conductor) -> Kept {
-        let mut kept = Kept::default();
+    fn measure(&self, conductor: &mut Conductor) -> MeasuredPairs {
+        let mut kept = MeasuredPairs::default();
         let schedule = Schedule::new(self.ranks, Concurrency::Together);
         conductor.measure(0, schedule.batches(), &mut kept).unwrap();
         assert_eq!(
@@ -198,7 +198,7 @@ fn dropped(conductor: &Conductor) -> Vec<u32> {
     conductor.dropped().keys().copied().collect()
 }
 
-fn joined(attending: Vec<Attending>) -> Vec<Result<(), LaunchError>> {
+fn joined(attending: Vec<RankThread>) -> Vec<Result<(), LaunchError>> {
     attending
         .into_iter()
         .map(|rank| rank.join().unwrap())
@@ -207,9 +207,9 @@ fn joined(attending: Vec<Attending>) -> Vec<Result<(), LaunchError>> {
 
 #[test]
 fn all_pairs_are_measured_by_the_lower_rank_which_knows_its_partner() {
-    let meeting = Meeting::of(5);
+    let meeting = SimulatedRendezvous::of(5);
     let work = |rank: u32| {
-        move |order: &Order| {
+        move |order: &MeasurementOrder| {
             assert_eq!(order.pair.lower(), rank);
             assert_eq!(order.partner_node, format!("n{}", order.pair.higher()));
             assert_eq!(
@@ -245,7 +245,7 @@ fn all_pairs_are_measured_by_the_lower_rank_which_knows_its_partner() {
     }
     // Again, as another round.
     let pairs = vec![vec![Pair::of(1, 4), Pair::of(3, 2)], vec![Pair::of(0, 1)]];
-    let mut again = Kept::default();
+    let mut again = MeasuredPairs::default();
     conductor.measure(1, pairs, &mut again).unwrap();
     assert_eq!(again.0.len(), 3);
     assert!(dropped(&conductor).is_empty() && conductor.remarks().is_empty());
@@ -255,12 +255,12 @@ fn all_pairs_are_measured_by_the_lower_rank_which_knows_its_partner() {
 
 #[test]
 fn alone_is_alone_and_together_is_at_the_same_time() {
-    let meeting = Meeting::of(4);
+    let meeting = SimulatedRendezvous::of(4);
     let (running, most) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let both = Arc::new(Barrier::new(2));
     let work = || {
         let (running, most, both) = (running.clone(), most.clone(), both.clone());
-        move |order: &Order| {
+        move |order: &MeasurementOrder| {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             match order.round {
                 0 => sleep(Duration::from_millis(5)),
@@ -273,7 +273,7 @@ fn alone_is_alone_and_together_is_at_the_same_time() {
     };
     let attending: Vec<_> = (0..4).map(|rank| meeting.attend(rank, work())).collect();
     let mut conductor = meeting.gather(LIMITS).unwrap();
-    let mut kept = Kept::default();
+    let mut kept = MeasuredPairs::default();
     let alone = Schedule::new(4, Concurrency::Alone);
     conductor.measure(0, alone.batches(), &mut kept).unwrap();
     assert_eq!(most.load(Ordering::SeqCst), 1);
@@ -286,7 +286,7 @@ fn alone_is_alone_and_together_is_at_the_same_time() {
 
 #[test]
 fn a_rank_that_dies_is_named_and_the_others_go_on() {
-    let meeting = Meeting::of(6);
+    let meeting = SimulatedRendezvous::of(6);
     // One dies while it measures, one while it serves: its partner waits for it a while.
     let attending = meeting.attend_well([0, 1, 4]);
     let dies = meeting.misbehave(2, |mut wire| drop(wire.receive::<ToRank>(LONG).unwrap()));
@@ -326,7 +326,7 @@ fn a_rank_that_hangs_is_named_whether_it_measures_serves_or_waits() {
 }
 
 fn one_hangs(hung: u32) {
-    let meeting = Meeting::of(5);
+    let meeting = SimulatedRendezvous::of(5);
     let end = Arc::new(AtomicBool::new(false));
     let ended = end.clone();
     let hangs = meeting.misbehave(hung, move |_wire| {
@@ -334,7 +334,7 @@ fn one_hangs(hung: u32) {
             sleep(Duration::from_millis(10));
         }
     });
-    let work = move |order: &Order| match order.pair.higher() == hung {
+    let work = move |order: &MeasurementOrder| match order.pair.higher() == hung {
         true => Err("no answer".to_owned()),
         false => good(order),
     };
@@ -358,12 +358,16 @@ fn one_hangs(hung: u32) {
 #[test]
 fn who_fails_with_two_partners_is_dropped_and_nobody_else() {
     for bad in [&[3][..], &[1, 4], &[0, 2, 7]] {
-        let meeting = Meeting::of(8);
-        let work =
-            move |order: &Order| match order.pair.ranks().iter().any(|rank| bad.contains(rank)) {
-                true => Err("retries exceeded".to_owned()),
-                false => good(order),
-            };
+        let meeting = SimulatedRendezvous::of(8);
+        let work = move |order: &MeasurementOrder| match order
+            .pair
+            .ranks()
+            .iter()
+            .any(|rank| bad.contains(rank))
+        {
+            true => Err("retries exceeded".to_owned()),
+            false => good(order),
+        };
         let attending: Vec<_> = (0..8).map(|rank| meeting.attend(rank, work)).collect();
         let mut conductor = meeting.gather(LIMITS).unwrap();
         let (missing, reasons) = meeting.measure(&mut conductor).missing();
@@ -384,7 +388,7 @@ fn who_fails_with_two_partners_is_dropped_and_nobody_else() {
 
 #[test]
 fn a_direction_that_fails_leaves_the_other_in_the_results() {
-    let meeting = Meeting::of(2);
+    let meeting = SimulatedRendezvous::of(2);
     let attending: Vec<_> = (0..2)
         .map(|rank| {
             meeting.attend(rank, |order| {

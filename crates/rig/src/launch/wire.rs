@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::host::interrupt;
-use crate::rig::json_lines::{Lines, line_of};
+use crate::rig::json_lines::{LineBuffer, line_of};
 
 /// The longest line, in bytes: the stamps of a whole burst have room in it.
 pub const MAX_LINE: usize = 16 << 20;
@@ -86,7 +86,7 @@ pub struct Wire {
     stream: TcpStream,
     peer: SocketAddr,
     /// What came and was not taken.
-    lines: Lines,
+    lines: LineBuffer,
     /// The longest line that is taken.
     longest: usize,
     /// When all waits end, however long each may take.
@@ -158,7 +158,7 @@ impl Wire {
         Ok(Wire {
             stream,
             peer,
-            lines: Lines::default(),
+            lines: LineBuffer::default(),
             longest: MAX_LINE,
             end: None,
         })

@@ -32,9 +32,9 @@ named! {
 
 /// Connections that came about the other way round, by what had kept the active end from connecting.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct FellBack([u32; ConnectFailure::ALL.len()]);
+pub struct FallbackCounts([u32; ConnectFailure::ALL.len()]);
 
-impl FellBack {
+impl FallbackCounts {
     /// One more.
     pub fn add(&mut self, why: ConnectFailure) {
         self.0[why as usize] += 1;
@@ -52,7 +52,7 @@ impl FellBack {
     }
 }
 
-impl fmt::Display for FellBack {
+impl fmt::Display for FallbackCounts {
     /// `2 rejected, 1 unreachable`
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let all = ConnectFailure::ALL.iter().zip(self.0);
@@ -70,13 +70,13 @@ mod tests {
 
     #[test]
     fn connections_are_counted_by_what_failed_before_them() {
-        let (mut one, mut other) = (FellBack::default(), FellBack::default());
+        let (mut one, mut other) = (FallbackCounts::default(), FallbackCounts::default());
         one.add(ConnectFailure::Rejected);
         other.add(ConnectFailure::Unreachable);
         other.add(ConnectFailure::Rejected);
         let both = one.and(other);
         assert_eq!((both.count(), one.count()), (3, 1));
         assert_eq!(both.to_string(), "2 rejected, 1 unreachable");
-        assert_eq!(FellBack::default().to_string(), "");
+        assert_eq!(FallbackCounts::default().to_string(), "");
     }
 }

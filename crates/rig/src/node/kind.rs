@@ -55,7 +55,7 @@ impl Named for NodeType {
 
 /// What the ends of a node-type are made with.
 #[derive(Debug)]
-pub struct MadeWith<'a> {
+pub struct MakerInputs<'a> {
     /// Which publisher is heard by which subscriber.
     pub wiring: &'a Wiring,
     /// The address of a broker among them, where there is one.
@@ -90,7 +90,7 @@ impl NodeType {
     ///
     /// # Panics
     /// Where memory or ports that it needs are not there.
-    pub fn visit<U: MakerUser>(self, by: &MadeWith<'_>, user: U) -> Result<U::Output, U::Error> {
+    pub fn visit<U: MakerUser>(self, by: &MakerInputs<'_>, user: U) -> Result<U::Output, U::Error> {
         let (wiring, settings) = (by.wiring, by.settings);
         match self {
             NodeType::Loopback => user.with(&rings::loopback(wiring, settings)?),

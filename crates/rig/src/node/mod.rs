@@ -36,7 +36,7 @@ pub mod wiring;
 pub mod zeromq;
 
 pub use error::NodeError;
-use fallback::FellBack;
+use fallback::FallbackCounts;
 pub use kind::NodeType;
 pub use pool::{Pool, Slot};
 pub use settings::Settings;
@@ -88,7 +88,7 @@ pub trait Node: Send + 'static {
     }
 
     /// What it has posted since its start, if it works by work requests.
-    fn work(&self) -> Option<Work> {
+    fn work(&self) -> Option<WorkRequestCounts> {
         None
     }
 
@@ -109,19 +109,19 @@ pub trait Node: Send + 'static {
 
 /// Work requests of an end that writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Work {
+pub struct WorkRequestCounts {
     /// Those that were posted, a copy each.
     pub requests: u64,
     /// Completions of those that were signalled.
     pub completions: u64,
     /// Connections that came about as the end had fallen back to listening.
-    pub fell_back: FellBack,
+    pub fell_back: FallbackCounts,
 }
 
-impl Work {
+impl WorkRequestCounts {
     /// That of two ends.
     pub fn and(self, other: Self) -> Self {
-        Work {
+        WorkRequestCounts {
             requests: self.requests + other.requests,
             completions: self.completions + other.completions,
             fell_back: self.fell_back.and(other.fell_back),

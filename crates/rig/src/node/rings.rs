@@ -18,14 +18,14 @@ use crate::queues::ring::{RingReceiver, RingSender, Shape};
 
 /// The end that sends.
 #[derive(Debug)]
-pub struct Publisher {
+pub struct RingPublisher {
     rings: Vec<RingSender<AtomicWords>>,
     distribution: Distribution,
 }
 
 /// The end that receives.
 #[derive(Debug)]
-pub struct Subscriber {
+pub struct RingSubscriber {
     rings: Vec<RingReceiver<AtomicWords>>,
     /// The ring that is looked at next.
     next: usize,
@@ -130,14 +130,14 @@ pub fn refusal(poll: Poll) -> Option<String> {
 }
 
 impl Maker for RingMaker<'_> {
-    type Publisher = Publisher;
-    type Subscriber = Subscriber;
+    type Publisher = RingPublisher;
+    type Subscriber = RingSubscriber;
     type Told = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(Publisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _told: &[()]) -> Result<(RingPublisher, ()), NodeError> {
         let memory = self.mapped(&self.sending)?;
         let rings = (0..).zip(&self.rings).filter(|(_, ends)| ends.0 == number);
-        let publisher = Publisher {
+        let publisher = RingPublisher {
             rings: rings
                 .map(|(ring, _)| RingSender::new(memory.clone(), ring, self.shape))
                 .collect(),
@@ -146,10 +146,10 @@ impl Maker for RingMaker<'_> {
         Ok((publisher, ()))
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(Subscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(RingSubscriber, ()), NodeError> {
         let memory = self.mapped(&self.receiving)?;
         let rings = (0..).zip(&self.rings).filter(|(_, ends)| ends.1 == number);
-        let subscriber = Subscriber {
+        let subscriber = RingSubscriber {
             rings: rings
                 .map(|(ring, _)| RingReceiver::new(memory.clone(), ring, self.shape))
                 .collect(),
@@ -159,7 +159,7 @@ impl Maker for RingMaker<'_> {
     }
 }
 
-impl Node for Publisher {
+impl Node for RingPublisher {
     #[inline(always)]
     fn write(&mut self, pool: &mut Pool, samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
         for (taken, slot) in samples.iter().enumerate() {
@@ -176,7 +176,7 @@ impl Node for Publisher {
     }
 }
 
-impl Node for Subscriber {
+impl Node for RingSubscriber {
     #[inline(always)]
     fn read(
         &mut self,
@@ -232,7 +232,7 @@ mod tests {
     }
 
     /// Sends so many samples at once, whose words follow from `first`; returns how many were taken.
-    fn send(publisher: &mut Publisher, pool: &mut Pool, first: u64, count: usize) -> usize {
+    fn send(publisher: &mut RingPublisher, pool: &mut Pool, first: u64, count: usize) -> usize {
         let mut samples = Vec::new();
         pool.fill(&mut samples, count);
         for (slot, number) in samples.iter().zip(first..) {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     /// The numbers of the samples that one call takes.
-    fn receive(subscriber: &mut Subscriber, pool: &mut Pool) -> Vec<u64> {
+    fn receive(subscriber: &mut RingSubscriber, pool: &mut Pool) -> Vec<u64> {
         let mut samples = Vec::new();
         pool.fill(&mut samples, 4);
         let received = subscriber.read(pool, &mut samples, || false).unwrap();
@@ -258,7 +258,7 @@ mod tests {
         found
     }
 
-    fn both(wiring: &Wiring, settings: &Settings) -> [Ends<Publisher, Subscriber>; 2] {
+    fn both(wiring: &Wiring, settings: &Settings) -> [Ends<RingPublisher, RingSubscriber>; 2] {
         let memory = memory(wiring, settings).unwrap();
         let own = loopback(wiring, settings).unwrap();
         [own, shmem(wiring, settings, &memory)].map(|maker| Ends::of(&maker, wiring).unwrap())

@@ -18,7 +18,7 @@ const LONGEST_SLEEP_MS: u16 = 20;
 
 /// The end that sends.
 #[derive(Debug)]
-pub struct Publisher {
+pub struct UdpPublisher {
     socket: UdpSocket,
     targets: Vec<SocketAddr>,
     distribution: Distribution,
@@ -26,7 +26,7 @@ pub struct Publisher {
 
 /// The end that receives.
 #[derive(Debug)]
-pub struct Subscriber {
+pub struct UdpSubscriber {
     socket: UdpSocket,
     poll: Poll,
     /// Room for a datagram, and for one byte more: a longer one is none of ours.
@@ -43,18 +43,18 @@ pub struct Udp<'a> {
 }
 
 impl Maker for Udp<'_> {
-    type Publisher = Publisher;
-    type Subscriber = Subscriber;
+    type Publisher = UdpPublisher;
+    type Subscriber = UdpSubscriber;
     type Told = SocketAddr;
 
     fn publisher(
         &self,
         number: u32,
         told: &[SocketAddr],
-    ) -> Result<(Publisher, SocketAddr), NodeError> {
+    ) -> Result<(UdpPublisher, SocketAddr), NodeError> {
         let (socket, address) = open()?;
         let targets = self.wiring.subscribers_of(number);
-        let publisher = Publisher {
+        let publisher = UdpPublisher {
             socket,
             targets: targets.map(|target| told[target as usize]).collect(),
             distribution: Distribution::new(self.wiring, number),
@@ -66,7 +66,7 @@ impl Maker for Udp<'_> {
         &self,
         _number: u32,
         _told: &[SocketAddr],
-    ) -> Result<(Subscriber, SocketAddr), NodeError> {
+    ) -> Result<(UdpSubscriber, SocketAddr), NodeError> {
         let (socket, address) = open()?;
         // A subscriber that sleeps asks poll first, so none of them may block.
         let set = socket.set_nonblocking(true);
@@ -75,7 +75,7 @@ impl Maker for Udp<'_> {
             "a UDP socket",
             "this is a bug",
         ))?;
-        let subscriber = Subscriber {
+        let subscriber = UdpSubscriber {
             socket,
             poll: self.settings.poll,
             datagram: vec![0; self.settings.words * super::pool::WORD + 1],
@@ -100,7 +100,7 @@ fn open() -> Result<(UdpSocket, SocketAddr), NodeError> {
     Ok((socket, address))
 }
 
-impl Node for Publisher {
+impl Node for UdpPublisher {
     fn write(&mut self, pool: &mut Pool, samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
         for slot in &*samples {
             for target in self.distribution.next_targets() {
@@ -123,7 +123,7 @@ impl Node for Publisher {
     }
 }
 
-impl Node for Subscriber {
+impl Node for UdpSubscriber {
     fn read(
         &mut self,
         pool: &mut Pool,

@@ -66,7 +66,7 @@ impl Wiring {
     }
 
     /// Whether samples of that publisher can come to that subscriber.
-    pub fn hears(&self, subscriber: u32, publisher: u32) -> bool {
+    pub fn receives_from(&self, subscriber: u32, publisher: u32) -> bool {
         match self.scenario {
             Scenario::StraightRun => subscriber == publisher,
             Scenario::FanIn => publisher % self.subscribers == subscriber,
@@ -76,12 +76,12 @@ impl Wiring {
 
     /// The subscribers that samples of that publisher can come to.
     pub fn subscribers_of(&self, publisher: u32) -> impl Iterator<Item = u32> + '_ {
-        (0..self.subscribers).filter(move |&subscriber| self.hears(subscriber, publisher))
+        (0..self.subscribers).filter(move |&subscriber| self.receives_from(subscriber, publisher))
     }
 
     /// The publishers that are heard by that subscriber.
     pub fn publishers_of(&self, subscriber: u32) -> impl Iterator<Item = u32> + '_ {
-        (0..self.publishers).filter(move |&publisher| self.hears(subscriber, publisher))
+        (0..self.publishers).filter(move |&publisher| self.receives_from(subscriber, publisher))
     }
 
     /// Copies of each sample that are to arrive.

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use super::error::RigError;
 use crate::results::Record;
+use crate::results::finding::Finding;
 use crate::results::schema::Schema;
 use crate::stats::LatencyHistogram;
 
@@ -34,7 +35,7 @@ pub trait Benchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure>;
 }
@@ -129,13 +130,13 @@ pub struct Ready {
     pub instrument: Value,
     /// Lines for people that say what is measured on: devices, clock.
     pub announcements: Vec<String>,
-    /// What to warn of before the first point.
-    pub warnings: Vec<String>,
+    /// What is known before the first point.
+    pub findings: Vec<Finding>,
 }
 
 /// Where a point's samples go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct SampleFolders {
     /// The round, from 0.
     pub round: u32,
     /// A folder for each row, in their order. Files of samples in it are added to
@@ -158,9 +159,7 @@ pub struct Progress {
 pub struct Outcome {
     /// Its rows, in the order of the plan.
     pub rows: Vec<RowOutcome>,
-    /// What to warn of; each text is shown once in a run.
-    pub warnings: Vec<String>,
-    /// What stands below the tables, each line once.
+    /// Lines about the instrument for `--verbose`, each shown once.
     pub notes: Vec<String>,
     /// What only one round can tell people, in place of the table of the summary.
     pub text: Option<String>,
@@ -173,6 +172,7 @@ pub struct Outcome {
 pub struct RowOutcome {
     /// Its figures, and settings that are known only now; columns of the schema.
     pub figures: Record,
+    pub findings: Vec<Finding>,
     pub failure: Option<String>,
     /// Whether the sweep ends with this failure. A queue that fails does not keep others from being measured.
     pub ends_sweep: bool,

@@ -20,8 +20,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::benchmark::Failure;
-use super::json_lines::{Lines, line_of};
-use crate::host::interrupt::{self, HeldBack};
+use super::json_lines::{LineBuffer, line_of};
+use crate::host::interrupt::{self, BlockedSignals};
 
 /// The environment variable that makes the program a child: its value says of which kind.
 pub const VARIABLE: &str = "HCABENCH_CHILD";
@@ -87,24 +87,24 @@ pub fn listen() -> Receiver<String> {
 
 /// The parent's end: a child that is killed when this is dropped.
 #[derive(Debug)]
-pub struct Asked {
+pub struct ChildProcess {
     /// What it is, for messages: `the process of a round`.
     what: String,
     child: Arc<Mutex<Child>>,
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
-    answers: Lines,
+    answers: LineBuffer,
     /// The signal that was passed on, and when. A second one would kill the child before it says what it has.
     told: Option<(Instant, Signal)>,
 }
 
 /// A way to a child for others than who reads its answers.
 #[derive(Debug)]
-pub struct Handle(Arc<Mutex<Child>>);
+pub struct ChildHandle(Arc<Mutex<Child>>);
 
-impl Handle {
+impl ChildHandle {
     /// Hands a signal on to it, if it has not ended.
-    pub fn tell(&self, signal: Signal) {
+    pub fn send_signal(&self, signal: Signal) {
         let mut child = locked(&self.0);
         if let Ok(None) = child.try_wait() {
             pass_on(signal, &child);
@@ -123,7 +123,7 @@ fn locked(child: &Mutex<Child>) -> MutexGuard<'_, Child> {
     child.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Asked {
+impl ChildProcess {
     /// Starts a child of that kind by a command of [`this_program`]. It inherits these files, under the same numbers.
     ///
     /// # Errors
@@ -155,19 +155,19 @@ impl Asked {
         let mut child = spawned.map_err(failed)?;
         let stdin = child.stdin.take();
         let stdout = child.stdout.take().expect("a pipe was asked for");
-        Ok(Asked {
+        Ok(ChildProcess {
             what,
             child: Arc::new(Mutex::new(child)),
             stdin,
             stdout,
-            answers: Lines::default(),
+            answers: LineBuffer::default(),
             told: None,
         })
     }
 
     /// A way to it from elsewhere.
-    pub fn handle(&self) -> Handle {
-        Handle(Arc::clone(&self.child))
+    pub fn handle(&self) -> ChildHandle {
+        ChildHandle(Arc::clone(&self.child))
     }
 
     /// Asks it.
@@ -193,7 +193,7 @@ impl Asked {
     /// When it has ended, or does not answer in time.
     pub fn next<A: DeserializeOwned>(&mut self, limit: Duration) -> Result<A, Failure> {
         // After the child was started, which would have the signals held back as well.
-        let held = HeldBack::new().map_err(|error| self.failed(&error))?;
+        let held = BlockedSignals::new().map_err(|error| self.failed(&error))?;
         let begun = Instant::now();
         loop {
             if let Some(line) = self.answers.take() {
@@ -281,7 +281,7 @@ impl Asked {
     }
 }
 
-impl Drop for Asked {
+impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
     }

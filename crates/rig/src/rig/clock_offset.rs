@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::rig::exchange::{End, Enough, between};
+use crate::rig::exchange::{ExchangeEnd, ExchangeLimit, between};
 use crate::rig::in_threads::ThreadsError;
 use crate::time::{Clock, Ticks};
 
@@ -18,7 +18,7 @@ pub struct ClockOffset {
 }
 
 /// A shortest round trip needs no more; milliseconds where both CPUs are free.
-const ENOUGH: Enough = Enough {
+const ENOUGH: ExchangeLimit = ExchangeLimit {
     exchanges: 5_000,
     time: Duration::from_secs(1),
 };
@@ -39,7 +39,7 @@ pub fn measure_offset<C: Clock>(
     if sender == receiver {
         return Ok(None);
     }
-    let end = |cpu| End {
+    let end = |cpu| ExchangeEnd {
         cpu: Some(cpu),
         read: || clock.now().0,
     };

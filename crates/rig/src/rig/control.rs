@@ -31,9 +31,9 @@ impl StopFlag {
 
 /// Signs of life of a thread, which it counts up and only the supervisor looks at.
 #[derive(Debug, Default)]
-pub struct Pulse(CachePadded<AtomicU64>);
+pub struct Heartbeat(CachePadded<AtomicU64>);
 
-impl Pulse {
+impl Heartbeat {
     /// No sign is to be expected any more.
     const OVER: u64 = u64::MAX;
 
@@ -146,7 +146,7 @@ impl Silence {
     }
 
     /// How long the thread at that place has been silent: none behind its last sign.
-    pub fn of_thread(&mut self, place: usize, pulse: &Pulse) -> Duration {
+    pub fn of_thread(&mut self, place: usize, pulse: &Heartbeat) -> Duration {
         let (last, at) = &mut self.0[place];
         let beats = pulse.beats();
         if beats != *last {
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn silence_ends_with_a_sign_and_with_the_last_one() {
-        let pulse = Pulse::default();
+        let pulse = Heartbeat::default();
         let mut silence = Silence::of(1);
         std::thread::sleep(Duration::from_millis(20));
         assert!(silence.of_thread(0, &pulse) >= Duration::from_millis(20));

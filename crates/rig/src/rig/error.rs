@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-use super::memory::TooMuch;
+use super::memory::MemoryLimitError;
 use super::role::Role;
-use crate::host::pinning::Moved;
+use crate::host::pinning::ThreadMigration;
 use crate::host::{HostError, interrupt};
 use crate::time::ClockError;
 
@@ -18,7 +18,7 @@ pub enum RigError {
     #[error(transparent)]
     Clock(#[from] ClockError),
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] MemoryLimitError),
     /// Huge pages are required, and there are too few.
     #[error(
         "--hugepages required: {what} {needed} huge pages of 2 MiB, {free} are free: reserve them (sysctl \
@@ -55,7 +55,7 @@ pub enum RigError {
     Moved {
         role: Role,
         /// From where to where.
-        moved: Moved,
+        moved: ThreadMigration,
     },
     #[error(
         "--priority {0}: threads would spin on all CPUs that this process may use, and nothing else would ever run on \

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::in_threads::{Job, Stop, ThreadsError, in_threads};
+use super::in_threads::{SignalCheck, ThreadJob, ThreadsError, in_threads};
 use crate::host::{HostError, pinning};
 
 /// The stamps of one exchange, in counts: of the asking CPU before it asked and after the answer had come, and of the
@@ -83,7 +83,7 @@ impl Offset {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub struct End<F> {
+pub struct ExchangeEnd<F> {
     /// Where its thread is pinned to; nowhere in tests.
     pub cpu: Option<usize>,
     pub read: F,
@@ -91,13 +91,13 @@ pub struct End<F> {
 
 /// When an exchange is enough.
 #[derive(Debug, Clone, Copy)]
-pub struct Enough {
+pub struct ExchangeLimit {
     pub exchanges: usize,
     pub time: Duration,
 }
 
 /// Exchanges between two CPUs, and how long they may take.
-pub const ENOUGH: Enough = Enough {
+pub const ENOUGH: ExchangeLimit = ExchangeLimit {
     exchanges: 20_000,
     // Milliseconds where both CPUs are free; on a busy machine they seldom run at the same time.
     time: Duration::from_secs(5),
@@ -106,7 +106,7 @@ pub const ENOUGH: Enough = Enough {
 /// What is handed to and fro: nothing else shares the line, nor the one that the prefetcher fetches with it.
 #[repr(align(128))]
 #[derive(Default)]
-struct Line {
+struct ExchangeLine {
     /// Odd: asked. Even: answered.
     number: AtomicU64,
     /// The counter of the one who answered.
@@ -118,29 +118,30 @@ const SPINS: u32 = 256;
 
 /// Exchanges stamps between two threads. `None` if the other end never answered.
 pub fn between<A, B>(
-    asking: &End<A>,
-    answering: &End<B>,
-    enough: Enough,
-    stop: Stop<'_>,
+    asking: &ExchangeEnd<A>,
+    answering: &ExchangeEnd<B>,
+    enough: ExchangeLimit,
+    stop: SignalCheck<'_>,
 ) -> Result<Option<Offset>, ThreadsError>
 where
     A: Fn() -> u64 + Sync,
     B: Fn() -> u64 + Sync,
 {
-    let (line, over) = (Line::default(), AtomicBool::new(false));
-    let answers: Job<'_, _> = Box::new(|| answer(answering, &line, &over).map(|()| Vec::new()));
-    let asks: Job<'_, _> = Box::new(|| ask(asking, &line, &over, enough, stop));
+    let (line, over) = (ExchangeLine::default(), AtomicBool::new(false));
+    let answers: ThreadJob<'_, _> =
+        Box::new(|| answer(answering, &line, &over).map(|()| Vec::new()));
+    let asks: ThreadJob<'_, _> = Box::new(|| ask(asking, &line, &over, enough, stop));
     let jobs = vec![("answer".to_owned(), answers), ("ask".to_owned(), asks)];
     let exchanges = in_threads(jobs, &over, stop)?.concat();
     Ok(Offset::of(&exchanges))
 }
 
 fn ask<A: Fn() -> u64>(
-    end: &End<A>,
-    line: &Line,
+    end: &ExchangeEnd<A>,
+    line: &ExchangeLine,
     over: &AtomicBool,
-    enough: Enough,
-    stop: Stop<'_>,
+    enough: ExchangeLimit,
+    stop: SignalCheck<'_>,
 ) -> Result<Vec<Exchange>, HostError> {
     end.cpu.map_or(Ok(()), pinning::pin_current_thread)?;
     let deadline = Instant::now() + enough.time;
@@ -174,7 +175,11 @@ fn ask<A: Fn() -> u64>(
     Ok(exchanges)
 }
 
-fn answer<B: Fn() -> u64>(end: &End<B>, line: &Line, over: &AtomicBool) -> Result<(), HostError> {
+fn answer<B: Fn() -> u64>(
+    end: &ExchangeEnd<B>,
+    line: &ExchangeLine,
+    over: &AtomicBool,
+) -> Result<(), HostError> {
     end.cpu.map_or(Ok(()), pinning::pin_current_thread)?;
     let mut question = 1;
     loop {
@@ -278,17 +283,17 @@ mod tests {
         false
     }
 
-    fn here<F: Fn() -> u64>(read: F) -> End<F> {
-        End { cpu: None, read }
+    fn here<F: Fn() -> u64>(read: F) -> ExchangeEnd<F> {
+        ExchangeEnd { cpu: None, read }
     }
 
-    const SHORT: Enough = Enough {
+    const SHORT: ExchangeLimit = ExchangeLimit {
         exchanges: 2_000,
         // Milliseconds, where two CPUs are free.
         time: Duration::from_secs(20),
     };
 
-    const LONG: Enough = Enough {
+    const LONG: ExchangeLimit = ExchangeLimit {
         exchanges: usize::MAX,
         time: Duration::from_secs(60),
     };
@@ -312,7 +317,7 @@ mod tests {
     fn nothing_hangs_on_a_missing_cpu_the_stop_flag_or_the_time() {
         let begun = Instant::now();
         let here = here(now);
-        let nowhere = End {
+        let nowhere = ExchangeEnd {
             cpu: Some(1023),
             read: now,
         };
@@ -322,7 +327,7 @@ mod tests {
         }
         let stopped = between(&here, &here, LONG, &|| true);
         assert!(matches!(stopped, Err(ThreadsError::Interrupted)));
-        let brief = Enough {
+        let brief = ExchangeLimit {
             time: Duration::from_millis(50),
             ..LONG
         };

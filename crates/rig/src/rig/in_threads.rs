@@ -7,10 +7,10 @@ use std::thread;
 use crate::host::HostError;
 
 /// Whether a signal has come; asked all the time.
-pub type Stop<'a> = &'a (dyn Fn() -> bool + Sync);
+pub type SignalCheck<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// What a thread does.
-pub type Job<'a, T> = Box<dyn FnOnce() -> Result<T, HostError> + Send + 'a>;
+pub type ThreadJob<'a, T> = Box<dyn FnOnce() -> Result<T, HostError> + Send + 'a>;
 
 /// Why the threads have no result.
 #[derive(Debug, thiserror::Error)]
@@ -26,9 +26,9 @@ pub enum ThreadsError {
 /// Does each job in a thread of its own, by its name, and returns what they come to. `over` is raised when one fails or
 /// panics: the others must not wait for it. A panic goes on here.
 pub fn in_threads<T: Send>(
-    jobs: Vec<(String, Job<'_, T>)>,
+    jobs: Vec<(String, ThreadJob<'_, T>)>,
     over: &AtomicBool,
-    stop: Stop<'_>,
+    stop: SignalCheck<'_>,
 ) -> Result<Vec<T>, ThreadsError> {
     let found = thread::scope(|scope| {
         let threads = jobs.into_iter().map(|(name, job)| {

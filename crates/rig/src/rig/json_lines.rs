@@ -13,13 +13,13 @@ pub(crate) fn line_of(message: &impl Serialize) -> serde_json::Result<Vec<u8>> {
 
 /// What was read and not taken yet.
 #[derive(Debug, Default)]
-pub(crate) struct Lines {
+pub(crate) struct LineBuffer {
     buffer: Vec<u8>,
     /// Up to where it is known to hold no end of a line.
     searched: usize,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Reads what is there; 0 bytes at the end of the stream.
     pub(crate) fn read_from(&mut self, mut stream: impl Read) -> io::Result<usize> {
         let mut part = [0; 1 << 16];

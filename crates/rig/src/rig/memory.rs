@@ -6,7 +6,7 @@ use crate::buffer::Bytes;
 use crate::host::{cgroup, memory_lock};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Need {
+pub struct MemoryNeed {
     /// What it is, in words: `both message buffers`.
     pub what: &'static str,
     pub bytes: u64,
@@ -37,14 +37,19 @@ impl Allowance {
 
     /// Refuses needs that do not fit. `options`: those that decide, with their values, as `--burst 8192 with --repeat
     /// 100`; `advice`: what to do.
-    pub fn require(&self, needs: &[Need], options: &str, advice: &str) -> Result<(), TooMuch> {
+    pub fn require(
+        &self,
+        needs: &[MemoryNeed],
+        options: &str,
+        advice: &str,
+    ) -> Result<(), MemoryLimitError> {
         let needed = needs.iter().map(|need| need.bytes);
         let needed = needed.fold(0, u64::saturating_add);
         if needed <= self.bytes {
             return Ok(());
         }
         let largest = needs.iter().max_by_key(|need| need.bytes);
-        Err(TooMuch {
+        Err(MemoryLimitError {
             options: options.to_owned(),
             needed: Bytes(needed),
             mostly: largest.map_or("", |need| need.what),
@@ -63,7 +68,7 @@ impl Allowance {
 #[error(
     "{options} is impossible here: it takes {needed} of memory, most of it for {mostly}; allowed is {allowed}, {by}: {advice}"
 )]
-pub struct TooMuch {
+pub struct MemoryLimitError {
     /// The options that decide, with their values.
     pub options: String,
     pub needed: Bytes,
@@ -86,7 +91,7 @@ mod tests {
             bytes: 100,
             group: Some("/sys/fs/cgroup/x/memory.max".into()),
         };
-        let need = |what, bytes| Need { what, bytes };
+        let need = |what, bytes| MemoryNeed { what, bytes };
         let needs = [need("both message buffers", 60), need("results", 30)];
         assert_eq!(allowance.require(&needs, "--burst 8", "use less"), Ok(()));
         let needs = [need("both message buffers", 60), need("results", 41)];

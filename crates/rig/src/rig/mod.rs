@@ -10,6 +10,7 @@
 //! | `memory` | whether a run fits into the machine and its control group |
 //! | `ledger` | what was sent against what arrived |
 //! | `error` | what can go wrong in any benchmark |
+//! | `findings` | findings that several benchmarks make |
 //! | `json_lines` | messages between processes, a line of JSON each |
 //! | `in_threads` | short work in several threads at once |
 //! | `exchange`, `clock_offset` | the offset of two CPUs' clocks |
@@ -30,6 +31,7 @@ pub mod control;
 pub mod error;
 #[allow(missing_docs)]
 pub mod exchange;
+pub mod findings;
 #[allow(missing_docs)]
 pub mod in_threads;
 pub(crate) mod json_lines;

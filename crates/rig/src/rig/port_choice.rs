@@ -8,6 +8,8 @@ pub use self::one::{choose_nth, choose_one};
 use super::ports::{PortRequest, Service, UcRouteRequest};
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, ServiceType, Transport};
+use crate::results::finding::Finding;
+use crate::results::finding::kinds::SUBNETS_DIFFER;
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -33,7 +35,7 @@ pub enum ChoiceError {
 
 /// The two ports of a run, with their devices.
 #[derive(Debug, Clone)]
-pub struct Pair {
+pub struct PortPair {
     pub sender: ChosenPort,
     pub receiver: ChosenPort,
 }
@@ -48,7 +50,7 @@ pub struct ChosenPort {
 
 /// How likely it is that packets pass from one port to another. The less, the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
+enum Reachability {
     SameSubnet,
     Unknown,
     OtherSubnet,
@@ -56,7 +58,7 @@ enum Reach {
 
 /// How much of the way the two ports have for themselves. The less, the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Apart {
+enum Separation {
     Adapters,
     Devices,
     Ports,
@@ -105,7 +107,7 @@ impl ChosenPort {
     }
 }
 
-impl Pair {
+impl PortPair {
     /// Why the two cannot talk to each other, if that is certain.
     fn obstacle(&self) -> Option<String> {
         let (sender, receiver) = (&self.sender, &self.receiver);
@@ -129,7 +131,7 @@ impl Pair {
         })
     }
 
-    fn reach(&self) -> Reach {
+    fn reach(&self) -> Reachability {
         let same = match self.sender.port.link_layer {
             LinkLayer::InfiniBand => {
                 // Subnets that nobody named all have the default prefix; the subnet manager tells them apart.
@@ -145,25 +147,25 @@ impl Pair {
             }
         };
         match same {
-            Some(true) => Reach::SameSubnet,
-            None => Reach::Unknown,
-            Some(false) => Reach::OtherSubnet,
+            Some(true) => Reachability::SameSubnet,
+            None => Reachability::Unknown,
+            Some(false) => Reachability::OtherSubnet,
         }
     }
 
-    fn apart(&self) -> Apart {
+    fn apart(&self) -> Separation {
         let (sender, receiver) = (&self.sender, &self.receiver);
         if sender.is_port_of(receiver) {
-            return Apart::Nothing;
+            return Separation::Nothing;
         }
         if sender.device.name == receiver.device.name {
-            return Apart::Ports;
+            return Separation::Ports;
         }
         let adapter = &sender.device.adapter_guid;
         if adapter.is_some() && *adapter == receiver.device.adapter_guid {
-            Apart::Devices
+            Separation::Devices
         } else {
-            Apart::Adapters
+            Separation::Adapters
         }
     }
 
@@ -174,13 +176,16 @@ impl Pair {
     }
 
     /// What makes it doubtful that the two talk to each other.
-    pub fn doubt(&self) -> Option<String> {
-        (self.reach() == Reach::OtherSubnet).then(|| {
+    pub fn doubt(&self) -> Option<Finding> {
+        (self.reach() == Reachability::OtherSubnet).then(|| {
             let (sender, receiver) = (&self.sender, &self.receiver);
             let subnets = match sender.port.link_layer {
                 LinkLayer::InfiniBand => [sender, receiver].map(|end| {
                     let prefix = end.port.subnet_prefix.as_deref().unwrap_or("none");
-                    format!("{prefix} with the subnet manager at LID {}", end.port.sm_lid)
+                    format!(
+                        "{prefix} with the subnet manager at LID {}",
+                        end.port.sm_lid
+                    )
                 }),
                 LinkLayer::Ethernet | LinkLayer::Unspecified => [sender, receiver].map(|end| {
                     let network = end.network().map(|network| network.to_string());
@@ -188,12 +193,12 @@ impl Pair {
                     network.or(address).unwrap_or_default()
                 }),
             };
-            format!(
-                "{} and {} are in different subnets, {}: packets need a router, if they pass at all",
-                sender.name(),
-                receiver.name(),
-                subnets.join(" and ")
-            )
+            Finding::of(&SUBNETS_DIFFER)
+                .name(
+                    "ports",
+                    format!("{} and {}", sender.name(), receiver.name()),
+                )
+                .name("subnets", subnets.join(" and "))
         })
     }
 }
@@ -209,7 +214,7 @@ pub fn choose(
     all: &Devices,
     sender: Option<&PortRequest>,
     receiver: Option<&PortRequest>,
-) -> Result<Pair, ChoiceError> {
+) -> Result<PortPair, ChoiceError> {
     let devices = all.usable.as_slice();
     if devices.is_empty() {
         return Err(ChoiceError::TooFew(match all.refused.first() {
@@ -227,18 +232,18 @@ pub fn choose(
     let receivers = candidates("--receiver", receiver)?;
     let both_named = sender.is_some() && receiver.is_some();
     let pairs = senders.iter().flat_map(|sender| {
-        let with = |receiver: &ChosenPort| Pair {
+        let with = |receiver: &ChosenPort| PortPair {
             sender: sender.clone(),
             receiver: receiver.clone(),
         };
         receivers.iter().map(with)
     });
-    let pairs: Vec<Pair> = pairs
-        .filter(|pair| both_named || pair.apart() != Apart::Nothing)
+    let pairs: Vec<PortPair> = pairs
+        .filter(|pair| both_named || pair.apart() != Separation::Nothing)
         .collect();
     // The first of those that are equally good.
     let possible = pairs.iter().filter(|pair| pair.obstacle().is_none());
-    let rank = |pair: &&Pair| (pair.without_address().is_some(), pair.reach(), pair.apart());
+    let rank = |pair: &&PortPair| (pair.without_address().is_some(), pair.reach(), pair.apart());
     if let Some(best) = possible.min_by_key(rank) {
         return Ok(best.clone());
     }

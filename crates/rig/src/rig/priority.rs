@@ -1,12 +1,12 @@
 //! Whether threads that spin can have a real-time priority where they are placed.
 
 use super::error::RigError;
-use crate::host::compromise::{Compromise, PlacementWarning};
+use crate::host::Compromise;
 use crate::host::priority::is_throttled;
 
 /// What is known of the places of threads that spin.
 #[derive(Debug, Clone, Copy)]
-pub struct Places {
+pub struct SpinPlacement {
     /// Whether two of them have one CPU.
     pub shares_cpu: bool,
     /// Whether this process has another CPU beside theirs.
@@ -15,13 +15,12 @@ pub struct Places {
     pub options: &'static str,
 }
 
-impl Places {
+impl SpinPlacement {
     /// Those of a placement.
-    pub fn of(warnings: &[PlacementWarning], shares_cpu: bool, options: &'static str) -> Self {
-        let mut all = warnings.iter();
-        Places {
+    pub fn of(warnings: &[Compromise], shares_cpu: bool, options: &'static str) -> Self {
+        SpinPlacement {
             shares_cpu,
-            leaves_cpu: all.all(|one| one.compromise != Compromise::SupervisorShares),
+            leaves_cpu: !warnings.contains(&Compromise::SupervisorShares),
             options,
         }
     }
@@ -55,7 +54,7 @@ mod tests {
 
     #[test]
     fn threads_that_spin_may_keep_neither_each_other_nor_all_else_from_running() {
-        let places = |shares_cpu, leaves_cpu| Places {
+        let places = |shares_cpu, leaves_cpu| SpinPlacement {
             shares_cpu,
             leaves_cpu,
             options: "--sender-cpu",

@@ -22,11 +22,11 @@ use nix::sys::signal::Signal;
 use super::control::Control;
 use super::error::RigError;
 use super::role::Role;
-use crate::host::interrupt::{self, HeldBack};
+use crate::host::interrupt::{self, BlockedSignals};
 use crate::host::{HostError, pinning, priority};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Seat {
+pub struct WorkerPlacement {
     pub role: Role,
     pub cpu: usize,
     /// Its SCHED_FIFO priority, if any.
@@ -35,7 +35,7 @@ pub struct Seat {
 
 /// How long the supervisor waits, and for what.
 #[derive(Debug, Clone, Copy)]
-pub struct Patience {
+pub struct SupervisorTimeouts {
     /// How often it looks around; each look costs a measuring thread a few microseconds where no CPU is left.
     pub look: Duration,
     /// How long a worker may take to leave its loop once the stop flag is raised.
@@ -44,9 +44,9 @@ pub struct Patience {
     pub grace_after_signal: Duration,
 }
 
-impl Default for Patience {
+impl Default for SupervisorTimeouts {
     fn default() -> Self {
-        Patience {
+        SupervisorTimeouts {
             look: Duration::from_millis(200),
             grace: Duration::from_secs(2),
             grace_after_signal: Duration::from_millis(300),
@@ -64,7 +64,7 @@ pub enum Cause<X> {
 }
 
 #[derive(Debug)]
-pub struct Collected<R, E, X> {
+pub struct CrewOutcome<R, E, X> {
     /// Their reports, with the place of each in the crew.
     pub reports: Vec<(usize, R)>,
     pub failures: Vec<(Role, E)>,
@@ -72,32 +72,32 @@ pub struct Collected<R, E, X> {
 }
 
 /// A report or a failure, of the type that its crew has: what supervises is compiled once for all crews.
-type Sent = Box<dyn Any + Send>;
+type WorkerMessage = Box<dyn Any + Send>;
 
-fn opened<T: 'static>(sent: Sent) -> T {
+fn opened<T: 'static>(sent: WorkerMessage) -> T {
     *sent.downcast().expect("workers send what their crew has")
 }
 
-enum Event {
-    Report(usize, Sent),
-    Failed(usize, Sent),
+enum WorkerEvent {
+    Report(usize, WorkerMessage),
+    Failed(usize, WorkerMessage),
     Panicked(usize),
 }
 
 /// What a worker does on its CPU.
-type Work = Box<dyn FnOnce(&Arc<Channel>) -> Result<(), Sent> + Send>;
+type WorkerFunction = Box<dyn FnOnce(&Arc<Channel>) -> Result<(), WorkerMessage> + Send>;
 
 /// A worker's way to its supervisor.
 #[derive(Debug)]
 struct Channel {
     place: usize,
-    events: Sender<Event>,
+    events: Sender<WorkerEvent>,
     wake: PipeWriter,
     has_panicked: AtomicBool,
 }
 
 impl Channel {
-    fn send(&self, event: Event) -> bool {
+    fn send(&self, event: WorkerEvent) -> bool {
         let heard = self.events.send(event).is_ok();
         // One byte wakes the supervisor. A pipe that is full has woken it already.
         let _ = (&self.wake).write(&[1]);
@@ -116,7 +116,8 @@ impl<R: Send + 'static> Reporter<R> {
     /// Sends a report. Returns false where nobody listens any more: the supervisor has given up.
     pub fn send(&self, report: R) -> bool {
         let place = self.channel.place;
-        self.channel.send(Event::Report(place, Box::new(report)))
+        self.channel
+            .send(WorkerEvent::Report(place, Box::new(report)))
     }
 }
 
@@ -185,7 +186,7 @@ where
     /// [`RigError::Spawn`]; the workers started before are told to leave.
     pub fn start(
         &mut self,
-        seat: Seat,
+        seat: WorkerPlacement,
         work: impl FnOnce(&Reporter<R>) -> Result<(), E> + Send + 'static,
     ) -> Result<(), RigError> {
         let work = move |channel: &Arc<Channel>| {
@@ -195,7 +196,7 @@ where
             };
             let placed = seat.take().map_err(E::from);
             let done = placed.and_then(|()| work(&reporter));
-            done.map_err(|error| -> Sent { Box::new(error) })
+            done.map_err(|error| -> WorkerMessage { Box::new(error) })
         };
         self.team.start(seat.role, Box::new(work))
     }
@@ -205,10 +206,10 @@ where
     /// the flag was raised and at each look from then on.
     pub fn collect<X>(
         &mut self,
-        patience: &Patience,
+        patience: &SupervisorTimeouts,
         watch: impl FnMut() -> Option<X>,
         told: impl FnMut(),
-    ) -> Result<Collected<R, E, X>, RigError> {
+    ) -> Result<CrewOutcome<R, E, X>, RigError> {
         self.collect_under(&interrupt::requested, patience, watch, told)
     }
 
@@ -216,10 +217,10 @@ where
     pub fn collect_under<X>(
         &mut self,
         requested: &dyn Fn() -> Option<Signal>,
-        patience: &Patience,
+        patience: &SupervisorTimeouts,
         mut watch: impl FnMut() -> Option<X>,
         mut told: impl FnMut(),
-    ) -> Result<Collected<R, E, X>, RigError> {
+    ) -> Result<CrewOutcome<R, E, X>, RigError> {
         let mut reason = None;
         let mut watch = || {
             reason = watch();
@@ -227,7 +228,7 @@ where
         };
         let found = (self.team).collect(requested, patience, &mut watch, &mut told)?;
         let (reports, failures) = (found.reports.into_iter(), found.failures.into_iter());
-        Ok(Collected {
+        Ok(CrewOutcome {
             reports: reports.map(|(at, sent)| (at, opened(sent))).collect(),
             failures: failures.map(|(role, sent)| (role, opened(sent))).collect(),
             cause: found.cause.and_then(|cause| match cause {
@@ -248,11 +249,11 @@ impl<R, E> Crew<R, E> {
 
 /// A crew without the types of what its workers send.
 struct Team {
-    events: Receiver<Event>,
-    give: Sender<Event>,
+    events: Receiver<WorkerEvent>,
+    give: Sender<WorkerEvent>,
     woken: PipeReader,
     wake: PipeWriter,
-    held: HeldBack,
+    held: BlockedSignals,
     workers: Vec<Worker>,
     control: Arc<dyn AsRef<Control> + Send + Sync>,
 }
@@ -271,7 +272,7 @@ impl Worker {
     }
 }
 
-impl Seat {
+impl WorkerPlacement {
     fn take(&self) -> Result<(), HostError> {
         pinning::pin_current_thread(self.cpu)?;
         self.priority
@@ -291,13 +292,13 @@ impl Team {
             give,
             woken,
             wake,
-            held: HeldBack::new()?,
+            held: BlockedSignals::new()?,
             workers: Vec::new(),
             control,
         })
     }
 
-    fn start(&mut self, role: Role, work: Work) -> Result<(), RigError> {
+    fn start(&mut self, role: Role, work: WorkerFunction) -> Result<(), RigError> {
         let failed = |source: std::io::Error| RigError::Spawn { role, source };
         let channel = Arc::new(Channel {
             place: self.workers.len(),
@@ -314,13 +315,13 @@ impl Team {
                     let (control, channel) = (Arc::clone(&control), Arc::clone(&channel));
                     move || {
                         (*control).as_ref().set_failed();
-                        channel.send(Event::Panicked(channel.place));
+                        channel.send(WorkerEvent::Panicked(channel.place));
                         channel.has_panicked.store(true, Ordering::Release);
                     }
                 });
                 if let Err(error) = work(&channel) {
                     (*control).as_ref().set_failed();
-                    channel.send(Event::Failed(channel.place, error));
+                    channel.send(WorkerEvent::Failed(channel.place, error));
                 }
                 REPORT_PANIC.set(None);
             })
@@ -339,11 +340,11 @@ impl Team {
     fn collect(
         &mut self,
         requested: &dyn Fn() -> Option<Signal>,
-        patience: &Patience,
+        patience: &SupervisorTimeouts,
         watch: &mut dyn FnMut() -> bool,
         told: &mut dyn FnMut(),
-    ) -> Result<Collected<Sent, Sent, ()>, RigError> {
-        let mut collected = Collected {
+    ) -> Result<CrewOutcome<WorkerMessage, WorkerMessage, ()>, RigError> {
+        let mut collected = CrewOutcome {
             reports: Vec::new(),
             failures: Vec::new(),
             cause: None,
@@ -361,16 +362,16 @@ impl Team {
             let gone: Vec<usize> = (0..missing.len()).filter(|&place| ended(place)).collect();
             loop {
                 match self.events.try_recv() {
-                    Ok(Event::Report(place, report)) => {
+                    Ok(WorkerEvent::Report(place, report)) => {
                         missing[place] = false;
                         collected.reports.push((place, report));
                     }
-                    Ok(Event::Failed(place, error)) => {
+                    Ok(WorkerEvent::Failed(place, error)) => {
                         missing[place] = false;
                         collected.failures.push((self.workers[place].role, error));
                         self.end(&mut collected.cause, Cause::Worker, &mut stopped);
                     }
-                    Ok(Event::Panicked(place)) => {
+                    Ok(WorkerEvent::Panicked(place)) => {
                         self.control().stop();
                         told();
                         return Err(RigError::Panicked {
@@ -463,7 +464,7 @@ const STOPPING_LOOK: Duration = Duration::from_millis(20);
 impl Drop for Team {
     fn drop(&mut self) {
         if !self.workers.is_empty() {
-            self.dismiss(Patience::default().grace_after_signal);
+            self.dismiss(SupervisorTimeouts::default().grace_after_signal);
         }
     }
 }

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::{Figure, Finding};
 use crate::arguments::UsageError;
 use crate::bench::fabric::over_time::{PairChange, What};
+use crate::cli::compare::answer;
 use crate::compare::{ERROR, Verdict};
-use crate::results::units::fixed;
+use crate::results::units::duration;
 use crate::sorting::sort_by;
 use crate::terminal::output::labelled;
 use crate::terminal::table::{Column, Table};
@@ -19,6 +20,7 @@ const MOST_NODES: usize = 4;
 
 /// What there is to show.
 pub(super) struct Shown<'a> {
+    pub(super) names: &'a [String; 2],
     pub(super) findings: &'a [Finding<'a>],
     pub(super) figures: &'a [Figure],
     pub(super) rounds: [usize; 2],
@@ -41,32 +43,32 @@ const COLUMNS: [OfFinding; 8] = [
 ];
 
 /// What the rows are to be sorted by.
-pub(super) fn order(options: &TableOptions) -> Result<Option<Order>, UsageError> {
-    options.order(&COLUMNS.map(|(name, _)| (name.to_owned(), name)))
-}
-
-fn us(ns: f64) -> String {
-    fixed(ns / 1e3, 3)
-}
-
-fn signed(value: f64, text: String) -> String {
-    let is_zero = text.chars().all(|it| matches!(it, '0' | '.' | '-'));
-    match value > 0.0 && !is_zero {
-        true => format!("+{text}"),
-        false => text,
-    }
-}
-
-fn percent(value: Option<f64>) -> String {
-    let finite = value.filter(|value| value.is_finite());
-    finite.map_or("-".to_owned(), |value| signed(value, fixed(value, 1)))
+pub(super) fn order(
+    options: &TableOptions,
+    [base, new]: &[String; 2],
+) -> Result<Option<Order>, UsageError> {
+    let column = |name| match name {
+        "BASE" => base,
+        "NEW" => new,
+        "shift" => "difference",
+        name => name,
+    };
+    options.order(&COLUMNS.map(|(name, _)| (name.to_owned(), column(name))))
 }
 
 impl Shown<'_> {
     /// The tables, and below them what they say in words.
-    pub(super) fn text(&self, order: Option<Order>, brief: bool, width: Option<usize>) -> String {
+    pub(super) fn text(
+        &self,
+        answer: &[String],
+        order: Option<Order>,
+        brief: bool,
+        width: Option<usize>,
+    ) -> String {
         let (table, left) = self.changes(order);
-        let mut text = table.brief(brief).render(width);
+        let mut text: String = answer.iter().map(|it| answer::wrapped(it)).collect();
+        text.push('\n');
+        text += &table.brief(brief).render(width);
         text.push('\n');
         if !brief {
             text += &self.pairs(width);
@@ -80,16 +82,25 @@ impl Shown<'_> {
 
     /// Tiers, and the nodes that changed; with how many are not in it.
     fn changes(&self, order: Option<Order>) -> (Table, usize) {
-        let mut table = Table::new(vec![
+        let [base, new] = self.names;
+        let mut columns = vec![
             Column::text("figure").setting(),
             Column::text("of").setting(),
-            Column::number("BASE", "us"),
-            Column::number("NEW", "us"),
-            Column::number("shift", "%").first(),
-            Column::number("from", "%"),
-            Column::number("to", "%"),
-            Column::text("verdict").first(),
-        ]);
+            Column::number(base, ""),
+            Column::number(new, ""),
+            Column::number("difference", "").first(),
+        ];
+        let is_judged = self
+            .findings
+            .iter()
+            .any(|it| it.verdict() != Verdict::NotJudged);
+        if is_judged {
+            columns.extend([
+                Column::number("interval", ""),
+                Column::text("verdict").first(),
+            ]);
+        }
+        let mut table = Table::new(columns);
         let mut kept = self.kept();
         let left = self.findings.len() - kept.len();
         if let Some(order) = order {
@@ -102,20 +113,25 @@ impl Shown<'_> {
             }
             before = Some(found.figure);
             let shift = found.shift();
-            let mut verdict = found.verdict().words().to_owned();
+            let verdict = match found.verdict() {
+                Verdict::NoDifferenceShown => "not shown",
+                verdict => verdict.words(),
+            };
+            let mut verdict = verdict.to_owned();
             if found.is_broken() {
                 verdict += ", BROKEN";
             }
-            table.row([
+            let [base, new] = found.change.medians_ns.map(duration);
+            let cells = [
                 found.figure.name(),
                 found.of(),
-                us(found.change.medians_ns[0]),
-                us(found.change.medians_ns[1]),
-                percent(shift.map(|it| it[0])),
-                percent(shift.map(|it| it[1])),
-                percent(shift.map(|it| it[2])),
-                verdict,
-            ]);
+                base,
+                new,
+                answer::difference(shift.map(|it| it[0]), "%"),
+            ];
+            let interval = answer::interval(shift.map(|[_, low, high]| [low, high]), "%");
+            let judged = is_judged.then_some([interval, verdict]);
+            table.row(cells.into_iter().chain(judged.into_iter().flatten()));
         }
         (table, left)
     }
@@ -158,19 +174,20 @@ impl Shown<'_> {
         if slower.is_empty() {
             return String::new();
         }
+        let [base, new] = self.names;
         let mut table = Table::new(vec![
             Column::text("from").setting(),
             Column::text("to").setting(),
             Column::text("tier").setting(),
-            Column::number("BASE", "us"),
-            Column::number("NEW", "us"),
-            Column::number("more", "us"),
+            Column::number(base, ""),
+            Column::number(new, ""),
+            Column::number("more", ""),
         ]);
         for pair in slower {
-            let [base, new] = pair.medians_ns;
+            let [base, new] = pair.medians_ns.map(duration);
             let [from, to] = pair.pair.clone();
-            let more = signed(pair.worse_by(), us(pair.worse_by()));
-            table.row([from, to, pair.tier.clone(), us(base), us(new), more]);
+            let more = format!("+{}", duration(pair.worse_by()));
+            table.row([from, to, pair.tier.clone(), base, new, more]);
         }
         let name = figure.name();
         let title = format!("the pairs whose {name} rose most (ranked, not judged):");
@@ -182,32 +199,29 @@ impl Shown<'_> {
             let findings = self.findings.iter();
             findings.filter(|found| found.verdict() == verdict).count()
         };
-        let mut lines = vec![labelled(
-            "verdicts",
-            &format!(
-                "{} better, {} worse, {} without a difference shown, {} not judged; that any of them is wrong has a \
-                 probability of at most {:.0} %",
-                count(Verdict::Better),
-                count(Verdict::Worse),
-                count(Verdict::NoDifferenceShown),
-                count(Verdict::NotJudged),
-                ERROR * 100.0
-            ),
-        )];
+        let mut lines = Vec::new();
+        let [better, worse, none, open] = [
+            Verdict::Better,
+            Verdict::Worse,
+            Verdict::NoDifferenceShown,
+            Verdict::NotJudged,
+        ]
+        .map(count);
+        if better + worse + none > 0 {
+            lines.push(labelled(
+                "verdicts",
+                &format!(
+                    "{better} better, {worse} worse, {none} without a difference shown, {open} not judged; that any of \
+                     them is wrong has a probability of at most {:.0} %",
+                    ERROR * 100.0
+                ),
+            ));
+        }
         lines.push(labelled(
             "note",
             "egress and ingress: by how much what a node sends or receives takes longer than what others do; their \
-             shift is a share of the median of all pairs, that of a tier of its own median",
+             difference is a share of the median of all pairs, that of a tier of its own median",
         ));
-        let needed = self.figures.iter().map(|it| it.comparison.rounds_needed);
-        let needed = needed.max().unwrap_or(0);
-        if count(Verdict::NotJudged) > 0 {
-            let [base, new] = self.rounds;
-            lines.push(labelled(
-                "note",
-                &format!("BASE has {base} rounds and NEW {new}: with {needed} of either, all can be judged (--rounds)"),
-            ));
-        }
         if left > 0 {
             lines.push(labelled(
                 "note",

@@ -1,13 +1,13 @@
 //! What third hosts tell of a pair: how fast its clocks can be apart, whether that can be, and which way is slower than it
 //! has to be.
 
-use super::{Ends, Kept, Place, Round, place_of};
+use super::{ColumnPlace, Ends, RoundFigures, RowFigures, place_of};
 use crate::bench::fabric::matrix::ordered_pairs;
 use crate::results::Cell;
 use crate::results::schema::Column;
 use crate::results::schema::between::CONTRADICTION;
 use crate::results::schema::fabric as columns;
-use crate::time::between::{Compared, Hosts, Ways};
+use crate::time::between::{HostExchanges, Hosts, ThirdHostComparison};
 
 /// Lower and upper bounds of one way.
 const BOUNDS: [(Column, Column); 3] = [
@@ -18,7 +18,7 @@ const BOUNDS: [(Column, Column); 3] = [
 
 /// What third hosts tell of an ordered pair in a round.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(in super::super) struct Third {
+pub(in super::super) struct ThirdHostGain {
     /// By how much they raise the lower bound of one way, and lower the upper one.
     pub(super) gains: Option<[f64; 2]>,
     /// By how many nanoseconds the way is slower than it has to be, at least: 0 where that is not proved, `None` where
@@ -37,7 +37,7 @@ pub(in super::super) struct Contradictions {
     pub(in super::super) rounds: Vec<u32>,
 }
 
-impl Kept {
+impl RowFigures {
     /// Asks third hosts, round by round. `narrow`: whether clocks do not drift, so that bounds of one way become as tight as
     /// third hosts leave them. Returns what the clocks contradict each other in; pairs that are part of that have no
     /// bounds.
@@ -114,16 +114,16 @@ impl Kept {
     }
 }
 
-impl Round {
-    fn compare(&mut self, nodes: usize) -> Compared {
-        let mut ways = Ways::new(nodes);
+impl RoundFigures {
+    fn compare(&mut self, nodes: usize) -> ThirdHostComparison {
+        let mut ways = HostExchanges::new(nodes);
         for ((from, to), exchanged) in &self.exchanged {
             ways.exchanged(*from, *to, *exchanged);
         }
         let compared = ways.compare();
-        self.third = vec![Third::default(); nodes * nodes];
+        self.third = vec![ThirdHostGain::default(); nodes * nodes];
         for (from, to) in ordered_pairs(nodes) {
-            self.third[from * nodes + to] = Third {
+            self.third[from * nodes + to] = ThirdHostGain {
                 gains: None,
                 slower_by: compared.slower_by(from, to),
                 contradicts: compared.is_concerned(from, to),
@@ -144,9 +144,9 @@ impl Round {
             Err(cycle) => {
                 // Which of them are right nobody knows.
                 for third in &mut self.third {
-                    *third = Third {
+                    *third = ThirdHostGain {
                         contradicts: true,
-                        ..Third::default()
+                        ..ThirdHostGain::default()
                     };
                 }
                 return Err(format!("clocks at one rate contradict each other: {cycle}"));
@@ -169,17 +169,17 @@ impl Round {
 
 /// Raises the lower bounds of one way in a row, and lowers the upper ones; takes them away where they are contradicted.
 #[derive(Debug)]
-pub(in super::super) struct Narrow {
-    bounds: [(Place, Place); 3],
+pub(in super::super) struct BoundsNarrowing {
+    bounds: [(ColumnPlace, ColumnPlace); 3],
     third_hosts: usize,
     /// Of what the bounds rest on.
     pub(in super::super) status: usize,
 }
 
-impl Narrow {
+impl BoundsNarrowing {
     pub(in super::super) fn new() -> Self {
         let with_place = |column: Column| (column, place_of(&column));
-        Narrow {
+        BoundsNarrowing {
             bounds: BOUNDS.map(|(low, high)| (with_place(low), with_place(high))),
             third_hosts: place_of(&columns::THIRD_HOSTS),
             status: place_of(&columns::ONE_WAY_STATUS),
@@ -196,7 +196,7 @@ impl Narrow {
     }
 
     /// As third hosts tell.
-    pub(in super::super) fn row(&self, cells: &mut [Cell], third: Third) {
+    pub(in super::super) fn row(&self, cells: &mut [Cell], third: ThirdHostGain) {
         if third.contradicts {
             self.no_bounds(cells);
         }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn third_hosts_narrow_the_bounds_of_their_round_alone() {
-        let mut kept = Kept::new(3, &[]);
+        let mut kept = RowFigures::new(3, &[]);
         let mut add = |ends: Ends, round: u32, theta: (i64, i64)| {
             let figures = [
                 (columns::OFFSET_LOW, theta.0.into()),
@@ -242,7 +242,7 @@ mod tests {
             kept.ask_third_hosts(&names, true),
             Contradictions::default()
         );
-        let bounds = |kept: &Kept, from, to| {
+        let bounds = |kept: &RowFigures, from, to| {
             [columns::ONE_WAY_P50_LOW, columns::ONE_WAY_P50_HIGH]
                 .map(|column| kept.matrix(&column).get(from, to).unwrap())
         };
@@ -253,7 +253,7 @@ mod tests {
         let mut cells = row(0, COMPLETE, &[]);
         cells[place_of(&columns::ONE_WAY_P99_LOW)] = 5.0.into();
         cells[place_of(&columns::ONE_WAY_P99_HIGH)] = 900.0.into();
-        Narrow::new().row(&mut cells, third);
+        BoundsNarrowing::new().row(&mut cells, third);
         let text = |column| cells[place_of(&column)].text();
         assert_eq!(text(columns::ONE_WAY_P99_LOW), "385.0");
         assert_eq!(text(columns::ONE_WAY_P99_HIGH), "420.0");
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn clocks_that_contradict_each_other_over_third_hosts_are_told() {
-        let mut kept = Kept::new(3, &[]);
+        let mut kept = RowFigures::new(3, &[]);
         for (ends, low) in [((0, 1), 100_i64), ((1, 2), 100), ((0, 2), 0)] {
             let figures = [
                 (columns::OFFSET_LOW, low.into()),

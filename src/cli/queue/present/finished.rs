@@ -12,14 +12,14 @@ use crate::stats::TwoModes;
 pub(super) const LOAD_MISSED: &str = "load missed";
 
 /// A point as the tables see it.
-pub(super) struct Finished<'a> {
+pub(super) struct FinishedPoint<'a> {
     pub(super) record: &'a Record,
     pub(super) runs: Vec<&'a Record>,
     /// Why it has no figures to be believed: a queue that is wrong once is wrong.
     pub(super) mark: Option<&'static str>,
 }
 
-impl<'a> Finished<'a> {
+impl<'a> FinishedPoint<'a> {
     pub(super) fn new(record: &'a Record, runs: &'a [Record]) -> Self {
         let name = record.text(&POINT);
         let of_point = runs.iter().filter(|run| run.text(&POINT) == name);
@@ -37,7 +37,7 @@ impl<'a> Finished<'a> {
         };
         let is_incomplete = record.text(&STATUS) != COMPLETE;
         let mark = failed.next_back().map(word);
-        Finished {
+        FinishedPoint {
             record,
             runs,
             mark: mark.or(is_incomplete.then_some("FAILED")),

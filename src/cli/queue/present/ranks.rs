@@ -6,7 +6,7 @@ use crate::stats::rank::MOST_ROUNDS;
 use crate::stats::ranking::{ERROR, Ranking};
 
 /// What queues are ranked by.
-struct By {
+struct RankingFigure {
     title: &'static str,
     unit: (&'static str, f64),
     column: Column,
@@ -17,12 +17,12 @@ struct By {
 
 /// By what a row is ranked: a rate where nothing limits it but the queue, else a time. Neither on a load curve, whose
 /// steps are other loads for each queue.
-fn by(first: &Finished, per_s: (&'static str, f64)) -> Option<By> {
+fn by(first: &FinishedPoint, per_s: (&'static str, f64)) -> Option<RankingFigure> {
     let measure = first.text(&columns::MEASURE);
     let is_unpaced = [columns::LOAD, columns::RECEIVER_LOAD]
         .iter()
         .all(|load| first.text(load) == "none");
-    let time = |title, column| By {
+    let time = |title, column| RankingFigure {
         title,
         unit: ("ns", 1.0),
         column,
@@ -34,7 +34,7 @@ fn by(first: &Finished, per_s: (&'static str, f64)) -> Option<By> {
     } else if measure == Measure::RoundTrip.name() {
         Some(time("median round trip", columns::round_trip::P50))
     } else if is_unpaced {
-        Some(By {
+        Some(RankingFigure {
             title: "throughput",
             unit: per_s,
             column: columns::THROUGHPUT,
@@ -49,7 +49,7 @@ fn by(first: &Finished, per_s: (&'static str, f64)) -> Option<By> {
 }
 
 /// The settings of a row but for its queue, and what follows from that.
-fn others(one: &Finished) -> Vec<String> {
+fn others(one: &FinishedPoint) -> Vec<String> {
     let cells = settings().into_iter().zip(setting_cells(one));
     let is_of_queue =
         |column: &Column| [columns::QUEUE.name, columns::ENDS.name].contains(&column.name);
@@ -58,8 +58,8 @@ fn others(one: &Finished) -> Vec<String> {
 }
 
 /// A ranking of each group of rows that differ by their queue alone.
-pub(super) fn ranks(finished: &[Finished], shown: &Shown<'_>) -> String {
-    let mut groups: Vec<(Vec<String>, Vec<&Finished>)> = Vec::new();
+pub(super) fn ranks(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
+    let mut groups: Vec<(Vec<String>, Vec<&FinishedPoint>)> = Vec::new();
     for one in finished {
         let key = others(one);
         match groups.iter_mut().find(|(known, _)| *known == key) {
@@ -94,17 +94,22 @@ pub(super) fn ranks(finished: &[Finished], shown: &Shown<'_>) -> String {
     text
 }
 
-fn of_group(by: &By, rows: &[&Finished], settings: &str, shown: &Shown<'_>) -> String {
-    let name = |one: &Finished| one.text(&columns::QUEUE);
-    let excuse = |one: &Finished| {
+fn of_group(
+    by: &RankingFigure,
+    rows: &[&FinishedPoint],
+    settings: &str,
+    shown: &Shown<'_>,
+) -> String {
+    let name = |one: &FinishedPoint| one.text(&columns::QUEUE);
+    let excuse = |one: &FinishedPoint| {
         let unfair = one.is_unfair().then_some("UNFAIR");
         let missed = (by.under_load && one.misses_load()).then_some(LOAD_MISSED);
         one.mark.or(unfair).or(missed)
     };
-    let (ranked, left_out): (Vec<&Finished>, Vec<&Finished>) = rows
+    let (ranked, left_out): (Vec<&FinishedPoint>, Vec<&FinishedPoint>) = rows
         .iter()
         .partition(|one| excuse(one).is_none() && one.number(&by.column).is_some());
-    let rounds = |one: &&Finished| {
+    let rounds = |one: &&FinishedPoint| {
         let found = one.runs.iter().filter_map(|run| run.number(by.column.name));
         found.collect::<Vec<f64>>()
     };

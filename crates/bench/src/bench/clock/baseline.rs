@@ -106,11 +106,11 @@ pub(super) fn measure<R: Reading>(clock: &R, asked: Option<u64>, stop: &StopFlag
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::clock::scripted::{Script, Scripted};
+    use crate::bench::clock::scripted::{Scripted, ScriptedReadings};
 
     fn measured(differences: &[u64]) -> Baseline {
         let count = Some(differences.len() as u64);
-        Script::of_differences(7, differences)
+        ScriptedReadings::of_differences(7, differences)
             .play(|| measure(&Scripted, count, &StopFlag::default()))
     }
 
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn without_a_number_it_has_enough_readings_and_ends_by_itself() {
-        let script = Script::of_differences(7, &[]).then_steps_of(10);
+        let script = ScriptedReadings::of_differences(7, &[]).then_steps_of(10);
         let baseline = script.play(|| measure(&Scripted, None, &StopFlag::default()));
         assert!(baseline.iterations >= ENOUGH && baseline.mean_ticks == 10.0);
     }

@@ -14,12 +14,15 @@ use crate::host::idle_hold::IdleHold;
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::topology::Topology;
 use crate::results::Record;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::{REASON, Schema, clock as schema};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 
 use crate::rig::error::RigError;
+use crate::rig::findings::of_idle_states;
 use crate::rig::named::Named as _;
 use crate::time::ReadingKind;
 
@@ -27,9 +30,9 @@ use super::baseline;
 use super::config::{Config, Length, Report};
 use super::files::{self, DISTRIBUTION};
 use super::result::{ClockResult, CpuResult};
-use super::run::{RunError, Session};
+use super::run::{RunError, WatchSession};
 use super::wakeup::{self, Timer};
-use super::{details, figures, notes};
+use super::{details, figures, findings};
 
 /// Room for jumps, of all CPUs together, beyond which none is asked for before the run. That all CPUs keep all the
 /// jumps they may is no usual run: where the disk cannot take them, the run ends with that error.
@@ -39,7 +42,7 @@ const NANOS_OF_READING: u64 = 50;
 
 /// Which CPUs to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Cpus {
+pub enum WatchedCpus {
     /// The one that placement would choose for a thread that must not be disturbed.
     Chosen,
     /// All that this process may use.
@@ -54,7 +57,7 @@ pub struct Sweep {
     pub clocks: Vec<ReadingKind>,
     /// Whether clocks that cannot be read are left out.
     pub lenient: bool,
-    pub cpus: Cpus,
+    pub cpus: WatchedCpus,
     /// How often the progress is told. Each time the supervisor wakes up for it; without, it sleeps to the end.
     pub look: Option<Duration>,
 }
@@ -63,7 +66,7 @@ pub struct Sweep {
 pub struct ClockBenchmark {
     config: Config,
     sweep: Sweep,
-    sessions: Vec<Option<Session>>,
+    sessions: Vec<Option<WatchSession>>,
     /// CPUs that are not watched.
     free: CpuSet,
     idle_hold: Option<IdleHold>,
@@ -107,7 +110,7 @@ impl ClockBenchmark {
             let mut config = self.config.clone();
             config.clock = clock;
             let session = if config.watches() {
-                Session::prepare(config, allowed, guest).map(Some)
+                WatchSession::prepare(config, allowed, guest).map(Some)
             } else {
                 Ok(None)
             };
@@ -195,10 +198,8 @@ impl Benchmark for ClockBenchmark {
         // Threads that read the clock without pause do not idle: who is not woken need not know.
         let idle = idle.filter(|_| self.config.wants(Report::Wakeup));
         let sessions = || self.sessions.iter().flatten();
-        let warnings = shared_cores(&topology, &self.config.cpus).into_iter();
-        let warnings = warnings
-            .chain(sessions().find_map(Session::doubt))
-            .chain(idle);
+        let shared = shared_cores(&topology, &self.config.cpus);
+        let findings = shared.into_iter().chain(idle.as_ref().map(of_idle_states));
         let mut announcements = Vec::new();
         for session in sessions() {
             announcements.push(session.in_words());
@@ -207,8 +208,9 @@ impl Benchmark for ClockBenchmark {
                 format!("memory:   {bytes}, locked, for --report percentiles, which keeps all differences")
             });
             announcements.extend(kept);
-            // Who would rather take another clock should not have to wait for the notes.
-            announcements.extend(session.notes.iter().map(|note| format!("note: {note}")));
+            // Who would rather take another clock should not have to wait for the end.
+            let known = session.findings.iter();
+            announcements.extend(known.map(|found| format!("note: {}", found.line(1))));
         }
         if self.config.wants(Report::Wakeup) {
             let (interval, length) = (
@@ -220,7 +222,7 @@ impl Benchmark for ClockBenchmark {
                 "wake-ups: every {interval}, CPU {cpus}, {length}, by each timer in turn"
             ));
         }
-        let clocks: Vec<Value> = sessions().map(Session::instrument).collect();
+        let clocks: Vec<Value> = sessions().map(WatchSession::instrument).collect();
         let instrument = match &clocks[..] {
             [] => Value::Null,
             [clock] => json!({ "clock": clock }),
@@ -231,14 +233,14 @@ impl Benchmark for ClockBenchmark {
             obtained: json!({"keep_jumps": self.config.kept_jumps(), "idle_states": idle_states}),
             instrument,
             announcements,
-            warnings: warnings.collect(),
+            findings: findings.collect(),
         })
     }
 
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let observer = self.sweep.look.map(|look| (look, progress));
@@ -255,11 +257,7 @@ impl Benchmark for ClockBenchmark {
             .cloned()
             .flatten()
             .ok_or_else(not_ready)?;
-        let doubt = session.doubt();
-        let mut result = session.watch(observer)?;
-        // Who reads the result must know it as well.
-        let doubt = doubt.map(|doubt| format!("the rate of the TSC is in doubt: {doubt}"));
-        result.notes.extend(doubt);
+        let result = session.watch(observer)?;
         let rows = result.cpus.iter().zip(&place.folders);
         let rows = rows.map(|(cpu, folder)| {
             let mut row = self.row(&result, cpu);
@@ -272,10 +270,11 @@ impl Benchmark for ClockBenchmark {
         });
         Ok(Outcome {
             rows: rows.collect(),
-            warnings: Vec::new(),
-            notes: result.notes.clone(),
+            notes: Vec::new(),
             text: None,
-            broken_limits: notes::broken_limits(result.cpus.iter().flat_map(|cpu| &cpu.judgements)),
+            broken_limits: findings::broken_limits(
+                result.cpus.iter().flat_map(|cpu| &cpu.judgements),
+            ),
         })
     }
 }
@@ -292,6 +291,7 @@ impl ClockBenchmark {
             .into_iter();
         RowOutcome {
             figures: figures::of(result, cpu, self.config.wants(Report::Histogram)),
+            findings: findings::of(result, cpu, &self.config),
             ends_sweep: result.interrupted.is_some(),
             failure: result.interrupted.clone().or(moved),
             // How much they hold follows from what was measured, and stands in the details.
@@ -303,31 +303,26 @@ impl ClockBenchmark {
     }
 }
 
-fn choose_cpus(cpus: &Cpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
+fn choose_cpus(cpus: &WatchedCpus, topology: &Topology) -> Result<Vec<usize>, HostError> {
     // Each by itself: watchers do not keep a distance from each other.
     let place = |cpu| {
         let watcher = RoleSpec::new("watcher", "--cpu", cpu);
         Ok(Placement::plan(topology, &[watcher])?.cpu(0))
     };
     match cpus {
-        Cpus::All => Ok(topology.allowed().iter().collect()),
-        Cpus::Chosen => Ok(vec![place(None)?]),
-        Cpus::These(wanted) => wanted.iter().map(|cpu| place(Some(cpu))).collect(),
+        WatchedCpus::All => Ok(topology.allowed().iter().collect()),
+        WatchedCpus::Chosen => Ok(vec![place(None)?]),
+        WatchedCpus::These(wanted) => wanted.iter().map(|cpu| place(Some(cpu))).collect(),
     }
 }
 
 /// Watched CPUs that slow each other down.
-fn shared_cores(topology: &Topology, cpus: &[usize]) -> Vec<String> {
+fn shared_cores(topology: &Topology, cpus: &[usize]) -> Vec<Finding> {
     let shared = cpus.iter().filter_map(|&cpu| {
         let siblings = topology.cpu(cpu)?.siblings.iter();
-        let watched = siblings.filter(|sibling| *sibling > cpu && cpus.contains(sibling));
-        let watched: Vec<String> = watched.map(|sibling| sibling.to_string()).collect();
-        (!watched.is_empty()).then(|| {
-            format!(
-                "CPU {cpu} shares a physical core with CPU {}: their loops slow each other down",
-                watched.join(", ")
-            )
-        })
+        let watched = siblings.filter(move |sibling| *sibling > cpu && cpus.contains(sibling));
+        let pairs = watched.map(move |sibling| format!("CPU {cpu} and CPU {sibling}"));
+        Some(pairs.map(|pair| Finding::of(&kinds::SMT_SIBLINGS).listed("threads", pair)))
     });
-    shared.collect()
+    shared.flatten().collect()
 }

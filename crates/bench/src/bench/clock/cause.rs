@@ -14,7 +14,7 @@
 
 use serde::Serialize;
 
-use crate::host::counters::{Deltas, Risen};
+use crate::host::counters::{Deltas, RisenCounters};
 
 /// Interrupts that a cause names, at most.
 pub(super) const NAMED: usize = 4;
@@ -55,7 +55,7 @@ pub(super) enum Cause {
 
 /// A jump, as far as its cause depends on it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Jumped {
+pub(super) struct JumpEvidence {
     pub nanos: u64,
     /// Whether a longer one of the same window was not sampled.
     pub longer_in_window: bool,
@@ -74,7 +74,7 @@ const STEAL_FROM_NS: u64 = 1_000_000;
 
 impl Cause {
     /// What the counters say of a jump.
-    pub(super) fn of(deltas: &Deltas, jumped: Jumped) -> Self {
+    pub(super) fn of(deltas: &Deltas, jumped: JumpEvidence) -> Self {
         if deltas.is_empty() {
             return Cause::Unexplained;
         }
@@ -134,7 +134,7 @@ impl Cause {
     }
 
     /// In words, with the rows' names.
-    pub(super) fn describe(&self, names: &Names) -> String {
+    pub(super) fn describe(&self, names: &CounterNames) -> String {
         let text = match self {
             Cause::Interrupts(rows) => return in_words("interrupt", rows, &names.interrupts),
             Cause::Softirqs(rows) => return in_words("softirq", rows, &names.softirqs),
@@ -157,7 +157,7 @@ impl Cause {
 }
 
 /// The rows that rose, the first of them.
-fn named(risen: &Risen) -> [Option<u16>; NAMED] {
+fn named(risen: &RisenCounters) -> [Option<u16>; NAMED] {
     let mut names = [None; NAMED];
     for (name, (row, _)) in names.iter_mut().zip(risen.rows()) {
         *name = Some(*row);
@@ -183,7 +183,7 @@ fn in_words(kind: &str, rows: &[Option<u16>], names: &[String]) -> String {
 
 /// What the rows of the kernel's tables are called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Names {
+pub(super) struct CounterNames {
     pub interrupts: Vec<String>,
     pub softirqs: Vec<String>,
     /// Of a trace.
@@ -192,7 +192,7 @@ pub(super) struct Names {
 
 /// Jumps of one cause, in ticks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub(super) struct Tally {
+pub(super) struct CauseTally {
     pub count: u64,
     /// Of these, those in whose window no other difference of their kind, and no stop of the reading before, went
     /// without a sample: the counters are theirs alone, but for interrupts too short to show while counters were read.
@@ -201,9 +201,9 @@ pub(super) struct Tally {
     pub largest: u64,
 }
 
-impl Tally {
-    pub(super) fn and(self, other: &Tally) -> Tally {
-        Tally {
+impl CauseTally {
+    pub(super) fn and(self, other: &CauseTally) -> CauseTally {
+        CauseTally {
             count: self.count + other.count,
             alone: self.alone + other.alone,
             total: self.total + other.total,
@@ -223,20 +223,20 @@ impl Tally {
 mod tests {
     use super::*;
 
-    const LONG: Jumped = Jumped {
+    const LONG: JumpEvidence = JumpEvidence {
         nanos: 5_000_000,
         longer_in_window: false,
         rivals: 0,
         hidden_rivals: false,
     };
 
-    fn risen(rows: &[(u16, u32)]) -> Risen {
-        let mut risen = Risen::default();
+    fn risen(rows: &[(u16, u32)]) -> RisenCounters {
+        let mut risen = RisenCounters::default();
         rows.iter().for_each(|&(row, by)| risen.push(row, by));
         risen
     }
 
-    type Change = fn(&mut Deltas, &mut Jumped);
+    type Change = fn(&mut Deltas, &mut JumpEvidence);
 
     #[test]
     fn the_heaviest_counter_that_rose_is_the_cause_where_it_can_be_told() {
@@ -270,7 +270,7 @@ mod tests {
             ),
             (
                 |it, jump| {
-                    (it.interrupts, it.steal_ticks) = (Risen::default(), 1);
+                    (it.interrupts, it.steal_ticks) = (RisenCounters::default(), 1);
                     jump.nanos = 3_000;
                 },
                 Unexplained,
@@ -282,7 +282,7 @@ mod tests {
             change(&mut deltas, &mut jump);
             assert_eq!(Cause::of(&deltas, jump), cause, "case {at}");
         }
-        let longer = Jumped {
+        let longer = JumpEvidence {
             longer_in_window: true,
             ..LONG
         };
@@ -291,7 +291,7 @@ mod tests {
 
     #[test]
     fn interrupts_are_named() {
-        let names = Names {
+        let names = CounterNames {
             interrupts: ["24 disk", "LOC Local timer interrupts"]
                 .map(str::to_owned)
                 .into(),

@@ -1,19 +1,19 @@
 //! What the threads saw, put together.
 
+use crate::results::finding::{Finding, kinds};
 use crate::time::{AnyClock, Clock, ReadingKind};
 
 use super::cause::Cause;
 use super::coincidence;
 use super::config::Config;
 use super::jump::Jump;
-use super::notes;
 use super::result::{ClockResult, CpuResult, Judgement};
 use super::verdict;
 
 pub(super) fn conclude(
     config: &Config,
     scale: AnyClock,
-    notes: Vec<String>,
+    findings: Vec<Finding>,
     cpus: Vec<CpuResult>,
     interrupted: Option<String>,
 ) -> ClockResult {
@@ -24,20 +24,15 @@ pub(super) fn conclude(
         cpus,
         coincidences: None,
         verdict: String::new(),
-        notes,
+        findings,
         interrupted,
     };
     if config.clock == ReadingKind::Realtime {
-        result.notes.push(
-            "CLOCK_REALTIME can be set: a step forward looks like a jump, on all CPUs at once; the other clocks have none"
-                .to_owned(),
-        );
+        result.findings.push(Finding::of(&kinds::CLOCK_CAN_BE_SET));
     }
     coincide(&mut result, config);
     judge(&mut result, config);
     result.verdict = verdict::of(&result, config);
-    let notes = notes::of(&result, config);
-    result.notes.extend(notes);
     result
 }
 
@@ -102,7 +97,7 @@ pub(super) fn judged(
 mod tests {
     use super::*;
     use crate::bench::clock::config::Length;
-    use crate::bench::clock::watcher::{Task, Watched};
+    use crate::bench::clock::watcher::{WatchResult, WatchTask};
     use crate::rig::limit::Limit;
     use crate::time::{Nanos, Posix};
 
@@ -123,7 +118,7 @@ mod tests {
             .zip(jumps)
             .enumerate()
             .map(|(cpu, (&start, jumps))| {
-                let mut watched = Watched::nothing(&Task::made_up(2000)).unwrap();
+                let mut watched = WatchResult::nothing(&WatchTask::made_up(2000)).unwrap();
                 (watched.start, watched.end) = (start, start + 100_000);
                 for (begin, length, cause) in jumps {
                     watched.jumps.push(Jump::new(begin, length, cause), None);
@@ -180,6 +175,10 @@ mod tests {
         let expected = [[(5000, 0), (10_000, 1)], [(5000, 0), (10_000, 1)]];
         assert_eq!([0, 1].map(|cpu| jumps_of(&result, cpu)), expected);
         assert_eq!(result.coincidences.unwrap().jumps, 2);
-        assert!(result.notes.iter().any(|note| note.contains("can be set")));
+        let found = result.findings.iter();
+        assert_eq!(
+            found.map(|it| &*it.kind).collect::<Vec<_>>(),
+            [kinds::CLOCK_CAN_BE_SET.id]
+        );
     }
 }

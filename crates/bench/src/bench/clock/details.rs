@@ -1,14 +1,14 @@
 //! What a CPU's watch tells beside its row of the summary: the tables of one round, as data. They stand in `details` of
 //! the point's `settings.json`, cross from process to process, and are what is shown.
 //!
-//! What belongs to all CPUs (what happened at once, the notes) stands in the details of each, so that each point's
+//! What belongs to all CPUs (what happened at once) stands in the details of each, so that each point's
 //! folder can be read by itself. Ticks are cycles of the TSC, or else nanoseconds. What was not asked for is empty.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::cause::{Cause, Tally};
+use super::cause::{Cause, CauseTally};
 use super::config::Config;
 use super::distribution::{Distribution, percentiles};
 use super::pattern::patterns;
@@ -47,7 +47,7 @@ pub(super) fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Valu
     } else {
         "the first exact, the others found beside it"
     };
-    let cause = |cause: &str, tally: &Tally| {
+    let cause = |cause: &str, tally: &CauseTally| {
         json!({
             "cause": cause,
             "count": tally.count,
@@ -101,7 +101,6 @@ pub(super) fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Valu
         "thread": cpu.usage,
         "limits": cpu.judgements,
         "coincidences": result.coincidences,
-        "notes": result.notes,
     })
 }
 

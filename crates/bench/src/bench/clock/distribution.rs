@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::recorder::Counted;
+use super::recorder::CountingRecorder;
 use crate::results::schema::clock as schema;
 use crate::stats::LatencyHistogram;
 
@@ -44,7 +44,7 @@ impl Distribution {
     }
 
     /// Of differences that were counted.
-    pub(super) fn of_counted(counted: &Counted) -> Self {
+    pub(super) fn of_counted(counted: &CountingRecorder) -> Self {
         let (direct, above) = counted.parts();
         let mut distribution = Distribution {
             exact: above.count() == 0 && counted.step() == 1,
@@ -135,7 +135,7 @@ mod tests {
     proptest! {
         #[test]
         fn counted_and_kept_agree(differences in prop::collection::vec(prop_oneof![0_u64..5000, 4000_u64..10_000_000_000], 1..300)) {
-            let mut counted = Counted::default();
+            let mut counted = CountingRecorder::default();
             differences.iter().for_each(|&difference| counted.record(difference));
             let counted = Distribution::of_counted(&counted);
             let all = Distribution::of(differences.iter().copied());

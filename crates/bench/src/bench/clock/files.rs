@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::host::counters::Risen;
+use crate::host::counters::RisenCounters;
 use crate::results::schema::clock::{HISTOGRAM_FILE, JUMPS_FILE};
 use crate::results::{ReportError, SampleWriter};
 
@@ -81,7 +81,7 @@ impl JumpRow {
 }
 
 /// `LOC:2;RES:1`.
-fn list(risen: &Risen, names: &[String]) -> String {
+fn list(risen: &RisenCounters, names: &[String]) -> String {
     let rows = risen.rows().iter();
     let mut parts: Vec<String> = rows
         .map(|&(row, by)| {

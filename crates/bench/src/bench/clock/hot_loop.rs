@@ -10,7 +10,7 @@ use super::recorder::Recorder;
 
 /// A difference above the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found {
+pub struct LongDifference {
     /// The reading behind it.
     pub end: Ticks,
     /// The difference to the reading before, with wrap-around: a step backwards is a very large number.
@@ -27,7 +27,7 @@ pub struct Pass {
     /// The last reading.
     pub last: Ticks,
     /// The difference above the limit that ended it, which is not recorded; if `None`, all were recorded.
-    pub found: Option<Found>,
+    pub found: Option<LongDifference>,
 }
 
 /// Reads the clock `readings` times, at least once, or until a difference is above `limit`. The first difference is
@@ -71,7 +71,7 @@ pub fn watch<R: Reading, K: Recorder>(
     Pass {
         readings: made,
         last: after.unwrap_or(end),
-        found: above.then_some(Found {
+        found: above.then_some(LongDifference {
             end,
             difference,
             after,
@@ -82,10 +82,10 @@ pub fn watch<R: Reading, K: Recorder>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::clock::scripted::{Script, Scripted};
+    use crate::bench::clock::scripted::{Scripted, ScriptedReadings};
 
     fn watched(differences: &[u64], readings: u64, limit: u64) -> (Pass, Vec<u64>) {
-        Script::of_differences(1000, differences).play(|| {
+        ScriptedReadings::of_differences(1000, differences).play(|| {
             let mut all = Vec::new();
             let from = Scripted.read();
             let mut record = |difference| all.push(difference);
@@ -118,7 +118,7 @@ mod tests {
                 let (pass, recorded) = watched(&differences[..read], 5, limit);
                 assert_eq!(recorded, vec![10; at], "jump at {at}");
                 let end = Ticks((1000 + 10 * at as u64).wrapping_add(jump));
-                let found = Found {
+                let found = LongDifference {
                     end,
                     difference: jump,
                     after: (at < 4).then_some(Ticks(end.0 + 10)),

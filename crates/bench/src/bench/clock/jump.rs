@@ -4,7 +4,7 @@ use std::collections::TryReserveError;
 
 use crate::host::counters::Deltas;
 
-use super::cause::{Cause, NAMED, Tally};
+use super::cause::{Cause, CauseTally, NAMED};
 
 /// One jump, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl<T: Copy> Longest<T> {
 pub(super) struct JumpStore {
     jumps: Longest<()>,
     samples: Longest<Sample>,
-    causes: Vec<(Cause, Tally)>,
+    causes: Vec<(Cause, CauseTally)>,
 }
 
 impl JumpStore {
@@ -164,7 +164,7 @@ impl JumpStore {
             jumps: Longest::new(room, ())?,
             samples: Longest::new(samples.min(room), sample)?,
             // A place beyond for each kind of those that are not told apart any more.
-            causes: touched((Cause::NotSampled, Tally::default()), CAUSES + KINDS)?,
+            causes: touched((Cause::NotSampled, CauseTally::default()), CAUSES + KINDS)?,
         })
     }
 
@@ -186,7 +186,7 @@ impl JumpStore {
         sample.is_some_and(|sample| self.samples.push(jump, sample, look)) || tidied
     }
 
-    fn tally(&mut self, cause: Cause) -> &mut Tally {
+    fn tally(&mut self, cause: Cause) -> &mut CauseTally {
         let at = self.causes.iter().position(|(of, _)| *of == cause);
         if at.is_none() && self.causes.len() >= CAUSES {
             let together = match cause {
@@ -200,7 +200,7 @@ impl JumpStore {
             }
         }
         let at = at.unwrap_or_else(|| {
-            self.causes.push((cause, Tally::default()));
+            self.causes.push((cause, CauseTally::default()));
             self.causes.len() - 1
         });
         &mut self.causes[at].1
@@ -249,7 +249,7 @@ impl JumpStore {
     }
 
     /// Tells the causes of the kept jumps again, and which of them have but one; steps of the clock are left alone.
-    pub(super) fn tell_again(&mut self, mut cause_of: impl FnMut(&Jump) -> (Cause, bool)) {
+    pub(super) fn reassign_causes(&mut self, mut cause_of: impl FnMut(&Jump) -> (Cause, bool)) {
         let above = self.kept_above();
         let mut kept = std::mem::take(&mut self.jumps.kept);
         for (jump, ()) in kept
@@ -273,7 +273,7 @@ impl JumpStore {
         self.jumps.kept = kept;
     }
 
-    pub(super) fn causes(&self) -> &[(Cause, Tally)] {
+    pub(super) fn causes(&self) -> &[(Cause, CauseTally)] {
         &self.causes
     }
 }
@@ -323,7 +323,7 @@ mod tests {
                 let sampled = jumps[jump.begin as usize].1 && jump.length > store.samples_kept_above();
                 prop_assert_eq!(store.sample(jump).copied(), window(jump.length * 10).filter(|_| sampled));
             }
-            let tally = store.causes().iter().fold(Tally::default(), |all, (_, tally)| all.and(tally));
+            let tally = store.causes().iter().fold(CauseTally::default(), |all, (_, tally)| all.and(tally));
             prop_assert_eq!(tally.count as usize, jumps.len());
             prop_assert_eq!(tally.alone as usize, jumps.iter().filter(|jump| jump.1).count());
             prop_assert_eq!(tally.total, jumps.iter().map(|jump| jump.0).sum::<u64>());
@@ -353,7 +353,7 @@ mod tests {
         }
         store.push(Jump::new(60, 60, Cause::Backward), None);
         let kept = store.iter().len() as u64 - 1;
-        store.tell_again(|jump| match jump.length {
+        store.reassign_causes(|jump| match jump.length {
             50 => (Cause::Thread(1), true),
             _ => (Cause::NotSampled, false),
         });

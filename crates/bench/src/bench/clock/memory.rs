@@ -3,7 +3,7 @@
 use crate::buffer::Bytes;
 use crate::host::cgroup;
 use crate::host::memory_lock::{MemoryLock, available_memory};
-use crate::rig::memory::{Allowance, Need};
+use crate::rig::memory::{Allowance, MemoryNeed};
 
 use super::config::{BYTES_PER_READING, Causes, Config};
 use super::error::RunError;
@@ -43,7 +43,7 @@ pub(super) fn jumps_fit(config: &Config) -> Result<(), RunError> {
             Causes::Trace => trace::bytes(cpus),
             _ => 0,
         };
-        let need = |what, bytes| Need { what, bytes };
+        let need = |what, bytes| MemoryNeed { what, bytes };
         let needs = [need("the jumps", bytes), need("the trace", of_trace)];
         let fit = allowance.bytes / JumpStore::bytes(1_000_000).div_ceil(1_000_000) / cpus as u64;
         let options = format!("--keep-jumps {} on {cpus} CPUs", config.kept_jumps());

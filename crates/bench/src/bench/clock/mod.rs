@@ -12,7 +12,7 @@
 //! | what is done with a jump, outside of the loop | `watcher` with `credit`, `sampling`, `timeline`, `ranking`, `window`; `jump`, `cause` |
 //! | threads on all CPUs at once | `baseline`, `memory`, `thread`, `run` |
 //! | what came out | `distribution`, `coincidence`, `pattern`, `conclude`, `verdict`, `result` |
-//! | what is handed on | `benchmark`, `figures`, `details`, `files`, `notes`, `presentation` |
+//! | what is handed on | `benchmark`, `figures`, `details`, `files`, `findings`, `presentation` |
 //! | who had the CPU, by the kernel's tracepoints | `trace` |
 //! | how late a timer wakes a thread | `wakeup` |
 //!
@@ -32,10 +32,10 @@ mod distribution;
 mod error;
 mod figures;
 mod files;
+mod findings;
 pub mod hot_loop;
 mod jump;
 mod memory;
-mod notes;
 #[allow(missing_docs)]
 pub mod pattern;
 pub(super) mod presentation;

@@ -31,7 +31,7 @@ pub const CLASSES: [(u64, &str); 5] = [
 
 /// A value around which many spacings lie.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Mode {
+pub struct SpacingMode {
     /// The median of those spacings, in nanoseconds.
     pub nanos: f64,
     /// Their share of all.
@@ -45,7 +45,7 @@ pub struct Pattern {
     pub count: u64,
     pub per_second: f64,
     /// The most frequent spacing; `None` with too few jumps.
-    pub mode: Option<Mode>,
+    pub mode: Option<SpacingMode>,
     /// The share of jumps within a window's length of the one before; `None` with too few jumps.
     pub following: Option<f64>,
     /// That share if they came at random.
@@ -94,7 +94,7 @@ fn pattern(lengths: &str, begins: &[u64], elapsed: u64, window: u64) -> Pattern 
 }
 
 /// The value with the most spacings around it.
-fn mode(sorted: &[u64]) -> Option<Mode> {
+fn mode(sorted: &[u64]) -> Option<SpacingMode> {
     let ratio = (1.0 + WIDTH) / (1.0 - WIDTH);
     let mut best = 0..0;
     let mut end = 0;
@@ -106,7 +106,7 @@ fn mode(sorted: &[u64]) -> Option<Mode> {
         }
     }
     let near = &sorted[best];
-    Some(Mode {
+    Some(SpacingMode {
         nanos: *near.get(near.len() / 2)? as f64,
         share: near.len() as f64 / sorted.len() as f64,
     })

@@ -1,6 +1,6 @@
 //! The largest differences: the largest of all, the ten largest, and the windows with the highest sums.
 
-use super::window::{PLACES, SlidingWindows, Sum};
+use super::window::{PLACES, SlidingWindows, WindowSum};
 
 /// A difference and when it began, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Ranking {
     }
 
     /// The highest sums over windows, highest first.
-    pub(super) fn windows(&self) -> &[Sum] {
+    pub(super) fn windows(&self) -> &[WindowSum] {
         self.windows.as_ref().map_or(&[], |it| &it.highest)
     }
 

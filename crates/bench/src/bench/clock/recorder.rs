@@ -42,13 +42,13 @@ pub const DIRECT: usize = 4096;
 /// Counts differences in constant memory: each value below [`DIRECT`] ticks exactly, the others in a histogram to three
 /// digits. Where the baseline is higher than that, the counters in front are of steps of a power of two ticks each.
 #[derive(Debug)]
-pub struct Counted {
+pub struct CountingRecorder {
     direct: Box<[u64; DIRECT]>,
     shift: u32,
     above: LatencyHistogram,
 }
 
-impl Default for Counted {
+impl Default for CountingRecorder {
     fn default() -> Self {
         // Written with something else than zero first: pages of zeros need not be there yet.
         let mut direct = Box::new([1; DIRECT]);
@@ -61,7 +61,7 @@ impl Default for Counted {
     }
 }
 
-impl Counted {
+impl CountingRecorder {
     /// For a clock whose jumps are above so many ticks: all other differences stay in the loop.
     pub fn for_baseline(baseline: u64) -> Self {
         let mut counted = Self::default();
@@ -82,7 +82,7 @@ impl Counted {
     }
 }
 
-impl Recorder for Counted {
+impl Recorder for CountingRecorder {
     #[inline(always)]
     fn recording(&mut self) -> impl FnMut(u64) {
         let (direct, shift) = (&mut *self.direct, self.shift);
@@ -106,7 +106,7 @@ impl Recorder for Counted {
 
 /// Keeps every difference in the order of time, in memory that was mapped, touched and locked before.
 #[derive(Debug)]
-pub struct Kept {
+pub struct KeepingRecorder {
     slots: StampBuffer<u32>,
     /// Differences so far, those that did not fit among them.
     offered: usize,
@@ -117,14 +117,14 @@ pub struct Kept {
 /// Stands for a difference that does not fit a slot.
 const TOO_LONG: u32 = u32::MAX;
 
-impl Kept {
+impl KeepingRecorder {
     /// Differences that do not fit a slot, each more than a second of any clock: room for as many before the list
     /// grows.
     const LONG: usize = 1024;
 
     /// Keeps as many differences as there are slots.
     pub fn new(slots: StampBuffer<u32>) -> Self {
-        Kept {
+        KeepingRecorder {
             slots,
             offered: 0,
             long: Vec::with_capacity(Self::LONG),
@@ -152,7 +152,7 @@ impl Kept {
     }
 }
 
-impl Recorder for Kept {
+impl Recorder for KeepingRecorder {
     #[inline(always)]
     fn recording(&mut self) -> impl FnMut(u64) {
         let used = self.offered.min(self.slots.len());
@@ -214,7 +214,7 @@ mod tests {
 
     #[test]
     fn kept_differences_come_back_in_order_whatever_their_size() {
-        let mut kept = Kept::new(StampBuffer::new(5, HugePagePolicy::Off).unwrap());
+        let mut kept = KeepingRecorder::new(StampBuffer::new(5, HugePagePolicy::Off).unwrap());
         let differences = [40, 0, 1 << 40, u64::from(u32::MAX), 41];
         let more = differences.into_iter().chain([1 << 41, 3]);
         more.for_each(|difference| kept.record(difference));
@@ -231,7 +231,7 @@ mod tests {
             (40_000, 16),
             (u64::MAX, 1 << 40),
         ] {
-            let mut counted = Counted::for_baseline(baseline);
+            let mut counted = CountingRecorder::for_baseline(baseline);
             assert_eq!(counted.step(), step, "{baseline}");
             let limit = counted.direct_limit();
             counted.record(limit);
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn two_recorders_take_all_that_both_can() {
         let mut sum = 0;
-        let mut both = (Counted::default(), |difference| sum += difference);
+        let mut both = (CountingRecorder::default(), |difference| sum += difference);
         assert_eq!(both.direct_limit(), 4095);
         both.record(40);
         both.record(5000);

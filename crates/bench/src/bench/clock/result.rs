@@ -3,30 +3,31 @@
 use serde::Serialize;
 
 use crate::buffer::PageKind;
-use crate::host::counters::{Available, ThreadUsage};
-use crate::host::pinning::Moved;
-use crate::host::running::Ran;
+use crate::host::counters::{CounterAvailability, ThreadUsage};
+use crate::host::pinning::ThreadMigration;
+use crate::host::running::ThreadRun;
+use crate::results::finding::Finding;
 use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 
 use super::baseline::Baseline;
-use super::cause::{Cause, Names, Tally};
+use super::cause::{Cause, CauseTally, CounterNames};
 use super::coincidence::Coincidences;
 use super::distribution::Distribution;
-use super::trace::{Trace, Traced};
-use super::watcher::Watched;
+use super::trace::{MatchedTrace, Trace};
+use super::watcher::WatchResult;
 
 /// The memory in which all differences were kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct KeptIn {
+pub(super) struct RecordMemory {
     pub capacity: u64,
     pub pages: PageKind,
 }
 
 /// What was made of the differences.
 #[derive(Debug, Default)]
-pub(super) struct Stored {
+pub(super) struct StoredDifferences {
     pub distribution: Option<Distribution>,
-    pub kept_in: Option<KeptIn>,
+    pub kept_in: Option<RecordMemory>,
     /// Differences that there was no memory to keep: all of them were counted then.
     pub not_kept: u64,
 }
@@ -47,37 +48,37 @@ pub(super) struct CpuResult {
     pub baseline: Baseline,
     /// Longer differences are jumps, in ticks.
     pub threshold: u64,
-    pub watched: Watched,
-    pub stored: Stored,
-    pub names: Names,
-    pub available: Available,
+    pub watched: WatchResult,
+    pub stored: StoredDifferences,
+    pub names: CounterNames,
+    pub available: CounterAvailability,
     /// Context switches and page faults of the thread while it watched.
     pub usage: ThreadUsage,
     /// How long it waited for its CPU meanwhile, in nanoseconds; `None` where the kernel does not tell.
     pub waited: Option<u64>,
     /// The threads that have or had this CPU and ran meanwhile.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<ThreadRun>,
     /// Whether the machine is a virtual one.
     pub guest: bool,
     /// What the tracepoints told, if they were asked.
-    pub(super) traced: Option<Traced>,
+    pub(super) traced: Option<MatchedTrace>,
     /// Where the thread was found at the end, if that is not where it was pinned to.
-    pub moved: Option<Moved>,
+    pub moved: Option<ThreadMigration>,
     pub judgements: Vec<Judgement>,
 }
 
 #[cfg(test)]
 impl CpuResult {
     /// Of a CPU of which nothing else is known.
-    pub(super) fn made_up(cpu: usize, watched: Watched) -> Self {
+    pub(super) fn made_up(cpu: usize, watched: WatchResult) -> Self {
         CpuResult {
             cpu,
             baseline: Baseline::default(),
             threshold: 40,
             watched,
-            stored: Stored::default(),
-            names: Names::default(),
-            available: Available::default(),
+            stored: StoredDifferences::default(),
+            names: CounterNames::default(),
+            available: CounterAvailability::default(),
             usage: ThreadUsage::default(),
             waited: None,
             ran: Vec::new(),
@@ -91,10 +92,10 @@ impl CpuResult {
 
 impl CpuResult {
     /// All jumps together: steps backwards are none.
-    pub(super) fn jumped(&self) -> Tally {
+    pub(super) fn jumped(&self) -> CauseTally {
         let causes = self.watched.jumps.causes().iter();
         let jumps = causes.filter(|(cause, _)| *cause != Cause::Backward);
-        jumps.fold(Tally::default(), |all, (_, tally)| all.and(tally))
+        jumps.fold(CauseTally::default(), |all, (_, tally)| all.and(tally))
     }
 
     /// Tells the causes by a trace, whose records count from the reading `epoch` on.
@@ -113,8 +114,8 @@ impl CpuResult {
     }
 
     /// Kept jumps without an explanation that happened on other CPUs at the same time.
-    pub(super) fn unexplained_on_several(&self) -> Tally {
-        let mut tally = Tally::default();
+    pub(super) fn unexplained_on_several(&self) -> CauseTally {
+        let mut tally = CauseTally::default();
         let jumps = &self.watched.jumps;
         let unexplained = jumps.iter().filter(|jump| jump.cause == Cause::Unexplained);
         for jump in unexplained.filter(|jump| jump.other_cpus > 0) {
@@ -141,8 +142,8 @@ pub(super) struct ClockResult {
     pub coincidences: Option<Coincidences>,
     /// What it comes to, in two sentences.
     pub verdict: String,
-    /// What is less than asked for, or must be known to read the figures.
-    pub notes: Vec<String>,
+    /// What is known of all CPUs.
+    pub findings: Vec<Finding>,
     /// The signal that ended it early, if one did.
     pub interrupted: Option<String>,
 }

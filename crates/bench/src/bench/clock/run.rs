@@ -14,13 +14,15 @@ use serde_json::{Value, json};
 use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
 use crate::host::running::Threads;
+use crate::results::finding::{Finding, kinds};
 use crate::results::units;
 use crate::rig::benchmark::Progress;
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
-use crate::rig::priority::Places;
+use crate::rig::findings::of_rate;
+use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Collected, Crew, Patience, Seat};
+use crate::rig::workers::{Cause, Crew, CrewOutcome, SupervisorTimeouts, WorkerPlacement};
 use crate::sorting::sort_by_key;
 use crate::time::{AnyReading, Clock, Nanos, ReadingKind, Ticks};
 
@@ -29,9 +31,9 @@ use super::conclude::conclude;
 use super::config::{Causes, Config, Length, Report};
 use super::memory;
 use super::result::{ClockResult, CpuResult};
-use super::thread::{MeasureBaseline, Prepared, Together, Told};
+use super::thread::{BaselineMeasurement, PreparedThread, WatchContext, WatchReport};
 use super::trace;
-use super::watcher::Seen;
+use super::watcher::WatchProgress;
 
 pub(super) use super::error::RunError;
 
@@ -49,7 +51,7 @@ pub(super) type Observer<'a> = Option<(Duration, &'a mut dyn FnMut(Progress))>;
 
 /// A watch whose clock is ready.
 #[derive(Debug, Clone)]
-pub(super) struct Session {
+pub(super) struct WatchSession {
     config: Arc<Config>,
     pub(super) reading: AnyReading,
     guest: bool,
@@ -58,17 +60,17 @@ pub(super) struct Session {
     /// Differences of each CPU that there is to be memory for, if they are to be kept.
     pub(super) keep: Option<u64>,
     /// What is known beforehand to be less than asked for, or must be known to read the figures.
-    pub(super) notes: Vec<String>,
+    pub(super) findings: Vec<Finding>,
 }
 
-impl Session {
+impl WatchSession {
     /// Makes the clock ready. `allowed`: the CPUs that this process may use; `guest`: whether the machine is a virtual
     /// one.
     pub(super) fn prepare(config: Config, allowed: &CpuSet, guest: bool) -> Result<Self, RunError> {
         let watched: CpuSet = config.cpus.iter().copied().collect();
         let free = allowed.difference(&watched);
         memory::jumps_fit(&config)?;
-        let places = Places {
+        let places = SpinPlacement {
             shares_cpu: false,
             leaves_cpu: !free.is_empty(),
             options: "--cpu",
@@ -81,20 +83,14 @@ impl Session {
             trace::permitted(&config.cpus)?;
         }
         let reading = AnyReading::prepare(config.clock, config.tsc_khz).map_err(RigError::Clock)?;
-        let mut notes = Vec::new();
+        let doubt = reading.scale().tsc_facts();
+        let doubt = doubt.and_then(|tsc| of_rate(&tsc.rate));
+        let mut findings = Vec::from_iter(doubt);
         if free.is_empty() {
-            notes.push(
-                "all CPUs are watched: the rest of the process, which sleeps but for a look at each update of the \
-                 progress, runs on one of them"
-                    .to_owned(),
-            );
+            findings.push(Finding::of(&kinds::NO_FREE_CPU));
         }
         if guest && config.clock == ReadingKind::Rdtscp {
-            notes.push(
-                "this is a guest: each cpuid of --clock rdtscp exits to the hypervisor, which takes thousands of cycles: \
-                 --clock rdtscp-lfence does not"
-                    .to_owned(),
-            );
+            findings.push(Finding::of(&kinds::RDTSCP_IN_GUEST));
         }
         let keep = config
             .wants(Report::Percentiles)
@@ -102,13 +98,13 @@ impl Session {
         if let Some(readings) = keep {
             memory::differences_fit(&config, readings)?;
         }
-        Ok(Session {
+        Ok(WatchSession {
             config: Arc::new(config),
             reading,
             guest,
             free,
             keep,
-            notes,
+            findings,
         })
     }
 
@@ -146,11 +142,6 @@ impl Session {
         })
     }
 
-    /// What speaks against the rate of the clock that was given.
-    pub(super) fn doubt(&self) -> Option<String> {
-        self.reading.scale().tsc_facts()?.rate.doubt()
-    }
-
     /// Measures the baseline of each CPU, of all at the same time, and moves the calling thread to a CPU that is not
     /// watched, if there is one.
     fn baselines(&self) -> Result<Vec<Baseline>, RunError> {
@@ -166,7 +157,7 @@ impl Session {
             let control = Arc::clone(&control);
             crew.start(seat(cpu, self.config.priority), move |supervisor| {
                 let stop = control.stop_flag();
-                supervisor.send(reading.visit(MeasureBaseline { asked, stop }));
+                supervisor.send(reading.visit(BaselineMeasurement { asked, stop }));
                 Ok(())
             })?;
         }
@@ -177,18 +168,17 @@ impl Session {
         uninterrupted(reports(crew.collect(&patience, late, || ())?)?)
     }
 
-    /// Says where a baseline has fewer readings than were asked for.
+    /// States where a baseline has fewer readings than were asked for.
     fn note_shortened(&mut self, baselines: &[Baseline]) {
         let Some(asked) = self.config.baseline_iterations else {
             return;
         };
         let done = baselines.iter().map(|baseline| baseline.iterations);
         if let Some(least) = done.min().filter(|least| *least < asked) {
-            self.notes.push(format!(
-                "the baseline was measured over {least} iterations instead of {asked}, which would have taken more than \
-                 {} s",
-                baseline::LONGEST.as_secs()
-            ));
+            let found = Finding::of(&kinds::BASELINE_SHORTENED).measure("iterations", least as f64);
+            let longest = baseline::LONGEST.as_nanos() as f64;
+            let found = found.measure("asked", asked as f64);
+            self.findings.push(found.measure("longest_ns", longest));
         }
     }
 
@@ -210,31 +200,31 @@ impl Session {
         let second = scale.ticks_in(Nanos(1_000_000_000));
         let traced = self.config.causes == Causes::Trace;
         let traced_cpus = if traced { &self.config.cpus[..] } else { &[] };
-        let tellers = traced_cpus.iter().map(|_| trace::Told::default());
-        let tellers: Arc<[trace::Told]> = tellers.collect();
+        let tellers = traced_cpus.iter().map(|_| trace::WatchState::default());
+        let tellers: Arc<[trace::WatchState]> = tellers.collect();
         let start_reader = || {
             let beside = self.free.is_empty();
             trace::Reader::start(traced_cpus, reading, &tellers, beside)
         };
         let reader = traced.then(start_reader).transpose()?;
-        let together = Arc::new(Together {
+        let together = Arc::new(WatchContext {
             epoch: Ticks(reading.read().0.saturating_sub(second.0)),
             scale,
             keep: self.keep,
             guest: self.guest,
             control: Arc::clone(&control),
             go: AtomicBool::new(false),
-            seen: baselines.iter().map(|_| Seen::default()).collect(),
+            seen: baselines.iter().map(|_| WatchProgress::default()).collect(),
             told: tellers,
             config: self.config,
         });
         let config = &together.config;
         let before = Threads::now();
-        let mut crew = Crew::<Told, RunError>::new(&control)?;
+        let mut crew = Crew::<WatchReport, RunError>::new(&control)?;
         for (at, (&cpu, &baseline)) in config.cpus.iter().zip(baselines).enumerate() {
             let together = Arc::clone(&together);
             crew.start(seat(cpu, config.priority), move |supervisor| {
-                let told = reading.visit(Prepared {
+                let told = reading.visit(PreparedThread {
                     cpu,
                     baseline,
                     seen: &together.seen[at],
@@ -261,7 +251,7 @@ impl Session {
         let mut traces: BTreeMap<usize, trace::Trace> =
             traces.map(|(&cpu, trace)| (cpu, trace)).collect();
         let cpus = told.into_iter().filter_map(|told| match told {
-            Told::Done(result) => {
+            WatchReport::Done(result) => {
                 let mut cpu = CpuResult {
                     ran: after.since(&before, result.cpu, WATCHES),
                     ..*result
@@ -271,13 +261,13 @@ impl Session {
                 }
                 Some(cpu)
             }
-            Told::Ready | Told::GivenUp => None,
+            WatchReport::Ready | WatchReport::GivenUp => None,
         });
         let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
         Ok(conclude(
             config,
             scale,
-            self.notes,
+            self.findings,
             cpus.collect(),
             interrupted,
         ))
@@ -292,7 +282,7 @@ fn readings(config: &Config, reading: AnyReading) -> u64 {
         // Refused before.
         Length::Jumps(_) => return 0,
     };
-    let quick = reading.visit(MeasureBaseline {
+    let quick = reading.visit(BaselineMeasurement {
         asked: Some(20_000),
         stop: &StopFlag::default(),
     });
@@ -301,7 +291,7 @@ fn readings(config: &Config, reading: AnyReading) -> u64 {
 }
 
 /// Waits until all threads have their memory.
-fn get_ready(crew: &mut Crew<Told, RunError>, config: &Config) -> Result<(), RunError> {
+fn get_ready(crew: &mut Crew<WatchReport, RunError>, config: &Config) -> Result<(), RunError> {
     let waiting = Instant::now();
     let late = || (waiting.elapsed() >= READY_LIMIT).then_some(());
     let found = crew.collect(&patience(READY_LIMIT, Duration::ZERO), late, || ())?;
@@ -349,9 +339,9 @@ pub(super) fn supervise<R: Send + 'static>(
     reports(crew.collect(&patience(look, counting), over, || ())?)
 }
 
-fn progress(together: &Together, elapsed: Duration) -> Progress {
-    let Together { config, seen, .. } = together;
-    let least = |of: fn(&Seen) -> &AtomicU64| {
+fn progress(together: &WatchContext, elapsed: Duration) -> Progress {
+    let WatchContext { config, seen, .. } = together;
+    let least = |of: fn(&WatchProgress) -> &AtomicU64| {
         let seen = seen.iter().map(|it| of(it).load(Ordering::Relaxed));
         seen.min().unwrap_or(0)
     };
@@ -375,17 +365,17 @@ fn progress(together: &Together, elapsed: Duration) -> Progress {
 }
 
 /// Where a CPU's thread runs. Its name lives as long as the program: some bytes for each CPU and round.
-pub(super) fn seat(cpu: usize, priority: Option<u8>) -> Seat {
+pub(super) fn seat(cpu: usize, priority: Option<u8>) -> WorkerPlacement {
     let name = format!("thread that watches CPU {cpu}");
-    Seat {
+    WorkerPlacement {
         role: Role::new(name.leak(), format!("{WATCHES}{cpu}").leak()),
         cpu,
         priority,
     }
 }
 
-fn patience(look: Duration, counting: Duration) -> Patience {
-    Patience {
+fn patience(look: Duration, counting: Duration) -> SupervisorTimeouts {
+    SupervisorTimeouts {
         look,
         grace: END_LIMIT + counting,
         // What was seen until then is to be shown, however long others keep the CPU.
@@ -394,7 +384,9 @@ fn patience(look: Duration, counting: Duration) -> Patience {
 }
 
 /// What the threads told, in the order of their CPUs, and the signal that ended it early.
-fn reports<R>(mut found: Collected<R, RunError, ()>) -> Result<(Vec<R>, Option<Signal>), RunError> {
+fn reports<R>(
+    mut found: CrewOutcome<R, RunError, ()>,
+) -> Result<(Vec<R>, Option<Signal>), RunError> {
     if let Some((_, error)) = found.failures.into_iter().next() {
         return Err(error);
     }
@@ -418,6 +410,7 @@ fn uninterrupted<R>((reports, signal): (Vec<R>, Option<Signal>)) -> Result<Vec<R
 mod tests {
     use super::*;
     use crate::bench::clock::distribution::Distribution;
+    use crate::bench::clock::findings;
     use crate::host::topology::Topology;
     use crate::rig::named::Named as _;
 
@@ -433,7 +426,7 @@ mod tests {
         let mut config = Config::made_up(reports, length);
         config.cpus = allowed.iter().take(1).collect();
         let watch = || {
-            let mut session = Session::prepare(config.clone(), &allowed, false).unwrap();
+            let mut session = WatchSession::prepare(config.clone(), &allowed, false).unwrap();
             session.keep = Some(keep);
             let baselines = session.baselines().unwrap();
             session.watch_with(&baselines, None).unwrap()
@@ -467,9 +460,16 @@ mod tests {
             assert_eq!(stored.kept_in.is_some(), enough);
             let count = stored.distribution.as_ref().map(Distribution::count);
             assert_eq!(count, Some(readings));
-            let note = format!("all but {} of {readings} differences", stored.not_kept);
-            let noted = result.notes.iter().any(|it| it.contains(&note));
-            assert_eq!(noted, !enough, "{:?}", result.notes);
+            let config = Config::made_up(reports, Length::Iterations(1));
+            let all = findings::of(&result, &result.cpus[0], &config);
+            let counted = all
+                .iter()
+                .find(|it| it.kind == kinds::DIFFERENCES_COUNTED.id);
+            let figures = counted.map(|found| found.figures.clone());
+            let expected = Finding::of(&kinds::DIFFERENCES_COUNTED)
+                .count("count", stored.not_kept)
+                .count("of", readings);
+            assert_eq!(figures, (!enough).then_some(expected.figures));
         }
     }
 }

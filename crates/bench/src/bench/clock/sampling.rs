@@ -3,7 +3,7 @@
 use crate::host::counters::Deltas;
 use crate::time::{AnyClock, Clock, Ticks};
 
-use super::cause::{Cause, FAR, Jumped};
+use super::cause::{Cause, FAR, JumpEvidence};
 use super::credit::SHORT;
 use super::jump::Sample;
 
@@ -16,12 +16,12 @@ pub(super) struct Sampling<S> {
     /// Differences above this are noticed.
     edge: u64,
     sampled_at: u64,
-    noticed: Noticed,
+    noticed: NoticedDifferences,
 }
 
 /// Differences to which the next reading may belong.
 #[derive(Debug, Default)]
-struct Noticed {
+struct NoticedDifferences {
     all: u64,
     not_short: u64,
     longest: u64,
@@ -36,7 +36,7 @@ impl<S: FnMut() -> Deltas> Sampling<S> {
             short: scale.ticks_in(SHORT).0,
             edge,
             sampled_at: 0,
-            noticed: Noticed::default(),
+            noticed: NoticedDifferences::default(),
         }
     }
 
@@ -78,7 +78,7 @@ impl<S: FnMut() -> Deltas> Sampling<S> {
             // The jump itself is one of them.
             others: rivals - 1,
         };
-        let jumped = Jumped {
+        let jumped = JumpEvidence {
             nanos: self.scale.to_nanos(Ticks(length)).0,
             longer_in_window: noticed.longest > length,
             rivals: sample.others,

@@ -6,22 +6,22 @@ use std::collections::VecDeque;
 use crate::time::{Reading, Ticks};
 
 thread_local! {
-    static SCRIPT: RefCell<Option<Script>> = const { RefCell::new(None) };
+    static SCRIPT: RefCell<Option<ScriptedReadings>> = const { RefCell::new(None) };
 }
 
 /// The readings to come on this thread.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Script {
+pub(crate) struct ScriptedReadings {
     now: u64,
     differences: VecDeque<u64>,
     /// What each reading adds when the script has ended; without it, that is an error of the test.
     idle: Option<u64>,
 }
 
-impl Script {
+impl ScriptedReadings {
     /// Starts at `now`, and moves on by one of the differences at each reading behind the first.
     pub(crate) fn of_differences(now: u64, differences: &[u64]) -> Self {
-        Script {
+        ScriptedReadings {
             now,
             differences: std::iter::once(0)
                 .chain(differences.iter().copied())

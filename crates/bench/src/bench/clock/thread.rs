@@ -5,28 +5,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::buffer::StampBuffer;
-use crate::host::counters::{Available, CpuCounters, Deltas, ThreadUsage};
+use crate::host::counters::{CounterAvailability, CpuCounters, Deltas, ThreadUsage};
 use crate::host::{pinning, running};
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::workers::Reporter;
 use crate::time::{AnyClock, Clock, Nanos, Reading, ReadingUser, Ticks};
 
 use super::baseline::{self, Baseline};
-use super::cause::Names;
+use super::cause::CounterNames;
 use super::config::{Causes, Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
-use super::recorder::{Counted, Kept, Recorder};
-use super::result::{CpuResult, KeptIn, Stored};
+use super::recorder::{CountingRecorder, KeepingRecorder, Recorder};
+use super::result::{CpuResult, RecordMemory, StoredDifferences};
 use super::trace;
-use super::watcher::{Seen, Task, Watcher};
+use super::watcher::{WatchProgress, WatchTask, Watcher};
 
-pub(super) struct MeasureBaseline<'a> {
+pub(super) struct BaselineMeasurement<'a> {
     pub(super) asked: Option<u64>,
     pub(super) stop: &'a StopFlag,
 }
 
-impl ReadingUser for MeasureBaseline<'_> {
+impl ReadingUser for BaselineMeasurement<'_> {
     type Output = Baseline;
     fn with<R: Reading>(self, reading: R) -> Baseline {
         baseline::measure(&reading, self.asked, self.stop)
@@ -35,7 +35,7 @@ impl ReadingUser for MeasureBaseline<'_> {
 
 /// What a watching thread tells.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum WatchReport {
     /// It has its memory, and begins when all others have theirs.
     Ready,
     /// It did not begin, as another one failed.
@@ -45,7 +45,7 @@ pub(super) enum Told {
 
 /// What all threads of a watch share.
 #[derive(Debug)]
-pub(super) struct Together {
+pub(super) struct WatchContext {
     pub(super) config: Arc<Config>,
     pub(super) scale: AnyClock,
     /// Earlier than any thread's first reading, also where the counters of the CPUs differ a little.
@@ -56,42 +56,42 @@ pub(super) struct Together {
     /// Set when all are ready.
     pub(super) go: AtomicBool,
     /// What each shows of itself.
-    pub(super) seen: Vec<Seen>,
+    pub(super) seen: Vec<WatchProgress>,
     /// What each tells the trace's reader; empty without a trace.
-    pub(super) told: Arc<[trace::Told]>,
+    pub(super) told: Arc<[trace::WatchState]>,
 }
 
 /// One CPU's thread, on its CPU.
-pub(super) struct Prepared<'a> {
+pub(super) struct PreparedThread<'a> {
     pub(super) cpu: usize,
     pub(super) baseline: Baseline,
-    pub(super) together: &'a Together,
-    pub(super) seen: &'a Seen,
-    pub(super) told: Option<&'a trace::Told>,
-    pub(super) supervisor: &'a Reporter<Told>,
+    pub(super) together: &'a WatchContext,
+    pub(super) seen: &'a WatchProgress,
+    pub(super) told: Option<&'a trace::WatchState>,
+    pub(super) supervisor: &'a Reporter<WatchReport>,
 }
 
-impl ReadingUser for Prepared<'_> {
-    type Output = Result<Told, RunError>;
+impl ReadingUser for PreparedThread<'_> {
+    type Output = Result<WatchReport, RunError>;
 
     fn with<R: Reading>(self, reading: R) -> Self::Output {
         let cpu = self.cpu;
         let config = &self.together.config;
         let kept = self.together.keep.map(|readings| {
             let readings = usize::try_from(readings).unwrap_or(usize::MAX / 8);
-            StampBuffer::new(readings, config.huge_pages).map(Kept::new)
+            StampBuffer::new(readings, config.huge_pages).map(KeepingRecorder::new)
         });
         let kept = kept.transpose();
         let kept = kept.map_err(|source| RunError::Buffer { cpu, source })?;
-        let counters = Counted::for_baseline(self.baseline.ticks());
+        let counters = CountingRecorder::for_baseline(self.baseline.ticks());
         match kept {
             None if config.counts() => self.watch(reading, counters, |it| of_counted(&it)),
-            None => self.watch(reading, |_: u64| (), |_| Stored::default()),
+            None => self.watch(reading, |_: u64| (), |_| StoredDifferences::default()),
             // What cannot be kept is counted: how many differences a time has is not known for sure.
             Some(kept) => self.watch(reading, (counters, kept), |(counted, kept)| {
                 match kept.missed() {
                     0 => of_kept(&kept),
-                    not_kept => Stored {
+                    not_kept => StoredDifferences {
                         not_kept,
                         ..of_counted(&counted)
                     },
@@ -101,10 +101,10 @@ impl ReadingUser for Prepared<'_> {
     }
 }
 
-fn of_kept(kept: &Kept) -> Stored {
-    Stored {
+fn of_kept(kept: &KeepingRecorder) -> StoredDifferences {
+    StoredDifferences {
         distribution: Some(Distribution::of(kept.iter())),
-        kept_in: Some(KeptIn {
+        kept_in: Some(RecordMemory {
             capacity: kept.slots().len() as u64,
             pages: kept.slots().page_kind(),
         }),
@@ -112,18 +112,18 @@ fn of_kept(kept: &Kept) -> Stored {
     }
 }
 
-fn of_counted(counted: &Counted) -> Stored {
-    Stored {
+fn of_counted(counted: &CountingRecorder) -> StoredDifferences {
+    StoredDifferences {
         distribution: Some(Distribution::of_counted(counted)),
-        ..Stored::default()
+        ..StoredDifferences::default()
     }
 }
 
-impl Prepared<'_> {
-    fn task(&self) -> Task {
+impl PreparedThread<'_> {
+    fn task(&self) -> WatchTask {
         let (config, scale) = (&self.together.config, self.together.scale);
         let ticks = |nanos| scale.ticks_in(nanos).0;
-        Task {
+        WatchTask {
             readings: match config.length {
                 Length::Iterations(readings) => Some(readings),
                 Length::Duration(_) | Length::Jumps(_) => None,
@@ -148,8 +148,8 @@ impl Prepared<'_> {
         self,
         reading: R,
         recorder: K,
-        stored: impl FnOnce(K) -> Stored,
-    ) -> Result<Told, RunError> {
+        stored: impl FnOnce(K) -> StoredDifferences,
+    ) -> Result<WatchReport, RunError> {
         let (task, together, config) = (self.task(), self.together, &self.together.config);
         let control = &together.control;
         let open = || CpuCounters::open(self.cpu, together.guest);
@@ -172,10 +172,10 @@ impl Prepared<'_> {
         if let Some(told) = self.told {
             told.begin();
         }
-        self.supervisor.send(Told::Ready);
+        self.supervisor.send(WatchReport::Ready);
         while !together.go.load(Ordering::Acquire) {
             if control.stopped() || control.failed() {
-                return Ok(Told::GivenUp);
+                return Ok(WatchReport::GivenUp);
             }
             // The supervisor may have to run on this CPU, and with a priority none yields to it.
             match config.priority {
@@ -194,7 +194,7 @@ impl Prepared<'_> {
         let usage = ThreadUsage::now().since(before.0);
         let waited = running::waited().zip(before.1);
         let moved = pinning::check_still_on(self.cpu).err();
-        Ok(Told::Done(Box::new(CpuResult {
+        Ok(WatchReport::Done(Box::new(CpuResult {
             cpu: self.cpu,
             baseline: self.baseline,
             threshold: task.threshold,
@@ -202,12 +202,13 @@ impl Prepared<'_> {
             stored: stored(recorder),
             names: counters
                 .as_ref()
-                .map_or_else(Names::default, |counters| Names {
+                .map_or_else(CounterNames::default, |counters| CounterNames {
                     interrupts: counters.interrupt_names(),
                     softirqs: counters.softirq_names(),
                     threads: Vec::new(),
                 }),
-            available: counters.map_or_else(Available::default, |it| it.available().clone()),
+            available: counters
+                .map_or_else(CounterAvailability::default, |it| it.available().clone()),
             usage,
             waited: waited.map(|(after, before)| after.saturating_sub(before)),
             ran: Vec::new(),

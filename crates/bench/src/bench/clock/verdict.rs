@@ -178,7 +178,7 @@ mod tests {
     use crate::bench::clock::conclude::conclude;
     use crate::bench::clock::config::Length;
     use crate::bench::clock::jump::Jump;
-    use crate::bench::clock::watcher::{Task, Watched};
+    use crate::bench::clock::watcher::{WatchResult, WatchTask};
     use crate::testing::Has as _;
     use crate::time::{AnyClock, Posix};
 
@@ -188,7 +188,7 @@ mod tests {
 
     fn having_waited(waited: u64, priority: Option<u8>, cpus: &[&[(Cause, u64)]]) -> String {
         let cpus = cpus.iter().enumerate().map(|(cpu, jumps)| {
-            let mut watched = Watched::nothing(&Task::made_up(2000)).unwrap();
+            let mut watched = WatchResult::nothing(&WatchTask::made_up(2000)).unwrap();
             watched.end = 1_000_000;
             for (at, &(cause, length)) in jumps.iter().enumerate() {
                 let jump = Jump::new(at as u64 * 100_000, length, cause);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn under_a_trace_the_advice_is_what_helps_there() {
-        let watched = Watched::nothing(&Task::made_up(2000)).unwrap();
+        let watched = WatchResult::nothing(&WatchTask::made_up(2000)).unwrap();
         let cpu = CpuResult::made_up(0, watched);
         let mut config = Config::made_up(&[], Length::Iterations(2000));
         config.causes = Causes::Trace;

@@ -17,7 +17,7 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use serde_json::{Value, json};
 
 use crate::host::CpuSet;
-use crate::host::pinning::{self, Moved};
+use crate::host::pinning::{self, ThreadMigration};
 use crate::results::Record;
 use crate::results::schema::clock as column;
 use crate::rig::benchmark::{Outcome, Progress, RowOutcome};
@@ -31,8 +31,8 @@ use super::config::{Config, Length};
 use super::distribution::Distribution;
 use super::error::RunError;
 use super::files::DISTRIBUTION;
-use super::notes::broken_limits;
-use super::recorder::{Counted, Recorder};
+use super::findings::broken_limits;
+use super::recorder::{CountingRecorder, Recorder};
 use super::run::{Observer, seat, supervise};
 
 /// Moments are on this clock.
@@ -86,14 +86,14 @@ impl Timer {
 
 /// How late one CPU's thread was woken, in nanoseconds.
 #[derive(Debug)]
-struct Woken {
+struct WakeupLateness {
     cpu: usize,
     lateness: Distribution,
     wakeups: u64,
     total: u64,
     missed: u64,
     elapsed: u64,
-    moved: Option<Moved>,
+    moved: Option<ThreadMigration>,
 }
 
 /// Sleeps by `sleep` again and again, as many times as asked for, or until told to stop.
@@ -103,8 +103,8 @@ fn wake(
     wanted: Option<u64>,
     mut sleep: impl FnMut(u64) -> Result<(), RunError>,
     stop: &StopFlag,
-) -> Result<Woken, RunError> {
-    let mut counted = Counted::default();
+) -> Result<WakeupLateness, RunError> {
+    let mut counted = CountingRecorder::default();
     let (mut wakeups, mut total, mut missed) = (0, 0, 0);
     let begun = read();
     let (mut next, mut now, mut left_out) = (begun + interval, begun, FOR_NOTHING);
@@ -130,7 +130,7 @@ fn wake(
         total += late;
         missed += passed;
     }
-    Ok(Woken {
+    Ok(WakeupLateness {
         cpu: 0,
         lateness: Distribution::of_counted(&counted),
         wakeups,
@@ -152,7 +152,7 @@ pub fn outcome(
         pinning::pin_current_thread_to(free)?;
     }
     let control = Arc::new(Control::default());
-    let mut crew = Crew::<Woken, RunError>::new(&control)?;
+    let mut crew = Crew::<WakeupLateness, RunError>::new(&control)?;
     let (interval, length) = (config.interval.0, config.length);
     let wanted = match length {
         Length::Iterations(wanted) => Some(wanted),
@@ -170,7 +170,7 @@ pub fn outcome(
                 control.stop_flag(),
             )?;
             let moved = pinning::check_still_on(cpu).err();
-            supervisor.send(Woken {
+            supervisor.send(WakeupLateness {
                 cpu,
                 moved,
                 ..woken
@@ -207,6 +207,7 @@ pub fn outcome(
             )
         });
         outcome.rows.push(RowOutcome {
+            findings: Vec::new(),
             figures: figures(&woken),
             ends_sweep: interrupted.is_some(),
             failure: interrupted.clone().or(moved).or(nothing),
@@ -219,7 +220,7 @@ pub fn outcome(
     Ok(outcome)
 }
 
-fn figures(woken: &Woken) -> Record {
+fn figures(woken: &WakeupLateness) -> Record {
     let mut record = Record::new();
     let mean = (woken.wakeups > 0).then(|| woken.total as f64 / woken.wakeups as f64);
     let nanos = |value: Option<u64>| value.map(|value| value as f64);

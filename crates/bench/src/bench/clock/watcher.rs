@@ -20,7 +20,7 @@ use crate::time::{AnyClock, Clock, Nanos, Reading, Ticks};
 
 use super::cause::Cause;
 use super::credit::Credit;
-use super::hot_loop::{Found, watch};
+use super::hot_loop::{LongDifference, watch};
 use super::jump::{Jump, JumpStore, PART, SAMPLES};
 use super::ranking::Ranking;
 use super::recorder::Recorder;
@@ -35,7 +35,7 @@ const TIDYING: Nanos = Nanos(PART as u64 * 1_000);
 
 /// What a thread is to do, in ticks of its clock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Task {
+pub(super) struct WatchTask {
     /// Readings to make; until told to stop if `None`.
     pub readings: Option<u64>,
     /// Readings between two looks at the stop flag.
@@ -55,7 +55,7 @@ pub(super) struct Task {
     pub until: Option<u64>,
 }
 
-impl Task {
+impl WatchTask {
     /// Differences above this are jumps, or rivals of jumps for what the counters say.
     fn edge(&self) -> u64 {
         self.threshold.min(self.baseline)
@@ -65,7 +65,7 @@ impl Task {
 /// What others see of a watch that goes on.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(super) struct Seen {
+pub(super) struct WatchProgress {
     pub readings: AtomicU64,
     /// The largest difference so far, in ticks.
     pub largest: AtomicU64,
@@ -74,7 +74,7 @@ pub(super) struct Seen {
 
 /// What a thread has seen, in ticks. Steps backwards are taken out of all times.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchResult {
     pub first: Vec<u64>,
     pub jumps: JumpStore,
     /// The largest differences, and the highest sums over windows.
@@ -95,10 +95,10 @@ pub(super) struct Watched {
     pub not_sampled: u64,
 }
 
-impl Watched {
+impl WatchResult {
     /// Nothing yet, with memory for `task`.
-    pub(super) fn nothing(task: &Task) -> Result<Self, TryReserveError> {
-        Ok(Watched {
+    pub(super) fn nothing(task: &WatchTask) -> Result<Self, TryReserveError> {
+        Ok(WatchResult {
             first: Vec::with_capacity(10),
             // Without counters there is nothing to sample.
             jumps: JumpStore::with_samples(task.keep, if task.causes { SAMPLES } else { 2 })?,
@@ -133,13 +133,13 @@ const MOST_PENDING: usize = 12;
 
 pub(super) struct Watcher<'a, R, K, S> {
     clock: R,
-    task: Task,
+    task: WatchTask,
     stop: &'a StopFlag,
-    seen: &'a Seen,
+    seen: &'a WatchProgress,
     recorder: K,
     sampling: Sampling<S>,
     credit: Credit,
-    watched: Watched,
+    watched: WatchResult,
     /// Jumps that were filed and are to be stored.
     pending: Vec<Jump>,
     /// Blind time beyond this is a stop.
@@ -151,7 +151,7 @@ pub(super) struct Watcher<'a, R, K, S> {
 }
 
 /// Looks at the clock while time passes that is not watched, and remembers the longest time between two looks.
-struct Looks<R> {
+struct ClockPolls<R> {
     clock: R,
     first: Ticks,
     last: Ticks,
@@ -159,14 +159,14 @@ struct Looks<R> {
 }
 
 /// A stop that was filed, and the looks at the clock since.
-struct Filed<R> {
+struct FiledStop<R> {
     length: u64,
-    looks: Looks<R>,
+    looks: ClockPolls<R>,
 }
 
-impl<R: Reading> Looks<R> {
+impl<R: Reading> ClockPolls<R> {
     fn since(clock: R, first: Ticks) -> Self {
-        Looks {
+        ClockPolls {
             clock,
             first,
             last: first,
@@ -194,8 +194,8 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         (clock, scale): (R, AnyClock),
         recorder: K,
         counters: S,
-        task: Task,
-        (stop, seen): (&'a StopFlag, &'a Seen),
+        task: WatchTask,
+        (stop, seen): (&'a StopFlag, &'a WatchProgress),
     ) -> Result<Self, TryReserveError> {
         Ok(Watcher {
             clock,
@@ -205,7 +205,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
             recorder,
             sampling: Sampling::new(counters, scale, task.edge()),
             credit: Credit::new(scale),
-            watched: Watched::nothing(&task)?,
+            watched: WatchResult::nothing(&task)?,
             pending: Vec::with_capacity(MOST_PENDING),
             stop_from: (scale.ticks_in(STOP).0)
                 .max(task.threshold)
@@ -216,7 +216,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
     }
 
     /// Watches to the end, and counts the time from the reading `epoch` on, which must be before the first.
-    pub(super) fn run(mut self, epoch: Ticks) -> (Watched, K) {
+    pub(super) fn run(mut self, epoch: Ticks) -> (WatchResult, K) {
         // For nothing: what it costs, and the counters as they stand. Twice, as one of them may be interrupted: what is
         // taken for usual hides a stop.
         let (once, _) = self.read_ahead();
@@ -285,7 +285,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
 
     /// Readings that are still to be made.
     fn left(&self) -> u64 {
-        let Task {
+        let WatchTask {
             readings, until, ..
         } = self.task;
         if until.is_some_and(|until| self.watched.found >= until) {
@@ -301,7 +301,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
     }
 
     /// Files the difference that ended a pass and the one behind it. Returns the reading to go on from.
-    fn judge(&mut self, found: Found) -> Ticks {
+    fn judge(&mut self, found: LongDifference) -> Ticks {
         self.file(found.difference, found.end);
         let Some(after) = found.after else {
             return self.store(found.end);
@@ -348,7 +348,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
         let renew = longest.is_none() && affordable && self.sampling.can_be_interrupt(lesser);
         let mut to_sample = longest.filter(|_| affordable);
         let reads = renew || to_sample.is_some();
-        let mut looks = Looks::since(self.clock, seen);
+        let mut looks = ClockPolls::since(self.clock, seen);
         let mut tidied = false;
         for at in 0..self.pending.len() {
             let mut jump = self.pending[at];
@@ -395,7 +395,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
 
     /// Adds up the time from the last reading of a pass to the first of the next. In no part of it more than `usual`
     /// ticks are expected: much more is a stop, which is filed as a jump.
-    fn lose_sight(&mut self, looks: &Looks<R>, usual: u64) -> Option<Filed<R>> {
+    fn lose_sight(&mut self, looks: &ClockPolls<R>, usual: u64) -> Option<FiledStop<R>> {
         let blind = self.add_blind(looks.first, looks.last)?;
         let time = &mut self.watched.time;
         time.longest_blind = time.longest_blind.max(blind);
@@ -406,7 +406,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
             return None;
         }
         let begin = self.watched.time.at(looks.longest.0);
-        let mut looks = Looks::since(self.clock, looks.last);
+        let mut looks = ClockPolls::since(self.clock, looks.last);
         self.watched.ranking.offer(begin, stop);
         let jump = Jump::new(begin, stop, Cause::NotWatched);
         (self.watched.jumps).push_in_parts(jump, None, &mut || looks.look());
@@ -419,7 +419,7 @@ impl<'a, R: Reading, K: Recorder, S: FnMut() -> Deltas> Watcher<'a, R, K, S> {
             self.recorder.record(stop);
             self.watched.readings += 1;
         }
-        Some(Filed {
+        Some(FiledStop {
             length: stop,
             looks,
         })

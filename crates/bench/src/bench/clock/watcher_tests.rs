@@ -5,20 +5,20 @@ use std::collections::VecDeque;
 use super::*;
 use crate::bench::clock::distribution::Distribution;
 use crate::bench::clock::jump::{Jump, Sample};
-use crate::bench::clock::recorder::{Counted, Kept};
-use crate::bench::clock::scripted::{self, Script, Scripted};
+use crate::bench::clock::recorder::{CountingRecorder, KeepingRecorder};
+use crate::bench::clock::scripted::{self, Scripted, ScriptedReadings};
 use crate::buffer::{HugePagePolicy, StampBuffer};
-use crate::host::counters::Risen;
+use crate::host::counters::RisenCounters;
 use crate::time::Posix;
 
 const STEP: u64 = 20;
 const BASELINE: u64 = 40;
 const START: u64 = 10_000;
 
-impl Task {
+impl WatchTask {
     /// Of so many readings, whose baseline is 40 ticks.
     pub(in crate::bench::clock) fn made_up(readings: u64) -> Self {
-        Task {
+        WatchTask {
             readings: Some(readings),
             block: 7,
             baseline: BASELINE,
@@ -36,29 +36,31 @@ impl Task {
 /// loop, are the watch's own and take `blind` ticks. Counters tell `told`, and take the time of `costs` to read, from
 /// the reading before the first difference on, which is for nothing; both have nothing when they are used up.
 #[derive(Default)]
-struct Watch {
-    task: Option<Task>,
+struct ScriptedWatch {
+    task: Option<WatchTask>,
     blind: u64,
     told: Vec<Deltas>,
     costs: Vec<u64>,
 }
 
-impl Watch {
-    fn over(self, readings: usize, jumps: &[(usize, u64)]) -> (Watched, Distribution) {
+impl ScriptedWatch {
+    fn over(self, readings: usize, jumps: &[(usize, u64)]) -> (WatchResult, Distribution) {
         let mut differences = vec![STEP; readings];
         jumps.iter().for_each(|&(at, jump)| differences[at] = jump);
         self.over_differences(&differences)
     }
 
-    fn over_differences(self, differences: &[u64]) -> (Watched, Distribution) {
-        let task = self.task.unwrap_or(Task::made_up(differences.len() as u64));
+    fn over_differences(self, differences: &[u64]) -> (WatchResult, Distribution) {
+        let task = self
+            .task
+            .unwrap_or(WatchTask::made_up(differences.len() as u64));
         let script = self.script(&task, differences);
         self.play(script, &task)
     }
 
     /// The differences, with the blind time behind each way out of the loop: after the first ten, and one reading
     /// behind each difference above the limit.
-    fn script(&self, task: &Task, differences: &[u64]) -> Script {
+    fn script(&self, task: &WatchTask, differences: &[u64]) -> ScriptedReadings {
         let mut script = vec![self.blind];
         let (mut first_ten, mut passed, mut found) = (true, 0, false);
         for (at, &difference) in differences.iter().enumerate() {
@@ -81,15 +83,21 @@ impl Watch {
                 found = above;
             }
         }
-        Script::of_differences(START, &script)
+        ScriptedReadings::of_differences(START, &script)
     }
 
-    fn play(self, script: Script, task: &Task) -> (Watched, Distribution) {
-        let (watched, counted) = self.play_into(script, task, Counted::for_baseline(task.baseline));
+    fn play(self, script: ScriptedReadings, task: &WatchTask) -> (WatchResult, Distribution) {
+        let (watched, counted) =
+            self.play_into(script, task, CountingRecorder::for_baseline(task.baseline));
         (watched, Distribution::of_counted(&counted))
     }
 
-    fn play_into<K: Recorder>(self, script: Script, task: &Task, recorder: K) -> (Watched, K) {
+    fn play_into<K: Recorder>(
+        self,
+        script: ScriptedReadings,
+        task: &WatchTask,
+        recorder: K,
+    ) -> (WatchResult, K) {
         let cost = self.costs.first().copied().unwrap_or(0);
         let epoch = START + 2 * (self.blind + cost);
         let mut told = VecDeque::from(self.told);
@@ -101,7 +109,7 @@ impl Watch {
             scripted::pass(costs.pop_front().unwrap_or(0));
             told.pop_front().unwrap_or_default()
         };
-        let (stop, seen) = (StopFlag::default(), Seen::default());
+        let (stop, seen) = (StopFlag::default(), WatchProgress::default());
         let clock = (Scripted, AnyClock::Posix(Posix::MONOTONIC));
         let watcher = Watcher::new(clock, recorder, counters, *task, (&stop, &seen)).unwrap();
         let (watched, recorder) = script.play(|| watcher.run(Ticks(epoch)));
@@ -114,7 +122,7 @@ impl Watch {
     }
 }
 
-impl Watched {
+impl WatchResult {
     fn each<T>(&self, of: impl Fn(&Jump) -> T) -> Vec<T> {
         self.jumps.iter().map(of).collect()
     }
@@ -133,9 +141,9 @@ impl Watched {
 #[test]
 fn jumps_are_found_where_they_are_with_their_length() {
     for blind in [0, 900] {
-        let watch = Watch {
+        let watch = ScriptedWatch {
             blind,
-            ..Watch::default()
+            ..ScriptedWatch::default()
         };
         let (watched, distribution) = watch.over(60, &[(30, 5000), (45, 300)]);
         let found = watched.each(|jump| (jump.begin, jump.length));
@@ -156,13 +164,13 @@ fn jumps_are_found_where_they_are_with_their_length() {
 #[test]
 fn no_jump_is_lost_at_either_end_or_at_a_seam_of_two_passes() {
     for at in 0..40 {
-        let (watched, distribution) = Watch::default().over(40, &[(at, 700)]);
+        let (watched, distribution) = ScriptedWatch::default().over(40, &[(at, 700)]);
         let found = watched.each(|jump| (jump.begin, jump.length));
         assert_eq!(found, [(at as u64 * STEP, 700)]);
         assert_eq!((watched.readings, distribution.count()), (40, 40));
         assert_eq!(watched.ranking.windows()[0].extra, 700 - BASELINE);
         // Two in a row are two.
-        let (watched, _) = Watch::default().over(41, &[(at, 700), (at + 1, 800)]);
+        let (watched, _) = ScriptedWatch::default().over(41, &[(at, 700), (at + 1, 800)]);
         assert_eq!(watched.each(|jump| jump.length), [700, 800], "from {at}");
     }
 }
@@ -170,7 +178,7 @@ fn no_jump_is_lost_at_either_end_or_at_a_seam_of_two_passes() {
 #[test]
 fn short_runs_work() {
     for readings in 1..12 {
-        let (watched, _) = Watch::default().over(readings, &[(readings - 1, 99)]);
+        let (watched, _) = ScriptedWatch::default().over(readings, &[(readings - 1, 99)]);
         assert_eq!(watched.readings, readings as u64);
         assert_eq!(watched.first.len(), readings.min(10));
         assert_eq!(watched.elapsed(), (readings as u64 - 1) * STEP + 99);
@@ -182,7 +190,7 @@ fn short_runs_work() {
 fn steps_backwards_are_counted_and_taken_out_of_the_time() {
     let back = 5_000_u64.wrapping_neg();
     for at in [0, 5, 9, 10, 20, 39] {
-        let (watched, distribution) = Watch::default().over(40, &[(at, back), (30, 700)]);
+        let (watched, distribution) = ScriptedWatch::default().over(40, &[(at, back), (30, 700)]);
         let time = &watched.time;
         assert_eq!(
             (time.steps_back, time.set_back, time.largest_step_back),
@@ -200,15 +208,15 @@ fn steps_backwards_are_counted_and_taken_out_of_the_time() {
 
 #[test]
 fn the_ten_largest_have_their_times() {
-    let task = Task {
+    let task = WatchTask {
         highest: true,
-        ..Task::made_up(100)
+        ..WatchTask::made_up(100)
     };
     let mut differences = [STEP; 100];
     (0..12).for_each(|n| differences[20 + 5 * n] = 100 + n as u64);
     // With the ten largest wanted, many differences leave the loop at first: the readings behind them go on in steps.
-    let script = Script::of_differences(START, &[&[0][..], &differences].concat());
-    let (watched, _) = Watch::default().play(script.then_steps_of(STEP), &task);
+    let script = ScriptedReadings::of_differences(START, &[&[0][..], &differences].concat());
+    let (watched, _) = ScriptedWatch::default().play(script.then_steps_of(STEP), &task);
     let highest = &watched.ranking.highest;
     assert!(highest.iter().map(|peak| peak.length).eq((102..112).rev()));
     assert!(highest.is_sorted_by(|one, next| one.begin > next.begin));
@@ -216,7 +224,7 @@ fn the_ten_largest_have_their_times() {
 }
 
 fn timers(count: u32) -> Deltas {
-    let mut interrupts = Risen::default();
+    let mut interrupts = RisenCounters::default();
     interrupts.push(3, count);
     Deltas {
         interrupts,
@@ -232,10 +240,10 @@ fn a_long_jump_is_sampled_with_its_window_and_cause() {
         involuntary_switches: 1,
         ..timers(1)
     };
-    let watch = Watch {
+    let watch = ScriptedWatch {
         told: vec![timers(1), switched, Deltas::default()],
         blind: 500,
-        ..Watch::default()
+        ..ScriptedWatch::default()
     };
     let (watched, _) = watch.over(60, &[(20, 20_000), (30, 30_000), (40, 40_000)]);
     let causes = [TIMER, Cause::InvoluntarySwitch, Cause::Unexplained];
@@ -255,9 +263,9 @@ fn a_long_jump_is_sampled_with_its_window_and_cause() {
 fn sampling_takes_a_tenth_of_the_time_at_the_most_and_the_rest_is_called_not_sampled() {
     // A jump of 2 us at every fifth reading, and a reading of counters that takes 10 us.
     let jumps: Vec<(usize, u64)> = (12..3000).step_by(5).map(|at| (at, 2000)).collect();
-    let watch = Watch {
+    let watch = ScriptedWatch {
         costs: vec![10_000; 1000],
-        ..Watch::default()
+        ..ScriptedWatch::default()
     };
     let (watched, _) = watch.over(3000, &jumps);
     assert_eq!(watched.jumps.iter().len(), jumps.len());
@@ -280,14 +288,14 @@ fn interrupts_explain_a_jump_only_if_there_are_more_than_others_in_its_window() 
         (10_000, [(20, 5_000), (30, 5_000), (40, 500_000)]),
     ] {
         for (interrupts, cause) in [(1, Cause::NotToldApart), (2, TIMER)] {
-            let watch = Watch {
-                task: Some(Task {
+            let watch = ScriptedWatch {
+                task: Some(WatchTask {
                     threshold,
-                    ..Task::made_up(60)
+                    ..WatchTask::made_up(60)
                 }),
                 told: vec![timers(1), timers(interrupts)],
                 costs: vec![20_000; 10],
-                ..Watch::default()
+                ..ScriptedWatch::default()
             };
             let (watched, _) = watch.over(60, &jumps);
             let last = watched.jumps.iter().len() - 1;
@@ -306,14 +314,14 @@ fn interrupts_explain_a_jump_only_if_there_are_more_than_others_in_its_window() 
 
 #[test]
 fn differences_below_the_threshold_take_their_interrupts_from_the_next_jump() {
-    let watch = Watch {
-        task: Some(Task {
+    let watch = ScriptedWatch {
+        task: Some(WatchTask {
             threshold: 10_000,
-            ..Task::made_up(60)
+            ..WatchTask::made_up(60)
         }),
         told: vec![timers(1), Deltas::default()],
         costs: vec![500; 3],
-        ..Watch::default()
+        ..ScriptedWatch::default()
     };
     let (watched, _) = watch.over(60, &[(20, 5_000), (40, 50_000)]);
     assert_eq!(watched.causes(), [Cause::Unexplained]);
@@ -327,14 +335,14 @@ fn differences_below_the_threshold_take_their_interrupts_from_the_next_jump() {
 #[test]
 fn an_interrupt_that_need_not_show_explains_no_jump_at_the_end_of_a_long_window() {
     for (length, cause) in [(6_000, Cause::NotToldApart), (60_000, TIMER)] {
-        let watch = Watch {
-            task: Some(Task {
+        let watch = ScriptedWatch {
+            task: Some(WatchTask {
                 baseline: 5_000,
                 threshold: 5_000,
-                ..Task::made_up(1000)
+                ..WatchTask::made_up(1000)
             }),
             told: vec![timers(1)],
-            ..Watch::default()
+            ..ScriptedWatch::default()
         };
         let mut differences = vec![2_000; 1000];
         differences[990] = length;
@@ -346,17 +354,17 @@ fn an_interrupt_that_need_not_show_explains_no_jump_at_the_end_of_a_long_window(
 #[test]
 fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
     const STOPPED: u64 = 3_000_000;
-    let task = Task {
+    let task = WatchTask {
         highest: true,
-        ..Task::made_up(200)
+        ..WatchTask::made_up(200)
     };
     let mut differences = [STEP; 200];
     (differences[100], differences[150]) = (20_000, 30_000);
-    let script = Script::of_differences(START, &[&[0][..], &differences].concat());
-    let watch = Watch {
+    let script = ScriptedReadings::of_differences(START, &[&[0][..], &differences].concat());
+    let watch = ScriptedWatch {
         told: vec![timers(1), timers(1)],
         costs: vec![500, 500 + STOPPED, 500],
-        ..Watch::default()
+        ..ScriptedWatch::default()
     };
     let (watched, distribution) = watch.play(script.then_steps_of(STEP), &task);
     // One step of the clock, that of the reading itself, lies in it as well.
@@ -385,11 +393,11 @@ fn a_stop_while_counters_are_read_is_a_jump_of_its_own() {
 fn a_stop_of_20_ms_is_in_each_report_within_the_first_second() {
     const STOPPED: u64 = 20_000_000;
     const SLOW: u64 = 10_000;
-    let task = |readings| Task {
+    let task = |readings| WatchTask {
         highest: true,
         baseline: 2 * SLOW,
         threshold: 2 * SLOW,
-        ..Task::made_up(readings)
+        ..WatchTask::made_up(readings)
     };
     // While it watches, and behind a jump, where the counters are read: soon, later, and at the end of the second.
     for at in [3, 15, 40_000, 95_000] {
@@ -398,10 +406,12 @@ fn a_stop_of_20_ms_is_in_each_report_within_the_first_second() {
             let mut differences = vec![SLOW; at + 1];
             differences[at] = jump;
             differences.extend([SLOW, if while_blind { STOPPED } else { 0 }]);
-            let script = Script::of_differences(START, &[&[0][..], &differences].concat());
-            let kept = Kept::new(StampBuffer::new(100_000, HugePagePolicy::Off).unwrap());
-            let recorder = (Counted::for_baseline(2 * SLOW), kept);
-            let watch = Watch::default();
+            let script =
+                ScriptedReadings::of_differences(START, &[&[0][..], &differences].concat());
+            let kept =
+                KeepingRecorder::new(StampBuffer::new(100_000, HugePagePolicy::Off).unwrap());
+            let recorder = (CountingRecorder::for_baseline(2 * SLOW), kept);
+            let watch = ScriptedWatch::default();
             let (watched, (counted, kept)) =
                 watch.play_into(script.then_steps_of(SLOW), &task(97_000), recorder);
             assert!(watched.elapsed() <= 1_000_000_000);
@@ -429,15 +439,15 @@ fn a_stop_of_20_ms_is_in_each_report_within_the_first_second() {
 #[test]
 fn slow_readings_of_the_clock_stay_in_the_loop() {
     const SLOW: u64 = 20_000;
-    let watch = Watch {
-        task: Some(Task {
+    let watch = ScriptedWatch {
+        task: Some(WatchTask {
             baseline: 2 * SLOW,
             threshold: 2 * SLOW,
             block: 100,
-            ..Task::made_up(1000)
+            ..WatchTask::made_up(1000)
         }),
         blind: SLOW,
-        ..Watch::default()
+        ..ScriptedWatch::default()
     };
     let (watched, distribution) = watch.over_differences(&[SLOW; 1000]);
     // Behind the first ten, and never again.
@@ -458,12 +468,12 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
         differences.extend([STEP, 30_000_000, STEP]);
     }
     differences.push(0);
-    let script = Script::of_differences(START, &differences);
-    let task = Task {
+    let script = ScriptedReadings::of_differences(START, &differences);
+    let task = WatchTask {
         block: 100,
-        ..Task::made_up(23)
+        ..WatchTask::made_up(23)
     };
-    let (watched, _) = Watch::default().play(script, &task);
+    let (watched, _) = ScriptedWatch::default().play(script, &task);
     let causes = watched.causes();
     assert_eq!((causes.len(), watched.samples), (5, 4));
     assert_eq!(causes[1], Cause::NotWatched);
@@ -471,13 +481,13 @@ fn a_reading_of_counters_that_is_itself_interrupted_does_not_end_all_sampling() 
 
 /// The stops that are found where the parts of tidying a full store, and the reading behind it, take so long.
 fn stops_while_tidied(keep: usize, readings: &[u64]) -> Vec<Jump> {
-    let script = Script::of_differences(START, readings);
-    let task = Task {
+    let script = ScriptedReadings::of_differences(START, readings);
+    let task = WatchTask {
         keep,
         causes: false,
-        ..Task::made_up(1000)
+        ..WatchTask::made_up(1000)
     };
-    let (stop, seen) = (StopFlag::default(), Seen::default());
+    let (stop, seen) = (StopFlag::default(), WatchProgress::default());
     let clock = (Scripted, AnyClock::Posix(Posix::MONOTONIC));
     let watcher = Watcher::new(clock, |_: u64| (), Deltas::default, task, (&stop, &seen));
     let mut watcher = watcher.unwrap();

@@ -12,7 +12,7 @@ pub(super) const PLACES: usize = 10;
 
 /// A window, in ticks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sum {
+pub(super) struct WindowSum {
     pub begin: u64,
     pub last: u64,
     pub jumps: u64,
@@ -35,7 +35,7 @@ pub(super) struct SlidingWindows {
     pub are_cut: bool,
     extra: u64,
     /// The highest first, of windows that have no jump in common.
-    pub highest: Vec<Sum>,
+    pub highest: Vec<WindowSum>,
 }
 
 /// Jumps that a window has room for, 4 MiB of them; that many do not fit unless it is long.
@@ -76,7 +76,7 @@ impl SlidingWindows {
         }
         self.inside.push_back((begin, extra));
         self.extra += extra;
-        self.offer(Sum {
+        self.offer(WindowSum {
             begin: self.inside[0].0,
             last: begin,
             jumps: self.inside.len() as u64,
@@ -84,10 +84,10 @@ impl SlidingWindows {
         });
     }
 
-    fn offer(&mut self, sum: Sum) {
+    fn offer(&mut self, sum: WindowSum) {
         // Windows come in the order of time, so those that overlap are those that end in or behind its beginning.
-        let overlaps = |other: &Sum| other.last >= sum.begin;
-        let outdoes = |other: &Sum| overlaps(other) && other.extra >= sum.extra;
+        let overlaps = |other: &WindowSum| other.last >= sum.begin;
+        let outdoes = |other: &WindowSum| overlaps(other) && other.extra >= sum.extra;
         if self.highest.iter().any(outdoes) {
             return;
         }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn of(length: u64, jumps: &[(u64, u64)]) -> Vec<Sum> {
+    fn of(length: u64, jumps: &[(u64, u64)]) -> Vec<WindowSum> {
         let mut windows = SlidingWindows::new(length, 1);
         jumps
             .iter()

@@ -76,7 +76,7 @@ impl NodeVerdict {
 
 /// A node with what its pairs say of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Judged {
+pub struct NodeJudgement {
     /// What is said of it.
     pub verdict: NodeVerdict,
     /// In robust standard deviations: of the figure that names it, or else of the one in which it stands out most.
@@ -118,15 +118,15 @@ pub fn limit(nodes: usize) -> f64 {
 }
 
 /// Judges all nodes by all evidence.
-pub fn judge(evidence: &[Evidence<'_>], tiers: &Tiers) -> Vec<Judged> {
+pub fn judge(evidence: &[Evidence<'_>], tiers: &Tiers) -> Vec<NodeJudgement> {
     let fits: Vec<Fit> = evidence.iter().map(|it| polish(it.values, tiers)).collect();
-    let mut found: Vec<Judged> = (0..tiers.nodes())
+    let mut found: Vec<NodeJudgement> = (0..tiers.nodes())
         .map(|node| unjudged(evidence, node))
         .collect();
     for (evidence, fit) in evidence.iter().zip(&fits) {
         let errors = Errors::of(evidence);
         for (node, score) in fit.scores().into_iter().enumerate() {
-            let new = Judged {
+            let new = NodeJudgement {
                 verdict: NodeVerdict::Ok,
                 score: score.worst(),
                 figure: Some(evidence.figure),
@@ -147,7 +147,7 @@ pub fn judge(evidence: &[Evidence<'_>], tiers: &Tiers) -> Vec<Judged> {
 }
 
 /// The order in which nodes are told: those that are named first, the worst of them at the head.
-pub fn ranked(judged: &[Judged]) -> Vec<usize> {
+pub fn ranked(judged: &[NodeJudgement]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..judged.len()).collect();
     let key = |node: &usize| {
         let node = &judged[*node];
@@ -161,9 +161,9 @@ pub fn ranked(judged: &[Judged]) -> Vec<usize> {
     order
 }
 
-fn unjudged(evidence: &[Evidence<'_>], node: usize) -> Judged {
+fn unjudged(evidence: &[Evidence<'_>], node: usize) -> NodeJudgement {
     let has_figures = evidence.iter().any(|it| it.values.measured_with(node) > 0);
-    Judged {
+    NodeJudgement {
         verdict: if has_figures {
             NodeVerdict::NotJudged
         } else {
@@ -176,7 +176,7 @@ fn unjudged(evidence: &[Evidence<'_>], node: usize) -> Judged {
     }
 }
 
-impl Judged {
+impl NodeJudgement {
     /// Whether a figure says more of a node than another: one that names it more than one that does not; of two that name
     /// it one with a direction, unless it explains less than half of the delay that the other shows; and of equal ones
     /// that with the higher score.

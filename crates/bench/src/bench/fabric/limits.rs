@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::culprits::Judged;
+use super::culprits::NodeJudgement;
 use super::matrix::Matrix;
 use super::verdict::PairVerdict;
 use crate::results::schema::Column;
@@ -40,7 +40,7 @@ pub fn figure_of(limit: &Limit) -> Result<Column, NoSuchFigure> {
 
 /// What became of a limit.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct LimitResult {
     /// As it was given.
     pub limit: String,
     /// Pairs above it, the worst first, with what they have in ns.
@@ -49,7 +49,7 @@ pub struct Outcome {
     pub measured: usize,
 }
 
-impl Outcome {
+impl LimitResult {
     /// Whether it fails: also if nothing is known.
     pub fn is_broken(&self) -> bool {
         !self.above.is_empty() || self.measured == 0
@@ -57,13 +57,13 @@ impl Outcome {
 }
 
 /// Judges a limit by the figure that it is on, in ns.
-pub fn judge(limit: &Limit, figure: &Matrix) -> Outcome {
+pub fn judge(limit: &Limit, figure: &Matrix) -> LimitResult {
     let mut above: Vec<_> = figure
         .each()
         .filter(|(.., found)| *found > limit.length.0 as f64)
         .collect();
     sort_by(&mut above, |one, other| other.2.total_cmp(&one.2));
-    Outcome {
+    LimitResult {
         limit: limit.describe(),
         above,
         measured: figure.measured(),
@@ -72,7 +72,10 @@ pub fn judge(limit: &Limit, figure: &Matrix) -> Outcome {
 
 /// How many outliers there are: nodes that are named, and pairs that stand out beyond what their nodes explain, or whose way
 /// is proved to be slower than it has to be.
-pub fn outliers(nodes: &[Judged], pairs: impl IntoIterator<Item = (PairVerdict, bool)>) -> usize {
+pub fn outliers(
+    nodes: &[NodeJudgement],
+    pairs: impl IntoIterator<Item = (PairVerdict, bool)>,
+) -> usize {
     let nodes = nodes
         .iter()
         .filter(|node| node.verdict.direction().is_some());

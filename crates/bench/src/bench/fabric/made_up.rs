@@ -1,6 +1,6 @@
 //! Made-up fabrics for tests.
 
-use super::culprits::{Evidence, Judged, judge};
+use super::culprits::{Evidence, NodeJudgement, judge};
 use super::matrix::Matrix;
 use super::tiers::Tiers;
 pub(super) use crate::testing::Noise;
@@ -34,7 +34,7 @@ pub(super) fn with_slow_sender(
     figure: &mut Matrix,
     (slow, ns): (usize, f64),
     tiers: &Tiers,
-) -> Vec<Judged> {
+) -> Vec<NodeJudgement> {
     for to in (0..tiers.nodes()).filter(|to| *to != slow) {
         figure.set(slow, to, figure.get(slow, to).unwrap() + ns);
     }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-use super::culprits::{Judged, NodeVerdict};
+use super::culprits::{NodeJudgement, NodeVerdict};
 use super::verdict::PairVerdict;
 use crate::results::ReportError;
 use crate::results::durable::replace;
@@ -24,7 +24,7 @@ pub struct Node<'a> {
     /// Its switch or group.
     pub group: &'a str,
     /// What is said of it.
-    pub judged: &'a Judged,
+    pub judged: &'a NodeJudgement,
 }
 
 /// An ordered pair.
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
     use crate::bench::fabric::culprits::Direction;
 
-    const JUDGED: Judged = Judged {
+    const JUDGED: NodeJudgement = NodeJudgement {
         verdict: NodeVerdict::Slow(Direction::Egress),
         score: Some(12.5),
         figure: Some("excess_p99_ns"),

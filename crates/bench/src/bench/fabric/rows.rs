@@ -1,6 +1,6 @@
 //! What is made of pairs, as rows of `nodes.csv`, `summary.csv` and `pairs.csv`.
 
-use super::culprits::Judged;
+use super::culprits::NodeJudgement;
 use super::matrix::{Matrix, ordered_pairs};
 use super::scores::{Fit, median};
 use super::tiers::Tiers;
@@ -9,7 +9,13 @@ use crate::results::Record;
 use crate::results::schema::fabric::{self, node, tier};
 
 /// The row of a node: its name, what is said of it, and a figure by which its pairs are counted.
-pub fn of_node(name: &str, rank: usize, judged: &Judged, figure: &Matrix, tiers: &Tiers) -> Record {
+pub fn of_node(
+    name: &str,
+    rank: usize,
+    judged: &NodeJudgement,
+    figure: &Matrix,
+    tiers: &Tiers,
+) -> Record {
     let measured = figure.measured_with(rank);
     let direction = judged.verdict.direction();
     let mut row = Record::new();

@@ -1,7 +1,7 @@
 //! Which pairs are measured once more, alone: those that stood out beside others, and a random control set. A pair that
 //! is slow alone as well is compared with the controls of its tier, measured in the same way at the same time.
 
-use super::culprits::Judged;
+use super::culprits::NodeJudgement;
 use super::scores::Fit;
 use super::tiers::Tiers;
 use super::verdict::{LEAST_CONTROLS, PairJudge, PairVerdict};
@@ -24,7 +24,7 @@ named! {
 
 /// A pair that is measured again, in both directions: the lower rank first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Again {
+pub struct RemeasuredPair {
     /// The two ranks.
     pub pair: (usize, usize),
     /// Why.
@@ -33,9 +33,9 @@ pub struct Again {
 
 /// What is measured again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Chosen {
+pub struct Remeasurements {
     /// The pairs, suspects and controls in turn, so that a drift favours neither.
-    pub pairs: Vec<Again>,
+    pub pairs: Vec<RemeasuredPair>,
     /// Suspects for which there was no room.
     pub left_out: usize,
 }
@@ -45,11 +45,11 @@ pub struct Chosen {
 pub fn choose(
     fit: &Fit,
     tiers: &Tiers,
-    nodes: &[Judged],
+    nodes: &[NodeJudgement],
     least_ns: f64,
     most: usize,
     seed: u64,
-) -> Chosen {
+) -> Remeasurements {
     let mut suspects = suspects(fit, tiers, nodes, least_ns);
     let left_out = suspects.len().saturating_sub(most);
     suspects.truncate(most);
@@ -84,14 +84,14 @@ pub fn choose(
     for place in 0..suspects.len().max(controls.len()) {
         let both = [(&suspects, Role::Suspect), (&controls, Role::Control)];
         let of = both.into_iter().filter_map(|(all, role)| {
-            Some(Again {
+            Some(RemeasuredPair {
                 pair: *all.get(place)?,
                 role,
             })
         });
         pairs.extend(of);
     }
-    Chosen { pairs, left_out }
+    Remeasurements { pairs, left_out }
 }
 
 fn unordered(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -99,7 +99,12 @@ fn unordered(nodes: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 /// Pairs that stood out, the worst first; then some of each node that is named.
-fn suspects(fit: &Fit, tiers: &Tiers, nodes: &[Judged], least_ns: f64) -> Vec<(usize, usize)> {
+fn suspects(
+    fit: &Fit,
+    tiers: &Tiers,
+    nodes: &[NodeJudgement],
+    least_ns: f64,
+) -> Vec<(usize, usize)> {
     let judge = PairJudge::new(fit, tiers, None, least_ns);
     let both = |(low, high): (usize, usize)| [(low, high), (high, low)];
     let stands_out = |pair: (usize, usize)| {
@@ -177,7 +182,7 @@ mod tests {
         let healthy = polish(&healthy(&tiers, &mut Noise::new(4), false), &tiers);
         assert_eq!(
             choose(&healthy, &tiers, &[], 0.0, 100, 1),
-            Chosen::default()
+            Remeasurements::default()
         );
     }
 }

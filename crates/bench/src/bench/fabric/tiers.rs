@@ -40,7 +40,7 @@ pub enum TierError {
 
 /// Who knows how far apart nodes are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Known {
+pub enum TierSource {
     /// Nobody.
     Nothing,
     /// The engine: `SLURM_TOPOLOGY_ADDR` by node, such as `s0.s4.n7`.
@@ -69,22 +69,22 @@ impl Tiers {
     ///
     /// # Errors
     /// [`TierError`] for a text that is not as it should be, and for hosts that it does not tell of.
-    pub fn of_hosts(hosts: &[String], known: &Known) -> Result<Self, TierError> {
+    pub fn of_hosts(hosts: &[String], known: &TierSource) -> Result<Self, TierError> {
         let paths = match known {
-            Known::Nothing => return Ok(Self::of_paths_of(hosts, None, "nobody")),
-            Known::Addresses(all) if all.iter().all(Option::is_none) => {
+            TierSource::Nothing => return Ok(Self::of_paths_of(hosts, None, "nobody")),
+            TierSource::Addresses(all) if all.iter().all(Option::is_none) => {
                 return Ok(Self::of_paths_of(hosts, None, "nobody"));
             }
-            Known::Addresses(all) => {
+            TierSource::Addresses(all) => {
                 let of = hosts.iter().zip(all);
                 let of = of.filter_map(|(host, address)| {
                     Some((host.clone(), of_address(address.as_ref()?)))
                 });
                 (of.collect(), "SLURM_TOPOLOGY_ADDR")
             }
-            Known::Topology(text) => (topology(text)?, "topology.conf"),
-            Known::Groups(text) => (groups(text)?, "--group"),
-            Known::Subnet(text) => return Subnet::read(text)?.tiers(hosts),
+            TierSource::Topology(text) => (topology(text)?, "topology.conf"),
+            TierSource::Groups(text) => (groups(text)?, "--group"),
+            TierSource::Subnet(text) => return Subnet::read(text)?.tiers(hosts),
         };
         let (paths, source): (HashMap<String, Vec<String>>, _) = paths;
         let found: Vec<Option<&Vec<String>>> =
@@ -292,19 +292,22 @@ mod tests {
     fn the_engine_s_addresses_tell_who_shares_a_switch() {
         let all = ["s0.s4.n0", "s0.s4.n1", "s0.s5.n2", "s1.s6.n3", "s0.s4.n0"];
         let all = all.map(|it| Some(it.to_owned())).to_vec();
-        let tiers =
-            Tiers::of_hosts(&hosts("n0 n1 n2 n3 n0"), &Known::Addresses(all.clone())).unwrap();
+        let tiers = Tiers::of_hosts(
+            &hosts("n0 n1 n2 n3 n0"),
+            &TierSource::Addresses(all.clone()),
+        )
+        .unwrap();
         assert_eq!(of_first(&tiers), ["leaf", "up-1", "apart", "same-host"]);
         assert_eq!((tiers.group(2), tiers.count()), ("s0.s5", 4));
         assert_eq!(tiers.of(3, 0), tiers.of(0, 3));
         let some = tiers.of_nodes(&[3, 0]);
         assert_eq!(of_first(&some), ["apart"]);
         // Without a plugin for it, Slurm names no switch; and one that it does not name is an error.
-        let without = Known::Addresses(vec![None; 5]);
+        let without = TierSource::Addresses(vec![None; 5]);
         let without = Tiers::of_hosts(&hosts("n0 n1 n2 n3 n0"), &without).unwrap();
         let expected = ["fabric", "fabric", "fabric", "same-host"];
         assert_eq!(of_first(&without), expected);
-        let some = Known::Addresses([&all[..4], &[None]].concat());
+        let some = TierSource::Addresses([&all[..4], &[None]].concat());
         let error = Tiers::of_hosts(&hosts("n0 n1 n2 n3 n9"), &some).unwrap_err();
         assert_eq!(error.to_string(), "1 of the nodes is not in it: n9");
     }
@@ -330,12 +333,15 @@ mod tests {
         let names = hosts("n0 n1 n2.example.org n3");
         for (known, told) in [
             (
-                Known::Topology(topology.to_owned()),
+                TierSource::Topology(topology.to_owned()),
                 ["leaf", "up-1", "apart"],
             ),
-            (Known::Groups(groups.to_owned()), ["leaf", "up-1", "apart"]),
             (
-                Known::Subnet(subnet.to_owned()),
+                TierSource::Groups(groups.to_owned()),
+                ["leaf", "up-1", "apart"],
+            ),
+            (
+                TierSource::Subnet(subnet.to_owned()),
                 ["leaf", "hops-2", "hops-4"],
             ),
         ] {
@@ -355,36 +361,42 @@ mod tests {
     #[test]
     fn what_is_wrong_with_a_file_is_told_with_its_line() {
         for (known, told) in [
-            (Known::Topology("Nodes=a\n".into()), "line 1: no SwitchName"),
             (
-                Known::Topology("SwitchName=a\n".into()),
+                TierSource::Topology("Nodes=a\n".into()),
+                "line 1: no SwitchName",
+            ),
+            (
+                TierSource::Topology("SwitchName=a\n".into()),
                 "line 1: neither Nodes nor Switches",
             ),
             (
-                Known::Topology("SwitchName=a Nodes=b\n x\n".into()),
+                TierSource::Topology("SwitchName=a Nodes=b\n x\n".into()),
                 "line 2: \"x\" has no =",
             ),
             (
-                Known::Topology(
+                TierSource::Topology(
                     "SwitchName=s Switches=t\nSwitchName=t Switches=s\nSwitchName=t Nodes=a".into(),
                 ),
                 "above itself",
             ),
             (
-                Known::Topology("SwitchName=a Nodes=n[3-1]".into()),
+                TierSource::Topology("SwitchName=a Nodes=n[3-1]".into()),
                 "line 1: \"n[3-1]\"",
             ),
-            (Known::Topology(String::new()), "no switch is in it"),
+            (TierSource::Topology(String::new()), "no switch is in it"),
             (
-                Known::Groups("a b c\n".into()),
+                TierSource::Groups("a b c\n".into()),
                 "line 1: a node, or a list of them, and its group",
             ),
             (
-                Known::Groups("a b\na c\n".into()),
+                TierSource::Groups("a b\na c\n".into()),
                 "line 2: a is in another group already",
             ),
-            (Known::Groups("# a b\n".into()), "no node is in it"),
-            (Known::Subnet("vendid=0x2c9\n".into()), "no node is in it"),
+            (TierSource::Groups("# a b\n".into()), "no node is in it"),
+            (
+                TierSource::Subnet("vendid=0x2c9\n".into()),
+                "no node is in it",
+            ),
         ] {
             let error = Tiers::of_hosts(&hosts("a b"), &known)
                 .unwrap_err()

@@ -29,7 +29,7 @@ named! {
 
 /// What pairs had when they were measured once more alone.
 #[derive(Debug, Clone, Copy)]
-pub struct Alone<'a> {
+pub struct RemeasuredFigures<'a> {
     /// In ns; of pairs that were not measured again, missing.
     pub values: &'a Matrix,
     /// The pairs of the control set.
@@ -41,7 +41,7 @@ pub struct Alone<'a> {
 pub struct PairJudge<'a> {
     fit: &'a Fit,
     tiers: &'a Tiers,
-    alone: Option<Alone<'a>>,
+    alone: Option<RemeasuredFigures<'a>>,
     least_ns: f64,
     /// By tier: how far controls lie from what is expected of them when alone, and how far from each other.
     controls: Vec<Option<(f64, f64)>>,
@@ -49,7 +49,12 @@ pub struct PairJudge<'a> {
 
 impl<'a> PairJudge<'a> {
     /// Of the fit of a figure; rests below `least_ns` are of no consequence.
-    pub fn new(fit: &'a Fit, tiers: &'a Tiers, alone: Option<Alone<'a>>, least_ns: f64) -> Self {
+    pub fn new(
+        fit: &'a Fit,
+        tiers: &'a Tiers,
+        alone: Option<RemeasuredFigures<'a>>,
+        least_ns: f64,
+    ) -> Self {
         let of_tier = |tier: usize| {
             let alone = alone?;
             let controls = alone
@@ -134,7 +139,7 @@ mod tests {
         }
         alone.set(0, 5, 8800.0);
         alone.set(1, 6, 2600.0);
-        let measured = Alone {
+        let measured = RemeasuredFigures {
             values: &alone,
             controls: &controls,
         };
@@ -146,7 +151,7 @@ mod tests {
         let ok = ordered_pairs(8).filter(|&(from, to)| judge.of(from, to) == PairVerdict::Ok);
         assert_eq!(ok.count(), 56 - 4);
         // Without controls nothing can be compared; and what is of no consequence is not told.
-        let few = Alone {
+        let few = RemeasuredFigures {
             values: &alone,
             controls: &controls[..2],
         };

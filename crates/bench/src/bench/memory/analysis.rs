@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::windows::{Measured, Window};
-use crate::generators::{Accesses, LINE, Lines, Load, Store};
+use super::windows::{MeasuredWindows, Window};
+use crate::generators::{Accesses, LINE, LineCounts, Load, Store};
 use crate::stats::median_of;
 use crate::stats::outliers::{Outliers, kept, mean_and_deviation};
 
@@ -14,7 +14,7 @@ const MEGABYTE: f64 = 1e6;
 
 /// What is told of a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Verdict {
+pub struct WindowVerdict {
     /// Whether a generator did nothing for at least half of it.
     pub stalled: bool,
     /// Whether it counts: it was not stalled, and is no outlier.
@@ -25,7 +25,7 @@ pub struct Verdict {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Analysis {
     /// Of each window.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: Vec<WindowVerdict>,
     /// The mean of those that count, in nanoseconds a step, and their standard deviation.
     pub latency_ns: Option<f64>,
     /// Of more than one window.
@@ -44,7 +44,7 @@ pub struct Analysis {
 
 impl Analysis {
     /// Of windows in which generators did this; `None` if they rested.
-    pub fn of(measured: &Measured, load: Option<&Load>, outliers: Outliers) -> Self {
+    pub fn of(measured: &MeasuredWindows, load: Option<&Load>, outliers: Outliers) -> Self {
         let accesses = load.map(|load| &load.accesses);
         let windows = &measured.windows;
         let stalled = stalled(windows, load);
@@ -60,8 +60,8 @@ impl Analysis {
             .collect();
         let inliers = kept(&latencies, outliers);
         let mut next = inliers.iter();
-        let verdicts: Vec<Verdict> = (stalled.into_iter())
-            .map(|stalled| Verdict {
+        let verdicts: Vec<WindowVerdict> = (stalled.into_iter())
+            .map(|stalled| WindowVerdict {
                 stalled,
                 kept: !stalled && next.next().is_some_and(|kept| *kept),
             })
@@ -102,16 +102,16 @@ impl Analysis {
     }
 
     /// Windows of which something is true.
-    pub fn count(&self, of: impl Fn(&Verdict) -> bool) -> usize {
+    pub fn count(&self, of: impl Fn(&WindowVerdict) -> bool) -> usize {
         self.verdicts.iter().filter(|verdict| of(verdict)).count()
     }
 }
 
 /// The lines that all generators accessed in a window.
-pub fn lines_of(window: &Window, accesses: Option<&Accesses>) -> Lines {
+pub fn lines_of(window: &Window, accesses: Option<&Accesses>) -> LineCounts {
     let groups = window.groups.iter().sum();
-    accesses.map_or_else(Lines::default, |accesses| {
-        Lines::of_groups(groups, accesses)
+    accesses.map_or_else(LineCounts::default, |accesses| {
+        LineCounts::of_groups(groups, accesses)
     })
 }
 
@@ -140,12 +140,12 @@ fn stalled(windows: &[Window], load: Option<&Load>) -> Vec<bool> {
 mod tests {
     use super::*;
     use crate::generators::InstructionSet;
-    use crate::generators::chase::Stretch;
+    use crate::generators::chase::ChaseTiming;
 
     fn window(steps: u64, groups: &[u64]) -> Window {
         Window {
             start: Duration::ZERO,
-            chase: Stretch {
+            chase: ChaseTiming {
                 steps,
                 time: Duration::from_millis(1),
             },
@@ -154,11 +154,11 @@ mod tests {
         }
     }
 
-    fn measured(windows: Vec<Window>) -> Measured {
-        Measured {
+    fn measured(windows: Vec<Window>) -> MeasuredWindows {
+        MeasuredWindows {
             windows,
             settled: true,
-            ..Measured::default()
+            ..MeasuredWindows::default()
         }
     }
 

@@ -8,16 +8,18 @@ use super::analysis::Analysis;
 use super::config::{Bandwidth, Config, Sweep};
 use super::error::RunError;
 use super::plan::{Point, Setting, points};
-use super::rows::{self, Around};
-use super::windows::{AGREEING, Bench, Measured};
+use super::rows::{self, PointSetup};
+use super::windows::{AGREEING, MeasuredWindows, MemoryInstruments};
 use crate::buffer::PageKind;
-use crate::generators::{Chase, Generators, Room};
+use crate::generators::{BufferSettings, Chase, Generators};
 use crate::host::uncore::Uncore;
 use crate::host::{CpuSet, interrupt, pinning};
 use crate::results::Record;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::{REASON, Schema, memory as columns};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
@@ -37,13 +39,13 @@ pub struct MemoryBenchmark {
     sweep: Sweep,
     points: Vec<Point>,
     setting: Option<Setting>,
-    bench: Option<Made>,
+    bench: Option<RoundSetup>,
 }
 
 /// What was made for a round.
 #[derive(Debug)]
-struct Made {
-    bench: Bench,
+struct RoundSetup {
+    bench: MemoryInstruments,
     pages: Vec<PageKind>,
     /// Why the memory controllers cannot be read, if they cannot.
     unread: Option<String>,
@@ -74,10 +76,10 @@ impl MemoryBenchmark {
     }
 
     /// Makes all buffers, each by a thread on the CPU that will use it.
-    fn make(&self) -> Result<Made, RunError> {
+    fn make(&self) -> Result<RoundSetup, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
-        let room = Room {
+        let room = BufferSettings {
             size: setting.size,
             page: self.config.page,
             node: self.config.memory_node,
@@ -96,8 +98,8 @@ impl MemoryBenchmark {
         let unread = controllers.as_ref().err().cloned();
         let mut pages = generators.page_kinds().to_vec();
         pages.push(chase.region().page_kind());
-        Ok(Made {
-            bench: Bench {
+        Ok(RoundSetup {
+            bench: MemoryInstruments {
                 chase,
                 generators,
                 controllers: controllers.ok(),
@@ -125,7 +127,7 @@ impl MemoryBenchmark {
     fn round(
         &mut self,
         point: Point,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let setting = self.setting().clone();
@@ -134,7 +136,7 @@ impl MemoryBenchmark {
         pinning::pin_current_thread(setting.chase_cpu)?;
         let config = self.config.clone();
         let made = self.bench.as_mut().expect("the benchmark was prepared");
-        let around = Around {
+        let around = PointSetup {
             pages: made.pages.clone(),
             setup_ns: made.time.take().map(|time| time.as_nanos() as u64),
         };
@@ -167,6 +169,7 @@ impl MemoryBenchmark {
         )?;
         let row = RowOutcome {
             figures: rows::figures(&point, &setting, &measured, &found, &around),
+            findings: findings(&setting, &measured, &found),
             ends_sweep: ended.is_some(),
             failure: ended.map(|error| error.to_string()),
             obtained: json!({ "pages": around.pages }),
@@ -174,43 +177,36 @@ impl MemoryBenchmark {
         };
         Ok(Outcome {
             rows: vec![row],
-            notes: notes(&setting, &measured, &found),
             ..Outcome::default()
         })
     }
 }
 
-fn moved(moved: pinning::Moved) -> RigError {
+fn moved(moved: pinning::ThreadMigration) -> RigError {
     RigError::Moved {
         role: Role::new("chase", "chase"),
         moved,
     }
 }
 
-/// What to know of marks, in the same words for each point: each is told once.
-fn notes(setting: &Setting, measured: &Measured, found: &Analysis) -> Vec<String> {
-    let mut notes = Vec::new();
-    if !measured.settled {
-        notes.push("unstable: the bandwidth was not stable when --settle was over".to_owned());
-    }
-    if found.count(|window| window.stalled) > 0 {
-        notes.push(
-            "stalled: in some windows (windows_stalled) a generator stood still for half of the time: they do not count"
-                .to_owned(),
-        );
-    }
-    match setting.in_cache {
-        Some(true) => notes.push(format!(
-            "in-cache: buffers of {} are smaller than four times the last level of cache: a part of all accesses ends there",
-            setting.size
-        )),
-        None => notes.push("the size of the last level of cache is not known: nothing is marked in-cache".to_owned()),
-        Some(false) => {}
-    }
-    if setting.generators.len() == 1 {
-        notes.push("core-limited: one generator draws what its core can, which is less than what the memory has".to_owned());
-    }
-    notes
+fn findings(setting: &Setting, measured: &MeasuredWindows, found: &Analysis) -> Vec<Finding> {
+    let of_cache = match setting.in_cache {
+        Some(true) => {
+            Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", setting.size.0 as f64))
+        }
+        None => Some(Finding::of(&kinds::CACHE_UNKNOWN)),
+        Some(false) => None,
+    };
+    let removed = found.count(|window| !window.stalled && !window.kept) as u64;
+    let is_stalled = found.count(|window| window.stalled) > 0;
+    let stated = [
+        (!measured.settled).then(|| Finding::of(&kinds::UNSTABLE)),
+        is_stalled.then(|| Finding::of(&kinds::STALLED)),
+        Finding::counted(&kinds::WINDOWS_REMOVED, removed, None),
+        of_cache,
+        (setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
+    ];
+    stated.into_iter().flatten().collect()
 }
 
 impl Benchmark for MemoryBenchmark {
@@ -266,14 +262,9 @@ impl Benchmark for MemoryBenchmark {
                 setting.size
             ),
         ];
-        let warnings = match setting.shares_core {
-            true => vec![format!(
-                "CPU {} and a generator's are threads of one core: they share its caches and its way to memory, which is \
-                 marked core-shared: choose others with --chase-cpu and --generators",
-                setting.chase_cpu
-            )],
-            false => Vec::new(),
-        };
+        let shared = setting
+            .shares_core
+            .then(|| Finding::of(&kinds::CORE_SHARED).listed("cpu", setting.chase_cpu.to_string()));
         self.bench = Some(made);
         Ok(Ready {
             plan,
@@ -283,14 +274,14 @@ impl Benchmark for MemoryBenchmark {
             }),
             instrument: json!({ "clock": { "name": "monotonic", "read": "at the ends of some 200 us of steps" } }),
             announcements,
-            warnings,
+            findings: shared.into_iter().collect(),
         })
     }
 
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let point = self.points[point];

@@ -6,7 +6,7 @@ use crate::host::HostError;
 use crate::results::ReportError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
-use crate::rig::memory::TooMuch;
+use crate::rig::memory::MemoryLimitError;
 
 /// A run cannot start, or go on.
 #[derive(Debug, thiserror::Error)]
@@ -40,8 +40,8 @@ impl From<HostError> for RunError {
     }
 }
 
-impl From<TooMuch> for RunError {
-    fn from(error: TooMuch) -> Self {
+impl From<MemoryLimitError> for RunError {
+    fn from(error: MemoryLimitError) -> Self {
         RunError::Rig(error.into())
     }
 }

@@ -6,10 +6,12 @@ use super::config::{Config, Pause, Sweep};
 use super::error::RunError;
 use crate::buffer::{Bytes, PageSize};
 use crate::generators::cpus_left::preferred;
-use crate::generators::{Accesses, BUFFERS, CACHES, InstructionSet, LINE, Load, Room, Store};
+use crate::generators::{
+    Accesses, BUFFERS, BufferSettings, CACHES, InstructionSet, LINE, Load, Store,
+};
 use crate::host::placement::{Placement, RoleSpec};
 use crate::host::{CpuSet, Topology, memory_layout};
-use crate::rig::memory::{Allowance, Need};
+use crate::rig::memory::{Allowance, MemoryNeed};
 use crate::rig::named::Named as _;
 
 /// While the cycle is made, 4 bytes are taken for each line of 64.
@@ -117,7 +119,7 @@ impl Setting {
         let size = config.size.unwrap_or_else(|| {
             // What else it takes has room for one more.
             let there = allowed.as_ref().map_or(u64::MAX, |allowed| allowed.bytes);
-            Room::usual_size(cache, there / (buffers + 1))
+            BufferSettings::usual_size(cache, there / (buffers + 1))
         });
         if let Some(allowed) = allowed {
             check_size(&allowed, size, buffers, config.page)?;
@@ -247,11 +249,11 @@ fn check_size(
 ) -> Result<(), RunError> {
     let buffer = buffer_bytes(size, page);
     let needs = [
-        Need {
+        MemoryNeed {
             what: "the buffers",
             bytes: buffer.saturating_mul(buffers),
         },
-        Need {
+        MemoryNeed {
             what: "the order of the chase",
             bytes: buffer / BYTES_PER_BYTE_OF_ORDER,
         },

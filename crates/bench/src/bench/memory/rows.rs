@@ -8,7 +8,7 @@ use super::analysis::{Analysis, lines_of};
 use super::config::{Config, Pause};
 use super::error::RunError;
 use super::plan::{Point, Setting};
-use super::windows::{Measured, Window};
+use super::windows::{MeasuredWindows, Window};
 use crate::buffer::PageKind;
 use crate::generators::Accesses;
 use crate::host::CpuSet;
@@ -43,7 +43,7 @@ pub(super) fn settings(point: &Point, setting: &Setting, config: &Config) -> Rec
 
 /// What is found of a point in a round, beside what its windows come to.
 #[derive(Debug)]
-pub(super) struct Around {
+pub(super) struct PointSetup {
     /// Of all buffers.
     pub pages: Vec<PageKind>,
     /// How long they took, told once in a round.
@@ -54,9 +54,9 @@ pub(super) struct Around {
 pub(super) fn figures(
     point: &Point,
     setting: &Setting,
-    measured: &Measured,
+    measured: &MeasuredWindows,
     found: &Analysis,
-    around: &Around,
+    around: &PointSetup,
 ) -> Record {
     let is_loaded = point.pause != Pause::Off;
     let source = if found.measured_mb_s.is_some() {

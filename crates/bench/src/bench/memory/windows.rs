@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::config::Config;
 use super::error::RunError;
-use crate::generators::chase::Stretch;
+use crate::generators::chase::ChaseTiming;
 use crate::generators::{Chase, Generators, Load};
 use crate::host::uncore::Uncore;
 use crate::rig::error::RigError;
@@ -20,7 +20,7 @@ pub struct Window {
     /// Since the first window.
     pub start: Duration,
     /// Steps and time of the chase.
-    pub chase: Stretch,
+    pub chase: ChaseTiming,
     /// Groups of each generator.
     pub groups: Vec<u64>,
     /// Bytes that the memory controllers counted, where they can be read.
@@ -29,7 +29,7 @@ pub struct Window {
 
 /// What was measured of a point in a round.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Measured {
+pub struct MeasuredWindows {
     /// In their order.
     pub windows: Vec<Window>,
     /// How long was waited for a stable bandwidth.
@@ -40,7 +40,7 @@ pub struct Measured {
 
 /// The chase, the generators, and the counters of memory controllers.
 #[derive(Debug)]
-pub struct Bench {
+pub struct MemoryInstruments {
     /// On the calling thread.
     pub chase: Chase,
     /// On CPUs of their own.
@@ -49,7 +49,7 @@ pub struct Bench {
     pub controllers: Option<Uncore>,
 }
 
-impl Bench {
+impl MemoryInstruments {
     /// Measures the windows of a point. `look` is asked between two of them; with a signal what was measured until then
     /// comes beside it.
     ///
@@ -60,12 +60,12 @@ impl Bench {
         load: Option<Load>,
         config: &Config,
         mut look: impl FnMut(usize) -> Result<(), RigError>,
-    ) -> Result<(Measured, Option<RigError>), RunError> {
+    ) -> Result<(MeasuredWindows, Option<RigError>), RunError> {
         match load {
             Some(load) => self.generators.generate(load)?,
             None => self.generators.rest()?,
         }
-        let mut measured = Measured::default();
+        let mut measured = MeasuredWindows::default();
         let ended = self.windows(load, config, &mut measured, &mut look);
         self.generators.rest()?;
         match ended {
@@ -81,7 +81,7 @@ impl Bench {
         &mut self,
         load: Option<Load>,
         config: &Config,
-        measured: &mut Measured,
+        measured: &mut MeasuredWindows,
         look: &mut impl FnMut(usize) -> Result<(), RigError>,
     ) -> Result<(), RunError> {
         let begun = Instant::now();
@@ -114,7 +114,7 @@ impl Bench {
         let groups = groups.map(|(after, before)| after - before).collect();
         let after = self.count()?;
         // Reading them takes time, in which they count as well.
-        let part = |before: Counted, after: Counted| {
+        let part = |before: ControllerReading, after: ControllerReading| {
             let share = chase.time.as_secs_f64() / (after.at - before.at).as_secs_f64();
             (after.bytes.saturating_sub(before.bytes) as f64 * share).round() as u64
         };
@@ -128,20 +128,20 @@ impl Bench {
 
     /// What the controllers have counted. One that cannot be read any more ends the run: bandwidths of two kinds in one
     /// curve are no curve.
-    fn count(&mut self) -> Result<Option<Counted>, RunError> {
+    fn count(&mut self) -> Result<Option<ControllerReading>, RunError> {
         let at = Instant::now();
         let Some(controllers) = &mut self.controllers else {
             return Ok(None);
         };
         let moved = controllers.read().map_err(RunError::Controllers)?;
         let bytes = moved.all();
-        Ok(Some(Counted { at, bytes }))
+        Ok(Some(ControllerReading { at, bytes }))
     }
 }
 
 /// A reading of the memory controllers' counters.
 #[derive(Debug, Clone, Copy)]
-struct Counted {
+struct ControllerReading {
     /// When it began: each counter is read as long after that as the time before.
     at: Instant,
     bytes: u64,

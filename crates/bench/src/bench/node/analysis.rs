@@ -2,9 +2,12 @@
 
 use super::log::LogError;
 use super::microseconds::Microseconds;
-use super::result::{Cause, Lost, Outcome, REFUSED, Received, Reports, Sent, Times};
+use super::result::{
+    LatencyDistribution, LossCause, LostSample, REFUSED, ReceivedSample, Reports, RunOutcome,
+    SentSample,
+};
 use super::sample::Epoch;
-use crate::node::{Wiring, Work};
+use crate::node::{Wiring, WorkRequestCounts};
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 use crate::sorting::sort_by_key;
 use crate::stats::{LatencyHistogram, Summary};
@@ -20,7 +23,7 @@ pub(super) struct Judge<C> {
 
 impl<C: Clock> Judge<C> {
     /// What came of it.
-    pub(super) fn outcome(&self, reports: &Reports) -> Result<Outcome, LogError> {
+    pub(super) fn outcome(&self, reports: &Reports) -> Result<RunOutcome, LogError> {
         let mut books = Books::new(&self.wiring, reports)?;
         let (mut latencies, mut intended) = (Vec::new(), Vec::new());
         let mut arrived = Span::default();
@@ -54,7 +57,7 @@ impl<C: Clock> Judge<C> {
         let (tally, lost) = books.close()?;
         let by_subscriber = reports.subscribers.iter().map(|it| it.log.len() as u64);
         let by_subscriber: Vec<u64> = by_subscriber.collect();
-        Ok(Outcome {
+        Ok(RunOutcome {
             tally,
             nominal: steps * self.wiring.copies(),
             sent: sum(|it| it.taken),
@@ -71,7 +74,7 @@ impl<C: Clock> Judge<C> {
             receive_rate_per_s: arrived.rate_per_s(),
             work: (reports.publishers.iter())
                 .filter_map(|it| it.work)
-                .reduce(Work::and),
+                .reduce(WorkRequestCounts::and),
             lost,
         })
     }
@@ -98,9 +101,9 @@ impl Span {
     }
 }
 
-fn times(mut samples: Vec<i64>) -> Times {
+fn times(mut samples: Vec<i64>) -> LatencyDistribution {
     samples.sort_unstable();
-    Times {
+    LatencyDistribution {
         summary: Summary::of_sorted(&samples),
         histogram: LatencyHistogram::of(&samples),
     }
@@ -120,14 +123,13 @@ impl<'a> Books<'a> {
     fn new(wiring: &'a Wiring, reports: &'a Reports) -> Result<Self, LogError> {
         let mut steps = Vec::with_capacity(reports.publishers.len());
         for publisher in &reports.publishers {
-            let taken =
-                |sent: &Result<Sent, LogError>| !matches!(sent, Ok(sent) if sent.number == REFUSED);
+            let taken = |sent: &Result<SentSample, LogError>| !matches!(sent, Ok(sent) if sent.number == REFUSED);
             let taken = publisher.sent().filter(taken);
             let all: Result<Vec<u64>, LogError> = taken.map(|it| it.map(|it| it.step)).collect();
             steps.push(all?);
         }
         let sent_to = |subscriber: Option<u32>| -> Vec<usize> {
-            let heard = |publisher| subscriber.is_none_or(|it| wiring.hears(it, publisher));
+            let heard = |publisher| subscriber.is_none_or(|it| wiring.receives_from(it, publisher));
             let counts = steps.iter().enumerate();
             counts
                 .map(|(publisher, steps)| {
@@ -156,7 +158,7 @@ impl<'a> Books<'a> {
     }
 
     /// Books a sample; the step that it was made at, if it came for the first time and unharmed.
-    fn arrived(&mut self, subscriber: u32, sample: &Received) -> Option<u64> {
+    fn arrived(&mut self, subscriber: u32, sample: &ReceivedSample) -> Option<u64> {
         let (book, receiver) = match self.wiring.takes_turns() {
             true => (0, subscriber as usize),
             false => (subscriber as usize, 0),
@@ -184,11 +186,11 @@ impl<'a> Books<'a> {
     }
 
     /// What became of all, and the samples that did not come.
-    fn close(self) -> Result<(Tally, Vec<Lost>), LogError> {
+    fn close(self) -> Result<(Tally, Vec<LostSample>), LogError> {
         let mut lost = Vec::new();
         for (publisher, report) in self.reports.publishers.iter().enumerate() {
             let publisher = publisher as u32;
-            let not_sent = |step, cause| Lost {
+            let not_sent = |step, cause| LostSample {
                 publisher,
                 subscriber: None,
                 step,
@@ -197,21 +199,21 @@ impl<'a> Books<'a> {
             let mut next = 0;
             for sent in report.sent() {
                 let sent = sent?;
-                lost.extend((next..sent.step).map(|step| not_sent(step, Cause::Missed)));
+                lost.extend((next..sent.step).map(|step| not_sent(step, LossCause::Missed)));
                 next = sent.step + 1;
                 if sent.number == REFUSED {
-                    lost.push(not_sent(sent.step, Cause::Refused));
+                    lost.push(not_sent(sent.step, LossCause::Refused));
                 }
             }
-            lost.extend((next..report.steps).map(|step| not_sent(step, Cause::Missed)));
+            lost.extend((next..report.steps).map(|step| not_sent(step, LossCause::Missed)));
         }
         for (book, ledger) in self.ledgers.iter().enumerate() {
             let subscriber = (!self.wiring.takes_turns()).then_some(book as u32);
-            lost.extend(ledger.missing().map(|(publisher, place)| Lost {
+            lost.extend(ledger.missing().map(|(publisher, place)| LostSample {
                 publisher: publisher as u32,
                 subscriber,
                 step: self.steps[publisher][place],
-                cause: Cause::Lost,
+                cause: LossCause::Lost,
             }));
         }
         sort_by_key(&mut lost, |lost| {

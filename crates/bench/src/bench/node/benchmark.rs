@@ -9,19 +9,22 @@ use super::error::RunError;
 use super::log::Log;
 use super::plan::{Plan as Points, Sweep};
 use super::point::Point;
-use super::result::{Lost, Outcome as Found, Received, Sent};
-use super::run::{self, Machine, Run};
+use super::result::{LostSample, ReceivedSample, RunOutcome, SentSample};
+use super::run::{self, NodeMachine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
 use super::{files, process, publisher, rows, subscriber};
 use crate::host::MemoryLock;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
 use crate::rig::error::RigError;
-use crate::rig::memory::{Allowance, Need};
+use crate::rig::findings::of_placement;
+use crate::rig::memory::{Allowance, MemoryNeed};
 
 /// The distributions in a point's folder.
 pub const LATENCY: &str = "latency.hgrm";
@@ -43,7 +46,7 @@ pub struct NodeBenchmark {
     config: Config,
     sweep: Sweep,
     plan: Points,
-    machine: Option<Machine>,
+    machine: Option<NodeMachine>,
 }
 
 impl NodeBenchmark {
@@ -65,41 +68,41 @@ impl NodeBenchmark {
     }
 
     /// Memory that a run of a point takes.
-    fn needs(&self, point: &Point) -> [Need; 5] {
+    fn needs(&self, point: &Point) -> [MemoryNeed; 5] {
         let config = &self.config;
         let (sent, received) = self.samples(point);
         let wiring = &point.wiring;
         let steps = config.steps(point.rate_per_s);
         let (place, policy) = (config.log, config.huge_pages);
-        let of_publisher = Log::<{ Sent::WORDS }>::memory(place, steps as usize, policy).0;
+        let of_publisher = Log::<{ SentSample::WORDS }>::memory(place, steps as usize, policy).0;
         let of_subscribers = (0..wiring.subscribers)
             .map(|number| subscriber::entries(wiring, steps, number))
-            .map(|entries| Log::<{ Received::WORDS }>::memory(place, entries, policy).0)
+            .map(|entries| Log::<{ ReceivedSample::WORDS }>::memory(place, entries, policy).0)
             .fold(0, u64::saturating_add);
         let logs = of_publisher.saturating_mul(wiring.publishers.into());
         // The step of each sample; of each copy whether it came, and two figures of it, or that it did not.
-        let of_copy = size_of::<Lost>().max(2 * 8) as u64 + 1;
+        let of_copy = size_of::<LostSample>().max(2 * 8) as u64 + 1;
         let analysis = (sent.saturating_mul(8)).saturating_add(received.saturating_mul(of_copy));
         let slots = u64::from(wiring.publishers) * publisher::slots(config) as u64
             + u64::from(wiring.subscribers) * subscriber::slots(config) as u64;
         [
-            Need {
+            MemoryNeed {
                 what: "logs",
                 bytes: logs.saturating_add(of_subscribers),
             },
-            Need {
+            MemoryNeed {
                 what: "the analysis of what was logged",
                 bytes: analysis,
             },
-            Need {
+            MemoryNeed {
                 what: "samples",
                 bytes: slots * (rows::sample_bytes(point) + 128),
             },
-            Need {
+            MemoryNeed {
                 what: "rings",
                 bytes: (point.node_type).memory(wiring, &point.settings(config)),
             },
-            Need {
+            MemoryNeed {
                 what: "processes",
                 bytes: u64::from(processes(point)) * process::BYTES_BESIDE,
             },
@@ -171,7 +174,7 @@ impl NodeBenchmark {
     fn round(
         &self,
         point: &Point,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, RunError> {
         let machine = self.machine.as_ref().expect("the benchmark was prepared");
@@ -182,10 +185,13 @@ impl NodeBenchmark {
             files::add_samples(folder, place.round, format, &machine.clock, &run)?;
         }
         let found = &run.outcome;
+        let mut findings = findings(found);
+        findings.extend(of_placement(&run.placement.warnings));
         let mut figures = rows::figures(point, found);
         rows::add_broker(&mut figures, run.broker.as_ref());
         let row = RowOutcome {
             figures,
+            findings,
             failure: failure(&run),
             obtained: json!({
                 "within_the_latency": point.node_type.within(),
@@ -203,9 +209,6 @@ impl NodeBenchmark {
         };
         Ok(Outcome {
             rows: vec![row],
-            warnings: warnings(point, found)
-                .chain(run::placement_warnings(&run.placement))
-                .collect(),
             ..Outcome::default()
         })
     }
@@ -245,35 +248,20 @@ fn failure(run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-fn warnings(point: &Point, found: &Found) -> impl Iterator<Item = String> {
+fn findings(found: &RunOutcome) -> Vec<Finding> {
     let steps = found.missed + found.sent + found.refused;
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
-    let missed = missed.then(|| {
-        format!(
-            "{point}: {} of {steps} steps were missed: publishers were busy, or without a CPU, for a period or longer",
-            found.missed
-        )
-    });
-    let lost = (found.tally.lost > 0).then(|| {
-        format!(
-            "{point}: {} of {} copies were lost",
-            found.tally.lost, found.tally.sent
-        )
-    });
-    let refused = (found.refused > 0).then(|| {
-        format!(
-            "{point}: {} samples were refused, as the node had no room for them",
-            found.refused
-        )
-    });
+    let missed = if missed { found.missed } else { 0 };
+    let (lost, sent) = (found.tally.lost, found.tally.sent);
     let fell_back = found.work.map(|work| work.fell_back);
-    let fell_back = fell_back.filter(|it| it.count() > 0).map(|fell_back| {
-        format!(
-            "{point}: subscribers made connections that publishers could not ({fell_back}), which had fallen back to \
-            listening"
-        )
-    });
-    (missed.into_iter().chain(lost).chain(refused)).chain(fell_back)
+    let fell_back = fell_back.filter(|it| it.count() > 0);
+    let stated = [
+        Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
+        Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
+        Finding::counted(&kinds::SAMPLES_REFUSED, found.refused, None),
+        fell_back.map(|it| Finding::of(&kinds::FELL_BACK).listed("which", it.to_string())),
+    ];
+    stated.into_iter().flatten().collect()
 }
 
 impl Benchmark for NodeBenchmark {
@@ -295,7 +283,7 @@ impl Benchmark for NodeBenchmark {
         let raised = MemoryLock::raise().or_else(|_| MemoryLock::read());
         raised.map_err(RunError::from)?;
         #[cfg_attr(not(feature = "rdma"), expect(unused_mut))]
-        let mut machine = Machine::new(&self.config)?;
+        let mut machine = NodeMachine::new(&self.config)?;
         #[cfg(feature = "rdma")]
         let facts = {
             machine.fabric = verbs::open(&mut self.plan, &self.config)?;
@@ -315,7 +303,7 @@ impl Benchmark for NodeBenchmark {
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: Vec::new(),
-            warnings: Vec::new(),
+            findings: Vec::new(),
         };
         self.machine = Some(machine);
         Ok(ready)
@@ -324,7 +312,7 @@ impl Benchmark for NodeBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         Ok(self.round(&self.plan.points[point], place, progress)?)

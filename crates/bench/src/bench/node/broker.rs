@@ -17,7 +17,7 @@ pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
 
 /// What a broker of ours took while samples that count were sent.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Spent {
+pub(super) struct BrokerUsage {
     /// Of one CPU.
     pub(super) cpu_percent: f64,
     pub(super) resident_bytes: u64,
@@ -82,11 +82,11 @@ impl RunBroker {
     }
 
     /// What it has taken from the first look to the last.
-    pub(super) fn spent(&self) -> Option<Spent> {
+    pub(super) fn spent(&self) -> Option<BrokerUsage> {
         let (first, last) = self.looks?;
         let time = last.at.duration_since(first.at).as_secs_f64();
         let cpu = last.cpu.saturating_sub(first.cpu).as_secs_f64();
-        (time > 0.0).then(|| Spent {
+        (time > 0.0).then(|| BrokerUsage {
             cpu_percent: 100.0 * cpu / time,
             resident_bytes: self.most_resident,
             peak_bytes: last.peak_bytes,

@@ -47,7 +47,7 @@ impl Named for TimerKind {
 
 named! {
     /// What becomes of steps that were due while the publisher was busy with something else.
-    AfterMiss {
+    MissPolicy {
         /// They are missed, as in a control system: the sample of the last one due is sent.
         Skip = "skip",
         /// All of them follow at once: load that comes from outside behaves so.
@@ -89,7 +89,7 @@ named! {
 
 /// How long a publisher publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Length {
+pub enum PublishingLength {
     /// So many steps.
     Count(u64),
     /// As many as fall into this time.
@@ -128,7 +128,7 @@ pub enum BrokerChoice {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Config {
     /// What is measured of each publisher.
-    pub length: Length,
+    pub length: PublishingLength,
     /// The time before that, at the same rate; what is sent in it does not count.
     pub warmup: Duration,
     /// How long is waited at most for what is still under way when all publishers have ended.
@@ -140,7 +140,7 @@ pub struct Config {
     /// How subscribers wait.
     pub poll: Poll,
     /// What becomes of missed steps.
-    pub after_miss: AfterMiss,
+    pub after_miss: MissPolicy,
     /// Samples that a subscriber takes in one call at most.
     pub vectorize: usize,
     /// See [`Settings`](crate::node::Settings).
@@ -171,8 +171,8 @@ impl Config {
     /// Steps of a publisher that count, at that rate.
     pub fn steps(&self, rate_per_s: f64) -> u64 {
         match self.length {
-            Length::Count(count) => count,
-            Length::Duration(duration) => steps_in(duration, rate_per_s).max(1),
+            PublishingLength::Count(count) => count,
+            PublishingLength::Duration(duration) => steps_in(duration, rate_per_s).max(1),
         }
     }
 

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::config::{Config, TimerKind};
-use super::error::{RunError, ThreadError};
+use super::error::{NodeThreadError, RunError};
 use super::point::Point;
 use super::result::Report;
 use super::sample::Epoch;
-use super::shared::Shared;
-use super::task::{LogRoom, Task};
+use super::shared::SharedState;
+use super::task::{LogRoom, NodeTask};
 use super::timer::{BusyTimer, KernelTimer, Schedule};
 use crate::buffer::SharedMemory;
 use crate::host::Wakeable;
-use crate::node::kind::{MadeWith, MakerUser};
+use crate::node::kind::{MakerInputs, MakerUser};
 use crate::node::settings::BrokerAddress;
 use crate::node::{Ends, Maker, Node, NodeError, Settings};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Collected, Crew, Seat};
+use crate::rig::workers::{Cause, Crew, CrewOutcome, WorkerPlacement};
 use crate::sorting::sort_by_key;
 use crate::time::Clock;
 
@@ -46,7 +46,7 @@ pub(super) struct Common {
 #[derive(Debug)]
 pub(super) struct Setup<'a> {
     pub(super) common: &'a Common,
-    pub(super) shared: &'a Arc<Shared>,
+    pub(super) shared: &'a Arc<SharedState>,
     /// The memory of shmem.
     pub(super) rings: Option<&'a SharedMemory>,
     #[cfg(feature = "rdma")]
@@ -56,7 +56,7 @@ pub(super) struct Setup<'a> {
 }
 
 /// The threads of the ends, or those that wait for their processes.
-pub(super) type Workers = Crew<Report, ThreadError>;
+pub(super) type Workers = Crew<Report, NodeThreadError>;
 
 impl Setup<'_> {
     /// Hands the point's node-type to `user` as its own type.
@@ -74,7 +74,7 @@ impl Setup<'_> {
             broker: broker.clone(),
             ..point.settings(config)
         };
-        let made_with = MadeWith {
+        let made_with = MakerInputs {
             wiring: &point.wiring,
             settings,
             name: &self.common.name,
@@ -86,9 +86,9 @@ impl Setup<'_> {
     }
 
     /// What the end of that number is told.
-    pub(super) fn task<C: Clock>(&self, clock: C, number: u32, log: LogRoom) -> Task<C> {
+    pub(super) fn task<C: Clock>(&self, clock: C, number: u32, log: LogRoom) -> NodeTask<C> {
         let common = self.common;
-        Task {
+        NodeTask {
             number,
             clock,
             epoch: common.epoch,
@@ -105,7 +105,7 @@ impl Setup<'_> {
     pub(super) fn start_publisher<C: Clock>(
         &self,
         cpu: usize,
-        task: Task<C>,
+        task: NodeTask<C>,
         node: impl Node,
         workers: &mut Workers,
     ) -> Result<(), RunError> {
@@ -129,7 +129,7 @@ impl Setup<'_> {
     pub(super) fn start_subscriber<C: Clock>(
         &self,
         cpu: usize,
-        task: Task<C>,
+        task: NodeTask<C>,
         node: impl Node,
         workers: &mut Workers,
     ) -> Result<(), RunError> {
@@ -139,8 +139,8 @@ impl Setup<'_> {
 
     fn start(
         &self,
-        seat: Seat,
-        work: impl FnOnce() -> Result<Report, ThreadError> + Send + 'static,
+        seat: WorkerPlacement,
+        work: impl FnOnce() -> Result<Report, NodeThreadError> + Send + 'static,
         workers: &mut Workers,
     ) -> Result<(), RunError> {
         let wakeable = self.wakeable.clone();
@@ -152,8 +152,8 @@ impl Setup<'_> {
     }
 }
 
-pub(super) fn seat(role: Role, cpu: usize) -> Seat {
-    Seat {
+pub(super) fn seat(role: Role, cpu: usize) -> WorkerPlacement {
+    WorkerPlacement {
         role,
         cpu,
         priority: None,
@@ -195,7 +195,7 @@ impl<C: Clock> MakerUser for InThreads<'_, C> {
 
 /// The reports of all workers, in the order in which they were started, or why there are none.
 pub(super) fn finished(
-    collected: Collected<Report, ThreadError, RunError>,
+    collected: CrewOutcome<Report, NodeThreadError, RunError>,
 ) -> Result<Vec<Report>, RunError> {
     match collected.cause {
         Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
@@ -207,15 +207,17 @@ pub(super) fn finished(
         (collected.failures.into_iter()).partition(|(_, error)| {
             matches!(
                 error,
-                ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp)
+                NodeThreadError::Stopped | NodeThreadError::Node(NodeError::GivenUp)
             )
         });
     if let Some((role, error)) = others.into_iter().chain(stopped).next() {
         return Err(match error {
-            ThreadError::Node(error @ (NodeError::Setting(_) | NodeError::NoBroker(_))) => {
+            NodeThreadError::Node(error @ (NodeError::Setting(_) | NodeError::NoBroker(_))) => {
                 RunError::Node(error)
             }
-            ThreadError::Process(Failure::Usage(text)) => RunError::Node(NodeError::Setting(text)),
+            NodeThreadError::Process(Failure::Usage(text)) => {
+                RunError::Node(NodeError::Setting(text))
+            }
             error => RunError::Thread(role, error),
         });
     }

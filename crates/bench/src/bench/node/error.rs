@@ -12,7 +12,7 @@ use crate::rig::error::RigError;
 use crate::rig::role::Role;
 
 #[derive(Debug, thiserror::Error)]
-pub enum ThreadError {
+pub enum NodeThreadError {
     #[error(transparent)]
     Host(#[from] HostError),
     #[error(transparent)]
@@ -43,7 +43,7 @@ pub enum RunError {
     #[error(transparent)]
     Node(#[from] NodeError),
     #[error("{0}: {1}")]
-    Thread(Role, ThreadError),
+    Thread(Role, NodeThreadError),
     #[error(transparent)]
     Log(#[from] LogError),
     #[error(

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::config::Format;
 use super::error::RunError;
 use super::log::LogError;
-use super::result::{Cause, Lost, REFUSED, Received, Sent};
+use super::result::{LossCause, LostSample, REFUSED, ReceivedSample, SentSample};
 use super::run::Run;
 use crate::results::SampleWriter;
 use crate::results::schema::node as columns;
@@ -51,7 +51,7 @@ struct LostRow {
     publisher: u32,
     subscriber: Option<u32>,
     step: u64,
-    cause: Cause,
+    cause: LossCause,
 }
 
 fn write<T: Serialize>(
@@ -72,7 +72,7 @@ fn write<T: Serialize>(
 
 /// Adds what a round lost to `lost.csv`.
 pub(super) fn add_lost(folder: &Path, round: u32, run: &Run) -> Result<(), RunError> {
-    let row = |lost: &Lost| LostRow {
+    let row = |lost: &LostSample| LostRow {
         round,
         publisher: lost.publisher,
         subscriber: lost.subscriber,
@@ -94,7 +94,7 @@ pub(super) fn add_samples(
     let at = |reading| run.epoch.at(clock, reading);
     let (publishers, subscribers) = (&run.reports.publishers, &run.reports.subscribers);
     let sent = (0..).zip(publishers).flat_map(|(publisher, report)| {
-        let row = move |sent: Sent| InRow {
+        let row = move |sent: SentSample| InRow {
             round,
             publisher,
             step: sent.step,
@@ -106,7 +106,7 @@ pub(super) fn add_samples(
     });
     let first = |publisher: u32| publishers.get(publisher as usize).map_or(0, |it| it.first);
     let received = (0..).zip(subscribers).flat_map(|(subscriber, report)| {
-        let row = move |sample: Received| {
+        let row = move |sample: ReceivedSample| {
             let publisher = sample.header.publisher();
             let t_received_ns = at(sample.stamp);
             OutRow {

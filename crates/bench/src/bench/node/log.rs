@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::config::LogPlace;
 use crate::buffer::{
-    AtomicWords, BufferError, Bytes, HugePagePolicy, Inherited, PageKind, SharedMemory,
+    AtomicWords, BufferError, Bytes, HugePagePolicy, InheritedMemory, PageKind, SharedMemory,
     inherited_file,
 };
 
@@ -246,7 +246,7 @@ pub(super) struct SharedLog {
 /// The same, as a process is told of it that inherits its files.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct InheritedLog {
-    memory: Inherited,
+    memory: InheritedMemory,
     words: usize,
     file: Option<(RawFd, PathBuf)>,
 }

@@ -11,7 +11,7 @@
 //! | concept | files |
 //! | --- | --- |
 //! | settings | `config`, `plan` |
-//! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker`, `so_far` |
+//! | the trait, and one point of it | `benchmark`, `run`, `ends`, `broker`, `running_latency` |
 //! | ends that are processes | [`process`] |
 //! | the ports of infiniband | `verbs` |
 //! | the loops | `task`, `publisher`, `subscriber`, `timer`, `sample`, `log`, `shared` |
@@ -35,9 +35,9 @@ mod publisher;
 mod result;
 mod rows;
 mod run;
+mod running_latency;
 mod sample;
 mod shared;
-mod so_far;
 mod subscriber;
 mod task;
 mod timer;

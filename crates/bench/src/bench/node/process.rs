@@ -15,22 +15,22 @@ use serde_json::Value;
 
 use super::config::{Config, LogPlace};
 use super::ends::{Common, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
-use super::error::{RunError, ThreadError};
+use super::error::{NodeThreadError, RunError};
 use super::log::{InheritedLog, LogError, SharedLog};
-use super::result::{Received, Report, Reports, Sent};
-use super::shared::{ReceivedLog, Shared};
+use super::result::{ReceivedSample, Report, Reports, SentSample};
+use super::shared::{ReceivedLog, SharedState};
 use super::subscriber;
 use super::task::LogRoom;
-use crate::buffer::{Inherited, SharedMemory};
+use crate::buffer::{InheritedMemory, SharedMemory};
 use crate::host::{Wakeable, interrupt, open_files};
 use crate::node::kind::MakerUser;
 use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
-use crate::rig::child::{self, Asked, Handle, answer, listen, this_program};
+use crate::rig::child::{self, ChildHandle, ChildProcess, answer, listen, this_program};
 use crate::rig::control::Control;
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
-use crate::rig::workers::{Crew, Patience};
+use crate::rig::workers::{Crew, SupervisorTimeouts};
 use crate::time::{AnyClock, Clock, ClockUser};
 
 /// Which kind of child an end is.
@@ -75,7 +75,7 @@ pub(super) fn allow(ends: u32, config: &Config) -> Result<(), RunError> {
 
 /// What a process is told.
 #[derive(Debug, Serialize, Deserialize)]
-struct Ask {
+struct EndRequest {
     common: Common,
     side: Side,
     number: u32,
@@ -84,14 +84,14 @@ struct Ask {
     tsc_hertz: Option<f64>,
     /// By the ends of the other side, if these were made first.
     told: Vec<Value>,
-    shared: Inherited,
+    shared: InheritedMemory,
     log: InheritedLog,
-    rings: Option<Inherited>,
+    rings: Option<InheritedMemory>,
 }
 
 /// What it is told then: all ends are made. How long it waits for the others counts from here on.
 #[derive(Debug, Serialize)]
-struct Begin;
+struct BeginRequest;
 
 /// What it answers: that its end is made, and then one of the others.
 #[derive(Debug, Serialize, Deserialize)]
@@ -134,10 +134,12 @@ fn room(common: &Common, folder: &Path, side: Side, number: u32) -> Result<Share
         config.huge_pages,
     );
     match side {
-        Side::Publishers => SharedLog::new::<{ Sent::WORDS }>(place, steps as usize, pages, folder),
+        Side::Publishers => {
+            SharedLog::new::<{ SentSample::WORDS }>(place, steps as usize, pages, folder)
+        }
         Side::Subscribers => {
             let entries = subscriber::entries(&point.wiring, steps, number);
-            SharedLog::new::<{ Received::WORDS }>(place, entries, pages, folder)
+            SharedLog::new::<{ ReceivedSample::WORDS }>(place, entries, pages, folder)
         }
     }
 }
@@ -145,8 +147,8 @@ fn room(common: &Common, folder: &Path, side: Side, number: u32) -> Result<Share
 /// The processes of a run, whose ends are made. They are killed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Processes {
-    waiting: Vec<(Role, Asked)>,
-    handles: Vec<Handle>,
+    waiting: Vec<(Role, ChildProcess)>,
+    handles: Vec<ChildHandle>,
     publishers: Vec<SharedLog>,
     subscribers: Vec<SharedLog>,
 }
@@ -183,7 +185,7 @@ impl Processes {
             for (number, &cpu) in (0..).zip(cpus) {
                 unless_interrupted()?;
                 let log = room(setup.common, folder, side, number)?;
-                let ask = Ask {
+                let ask = EndRequest {
                     common: setup.common.clone(),
                     side,
                     number,
@@ -197,7 +199,7 @@ impl Processes {
                 let memory = [shared].into_iter().chain(setup.rings);
                 let files: Vec<_> = memory.map(AsFd::as_fd).chain(log.files()).collect();
                 let what = format!("the process of {} {number}", role(side));
-                let mut child = Asked::start(this_program(), KIND, what, &files)?;
+                let mut child = ChildProcess::start(this_program(), KIND, what, &files)?;
                 child.ask(&ask)?;
                 all.handles.push(child.handle());
                 all.waiting.push((role(side), child));
@@ -212,7 +214,7 @@ impl Processes {
                 .collect::<Result<_, _>>()?;
         }
         for (_, child) in &mut all.waiting {
-            child.ask(&Begin)?;
+            child.ask(&BeginRequest)?;
         }
         Ok(all)
     }
@@ -233,12 +235,14 @@ impl Processes {
     /// Passes a signal on to all of them, if there was one.
     pub(super) fn pass_on_signal(&self) {
         if let Some(signal) = interrupt::requested() {
-            self.handles.iter().for_each(|handle| handle.tell(signal));
+            self.handles
+                .iter()
+                .for_each(|handle| handle.send_signal(signal));
         }
     }
 
     /// Shows the logs of the subscribers, once all ends are ready: by then each has touched its own.
-    pub(super) fn show_logs(&self, shared: &Shared) {
+    pub(super) fn show_logs(&self, shared: &SharedState) {
         if shared.run.ready() as usize == self.handles.len() {
             for number in 0..shared.wiring.subscribers {
                 // What cannot be mapped is told at the end.
@@ -248,7 +252,7 @@ impl Processes {
     }
 
     /// The log of a subscriber. It is mapped once, as it is locked.
-    fn received(&self, number: u32, shared: &Shared) -> Result<Arc<ReceivedLog>, LogError> {
+    fn received(&self, number: u32, shared: &SharedState) -> Result<Arc<ReceivedLog>, LogError> {
         if let Some(log) = shared.log_of(number) {
             return Ok(Arc::clone(log));
         }
@@ -258,7 +262,11 @@ impl Processes {
     }
 
     /// Adds the logs to the reports, once all processes have ended.
-    pub(super) fn add_logs(&self, reports: &mut Reports, shared: &Shared) -> Result<(), LogError> {
+    pub(super) fn add_logs(
+        &self,
+        reports: &mut Reports,
+        shared: &SharedState,
+    ) -> Result<(), LogError> {
         for (report, log) in reports.publishers.iter_mut().zip(&self.publishers) {
             report.log.add(Arc::new(log.open()?));
         }
@@ -272,12 +280,12 @@ impl Processes {
 impl Drop for Processes {
     fn drop(&mut self) {
         // At once, so that none is waited for before the next one knows.
-        self.handles.iter().for_each(Handle::kill);
+        self.handles.iter().for_each(ChildHandle::kill);
     }
 }
 
 /// What it tells once its end is made.
-fn made_by(child: &mut Asked) -> Result<Value, RunError> {
+fn made_by(child: &mut ChildProcess) -> Result<Value, RunError> {
     let answered = child.next(MAKING)?;
     unless_interrupted()?;
     match answered {
@@ -289,11 +297,11 @@ fn made_by(child: &mut Asked) -> Result<Value, RunError> {
     }
 }
 
-fn report_of(child: &mut Asked) -> Result<Report, ThreadError> {
+fn report_of(child: &mut ChildProcess) -> Result<Report, NodeThreadError> {
     match child.next(SUPERVISED)? {
         Answer::Report(report) => Ok(*report),
         Answer::Failed(failure) => Err(failure.into()),
-        Answer::Stopped => Err(ThreadError::Stopped),
+        Answer::Stopped => Err(NodeThreadError::Stopped),
         Answer::NoBroker(reason) => Err(NodeError::NoBroker(reason).into()),
         Answer::Made(_) => Err(child.unexpected(&"made again").into()),
     }
@@ -312,7 +320,10 @@ pub fn serve() -> io::Result<u8> {
     let answered = match end() {
         Ok(report) => Answer::Report(Box::new(report)),
         Err(
-            RunError::Thread(_, ThreadError::Stopped | ThreadError::Node(NodeError::GivenUp))
+            RunError::Thread(
+                _,
+                NodeThreadError::Stopped | NodeThreadError::Node(NodeError::GivenUp),
+            )
             | RunError::Node(NodeError::GivenUp),
         ) => Answer::Stopped,
         Err(RunError::Node(NodeError::NoBroker(reason))) => Answer::NoBroker(reason),
@@ -327,9 +338,9 @@ fn end() -> Result<Report, RunError> {
     interrupt::install_under_parent()?;
     let asked = listen();
     let line = asked.recv().map_err(|_| NodeError::GivenUp)?;
-    let ask: Ask = serde_json::from_str(&line).map_err(misunderstood)?;
+    let ask: EndRequest = serde_json::from_str(&line).map_err(misunderstood)?;
     let clock = AnyClock::at_rate(ask.common.config.timer.clock(), ask.tsc_hertz);
-    clock.map_err(RigError::Clock)?.visit(OneEnd {
+    clock.map_err(RigError::Clock)?.visit(EndProcess {
         ask: &ask,
         asked: &asked,
     })
@@ -339,18 +350,18 @@ fn misunderstood(error: serde_json::Error) -> Failure {
     Failure::Run(format!("the process of an end was told: {error}"))
 }
 
-struct OneEnd<'a> {
-    ask: &'a Ask,
+struct EndProcess<'a> {
+    ask: &'a EndRequest,
     asked: &'a Receiver<String>,
 }
 
-impl ClockUser for OneEnd<'_> {
+impl ClockUser for EndProcess<'_> {
     type Output = Result<Report, RunError>;
 
     fn with<C: Clock>(self, clock: C) -> Result<Report, RunError> {
         let ask = self.ask;
         let point = &ask.common.point;
-        let shared = Shared::new(point.wiring, &SharedMemory::of_parent(ask.shared)?)?;
+        let shared = SharedState::new(point.wiring, &SharedMemory::of_parent(ask.shared)?)?;
         let shared = Arc::new(shared);
         let rings = ask.rings.map(SharedMemory::of_parent).transpose()?;
         #[cfg(feature = "rdma")]
@@ -367,7 +378,7 @@ impl ClockUser for OneEnd<'_> {
             fabric: fabric.as_ref(),
             wakeable: &Wakeable::new()?,
         };
-        setup.visit(OneWorker {
+        setup.visit(EndWorker {
             setup: &setup,
             ask,
             asked: self.asked,
@@ -377,14 +388,14 @@ impl ClockUser for OneEnd<'_> {
 }
 
 /// Makes one end, and runs its loop in a thread.
-struct OneWorker<'a, C> {
+struct EndWorker<'a, C> {
     setup: &'a Setup<'a>,
-    ask: &'a Ask,
+    ask: &'a EndRequest,
     asked: &'a Receiver<String>,
     clock: C,
 }
 
-impl<C: Clock> MakerUser for OneWorker<'_, C> {
+impl<C: Clock> MakerUser for EndWorker<'_, C> {
     type Output = Report;
     type Error = RunError;
 
@@ -420,16 +431,16 @@ impl<C: Clock> MakerUser for OneWorker<'_, C> {
         };
         let run = &setup.shared.run;
         let is_stopped = || {
-            let stopped = || RunError::Thread(role(ask.side), ThreadError::Stopped);
+            let stopped = || RunError::Thread(role(ask.side), NodeThreadError::Stopped);
             run.stopped().then(stopped)
         };
         let stops = || {
             run.stop();
             setup.wakeable.wake();
         };
-        let collected = workers.collect(&Patience::default(), is_stopped, stops)?;
+        let collected = workers.collect(&SupervisorTimeouts::default(), is_stopped, stops)?;
         let mut reports = finished(collected)?;
-        workers.dismiss(Patience::default().grace);
+        workers.dismiss(SupervisorTimeouts::default().grace);
         Ok(reports.remove(0))
     }
 }

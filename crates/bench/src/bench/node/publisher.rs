@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::config::Config;
-use super::error::ThreadError;
+use super::error::NodeThreadError;
 use super::log::LogWriter;
-use super::result::{PublisherReport, REFUSED, Sent};
+use super::result::{PublisherReport, REFUSED, SentSample};
 use super::sample::{Header, fill};
-use super::task::Task;
+use super::task::NodeTask;
 use super::timer::Timer;
 use crate::node::{Node, Pool, Slot};
 use crate::time::{Clock, Nanos, Ticks};
@@ -24,13 +24,13 @@ pub(super) fn slots(config: &Config) -> usize {
     config.send_queue as usize + SPARE_SLOTS
 }
 
-impl<C: Clock> Task<C> {
+impl<C: Clock> NodeTask<C> {
     /// Connects, publishes, waits until all has been received, and disconnects.
     pub(super) fn run_publisher<N: Node>(
         self,
         mut node: N,
         mut timer: impl Timer<C>,
-    ) -> Result<PublisherReport, ThreadError> {
+    ) -> Result<PublisherReport, NodeThreadError> {
         let steps = self.config.steps(self.rate_per_s);
         let mut log = self.log(steps as usize)?;
         let config = &self.config;
@@ -40,7 +40,7 @@ impl<C: Clock> Task<C> {
         let wiring = &self.shared.wiring;
         let all = wiring.publishers + wiring.subscribers;
         if !self.shared.run.start_together(all) {
-            return Err(ThreadError::Stopped);
+            return Err(NodeThreadError::Stopped);
         }
         let greetings = self.greet(&mut node, &mut pool, &mut samples)?;
         let start = self.wait_for_start()?;
@@ -52,7 +52,7 @@ impl<C: Clock> Task<C> {
         self.shared.end_publishing(self.number, logged.sent);
         while !self.shared.subscribers_left() {
             if self.shared.run.stopped() {
-                return Err(ThreadError::Stopped);
+                return Err(NodeThreadError::Stopped);
             }
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -81,15 +81,15 @@ impl<C: Clock> Task<C> {
         node: &mut impl Node,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-    ) -> Result<u64, ThreadError> {
+    ) -> Result<u64, NodeThreadError> {
         let begun = Instant::now();
         let mut greetings = 0;
         while let Some(subscriber) = self.shared.not_reached_by(self.number) {
             if !self.go_on() {
-                return Err(ThreadError::Stopped);
+                return Err(NodeThreadError::Stopped);
             }
             if begun.elapsed() >= self.config.timeout {
-                return Err(ThreadError::NotReached {
+                return Err(NodeThreadError::NotReached {
                     publisher: self.number,
                     subscriber,
                     within: self.config.timeout,
@@ -107,14 +107,14 @@ impl<C: Clock> Task<C> {
         Ok(greetings)
     }
 
-    fn wait_for_start(&self) -> Result<Ticks, ThreadError> {
+    fn wait_for_start(&self) -> Result<Ticks, NodeThreadError> {
         loop {
             let soon = Ticks(self.clock.now().0 + self.clock.ticks_in(BEFORE_START).0);
             if let Some(start) = self.shared.start(soon) {
                 return Ok(start);
             }
             if !self.go_on() {
-                return Err(ThreadError::Stopped);
+                return Err(NodeThreadError::Stopped);
             }
             std::hint::spin_loop();
         }
@@ -128,12 +128,12 @@ impl<C: Clock> Task<C> {
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
         timer: &mut impl Timer<C>,
-        log: &mut LogWriter<{ Sent::WORDS }>,
-    ) -> Result<Logged, ThreadError> {
+        log: &mut LogWriter<{ SentSample::WORDS }>,
+    ) -> Result<LoggedSamples, NodeThreadError> {
         let (clock, epoch, seed) = (self.clock, self.epoch, self.config.seed);
         let first = self.config.warmup_steps(self.rate_per_s);
         let end = first + self.config.steps(self.rate_per_s);
-        let mut logged = Logged::default();
+        let mut logged = LoggedSamples::default();
         let mut number = 0;
         let mut next: Option<Slot> = None;
         let mut late_before = 0;
@@ -146,7 +146,7 @@ impl<C: Clock> Task<C> {
             }
             let late = timer.late();
             let Some(step) = timer.wait(&clock, || self.go_on())? else {
-                return Err(ThreadError::Stopped);
+                return Err(NodeThreadError::Stopped);
             };
             if step >= end {
                 // Those up to the last step that counts: this one was waited for to know the end.
@@ -174,7 +174,7 @@ impl<C: Clock> Task<C> {
             pool.release_all(samples);
             let is_sent = is_ready && taken == 1;
             if step >= first {
-                let sent = Sent {
+                let sent = SentSample {
                     step: step - first,
                     stamp,
                     number: if is_sent { number } else { REFUSED },
@@ -191,7 +191,7 @@ impl<C: Clock> Task<C> {
 }
 
 #[derive(Debug, Default)]
-struct Logged {
+struct LoggedSamples {
     /// Samples that count and that the node took.
     sent: u64,
     /// The number of the first sample that counts.

@@ -7,7 +7,7 @@ use super::microseconds::Microseconds;
 use super::sample::Header;
 use super::timer::Schedule;
 use crate::buffer::PageKind;
-use crate::node::Work;
+use crate::node::WorkRequestCounts;
 use crate::rig::ledger::Tally;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Ticks;
@@ -17,7 +17,7 @@ pub(super) const REFUSED: u64 = u64::MAX;
 
 /// A step, as its publisher notes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sent {
+pub(super) struct SentSample {
     /// From 0, those of the warm-up not counted.
     pub step: u64,
     pub stamp: Ticks,
@@ -25,7 +25,7 @@ pub(super) struct Sent {
     pub number: u64,
 }
 
-impl Sent {
+impl SentSample {
     pub(super) const WORDS: usize = 3;
 
     #[inline(always)]
@@ -35,7 +35,7 @@ impl Sent {
 
     pub(super) fn of_words([step, stamp, number]: [u64; Self::WORDS]) -> Self {
         let stamp = Ticks(stamp);
-        Sent {
+        SentSample {
             step,
             stamp,
             number,
@@ -45,7 +45,7 @@ impl Sent {
 
 /// A sample that has come, as its subscriber notes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Received {
+pub(super) struct ReceivedSample {
     pub header: Header,
     /// What it carries as its stamp, in nanoseconds since the Unix epoch.
     pub sent_ns: u64,
@@ -54,7 +54,7 @@ pub(super) struct Received {
     pub intact: bool,
 }
 
-impl Received {
+impl ReceivedSample {
     pub(super) const WORDS: usize = 4;
 
     #[inline(always)]
@@ -68,7 +68,7 @@ impl Received {
     }
 
     pub(super) fn of_words([header, sent_ns, stamp, intact]: [u64; Self::WORDS]) -> Self {
-        Received {
+        ReceivedSample {
             header: Header(header),
             sent_ns,
             stamp: Ticks(stamp),
@@ -80,7 +80,7 @@ impl Received {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PublisherReport {
     /// The steps that were not missed.
-    pub log: Entries<{ Sent::WORDS }>,
+    pub log: Entries<{ SentSample::WORDS }>,
     /// Samples of them that the node took.
     pub taken: u64,
     /// The number of the first of them.
@@ -94,20 +94,20 @@ pub(super) struct PublisherReport {
     /// Steps that there were to be.
     pub steps: u64,
     /// Work requests, those before the start included.
-    pub work: Option<Work>,
+    pub work: Option<WorkRequestCounts>,
     pub pool_is_whole: bool,
 }
 
 impl PublisherReport {
     /// The steps that were not missed, in order.
-    pub(super) fn sent(&self) -> impl Iterator<Item = Result<Sent, LogError>> + '_ {
-        self.log.iter().map(|entry| entry.map(Sent::of_words))
+    pub(super) fn sent(&self) -> impl Iterator<Item = Result<SentSample, LogError>> + '_ {
+        self.log.iter().map(|entry| entry.map(SentSample::of_words))
     }
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct SubscriberReport {
-    pub log: Entries<{ Received::WORDS }>,
+    pub log: Entries<{ ReceivedSample::WORDS }>,
     /// Samples that there was no room for in it.
     pub overflown: u64,
     pub pool_is_whole: bool,
@@ -115,8 +115,10 @@ pub(super) struct SubscriberReport {
 
 impl SubscriberReport {
     /// The samples that have come, in their order.
-    pub(super) fn received(&self) -> impl Iterator<Item = Result<Received, LogError>> + '_ {
-        self.log.iter().map(|entry| entry.map(Received::of_words))
+    pub(super) fn received(&self) -> impl Iterator<Item = Result<ReceivedSample, LogError>> + '_ {
+        self.log
+            .iter()
+            .map(|entry| entry.map(ReceivedSample::of_words))
     }
 }
 
@@ -161,7 +163,7 @@ impl Reports {
 
 /// What came of a run.
 #[derive(Debug, Clone)]
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     /// Copies that were sent against those that came.
     pub tally: Tally,
     /// Copies that would have been sent if no step had been missed and none refused.
@@ -181,24 +183,24 @@ pub(super) struct Outcome {
     /// The same by subscriber.
     pub by_subscriber: Vec<u64>,
     /// From stamp to stamp.
-    pub latency: Times,
+    pub latency: LatencyDistribution,
     /// The same in microseconds.
     pub microseconds: Microseconds,
     /// From the moment when a sample was meant to be sent.
-    pub intended: Times,
+    pub intended: LatencyDistribution,
     /// Samples a second, from the first that was sent to the last.
     pub send_rate_per_s: Option<f64>,
     /// The same for copies that came.
     pub receive_rate_per_s: Option<f64>,
     /// Work requests of all publishers, where the node-type has some.
-    pub work: Option<Work>,
+    pub work: Option<WorkRequestCounts>,
     /// Samples that never came, in order.
-    pub lost: Vec<Lost>,
+    pub lost: Vec<LostSample>,
 }
 
 /// A distribution.
 #[derive(Debug, Clone)]
-pub(super) struct Times {
+pub(super) struct LatencyDistribution {
     pub summary: Option<Summary>,
     pub histogram: LatencyHistogram,
 }
@@ -206,7 +208,7 @@ pub(super) struct Times {
 /// Why a sample did not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Cause {
+pub(super) enum LossCause {
     /// The step was missed: nothing was made.
     Missed,
     /// The node did not take it.
@@ -217,10 +219,10 @@ pub(super) enum Cause {
 
 /// A sample that did not come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Lost {
+pub(super) struct LostSample {
     pub publisher: u32,
     /// Whose copy it is; none where it was not sent, or where no subscriber was to get it rather than another.
     pub subscriber: Option<u32>,
     pub step: u64,
-    pub cause: Cause,
+    pub cause: LossCause,
 }

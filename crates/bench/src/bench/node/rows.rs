@@ -1,9 +1,9 @@
 //! A point and what came of it as rows of the results' files.
 
-use super::broker::Spent;
+use super::broker::BrokerUsage;
 use super::config::Config;
 use super::point::Point;
-use super::result::Outcome;
+use super::result::RunOutcome;
 use crate::node::NodeType;
 use crate::node::pool::WORD;
 use crate::results::Record;
@@ -55,7 +55,7 @@ pub(super) fn settings(point: &Point, config: &Config) -> Record {
 }
 
 /// What came of a run.
-pub(super) fn figures(point: &Point, run: &Outcome) -> Record {
+pub(super) fn figures(point: &Point, run: &RunOutcome) -> Record {
     let mut record = Record::new();
     let tally = &run.tally;
     let bytes = sample_bytes(point);
@@ -104,7 +104,7 @@ pub(super) fn figures(point: &Point, run: &Outcome) -> Record {
 }
 
 /// What our broker took.
-pub(super) fn add_broker(figures: &mut Record, spent: Option<&Spent>) {
+pub(super) fn add_broker(figures: &mut Record, spent: Option<&BrokerUsage>) {
     figures
         .set(&columns::BROKER_CPU, spent.map(|it| it.cpu_percent))
         .set(&columns::BROKER_RSS, spent.map(|it| it.resident_bytes))

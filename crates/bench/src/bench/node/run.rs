@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::analysis::Judge;
-use super::broker::{RunBroker, Spent};
+use super::broker::{BrokerUsage, RunBroker};
 use super::config::{Config, RunsAs};
 use super::ends::{Common, InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
 use super::error::RunError;
 use super::point::Point;
 use super::process::Processes;
-use super::result::{Outcome, Reports};
+use super::result::{Reports, RunOutcome};
+use super::running_latency::RunningLatency;
 use super::sample::Epoch;
-use super::shared::Shared;
-use super::so_far::SoFar;
+use super::shared::SharedState;
 use crate::host::placement::RoleSpec;
-use crate::host::{Placement, PlacementWarning, Topology, Wakeable, interrupt, pinning};
+use crate::host::{Placement, Topology, Wakeable, interrupt, pinning};
 use crate::node::{NodeError, NodeType, rings};
 use crate::rig::benchmark::Progress;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Crew, Patience};
+use crate::rig::workers::{Crew, SupervisorTimeouts};
 use crate::time::{AnyClock, Clock, ClockUser};
 
 /// Beside warm-up, measurement and drain: memory, threads, and what the end takes.
@@ -30,17 +30,17 @@ const BESIDE: Duration = Duration::from_secs(30);
 /// What a run came to.
 #[derive(Debug)]
 pub(super) struct Run {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RunOutcome,
     pub(super) reports: Reports,
     pub(super) epoch: Epoch,
     pub(super) placement: Placement,
     /// What the broker took, if it was ours.
-    pub(super) broker: Option<Spent>,
+    pub(super) broker: Option<BrokerUsage>,
 }
 
 /// Makes runs on this machine.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct NodeMachine {
     pub(super) topology: Topology,
     pub(super) clock: AnyClock,
     wakeable: Wakeable,
@@ -51,9 +51,9 @@ pub(super) struct Machine {
     pub(super) fabric: Option<crate::node::infiniband::Fabric>,
 }
 
-impl Machine {
+impl NodeMachine {
     pub(super) fn new(config: &Config) -> Result<Self, RunError> {
-        Ok(Machine {
+        Ok(NodeMachine {
             #[cfg(feature = "rdma")]
             fabric: None,
             topology: Topology::read()?,
@@ -85,7 +85,7 @@ impl Machine {
         let placement = self.placement(point)?;
         // The rest of the process stays off the CPUs of the ends, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;
-        self.clock.visit(OneRun {
+        self.clock.visit(NodeRun {
             machine: self,
             point,
             config,
@@ -96,8 +96,8 @@ impl Machine {
     }
 }
 
-struct OneRun<'a> {
-    machine: &'a Machine,
+struct NodeRun<'a> {
+    machine: &'a NodeMachine,
     point: &'a Point,
     config: &'a Config,
     folder: &'a Path,
@@ -105,13 +105,13 @@ struct OneRun<'a> {
     progress: &'a mut dyn FnMut(Progress),
 }
 
-impl ClockUser for OneRun<'_> {
+impl ClockUser for NodeRun<'_> {
     type Output = Result<Run, RunError>;
 
     fn with<C: Clock>(self, clock: C) -> Result<Run, RunError> {
         let (point, config, folder) = (self.point, self.config, self.folder);
-        let memory = Shared::memory(&point.wiring)?;
-        let shared = Arc::new(Shared::new(point.wiring, &memory)?);
+        let memory = SharedState::memory(&point.wiring)?;
+        let shared = Arc::new(SharedState::new(point.wiring, &memory)?);
         let rings = match point.node_type {
             NodeType::Shmem => Some(rings::memory(&point.wiring, &point.settings(config))?),
             _ => None,
@@ -165,12 +165,12 @@ impl ClockUser for OneRun<'_> {
         let expected = (config.steps(point.rate_per_s))
             .saturating_mul(u64::from(point.wiring.publishers))
             .saturating_mul(point.wiring.copies());
-        let mut so_far = SoFar::new(clock, epoch, point.wiring.subscribers);
+        let mut running = RunningLatency::new(clock, epoch, point.wiring.subscribers);
         let watch = || {
             let done = shared.received().min(expected);
             let figures = config.tells_progress.then(|| {
                 processes.iter().for_each(|it| it.show_logs(&shared));
-                so_far.look(&shared)
+                running.look(&shared)
             });
             (self.progress)(Progress {
                 done,
@@ -189,8 +189,12 @@ impl ClockUser for OneRun<'_> {
             self.machine.wakeable.wake();
             processes.iter().for_each(Processes::pass_on_signal);
         };
-        let collected =
-            workers.collect_under(&interrupt::requested, &Patience::default(), watch, told)?;
+        let collected = workers.collect_under(
+            &interrupt::requested,
+            &SupervisorTimeouts::default(),
+            watch,
+            told,
+        )?;
         let served = &self.machine.broker_has_served;
         let has_answered = served.get() || shared.run.ready() > 0;
         let reports = finished(collected).map_err(|error| match error {
@@ -201,7 +205,7 @@ impl ClockUser for OneRun<'_> {
             error => error,
         })?;
         served.set(served.get() || broker.address().is_some());
-        workers.dismiss(Patience::default().grace);
+        workers.dismiss(SupervisorTimeouts::default().grace);
         let mut reports = Reports::of(reports);
         if let Some(processes) = &processes {
             processes.add_logs(&mut reports, &shared)?;
@@ -248,9 +252,4 @@ fn longest_silence(point: &Point, config: &Config) -> Duration {
         .saturating_add(connecting)
         .saturating_add(config.drain)
         .saturating_add(BESIDE)
-}
-
-/// The warnings of a placement, in words.
-pub(super) fn placement_warnings(placement: &Placement) -> impl Iterator<Item = String> + '_ {
-    placement.warnings.iter().map(PlacementWarning::to_string)
 }

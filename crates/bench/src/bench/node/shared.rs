@@ -7,29 +7,31 @@ use std::sync::{Arc, OnceLock};
 use crossbeam_utils::CachePadded;
 
 use super::log::Log;
-use super::result::Received;
+use super::result::ReceivedSample;
 use super::sample::Header;
-use crate::buffer::{BufferError, Bytes, HugePagePolicy, Placed, Room, SharedMemory, all_atomic};
+use crate::buffer::{
+    BufferError, Bytes, HugePagePolicy, MappedArena, MappedValue, SharedMemory, all_atomic,
+};
 use crate::node::Wiring;
 use crate::rig::control::Control;
 use crate::time::Ticks;
 
 /// The log of a subscriber.
-pub(super) type ReceivedLog = Log<{ Received::WORDS }>;
+pub(super) type ReceivedLog = Log<{ ReceivedSample::WORDS }>;
 
 #[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) run: Placed<Control>,
+pub(super) struct SharedState {
+    pub(super) run: MappedValue<Control>,
     pub(super) wiring: Wiring,
-    phases: Placed<Phases>,
+    phases: MappedValue<Phases>,
     /// By subscriber, and within it by publisher: whether a greeting has come.
-    heard: Placed<[AtomicBool]>,
+    heard: MappedValue<[AtomicBool]>,
     /// By publisher: one more than the number of its first sample that counts; before that is sent a 0.
-    first: Placed<[AtomicU64]>,
+    first: MappedValue<[AtomicU64]>,
     /// By publisher: samples that count and were sent; before its end a 0.
-    sent: Placed<[AtomicU64]>,
+    sent: MappedValue<[AtomicU64]>,
     /// By subscriber: samples that count and have come.
-    received: Placed<[CachePadded<AtomicU64>]>,
+    received: MappedValue<[CachePadded<AtomicU64>]>,
     /// By subscriber: where it notes them, as far as this process knows.
     logs: Vec<OnceLock<Arc<ReceivedLog>>>,
 }
@@ -50,7 +52,7 @@ all_atomic!(Phases {
     left
 });
 
-impl AsRef<Control> for Shared {
+impl AsRef<Control> for SharedState {
     fn as_ref(&self) -> &Control {
         &self.run
     }
@@ -60,7 +62,7 @@ fn pairs(wiring: &Wiring) -> usize {
     wiring.publishers as usize * wiring.subscribers as usize
 }
 
-impl Shared {
+impl SharedState {
     /// Memory for it.
     pub(super) fn memory(wiring: &Wiring) -> Result<SharedMemory, BufferError> {
         SharedMemory::new(Self::bytes(wiring), HugePagePolicy::Off)
@@ -70,21 +72,21 @@ impl Shared {
     pub(super) fn bytes(wiring: &Wiring) -> Bytes {
         let publishers = wiring.publishers as usize;
         let parts = [
-            Room::bytes_for::<Control>(1),
-            Room::bytes_for::<Phases>(1),
-            Room::bytes_for::<AtomicBool>(pairs(wiring)),
-            Room::bytes_for::<AtomicU64>(publishers),
-            Room::bytes_for::<AtomicU64>(publishers),
-            Room::bytes_for::<CachePadded<AtomicU64>>(wiring.subscribers as usize),
+            MappedArena::bytes_for::<Control>(1),
+            MappedArena::bytes_for::<Phases>(1),
+            MappedArena::bytes_for::<AtomicBool>(pairs(wiring)),
+            MappedArena::bytes_for::<AtomicU64>(publishers),
+            MappedArena::bytes_for::<AtomicU64>(publishers),
+            MappedArena::bytes_for::<CachePadded<AtomicU64>>(wiring.subscribers as usize),
         ];
         Bytes(parts.iter().map(|bytes| bytes.0).sum())
     }
 
     /// All who have that memory share it.
     pub(super) fn new(wiring: Wiring, memory: &SharedMemory) -> Result<Self, BufferError> {
-        let mut room = Room::new(memory)?;
+        let mut room = MappedArena::new(memory)?;
         let publishers = wiring.publishers as usize;
-        Ok(Shared {
+        Ok(SharedState {
             run: room.one(),
             wiring,
             phases: room.one(),
@@ -101,7 +103,7 @@ impl Shared {
     }
 
     /// A greeting of that publisher has come to that subscriber. A publisher that there is not is somebody else's.
-    pub(super) fn hear(&self, subscriber: u32, publisher: u32) {
+    pub(super) fn record_greeting(&self, subscriber: u32, publisher: u32) {
         if publisher < self.wiring.publishers {
             self.pair(subscriber, publisher)
                 .store(true, Ordering::Relaxed);

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::config::Config;
-use super::error::ThreadError;
+use super::error::NodeThreadError;
 use super::log::LogWriter;
-use super::result::{Received, SubscriberReport};
+use super::result::{ReceivedSample, SubscriberReport};
 use super::sample::{Header, is_intact};
-use super::shared::Shared;
-use super::task::Task;
+use super::shared::SharedState;
+use super::task::NodeTask;
 use crate::node::{Node, Pool, Slot, Wiring};
 use crate::time::Clock;
 
@@ -25,12 +25,12 @@ pub(super) fn entries(wiring: &Wiring, steps: u64, number: u32) -> usize {
     (wiring.most_at(number, steps) as usize).saturating_add(ROOM_FOR_DUPLICATES)
 }
 
-impl<C: Clock> Task<C> {
+impl<C: Clock> NodeTask<C> {
     /// Connects, receives until there is no more to come, and disconnects.
     pub(super) fn run_subscriber<N: Node>(
         self,
         mut node: N,
-    ) -> Result<SubscriberReport, ThreadError> {
+    ) -> Result<SubscriberReport, NodeThreadError> {
         let steps = self.config.steps(self.rate_per_s);
         let mut log = self.log(entries(&self.shared.wiring, steps, self.number))?;
         let (config, shared) = (&self.config, &*self.shared);
@@ -55,8 +55,8 @@ impl<C: Clock> Task<C> {
         node: &mut N,
         pool: &mut Pool,
         samples: &mut Vec<Slot>,
-        log: &mut LogWriter<{ Received::WORDS }>,
-    ) -> Result<u64, ThreadError> {
+        log: &mut LogWriter<{ ReceivedSample::WORDS }>,
+    ) -> Result<u64, NodeThreadError> {
         let (clock, shared, seed) = (self.clock, &*self.shared, self.config.seed);
         let mut overflown = 0;
         let mut drain = Drain::new(self.config.drain);
@@ -69,13 +69,13 @@ impl<C: Clock> Task<C> {
             for slot in &samples[..received] {
                 let header = Header(pool.word(slot, 1));
                 if header.is_greeting() {
-                    shared.hear(self.number, header.publisher());
+                    shared.record_greeting(self.number, header.publisher());
                     continue;
                 }
                 if !shared.counts(header) {
                     continue;
                 }
-                let sample = Received {
+                let sample = ReceivedSample {
                     header,
                     sent_ns: pool.word(slot, 0),
                     stamp,
@@ -88,7 +88,7 @@ impl<C: Clock> Task<C> {
                 shared.set_received(self.number, log.count() as u64);
             }
             if shared.run.stopped() {
-                return Err(ThreadError::Stopped);
+                return Err(NodeThreadError::Stopped);
             }
             if shared.publishers_ended() && !drain.go_on(shared, self.number) {
                 return Ok(overflown);
@@ -110,7 +110,7 @@ impl Drain {
     }
 
     /// Whether there is something to wait for.
-    fn go_on(&mut self, shared: &Shared, subscriber: u32) -> bool {
+    fn go_on(&mut self, shared: &SharedState, subscriber: u32) -> bool {
         let since = self.since.get_or_insert_with(Instant::now);
         !shared.has_all(subscriber) && since.elapsed() < self.limit
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::config::Config;
 use super::log::{Log, LogError, LogWriter, SharedLog};
 use super::sample::Epoch;
-use super::shared::Shared;
+use super::shared::SharedState;
 
 /// Where an end has room for its log.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ pub(super) enum LogRoom {
 }
 
 /// What a publisher or a subscriber is told.
-pub(super) struct Task<C> {
+pub(super) struct NodeTask<C> {
     pub(super) number: u32,
     pub(super) clock: C,
     pub(super) epoch: Epoch,
     pub(super) config: Config,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedState>,
     pub(super) rate_per_s: f64,
     pub(super) words: usize,
     /// Whether it has no CPU of its own, and lets others run while it waits.
@@ -31,7 +31,7 @@ pub(super) struct Task<C> {
     pub(super) log: LogRoom,
 }
 
-impl<C> Task<C> {
+impl<C> NodeTask<C> {
     /// Asked while it waits.
     pub(super) fn go_on(&self) -> bool {
         if self.yields {

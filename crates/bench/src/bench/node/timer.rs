@@ -8,7 +8,7 @@ use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags};
 
 use serde::{Deserialize, Serialize};
 
-use super::config::AfterMiss;
+use super::config::MissPolicy;
 use crate::node::NodeError;
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -78,16 +78,16 @@ pub(super) trait Timer<C: Clock>: Send {
 
 /// What every timer knows.
 #[derive(Debug, Clone, Copy)]
-struct Progress {
+struct TimerState {
     schedule: Schedule,
-    after_miss: AfterMiss,
+    after_miss: MissPolicy,
     next: u64,
     late: u64,
 }
 
-impl Progress {
-    fn new(schedule: Schedule, after_miss: AfterMiss) -> Self {
-        Progress {
+impl TimerState {
+    fn new(schedule: Schedule, after_miss: MissPolicy) -> Self {
+        TimerState {
             schedule,
             after_miss,
             next: 0,
@@ -106,11 +106,11 @@ impl Progress {
 
 /// Reads the clock until a step is due.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct BusyTimer(Progress);
+pub(super) struct BusyTimer(TimerState);
 
 impl BusyTimer {
-    pub(super) fn new(schedule: Schedule, after_miss: AfterMiss) -> Self {
-        BusyTimer(Progress::new(schedule, after_miss))
+    pub(super) fn new(schedule: Schedule, after_miss: MissPolicy) -> Self {
+        BusyTimer(TimerState::new(schedule, after_miss))
     }
 }
 
@@ -133,7 +133,7 @@ impl<C: Clock> Timer<C> for BusyTimer {
             self.0.late += 1;
             let behind = left.unsigned_abs();
             let skips =
-                self.0.after_miss == AfterMiss::Skip && behind >= self.0.schedule.period_ticks();
+                self.0.after_miss == MissPolicy::Skip && behind >= self.0.schedule.period_ticks();
             let missed = if skips {
                 self.0.schedule.periods_in(behind)
             } else {
@@ -163,17 +163,17 @@ impl<C: Clock> Timer<C> for BusyTimer {
 /// Sleeps in the kernel, one `read` a step. The clock must be `CLOCK_MONOTONIC`, whose period is in whole nanoseconds.
 #[derive(Debug)]
 pub(super) struct KernelTimer {
-    progress: Progress,
+    progress: TimerState,
     timer: TimerFd,
     /// Steps that are due and were not taken yet.
     pending: u64,
 }
 
 impl KernelTimer {
-    pub(super) fn new(schedule: Schedule, after_miss: AfterMiss) -> Result<Self, NodeError> {
+    pub(super) fn new(schedule: Schedule, after_miss: MissPolicy) -> Result<Self, NodeError> {
         let made = TimerFd::new(ClockId::CLOCK_MONOTONIC, TimerFlags::TFD_CLOEXEC);
         Ok(KernelTimer {
-            progress: Progress::new(schedule.whole(), after_miss),
+            progress: TimerState::new(schedule.whole(), after_miss),
             timer: made.map_err(|errno| failed("timerfd_create")(errno.into()))?,
             pending: 0,
         })
@@ -215,8 +215,8 @@ impl<C: Clock> Timer<C> for KernelTimer {
             };
         }
         let missed = match self.progress.after_miss {
-            AfterMiss::Skip => std::mem::replace(&mut self.pending, 0) - 1,
-            AfterMiss::CatchUp => {
+            MissPolicy::Skip => std::mem::replace(&mut self.pending, 0) - 1,
+            MissPolicy::CatchUp => {
                 self.pending -= 1;
                 0
             }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// The steps that a timer takes whose publisher is away for 350 ticks after the second of steps of 100.
-    fn steps(after_miss: AfterMiss) -> (Vec<u64>, u64) {
+    fn steps(after_miss: MissPolicy) -> (Vec<u64>, u64) {
         let clock = scripted::set(0, 1);
         let mut timer = BusyTimer::new(Schedule::of_rate(&clock, 1e7), after_miss);
         Timer::<scripted::Scripted>::begin(&mut timer, Ticks(1000)).unwrap();
@@ -280,14 +280,14 @@ mod tests {
 
     #[test]
     fn steps_that_were_missed_are_skipped_or_made_up_for() {
-        assert_eq!(steps(AfterMiss::Skip), (vec![0, 1, 4, 5, 6], 1));
-        assert_eq!(steps(AfterMiss::CatchUp), (vec![0, 1, 2, 3, 4], 3));
+        assert_eq!(steps(MissPolicy::Skip), (vec![0, 1, 4, 5, 6], 1));
+        assert_eq!(steps(MissPolicy::CatchUp), (vec![0, 1, 2, 3, 4], 3));
     }
 
     #[test]
     fn the_kernel_tells_how_many_steps_have_passed() {
         let clock = Posix::MONOTONIC;
-        for (after_miss, second) in [(AfterMiss::Skip, 4..1000), (AfterMiss::CatchUp, 1..2)] {
+        for (after_miss, second) in [(MissPolicy::Skip, 4..1000), (MissPolicy::CatchUp, 1..2)] {
             let schedule = Schedule::of_rate(&clock, 200.0);
             let mut timer = KernelTimer::new(schedule, after_miss).unwrap();
             Timer::<Posix>::begin(&mut timer, clock.now()).unwrap();
@@ -295,14 +295,14 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(25 + 5 * first));
             let found = timer.wait(&clock, || true).unwrap().unwrap();
             let second = match after_miss {
-                AfterMiss::Skip => second,
+                MissPolicy::Skip => second,
                 // Whatever the machine was busy with: none is left out.
-                AfterMiss::CatchUp => first + 1..first + 2,
+                MissPolicy::CatchUp => first + 1..first + 2,
             };
             assert!(second.contains(&found), "{after_miss:?}: {first}, {found}");
             assert_eq!(
                 timer.wait(&clock, || false).unwrap().is_some(),
-                after_miss == AfterMiss::CatchUp
+                after_miss == MissPolicy::CatchUp
             );
         }
     }

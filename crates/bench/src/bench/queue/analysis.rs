@@ -7,7 +7,7 @@ use crate::time::{Clock, Ticks};
 
 /// What both ends noted of the same elements, and what of it counts.
 #[derive(Debug, Clone)]
-pub struct Noted<'a> {
+pub struct ElementRecords<'a> {
     /// By the sender, an entry an element.
     pub sent: &'a [Record],
     /// By the receiver, in the same order.
@@ -17,7 +17,7 @@ pub struct Noted<'a> {
 }
 
 /// The times of a run; `None` if no element counts.
-pub fn times<C: Clock>(clock: &C, noted: &Noted<'_>) -> Option<Times> {
+pub fn times<C: Clock>(clock: &C, noted: &ElementRecords<'_>) -> Option<Times> {
     let (sent, received) = (noted.sent, noted.received);
     let sorted = |of: &dyn Fn(usize) -> (Ticks, Ticks)| {
         let all = 0..sent.len().min(received.len());
@@ -62,7 +62,7 @@ fn times_of(samples: &PerOperation<Vec<i64>>, depth: Option<Depth>) -> Times {
 }
 
 /// The elements that count, a row each.
-pub fn rows<C: Clock>(clock: &C, noted: &Noted<'_>, round: u32) -> Vec<ElementRow> {
+pub fn rows<C: Clock>(clock: &C, noted: &ElementRecords<'_>, round: u32) -> Vec<ElementRow> {
     let at = |moment: Ticks| clock.to_nanos(moment).0;
     (0..noted.sent.len().min(noted.received.len()))
         .map(|index| {
@@ -140,7 +140,7 @@ mod tests {
         // Stamp, before and after; the second element failed once before it was taken.
         let sent = records(&[[100, 100, 110], [200, 230, 245]]);
         let received = records(&[[100, 120, 150], [200, 240, 290]]);
-        let noted = Noted {
+        let noted = ElementRecords {
             sent: &sent,
             received: &received,
             intended: Some([95, 140].map(Ticks).to_vec()),

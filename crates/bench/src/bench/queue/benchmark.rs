@@ -7,10 +7,10 @@ use std::time::Duration;
 use serde_json::json;
 
 use self::outcome::{failed, write_elements};
-use super::config::{Config, Length, Measure};
+use super::config::{Config, Measure, RoundLength};
 use super::counters::Counters;
 use super::crowded::leave_out_crowded;
-use super::ends::{self, MakeEnds};
+use super::ends::{self, EndsMaker};
 use super::error::RunError;
 use super::memory::{self, Needs};
 use super::plan::{Plan as Points, Point, Sweep};
@@ -21,19 +21,19 @@ use super::seats::Seats;
 use super::task::Task;
 use super::{rows, several};
 use crate::buffer::{BufferError, HugePagePolicy};
-use crate::generators::Beside;
+use crate::generators::RunGenerators;
 use crate::host::{HugePages, MemoryLock, Topology, interrupt, pinning};
 use crate::pacing::SplitMix64;
 use crate::queues::arena::Arena;
 use crate::results::schema::Schema;
 use crate::results::schema::queue as columns;
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, SampleFolders,
 };
 use crate::rig::clock_offset::{ClockOffset, measure_offset};
 use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::time::AnyClock;
 
 mod outcome;
@@ -56,9 +56,9 @@ pub struct QueueBenchmark {
     /// The most elements that a round may have; of several threads the most that one of them notes.
     most_elements: u64,
     /// The generators of memory load, if any point has one.
-    beside: Option<Beside>,
-    machine: Option<Machine>,
-    pub(super) make_of: fn(&Point) -> MakeEnds,
+    beside: Option<RunGenerators>,
+    machine: Option<QueueMachine>,
+    pub(super) make_of: fn(&Point) -> EndsMaker,
     /// The elements a second that were found for points, in runs before those that count, or why none were.
     rates: HashMap<String, Result<f64, String>>,
     /// How far the receiver's clock is ahead of the sender's, by their CPUs.
@@ -67,7 +67,7 @@ pub struct QueueBenchmark {
 
 /// What is had of the machine once it is ready.
 #[derive(Debug)]
-struct Machine {
+struct QueueMachine {
     topology: Topology,
     clock: AnyClock,
     /// Whether the memory of the queues can be locked.
@@ -118,7 +118,7 @@ impl QueueBenchmark {
         let needs = self.needs(&points.points);
         let loads = points.points.iter().map(|point| point.memory_load);
         let most = needs.iter().map(Needs::total).max().unwrap_or(0);
-        self.beside = Beside::new(generators, loads, most)?;
+        self.beside = RunGenerators::new(generators, loads, most)?;
         points.left_out.extend(absent);
         Ok(points)
     }
@@ -146,7 +146,7 @@ impl QueueBenchmark {
         }
     }
 
-    fn machine(&mut self) -> Result<Machine, RunError> {
+    fn machine(&mut self) -> Result<QueueMachine, RunError> {
         if self.config.measure == Measure::Counters {
             Counters::open()?;
         }
@@ -160,7 +160,7 @@ impl QueueBenchmark {
             for point in &self.points {
                 let placement = point.cpus.placement(&topology)?;
                 let shares_cpu = placement.shares_cpu();
-                Places::of(
+                SpinPlacement::of(
                     &placement.warnings,
                     shares_cpu,
                     "--sender-cpu, --receiver-cpu",
@@ -168,13 +168,13 @@ impl QueueBenchmark {
                 .permit(self.config.priority)?;
             }
         }
-        let of_generators = self.beside.as_ref().map_or(0, Beside::bytes);
+        let of_generators = self.beside.as_ref().map_or(0, RunGenerators::bytes);
         let mut locks_memory = true;
         for needs in self.needs(&self.points) {
             needs.require_huge_pages(self.config.huge_pages, HugePages::read())?;
             locks_memory &= needs.require_lock(&limit, of_generators)?;
         }
-        Ok(Machine {
+        Ok(QueueMachine {
             topology,
             clock,
             locks_memory,
@@ -185,8 +185,8 @@ impl QueueBenchmark {
     fn kept_elements(&self) -> u64 {
         match self.config.length {
             _ if !self.config.keep_elements => 0,
-            Length::Elements(count) => count,
-            Length::Time(time) => (time.as_secs_f64() * KEPT_PER_S) as u64,
+            RoundLength::Elements(count) => count,
+            RoundLength::Time(time) => (time.as_secs_f64() * KEPT_PER_S) as u64,
         }
     }
 
@@ -203,11 +203,11 @@ impl QueueBenchmark {
         let beside = self.beside.as_ref();
         let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
         let measured = match self.config.length {
-            Length::Elements(count) => pause
+            RoundLength::Elements(count) => pause
                 .max(TIME_PER_ELEMENT)
                 .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)),
             // What was noted is sorted, which takes as long again and longer.
-            Length::Time(time) => (time * 4).max(pause * memory::FEWEST_IN_TIME as u32),
+            RoundLength::Time(time) => (time * 4).max(pause * memory::FEWEST_IN_TIME as u32),
         };
         (TIME_BESIDE + self.config.warmup)
             .saturating_add(measured)
@@ -256,7 +256,7 @@ impl QueueBenchmark {
     }
 
     /// A run of a point, written down. A queue that loses elements, or worse, is no error here: the row says so.
-    fn round(&mut self, mut point: Point, place: &Place) -> Result<Outcome, RunError> {
+    fn round(&mut self, mut point: Point, place: &SampleFolders) -> Result<Outcome, RunError> {
         if let (true, Some(beside)) = (point.memory_load.is_on(), &mut self.beside) {
             beside.prepare()?;
         }
@@ -333,11 +333,11 @@ impl Benchmark for QueueBenchmark {
         let beside = self.beside.as_ref();
         let warmup = humantime::format_duration(self.config.warmup);
         let elements = match self.config.length {
-            Length::Elements(count) => format!("{count} elements"),
-            Length::Time(time) => humantime::format_duration(time).to_string(),
+            RoundLength::Elements(count) => format!("{count} elements"),
+            RoundLength::Time(time) => humantime::format_duration(time).to_string(),
         };
         let elements = format!("a round:  {elements}, behind {warmup} of warm-up");
-        let generators = beside.map(Beside::announcement);
+        let generators = beside.map(RunGenerators::announcement);
         let mut ready = Ready {
             plan,
             obtained: json!({
@@ -345,7 +345,10 @@ impl Benchmark for QueueBenchmark {
             }),
             instrument: json!({ "clock": { "tsc": machine.clock.tsc_facts() } }),
             announcements: std::iter::once(elements).chain(generators).collect(),
-            warnings: beside.and_then(Beside::warning).into_iter().collect(),
+            findings: beside
+                .and_then(RunGenerators::finding)
+                .into_iter()
+                .collect(),
         };
         if self.is_shared() {
             ready.obtained["most_noted_by_a_thread"] = json!(self.most_elements);
@@ -363,7 +366,7 @@ impl Benchmark for QueueBenchmark {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         _progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let point = self.points[point].clone();

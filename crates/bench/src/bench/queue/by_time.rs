@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::control::Ending;
 use super::error::ThreadError;
 use super::loops::Loop;
-use super::result::Passed;
-use super::runner::Tally;
-use super::stage::{Place, Stage};
+use super::result::PassageResult;
+use super::runner::EndTally;
+use super::stage::{Stage, ThreadPosition};
 use super::task::{PART, Task};
 use super::warm_up::part_of;
 use crate::host::counters::ThreadUsage;
@@ -24,17 +24,17 @@ pub(super) const AFTER_SENDERS: Duration = Duration::from_millis(10);
 /// many of it in the span of the passage.
 pub(super) fn let_through_by_time(
     end: &mut dyn Loop,
-    place: Place,
+    place: ThreadPosition,
     task: &Task,
     stage: &Stage,
-) -> Result<(Passed, Tally, usize), ThreadError> {
+) -> Result<(PassageResult, EndTally, usize), ThreadError> {
     if !stage.control(place).start_together() {
         return Err(ThreadError::Alone);
     }
     let began = stage.began();
     Ok(match place {
-        Place::Sender(_) => produce(end, task, stage, began),
-        Place::Receiver(_) => consume(end, task, stage, began, place.room(task)),
+        ThreadPosition::Sender(_) => produce(end, task, stage, began),
+        ThreadPosition::Receiver(_) => consume(end, task, stage, began, place.room(task)),
     })
 }
 
@@ -48,7 +48,7 @@ fn produce(
     task: &Task,
     stage: &Stage,
     began: Instant,
-) -> (Passed, Tally, usize) {
+) -> (PassageResult, EndTally, usize) {
     let part = part_of(&task.point).min(PART);
     let started = end.start();
     let measured_from = began + task.config.warmup;
@@ -71,7 +71,7 @@ fn produce(
     stage.end_sending();
     end.flush();
     stage.sender_is_done();
-    let passed = Passed {
+    let passed = PassageResult {
         started,
         warmed_up,
         span: [first, last],
@@ -89,7 +89,7 @@ fn consume(
     stage: &Stage,
     began: Instant,
     room: usize,
-) -> (Passed, Tally, usize) {
+) -> (PassageResult, EndTally, usize) {
     let part = part_of(&task.point).min(PART);
     let started = end.start();
     // Later than this nothing comes any more, unless the queue makes it up.
@@ -130,7 +130,7 @@ fn consume(
         stage.end_sending();
     }
     stage.receiver_is_done();
-    let passed = Passed {
+    let passed = PassageResult {
         started,
         warmed_up: end.forget(),
         span,

@@ -54,7 +54,7 @@ impl Measure {
 
 /// How much is measured in each round.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Length {
+pub enum RoundLength {
     /// So many elements.
     Elements(u64),
     /// As many as go through in this time, at the rate that a short run finds before.
@@ -64,7 +64,7 @@ pub enum Length {
 /// What is the same for all points of a sweep.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Config {
-    pub length: Length,
+    pub length: RoundLength,
     /// How long elements go through before those that are measured.
     pub warmup: Duration,
     pub measure: Measure,
@@ -89,8 +89,8 @@ impl Config {
     /// How long elements count, where it is not their number that ends a round.
     pub(super) fn duration(&self) -> Duration {
         match self.length {
-            Length::Time(time) => time,
-            Length::Elements(_) => Duration::ZERO,
+            RoundLength::Time(time) => time,
+            RoundLength::Elements(_) => Duration::ZERO,
         }
     }
 }

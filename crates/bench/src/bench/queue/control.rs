@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 
-use crate::rig::control::{self, Pulse};
+use crate::rig::control::{self, Heartbeat};
 
 /// How an end left its loop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -23,9 +23,9 @@ pub enum Ending {
 
 /// The parts of a warm-up that the sender has begun, and whether the last of them was the last.
 #[derive(Debug, Default)]
-pub struct Parts(CachePadded<AtomicU64>);
+pub struct WarmupParts(CachePadded<AtomicU64>);
 
-impl Parts {
+impl WarmupParts {
     const OVER: u64 = 1 << 63;
 
     /// Part `number` begins, counted from 1.
@@ -51,38 +51,38 @@ impl Parts {
 /// Shared by the threads of a run. While the loops run it is only read but for the pulses, which nobody but the
 /// supervisor reads, and written when an end is done or told to stop.
 #[derive(Debug)]
-pub struct Control {
+pub struct QueueControl {
     /// The start and the stop flag.
     pub run: Arc<control::Control>,
     /// The sender's signs of life: one where its loop looks around anyway, and at the beginning of each pause; none
     /// while an operation of the queue lasts.
-    pub sender: Pulse,
+    pub sender: Heartbeat,
     /// The receiver's.
-    pub receiver: Pulse,
+    pub receiver: Heartbeat,
     /// How far the warm-up is.
-    pub warm_up: Parts,
+    pub warm_up: WarmupParts,
     /// How many start together.
     together: u32,
     sender_done: CachePadded<AtomicBool>,
     receiver_done: CachePadded<AtomicBool>,
 }
 
-impl Default for Control {
+impl Default for QueueControl {
     /// Of two threads.
     fn default() -> Self {
-        Control::of(&Arc::default(), 2)
+        QueueControl::of(&Arc::default(), 2)
     }
 }
 
-impl Control {
+impl QueueControl {
     /// Of one or two threads of a run, of which so many start together: all threads, and under memory load the
     /// supervisor, who begins that.
     pub fn of(run: &Arc<control::Control>, together: u32) -> Self {
-        Control {
+        QueueControl {
             run: Arc::clone(run),
-            sender: Pulse::default(),
-            receiver: Pulse::default(),
-            warm_up: Parts::default(),
+            sender: Heartbeat::default(),
+            receiver: Heartbeat::default(),
+            warm_up: WarmupParts::default(),
             together,
             sender_done: CachePadded::default(),
             receiver_done: CachePadded::default(),
@@ -167,7 +167,7 @@ mod tests {
 
     #[test]
     fn the_last_part_of_a_warm_up_is_known_by_its_number() {
-        let control = Control::default();
+        let control = QueueControl::default();
         assert_eq!(control.warm_up.is_followed(0), None);
         control.warm_up.begin(2);
         assert!(control.comes_another_part(0) && control.comes_another_part(1));
@@ -175,18 +175,18 @@ mod tests {
         control.warm_up.end(2);
         assert!(control.comes_another_part(1) && !control.comes_another_part(2));
         // None at all.
-        let control = Control::default();
+        let control = QueueControl::default();
         control.warm_up.end(0);
         assert!(!control.comes_another_part(0));
         // A sender that is gone.
-        let control = Control::default();
+        let control = QueueControl::default();
         control.set_sender_done();
         assert!(!control.comes_another_part(0));
     }
 
     #[test]
     fn under_memory_load_both_ends_wait_until_it_has_begun() {
-        let control = Control::of(&Arc::default(), 3);
+        let control = QueueControl::of(&Arc::default(), 3);
         std::thread::scope(|scope| {
             let ends = [(); 2].map(|()| scope.spawn(|| control.start_together()));
             while control.run.ready() < 2 {

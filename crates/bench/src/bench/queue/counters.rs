@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// What a thread's loop took, in user space.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct CounterValues {
     pub cycles: u64,
     pub instructions: u64,
     /// Accesses that missed the last level of cache.
@@ -19,7 +19,7 @@ pub struct Counts {
     pub branch_misses: u64,
 }
 
-impl Counts {
+impl CounterValues {
     /// All of them, in the order of the columns.
     pub fn all(&self) -> [u64; 4] {
         [
@@ -95,19 +95,19 @@ impl Counters {
 }
 
 /// Counters that run only while they are told to.
-pub trait Counting {
+pub trait LoopCounters {
     fn start(&mut self) -> Result<(), CounterError>;
 
     /// Stops them; returns what was counted.
-    fn stop(&mut self) -> Result<Counts, CounterError>;
+    fn stop(&mut self) -> Result<CounterValues, CounterError>;
 }
 
-impl Counting for Counters {
+impl LoopCounters for Counters {
     fn start(&mut self) -> Result<(), CounterError> {
         self.group.enable().map_err(CounterError::Unreadable)
     }
 
-    fn stop(&mut self) -> Result<Counts, CounterError> {
+    fn stop(&mut self) -> Result<CounterValues, CounterError> {
         self.group.disable().map_err(CounterError::Unreadable)?;
         let data = self.group.read().map_err(CounterError::Unreadable)?;
         if let (Some(enabled), Some(running)) = (data.time_enabled(), data.time_running())
@@ -118,7 +118,7 @@ impl Counting for Counters {
         }
         let [cycles, instructions, cache_misses, branch_misses] =
             self.members.each_ref().map(|member| data[member]);
-        Ok(Counts {
+        Ok(CounterValues {
             cycles,
             instructions,
             cache_misses,

@@ -1,28 +1,32 @@
 //! Makes the queues of a run, and the loops of their ends.
 //!
-//! Only the loops are compiled for each queue and element; all else is behind [`MakeEnds`] and `dyn Loop`, which is
+//! Only the loops are compiled for each queue and element; all else is behind [`EndsMaker`] and `dyn Loop`, which is
 //! called a few times a run. Otherwise the compiler would be busy for ten minutes.
 
 use super::config::Measure;
 use super::error::ThreadError;
-use super::loops::{Answering, Asking, In, InAll, MakeLoop, Out, Side, loop_of};
+use super::loops::{
+    Answering, Asking, Dequeueing, Enqueueing, FanOutEnqueueing, LoopKind, UnstartedLoop, loop_of,
+};
 use super::plan::Point;
-use super::round_trip::Both;
-use super::sharing::{Line, lines};
+use super::round_trip::EndPair;
+use super::sharing::{SharedQueue, lines};
 use super::task::Task;
 use crate::node::wiring::Wiring;
 use crate::queues::element::{Element, Words};
 use crate::queues::interface::{Queue, QueueError};
-use crate::queues::many::ToAll;
-use crate::queues::parameters::Given;
-use crate::queues::registry::{self, AllPayloads, QueueUser};
+use crate::queues::many::FanOutSender;
+use crate::queues::parameters::Parameters;
+use crate::queues::registry::{self, EachPayloadSize, QueueUser};
 
 /// Makes all queues of a run, in one thread, and the loops of all of their ends: those of the senders, then those of
 /// the receivers.
-pub(super) type MakeEnds = fn(&Task) -> Result<Vec<MakeLoop>, ThreadError>;
+pub(super) type EndsMaker = fn(&Task) -> Result<Vec<UnstartedLoop>, ThreadError>;
 
-/// [`MakeEnds`] for a kind of queue and element.
-pub(super) fn make<Q: Queue<T>, T: Element>(task: &Task) -> Result<Vec<MakeLoop>, ThreadError> {
+/// [`EndsMaker`] for a kind of queue and element.
+pub(super) fn make<Q: Queue<T>, T: Element>(
+    task: &Task,
+) -> Result<Vec<UnstartedLoop>, ThreadError> {
     if let Some(wiring) = &task.point.wiring {
         return make_shared::<Q, T>(task, wiring);
     }
@@ -31,28 +35,28 @@ pub(super) fn make<Q: Queue<T>, T: Element>(task: &Task) -> Result<Vec<MakeLoop>
     }
     let (sender, receiver) = queue_of::<Q, T>(task)?;
     Ok(vec![
-        loop_of::<In, T, _>(Side::Sends, sender),
-        loop_of::<Out, T, _>(Side::Receives, receiver),
+        loop_of::<Enqueueing, T, _>(LoopKind::Sends, sender),
+        loop_of::<Dequeueing, T, _>(LoopKind::Receives, receiver),
     ])
 }
 
 /// The same with a queue there and another one back.
 pub(super) fn make_round_trip<There: Queue<T>, Back: Queue<T>, T: Element>(
     task: &Task,
-) -> Result<Vec<MakeLoop>, ThreadError> {
+) -> Result<Vec<UnstartedLoop>, ThreadError> {
     let (there, arrives) = queue_of::<There, T>(task)?;
     let (back, returns) = queue_of::<Back, T>(task)?;
-    let asking = Both {
+    let asking = EndPair {
         sender: there,
         receiver: returns,
     };
-    let answering = Both {
+    let answering = EndPair {
         sender: back,
         receiver: arrives,
     };
     Ok(vec![
-        loop_of::<Asking, T, _>(Side::Asks, asking),
-        loop_of::<Answering, T, _>(Side::Answers, answering),
+        loop_of::<Asking, T, _>(LoopKind::Asks, asking),
+        loop_of::<Answering, T, _>(LoopKind::Answers, answering),
     ])
 }
 
@@ -60,11 +64,11 @@ pub(super) fn make_round_trip<There: Queue<T>, Back: Queue<T>, T: Element>(
 fn make_shared<Q: Queue<T>, T: Element>(
     task: &Task,
     wiring: &Wiring,
-) -> Result<Vec<MakeLoop>, ThreadError> {
+) -> Result<Vec<UnstartedLoop>, ThreadError> {
     let mut senders: Vec<Vec<Q::Sender>> = (0..wiring.publishers).map(|_| Vec::new()).collect();
     let mut receivers = Vec::new();
     for_each_line(task, wiring, &mut |given, line| {
-        let Line {
+        let SharedQueue {
             producers,
             consumers,
         } = line;
@@ -75,14 +79,14 @@ fn make_shared<Q: Queue<T>, T: Element>(
         }
         let to_line = to_line.into_iter();
         // Each consumer has one queue, and the queues are in the order of their consumers.
-        receivers.extend(to_line.map(|it| loop_of::<Out, T, _>(Side::Consumes, it)));
+        receivers.extend(to_line.map(|it| loop_of::<Dequeueing, T, _>(LoopKind::Consumes, it)));
         Ok(())
     })?;
     let senders = senders.into_iter().enumerate().map(|(number, mut all)| {
-        let side = Side::Produces(number);
+        let side = LoopKind::Produces(number);
         match all.len() {
-            1 => loop_of::<In, T, _>(side, all.remove(0)),
-            _ => loop_of::<InAll, T, _>(side, ToAll::new(all)),
+            1 => loop_of::<Enqueueing, T, _>(side, all.remove(0)),
+            _ => loop_of::<FanOutEnqueueing, T, _>(side, FanOutSender::new(all)),
         }
     });
     Ok(senders.chain(receivers).collect())
@@ -92,7 +96,7 @@ fn make_shared<Q: Queue<T>, T: Element>(
 fn for_each_line(
     task: &Task,
     wiring: &Wiring,
-    make: &mut dyn FnMut(&Given, &Line) -> Result<(), QueueError>,
+    make: &mut dyn FnMut(&Parameters, &SharedQueue) -> Result<(), QueueError>,
 ) -> Result<(), ThreadError> {
     (lines(wiring).iter()).try_for_each(|line| in_arena(task, &mut |given| make(given, line)))
 }
@@ -110,7 +114,7 @@ fn queue_of<Q: Queue<T>, T: Element>(task: &Task) -> Result<(Q::Sender, Q::Recei
 /// Makes a queue in the memory of the run.
 fn in_arena(
     task: &Task,
-    make: &mut dyn FnMut(&Given) -> Result<(), QueueError>,
+    make: &mut dyn FnMut(&Parameters) -> Result<(), QueueError>,
 ) -> Result<(), ThreadError> {
     // A plan has no others.
     let given = registry::given(&task.point.queue).unwrap_or_default();
@@ -122,12 +126,12 @@ fn in_arena(
 }
 
 /// Makes ends for elements of so many bytes.
-struct MakeOf(usize);
+struct EndMaker(usize);
 
-impl QueueUser for MakeOf {
-    type Output = Option<MakeEnds>;
+impl QueueUser for EndMaker {
+    type Output = Option<EndsMaker>;
 
-    fn with<Q: AllPayloads>(self) -> Self::Output {
+    fn with<Q: EachPayloadSize>(self) -> Self::Output {
         match self.0 {
             8 => Some(make::<Q, Words<1>>),
             64 => Some(make::<Q, Words<8>>),
@@ -138,8 +142,8 @@ impl QueueUser for MakeOf {
 }
 
 /// Makes ends of this queue for this size of an element.
-pub(super) fn make_of(point: &Point) -> MakeEnds {
-    let make = registry::visit(&point.queue, point.capacity, MakeOf(point.payload));
+pub(super) fn make_of(point: &Point) -> EndsMaker {
+    let make = registry::visit(&point.queue, point.capacity, EndMaker(point.payload));
     make.flatten()
         .expect("a plan has queues of the registry, for elements that they are made for")
 }

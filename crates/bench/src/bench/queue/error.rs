@@ -6,7 +6,7 @@ use super::counters::CounterError;
 use crate::buffer::BufferError;
 use crate::generators::GeneratorsError;
 use crate::host::HostError;
-use crate::host::pinning::Moved;
+use crate::host::pinning::ThreadMigration;
 use crate::queues::interface::QueueError;
 use crate::results::ReportError;
 use crate::rig::benchmark::Failure;
@@ -19,7 +19,7 @@ pub enum ThreadError {
     #[error(transparent)]
     Host(#[from] HostError),
     #[error(transparent)]
-    Moved(#[from] Moved),
+    Moved(#[from] ThreadMigration),
     #[error("stamps of the elements of a round: {0}")]
     Buffer(#[from] BufferError),
     #[error("the queue {0} {1}")]

@@ -6,16 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::Duration;
 
-use super::config::{Config, Length};
+use super::config::{Config, RoundLength};
 use super::cpus::Cpus;
-use super::ends::{self, MakeEnds};
+use super::ends::{self, EndsMaker};
 use super::plan::Point;
 use super::result::made_up;
-use super::tagging::Tag;
+use super::tagging::ElementTag;
 use crate::host::pinning;
 use crate::queues::element::{Element, Words};
-use crate::queues::interface::{Made, Queue, Receiver, Sender, Shared, alone};
-use crate::queues::parameters::Given;
+use crate::queues::interface::{NewEnds, Queue, Receiver, Sender, SharedEnds, alone};
+use crate::queues::parameters::Parameters;
 use crate::time::{AnyClock, ClockKind};
 
 /// Held by each test with a run: two at a time would wait for each other's CPUs.
@@ -81,17 +81,17 @@ pub(super) const FORGETS_THE_FIRST: u8 = 19;
 pub(super) struct Faulty<const FAULT: u8>;
 
 /// Makes its ends.
-pub(super) fn make_of<const FAULT: u8>() -> MakeEnds {
+pub(super) fn make_of<const FAULT: u8>() -> EndsMaker {
     ends::make::<Faulty<FAULT>, Words<8>>
 }
 
 /// Makes the ends of round trips over one with a fault there and one with another fault back.
-pub(super) fn make_of_round_trip<const THERE: u8, const BACK: u8>() -> MakeEnds {
+pub(super) fn make_of_round_trip<const THERE: u8, const BACK: u8>() -> EndsMaker {
     ends::make_round_trip::<Faulty<THERE>, Faulty<BACK>, Words<8>>
 }
 
 #[derive(Default)]
-struct Inner {
+struct FaultyState {
     elements: VecDeque<Words<8>>,
     put_in: usize,
     taken: usize,
@@ -100,22 +100,22 @@ struct Inner {
     again: Option<Words<8>>,
 }
 
-pub(super) struct End {
+pub(super) struct FaultyEnd {
     fault: u8,
     is_first: bool,
     capacity: usize,
-    queue: Arc<Mutex<Inner>>,
+    queue: Arc<Mutex<FaultyState>>,
     held: Vec<Words<8>>,
 }
 
-impl Drop for End {
+impl Drop for FaultyEnd {
     fn drop(&mut self) {
         let mut queue = self.queue.lock().unwrap();
         queue.elements.extend(self.held.drain(..));
     }
 }
 
-impl End {
+impl FaultyEnd {
     fn put_in(&self) -> usize {
         self.queue.lock().unwrap().put_in
     }
@@ -125,7 +125,7 @@ impl End {
     }
 }
 
-impl Sender<Words<8>> for End {
+impl Sender<Words<8>> for FaultyEnd {
     fn enqueue(&mut self, element: Words<8>) -> bool {
         match (self.fault, self.put_in()) {
             (BLOCKS, 1000..) => sleep(LONG),
@@ -140,7 +140,7 @@ impl Sender<Words<8>> for End {
             _ => {}
         }
         let mut queue = self.queue.lock().unwrap();
-        let Inner {
+        let FaultyState {
             elements, put_in, ..
         } = &mut *queue;
         if elements.len() >= self.capacity {
@@ -151,14 +151,15 @@ impl Sender<Words<8>> for End {
         match self.fault {
             BELATES if *put_in > COUNT - BELATED => self.held.push(element),
             DROPS if is_hundredth => {}
-            FORGETS_THE_FIRST if *put_in == 1 && Tag(element.stamp()).is_warm_up() => {}
+            FORGETS_THE_FIRST if *put_in == 1 && ElementTag(element.stamp()).is_warm_up() => {}
             _ => elements.push_back(element),
         }
         if self.fault == REORDERS && is_hundredth {
             // Two of one sender change places, wherever they are.
             let last = elements.len() - 1;
-            let is_same =
-                |it: &Words<8>| Tag(it.stamp()).parts().0 == Tag(element.stamp()).parts().0;
+            let is_same = |it: &Words<8>| {
+                ElementTag(it.stamp()).parts().0 == ElementTag(element.stamp()).parts().0
+            };
             if let Some(before) = elements.range(..last).rposition(is_same) {
                 elements.swap(last, before);
             }
@@ -167,7 +168,7 @@ impl Sender<Words<8>> for End {
     }
 }
 
-impl Receiver<Words<8>> for End {
+impl Receiver<Words<8>> for FaultyEnd {
     fn dequeue(&mut self) -> Option<Words<8>> {
         match (self.fault, self.taken()) {
             (BLOCKS_AT_THE_END, COUNT) => sleep(LONG),
@@ -203,24 +204,24 @@ impl Receiver<Words<8>> for End {
 }
 
 impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
-    type Sender = End;
-    type Receiver = End;
+    type Sender = FaultyEnd;
+    type Receiver = FaultyEnd;
 
-    fn starting_at(capacity: usize, _start: usize) -> Made<Self, Words<8>> {
-        Self::shared(capacity, &Given::default(), 1, 1).map(alone)
+    fn starting_at(capacity: usize, _start: usize) -> NewEnds<Self, Words<8>> {
+        Self::shared(capacity, &Parameters::default(), 1, 1).map(alone)
     }
 
     fn shared(
         capacity: usize,
-        _given: &Given,
+        _given: &Parameters,
         senders: usize,
         receivers: usize,
-    ) -> Shared<Self, Words<8>> {
+    ) -> SharedEnds<Self, Words<8>> {
         if FAULT == IS_MADE_SLOWLY {
             sleep(LONG);
         }
-        let queue = Arc::new(Mutex::new(Inner::default()));
-        let end = |number| End {
+        let queue = Arc::new(Mutex::new(FaultyState::default()));
+        let end = |number| FaultyEnd {
             fault: FAULT,
             is_first: number == 0,
             capacity,
@@ -234,7 +235,7 @@ impl<const FAULT: u8> Queue<Words<8>> for Faulty<FAULT> {
 
 pub(super) fn config() -> Config {
     Config {
-        length: Length::Elements(COUNT as u64),
+        length: RoundLength::Elements(COUNT as u64),
         timeout: Duration::from_millis(500),
         keep_elements: true,
         ..made_up::config()

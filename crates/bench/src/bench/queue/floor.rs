@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 
-use super::measurer::{Measurer, Record, Timed};
+use super::measurer::{Measurer, Record, TimedMeasurer};
 use crate::queues::element::{Element, Words};
 use crate::queues::interface::{Queue, QueueError, Receiver, Sender};
 use crate::stats::Summary;
@@ -27,14 +27,14 @@ pub(super) const RATE_PER_S: f64 = 1e6;
 const OPERATIONS: usize = 2000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Floor {
+pub struct QueueFloor {
     pub min_ns: i64,
     pub p50_ns: f64,
 }
 
-impl Floor {
+impl QueueFloor {
     pub(super) fn of(summary: &Summary) -> Self {
-        Floor {
+        QueueFloor {
             min_ns: summary.min_ns,
             p50_ns: summary.p50_ns,
         }
@@ -45,9 +45,9 @@ impl Floor {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OperationFloors {
     /// Of an operation.
-    pub plain: Floor,
+    pub plain: QueueFloor,
     /// Of one with a hand-over, which is timed by itself and added.
-    pub with_flush: Floor,
+    pub with_flush: QueueFloor,
 }
 
 /// Measures both on the CPU that runs this, in well under a millisecond.
@@ -59,9 +59,9 @@ pub(super) fn of_operations<C: Clock>(clock: &C) -> OperationFloors {
 }
 
 #[inline(never)]
-fn of_nothing<C: Clock>(clock: &C, with_flush: bool) -> Floor {
+fn of_nothing<C: Clock>(clock: &C, with_flush: bool) -> QueueFloor {
     let mut records: Vec<Record> = vec![[Ticks(0); 3]; OPERATIONS];
-    let mut measurer = Timed::new(&mut records, false);
+    let mut measurer = TimedMeasurer::new(&mut records, false);
     for _ in 0..OPERATIONS {
         measurer.pre(clock);
         let stamp = measurer.stamp();
@@ -79,22 +79,22 @@ fn of_nothing<C: Clock>(clock: &C, with_flush: bool) -> Floor {
         })
         .collect();
     let summary = Summary::of(&lengths).expect("there are operations");
-    Floor::of(&summary)
+    QueueFloor::of(&summary)
 }
 
 /// Memory through which each element goes by a line of its own: no queue, as it serves once.
 pub(super) struct Handoff;
 
 #[repr(align(128))]
-struct Line(AtomicU64);
+struct HandoffLine(AtomicU64);
 
 /// Either end.
-pub(super) struct End {
-    lines: Arc<[Line]>,
+pub(super) struct FloorEnd {
+    lines: Arc<[HandoffLine]>,
     next: usize,
 }
 
-impl Sender<Words<1>> for End {
+impl Sender<Words<1>> for FloorEnd {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<1>) -> bool {
         let Some(line) = self.lines.get(self.next) else {
@@ -107,7 +107,7 @@ impl Sender<Words<1>> for End {
     }
 }
 
-impl Receiver<Words<1>> for End {
+impl Receiver<Words<1>> for FloorEnd {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<Words<1>> {
         let line = self.lines.get(self.next)?;
@@ -118,12 +118,14 @@ impl Receiver<Words<1>> for End {
 }
 
 impl Queue<Words<1>> for Handoff {
-    type Sender = End;
-    type Receiver = End;
+    type Sender = FloorEnd;
+    type Receiver = FloorEnd;
 
-    fn starting_at(capacity: usize, _start: usize) -> Result<(End, End), QueueError> {
-        let lines: Arc<[Line]> = (0..capacity).map(|_| Line(AtomicU64::new(0))).collect();
-        let end = || End {
+    fn starting_at(capacity: usize, _start: usize) -> Result<(FloorEnd, FloorEnd), QueueError> {
+        let lines: Arc<[HandoffLine]> = (0..capacity)
+            .map(|_| HandoffLine(AtomicU64::new(0)))
+            .collect();
+        let end = || FloorEnd {
             lines: Arc::clone(&lines),
             next: 0,
         };
@@ -140,7 +142,7 @@ mod tests {
     fn the_floor_is_what_lies_between_two_stamps() {
         // A clock that moves by 7 at each reading.
         let floors = of_operations(&scripted::set(1, 7));
-        let of = |ns: i64| Floor {
+        let of = |ns: i64| QueueFloor {
             min_ns: ns,
             p50_ns: ns as f64,
         };

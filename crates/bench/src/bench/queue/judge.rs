@@ -5,12 +5,12 @@
 
 use serde::Serialize;
 
-use super::measurer::Carried;
+use super::measurer::CarriedElements;
 use crate::rig::ledger::{Arrival, Ledger, Tally};
 use crate::rig::named::named;
 
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Seen<'a> {
+pub struct ObservedElements<'a> {
     pub sent: &'a [u64],
     /// Those that came out while the receiver was in its loop.
     pub received: &'a [u64],
@@ -21,7 +21,7 @@ pub struct Seen<'a> {
     /// Whether an end left because nothing went through for `--timeout`.
     pub gave_up: bool,
     /// What elements of the warm-up carried, where they were put in and where they came out.
-    pub warmed_up: [Carried; 2],
+    pub warmed_up: [CarriedElements; 2],
 }
 
 named! {
@@ -57,8 +57,8 @@ pub struct Verdict {
 
 impl Verdict {
     /// Compares the stamps put in with those that came out.
-    pub fn of(seen: Seen<'_>) -> Self {
-        let Seen {
+    pub fn of(seen: ObservedElements<'_>) -> Self {
+        let ObservedElements {
             sent,
             received,
             leftovers,
@@ -170,10 +170,10 @@ mod tests {
     const SENT: [u64; 4] = [10, 20, 30, 40];
 
     fn verdict(received: &[u64]) -> Verdict {
-        Verdict::of(Seen {
+        Verdict::of(ObservedElements {
             sent: &SENT,
             received,
-            ..Seen::default()
+            ..ObservedElements::default()
         })
     }
 
@@ -198,16 +198,16 @@ mod tests {
 
     #[test]
     fn a_warm_up_that_lost_or_swapped_elements_is_no_clean_run() {
-        let carried = |elements, sum, out_of_order| Carried {
+        let carried = |elements, sum, out_of_order| CarriedElements {
             elements,
             sum,
             out_of_order,
         };
-        let seen = |came_out| Seen {
+        let seen = |came_out| ObservedElements {
             sent: &SENT,
             received: &SENT,
             warmed_up: [carried(3, 60, 0), came_out],
-            ..Seen::default()
+            ..ObservedElements::default()
         };
         let judged = |came_out| Verdict::of(seen(came_out));
         assert_eq!(judged(carried(3, 60, 0)).outcome(4), Outcome::Clean);
@@ -216,7 +216,7 @@ mod tests {
             assert!(judged(wrong).in_words(4).contains("warm-up"));
         }
         // Who gave up has left the rest of a part.
-        let gave_up = Verdict::of(Seen {
+        let gave_up = Verdict::of(ObservedElements {
             gave_up: true,
             ..seen(carried(2, 30, 0))
         });
@@ -226,10 +226,10 @@ mod tests {
     #[test]
     fn a_clock_that_stood_still_leaves_nothing_to_judge() {
         let stamps = [10, 10];
-        let verdict = Verdict::of(Seen {
+        let verdict = Verdict::of(ObservedElements {
             sent: &stamps,
             received: &stamps,
-            ..Seen::default()
+            ..ObservedElements::default()
         });
         assert_eq!(verdict.indistinguishable, 1);
         assert_eq!(verdict.outcome(2), Outcome::Unjudged);
@@ -237,18 +237,18 @@ mod tests {
 
     #[test]
     fn what_comes_out_when_the_receiver_has_left_does_not_count_as_received() {
-        let seen = Seen {
+        let seen = ObservedElements {
             sent: &SENT,
             received: &SENT[..2],
             leftovers: &SENT[2..],
-            ..Seen::default()
+            ..ObservedElements::default()
         };
         let verdict = Verdict::of(seen);
         let Tally { late, lost, .. } = verdict.elements;
         assert_eq!((verdict.in_time, late, lost), (2, 2, 0));
         assert_eq!(verdict.outcome(4), Outcome::Wrong);
         // One beyond the last is a fault as well.
-        let twice = Verdict::of(Seen {
+        let twice = Verdict::of(ObservedElements {
             received: &SENT,
             leftovers: &[40],
             ..seen
@@ -259,12 +259,12 @@ mod tests {
 
     #[test]
     fn a_stall_is_no_fault_of_the_queue_and_no_clean_run_either() {
-        let seen = Seen {
+        let seen = ObservedElements {
             sent: &SENT,
             received: &SENT[..2],
             leftovers: &SENT[2..],
             gave_up: true,
-            ..Seen::default()
+            ..ObservedElements::default()
         };
         let stalled = Verdict::of(seen);
         assert_eq!(stalled.outcome(9), Outcome::GaveUp);
@@ -272,7 +272,7 @@ mod tests {
         // It gave up, and then all the rest came.
         assert_eq!(stalled.outcome(4), Outcome::GaveUp);
         // Also where an end gave up, no element may be lost.
-        let lossy = Verdict::of(Seen {
+        let lossy = Verdict::of(ObservedElements {
             leftovers: &SENT[3..],
             ..seen
         });
@@ -293,7 +293,8 @@ mod tests {
                     _ => {}
                 }
             }
-            let verdict = Verdict::of(Seen { sent: &sent, received: &received, ..Seen::default() });
+            let seen = ObservedElements { sent: &sent, received: &received, ..ObservedElements::default() };
+            let verdict = Verdict::of(seen);
             prop_assert_eq!(verdict.outcome(count) == Outcome::Clean, sent == received);
             // Each of what came out is in its place or has a fault, and what did not come out is lost.
             let once: std::collections::HashSet<_> = received.iter().filter(|stamp| sent.contains(stamp)).collect();

@@ -10,25 +10,25 @@
 
 use std::marker::PhantomData;
 
-use super::control::Control;
-use super::measurer::{Carried, Measurer, Numbering, Numbers, Record, Timed};
+use super::control::QueueControl;
+use super::measurer::{CarriedElements, Measurer, Numbering, Numbers, Record, TimedMeasurer};
 use super::notes::Notes;
 use super::patience::Patience;
 use super::retry::Retry;
-use super::round_trip::Both;
-use super::runner::{AT_REST, Counted, Runner, Tally, Waiting};
-use super::tagging::{Tagging, Taking, TimedTagging};
-use crate::pacing::{NoPause, Paced, Pacing};
+use super::round_trip::EndPair;
+use super::runner::{AT_REST, EndTally, LoopCounts, Runner, Waiting};
+use super::tagging::{TaggedReceiver, Tagging, TimedTagging};
+use crate::pacing::{AnyPacing, NoPause, Pacing};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
 use crate::time::{AnyClock, Clock, Ticks};
 
 /// What a loop is made of beside the queue.
-pub(super) struct Parts<'a> {
+pub(super) struct LoopParts<'a> {
     pub(super) clock: AnyClock,
-    pub(super) control: &'a Control,
+    pub(super) control: &'a QueueControl,
     pub(super) patience: Patience,
-    pub(super) waiter: Paced,
+    pub(super) waiter: AnyPacing,
     pub(super) measures_failed: bool,
     pub(super) retry: Retry,
     pub(super) notes: &'a mut Notes,
@@ -40,21 +40,21 @@ pub(super) trait Loop {
     fn start(&mut self) -> Ticks;
     fn run(&mut self, count: usize);
     /// Forgets what was noted, and returns what elements carried.
-    fn forget(&mut self) -> Carried;
+    fn forget(&mut self) -> CarriedElements;
     fn flush(&mut self);
-    fn tally(&self) -> Tally;
+    fn tally(&self) -> EndTally;
     /// What is left in the queue, at most so many.
     fn leftovers(&mut self, most: usize) -> Vec<u64>;
 }
 
 /// An end of a queue, on its way to the thread that will run its loop.
-pub(super) struct MakeLoop {
-    side: Side,
+pub(super) struct UnstartedLoop {
+    side: LoopKind,
     end: Box<dyn QueueEnd>,
 }
 
-impl MakeLoop {
-    pub(super) fn of(self, parts: Parts<'_>) -> Box<dyn Loop + '_> {
+impl UnstartedLoop {
+    pub(super) fn of(self, parts: LoopParts<'_>) -> Box<dyn Loop + '_> {
         Box::new(EndLoop {
             end: self.end,
             state: State::new(self.side, parts),
@@ -64,7 +64,7 @@ impl MakeLoop {
 
 /// What an end does, of which it depends what is noted.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Side {
+pub(super) enum LoopKind {
     Sends,
     Receives,
     /// Puts elements in, and waits for the answer to each.
@@ -78,38 +78,40 @@ pub(super) enum Side {
 
 /// Any of the measurers.
 pub(super) enum AnyMeasurer<'a> {
-    Timed(Timed<'a>),
+    Timed(TimedMeasurer<'a>),
     Numbering(Numbering),
     Numbers(Numbers<'a>),
     TimedTagging(TimedTagging<'a>),
     Tagging(Tagging),
-    TakingTimes(Taking<'a, Record>),
-    TakingNumbers(Taking<'a, u64>),
+    TakingTimes(TaggedReceiver<'a, Record>),
+    TakingNumbers(TaggedReceiver<'a, u64>),
 }
 
 impl<'a> AnyMeasurer<'a> {
-    fn of(side: Side, notes: &'a mut Notes, measures_failed: bool) -> Self {
+    fn of(side: LoopKind, notes: &'a mut Notes, measures_failed: bool) -> Self {
         use AnyMeasurer as Any;
         match (side, notes) {
-            (Side::Sends | Side::Receives, Notes::Times(records)) => {
-                Any::Timed(Timed::new(records, measures_failed))
+            (LoopKind::Sends | LoopKind::Receives, Notes::Times(records)) => {
+                Any::Timed(TimedMeasurer::new(records, measures_failed))
             }
-            (Side::Asks | Side::Answers, Notes::Times(records)) => {
-                Any::Timed(Timed::new(records, true))
+            (LoopKind::Asks | LoopKind::Answers, Notes::Times(records)) => {
+                Any::Timed(TimedMeasurer::new(records, true))
             }
-            (Side::Sends | Side::Asks, Notes::Numbers(_)) => Any::Numbering(Numbering::default()),
-            (Side::Receives | Side::Answers, Notes::Numbers(numbers)) => {
+            (LoopKind::Sends | LoopKind::Asks, Notes::Numbers(_)) => {
+                Any::Numbering(Numbering::default())
+            }
+            (LoopKind::Receives | LoopKind::Answers, Notes::Numbers(numbers)) => {
                 Any::Numbers(Numbers::new(numbers))
             }
-            (Side::Produces(number), Notes::Times(records)) => {
+            (LoopKind::Produces(number), Notes::Times(records)) => {
                 Any::TimedTagging(TimedTagging::new(number, records, measures_failed))
             }
-            (Side::Produces(number), Notes::Numbers(_)) => Any::Tagging(Tagging::of(number)),
-            (Side::Consumes, Notes::Times(records)) => {
-                Any::TakingTimes(Taking::new(records, measures_failed))
+            (LoopKind::Produces(number), Notes::Numbers(_)) => Any::Tagging(Tagging::of(number)),
+            (LoopKind::Consumes, Notes::Times(records)) => {
+                Any::TakingTimes(TaggedReceiver::new(records, measures_failed))
             }
-            (Side::Consumes, Notes::Numbers(numbers)) => {
-                Any::TakingNumbers(Taking::new(numbers, true))
+            (LoopKind::Consumes, Notes::Numbers(numbers)) => {
+                Any::TakingNumbers(TaggedReceiver::new(numbers, true))
             }
         }
     }
@@ -140,20 +142,20 @@ macro_rules! of_each {
 /// An end but for its queue, between two runs of its loop.
 pub(super) struct State<'a> {
     clock: AnyClock,
-    waiter: Paced,
+    waiter: AnyPacing,
     measurer: AnyMeasurer<'a>,
     waiting: Waiting<'a>,
-    counted: Counted,
+    counted: LoopCounts,
 }
 
 impl<'a> State<'a> {
-    fn new(side: Side, parts: Parts<'a>) -> Self {
+    fn new(side: LoopKind, parts: LoopParts<'a>) -> Self {
         State {
             clock: parts.clock,
             waiter: parts.waiter,
             measurer: AnyMeasurer::of(side, parts.notes, parts.measures_failed),
             waiting: Waiting::new(parts.control, parts.patience, parts.retry),
-            counted: Counted::default(),
+            counted: LoopCounts::default(),
         }
     }
 
@@ -163,30 +165,30 @@ impl<'a> State<'a> {
         now
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         of_each!(&mut self.measurer, measurer => measurer.forget())
     }
 
-    fn tally(&self) -> Tally {
-        of_each!(&self.measurer, measurer => Tally::of(measurer, &self.waiter, &self.counted))
+    fn tally(&self) -> EndTally {
+        of_each!(&self.measurer, measurer => EndTally::of(measurer, &self.waiter, &self.counted))
     }
 }
 
 /// What the loops of an end are lent, but for the measurer.
-pub(super) struct Lent<'r, 'a, Q> {
+pub(super) struct LoopResources<'r, 'a, Q> {
     queue: &'r mut Option<Q>,
-    waiter: &'r mut Paced,
+    waiter: &'r mut AnyPacing,
     clock: &'r AnyClock,
     waiting: &'r mut Waiting<'a>,
-    counted: &'r mut Counted,
+    counted: &'r mut LoopCounts,
     count: usize,
 }
 
-impl<Q> Lent<'_, '_, Q> {
+impl<Q> LoopResources<'_, '_, Q> {
     /// Runs the loop that is compiled for this clock and, where a stamp is a few instructions, for no pause.
     fn by_clock<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
         match (self.clock, &*self.waiter) {
-            (AnyClock::Counter(clock), Paced::Not(_)) => self.unpaced::<D, T>(measurer, clock),
+            (AnyClock::Counter(clock), AnyPacing::Not(_)) => self.unpaced::<D, T>(measurer, clock),
             (AnyClock::Counter(clock), _) => self.paced::<D, T>(measurer, clock),
             (AnyClock::Posix(clock), _) => self.paced::<D, T>(measurer, clock),
         }
@@ -196,7 +198,7 @@ impl<Q> Lent<'_, '_, Q> {
     fn by_pace<D: Direction<T, Q>, T>(self, measurer: &mut (impl Measurer + Default)) {
         let clock = self.clock;
         match self.waiter {
-            Paced::Not(_) => self.unpaced::<D, T>(measurer, clock),
+            AnyPacing::Not(_) => self.unpaced::<D, T>(measurer, clock),
             _ => self.paced::<D, T>(measurer, clock),
         }
     }
@@ -249,7 +251,7 @@ pub(super) trait Direction<T, Q>: Sized {
     );
 
     /// Runs the loop that is compiled for what this end notes.
-    fn run(lent: Lent<'_, '_, Q>, measurer: &mut AnyMeasurer<'_>);
+    fn run(lent: LoopResources<'_, '_, Q>, measurer: &mut AnyMeasurer<'_>);
 
     fn flush(_queue: &mut Q) {}
 
@@ -260,9 +262,9 @@ pub(super) trait Direction<T, Q>: Sized {
 }
 
 /// Into a queue.
-pub(super) struct In;
+pub(super) struct Enqueueing;
 
-impl<T: Element, S: Sender<T>> Direction<T, S> for In {
+impl<T: Element, S: Sender<T>> Direction<T, S> for Enqueueing {
     fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
         runner: Runner<'_, '_, S, M, W, C>,
         count: usize,
@@ -270,7 +272,7 @@ impl<T: Element, S: Sender<T>> Direction<T, S> for In {
         runner.send::<T>(count);
     }
 
-    fn run(lent: Lent<'_, '_, S>, measurer: &mut AnyMeasurer<'_>) {
+    fn run(lent: LoopResources<'_, '_, S>, measurer: &mut AnyMeasurer<'_>) {
         match measurer {
             AnyMeasurer::Timed(it) => lent.by_clock::<Self, T>(it),
             AnyMeasurer::Numbering(it) => lent.by_pace::<Self, T>(it),
@@ -286,9 +288,9 @@ impl<T: Element, S: Sender<T>> Direction<T, S> for In {
 }
 
 /// Into several queues.
-pub(super) struct InAll;
+pub(super) struct FanOutEnqueueing;
 
-impl<T: Element, S: Sender<T>> Direction<T, S> for InAll {
+impl<T: Element, S: Sender<T>> Direction<T, S> for FanOutEnqueueing {
     fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
         runner: Runner<'_, '_, S, M, W, C>,
         count: usize,
@@ -296,7 +298,7 @@ impl<T: Element, S: Sender<T>> Direction<T, S> for InAll {
         runner.send::<T>(count);
     }
 
-    fn run(lent: Lent<'_, '_, S>, measurer: &mut AnyMeasurer<'_>) {
+    fn run(lent: LoopResources<'_, '_, S>, measurer: &mut AnyMeasurer<'_>) {
         match measurer {
             AnyMeasurer::TimedTagging(it) => lent.by_any_clock::<Self, T>(it),
             AnyMeasurer::Tagging(it) => lent.by_any_clock::<Self, T>(it),
@@ -310,9 +312,9 @@ impl<T: Element, S: Sender<T>> Direction<T, S> for InAll {
 }
 
 /// Out of a queue.
-pub(super) struct Out;
+pub(super) struct Dequeueing;
 
-impl<T: Element, R: Receiver<T>> Direction<T, R> for Out {
+impl<T: Element, R: Receiver<T>> Direction<T, R> for Dequeueing {
     fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
         runner: Runner<'_, '_, R, M, W, C>,
         count: usize,
@@ -320,7 +322,7 @@ impl<T: Element, R: Receiver<T>> Direction<T, R> for Out {
         runner.receive::<T>(count);
     }
 
-    fn run(lent: Lent<'_, '_, R>, measurer: &mut AnyMeasurer<'_>) {
+    fn run(lent: LoopResources<'_, '_, R>, measurer: &mut AnyMeasurer<'_>) {
         match measurer {
             AnyMeasurer::Timed(it) => lent.by_clock::<Self, T>(it),
             AnyMeasurer::Numbers(it) => lent.by_pace::<Self, T>(it),
@@ -338,22 +340,22 @@ impl<T: Element, R: Receiver<T>> Direction<T, R> for Out {
 /// Puts elements in, and waits for the answer to each.
 pub(super) struct Asking;
 
-impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, Both<S, R>> for Asking {
+impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, EndPair<S, R>> for Asking {
     fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
-        runner: Runner<'_, '_, Both<S, R>, M, W, C>,
+        runner: Runner<'_, '_, EndPair<S, R>, M, W, C>,
         count: usize,
     ) {
         runner.ask::<T>(count);
     }
 
-    fn run(lent: Lent<'_, '_, Both<S, R>>, measurer: &mut AnyMeasurer<'_>) {
+    fn run(lent: LoopResources<'_, '_, EndPair<S, R>>, measurer: &mut AnyMeasurer<'_>) {
         match measurer {
             AnyMeasurer::Timed(it) => lent.by_any_clock::<Self, T>(it),
             _ => misplaced(),
         }
     }
 
-    fn take_one(queue: &mut Both<S, R>) -> Option<u64> {
+    fn take_one(queue: &mut EndPair<S, R>) -> Option<u64> {
         queue.receiver.dequeue().map(|element| element.stamp())
     }
 }
@@ -361,22 +363,22 @@ impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, Both<S, R>> for Aski
 /// Answers each element with itself.
 pub(super) struct Answering;
 
-impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, Both<S, R>> for Answering {
+impl<T: Element, S: Sender<T>, R: Receiver<T>> Direction<T, EndPair<S, R>> for Answering {
     fn hot_loop<M: Measurer + Default, W: Pacing, C: Clock>(
-        runner: Runner<'_, '_, Both<S, R>, M, W, C>,
+        runner: Runner<'_, '_, EndPair<S, R>, M, W, C>,
         count: usize,
     ) {
         runner.answer::<T>(count);
     }
 
-    fn run(lent: Lent<'_, '_, Both<S, R>>, measurer: &mut AnyMeasurer<'_>) {
+    fn run(lent: LoopResources<'_, '_, EndPair<S, R>>, measurer: &mut AnyMeasurer<'_>) {
         match measurer {
             AnyMeasurer::Numbers(it) => lent.by_any_clock::<Self, T>(it),
             _ => misplaced(),
         }
     }
 
-    fn take_one(queue: &mut Both<S, R>) -> Option<u64> {
+    fn take_one(queue: &mut EndPair<S, R>) -> Option<u64> {
         queue.receiver.dequeue().map(|element| element.stamp())
     }
 }
@@ -390,12 +392,12 @@ trait QueueEnd: Send {
 }
 
 /// An end `Q` that does what `D` says.
-struct End<D, T, Q> {
+struct DirectedEnd<D, T, Q> {
     queue: Option<Q>,
     types: PhantomData<fn() -> (D, T)>,
 }
 
-impl<D: Direction<T, Q>, T, Q: Send> QueueEnd for End<D, T, Q> {
+impl<D: Direction<T, Q>, T, Q: Send> QueueEnd for DirectedEnd<D, T, Q> {
     fn run(&mut self, state: &mut State<'_>, count: usize) {
         let State {
             clock,
@@ -404,7 +406,7 @@ impl<D: Direction<T, Q>, T, Q: Send> QueueEnd for End<D, T, Q> {
             waiting,
             counted,
         } = state;
-        let lent = Lent {
+        let lent = LoopResources {
             queue: &mut self.queue,
             waiter,
             clock,
@@ -438,7 +440,7 @@ impl Loop for EndLoop<'_> {
         self.end.run(&mut self.state, count);
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         self.state.forget()
     }
 
@@ -446,7 +448,7 @@ impl Loop for EndLoop<'_> {
         self.end.flush();
     }
 
-    fn tally(&self) -> Tally {
+    fn tally(&self) -> EndTally {
         self.state.tally()
     }
 
@@ -459,15 +461,15 @@ impl Loop for EndLoop<'_> {
 }
 
 /// Makes the loop of an end of a queue.
-pub(super) fn loop_of<D, T, Q>(side: Side, queue: Q) -> MakeLoop
+pub(super) fn loop_of<D, T, Q>(side: LoopKind, queue: Q) -> UnstartedLoop
 where
     D: Direction<T, Q> + 'static,
     T: 'static,
     Q: Send + 'static,
 {
-    let end = Box::new(End {
+    let end = Box::new(DirectedEnd {
         queue: Some(queue),
         types: PhantomData::<fn() -> (D, T)>,
     });
-    MakeLoop { side, end }
+    UnstartedLoop { side, end }
 }

@@ -39,7 +39,7 @@ pub trait Measurer {
     fn noted(&self) -> usize;
 
     /// Forgets what was noted, to note from the beginning again; returns what elements carried.
-    fn forget(&mut self) -> Carried;
+    fn forget(&mut self) -> CarriedElements;
 
     /// Operations so far of which something came [behind](Self::beside), and was timed.
     fn extended(&self) -> usize {
@@ -49,7 +49,7 @@ pub trait Measurer {
 
 /// What elements of a warm-up carried.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct CarriedElements {
     /// How many they were.
     pub elements: u64,
     /// Of all of them, modulo 2^64.
@@ -58,9 +58,9 @@ pub struct Carried {
     pub out_of_order: u64,
 }
 
-impl Carried {
+impl CarriedElements {
     fn of(stamps: impl Iterator<Item = u64>) -> Self {
-        let (mut carried, mut last) = (Carried::default(), 0);
+        let (mut carried, mut last) = (CarriedElements::default(), 0);
         for stamp in stamps {
             carried.elements += 1;
             carried.sum = carried.sum.wrapping_add(stamp);
@@ -71,7 +71,7 @@ impl Carried {
     }
 }
 
-impl std::ops::AddAssign for Carried {
+impl std::ops::AddAssign for CarriedElements {
     fn add_assign(&mut self, other: Self) {
         self.elements += other.elements;
         self.sum = self.sum.wrapping_add(other.sum);
@@ -86,7 +86,7 @@ pub type Record = [Ticks; 3];
 /// The clock before and after each operation. Where failed attempts are measured, the time before is that of the first
 /// attempt and not of the one that succeeded, and the clock is not read in between.
 #[derive(Debug, Default)]
-pub struct Timed<'a> {
+pub struct TimedMeasurer<'a> {
     records: &'a mut [Record],
     measures_failed: bool,
     noted: usize,
@@ -94,10 +94,10 @@ pub struct Timed<'a> {
     before: Ticks,
 }
 
-impl<'a> Timed<'a> {
+impl<'a> TimedMeasurer<'a> {
     /// Notes into `records`, one after the other.
     pub fn new(records: &'a mut [Record], measures_failed: bool) -> Self {
-        Timed {
+        TimedMeasurer {
             records,
             measures_failed,
             noted: 0,
@@ -107,7 +107,7 @@ impl<'a> Timed<'a> {
     }
 }
 
-impl Measurer for Timed<'_> {
+impl Measurer for TimedMeasurer<'_> {
     #[inline(always)]
     fn measures_failed(&self) -> bool {
         self.measures_failed
@@ -150,9 +150,9 @@ impl Measurer for Timed<'_> {
         self.noted
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         let noted = std::mem::take(&mut self.noted);
-        Carried::of(self.records[..noted].iter().map(|[stamp, ..]| stamp.0))
+        CarriedElements::of(self.records[..noted].iter().map(|[stamp, ..]| stamp.0))
     }
 
     fn extended(&self) -> usize {
@@ -189,10 +189,10 @@ impl Measurer for Numbering {
         self.next.get() as usize - 1
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         let numbers = 1..self.next.get();
         self.next = NonZeroU64::MIN;
-        Carried::of(numbers)
+        CarriedElements::of(numbers)
     }
 }
 
@@ -223,9 +223,9 @@ impl Measurer for Numbers<'_> {
         self.noted
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         let noted = std::mem::take(&mut self.noted);
-        Carried::of(self.numbers[..noted].iter().copied())
+        CarriedElements::of(self.numbers[..noted].iter().copied())
     }
 }
 
@@ -238,7 +238,7 @@ mod tests {
     fn a_second_pre_replaces_the_first_but_not_what_the_element_carries() {
         let clock = scripted::set(0, 1);
         let mut records = [[Ticks(0); 3]; 1];
-        let mut measurer = Timed::new(&mut records, false);
+        let mut measurer = TimedMeasurer::new(&mut records, false);
         measurer.pre(&clock);
         let stamp = measurer.stamp().get();
         measurer.pre(&clock);
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_stamp_is_never_zero() {
-        let measurer = Timed::new(&mut [], true);
+        let measurer = TimedMeasurer::new(&mut [], true);
         assert_eq!(measurer.stamp().get(), 1);
     }
 

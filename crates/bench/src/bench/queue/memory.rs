@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::config::{Config, Length, MOST_ELEMENTS};
+use super::config::{Config, MOST_ELEMENTS, RoundLength};
 use super::floor;
 use super::measurer::Record;
 use super::notes::Notes;
@@ -15,7 +15,7 @@ use crate::host::memory_lock::{self, MemoryLock};
 use crate::host::{HostError, HugePages};
 use crate::queues::arena::Arena;
 use crate::rig::error::RigError;
-use crate::rig::memory::{Allowance, Need, TooMuch};
+use crate::rig::memory::{Allowance, MemoryLimitError, MemoryNeed};
 use crate::rig::role::Role;
 
 /// Bytes that an element takes while a run is analysed: four samples, and what was sent and received.
@@ -41,7 +41,7 @@ const BEGUN: u64 = 128;
 
 /// What the largest run of a sweep takes: the stamps, which are locked in any case, and all else.
 #[derive(Debug, Clone)]
-pub struct Needs([Need; 4]);
+pub struct Needs([MemoryNeed; 4]);
 
 impl Needs {
     /// With so many elements in a round, through a queue for so many elements of so many bytes.
@@ -87,7 +87,7 @@ impl Needs {
             ("the analysis", analysis),
             ("elements to be written", written * BYTES_PER_ROW),
         ];
-        Needs(needs.map(|(what, bytes)| Need { what, bytes }))
+        Needs(needs.map(|(what, bytes)| MemoryNeed { what, bytes }))
     }
 
     /// Whether so much may be had, and the stamps be locked.
@@ -104,7 +104,11 @@ impl Needs {
     }
 
     /// Checks that so much may be had.
-    pub(super) fn require(&self, allowed: &Allowance, options: &str) -> Result<(), TooMuch> {
+    pub(super) fn require(
+        &self,
+        allowed: &Allowance,
+        options: &str,
+    ) -> Result<(), MemoryLimitError> {
         let advice = "use a smaller --capacity, or fewer threads";
         allowed.require(&self.0, options, advice)
     }
@@ -172,7 +176,7 @@ pub fn most_elements(
     allowed: Option<&Allowance>,
     limit: &MemoryLock,
     pages: Option<HugePages>,
-) -> Result<u64, TooMuch> {
+) -> Result<u64, MemoryLimitError> {
     let needs = |count| Needs::of(config, count, queue);
     let is_there = |count| allowed.is_none_or(|allowed| needs(count).total() <= allowed.bytes);
     let without = if config.keep_elements {
@@ -190,11 +194,11 @@ pub fn most_elements(
     };
     let capacity = queue.0;
     match config.length {
-        Length::Elements(count) => {
+        RoundLength::Elements(count) => {
             require(count, format!("--count {count} with --capacity {capacity}"))?;
             Ok(count)
         }
-        Length::Time(time) => {
+        RoundLength::Time(time) => {
             require(FEWEST, format!("--capacity {capacity}"))?;
             let per_s = match config.measure.has_times() {
                 true => MOST_STAMPED_PER_S,
@@ -323,7 +327,7 @@ mod tests {
         };
         let most = |count, queue| {
             let config = Config {
-                length: Length::Elements(count),
+                length: RoundLength::Elements(count),
                 ..config(Measure::Time)
             };
             most_elements(&config, queue, Some(&allowed), &limit(0), None)
@@ -342,7 +346,7 @@ mod tests {
     #[test]
     fn with_a_duration_no_more_elements_are_measured_than_can_be_locked() {
         let config = Config {
-            length: Length::Time(Duration::from_millis(20)),
+            length: RoundLength::Time(Duration::from_millis(20)),
             huge_pages: HugePagePolicy::Off,
             ..config(Measure::Time)
         };

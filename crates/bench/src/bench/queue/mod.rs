@@ -7,7 +7,7 @@
 //! | a run: its threads, their supervisor, and the judge of what came out | `round`, `task`, `roles`, `ends`, `stage`, `threads`, `loops`, `warm_up`, `passage`, `notes`, `supervisor`, `judge` |
 //! | the hot loops | [`runner`], `round_trip`, with a [`measurer`] (`tagging` for several threads) and a pace of [`crate::pacing`]; [`retry`] is between two attempts, [`control`] and [`patience`] end them |
 //! | several threads at each end, which share queues | `sharing`, `several`, `by_time`, `shared`, `shares` |
-//! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `warnings`, `error`, `presentation` |
+//! | what comes of it | `result`, `analysis`, `floor`, `counters`, `rows`, `findings`, `error`, `presentation` |
 //!
 //! Time is taken on either side of an operation, on one clock for both ends. Not measured: blocking, and what an
 //! application does with an element.
@@ -29,6 +29,7 @@ mod ends;
 pub mod error;
 #[cfg(test)]
 mod faulty;
+mod findings;
 #[allow(missing_docs)]
 pub mod floor;
 #[allow(missing_docs)]
@@ -64,4 +65,3 @@ mod tagging;
 mod task;
 mod threads;
 mod warm_up;
-mod warnings;

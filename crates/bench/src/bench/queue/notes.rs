@@ -2,7 +2,7 @@
 
 use super::config::Measure;
 use super::measurer::Record;
-use super::result::End;
+use super::result::EndResult;
 use super::roles::SENDER;
 use crate::buffer::{BufferError, Bytes, HugePagePolicy, PageKind, StampBuffer};
 use crate::rig::role::Role;
@@ -64,7 +64,7 @@ impl Notes {
 
 #[derive(Debug)]
 pub(super) struct EndReport {
-    pub(super) end: End,
+    pub(super) end: EndResult,
     pub(super) notes: Notes,
     /// What the queue gave out beyond the last element.
     pub(super) leftovers: Vec<u64>,

@@ -1,17 +1,17 @@
 //! How the elements of a run go through an end: those that count, behind the warm-up, and what is left behind them.
 
-use super::control::{Control, Ending};
-use super::counters::Counting;
+use super::control::{Ending, QueueControl};
+use super::counters::LoopCounters;
 use super::error::ThreadError;
 use super::loops::Loop;
 use super::patience::ELEMENTS_PER_LOOK;
-use super::result::Passed;
+use super::result::PassageResult;
 use super::roles::SENDER;
-use super::runner::Tally;
+use super::runner::EndTally;
 use super::task::Task;
 use super::warm_up;
 use crate::host::counters::ThreadUsage;
-use crate::rig::control::Pulse;
+use crate::rig::control::Heartbeat;
 use crate::rig::role::Role;
 use crate::time::Clock;
 
@@ -19,8 +19,8 @@ use crate::time::Clock;
 pub(super) fn take_leftovers(
     end: &mut dyn Loop,
     most: usize,
-    pulse: &Pulse,
-    control: &Control,
+    pulse: &Heartbeat,
+    control: &QueueControl,
 ) -> Vec<u64> {
     let mut taken = Vec::new();
     // Nobody asks what was left where a run was told to stop.
@@ -46,9 +46,9 @@ pub(super) fn let_through(
     end: &mut dyn Loop,
     role: Role,
     task: &Task,
-    control: &Control,
-    mut counters: Option<&mut dyn Counting>,
-) -> Result<(Passed, Tally), ThreadError> {
+    control: &QueueControl,
+    mut counters: Option<&mut dyn LoopCounters>,
+) -> Result<(PassageResult, EndTally), ThreadError> {
     if !control.start_together() {
         return Err(ThreadError::Alone);
     }
@@ -71,7 +71,7 @@ pub(super) fn let_through(
     end.flush();
     let ended = task.clock.now();
     let counts = counters.map(|counters| counters.stop()).transpose()?;
-    let passed = Passed {
+    let passed = PassageResult {
         started,
         warmed_up: carried,
         span: [began, ended],
@@ -89,9 +89,9 @@ mod tests {
 
     use super::*;
     use crate::bench::queue::config::Config;
-    use crate::bench::queue::counters::{CounterError, Counts};
+    use crate::bench::queue::counters::{CounterError, CounterValues};
     use crate::bench::queue::faulty;
-    use crate::bench::queue::measurer::Carried;
+    use crate::bench::queue::measurer::CarriedElements;
     use crate::bench::queue::result::made_up;
     use crate::time::Ticks;
 
@@ -111,18 +111,18 @@ mod tests {
             self.0.borrow_mut().push(format!("run {count}"));
             self.1 += count as u64;
         }
-        fn forget(&mut self) -> Carried {
-            Carried::default()
+        fn forget(&mut self) -> CarriedElements {
+            CarriedElements::default()
         }
         fn flush(&mut self) {
             self.0.borrow_mut().push("flush".to_owned());
         }
-        fn tally(&self) -> Tally {
-            Tally {
+        fn tally(&self) -> EndTally {
+            EndTally {
                 noted: self.1 as usize,
                 failed: self.1,
                 missed: self.1,
-                ..Tally::default()
+                ..EndTally::default()
             }
         }
         fn leftovers(&mut self, most: usize) -> Vec<u64> {
@@ -136,7 +136,7 @@ mod tests {
     fn a_large_queue_is_emptied_with_signs_of_life() {
         let all: Vec<u64> = (0..LEFT as u64).collect();
         for (most, signs) in [(1 << 40, 3), (LEFT, 3), (ELEMENTS_PER_LOOK, 1), (64, 1)] {
-            let control = Control::default();
+            let control = QueueControl::default();
             let mut end = Written(Log::default(), 0);
             let taken = take_leftovers(&mut end, most, &control.receiver, &control);
             assert_eq!(taken, all[..most.min(LEFT)]);
@@ -144,16 +144,16 @@ mod tests {
         }
     }
 
-    struct Counted(Log);
+    struct LoopCounts(Log);
 
-    impl Counting for Counted {
+    impl LoopCounters for LoopCounts {
         fn start(&mut self) -> Result<(), CounterError> {
             self.0.borrow_mut().push("count".to_owned());
             Ok(())
         }
-        fn stop(&mut self) -> Result<Counts, CounterError> {
+        fn stop(&mut self) -> Result<CounterValues, CounterError> {
             self.0.borrow_mut().push("count no more".to_owned());
-            Ok(Counts::default())
+            Ok(CounterValues::default())
         }
     }
 
@@ -170,7 +170,7 @@ mod tests {
             &config,
             10,
         );
-        let control = Control::default();
+        let control = QueueControl::default();
         let log = Log::default();
         let mut end = Written(Rc::clone(&log), 0);
         let (_, tally) = std::thread::scope(|scope| {
@@ -179,7 +179,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(20));
                 control.start_together()
             });
-            let mut counters = Counted(Rc::clone(&log));
+            let mut counters = LoopCounts(Rc::clone(&log));
             let_through(&mut end, SENDER, &task, &control, Some(&mut counters)).unwrap()
         });
         let log = log.borrow();

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::control::{Control, Ending};
+use super::control::{Ending, QueueControl};
 
-/// A look at the time and at [`Control`] is made every so many failed attempts.
+/// A look at the time and at [`QueueControl`] is made every so many failed attempts.
 pub const ATTEMPTS_PER_LOOK: u64 = 1024;
 /// A look at the stop flag is made every so many elements that went through.
 pub const ELEMENTS_PER_LOOK: usize = 4096;
@@ -69,7 +69,7 @@ impl Patience {
     /// Whether the sender, whose queue is full, is to leave.
     #[cold]
     #[inline(never)]
-    pub fn end_of_sender(&mut self, control: &Control, done: u64) -> Option<Ending> {
+    pub fn end_of_sender(&mut self, control: &QueueControl, done: u64) -> Option<Ending> {
         control
             .look_of_sender()
             .or_else(|| (self.waited(done) >= self.limit).then_some(Ending::GaveUp))
@@ -78,7 +78,7 @@ impl Patience {
     /// Whether the receiver, whose queue is empty, is to leave.
     #[cold]
     #[inline(never)]
-    pub fn end_of_receiver(&mut self, control: &Control, done: u64) -> Option<Ending> {
+    pub fn end_of_receiver(&mut self, control: &QueueControl, done: u64) -> Option<Ending> {
         if let Some(ending) = control.look_of_receiver() {
             return Some(ending);
         }
@@ -99,13 +99,13 @@ impl Patience {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::control::Pulse;
+    use crate::rig::control::Heartbeat;
 
     const LIMIT: Duration = Duration::from_millis(20);
 
     #[test]
     fn patience_ends_after_the_limit_and_begins_anew_with_each_element_and_each_loop() {
-        let control = Control::default();
+        let control = QueueControl::default();
         let mut patience = Patience::new(LIMIT);
         assert_eq!(patience.end_of_receiver(&control, 0), None);
         std::thread::sleep(2 * LIMIT);
@@ -116,13 +116,13 @@ mod tests {
         std::thread::sleep(2 * LIMIT);
         assert_eq!(patience.end_of_receiver(&control, 1), Some(Ending::GaveUp));
         assert_eq!(patience.end_of_sender(&control, 1), Some(Ending::GaveUp));
-        let signs = [&control.receiver, &control.sender].map(Pulse::beats);
+        let signs = [&control.receiver, &control.sender].map(Heartbeat::beats);
         assert_eq!(signs, [Some(4), Some(1)]);
     }
 
     #[test]
     fn nobody_waits_for_an_end_that_is_done() {
-        let control = Control::default();
+        let control = QueueControl::default();
         let mut patience = Patience::new(Duration::from_secs(3600));
         control.set_receiver_done();
         assert_eq!(patience.end_of_sender(&control, 5), Some(Ending::OtherDone));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_stop_is_seen_at_the_next_look() {
-        let control = Control::default();
+        let control = QueueControl::default();
         let mut patience = Patience::new(Duration::from_secs(3600));
         control.run.stop();
         assert_eq!(patience.end_of_sender(&control, 0), Some(Ending::Stopped));

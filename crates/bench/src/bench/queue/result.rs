@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::counters::Counts;
-use super::floor::{Floor, OperationFloors};
+use super::counters::CounterValues;
+use super::floor::{OperationFloors, QueueFloor};
 use super::judge::{Outcome, Verdict};
-use super::measurer::Carried;
-use super::runner::Tally;
+use super::measurer::CarriedElements;
+use super::runner::EndTally;
 use super::shares::Shares;
 use crate::buffer::PageKind;
-use crate::generators::Drawn;
+use crate::generators::LoadTraffic;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, Ticks};
 
@@ -104,26 +104,26 @@ impl Times {
 
 /// What is known of an end when all elements went through.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Passed {
+pub struct PassageResult {
     /// When its schedule began.
     pub started: Ticks,
     /// The elements of the warm-up.
-    pub warmed_up: Carried,
+    pub warmed_up: CarriedElements,
     /// When the elements that count began, and ended.
     pub span: [Ticks; 2],
     /// Page faults in its loop, after the warm-up.
     pub faults: u64,
     /// The processor's counters, if they were asked for.
-    pub counts: Option<Counts>,
+    pub counts: Option<CounterValues>,
 }
 
 /// What there is to know of an end after a run, beside what it noted.
 #[derive(Debug, Clone, PartialEq)]
-pub struct End {
+pub struct EndResult {
     /// What its loop counted; failed attempts and misses without those of the warm-up.
-    pub tally: Tally,
+    pub tally: EndTally,
     /// When elements went through, and what that took.
-    pub passed: Passed,
+    pub passed: PassageResult,
     /// What a time stamp cost on its CPU right before the run.
     pub stamp: StampCost,
     /// What its measurer measures without a queue.
@@ -153,14 +153,14 @@ pub struct RunResult {
     /// What the loops measure without a queue, where times are measured. That of an enqueue has a hand-over behind it
     /// where more than half of the enqueues had one; those of latencies are missing if the bare hand-over was
     /// disturbed.
-    pub floors: Option<PerOperation<Option<Floor>>>,
-    pub ends: PerEnd<End>,
+    pub floors: Option<PerOperation<Option<QueueFloor>>>,
+    pub ends: PerEnd<EndResult>,
     /// What each of several threads had.
     pub shares: Option<Shares>,
     /// The elements that count, if they are kept.
     pub rows: Vec<ElementRow>,
     /// What generators issued meanwhile, under memory load.
-    pub drawn: Option<Drawn>,
+    pub drawn: Option<LoadTraffic>,
 }
 
 /// One element, with all that is known of it.
@@ -193,7 +193,7 @@ pub mod made_up {
     use super::*;
     use std::time::Duration;
 
-    use crate::bench::queue::config::{Config, Length, Measure};
+    use crate::bench::queue::config::{Config, Measure, RoundLength};
     use crate::bench::queue::cpus::Cpus;
     use crate::bench::queue::plan::Point;
     use crate::bench::queue::retry::Retry;
@@ -204,7 +204,7 @@ pub mod made_up {
 
     pub fn config() -> Config {
         Config {
-            length: Length::Elements(100_000),
+            length: RoundLength::Elements(100_000),
             warmup: Duration::ZERO,
             measure: Measure::Time,
             measure_failed: false,
@@ -238,18 +238,18 @@ pub mod made_up {
     }
 
     /// An end of a run in which nothing happened that should not.
-    pub fn end(failed: u64) -> End {
-        let floor = |min_ns: i64| Floor {
+    pub fn end(failed: u64) -> EndResult {
+        let floor = |min_ns: i64| QueueFloor {
             min_ns,
             p50_ns: min_ns as f64 + 0.5,
         };
-        End {
-            tally: Tally {
+        EndResult {
+            tally: EndTally {
                 noted: 3,
                 failed,
-                ..Tally::default()
+                ..EndTally::default()
             },
-            passed: Passed::default(),
+            passed: PassageResult::default(),
             stamp: StampCost {
                 cost_ns: Some(12.5),
                 resolution_ns: Some(1.0),

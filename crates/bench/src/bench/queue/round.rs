@@ -1,20 +1,20 @@
 //! One run of a queue: the floor of its latency, the run itself, and what is made of it.
 
-use super::analysis::{self, Noted};
+use super::analysis::{self, ElementRecords};
 use super::config::{Config, Measure};
 use super::control::Ending;
-use super::ends::{self, MakeEnds};
+use super::ends::{self, EndsMaker};
 use super::error::RunError;
-use super::floor::{self, Floor, Handoff};
-use super::judge::{Outcome, Seen, Verdict};
+use super::floor::{self, Handoff, QueueFloor};
+use super::judge::{ObservedElements, Outcome, Verdict};
 use super::notes::{EndReport, Notes};
 use super::plan::Point;
-use super::result::{End, PerEnd, PerOperation, RunResult, Times};
-use super::shared::{self, Reports};
-use super::stage::Place;
+use super::result::{EndResult, PerEnd, PerOperation, RunResult, Times};
+use super::shared::{self, EndReports};
+use super::stage::ThreadPosition;
 use super::supervisor::make_run;
 use super::task::Task;
-use crate::generators::Drawing;
+use crate::generators::ActiveLoad;
 use crate::host::interrupt;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
@@ -48,10 +48,10 @@ impl RunResult {
 /// Makes one run, checks it, and works out its figures. Those of many elements take seconds: a signal does not wait for
 /// them. A memory load begins and ends with the run, not before the floor of its latency.
 pub(super) fn measure_run(
-    make: MakeEnds,
+    make: EndsMaker,
     task: Task,
     round: u32,
-    mut load: Option<Drawing<'_>>,
+    mut load: Option<ActiveLoad<'_>>,
 ) -> Result<RunResult, RunError> {
     let bare = match task.config.measure {
         measure if measure.has_times() && task.point.wiring.is_none() => times_of_handoff(&task)?,
@@ -67,7 +67,7 @@ pub(super) fn measure_run(
 }
 
 /// Checks a run and works out its figures; `bare` are the times of the bare hand-over.
-fn figures_of(task: &Task, mut reports: Reports, bare: Option<Times>, round: u32) -> RunResult {
+fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: u32) -> RunResult {
     let config = &task.config;
     let wiring = task.point.wiring.as_ref();
     if let Some(wiring) = wiring {
@@ -85,7 +85,7 @@ fn figures_of(task: &Task, mut reports: Reports, bare: Option<Times>, round: u32
     let noted = noted(task, &reports).filter(|_| is_clean);
     let ends = reports.map(|all| shared::merged(all.as_slice()));
     let PerEnd { sender, receiver } = &ends;
-    let per_s = |all: &[EndReport], end: &End| {
+    let per_s = |all: &[EndReport], end: &EndResult| {
         // Of several from the first element that counts.
         let began = if wiring.is_some() { sender } else { end }.passed.span[0];
         let span = Ticks(end.passed.span[1].0.saturating_sub(began.0));
@@ -99,7 +99,11 @@ fn figures_of(task: &Task, mut reports: Reports, bare: Option<Times>, round: u32
     } else {
         sender.floors.plain
     };
-    let latencies = bare.map(|times| times.figures.map(|figure| figure.as_ref().map(Floor::of)));
+    let latencies = bare.map(|times| {
+        times
+            .figures
+            .map(|figure| figure.as_ref().map(QueueFloor::of))
+    });
     let floors = PerOperation {
         enqueue: Some(enqueue),
         dequeue: Some(receiver.floors.plain),
@@ -159,7 +163,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
 }
 
 /// The ends of a run that is not the queue's; `None` where something else had the CPUs for too long.
-fn unless_disturbed(ended: Result<Reports, RunError>) -> Result<Option<Reports>, RunError> {
+fn unless_disturbed(ended: Result<EndReports, RunError>) -> Result<Option<EndReports>, RunError> {
     match ended {
         Ok(ends) => Ok(Some(ends)),
         Err(RunError::Rig(RigError::Silent { .. }) | RunError::TooSlow { .. }) => Ok(None),
@@ -168,7 +172,7 @@ fn unless_disturbed(ended: Result<Reports, RunError>) -> Result<Option<Reports>,
 }
 
 /// The times of round trips, if the sender alone noted times.
-fn round_trips(task: &Task, ends: &Reports) -> Option<Times> {
+fn round_trips(task: &Task, ends: &EndReports) -> Option<Times> {
     let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
     match (&sender.notes, &receiver.notes) {
         (Notes::Times(sent), Notes::Numbers(_)) => {
@@ -180,7 +184,7 @@ fn round_trips(task: &Task, ends: &Reports) -> Option<Times> {
 }
 
 /// What both ends of a queue noted, if that are times and they have it alone.
-fn noted<'a>(task: &Task, ends: &'a Reports) -> Option<Noted<'a>> {
+fn noted<'a>(task: &Task, ends: &'a EndReports) -> Option<ElementRecords<'a>> {
     let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
     let (Notes::Times(sent), Notes::Times(received)) = (&sender.notes, &receiver.notes) else {
         return None;
@@ -188,20 +192,20 @@ fn noted<'a>(task: &Task, ends: &'a Reports) -> Option<Noted<'a>> {
     if task.point.wiring.is_some() {
         return None;
     }
-    Some(Noted {
+    Some(ElementRecords {
         sent: &sent[..sender.end.tally.noted],
         received: &received[..receiver.end.tally.noted],
-        intended: Place::Sender(0).intended_starts(task, &sender.end),
+        intended: ThreadPosition::Sender(0).intended_starts(task, &sender.end),
     })
 }
 
-fn verdict_of(measure: Measure, ends: &Reports) -> Verdict {
+fn verdict_of(measure: Measure, ends: &EndReports) -> Verdict {
     let (sender, receiver) = (&ends.sender[0], &ends.receiver[0]);
     let [sent, received] = [sender, receiver].map(EndReport::stamps);
     let gave_up = [sender, receiver]
         .iter()
         .any(|report| report.end.tally.ending == Ending::GaveUp);
-    let there = Verdict::of(Seen {
+    let there = Verdict::of(ObservedElements {
         sent: &sent,
         received: &received,
         leftovers: &receiver.leftovers,
@@ -216,13 +220,13 @@ fn verdict_of(measure: Measure, ends: &Reports) -> Verdict {
     let answered = |stamps: &'_ [u64], report: &EndReport| {
         stamps.len() - usize::from(report.end.tally.unanswered)
     };
-    there.with_answers(&Verdict::of(Seen {
+    there.with_answers(&Verdict::of(ObservedElements {
         sent: &received[..answered(&received, receiver)],
         received: &sent[..answered(&sent, sender)],
         leftovers: &sender.leftovers,
         damaged: sender.end.tally.damaged,
         gave_up,
-        ..Seen::default()
+        ..ObservedElements::default()
     }))
 }
 

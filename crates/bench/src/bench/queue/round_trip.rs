@@ -5,7 +5,7 @@ use super::control::Ending;
 use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK};
 use super::retry::pause;
-use super::runner::{Counted, Runner, Waiting, give_back, taken};
+use super::runner::{LoopCounts, Runner, Waiting, give_back, taken};
 use crate::pacing::{Pacing, wait_until};
 use crate::queues::element::Element;
 use crate::queues::interface::{Receiver, Sender};
@@ -13,12 +13,12 @@ use crate::time::Clock;
 
 /// An end of each of two queues.
 #[derive(Debug)]
-pub struct Both<S, R> {
+pub struct EndPair<S, R> {
     pub sender: S,
     pub receiver: R,
 }
 
-impl<T, S: Send, R: Receiver<T>> Receiver<T> for Both<S, R> {
+impl<T, S: Send, R: Receiver<T>> Receiver<T> for EndPair<S, R> {
     #[inline(always)]
     fn dequeue(&mut self) -> Option<T> {
         self.receiver.dequeue()
@@ -73,7 +73,7 @@ impl<'a> Retries<'a> {
     }
 }
 
-impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>, M, W, C> {
+impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, EndPair<S, R>, M, W, C> {
     /// Puts `count` elements in, each when the answer to the one before it is there, unless it has to leave before.
     #[inline(never)]
     pub fn ask<T: Element>(self, count: usize)
@@ -83,7 +83,7 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
     {
         let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
         let (waiter, clock, control) = (self.waiter, *self.clock, self.waiting.control);
-        let Counted {
+        let LoopCounts {
             failed,
             mut damaged,
             mut unanswered,
@@ -93,7 +93,7 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
         for done in 0..count {
             measurer.pre(&clock);
             let stamp = measurer.stamp();
-            let Both { sender, receiver } = &mut *queue;
+            let EndPair { sender, receiver } = &mut *queue;
             let asked = retries.until(done, || sender.enqueue(T::with_stamp(stamp)).then_some(()));
             sender.flush();
             let is_asked = asked.is_ok();
@@ -125,7 +125,7 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
                 break;
             }
         }
-        *self.counted = Counted {
+        *self.counted = LoopCounts {
             failed: retries.failed,
             damaged,
             unanswered,
@@ -145,7 +145,7 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
     {
         let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
         let (waiter, clock, control) = (self.waiter, *self.clock, self.waiting.control);
-        let Counted {
+        let LoopCounts {
             failed,
             mut damaged,
             mut unanswered,
@@ -153,7 +153,7 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
         } = *self.counted;
         let mut retries = Retries::new(self.waiting, failed, Waiting::end_of_receiver);
         for done in 0..count {
-            let Both { sender, receiver } = &mut *queue;
+            let EndPair { sender, receiver } = &mut *queue;
             let element = match retries.until(done, || receiver.dequeue()) {
                 Ok(element) => element,
                 Err(reason) => {
@@ -181,7 +181,7 @@ impl<S, R, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Both<S, R>
                 break;
             }
         }
-        *self.counted = Counted {
+        *self.counted = LoopCounts {
             failed: retries.failed,
             damaged,
             unanswered,

@@ -1,6 +1,6 @@
 //! The rows of the queue benchmark in the results: settings of a point, and figures of a run.
 
-use super::config::{Config, Length};
+use super::config::{Config, RoundLength};
 use super::judge::Outcome;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
@@ -97,8 +97,8 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64)
         .set(&columns::PRIORITY, config.priority.map(u32::from));
     match config.length {
-        Length::Elements(count) => record.set(&columns::COUNT, count),
-        Length::Time(time) => record.set(&columns::DURATION, time.as_nanos() as u64),
+        RoundLength::Elements(count) => record.set(&columns::COUNT, count),
+        RoundLength::Time(time) => record.set(&columns::DURATION, time.as_nanos() as u64),
     };
     record
 }
@@ -188,7 +188,7 @@ mod tests {
 
     use super::*;
     use crate::bench::queue::result::made_up;
-    use crate::generators::{Drawn, MemoryLoad};
+    use crate::generators::{LoadTraffic, MemoryLoad};
 
     #[test]
     fn a_clean_run_has_figures_and_a_broken_queue_has_faults() {
@@ -235,7 +235,7 @@ mod tests {
         let drawn =
             |run: &RunResult| figures(&point, run, None).number(columns::MEMORY_LOAD_MB_S.name);
         assert_eq!(drawn(&run), None);
-        run.drawn = Some(Drawn {
+        run.drawn = Some(LoadTraffic {
             bytes: 3_000_000,
             time: Duration::from_millis(2),
         });

@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::mem::ManuallyDrop;
 
-use super::control::{Control, Ending};
+use super::control::{Ending, QueueControl};
 use super::measurer::Measurer;
 use super::patience::{ATTEMPTS_PER_LOOK, ELEMENTS_PER_LOOK, Patience};
 use super::retry::{Retry, pause};
@@ -37,12 +37,12 @@ pub struct Runner<'r, 'a, Q, M, W, C> {
     /// What attempts that fail need.
     pub waiting: &'r mut Waiting<'a>,
     /// What the loops count.
-    pub counted: &'r mut Counted,
+    pub counted: &'r mut LoopCounts,
 }
 
 /// What a loop counts, and how it ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counted {
+pub struct LoopCounts {
     /// Attempts that failed, the queue being full or empty.
     pub failed: u64,
     /// Elements that came out with other words than their stamp's.
@@ -56,14 +56,14 @@ pub struct Counted {
 /// What an end does while it waits for the other one.
 #[derive(Debug)]
 pub struct Waiting<'a> {
-    pub(super) control: &'a Control,
+    pub(super) control: &'a QueueControl,
     pub(super) patience: Patience,
     pub(super) most_pauses: u32,
 }
 
 impl<'a> Waiting<'a> {
     /// Of an end that has not waited yet.
-    pub fn new(control: &'a Control, patience: Patience, retry: Retry) -> Self {
+    pub fn new(control: &'a QueueControl, patience: Patience, retry: Retry) -> Self {
         Waiting {
             control,
             patience,
@@ -103,7 +103,7 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
         // A copy too: a pointer to it would take a register.
         let mut waiting = self.waiting.anew();
         let (waiter, clock) = (self.waiter, *self.clock);
-        let Counted {
+        let LoopCounts {
             mut failed,
             mut ending,
             ..
@@ -165,7 +165,7 @@ impl<Q, M: Measurer + Default, W: Pacing, C: Clock> Runner<'_, '_, Q, M, W, C> {
         let (mut queue, mut measurer) = (taken(self.queue), std::mem::take(self.measurer));
         let mut waiting = self.waiting.anew();
         let (waiter, clock) = (self.waiter, *self.clock);
-        let Counted {
+        let LoopCounts {
             mut failed,
             mut damaged,
             mut ending,
@@ -226,7 +226,7 @@ pub(super) const AT_REST: &str = "a loop gives the queue back";
 
 /// What an end has counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct EndTally {
     /// Operations that succeeded, without those of the warm-up.
     pub noted: usize,
     /// Those of them whose time holds handing over what the queue had held back.
@@ -243,9 +243,9 @@ pub struct Tally {
     pub ending: Ending,
 }
 
-impl Tally {
-    pub(super) fn of(measurer: &impl Measurer, waiter: &impl Pacing, counted: &Counted) -> Self {
-        Tally {
+impl EndTally {
+    pub(super) fn of(measurer: &impl Measurer, waiter: &impl Pacing, counted: &LoopCounts) -> Self {
+        EndTally {
             noted: measurer.noted(),
             extended: measurer.extended(),
             failed: counted.failed,
@@ -258,8 +258,8 @@ impl Tally {
 
     /// The same, but with only the failed attempts and the misses that came after `earlier`: those of a warm-up do not
     /// count. Elements are checked from the first one on.
-    pub fn since(self, earlier: &Tally) -> Self {
-        Tally {
+    pub fn since(self, earlier: &EndTally) -> Self {
+        EndTally {
             failed: self.failed - earlier.failed,
             missed: self.missed - earlier.missed,
             extended: self.extended - earlier.extended,
@@ -275,8 +275,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::bench::queue::measurer::{Record, Timed};
-    use crate::pacing::{AfterMiss, ConstantRate, Interval, NoPause, scripted};
+    use crate::bench::queue::measurer::{Record, TimedMeasurer};
+    use crate::pacing::{ConstantRate, Interval, MissPolicy, NoPause, scripted};
     use crate::queues::McRingBuffer;
     use crate::queues::element::Words;
     use crate::queues::interface::Queue;
@@ -317,10 +317,13 @@ mod tests {
     fn each_attempt_has_the_element_built_in_its_time() {
         let clock = scripted::set(100, 1);
         let mut records: [Record; 2] = [[Ticks(0); 3]; 2];
-        let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
+        let (control, patience) = (
+            QueueControl::default(),
+            Patience::new(Duration::from_secs(1)),
+        );
         BUILT.set(0);
-        let mut measurer = Timed::new(&mut records, false);
-        let mut counted = Counted::default();
+        let mut measurer = TimedMeasurer::new(&mut records, false);
+        let mut counted = LoopCounts::default();
         let runner = Runner {
             queue: &mut Some(Third(0)),
             measurer: &mut measurer,
@@ -330,7 +333,7 @@ mod tests {
             counted: &mut counted,
         };
         runner.send::<Built>(2);
-        let tally = Tally::of(&measurer, &NoPause, &counted);
+        let tally = EndTally::of(&measurer, &NoPause, &counted);
         assert_eq!((tally.noted, tally.failed, BUILT.get()), (2, 4, 6));
         let lengths = records.map(|[_, before, after]| after.0 - before.0);
         assert_eq!(lengths, [6, 6]);
@@ -360,7 +363,7 @@ mod tests {
     }
 
     /// Three elements at an interval of so many nanoseconds: what was counted, noted, and seen after each flush.
-    fn sent_every(interval: u64) -> (Tally, [Record; 3], Vec<Option<u64>>) {
+    fn sent_every(interval: u64) -> (EndTally, [Record; 3], Vec<Option<u64>>) {
         let clock = scripted::set(100, 1);
         let (sender, receiver) = <McRingBuffer as Queue<Words<1>>>::with_capacity(64).unwrap();
         let mut watched = Some(Watched {
@@ -369,12 +372,15 @@ mod tests {
             seen: Vec::new(),
         });
         let mut records: [Record; 3] = [[Ticks(0); 3]; 3];
-        let (control, patience) = (Control::default(), Patience::new(Duration::from_secs(1)));
+        let (control, patience) = (
+            QueueControl::default(),
+            Patience::new(Duration::from_secs(1)),
+        );
         let interval = Interval::new(&clock, Nanos(interval));
-        let mut rate = ConstantRate::new(interval, AfterMiss::CatchUp);
+        let mut rate = ConstantRate::new(interval, MissPolicy::CatchUp);
         rate.start_at(clock.now());
-        let mut measurer = Timed::new(&mut records, false);
-        let mut counted = Counted::default();
+        let mut measurer = TimedMeasurer::new(&mut records, false);
+        let mut counted = LoopCounts::default();
         let runner = Runner {
             queue: &mut watched,
             measurer: &mut measurer,
@@ -384,7 +390,7 @@ mod tests {
             counted: &mut counted,
         };
         runner.send::<Words<1>>(3);
-        let tally = Tally::of(&measurer, &rate, &counted);
+        let tally = EndTally::of(&measurer, &rate, &counted);
         (tally, records, watched.unwrap().seen)
     }
 

@@ -2,8 +2,10 @@
 
 use super::error::RunError;
 use super::plan::Point;
-use crate::host::{HostError, Placement, PlacementWarning, RoleSpec, Topology};
+use crate::host::{HostError, Placement, RoleSpec, Topology};
 use crate::node::wiring::Wiring;
+use crate::results::finding::{Finding, kinds};
+use crate::rig::findings;
 
 /// Where the threads run.
 #[derive(Debug, Clone)]
@@ -51,25 +53,14 @@ impl Seats {
         self.cpus.iter().map(Vec::len).sum()
     }
 
-    /// What the threads have less than they should: that they share CPUs is said once, however many do.
-    pub(super) fn warnings(&self, allowed: usize) -> Vec<String> {
+    /// What the threads have less than they should: that they share CPUs is one finding, however many do.
+    pub(super) fn findings(&self, allowed: usize) -> Vec<Finding> {
         let threads = self.threads();
         if threads > allowed {
-            return vec![format!(
-                "{threads} threads share {allowed} CPUs: who waits and who runs is up to the scheduler, and its time slices, \
-                 milliseconds each, are in rates, shares and latencies; use fewer --producers and --consumers, or a machine \
-                 with more cores"
-            )];
+            let found = Finding::of(&kinds::THREADS_SHARE_CPUS).measure("threads", threads as f64);
+            return vec![found.measure("cpus", allowed as f64)];
         }
-        let mut texts: Vec<_> = self
-            .placement
-            .warnings
-            .iter()
-            .map(PlacementWarning::to_string)
-            .collect();
-        texts.sort();
-        texts.dedup();
-        texts
+        findings::of_placement(&self.placement.warnings).collect()
     }
 }
 
@@ -85,14 +76,14 @@ mod tests {
         let seats = Seats::new(&topology, &Wiring::new(Scenario::RoundRobin, 1, 3)).unwrap();
         // Not CPU 0, as long as there are others.
         assert_eq!(seats.cpus, [vec![1], vec![2, 3, 4]]);
-        assert_eq!(seats.warnings(5), Vec::<String>::new());
+        assert_eq!(seats.findings(5), []);
         let topology = Machine::new(1, 2, 1).topology();
         let seats = Seats::new(&topology, &Wiring::new(Scenario::StraightRun, 2, 2)).unwrap();
         let [producers, consumers] = &seats.cpus;
         let mut pairs = producers.iter().zip(consumers);
         assert!(pairs.all(|(one, other)| one != other));
-        let told = seats.warnings(2);
-        assert!(told.len() == 1, "{told:?}");
-        assert!(told[0].contains("4 threads share 2 CPUs"), "{told:?}");
+        let found = seats.findings(2);
+        assert!(found.len() == 1, "{found:?}");
+        assert_eq!(found[0].problem, "4 threads share 2 CPUs");
     }
 }

@@ -15,10 +15,11 @@ use super::sharing::lines;
 use super::task::Task;
 use crate::host::{HugePages, MemoryLock, Topology};
 use crate::node::wiring::Wiring;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::queue as columns;
 use crate::rig::error::RigError;
 use crate::rig::memory::Allowance;
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::time::{Clock, Ticks};
 
 /// The most elements that a thread notes in a round.
@@ -67,7 +68,7 @@ pub(super) fn permit(
     let allowed = topology.allowed().len();
     for wiring in wirings {
         let threads = (wiring.publishers + wiring.subscribers) as usize;
-        let places = Places {
+        let places = SpinPlacement {
             shares_cpu: threads > allowed,
             leaves_cpu: threads < allowed,
             options: "--producers and --consumers, together no more than CPUs",
@@ -129,25 +130,21 @@ pub(super) fn starved(
     Some(shares.starved())
 }
 
-/// What is said of a thread that was starved.
-pub(super) fn warning_of_starved(point: &Point, end: &str) -> String {
+/// A thread that was starved.
+pub(super) fn of_starved(point: &Point, end: &str) -> Finding {
     let scenario = point.wiring.map_or("", |wiring| wiring.scenario.name());
-    format!(
-        "{}, {scenario}: in a round a {end} had less than {} % of an equal share: its row is marked UNFAIR",
-        point.queue,
-        columns::STARVED_PERCENT
-    )
+    Finding::of(&kinds::STARVED)
+        .measure("least_percent", columns::STARVED_PERCENT)
+        .listed("threads", format!("{end} ({}, {scenario})", point.queue))
 }
 
-/// What is said below the tables where a thread had no more room.
-pub(super) fn note_on_length(run: &RunResult, room: u64) -> Option<String> {
+/// Where a thread had no more room.
+pub(super) fn of_length(run: &RunResult, room: u64) -> Option<Finding> {
     let shares = run.shares.as_ref()?;
     let most = shares.producers.iter().chain(&shares.consumers).max();
     most.filter(|most| **most >= room).map(|_| {
-        format!(
-            "a round ends for all threads when one of them has noted {room} elements, even if that is before --duration \
-             is over; of rounds below {} ms in which threads share CPUs it is not told who is starved",
-            SOME_TIME_SLICES.as_millis()
-        )
+        Finding::of(&kinds::RECORD_FULL)
+            .measure("elements", room as f64)
+            .measure("shortest_ns", SOME_TIME_SLICES.as_nanos() as f64)
     })
 }

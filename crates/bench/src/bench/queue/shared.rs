@@ -3,27 +3,27 @@
 //! Every element tells who put it in and its number among those, so each that comes out is booked. Of the order only that
 //! of one producer at one consumer is judged: no queue for several threads promises more to who looks from outside.
 
-use super::analysis::{self, Noted};
+use super::analysis::{self, ElementRecords};
 use super::control::Ending;
 use super::judge::Verdict;
-use super::measurer::{Carried, Record};
+use super::measurer::{CarriedElements, Record};
 use super::notes::{EndReport, Notes};
-use super::result::{End, Passed, PerEnd, Times};
-use super::runner::Tally;
+use super::result::{EndResult, PassageResult, PerEnd, Times};
+use super::runner::EndTally;
 use super::shares::Shares;
 use super::sharing::lines;
-use super::stage::Place;
-use super::tagging::Tag;
+use super::stage::ThreadPosition;
+use super::tagging::ElementTag;
 use super::task::Task;
 use crate::node::wiring::Wiring;
 use crate::rig::ledger::{self, Arrival, Ledger};
 use crate::time::Ticks;
 
 /// The reports of all threads.
-pub(super) type Reports = PerEnd<Vec<EndReport>>;
+pub(super) type EndReports = PerEnd<Vec<EndReport>>;
 
 /// What each thread had.
-pub(super) fn shares(reports: &Reports) -> Shares {
+pub(super) fn shares(reports: &EndReports) -> Shares {
     let counts = |all: &[EndReport]| all.iter().map(|one| one.end.tally.noted as u64).collect();
     Shares {
         producers: counts(&reports.sender),
@@ -33,14 +33,14 @@ pub(super) fn shares(reports: &Reports) -> Shares {
 
 /// Takes back what a producer had put into some of its queues and not into all when the run was over: it is none of those
 /// that it has put in.
-pub(super) fn take_back_unfinished(wiring: &Wiring, reports: &mut Reports) {
+pub(super) fn take_back_unfinished(wiring: &Wiring, reports: &mut EndReports) {
     if wiring.copies() == 1 {
         return;
     }
     let sent = reports.sender.iter().map(|one| one.end.tally.noted);
-    let unfinished: Vec<Tag> = sent
+    let unfinished: Vec<ElementTag> = sent
         .enumerate()
-        .map(|(producer, noted)| Tag::new(producer, noted as u64))
+        .map(|(producer, noted)| ElementTag::new(producer, noted as u64))
         .collect();
     for end in &mut reports.receiver {
         let noted = &mut end.end.tally.noted;
@@ -64,17 +64,17 @@ pub(super) fn take_back_unfinished(wiring: &Wiring, reports: &mut Reports) {
 }
 
 /// What elements carried, in the order in which they came out at a consumer.
-fn tags(report: &EndReport) -> impl Iterator<Item = Tag> + '_ {
+fn tags(report: &EndReport) -> impl Iterator<Item = ElementTag> + '_ {
     let noted = report.end.tally.noted;
     let (times, numbers) = match &report.notes {
         Notes::Times(records) => (&records[..noted], &[][..]),
         Notes::Numbers(numbers) => (&[][..], &numbers[..noted]),
     };
     let times = times.iter().map(|record: &Record| record[0].0);
-    times.chain(numbers.iter().copied()).map(Tag)
+    times.chain(numbers.iter().copied()).map(ElementTag)
 }
 
-pub(super) fn verdict(wiring: &Wiring, reports: &Reports) -> Verdict {
+pub(super) fn verdict(wiring: &Wiring, reports: &EndReports) -> Verdict {
     let PerEnd {
         sender: producers,
         receiver: consumers,
@@ -82,7 +82,7 @@ pub(super) fn verdict(wiring: &Wiring, reports: &Reports) -> Verdict {
     let all = || producers.iter().chain(consumers);
     let gave_up = all().any(|one| one.end.tally.ending == Ending::GaveUp);
     let mut elements = ledger::Tally::default();
-    let (mut put_in, mut came_out) = (Carried::default(), Carried::default());
+    let (mut put_in, mut came_out) = (CarriedElements::default(), CarriedElements::default());
     for line in &lines(wiring) {
         let mut sent = vec![0; producers.len()];
         for &producer in &line.producers {
@@ -99,7 +99,12 @@ pub(super) fn verdict(wiring: &Wiring, reports: &Reports) -> Verdict {
         }
         // Behind all that came out in time, wherever it did.
         for (place, &consumer) in line.consumers.iter().enumerate() {
-            for tag in consumers[consumer].leftovers.iter().copied().map(Tag) {
+            for tag in consumers[consumer]
+                .leftovers
+                .iter()
+                .copied()
+                .map(ElementTag)
+            {
                 let (producer, number) = tag.parts();
                 let is_first = tag.is_warm_up()
                     || ledger.arrived_at(place, producer, number) == Arrival::First;
@@ -122,16 +127,16 @@ pub(super) fn verdict(wiring: &Wiring, reports: &Reports) -> Verdict {
 }
 
 /// All threads of an end as one.
-pub(super) fn merged(all: &[EndReport]) -> End {
+pub(super) fn merged(all: &[EndReport]) -> EndResult {
     if let [one] = all {
         return one.end.clone();
     }
     let ends = || all.iter().map(|report| &report.end);
     let first = all[0].end.clone();
-    let mut tally = Tally::default();
-    let mut passed = Passed {
+    let mut tally = EndTally::default();
+    let mut passed = PassageResult {
         span: [Ticks(u64::MAX), Ticks(0)],
-        ..Passed::default()
+        ..PassageResult::default()
     };
     for end in ends() {
         tally.noted += end.tally.noted;
@@ -143,7 +148,7 @@ pub(super) fn merged(all: &[EndReport]) -> End {
         passed.span[0] = passed.span[0].min(end.passed.span[0]);
         passed.span[1] = passed.span[1].max(end.passed.span[1]);
     }
-    End {
+    EndResult {
         tally,
         passed,
         pages: ends().map(|end| end.pages).min().unwrap_or(first.pages),
@@ -152,12 +157,12 @@ pub(super) fn merged(all: &[EndReport]) -> End {
 }
 
 /// The times of a clean run: what each consumer noted of an element, beside what its producer did.
-pub(super) fn times(task: &Task, reports: &Reports) -> Option<Times> {
+pub(super) fn times(task: &Task, reports: &EndReports) -> Option<Times> {
     let clock = &task.clock;
     let of_producers: Vec<_> = (reports.sender.iter().enumerate())
         .map(|(number, report)| {
             let noted = report.end.tally.noted;
-            let intended = Place::Sender(number).intended_starts(task, &report.end);
+            let intended = ThreadPosition::Sender(number).intended_starts(task, &report.end);
             match &report.notes {
                 Notes::Times(records) => Some((&records[..noted], intended)),
                 Notes::Numbers(_) => None,
@@ -170,14 +175,14 @@ pub(super) fn times(task: &Task, reports: &Reports) -> Option<Times> {
             return None;
         };
         for record in &records[..report.end.tally.noted] {
-            let (producer, number) = Tag(record[0].0).parts();
+            let (producer, number) = ElementTag(record[0].0).parts();
             let (of_producer, moments) = &of_producers[producer];
             sent.push(of_producer[number]);
             received.push(*record);
             intended.extend(moments.as_ref().map(|moments| moments[number]));
         }
     }
-    let noted = Noted {
+    let noted = ElementRecords {
         sent: &sent,
         received: &received,
         intended: (!intended.is_empty()).then_some(intended),

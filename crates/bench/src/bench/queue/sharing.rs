@@ -10,22 +10,22 @@ pub const MOST_THREADS: u32 = 64;
 
 /// A queue, and the numbers of those who share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Line {
+pub(super) struct SharedQueue {
     pub(super) producers: Vec<usize>,
     pub(super) consumers: Vec<usize>,
 }
 
 /// The queues of a wiring. With round-robin one is shared by all, and whoever comes takes an element; else each consumer
 /// has one, shared by the producers that it hears.
-pub(super) fn lines(wiring: &Wiring) -> Vec<Line> {
+pub(super) fn lines(wiring: &Wiring) -> Vec<SharedQueue> {
     let numbers = |all: &mut dyn Iterator<Item = u32>| all.map(|number| number as usize).collect();
     match wiring.scenario {
-        Scenario::RoundRobin => vec![Line {
+        Scenario::RoundRobin => vec![SharedQueue {
             producers: numbers(&mut (0..wiring.publishers)),
             consumers: numbers(&mut (0..wiring.subscribers)),
         }],
         Scenario::StraightRun | Scenario::FanIn | Scenario::FanOut => (0..wiring.subscribers)
-            .map(|consumer| Line {
+            .map(|consumer| SharedQueue {
                 producers: numbers(&mut wiring.publishers_of(consumer)),
                 consumers: vec![consumer as usize],
             })

@@ -4,29 +4,29 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::control::Control;
+use super::control::QueueControl;
 use super::notes::Notes;
-use super::result::End;
+use super::result::EndResult;
 use super::roles::{CONSUMER, PRODUCER, RECEIVER, SENDER};
 use super::task::Task;
-use crate::pacing::{AfterMiss, EndLoad, Paced, Pacing, SplitMix64};
-use crate::rig::control::{self, Pulse};
+use crate::pacing::{AnyPacing, EndLoad, MissPolicy, Pacing, SplitMix64};
+use crate::rig::control::{self, Heartbeat};
 use crate::rig::role::Role;
 use crate::time::Ticks;
 
 /// Which thread it is: its end, and its number there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ThreadPosition {
     Sender(usize),
     Receiver(usize),
 }
 
-impl Place {
+impl ThreadPosition {
     /// The end that it is at.
     pub(super) fn end(self) -> Role {
         match self {
-            Place::Sender(_) => SENDER,
-            Place::Receiver(_) => RECEIVER,
+            ThreadPosition::Sender(_) => SENDER,
+            ThreadPosition::Receiver(_) => RECEIVER,
         }
     }
 
@@ -34,15 +34,15 @@ impl Place {
     pub(super) fn role(self, task: &Task) -> Role {
         match (self, task.point.wiring) {
             (_, None) => self.end(),
-            (Place::Sender(_), Some(_)) => PRODUCER,
-            (Place::Receiver(_), Some(_)) => CONSUMER,
+            (ThreadPosition::Sender(_), Some(_)) => PRODUCER,
+            (ThreadPosition::Receiver(_), Some(_)) => CONSUMER,
         }
     }
 
-    pub(super) fn pulse(self, control: &Control) -> &Pulse {
+    pub(super) fn pulse(self, control: &QueueControl) -> &Heartbeat {
         match self {
-            Place::Sender(_) => &control.sender,
-            Place::Receiver(_) => &control.receiver,
+            ThreadPosition::Sender(_) => &control.sender,
+            ThreadPosition::Receiver(_) => &control.receiver,
         }
     }
 
@@ -50,7 +50,7 @@ impl Place {
     pub(super) fn room(self, task: &Task) -> usize {
         let room = task.count as usize;
         match (self, task.point.wiring) {
-            (Place::Receiver(_), Some(wiring)) => {
+            (ThreadPosition::Receiver(_), Some(wiring)) => {
                 Task::room_of_receiver(room, wiring.publishers as usize, task.point.capacity)
             }
             _ => Notes::room(self.end(), task.config.measure, room),
@@ -58,10 +58,12 @@ impl Place {
     }
 
     /// What it does between two elements. Threads of an end differ in what is random.
-    pub(super) fn waiter(self, task: &Task) -> Paced {
+    pub(super) fn waiter(self, task: &Task) -> AnyPacing {
         let (load, number, after_miss) = match self {
-            Place::Sender(number) => (&task.point.sender, number, AfterMiss::CatchUp),
-            Place::Receiver(number) => (&task.point.receiver, number, AfterMiss::StartOver),
+            ThreadPosition::Sender(number) => (&task.point.sender, number, MissPolicy::CatchUp),
+            ThreadPosition::Receiver(number) => {
+                (&task.point.receiver, number, MissPolicy::StartOver)
+            }
         };
         let seed = SplitMix64::new(load.seed.wrapping_add(number as u64)).draw();
         let load = EndLoad {
@@ -72,7 +74,7 @@ impl Place {
     }
 
     /// When its elements that count were due, if it had a schedule; by what it reports.
-    pub(super) fn intended_starts(self, task: &Task, end: &End) -> Option<Vec<Ticks>> {
+    pub(super) fn intended_starts(self, task: &Task, end: &EndResult) -> Option<Vec<Ticks>> {
         let (passed, noted) = (&end.passed, end.tally.noted);
         let warmed_up = passed.warmed_up.elements as usize;
         let waiter = self.waiter(task);
@@ -86,8 +88,8 @@ pub(super) struct Stage {
     pub(super) run: Arc<control::Control>,
     /// Of each thread, with its signs of life; two threads that have a queue alone have one in common. All threads of
     /// an end learn at once that the other end is done.
-    senders: Vec<Arc<Control>>,
-    receivers: Vec<Arc<Control>>,
+    senders: Vec<Arc<QueueControl>>,
+    receivers: Vec<Arc<QueueControl>>,
     sending: AtomicUsize,
     receiving: AtomicUsize,
     began: OnceLock<Instant>,
@@ -99,7 +101,7 @@ impl Stage {
         let run = Arc::default();
         let [senders, receivers] = task.cpus.each_ref().map(Vec::len);
         let together = senders + receivers + usize::from(under_load);
-        let control = || Arc::new(Control::of(&run, together as u32));
+        let control = || Arc::new(QueueControl::of(&run, together as u32));
         let all = |count| (0..count).map(|_| control()).collect::<Vec<_>>();
         let of_senders = all(senders);
         let of_receivers = match task.point.wiring {
@@ -116,10 +118,10 @@ impl Stage {
         }
     }
 
-    pub(super) fn control(&self, place: Place) -> &Control {
+    pub(super) fn control(&self, place: ThreadPosition) -> &QueueControl {
         match place {
-            Place::Sender(number) => &self.senders[number],
-            Place::Receiver(number) => &self.receivers[number],
+            ThreadPosition::Sender(number) => &self.senders[number],
+            ThreadPosition::Receiver(number) => &self.receivers[number],
         }
     }
 
@@ -147,7 +149,7 @@ impl Stage {
     }
 
     /// Waits until nobody puts anything in or takes anything out any more.
-    pub(super) fn wait_for_all(&self, pulse: &Pulse) {
+    pub(super) fn wait_for_all(&self, pulse: &Heartbeat) {
         let are_at_work = || {
             self.sending.load(Ordering::Acquire) > 0 || self.receiving.load(Ordering::Acquire) > 0
         };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use super::ends::MakeEnds;
+use super::ends::EndsMaker;
 use super::error::{RunError, ThreadError};
 use super::notes::EndReport;
 use super::patience::ELEMENTS_PER_LOOK;
@@ -13,15 +13,15 @@ use super::result::PerEnd;
 use super::stage::Stage;
 use super::task::{PREPARATION, SLOWEST_ELEMENT, Task};
 use super::threads;
-use crate::generators::Drawing;
+use crate::generators::ActiveLoad;
 use crate::host::interrupt;
-use crate::rig::control::{self, Pulse, Silence};
+use crate::rig::control::{self, Heartbeat, Silence};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Crew, Patience};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
 use crate::sorting::sort_by_key;
 
-const PATIENCE: Patience = Patience {
+const PATIENCE: SupervisorTimeouts = SupervisorTimeouts {
     look: Duration::from_millis(50),
     grace: Duration::from_secs(2),
     grace_after_signal: Duration::from_millis(300),
@@ -29,19 +29,19 @@ const PATIENCE: Patience = Patience {
 
 /// Makes a run, under a memory load if there is one: it begins when all threads are ready, before the first element.
 pub(super) fn make_run(
-    make: MakeEnds,
+    make: EndsMaker,
     task: &Task,
-    load: Option<&mut Drawing<'_>>,
+    load: Option<&mut ActiveLoad<'_>>,
 ) -> Result<PerEnd<Vec<EndReport>>, RunError> {
     supervise(make, task, &interrupt::requested, load)
 }
 
 /// The same with signals from elsewhere.
 pub(super) fn supervise(
-    make: MakeEnds,
+    make: EndsMaker,
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
-    load: Option<&mut Drawing<'_>>,
+    load: Option<&mut ActiveLoad<'_>>,
 ) -> Result<PerEnd<Vec<EndReport>>, RunError> {
     let stage = Arc::new(Stage::new(task, load.is_some()));
     let mut crew = Crew::new(&stage.run)?;
@@ -52,7 +52,7 @@ pub(super) fn supervise(
     let pulses = places
         .iter()
         .map(|place| (place.role(task), place.pulse(stage.control(*place))));
-    let watch = Watch::new(task, &stage.run, pulses.collect(), load);
+    let watch = RunWatch::new(task, &stage.run, pulses.collect(), load);
     let mut sender = reports(crew, watch, requested)?;
     let receiver = sender.split_off(task.cpus[0].len());
     Ok(PerEnd { sender, receiver })
@@ -61,11 +61,11 @@ pub(super) fn supervise(
 /// Waits for the reports of all ends, in the order in which they were started.
 fn reports<R: Send + 'static>(
     mut crew: Crew<R, ThreadError>,
-    mut watch: Watch<'_, '_>,
+    mut watch: RunWatch<'_, '_>,
     requested: &dyn Fn() -> Option<Signal>,
 ) -> Result<Vec<R>, RunError> {
     let found = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
-    watch.load.map_or(Ok(()), Drawing::end)?;
+    watch.load.map_or(Ok(()), ActiveLoad::end)?;
     match found.cause {
         // Once told to stop, an end goes on without its pauses to its next look, and may complete: that is no result.
         Some(Cause::Signal(signal)) => {
@@ -86,26 +86,26 @@ fn reports<R: Send + 'static>(
     Ok(reports.into_iter().map(|(_, report)| report).collect())
 }
 
-struct Watch<'a, 'g> {
+struct RunWatch<'a, 'g> {
     task: &'a Task,
     run: &'a control::Control,
-    ends: Vec<(Role, &'a Pulse)>,
-    load: Option<&'a mut Drawing<'g>>,
+    ends: Vec<(Role, &'a Heartbeat)>,
+    load: Option<&'a mut ActiveLoad<'g>>,
     made: Instant,
     /// Since all are ready.
     began: Option<Instant>,
     silence: Silence,
 }
 
-impl<'a, 'g> Watch<'a, 'g> {
+impl<'a, 'g> RunWatch<'a, 'g> {
     /// Of these ends, whose threads are being started.
     fn new(
         task: &'a Task,
         run: &'a control::Control,
-        ends: Vec<(Role, &'a Pulse)>,
-        load: Option<&'a mut Drawing<'g>>,
+        ends: Vec<(Role, &'a Heartbeat)>,
+        load: Option<&'a mut ActiveLoad<'g>>,
     ) -> Self {
-        Watch {
+        RunWatch {
             task,
             run,
             silence: Silence::of(ends.len()),

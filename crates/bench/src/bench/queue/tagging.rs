@@ -4,20 +4,20 @@
 use std::cell::Cell;
 use std::num::NonZeroU64;
 
-use super::measurer::{Carried, Measurer, Record};
+use super::measurer::{CarriedElements, Measurer, Record};
 use crate::time::{Clock, Ticks};
 
 /// What an element carries: the warm-up's mark, the producer counted from 1, and a number counted from 0. So it is never
 /// zero. All other words of the element follow from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Tag(pub(super) u64);
+pub(super) struct ElementTag(pub(super) u64);
 
 const WARM_UP: u64 = 1 << 63;
 const OF_NUMBER: u32 = 40;
 
-impl Tag {
+impl ElementTag {
     pub(super) fn new(producer: usize, number: u64) -> Self {
-        Tag((producer as u64 + 1) << OF_NUMBER | number)
+        ElementTag((producer as u64 + 1) << OF_NUMBER | number)
     }
 
     pub(super) fn is_warm_up(self) -> bool {
@@ -38,16 +38,16 @@ struct Tags {
     next: u64,
     /// Of the elements that count.
     noted: usize,
-    carried: Carried,
+    carried: CarriedElements,
 }
 
 impl Tags {
     /// Of a producer that begins to warm up.
     fn of(producer: usize) -> Self {
         Tags {
-            next: Tag::new(producer, 0).0 | WARM_UP,
+            next: ElementTag::new(producer, 0).0 | WARM_UP,
             noted: 0,
-            carried: Carried::default(),
+            carried: CarriedElements::default(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Tags {
     #[inline(always)]
     fn post(&mut self, stamp: u64) -> bool {
         self.next += 1;
-        let counts = !Tag(stamp).is_warm_up();
+        let counts = !ElementTag(stamp).is_warm_up();
         if counts {
             self.noted += 1;
         } else {
@@ -70,15 +70,15 @@ impl Tags {
     }
 
     /// The warm-up is over: elements count from now on.
-    fn begin(&mut self) -> Carried {
-        let (producer, _) = Tag(self.next).parts();
-        self.next = Tag::new(producer, 0).0;
+    fn begin(&mut self) -> CarriedElements {
+        let (producer, _) = ElementTag(self.next).parts();
+        self.next = ElementTag::new(producer, 0).0;
         self.carried
     }
 }
 
 #[inline(always)]
-fn add(carried: &mut Carried, stamp: u64) {
+fn add(carried: &mut CarriedElements, stamp: u64) {
     carried.elements += 1;
     carried.sum = carried.sum.wrapping_add(stamp);
 }
@@ -108,7 +108,7 @@ impl Measurer for Tagging {
         self.0.noted
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         self.0.begin()
     }
 }
@@ -169,7 +169,7 @@ impl Measurer for TimedTagging<'_> {
         self.tags.noted
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         self.tags.begin()
     }
 }
@@ -177,10 +177,10 @@ impl Measurer for TimedTagging<'_> {
 /// A consumer, with time stamps or without: what elements carried is noted, but of the warm-up only added up, which
 /// [`forget`](Measurer::forget) tells.
 #[derive(Default)]
-pub(super) struct Taking<'a, N> {
+pub(super) struct TaggedReceiver<'a, N> {
     notes: &'a mut [N],
     noted: usize,
-    carried: Carried,
+    carried: CarriedElements,
     before: Ticks,
     measures_failed: bool,
 }
@@ -210,19 +210,19 @@ impl Note for Record {
     }
 }
 
-impl<'a, N> Taking<'a, N> {
+impl<'a, N> TaggedReceiver<'a, N> {
     pub(super) fn new(notes: &'a mut [N], measures_failed: bool) -> Self {
-        Taking {
+        TaggedReceiver {
             notes,
             noted: 0,
-            carried: Carried::default(),
+            carried: CarriedElements::default(),
             before: Ticks(0),
             measures_failed,
         }
     }
 }
 
-impl<N: Note> Measurer for Taking<'_, N> {
+impl<N: Note> Measurer for TaggedReceiver<'_, N> {
     #[inline(always)]
     fn measures_failed(&self) -> bool {
         !N::IS_TIMED || self.measures_failed
@@ -238,7 +238,7 @@ impl<N: Note> Measurer for Taking<'_, N> {
     #[inline(always)]
     fn post<C: Clock>(&mut self, clock: &C, stamp: u64) {
         let after = if N::IS_TIMED { clock.now() } else { Ticks(0) };
-        if Tag(stamp).is_warm_up() {
+        if ElementTag(stamp).is_warm_up() {
             add(&mut self.carried, stamp);
         } else if let Some(note) = self.notes.get_mut(self.noted) {
             *note = N::of(stamp, self.before, after);
@@ -251,7 +251,7 @@ impl<N: Note> Measurer for Taking<'_, N> {
         self.noted
     }
 
-    fn forget(&mut self) -> Carried {
+    fn forget(&mut self) -> CarriedElements {
         self.carried
     }
 }
@@ -266,8 +266,8 @@ mod tests {
         let clock = scripted::set(100, 1);
         let mut producer = Tagging::of(6);
         let mut consumed = [0_u64; 2];
-        let mut consumer = Taking::new(&mut consumed, false);
-        let pass = |producer: &mut Tagging, consumer: &mut Taking<u64>| {
+        let mut consumer = TaggedReceiver::new(&mut consumed, false);
+        let pass = |producer: &mut Tagging, consumer: &mut TaggedReceiver<u64>| {
             let stamp = producer.stamp().get();
             producer.post(&clock, stamp);
             consumer.post(&clock, stamp);
@@ -280,8 +280,11 @@ mod tests {
         assert_eq!((put_in, put_in.elements), (consumer.forget(), 3));
         // What there is no room for is not noted.
         pass(&mut producer, &mut consumer);
-        assert_eq!(consumed.map(|stamp| Tag(stamp).parts()), [(6, 0), (6, 1)]);
-        assert_eq!(Tag(77).parts().0, usize::MAX);
+        assert_eq!(
+            consumed.map(|stamp| ElementTag(stamp).parts()),
+            [(6, 0), (6, 1)]
+        );
+        assert_eq!(ElementTag(77).parts().0, usize::MAX);
     }
 
     #[test]

@@ -10,21 +10,21 @@ use std::time::{Duration, Instant};
 use super::by_time::{AFTER_SENDERS, let_through_by_time};
 use super::config::Measure;
 use super::control::Ending;
-use super::counters::{Counters, Counting};
-use super::ends::MakeEnds;
+use super::counters::{Counters, LoopCounters};
+use super::ends::EndsMaker;
 use super::error::ThreadError;
 use super::floor::{self, OperationFloors};
-use super::loops::{MakeLoop, Parts};
+use super::loops::{LoopParts, UnstartedLoop};
 use super::notes::{EndReport, Notes};
 use super::passage::{let_through, take_leftovers};
 use super::patience::Patience;
-use super::result::End;
+use super::result::EndResult;
 use super::roles::RECEIVER;
-use super::stage::{Place, Stage};
+use super::stage::{Stage, ThreadPosition};
 use super::task::{PREPARATION, Task};
 use crate::host::{memory_lock, pinning};
 use crate::rig::error::RigError;
-use crate::rig::workers::{Crew, Seat};
+use crate::rig::workers::{Crew, WorkerPlacement};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 
 /// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those
@@ -32,14 +32,14 @@ use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 const MOST_LEFTOVERS: usize = 64;
 
 /// Makes the loop of one end, in the thread that will run it, once its memory is there.
-type MadeInThread<'a> = &'a mut dyn FnMut() -> Result<MakeLoop, ThreadError>;
+type LoopMaker<'a> = &'a mut dyn FnMut() -> Result<UnstartedLoop, ThreadError>;
 
 /// The loop that the thread sends which makes the queues. A thread that panicked keeps its end of the channel, so this
 /// one looks whether the run was given up.
 fn received(
-    take: &Receiver<MakeLoop>,
+    take: &Receiver<UnstartedLoop>,
     stopped: &dyn Fn() -> bool,
-) -> Result<MakeLoop, ThreadError> {
+) -> Result<UnstartedLoop, ThreadError> {
     const LOOK: Duration = Duration::from_millis(20);
     let began = Instant::now();
     while !stopped() && began.elapsed() < PREPARATION {
@@ -54,20 +54,21 @@ fn received(
 
 /// Starts all threads of a run; returns which they are.
 pub(super) fn start(
-    make: MakeEnds,
+    make: EndsMaker,
     task: &Task,
     stage: &Arc<Stage>,
     crew: &mut Crew<EndReport, ThreadError>,
-) -> Result<Vec<Place>, RigError> {
+) -> Result<Vec<ThreadPosition>, RigError> {
     let [senders, receivers] = &task.cpus;
-    let senders = (senders.iter().enumerate()).map(|(number, cpu)| (Place::Sender(number), *cpu));
+    let senders =
+        (senders.iter().enumerate()).map(|(number, cpu)| (ThreadPosition::Sender(number), *cpu));
     let receivers = receivers.iter().enumerate();
-    let receivers = receivers.map(|(number, cpu)| (Place::Receiver(number), *cpu));
+    let receivers = receivers.map(|(number, cpu)| (ThreadPosition::Receiver(number), *cpu));
     let threads: Vec<_> = senders.chain(receivers).collect();
-    let (give, take): (Vec<_>, Vec<_>) = threads.iter().map(|_| channel::<MakeLoop>()).unzip();
+    let (give, take): (Vec<_>, Vec<_>) = threads.iter().map(|_| channel::<UnstartedLoop>()).unzip();
     let mut give = Some(give);
     for (&(place, cpu), take) in threads.iter().zip(take) {
-        let seat = Seat {
+        let seat = WorkerPlacement {
             role: place.role(task),
             cpu,
             priority: task.config.priority,
@@ -95,11 +96,11 @@ pub(super) fn start(
 
 /// What a thread does on its CPU, up to its report.
 fn run_end(
-    seat: Seat,
-    place: Place,
+    seat: WorkerPlacement,
+    place: ThreadPosition,
     task: &Task,
     stage: &Stage,
-    made: MadeInThread<'_>,
+    made: LoopMaker<'_>,
 ) -> Result<EndReport, ThreadError> {
     let control = stage.control(place);
     let pulse = place.pulse(control);
@@ -115,13 +116,13 @@ fn run_end(
         Measure::Counters => Some(Counters::open()?),
         Measure::Time | Measure::RoundTrip | Measure::Throughput => None,
     };
-    let (stamp, floors) = task.clock.visit(CostOf);
+    let (stamp, floors) = task.clock.visit(StampCosts);
     let mut patience = Patience::new(task.patience);
     if is_shared && place.end() == RECEIVER {
         let after = AFTER_SENDERS.saturating_add(task.point.receiver.longest_pause());
         patience = patience.after_sender(after);
     }
-    let parts = Parts {
+    let parts = LoopParts {
         clock: task.clock,
         control,
         patience,
@@ -134,7 +135,7 @@ fn run_end(
     touch_stack();
     // The first sender has made the queues; what others need beside that locks itself.
     let queue_pages = task.arena.as_ref().and_then(|arena| arena.pages());
-    let is_first = place == Place::Sender(0);
+    let is_first = place == ThreadPosition::Sender(0);
     let queue_locked =
         queue_pages.is_some() || is_first && task.locks_memory && memory_lock::lock_present();
     // Ready: from here on the supervisor expects signs of life.
@@ -145,11 +146,11 @@ fn run_end(
     } else {
         let counters = counters
             .as_mut()
-            .map(|counters| counters as &mut dyn Counting);
+            .map(|counters| counters as &mut dyn LoopCounters);
         let (passed, tally) = let_through(&mut *end, place.end(), task, control, counters)?;
         match place {
-            Place::Sender(_) => stage.sender_is_done(),
-            Place::Receiver(_) => {
+            ThreadPosition::Sender(_) => stage.sender_is_done(),
+            ThreadPosition::Receiver(_) => {
                 stage.end_sending();
                 stage.receiver_is_done();
             }
@@ -172,7 +173,7 @@ fn run_end(
     let leftovers = take_leftovers(&mut *end, most, pulse, control);
     pulse.end();
     drop(end);
-    let end = End {
+    let end = EndResult {
         tally,
         passed,
         stamp,
@@ -190,9 +191,9 @@ fn run_end(
 }
 
 /// The price of a stamp on the CPU that asks, and what is measured without a queue.
-struct CostOf;
+struct StampCosts;
 
-impl ClockUser for CostOf {
+impl ClockUser for StampCosts {
     type Output = (StampCost, OperationFloors);
 
     fn with<C: Clock>(self, clock: C) -> Self::Output {

@@ -5,9 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::control::{Control, Ending};
+use super::control::{Ending, QueueControl};
 use super::loops::Loop;
-use super::measurer::Carried;
+use super::measurer::CarriedElements;
 use super::notes::WARM_UP_PART;
 use super::plan::Point;
 use super::task::Task;
@@ -30,10 +30,14 @@ fn most_of(task: &Task) -> u64 {
 }
 
 /// The sender's; returns what it put in.
-pub(super) fn of_sender(end: &mut dyn Loop, task: &Task, control: &Control) -> Carried {
+pub(super) fn of_sender(
+    end: &mut dyn Loop,
+    task: &Task,
+    control: &QueueControl,
+) -> CarriedElements {
     let (part, most) = (part_of(&task.point), most_of(task));
     let began = Instant::now();
-    let mut carried = Carried::default();
+    let mut carried = CarriedElements::default();
     let mut parts = 0;
     while began.elapsed() < task.config.warmup
         && carried.elements < most
@@ -49,9 +53,13 @@ pub(super) fn of_sender(end: &mut dyn Loop, task: &Task, control: &Control) -> C
 }
 
 /// The receiver's; returns what came out.
-pub(super) fn of_receiver(end: &mut dyn Loop, task: &Task, control: &Control) -> Carried {
+pub(super) fn of_receiver(
+    end: &mut dyn Loop,
+    task: &Task,
+    control: &QueueControl,
+) -> CarriedElements {
     let part = part_of(&task.point);
-    let mut carried = Carried::default();
+    let mut carried = CarriedElements::default();
     let mut parts = 0;
     while end.tally().ending == Ending::Complete && control.comes_another_part(parts) {
         parts += 1;
@@ -67,7 +75,7 @@ mod tests {
     use crate::bench::queue::config::Config;
     use crate::bench::queue::faulty;
     use crate::bench::queue::result::made_up;
-    use crate::bench::queue::runner::Tally;
+    use crate::bench::queue::runner::EndTally;
     use crate::pacing::{EndLoad, Load};
     use crate::time::Ticks;
 
@@ -84,15 +92,15 @@ mod tests {
         fn run(&mut self, count: usize) {
             self.sent = count as u64;
         }
-        fn forget(&mut self) -> Carried {
-            Carried {
+        fn forget(&mut self) -> CarriedElements {
+            CarriedElements {
                 elements: self.sent,
-                ..Carried::default()
+                ..CarriedElements::default()
             }
         }
         fn flush(&mut self) {}
-        fn tally(&self) -> Tally {
-            Tally::default()
+        fn tally(&self) -> EndTally {
+            EndTally::default()
         }
         fn leftovers(&mut self, _most: usize) -> Vec<u64> {
             Vec::new()
@@ -115,7 +123,7 @@ mod tests {
             ..made_up::point("endless")
         };
         let task = Task::new(faulty::clock(), false, &point, &config, 10);
-        let put_in = of_sender(&mut Endless::default(), &task, &Control::default());
+        let put_in = of_sender(&mut Endless::default(), &task, &QueueControl::default());
         assert_eq!(put_in.elements, 3_600_000);
     }
 

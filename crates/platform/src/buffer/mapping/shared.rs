@@ -23,7 +23,7 @@ pub struct SharedMemory {
 
 /// Shared memory as a child is told of it that has inherited its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Inherited {
+pub struct InheritedMemory {
     file: RawFd,
     size: u64,
     kind: PageKind,
@@ -84,8 +84,8 @@ impl SharedMemory {
     }
 
     /// What a child is told that inherits the file.
-    pub fn inherited(&self) -> Inherited {
-        Inherited {
+    pub fn inherited(&self) -> InheritedMemory {
+        InheritedMemory {
             file: self.file.as_raw_fd(),
             size: self.size.0,
             kind: self.kind,
@@ -96,7 +96,7 @@ impl SharedMemory {
     ///
     /// # Errors
     /// When it has not.
-    pub fn of_parent(told: Inherited) -> Result<Self, BufferError> {
+    pub fn of_parent(told: InheritedMemory) -> Result<Self, BufferError> {
         let size = Bytes(told.size);
         let failed = |source| BufferError::Map { size, source };
         let file = inherited_file(told.file).map_err(failed)?;

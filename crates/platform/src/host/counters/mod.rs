@@ -29,14 +29,14 @@ pub const ROWS: usize = 8;
 
 /// The counters of a table that rose, with their rows and by how much.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Risen {
+pub struct RisenCounters {
     rows: [(u16, u32); ROWS],
     length: u8,
     /// Counters that rose beyond the first [`ROWS`].
     pub left_out: u16,
 }
 
-impl Risen {
+impl RisenCounters {
     pub fn push(&mut self, row: u16, by: u32) {
         match self.rows.get_mut(usize::from(self.length)) {
             Some(place) => {
@@ -78,9 +78,9 @@ pub struct Deltas {
     pub steal_ticks: u32,
     pub smis: u32,
     /// Interrupts, by row of `/proc/interrupts`.
-    pub interrupts: Risen,
+    pub interrupts: RisenCounters,
     /// Softirqs, by row of `/proc/softirqs`.
-    pub softirqs: Risen,
+    pub softirqs: RisenCounters,
 }
 
 impl Deltas {
@@ -91,7 +91,7 @@ impl Deltas {
 
 /// Which counters can be read, with the reason for those that cannot.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Available {
+pub struct CounterAvailability {
     /// `/proc/interrupts`; `None` if it can.
     pub interrupts: Option<String>,
     pub softirqs: Option<String>,
@@ -99,7 +99,7 @@ pub struct Available {
     pub smis: Option<String>,
 }
 
-impl Available {
+impl CounterAvailability {
     /// What cannot be read, by name, with the reason.
     pub fn missing(&self) -> Vec<(&'static str, &str)> {
         [
@@ -121,7 +121,7 @@ pub struct CpuCounters {
     softirqs: Option<CounterTable>,
     steal: Option<StealCounter>,
     smis: Option<SmiCounter>,
-    available: Available,
+    available: CounterAvailability,
     usage: ThreadUsage,
 }
 
@@ -174,7 +174,7 @@ impl CpuCounters {
         fn kept<T>(opened: Result<T, String>, why_not: &mut Option<String>) -> Option<T> {
             opened.map_err(|reason| *why_not = Some(reason)).ok()
         }
-        let mut available = Available::default();
+        let mut available = CounterAvailability::default();
         let steal = match guest {
             true => StealCounter::open(cpu),
             false => Err("this is no guest".to_owned()),
@@ -190,7 +190,7 @@ impl CpuCounters {
         }
     }
 
-    pub fn available(&self) -> &Available {
+    pub fn available(&self) -> &CounterAvailability {
         &self.available
     }
 
@@ -286,12 +286,12 @@ mod tests {
 
     #[test]
     fn more_rows_than_fit_are_counted() {
-        let mut risen = Risen::default();
+        let mut risen = RisenCounters::default();
         for row in 0..11 {
             risen.push(row, 1);
         }
         assert_eq!((risen.rows().len(), risen.left_out), (8, 3));
         assert_eq!(risen.total(), 11);
-        assert!(!risen.is_empty() && Risen::default().is_empty());
+        assert!(!risen.is_empty() && RisenCounters::default().is_empty());
     }
 }

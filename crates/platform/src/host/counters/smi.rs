@@ -18,12 +18,12 @@ const MSR_SMI_COUNT: u64 = 0x34;
 /// The SMI counter of one CPU.
 #[derive(Debug)]
 pub(super) struct SmiCounter {
-    source: Source,
+    source: SmiSource,
     value: u64,
 }
 
 #[derive(Debug)]
-enum Source {
+enum SmiSource {
     Perf(Counter),
     Msr(File),
 }
@@ -32,11 +32,11 @@ impl SmiCounter {
     /// Opens the counter; an error is the reason why it cannot be used.
     pub(super) fn open(cpu: usize) -> Result<Self, String> {
         let source = match open_perf(cpu) {
-            Ok(counter) => Source::Perf(counter),
+            Ok(counter) => SmiSource::Perf(counter),
             Err(perf) => {
                 let path = format!("/dev/cpu/{cpu}/msr");
                 let file = File::open(&path).map_err(|error| format!("{perf}; {path}: {error}"))?;
-                Source::Msr(file)
+                SmiSource::Msr(file)
             }
         };
         let mut counter = SmiCounter { source, value: 0 };
@@ -55,8 +55,8 @@ impl SmiCounter {
 
     fn load(&mut self) -> io::Result<u64> {
         match &mut self.source {
-            Source::Perf(counter) => counter.read(),
-            Source::Msr(file) => {
+            SmiSource::Perf(counter) => counter.read(),
+            SmiSource::Msr(file) => {
                 let mut bytes = [0; 8];
                 file.read_exact_at(&mut bytes, MSR_SMI_COUNT)?;
                 // The counter is 32 bits wide.

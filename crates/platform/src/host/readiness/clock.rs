@@ -1,8 +1,8 @@
 //! What a time stamp is taken from.
 
-use super::{Facts, Judge, Judged};
+use super::{Assessment, Facts, ToAssessment};
 
-pub(super) fn source(facts: &Facts) -> Judged {
+pub(super) fn source(facts: &Facts) -> Assessment {
     let Some(source) = &facts.fingerprint.clock.source else {
         return "the kernel does not tell"
             .advise("look at dmesg for what it takes as clock source");
@@ -25,7 +25,7 @@ pub(super) fn source(facts: &Facts) -> Judged {
 }
 
 /// None where there is no generic timer.
-pub(super) fn generic_timer(facts: &Facts) -> Judged {
+pub(super) fn generic_timer(facts: &Facts) -> Assessment {
     let timer = facts.fingerprint.clock.generic_timer?;
     let Some(count_ns) = timer.count_ns() else {
         return "CNTFRQ_EL0 is 0"
@@ -51,7 +51,7 @@ pub(super) fn generic_timer(facts: &Facts) -> Judged {
 const COARSE_COUNT_NS: f64 = 10.0;
 
 /// None where there is no TSC.
-pub(super) fn tsc(facts: &Facts) -> Judged {
+pub(super) fn tsc(facts: &Facts) -> Assessment {
     let clock = &facts.fingerprint.clock;
     let flags = [
         ("constant", clock.constant_tsc),

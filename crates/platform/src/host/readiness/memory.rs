@@ -1,9 +1,9 @@
 //! What memory can be had, and what the kernel does to it behind a program's back.
 
-use super::{Facts, Judge, Judged};
+use super::{Assessment, Facts, ToAssessment};
 use crate::host::memory_lock::in_units;
 
-pub(super) fn huge_pages(facts: &Facts) -> Judged {
+pub(super) fn huge_pages(facts: &Facts) -> Assessment {
     let needed = facts.needs.huge_pages;
     let Some(pages) = facts.fingerprint.memory.huge_pages else {
         return "none in this kernel"
@@ -20,7 +20,7 @@ pub(super) fn huge_pages(facts: &Facts) -> Judged {
     ))
 }
 
-pub(super) fn lock_limit(facts: &Facts) -> Judged {
+pub(super) fn lock_limit(facts: &Facts) -> Assessment {
     let lock = &facts.memory_lock;
     let needed = facts.needs.locked_bytes;
     let mut found = lock.soft.to_string();
@@ -36,7 +36,7 @@ pub(super) fn lock_limit(facts: &Facts) -> Judged {
     }
 }
 
-pub(super) fn transparent_huge_pages(facts: &Facts) -> Judged {
+pub(super) fn transparent_huge_pages(facts: &Facts) -> Assessment {
     match facts.fingerprint.memory.transparent_huge_pages.as_deref()? {
         "never" => "never".good(),
         "madvise" => "where asked for (madvise)".good(),
@@ -47,7 +47,7 @@ pub(super) fn transparent_huge_pages(facts: &Facts) -> Judged {
     }
 }
 
-pub(super) fn swap(facts: &Facts) -> Judged {
+pub(super) fn swap(facts: &Facts) -> Assessment {
     let bytes = |key: &str| facts.files.kibibytes("proc/meminfo", key);
     let (total, free) = (bytes("SwapTotal")?, bytes("SwapFree")?);
     if total == 0 {
@@ -63,7 +63,7 @@ pub(super) fn swap(facts: &Facts) -> Judged {
 }
 
 /// None where there is one node only, or the kernel cannot do it.
-pub(super) fn numa_balancing(facts: &Facts) -> Judged {
+pub(super) fn numa_balancing(facts: &Facts) -> Assessment {
     if facts.topology.numa_nodes().len() < 2 {
         return None;
     }

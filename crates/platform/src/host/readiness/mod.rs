@@ -139,7 +139,7 @@ impl Readiness {
     }
 
     fn from_facts(facts: Facts) -> Self {
-        let check = |(id, title, look): (&'static str, &'static str, Look)| {
+        let check = |(id, title, look): (&'static str, &'static str, CheckFunction)| {
             look(&facts).map(|(found, verdict, advice)| Check {
                 id,
                 title,
@@ -166,11 +166,11 @@ impl Readiness {
 }
 
 /// How the machine was found, what that came to, and what to change; `None` where there is nothing to judge.
-type Judged = Option<(String, Verdict, Option<String>)>;
-type Look = fn(&Facts) -> Judged;
+type Assessment = Option<(String, Verdict, Option<String>)>;
+type CheckFunction = fn(&Facts) -> Assessment;
 
 /// Each check with its name for programs and for people.
-const CHECKS: [(&str, &str, Look); 19] = [
+const CHECKS: [(&str, &str, CheckFunction); 19] = [
     ("cores", "cores", processor::cores),
     ("isolated_cpus", "isolated CPUs", processor::isolation),
     ("smt", "SMT", processor::smt),
@@ -205,22 +205,22 @@ const CHECKS: [(&str, &str, Look); 19] = [
 ];
 
 /// What to say of how the machine was found, which is a text.
-trait Judge: Into<String> {
-    fn good(self) -> Judged {
+trait ToAssessment: Into<String> {
+    fn good(self) -> Assessment {
         Some((self.into(), Verdict::Good, None))
     }
 
-    fn advise(self, advice: impl Into<String>) -> Judged {
+    fn advise(self, advice: impl Into<String>) -> Assessment {
         Some((self.into(), Verdict::Advice, Some(advice.into())))
     }
 
-    fn spoils(self, advice: impl Into<String>) -> Judged {
+    fn spoils(self, advice: impl Into<String>) -> Assessment {
         Some((self.into(), Verdict::Spoils, Some(advice.into())))
     }
 }
 
-impl Judge for String {}
-impl Judge for &str {}
+impl ToAssessment for String {}
+impl ToAssessment for &str {}
 
 fn count(number: usize, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

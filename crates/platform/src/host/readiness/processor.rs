@@ -1,12 +1,12 @@
 //! Cores, their isolation, their threads and how fast they run.
 
-use super::{Facts, Judge, Judged, count};
+use super::{Assessment, Facts, ToAssessment, count};
 use crate::host::cpu_set::CpuSet;
 use std::collections::BTreeSet;
 
 const CPUS: &str = "sys/devices/system/cpu";
 
-pub(super) fn cores(facts: &Facts) -> Judged {
+pub(super) fn cores(facts: &Facts) -> Assessment {
     let allowed = facts.topology.allowed_cores().len();
     let all = facts.topology.cores().len();
     let cpus = facts.topology.allowed().len();
@@ -33,7 +33,7 @@ pub(super) fn cores(facts: &Facts) -> Judged {
     }
 }
 
-pub(super) fn isolation(facts: &Facts) -> Judged {
+pub(super) fn isolation(facts: &Facts) -> Assessment {
     let topology = &facts.topology;
     let isolated = topology.select(|cpu| cpu.isolated && cpu.allowed);
     let ticking = topology.select(|cpu| cpu.isolated && cpu.allowed && !cpu.nohz_full);
@@ -77,7 +77,7 @@ fn worth_isolating(facts: &Facts) -> CpuSet {
         .collect()
 }
 
-pub(super) fn smt(facts: &Facts) -> Judged {
+pub(super) fn smt(facts: &Facts) -> Assessment {
     if !facts.topology.has_smt() {
         return "off, one thread a core".good();
     }
@@ -87,7 +87,7 @@ pub(super) fn smt(facts: &Facts) -> Judged {
     )
 }
 
-pub(super) fn governor(facts: &Facts) -> Judged {
+pub(super) fn governor(facts: &Facts) -> Assessment {
     let governor_of = |cpu| {
         let file = format!("{CPUS}/cpu{cpu}/cpufreq/scaling_governor");
         facts.files.optional(&file)
@@ -121,7 +121,7 @@ pub(super) fn governor(facts: &Facts) -> Judged {
     }
 }
 
-pub(super) fn idle_states(facts: &Facts) -> Judged {
+pub(super) fn idle_states(facts: &Facts) -> Assessment {
     // cpupower disables states from a latency on: just above that of C1 on common processors.
     const LATENCY_US: u64 = 10;
     let allowed = facts.topology.allowed();

@@ -1,8 +1,8 @@
 //! Where the RDMA devices are. Of them only their place in sysfs is read.
 
-use super::{Facts, Judge, Judged, count};
+use super::{Assessment, Facts, ToAssessment, count};
 
-pub(super) fn nodes(facts: &Facts) -> Judged {
+pub(super) fn nodes(facts: &Facts) -> Assessment {
     const DEVICES: &str = "sys/class/infiniband";
     let with_node = |name: String| {
         let file = format!("{DEVICES}/{name}/device/numa_node");

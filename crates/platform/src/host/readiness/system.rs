@@ -1,8 +1,8 @@
 //! What else runs, below this kernel and beside this program.
 
-use super::{Facts, Judge, Judged, count};
+use super::{Assessment, Facts, ToAssessment, count};
 
-pub(super) fn virtualisation(facts: &Facts) -> Judged {
+pub(super) fn virtualisation(facts: &Facts) -> Assessment {
     let found = &facts.fingerprint.virtualisation;
     let name = found.hypervisor.as_deref();
     let name = name.unwrap_or("an unknown hypervisor");
@@ -19,7 +19,7 @@ pub(super) fn virtualisation(facts: &Facts) -> Judged {
 }
 
 /// None where no process shows.
-pub(super) fn virtual_machines(facts: &Facts) -> Judged {
+pub(super) fn virtual_machines(facts: &Facts) -> Assessment {
     let running = facts.fingerprint.virtual_machines.as_ref()?;
     if running.is_empty() {
         return "none running here".good();
@@ -33,7 +33,7 @@ pub(super) fn virtual_machines(facts: &Facts) -> Judged {
     )
 }
 
-pub(super) fn load(facts: &Facts) -> Judged {
+pub(super) fn load(facts: &Facts) -> Assessment {
     // Below half a thread, what runs is the odd daemon.
     const QUIET: f64 = 0.5;
     let text = facts.files.optional("proc/loadavg")?;
@@ -59,7 +59,7 @@ pub(super) fn load(facts: &Facts) -> Judged {
     }
 }
 
-pub(super) fn interrupts(facts: &Facts) -> Judged {
+pub(super) fn interrupts(facts: &Facts) -> Assessment {
     let running = facts.files.processes().any(|name| name == "irqbalance");
     if !running {
         return "not running".good();
@@ -71,7 +71,7 @@ pub(super) fn interrupts(facts: &Facts) -> Judged {
 }
 
 /// None where the kernel has no such limit.
-pub(super) fn realtime_throttling(facts: &Facts) -> Judged {
+pub(super) fn realtime_throttling(facts: &Facts) -> Assessment {
     let runtime: i64 = facts.files.number("proc/sys/kernel/sched_rt_runtime_us")?;
     let period: i64 = facts.files.number("proc/sys/kernel/sched_rt_period_us")?;
     if runtime < 0 || runtime >= period {

@@ -89,17 +89,17 @@ fn check<'a>(readiness: &'a Readiness, id: &str) -> &'a Check {
 }
 
 /// A check's name, its verdict, a part of its advice, and how the machine was found (not looked at where empty).
-type Said<'a> = (&'a str, Verdict, &'a str, &'a str);
+type ExpectedCheck<'a> = (&'a str, Verdict, &'a str, &'a str);
 
 #[track_caller]
-fn only(change: impl Fn(&Machine), expected: Said<'_>) {
+fn only(change: impl Fn(&Machine), expected: ExpectedCheck<'_>) {
     let machine = best();
     change(&machine);
     said_only(&assess(&machine), expected);
 }
 
 #[track_caller]
-fn said_only(readiness: &Readiness, expected: Said<'_>) {
+fn said_only(readiness: &Readiness, expected: ExpectedCheck<'_>) {
     let checks = readiness.checks.iter();
     let others = checks.filter(|it| it.verdict != Good && it.id != expected.0);
     assert_eq!(others.collect::<Vec<_>>(), [] as [&Check; 0]);
@@ -109,7 +109,7 @@ fn said_only(readiness: &Readiness, expected: Said<'_>) {
 
 /// Asserts what a check says, whatever the others do.
 #[track_caller]
-fn said(readiness: &Readiness, (id, verdict, advice, found): Said<'_>) {
+fn said(readiness: &Readiness, (id, verdict, advice, found): ExpectedCheck<'_>) {
     let check = check(readiness, id);
     assert_eq!(check.verdict, verdict, "{check:?}");
     let told = check.advice.as_deref().unwrap_or_default();

@@ -20,7 +20,7 @@ use perf_event::events::Tracepoint;
 use perf_event::{Builder, Clock, Counter, SampleFlag, Sampler};
 
 use record::Decoder;
-pub use record::{Record, Source, What};
+pub use record::{Interrupter, Record, RecordKind};
 pub use stretches::{PARTS, Parts, Stretch, Stretches};
 
 use super::error::HostError;
@@ -228,7 +228,7 @@ impl Tracer {
                     .len()
                     .checked_sub(8)
                     .and_then(stamp)
-                    .map(|at| (at, What::Lost)),
+                    .map(|at| (at, RecordKind::Lost)),
                 _ => None,
             };
             if let Some((at, what)) = found {
@@ -238,7 +238,7 @@ impl Tracer {
     }
 
     /// What the kernel calls the source of a record.
-    pub fn name(&self, source: Source) -> String {
+    pub fn name(&self, source: Interrupter) -> String {
         self.decoder.name(source)
     }
 }

@@ -8,7 +8,7 @@ use crate::host::system_files::SystemFiles;
 
 /// Something that takes a CPU from a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Source {
+pub enum Interrupter {
     /// An interrupt with a handler, by its number.
     Interrupt(u32),
     /// An interrupt with a vector of its own in x86, by its place in [`Decoder`]'s list.
@@ -19,9 +19,9 @@ pub enum Source {
 
 /// What a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    Begin(Source),
-    End(Source),
+pub enum RecordKind {
+    Begin(Interrupter),
+    End(Interrupter),
     /// From one thread to another.
     Switch {
         from: i32,
@@ -35,7 +35,7 @@ pub enum What {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     pub at: u64,
-    pub what: What,
+    pub what: RecordKind,
 }
 
 /// Softirqs by number, as the kernel has had them for years.
@@ -64,20 +64,20 @@ const NAMES: usize = 1 << 14;
 /// The tracepoints to open, and what their records mean.
 #[derive(Debug, Clone)]
 pub(super) struct Decoder {
-    points: Vec<(u16, Point)>,
+    points: Vec<(u16, TracepointFields)>,
     vectors: Vec<String>,
-    names: HashMap<Source, String>,
+    names: HashMap<Interrupter, String>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Point {
-    Begin(Of),
-    End(Of),
+enum TracepointFields {
+    Begin(InterrupterFields),
+    End(InterrupterFields),
     Switch { from: Field, to: Field, name: Field },
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Of {
+enum InterrupterFields {
     Interrupt { number: Field, name: Option<Field> },
     Softirq(Field),
     Vector(u8),
@@ -102,15 +102,18 @@ impl Decoder {
             let format = format(name)?;
             let number = field(&format, "irq")?;
             let name = format.field("name");
-            points.push((format.id, Point::of(begins, Of::Interrupt { number, name })));
+            points.push((
+                format.id,
+                TracepointFields::of(begins, InterrupterFields::Interrupt { number, name }),
+            ));
         }
         for (name, begins) in [("irq/softirq_entry", true), ("irq/softirq_exit", false)] {
             let format = format(name)?;
-            let number = Of::Softirq(field(&format, "vec")?);
-            points.push((format.id, Point::of(begins, number)));
+            let number = InterrupterFields::Softirq(field(&format, "vec")?);
+            points.push((format.id, TracepointFields::of(begins, number)));
         }
         let switch = format("sched/sched_switch")?;
-        let point = Point::Switch {
+        let point = TracepointFields::Switch {
             from: field(&switch, "prev_pid")?,
             to: field(&switch, "next_pid")?,
             name: field(&switch, "next_comm")?,
@@ -124,10 +127,10 @@ impl Decoder {
             else {
                 continue;
             };
-            let vector = Of::Vector(vectors.len() as u8);
+            let vector = InterrupterFields::Vector(vectors.len() as u8);
             for (end, begins) in [("entry", true), ("exit", false)] {
                 let id = format(&format!("irq_vectors/{name}_{end}"))?.id;
-                points.push((id, Point::of(begins, vector)));
+                points.push((id, TracepointFields::of(begins, vector)));
             }
             vectors.push(name.to_owned());
         }
@@ -144,16 +147,16 @@ impl Decoder {
     }
 
     /// What a record of one of the tracepoints says. `raw`: as the tracepoint's format has it.
-    pub(super) fn decode(&mut self, raw: &[u8]) -> Option<What> {
+    pub(super) fn decode(&mut self, raw: &[u8]) -> Option<RecordKind> {
         let id = u16::from_le_bytes(*raw.first_chunk()?);
         let (_, point) = *self.points.iter().find(|(of, _)| *of == id)?;
         Some(match point {
-            Point::Begin(of) => What::Begin(self.source(of, raw)?),
-            Point::End(of) => What::End(self.source(of, raw)?),
-            Point::Switch { from, to, name } => {
+            TracepointFields::Begin(of) => RecordKind::Begin(self.source(of, raw)?),
+            TracepointFields::End(of) => RecordKind::End(self.source(of, raw)?),
+            TracepointFields::Switch { from, to, name } => {
                 let to = to.number(raw)? as i32;
-                self.learn(Source::Thread(to), name.text(raw));
-                What::Switch {
+                self.learn(Interrupter::Thread(to), name.text(raw));
+                RecordKind::Switch {
                     from: from.number(raw)? as i32,
                     to,
                 }
@@ -161,20 +164,20 @@ impl Decoder {
         })
     }
 
-    fn source(&mut self, of: Of, raw: &[u8]) -> Option<Source> {
+    fn source(&mut self, of: InterrupterFields, raw: &[u8]) -> Option<Interrupter> {
         Some(match of {
-            Of::Interrupt { number, name } => {
-                let source = Source::Interrupt(number.number(raw)?);
+            InterrupterFields::Interrupt { number, name } => {
+                let source = Interrupter::Interrupt(number.number(raw)?);
                 self.learn(source, name.and_then(|name| name.text(raw)));
                 source
             }
-            Of::Softirq(number) => Source::Softirq(number.number(raw)? as u8),
-            Of::Vector(place) => Source::Vector(place),
+            InterrupterFields::Softirq(number) => Interrupter::Softirq(number.number(raw)? as u8),
+            InterrupterFields::Vector(place) => Interrupter::Vector(place),
         })
     }
 
     /// The latest name: a thread that begins another program gets that one's.
-    fn learn(&mut self, source: Source, name: Option<&[u8]>) {
+    fn learn(&mut self, source: Interrupter, name: Option<&[u8]>) {
         let Some(name) = name else { return };
         let has_room = self.names.len() < NAMES;
         match self.names.get_mut(&source) {
@@ -189,17 +192,17 @@ impl Decoder {
     }
 
     /// The name of what was in a record; of an interrupt behind its number.
-    pub(super) fn name(&self, source: Source) -> String {
+    pub(super) fn name(&self, source: Interrupter) -> String {
         let name = self.names.get(&source).map(String::as_str);
         match source {
-            Source::Interrupt(number) => match name {
+            Interrupter::Interrupt(number) => match name {
                 Some(name) => format!("{number} {name}"),
                 None => number.to_string(),
             },
-            Source::Softirq(number) => SOFTIRQS
+            Interrupter::Softirq(number) => SOFTIRQS
                 .get(usize::from(number))
                 .map_or_else(|| number.to_string(), |name| (*name).to_owned()),
-            Source::Vector(place) => {
+            Interrupter::Vector(place) => {
                 let name = self
                     .vectors
                     .get(usize::from(place))
@@ -207,17 +210,17 @@ impl Decoder {
                 let known = VECTORS.iter().find(|(of, _)| *of == name);
                 known.map_or_else(|| name.replace('_', " "), |(_, words)| (*words).to_owned())
             }
-            Source::Thread(0) => "idle".to_owned(),
-            Source::Thread(_) => name.unwrap_or("?").to_owned(),
+            Interrupter::Thread(0) => "idle".to_owned(),
+            Interrupter::Thread(_) => name.unwrap_or("?").to_owned(),
         }
     }
 }
 
-impl Point {
-    fn of(begins: bool, of: Of) -> Self {
+impl TracepointFields {
+    fn of(begins: bool, of: InterrupterFields) -> Self {
         match begins {
-            true => Point::Begin(of),
-            false => Point::End(of),
+            true => TracepointFields::Begin(of),
+            false => TracepointFields::End(of),
         }
     }
 }
@@ -277,15 +280,19 @@ mod tests {
         switch[24..28].copy_from_slice(&7_u32.to_le_bytes());
         switch[40..44].copy_from_slice(b"sshd");
         switch[56..60].copy_from_slice(&9_u32.to_le_bytes());
-        let (disk, timer, block) = (Source::Interrupt(36), Source::Vector(0), Source::Softirq(4));
+        let (disk, timer, block) = (
+            Interrupter::Interrupt(36),
+            Interrupter::Vector(0),
+            Interrupter::Softirq(4),
+        );
         for (raw, what) in [
-            (raw(10, 36, &name), What::Begin(disk)),
-            (raw(11, 36, &[]), What::End(disk)),
-            (raw(12, 4, &[]), What::Begin(block)),
-            (raw(13, 4, &[]), What::End(block)),
-            (raw(17, 236, &[]), What::Begin(timer)),
-            (raw(18, 236, &[]), What::End(timer)),
-            (switch.to_vec(), What::Switch { from: 7, to: 9 }),
+            (raw(10, 36, &name), RecordKind::Begin(disk)),
+            (raw(11, 36, &[]), RecordKind::End(disk)),
+            (raw(12, 4, &[]), RecordKind::Begin(block)),
+            (raw(13, 4, &[]), RecordKind::End(block)),
+            (raw(17, 236, &[]), RecordKind::Begin(timer)),
+            (raw(18, 236, &[]), RecordKind::End(timer)),
+            (switch.to_vec(), RecordKind::Switch { from: 7, to: 9 }),
         ] {
             assert_eq!(decoder.decode(&raw), Some(what));
         }
@@ -295,15 +302,15 @@ mod tests {
             (disk, "36 disk"),
             (timer, "LOC local timer"),
             (block, "BLOCK"),
-            (Source::Thread(9), "sshd"),
-            (Source::Thread(7), "?"),
-            (Source::Interrupt(1), "1"),
+            (Interrupter::Thread(9), "sshd"),
+            (Interrupter::Thread(7), "?"),
+            (Interrupter::Interrupt(1), "1"),
         ] {
             assert_eq!(decoder.name(source), name);
         }
         switch[40..44].copy_from_slice(b"bash");
         decoder.decode(&switch);
-        assert_eq!(decoder.name(Source::Thread(9)), "bash");
+        assert_eq!(decoder.name(Interrupter::Thread(9)), "bash");
     }
 
     #[test]

@@ -9,7 +9,7 @@
 
 use std::ops::Range;
 
-use super::{Record, Source, What};
+use super::{Interrupter, Record, RecordKind};
 
 /// Who can be told apart in one stretch; the last place is for all others.
 pub const PARTS: usize = 8;
@@ -21,7 +21,7 @@ const WAY_OUT: u64 = 5_000;
 const NESTED: usize = 16;
 
 /// How long each had the CPU, in nanoseconds, without those that interrupted it.
-pub type Parts = [(Option<Source>, u64); PARTS];
+pub type Parts = [(Option<Interrupter>, u64); PARTS];
 
 /// A time in which others had the CPU, in nanoseconds of the records' clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub struct Stretches {
     watcher: i32,
     /// The thread that runs; `None` if that is not known.
     running: Option<i32>,
-    inside: Vec<Source>,
+    inside: Vec<Interrupter>,
     /// The time up to this moment is charged.
     since: u64,
     /// When the stretch began that is under way.
@@ -83,9 +83,10 @@ impl Stretches {
         self.watcher = thread;
     }
 
-    fn is_named(&self, what: What) -> bool {
+    fn is_named(&self, what: RecordKind) -> bool {
         let thread = self.watcher;
-        thread != 0 && matches!(what, What::Switch { from, to } if [from, to].contains(&thread))
+        thread != 0
+            && matches!(what, RecordKind::Switch { from, to } if [from, to].contains(&thread))
     }
 
     /// Takes the next record; `keep` gets each stretch that cannot go on any more.
@@ -98,14 +99,14 @@ impl Stretches {
         }
         self.records += 1;
         self.latest = self.latest.max(record.at);
-        if record.what == What::Lost {
+        if record.what == RecordKind::Lost {
             return self.lose(record.at, keep);
         }
         self.charge(record.at);
         match record.what {
-            What::Begin(source) if self.inside.len() < NESTED => self.inside.push(source),
-            What::Begin(_) => {}
-            What::End(source) => match self.inside.iter().rposition(|it| *it == source) {
+            RecordKind::Begin(source) if self.inside.len() < NESTED => self.inside.push(source),
+            RecordKind::Begin(_) => {}
+            RecordKind::End(source) => match self.inside.iter().rposition(|it| *it == source) {
                 Some(at) => self.inside.truncate(at),
                 // It began where records are lost.
                 None if self.running.is_none() && self.inside.is_empty() => {
@@ -113,14 +114,14 @@ impl Stretches {
                 }
                 None => {}
             },
-            What::Switch { from, to } => {
+            RecordKind::Switch { from, to } => {
                 if self.running.is_none() && from != self.watcher {
-                    self.was(Source::Thread(from), record.at, keep);
+                    self.was(Interrupter::Thread(from), record.at, keep);
                 }
                 self.inside.clear();
                 self.running = Some(to);
             }
-            What::Lost => {}
+            RecordKind::Lost => {}
         }
         let is_taken = self.taker().is_some();
         match self.began {
@@ -131,10 +132,10 @@ impl Stretches {
     }
 
     /// Who has the CPU, if it is another.
-    fn taker(&self) -> Option<Source> {
+    fn taker(&self) -> Option<Interrupter> {
         let thread = self.running.filter(|thread| *thread != self.watcher);
         let inside = self.inside.last().copied();
-        inside.or(thread.map(Source::Thread))
+        inside.or(thread.map(Interrupter::Thread))
     }
 
     fn charge(&mut self, now: u64) {
@@ -148,7 +149,7 @@ impl Stretches {
     }
 
     /// Since it is not known who runs, it was this one.
-    fn was(&mut self, source: Source, end: u64, keep: &mut impl FnMut(Stretch)) {
+    fn was(&mut self, source: Interrupter, end: u64, keep: &mut impl FnMut(Stretch)) {
         let (begin, length) = std::mem::replace(&mut self.unsure, (end, 0));
         let mut parts = Parts::default();
         add(&mut parts, source, length);
@@ -160,8 +161,8 @@ impl Stretches {
     /// A stretch begins, or the one before goes on: a loop makes no system calls, so that a softirq or a switch right
     /// behind an interrupt comes before the loop goes on.
     fn begin(&mut self, record: Record, keep: &mut impl FnMut(Stretch)) {
-        use Source::{Interrupt, Vector};
-        let is_new = matches!(record.what, What::Begin(Interrupt(_) | Vector(_)));
+        use Interrupter::{Interrupt, Vector};
+        let is_new = matches!(record.what, RecordKind::Begin(Interrupt(_) | Vector(_)));
         match self.last.take() {
             Some(last) if !is_new && record.at.saturating_sub(last.end) <= WAY_OUT => {
                 (self.began, self.parts) = (Some(last.begin), last.parts);
@@ -232,8 +233,8 @@ impl Stretches {
     }
 }
 
-fn add(parts: &mut Parts, taker: Source, nanos: u64) {
-    let place = |(of, _): &(Option<Source>, u64)| of.is_none() || *of == Some(taker);
+fn add(parts: &mut Parts, taker: Interrupter, nanos: u64) {
+    let place = |(of, _): &(Option<Interrupter>, u64)| of.is_none() || *of == Some(taker);
     match parts[..PARTS - 1].iter_mut().find(|part| place(part)) {
         Some(part) => *part = (Some(taker), part.1 + nanos),
         None => parts[PARTS - 1].1 += nanos,
@@ -242,20 +243,20 @@ fn add(parts: &mut Parts, taker: Source, nanos: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::What::{Begin, End, Lost};
+    use super::RecordKind::{Begin, End, Lost};
     use super::*;
 
-    const TIMER: Source = Source::Vector(0);
-    const DISK: Source = Source::Interrupt(36);
-    const BLOCK: Source = Source::Softirq(4);
+    const TIMER: Interrupter = Interrupter::Vector(0);
+    const DISK: Interrupter = Interrupter::Interrupt(36);
+    const BLOCK: Interrupter = Interrupter::Softirq(4);
     const ME: i32 = 100;
-    const OTHER: Source = Source::Thread(7);
+    const OTHER: Interrupter = Interrupter::Thread(7);
 
-    fn to(from: i32, to: i32) -> What {
-        What::Switch { from, to }
+    fn to(from: i32, to: i32) -> RecordKind {
+        RecordKind::Switch { from, to }
     }
 
-    fn found(records: &[(u64, What)], end: u64) -> (Vec<Stretch>, Vec<(u64, u64)>) {
+    fn found(records: &[(u64, RecordKind)], end: u64) -> (Vec<Stretch>, Vec<(u64, u64)>) {
         let (mut stretches, mut found) = (Stretches::default(), Vec::new());
         stretches.of_thread(ME);
         let mut keep = |stretch| found.push(stretch);
@@ -266,10 +267,10 @@ mod tests {
         (found, lost)
     }
 
-    type Told = ((u64, u64), Vec<(Option<Source>, u64)>);
+    type Told = ((u64, u64), Vec<(Option<Interrupter>, u64)>);
 
     /// From when to when each lasted, with its parts.
-    fn stretches(records: &[(u64, What)]) -> Vec<Told> {
+    fn stretches(records: &[(u64, RecordKind)]) -> Vec<Told> {
         let parts = |parts: Parts| parts.into_iter().filter(|part| part.1 > 0).collect();
         let (found, _) = found(records, 0);
         let found = found.into_iter();
@@ -313,7 +314,7 @@ mod tests {
             (4600, Begin(TIMER)),
             (4700, End(TIMER)),
         ];
-        let threads = vec![(Some(OTHER), 2500), (Some(Source::Thread(8)), 1000)];
+        let threads = vec![(Some(OTHER), 2500), (Some(Interrupter::Thread(8)), 1000)];
         assert_eq!(
             stretches(&records),
             [
@@ -343,7 +344,7 @@ mod tests {
         assert_eq!(
             stretches(&records),
             [
-                ((1000, 2000), vec![(Some(Source::Thread(8)), 1000)]),
+                ((1000, 2000), vec![(Some(Interrupter::Thread(8)), 1000)]),
                 ((9000, 9400), vec![(Some(DISK), 400)]),
                 ((9400, 10_000), vec![(Some(OTHER), 500)]),
                 ((9500, 9600), vec![(Some(TIMER), 100)]),

@@ -10,7 +10,7 @@ use super::device::{DEVICES, Device};
 const LINE: u64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(super) enum TransferDirection {
     Read,
     Written,
 }
@@ -24,14 +24,14 @@ pub(super) struct Event {
     pub config: [u64; 3],
     /// Where it must be opened.
     pub cpus: CpuSet,
-    pub direction: Direction,
+    pub direction: TransferDirection,
     /// What a count stands for.
     pub bytes: u64,
 }
 
 /// Where an event's numbers come from.
 #[derive(Debug, Clone, Copy)]
-enum Source {
+enum EventSource {
     /// The kernel has a file of that name.
     Named(&'static str),
     /// They are these.
@@ -41,11 +41,11 @@ enum Source {
 /// Devices of a name, with or without a number behind it, and what they count.
 struct Controllers {
     name: &'static str,
-    read: &'static [Source],
-    written: &'static [Source],
+    read: &'static [EventSource],
+    written: &'static [EventSource],
 }
 
-use Source::{Given, Named};
+use EventSource::{Given, Named};
 
 /// The first of these that is there counts: the others would count the same again.
 const KNOWN: [Controllers; 5] = [
@@ -85,10 +85,10 @@ impl Controllers {
         })
     }
 
-    fn sources(&self) -> impl Iterator<Item = (Direction, Source)> {
-        let with = |direction| move |&source: &Source| (direction, source);
-        let read = self.read.iter().map(with(Direction::Read));
-        read.chain(self.written.iter().map(with(Direction::Written)))
+    fn sources(&self) -> impl Iterator<Item = (TransferDirection, EventSource)> {
+        let with = |direction| move |&source: &EventSource| (direction, source);
+        let read = self.read.iter().map(with(TransferDirection::Read));
+        read.chain(self.written.iter().map(with(TransferDirection::Written)))
     }
 
     /// Their events on a device; none if one is missing.
@@ -107,8 +107,8 @@ impl Controllers {
 /// An event of a device, if it has it.
 fn event(
     device: &Device,
-    source: Source,
-    direction: Direction,
+    source: EventSource,
+    direction: TransferDirection,
     near: Option<&CpuSet>,
 ) -> Result<Option<Event>, HostError> {
     let (terms, bytes) = match source {

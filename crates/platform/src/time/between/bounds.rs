@@ -1,10 +1,10 @@
 //! What the messages between two hosts prove about their clocks.
 
 use super::exchange::clamped;
-use super::hull::{FARTHEST, Hull, LinesBelow, Point};
+use super::hull::{FARTHEST, Hull, HullPoint, LinesBelow};
 use super::rate::{Rate, RateLimit};
-use super::rates::{Best, Hulls, Pair};
-use super::{Contradiction, Direction, Exchanged, Lines, Message, Span, Unproved};
+use super::rates::{BestRate, ClosestMessages, Hulls};
+use super::{BoundingLines, BoundsError, Contradiction, Direction, ExchangeSummary, Message, Span};
 use crate::time::Nanos;
 
 /// What is subtracted from stamps before anything is multiplied: the epochs of two clocks may be decades apart.
@@ -38,9 +38,9 @@ impl Origin {
         i128::from(own.0) - self.time
     }
 
-    fn point(self, message: &Message) -> Result<Point, Unproved> {
+    fn point(self, message: &Message) -> Result<HullPoint, BoundsError> {
         let apparent = i128::from(message.received.0) - i128::from(message.posted.0);
-        let point = Point {
+        let point = HullPoint {
             time: self.time(message.own()),
             value: apparent - self.apparent(message.direction),
         };
@@ -52,10 +52,10 @@ impl Origin {
             && is_reading(message.received);
         is_fit
             .then_some(point)
-            .ok_or(Unproved::TooFarApart { message: *message })
+            .ok_or(BoundsError::TooFarApart { message: *message })
     }
 
-    fn message(self, direction: Direction, point: Point) -> Message {
+    fn message(self, direction: Direction, point: HullPoint) -> Message {
         let own = point.time + self.time;
         let apparent = point.value + self.apparent(direction);
         // They were stamps before.
@@ -89,7 +89,7 @@ impl Bounds {
     pub fn prove(
         messages: impl IntoIterator<Item = Message>,
         limit: RateLimit,
-    ) -> Result<Self, Unproved> {
+    ) -> Result<Self, BoundsError> {
         let (mut forward, mut backward) = (Vec::new(), Vec::new());
         let mut origin = None;
         for message in messages {
@@ -102,7 +102,7 @@ impl Bounds {
         }
         let times = || forward.iter().chain(&backward).map(|point| point.time);
         let times = [times().min().unwrap_or(0), times().max().unwrap_or(0)];
-        let missing = |missing| Unproved::OneWayOnly { missing };
+        let missing = |missing| BoundsError::OneWayOnly { missing };
         let hulls = Hulls {
             forward: Hull::of(forward).ok_or(missing(Direction::Forward))?,
             backward: Hull::of(backward).ok_or(missing(Direction::Backward))?,
@@ -111,7 +111,12 @@ impl Bounds {
         Self::of(hulls, limit, origin, times).map_err(|best| contradiction(&best, limit, origin))
     }
 
-    fn of(hulls: Hulls, limit: RateLimit, origin: Origin, times: [i128; 2]) -> Result<Self, Best> {
+    fn of(
+        hulls: Hulls,
+        limit: RateLimit,
+        origin: Origin,
+        times: [i128; 2],
+    ) -> Result<Self, BestRate> {
         let (from, to) = (-limit.most(), limit.most());
         let Some((least, most)) = hulls.rates(from, to) else {
             return Err(hulls.best(from, to));
@@ -133,14 +138,14 @@ impl Bounds {
     ///
     /// # Errors
     /// When no clock that was declared so can have stamped these messages.
-    pub fn declared(&self, uncertainty_ns: u64) -> Result<Self, Unproved> {
+    pub fn declared(&self, uncertainty_ns: u64) -> Result<Self, BoundsError> {
         let hull_with = |hull: &Hull, direction| {
             let value = i128::from(uncertainty_ns) - self.origin.apparent(direction);
             let mut points = hull.corners().to_vec();
             // One that is far above all of them bounds nothing; one that is far below still contradicts them.
             if value <= FARTHEST {
                 let value = value.max(-FARTHEST);
-                points.extend(self.times.map(|time| Point { time, value }));
+                points.extend(self.times.map(|time| HullPoint { time, value }));
             }
             Hull::of(points).unwrap_or_else(|| hull.clone())
         };
@@ -158,7 +163,7 @@ impl Bounds {
             let corners = corners.chain(self.hulls.backward.corners());
             let times = corners.map(|corner| corner.time).chain(self.times);
             let proved = times.map(|time| self.span(time)).max_by_key(apart);
-            Unproved::Declared {
+            BoundsError::Declared {
                 uncertainty_ns,
                 proved: proved.unwrap_or(allowed),
             }
@@ -209,7 +214,7 @@ impl Bounds {
     }
 
     /// What others need of this, in a few numbers.
-    pub fn exchanged(&self) -> Exchanged {
+    pub fn exchanged(&self) -> ExchangeSummary {
         let at = self.middle();
         let time = self.origin.time(at);
         let room = self.hulls.best(self.least, self.most);
@@ -222,12 +227,12 @@ impl Bounds {
         );
         let high = upper.value + rate.gain_down(time - upper.time);
         let low = lower.value + (-rate).gain_down(time - lower.time);
-        Exchanged {
+        ExchangeSummary {
             at,
             lasted_ns: self.last().0 - self.first().0,
             theta: self.at(at),
             rate_ppm: self.rate_ppm(),
-            lines: Lines {
+            lines: BoundingLines {
                 rate_ppb,
                 low_ns: clamped(self.origin.theta - low),
                 high_ns: clamped(self.origin.theta + high),
@@ -256,7 +261,7 @@ impl Bounds {
         &self,
         direction: Direction,
         messages: impl IntoIterator<Item = Message>,
-    ) -> Result<Option<Baseline>, Unproved> {
+    ) -> Result<Option<Baseline>, BoundsError> {
         let messages = messages.into_iter();
         let of_direction = messages.filter(|message| message.direction == direction);
         let points = of_direction.map(|message| self.origin.point(&message));
@@ -297,8 +302,8 @@ impl Baseline {
     }
 }
 
-fn contradiction(best: &Best, limit: RateLimit, origin: Origin) -> Unproved {
-    let both = |pair: &Pair| {
+fn contradiction(best: &BestRate, limit: RateLimit, origin: Origin) -> BoundsError {
+    let both = |pair: &ClosestMessages| {
         [
             origin.message(Direction::Forward, pair.forward),
             origin.message(Direction::Backward, pair.backward),
@@ -307,7 +312,7 @@ fn contradiction(best: &Best, limit: RateLimit, origin: Origin) -> Unproved {
     let mut messages: Vec<Message> = best.pairs.iter().flat_map(both).collect();
     messages.sort_by_key(|message| (message.own(), message.direction.name()));
     messages.dedup();
-    Unproved::Contradiction(Contradiction {
+    BoundsError::Contradiction(Contradiction {
         limit,
         rate_ppm: best.rate.ppm(),
         missing_ns: clamped(best.missing),

@@ -102,7 +102,7 @@ proptest! {
         let corners = corners(&messages, limit.into(), start);
         let found = Bounds::prove(messages.iter().copied(), RateLimit::new(limit).unwrap());
         match found {
-            Err(Unproved::Contradiction(found)) => {
+            Err(BoundsError::Contradiction(found)) => {
                 prop_assert!(corners.is_empty(), "{found} {corners:?}");
                 prop_assert!(found.missing_ns > 0 && (2..=4).contains(&found.messages.len()));
                 // These few say all of it. Several rates may fit as badly.

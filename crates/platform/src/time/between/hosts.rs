@@ -79,7 +79,7 @@ impl Hosts {
     ///
     /// # Errors
     /// When the bounds contradict each other.
-    pub fn tighten(&self) -> Result<Tightened, Cycle> {
+    pub fn tighten(&self) -> Result<TightestBounds, Cycle> {
         let origins = self.origins();
         let mut paths = self.matrix(&origins);
         let count = self.len();
@@ -100,7 +100,7 @@ impl Hosts {
                 }
             }
         }
-        Ok(Tightened { origins, paths })
+        Ok(TightestBounds { origins, paths })
     }
 
     /// Of each clock about how far it is ahead of the first that it is compared with, so that what is added up is
@@ -243,12 +243,12 @@ impl Hosts {
 
 /// The tightest bounds between the clocks of all pairs of hosts.
 #[derive(Debug, Clone)]
-pub struct Tightened {
+pub struct TightestBounds {
     origins: Vec<i128>,
     paths: Vec<i64>,
 }
 
-impl Tightened {
+impl TightestBounds {
     /// Bounds of the clock of host `to` less the clock of host `from`; `None` where nothing connects the two.
     ///
     /// # Panics

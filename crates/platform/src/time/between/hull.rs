@@ -8,14 +8,14 @@ pub(super) const FARTHEST: i128 = 1 << 60;
 
 /// A message: when by clock A, and its apparent latency, both in nanoseconds from the origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Point {
+pub(super) struct HullPoint {
     pub(super) time: i128,
     pub(super) value: i128,
 }
 
-impl Point {
+impl HullPoint {
     /// How steep the line to a later point is.
-    fn rate_to(self, later: Point) -> Rate {
+    fn rate_to(self, later: HullPoint) -> Rate {
         Rate::of(later.value - self.value, later.time - self.time)
     }
 }
@@ -24,15 +24,15 @@ impl Point {
 ///
 /// A line lies below all points if it lies below these.
 #[derive(Debug, Clone)]
-pub(super) struct Hull(Vec<Point>);
+pub(super) struct Hull(Vec<HullPoint>);
 
 impl Hull {
     /// The hull, in O(n log n); `None` without points.
-    pub(super) fn of(mut points: Vec<Point>) -> Option<Self> {
+    pub(super) fn of(mut points: Vec<HullPoint>) -> Option<Self> {
         points.sort_unstable();
         // Of those at one time the lowest, which comes first.
         points.dedup_by_key(|point| point.time);
-        let mut corners: Vec<Point> = Vec::new();
+        let mut corners: Vec<HullPoint> = Vec::new();
         for point in points {
             while let [.., before, last] = corners[..]
                 && before.rate_to(last) >= last.rate_to(point)
@@ -45,7 +45,7 @@ impl Hull {
     }
 
     /// Its corners.
-    pub(super) fn corners(&self) -> &[Point] {
+    pub(super) fn corners(&self) -> &[HullPoint] {
         &self.0
     }
 
@@ -65,7 +65,7 @@ impl Hull {
     }
 
     /// The corner that the highest line of that rate touches.
-    pub(super) fn touched(&self, rate: Rate) -> Point {
+    pub(super) fn touched(&self, rate: Rate) -> HullPoint {
         self.0[self.place_touched(rate)]
     }
 }
@@ -74,7 +74,7 @@ impl Hull {
 #[derive(Debug, Clone)]
 pub(super) struct LinesBelow {
     /// The part of the hull that they touch.
-    corners: Vec<Point>,
+    corners: Vec<HullPoint>,
     least: Rate,
     most: Rate,
 }

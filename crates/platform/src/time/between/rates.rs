@@ -5,7 +5,7 @@
 //! pieces. Where it is negative, no line of that rate fits. A root of it is found by Newton's method from outside: each
 //! step ends exactly on the root of a piece, on the same side, and there are not more pieces than corners.
 
-use super::hull::{Hull, Point};
+use super::hull::{Hull, HullPoint};
 use super::rate::Rate;
 
 /// Both directions: the hull of the apparent latencies forward, and of those backward.
@@ -17,12 +17,12 @@ pub(super) struct Hulls {
 
 /// The messages that leave the least room at a rate, one of each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Pair {
-    pub(super) forward: Point,
-    pub(super) backward: Point,
+pub(super) struct ClosestMessages {
+    pub(super) forward: HullPoint,
+    pub(super) backward: HullPoint,
 }
 
-impl Pair {
+impl ClosestMessages {
     fn sum(&self) -> i128 {
         self.forward.value + self.backward.value
     }
@@ -40,17 +40,17 @@ impl Pair {
 
 /// Where there is most room, and still too little.
 #[derive(Debug, Clone)]
-pub(super) struct Best {
+pub(super) struct BestRate {
     pub(super) rate: Rate,
     /// So many nanoseconds are missing, rounded up.
     pub(super) missing: i128,
     /// The messages that say so: one pair or two.
-    pub(super) pairs: Vec<Pair>,
+    pub(super) pairs: Vec<ClosestMessages>,
 }
 
 impl Hulls {
-    fn closest(&self, rate: Rate) -> Pair {
-        Pair {
+    fn closest(&self, rate: Rate) -> ClosestMessages {
+        ClosestMessages {
             forward: self.forward.touched(rate),
             backward: self.backward.touched(-rate),
         }
@@ -79,23 +79,23 @@ impl Hulls {
     }
 
     /// The rate with most room from `least` to `most`, where none has enough.
-    pub(super) fn best(&self, least: Rate, most: Rate) -> Best {
+    pub(super) fn best(&self, least: Rate, most: Rate) -> BestRate {
         let (mut left, mut right) = (self.closest(least), self.closest(most));
         if left.slope() <= 0 {
-            return Best::at(least, vec![left]);
+            return BestRate::at(least, vec![left]);
         }
         if right.slope() >= 0 {
-            return Best::at(most, vec![right]);
+            return BestRate::at(most, vec![right]);
         }
         loop {
             // Where the two pieces cross there is no less room than anywhere, unless a third one is below.
             let rate = Rate::of(left.sum() - right.sum(), right.slope() - left.slope());
             let between = self.closest(rate);
             if between.room(rate) == left.room(rate) {
-                return Best::at(rate, vec![left, right]);
+                return BestRate::at(rate, vec![left, right]);
             }
             match between.slope() {
-                0 => return Best::at(rate, vec![between]),
+                0 => return BestRate::at(rate, vec![between]),
                 1.. => left = between,
                 _ => right = between,
             }
@@ -103,9 +103,9 @@ impl Hulls {
     }
 }
 
-impl Best {
-    fn at(rate: Rate, pairs: Vec<Pair>) -> Self {
-        Best {
+impl BestRate {
+    fn at(rate: Rate, pairs: Vec<ClosestMessages>) -> Self {
+        BestRate {
             rate,
             missing: -pairs[0].room(rate).div_euclid(rate.run),
             pairs,

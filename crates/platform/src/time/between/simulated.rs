@@ -68,7 +68,7 @@ pub(super) fn contradiction(
     limit: RateLimit,
 ) -> Contradiction {
     match Bounds::prove(messages, limit) {
-        Err(Unproved::Contradiction(found)) => found,
+        Err(BoundsError::Contradiction(found)) => found,
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use super::{Direction, Message, RateLimit, Span};
 
 /// Why there are no bounds.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Unproved {
+pub enum BoundsError {
     /// One direction, or both, had no message. Without one, theta has no bound on one side.
     #[error(
         "no message went {}: the offset of two clocks is bounded by messages in both directions",
@@ -49,10 +49,13 @@ pub enum Unproved {
     },
 }
 
-impl Unproved {
+impl BoundsError {
     /// Whether the exchanges contradict each other, or what was declared; not that there are too few.
     pub fn is_contradiction(&self) -> bool {
-        matches!(self, Unproved::Contradiction(_) | Unproved::Declared { .. })
+        matches!(
+            self,
+            BoundsError::Contradiction(_) | BoundsError::Declared { .. }
+        )
     }
 }
 

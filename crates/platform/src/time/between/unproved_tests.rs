@@ -115,7 +115,7 @@ fn too_few_messages_and_stamps_of_other_years_are_refused() {
     let answer = Message::backward(Nanos(5), Nanos(9));
     let missing =
         |messages: &[Message]| match Bounds::prove(messages.iter().copied(), RateLimit::ANY) {
-            Err(Unproved::OneWayOnly { missing }) => missing,
+            Err(BoundsError::OneWayOnly { missing }) => missing,
             other => panic!("{other:?}"),
         };
     assert_eq!(missing(&[]), Direction::Forward);
@@ -130,7 +130,7 @@ fn too_few_messages_and_stamps_of_other_years_are_refused() {
     ] {
         let far = Message::forward(Nanos(posted), Nanos(received));
         let found = Bounds::prove([message, answer, far], RateLimit::ANY).unwrap_err();
-        assert_eq!(found, Unproved::TooFarApart { message: far });
+        assert_eq!(found, BoundsError::TooFarApart { message: far });
         assert!(!found.is_contradiction() && found.to_string().contains("years away"));
     }
     // The first message is where the origin is: what then follows is far from it, or it is no reading.
@@ -170,7 +170,7 @@ fn what_is_declared_narrows_the_bounds_or_contradicts_them() {
         ),
         "{text}"
     );
-    let Unproved::Declared { proved: span, .. } = found else {
+    let BoundsError::Declared { proved: span, .. } = found else {
         panic!("{found:?}")
     };
     assert!(span.low_ns > 100);

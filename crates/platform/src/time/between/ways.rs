@@ -24,7 +24,7 @@ use crate::time::Nanos;
 
 /// What a host proved of a peer, at one moment, in a few numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Exchanged {
+pub struct ExchangeSummary {
     /// The middle of the exchanges, by the host's own clock.
     pub at: Nanos,
     /// From the first to the last, in nanoseconds.
@@ -34,13 +34,13 @@ pub struct Exchanged {
     /// How much faster the peer's clock runs: at least and at most, in parts per million.
     pub rate_ppm: [f64; 2],
     /// Two lines of one rate between which theta may lie.
-    pub lines: Lines,
+    pub lines: BoundingLines,
 }
 
 /// Two parallel lines: the highest that lies below all apparent latencies to the peer, and the lowest that lies above
 /// all apparent latencies from it, negated. Their rate is the one that leaves most room between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lines {
+pub struct BoundingLines {
     /// In parts per billion.
     pub rate_ppb: i64,
     /// The lower line in the middle of the exchanges, in nanoseconds.
@@ -60,14 +60,14 @@ pub struct Disagreement {
 
 /// What each host of several proved of each other.
 #[derive(Debug, Clone)]
-pub struct Ways {
+pub struct HostExchanges {
     hosts: usize,
-    rows: Vec<Option<Exchanged>>,
+    rows: Vec<Option<ExchangeSummary>>,
 }
 
 /// What third hosts tell.
 #[derive(Debug, Clone)]
-pub struct Compared {
+pub struct ThirdHostComparison {
     hosts: usize,
     slower: Vec<Option<u64>>,
     is_concerned: Vec<bool>,
@@ -84,10 +84,10 @@ const MOST_TOLD: usize = 32;
 /// What the last decimal of a rate may have been rounded by, and more, in nanoseconds a nanosecond.
 const ROUNDED: f64 = 1e-10;
 
-impl Ways {
+impl HostExchanges {
     /// Hosts that know nothing of each other.
     pub fn new(hosts: usize) -> Self {
-        Ways {
+        HostExchanges {
             hosts,
             rows: vec![None; hosts * hosts],
         }
@@ -97,19 +97,19 @@ impl Ways {
     ///
     /// # Panics
     /// When there is no host of such a number.
-    pub fn exchanged(&mut self, from: usize, to: usize, exchanged: Exchanged) {
+    pub fn exchanged(&mut self, from: usize, to: usize, exchanged: ExchangeSummary) {
         assert!(from < self.hosts && to < self.hosts && from != to);
         self.rows[from * self.hosts + to] = Some(exchanged);
     }
 
-    fn row(&self, from: usize, to: usize) -> Option<&Exchanged> {
+    fn row(&self, from: usize, to: usize) -> Option<&ExchangeSummary> {
         self.rows[from * self.hosts + to].as_ref()
     }
 
     /// Asks the third hosts.
-    pub fn compare(&self) -> Compared {
+    pub fn compare(&self) -> ThirdHostComparison {
         let count = self.hosts;
-        let mut found = Compared {
+        let mut found = ThirdHostComparison {
             hosts: count,
             slower: vec![None; count * count],
             is_concerned: vec![false; count * count],
@@ -135,7 +135,7 @@ impl Ways {
     }
 
     /// What is known of each pair of clocks by their own exchanges.
-    fn clocks(&self, found: &mut Compared) -> Clocks {
+    fn clocks(&self, found: &mut ThirdHostComparison) -> Clocks {
         let count = self.hosts;
         let mut clocks = Clocks {
             hosts: count,
@@ -184,9 +184,9 @@ impl Ways {
     }
 }
 
-impl Exchanged {
+impl ExchangeSummary {
     /// The first and the last moment, with the lines there, rounded so that no message is on the wrong side.
-    fn ends(&self) -> [(i64, Lines); 2] {
+    fn ends(&self) -> [(i64, BoundingLines); 2] {
         // What stands in a file may be anything.
         let lasted = i64::try_from(self.lasted_ns).unwrap_or(i64::MAX);
         [-(lasted / 2), lasted - lasted / 2].map(|past| {
@@ -196,7 +196,7 @@ impl Exchanged {
                 -(-gained).div_euclid(1_000_000_000),
             ]
             .map(|ns| ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64);
-            let lines = Lines {
+            let lines = BoundingLines {
                 low_ns: self.lines.low_ns.saturating_add(gained[1]),
                 high_ns: self.lines.high_ns.saturating_add(gained[0]),
                 ..self.lines
@@ -206,7 +206,7 @@ impl Exchanged {
     }
 }
 
-impl Compared {
+impl ThirdHostComparison {
     /// By how many nanoseconds the way from a host to another is slower than it has to be, at least: so much longer each
     /// of its messages took than the least over a third host; 0 where that is not proved, `None` where no third host could
     /// be asked, or any clocks contradict each other.
@@ -244,7 +244,7 @@ fn agree(
     own: &PairOfClocks,
     [low, high]: [usize; 2],
     third: &[usize],
-    found: &mut Compared,
+    found: &mut ThirdHostComparison,
 ) {
     let at = own.gates[0].at;
     let Some(direct) = own.theta([at, at]) else {
@@ -331,7 +331,7 @@ struct PairOfClocks {
 
 impl PairOfClocks {
     /// By what the first host measured, and the second; `None` if both cannot be.
-    fn of(own: Option<&Exchanged>, other: Option<&Exchanged>) -> Option<Self> {
+    fn of(own: Option<&ExchangeSummary>, other: Option<&ExchangeSummary>) -> Option<Self> {
         let own = own.map(Self::of_one);
         let other = other.map(|other| Self::of_one(other).turned());
         let (mut both, other) = match (own, other) {
@@ -359,7 +359,7 @@ impl PairOfClocks {
         (both.rate[0] <= both.rate[1]).then_some(both)
     }
 
-    fn of_one(exchanged: &Exchanged) -> Self {
+    fn of_one(exchanged: &ExchangeSummary) -> Self {
         let gate = Gate {
             at: time(exchanged.at),
             theta: exchanged.theta,

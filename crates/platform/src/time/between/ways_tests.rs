@@ -12,7 +12,7 @@ const PROBES: i128 = 100;
 /// What a way takes at least.
 const LEAST: i128 = 2_000;
 
-impl Compared {
+impl ThirdHostComparison {
     /// By how much a way is proved to be slower than it has to be, if it is.
     fn named(&self, from: usize, to: usize) -> Option<u64> {
         self.slower_by(from, to).filter(|ns| *ns > 0)
@@ -20,7 +20,7 @@ impl Compared {
 }
 
 /// Hosts with clocks that are far apart and run at different rates.
-struct Made {
+struct SimulatedHosts {
     hosts: usize,
     /// How far each clock is ahead, and what it gains in parts per billion.
     clocks: Vec<(i128, i128)>,
@@ -32,7 +32,7 @@ struct Made {
     random: Noise,
 }
 
-impl Made {
+impl SimulatedHosts {
     fn new(hosts: usize, drift_ppb: i128, seed: u64) -> Self {
         let mut random = Noise::new(seed);
         let clocks = (0..hosts).map(|_| {
@@ -42,7 +42,7 @@ impl Made {
                 ((2.0 * random.share() - 1.0) * drift_ppb as f64) as i128,
             )
         });
-        Made {
+        SimulatedHosts {
             hosts,
             clocks: clocks.collect(),
             least: vec![LEAST; hosts * hosts],
@@ -70,9 +70,9 @@ impl Made {
     }
 
     /// All pairs, one after the other, by each of both hosts; with the least latency that each way had.
-    fn measure(&mut self, limit: RateLimit) -> (Ways, Vec<i128>) {
+    fn measure(&mut self, limit: RateLimit) -> (HostExchanges, Vec<i128>) {
         let count = self.hosts;
-        let mut ways = Ways::new(count);
+        let mut ways = HostExchanges::new(count);
         let mut least = vec![i128::MAX; count * count];
         let mut begun = 0;
         for to in 0..count {
@@ -134,7 +134,7 @@ fn limit(ppm: u32) -> RateLimit {
 #[test]
 fn with_clocks_of_one_rate_the_difference_of_the_ways_is_exact() {
     for seed in 0..20 {
-        let mut made = Made::new(4, 0, seed).slow(2, 1, 9_000);
+        let mut made = SimulatedHosts::new(4, 0, seed).slow(2, 1, 9_000);
         let (ways, least) = made.measure(RateLimit::CONSTANT);
         let found = ways.compare();
         let over = [0, 3].map(|third| least[2 * 4 + third] + least[third * 4 + 1]);
@@ -152,7 +152,7 @@ fn a_slow_way_is_named_with_its_direction_whatever_the_clocks() {
         let (from, step) = (seed as usize % hosts, 1 + seed as usize / 7 % (hosts - 1));
         let to = (from + step) % hosts;
         for (drift, limit) in [(0, limit(0)), (50_000, limit(1_000)), (50_000, limit(150))] {
-            let mut made = Made::new(hosts, drift, seed).slow(from, to, 300_000);
+            let mut made = SimulatedHosts::new(hosts, drift, seed).slow(from, to, 300_000);
             let named = made.named(limit);
             let [(one, other, ns)] = named[..] else {
                 panic!("{from} to {to} of {hosts}, {drift} ppb, {limit}: {named:?}");
@@ -168,7 +168,7 @@ fn noise_names_nobody() {
     for seed in 0..200 {
         let hosts = 2 + seed as usize % 5;
         for (drift, limit) in [(0, limit(0)), (50_000, limit(1_000))] {
-            let mut made = Made::new(hosts, drift, seed);
+            let mut made = SimulatedHosts::new(hosts, drift, seed);
             made.noise = 3_000.0;
             let named = made.named(limit);
             assert!(
@@ -182,9 +182,9 @@ fn noise_names_nobody() {
 #[test]
 fn two_hosts_and_a_slow_port_tell_no_direction() {
     for seed in 0..20 {
-        let mut two = Made::new(2, 50_000, seed).slow(0, 1, 3_000_000);
+        let mut two = SimulatedHosts::new(2, 50_000, seed).slow(0, 1, 3_000_000);
         assert_eq!(two.named(limit(1_000)), []);
-        let mut port = Made::new(4, 50_000, seed);
+        let mut port = SimulatedHosts::new(4, 50_000, seed);
         for to in [0, 2, 3] {
             port = port.slow(1, to, 3_000_000);
         }
@@ -197,7 +197,7 @@ fn a_clock_that_was_set_is_a_contradiction_and_nobody_is_named() {
     let mut found_by_rates = 0;
     for seed in 0..20 {
         for (drift, limit) in [(0, limit(0)), (50_000, limit(200))] {
-            let mut made = Made::new(4, drift, seed).slow(0, 2, 400_000);
+            let mut made = SimulatedHosts::new(4, drift, seed).slow(0, 2, 400_000);
             // Between two measurements, so that each by itself is right.
             made.set = Some((3, 9 * STEP - 1_000_000, -5_000_000));
             let (ways, _) = made.measure(limit);
@@ -217,14 +217,14 @@ fn a_clock_that_was_set_is_a_contradiction_and_nobody_is_named() {
 
 #[test]
 fn many_third_hosts_are_asked_in_part() {
-    let mut made = Made::new(40, 20_000, 7).slow(17, 30, 2_000_000);
+    let mut made = SimulatedHosts::new(40, 20_000, 7).slow(17, 30, 2_000_000);
     let named = made.named(limit(100));
     assert!(matches!(named[..], [(17, 30, 1_000_000..)]), "{named:?}");
 }
 
 #[test]
 fn lines_lie_between_all_messages() {
-    let mut made = Made::new(2, 80_000, 3);
+    let mut made = SimulatedHosts::new(2, 80_000, 3);
     let mut messages = Vec::new();
     for at in (0..50).map(|number| number * 1_000_000) {
         let (there, back) = (

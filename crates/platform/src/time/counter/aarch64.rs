@@ -76,14 +76,14 @@ impl CounterReader {
 }
 
 /// Counts per second as firmware has written them to CNTFRQ_EL0.
-pub(super) fn told_hertz() -> Option<f64> {
+pub(super) fn reported_hertz() -> Option<f64> {
     super::generic_timer::frequency().map(|hertz| hertz as f64)
 }
 
 impl TscTrust {
     /// The architecture vouches for the counter, if firmware has told its rate.
     pub fn find() -> Result<Self, ClockError> {
-        match told_hertz() {
+        match reported_hertz() {
             Some(_) => Ok(TscTrust::Architecture),
             None => Err(ClockError::NoRate),
         }

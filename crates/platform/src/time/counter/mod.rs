@@ -61,7 +61,7 @@ impl Counter {
     /// measured one. It is measured in all cases.
     pub fn with_rate(given: Option<TscKilohertz>) -> Result<Self, ClockError> {
         let trust = TscTrust::find()?;
-        let rate = TscRate::decide(given, processor::told_hertz(), measure_tsc_rate())?;
+        let rate = TscRate::decide(given, processor::reported_hertz(), measure_tsc_rate())?;
         Ok(Self::new(trust, rate))
     }
 
@@ -97,8 +97,8 @@ pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
 }
 
 /// Counts per second as the processor itself tells, where it does.
-pub fn told_counter_rate() -> Option<f64> {
-    processor::told_hertz()
+pub fn reported_counter_rate() -> Option<f64> {
+    processor::reported_hertz()
 }
 
 impl Clock for Counter {

@@ -23,7 +23,7 @@ impl CounterReader {
 }
 
 /// Nobody tells.
-pub(super) fn told_hertz() -> Option<f64> {
+pub(super) fn reported_hertz() -> Option<f64> {
     None
 }
 

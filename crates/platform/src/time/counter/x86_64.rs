@@ -29,7 +29,7 @@ impl CounterReader {
 }
 
 /// Counts per second as the processor itself tells: the TSC has no register for it.
-pub(super) fn told_hertz() -> Option<f64> {
+pub(super) fn reported_hertz() -> Option<f64> {
     None
 }
 

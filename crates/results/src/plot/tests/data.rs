@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::drawing::Colour;
 use super::palette::{graded, heat};
-use super::scale::Kind;
+use super::scale::ScaleKind;
 use super::*;
 
 fn place<'a>(drawing: &'a Drawing, text: &str) -> &'a Text {
@@ -59,9 +59,9 @@ fn the_box_tells_the_share_outside_and_a_line_stands_at_the_median() {
 fn bars_reach_from_the_10th_to_the_90th_percentile_and_marks_stand_on_them_around_their_number() {
     let mut figure = medians(3, false);
     figure.chart.range = Some((0.0, 10_000.0));
-    figure.chart.scale = Some(Kind::Linear);
+    figure.chart.scale = Some(ScaleKind::Linear);
     for line in &mut figure.lines {
-        line.middles = vec![Middle {
+        line.middles = vec![MedianMark {
             x: 64.0,
             value: 4000.0,
             most: Some((2000.0, 8000.0)),
@@ -184,12 +184,12 @@ fn the_surface_is_darker_where_more_was_lost() {
 
 #[test]
 fn points_are_thinned_to_what_can_be_seen_and_keep_their_extremes() {
-    let mut thinned = time::Thinned::new(String::new(), SIZE, Some((0.0, 10.0)));
+    let mut thinned = time::ThinnedCloud::new(String::new(), SIZE, Some((0.0, 10.0)));
     (0..100).for_each(|at| thinned.push((at, at)));
     assert_eq!(thinned.cloud.outside, 89);
 
-    let mut thinned = time::Thinned::new(String::new(), SIZE, None);
-    let count = 3 * time::Thinned::KEPT as i64;
+    let mut thinned = time::ThinnedCloud::new(String::new(), SIZE, None);
+    let count = 3 * time::ThinnedCloud::KEPT as i64;
     let value = |at: i64| match at {
         700_000 => 90_000_000,
         900_000 => -5,
@@ -199,7 +199,11 @@ fn points_are_thinned_to_what_can_be_seen_and_keep_their_extremes() {
         thinned.push((at, value(at)));
     }
     let points = thinned.cloud.points;
-    assert!(points.len() < 2 * time::Thinned::KEPT, "{}", points.len());
+    assert!(
+        points.len() < 2 * time::ThinnedCloud::KEPT,
+        "{}",
+        points.len()
+    );
     assert!(points.iter().all(|&(at, found)| found == value(at)));
     for at in [0, 700_000, 900_000] {
         assert!(points.contains(&(at, value(at))), "{at}");
@@ -242,7 +246,7 @@ fn what_a_range_leaves_out_is_told() {
     };
     let of_marks = |range, outside| {
         let mut figure = over_time(&[vec![-1, 0, 5, 6]]);
-        (figure.chart.scale, figure.chart.range) = (Some(Kind::Log), range);
+        (figure.chart.scale, figure.chart.range) = (Some(ScaleKind::Log), range);
         figure.clouds[0].outside = outside;
         figure.draw(SIZE)
     };

@@ -5,12 +5,12 @@ mod files;
 mod matrix;
 mod odd;
 
-use super::curves::{Curve, Curves, shares_of_sorted, tail_of_sorted};
+use super::curves::{Curves, DistributionCurve, shares_of_sorted, tail_of_sorted};
 use super::drawing::{Anchor, Shape, Text};
 use super::family::{self, Dot, Family, Published};
 use super::histogram::{Distribution, Histogram};
 use super::load::{self, Loads, Step};
-use super::median::{Line, Medians, Middle};
+use super::median::{MedianLine, MedianMark, Medians};
 use super::surface::{Height, Surface};
 use super::time::{Cloud, OverTime};
 use super::*;
@@ -19,7 +19,7 @@ const SIZE: (u32, u32) = DEFAULT_SIZE;
 
 fn chart(title: &str, x: &str, y: &str) -> Chart {
     Chart {
-        words: Words {
+        words: FigureTexts {
             title: title.to_owned(),
             subtitle: "RC, 8 B, burst 512, inline off".to_owned(),
             warning: String::new(),
@@ -63,7 +63,7 @@ fn medians(lines: usize, named: bool) -> Medians {
     };
     let middle = |line: usize, x: f64| {
         let median = 2000.0 + 500.0 * line as f64 + x / 10.0;
-        Middle {
+        MedianMark {
             x,
             value: median,
             most: Some((median * 0.9, median * 1.3)),
@@ -71,7 +71,7 @@ fn medians(lines: usize, named: bool) -> Medians {
             incomplete: false,
         }
     };
-    let line = |line| Line {
+    let line = |line| MedianLine {
         label: format!("service {line}, inline on"),
         middles: ticks.iter().map(|tick| middle(line, tick.0)).collect(),
     };
@@ -93,7 +93,7 @@ fn loads(lines: usize) -> Loads {
         interval: None,
         incomplete: false,
     };
-    let line = |line| load::Line {
+    let line = |line| load::LoadLine {
         label: format!("service {line}, p50"),
         steps: [0.0, 8e5, 4e6, 1.2e7]
             .into_iter()
@@ -121,7 +121,7 @@ fn family(curves: usize) -> Family {
             .map(|(place, x)| (most * x, 90.0 + 12.0 * (place * place * (curve + 1)) as f64))
             .collect()
     };
-    let curve = |curve: usize| family::Curve {
+    let curve = |curve: usize| family::FamilyCurve {
         label: format!("{} % reads", 50 * curve),
         shade: 0.5 * curve as f64,
         kind: curve % 2,
@@ -182,7 +182,7 @@ fn surface(worst: f64) -> Surface {
 }
 
 fn curves(sets: &[Vec<i64>], points: fn(&[i64]) -> Vec<(f64, f64)>) -> Curves {
-    let curve = |(number, sorted): (usize, &Vec<i64>)| Curve {
+    let curve = |(number, sorted): (usize, &Vec<i64>)| DistributionCurve {
         label: format!("set {number}"),
         lost: 0,
         points: points(sorted),

@@ -1,6 +1,6 @@
 //! Data that is out of the ordinary.
 
-use super::scale::Kind;
+use super::scale::ScaleKind;
 use super::*;
 use crate::testing::Refused as _;
 
@@ -23,7 +23,7 @@ fn odd_data_is_drawn_or_told_and_never_breaks() {
         // Percentiles end before the maximum.
         let nearly = |set: &Vec<i64>| set.iter().rev().nth(usize::from(set.len() == 2)) > Some(&0);
         let positive = [positive, sets.iter().any(nearly), positive];
-        for kind in [None, Some(Kind::Linear), Some(Kind::Log)] {
+        for kind in [None, Some(ScaleKind::Linear), Some(ScaleKind::Log)] {
             let (mut shares, mut tails, mut marks) =
                 (ecdf(sets), percentiles(sets), over_time(sets));
             for chart in [&mut shares.chart, &mut tails.chart, &mut marks.chart] {
@@ -32,7 +32,8 @@ fn odd_data_is_drawn_or_told_and_never_breaks() {
             let drawn = [shares.ecdf(SIZE), tails.percentiles(SIZE), marks.draw(SIZE)];
             for (drawn, positive) in drawn.into_iter().zip(positive) {
                 match drawn {
-                    Err(PlotError::Outside { .. }) if kind == Some(Kind::Log) && !positive => {}
+                    Err(PlotError::Outside { .. }) if kind == Some(ScaleKind::Log) && !positive => {
+                    }
                     drawn => assert_sound(&drawn.unwrap()),
                 }
             }

@@ -33,16 +33,37 @@ kinds! {
     MACHINE_COULD_BE_TUNED "machine-could-be-tuned" Advice
         "this machine could be tuned further: {checks}" "" "run `hcabench host`";
     IDLE_STATES "idle-states" Reservation
-        "{text}" "" "";
+        "idle CPUs may enter deep sleep states"
+        "/dev/cpu_dma_latency cannot be opened ({error}), so threads that wait for an event may wake late"
+        "run as root, make the file writable, or use --allow-idle-states";
 
     // Where threads run.
-    SINGLE_CPU "single-cpu" Invalid "{message}" "" "{advice}";
-    SHARED_CPU "shared-cpu" Reservation "{message}" "" "{advice}";
-    SMT_SIBLINGS "smt-siblings" Reservation "{message}" "" "{advice}";
-    NUMA_REMOTE "numa-remote" Reservation "{message}" "" "{advice}";
-    EFFICIENCY_CORE "efficiency-core" Reservation "{message}" "" "{advice}";
-    NO_CORE_LEFT "no-core-left" Reservation "{message}" "" "{advice}";
-    SUPERVISOR_SHARES "supervisor-shares" Reservation "{message}" "" "{advice}";
+    SINGLE_CPU "single-cpu" Invalid
+        "all threads share the only CPU ({cpu})" "latencies contain the scheduler's time slices of milliseconds"
+        "use a machine with two or more cores";
+    SHARED_CPU "shared-cpu" Reservation
+        "threads share a CPU: {threads}"
+        "latencies contain the scheduler's time slices of milliseconds; with --priority one thread may never run"
+        "give each thread a core: name fewer or other CPUs, or use a machine with more cores";
+    SMT_SIBLINGS "smt-siblings" Reservation
+        "threads share a physical core: {threads}" "they slow each other down"
+        "give each thread a core: name fewer or other CPUs, or use a machine with more cores";
+    NUMA_REMOTE "numa-remote" Reservation
+        "threads run on another NUMA node than their device: {threads}"
+        "each access to the device crosses the interconnect" "name CPUs of the device's node with {options}";
+    EFFICIENCY_CORE "efficiency-core" Reservation
+        "threads run on efficiency cores: {threads}" "these cores are slower" "name performance cores with {options}";
+    NO_CORE_LEFT "no-core-left" Reservation
+        "no core is left for threads: {threads}"
+        "the sender polls for completions between posts, and completion latencies contain the wait for that"
+        "name a CPU with --completion-cpu, or use --poll-comp event";
+    SUPERVISOR_SHARES "supervisor-shares" Reservation
+        "no CPU is left for the rest of the process"
+        "progress and connection handling may interrupt a measuring thread" "use one CPU less for the measurement";
+    THREADS_SHARE_CPUS "threads-share-cpus" Reservation
+        "{threads} threads share {cpus} CPUs"
+        "rates, shares and latencies contain the scheduler's time slices of milliseconds"
+        "use fewer --producers and --consumers, or a machine with more cores";
 
     // What all benchmarks measure with.
     SMALL_PAGES "small-pages" Reservation
@@ -50,13 +71,21 @@ kinds! {
         "reserve 2 MiB pages (sysctl vm.nr_hugepages=N), or use --hugepages off";
     PAGE_FAULTS "page-faults" Reservation
         "page faults in the hot loops: {count}" "the figures contain their time" "raise --warmup";
-    TSC_RATE "tsc-rate" Reservation "{text}" "" "";
+    TSC_RATE "tsc-rate" Reservation
+        "--tsc-khz {given} is {off_ppm} off the measured rate ({measured_khz})" "all times are wrong by that"
+        "leave out --tsc-khz to use the measured rate";
+    FIRMWARE_RATE "firmware-rate" Reservation
+        "the counter rate from firmware (CNTFRQ_EL0, {given} kHz) is {off_ppm} off the measured rate ({measured_khz})"
+        "all times are wrong by that" "give the right rate with --tsc-khz";
+    RATE_NOT_COMPARED "rate-not-compared" Reservation
+        "--tsc-khz {given} could not be checked" "the measured rate did not settle" "";
     RECEIVER_CLOCK "receiver-clock" Reservation
         "the clock of the receiver's CPU is ahead by {offset_ns}" "latencies contain that" "use --clock monotonic";
     NEGATIVE_LATENCIES "negative-latencies" Invalid
         "{count} latencies are negative" "the clock differs between CPUs" "use --clock monotonic";
     PERCENTILES_UNRESOLVED "percentiles-unresolved" Advice
-        "{percentiles}: essentially the maximum" "a round has {samples} samples" "increase {options}";
+        "{lowest} and higher percentiles are essentially the maximum" "a round has {samples} samples"
+        "increase {options}";
     GENERATORS_IN_CACHE "generators-in-cache" Reservation
         "the buffers of --memory-load ({buffer_bytes} each) are less than {caches} times the last level of cache \
          ({cache_bytes})"
@@ -64,22 +93,31 @@ kinds! {
 
     INCOMPLETE "incomplete" Reservation "the run was not measured to its end" "{reason}" "";
     POINT_FAILED "point-failed" Reservation "{reason}" "" "";
-    ROUNDS_MISSING "rounds-missing" Reservation "{text}" "" "";
+    ROUNDS_MISSING "rounds-missing" Reservation
+        "{done} of {asked} rounds were measured" "another one would not have fitted into --budget {budget}" "";
 
     // One-way latency.
-    FLOOR_TOO_HIGH "floor-too-high" Reservation
-        "the floor is p50 {floor_ns}" "the host is busy" "stop other work on it and measure again";
+    FLOOR_TOO_HIGH "floor-too-high" Invalid
+        "the floor, the same loops without a device, is p50 {floor_ns}" "the host is busy"
+        "stop other work on it and measure again";
     FLOOR_NEAR_LATENCY "floor-near-latency" Reservation
-        "the floor (p50 {floor_ns}) is most of the latency (p50 {latency_ns})" "the loops are measured, not the path" "";
+        "the floor (p50 {floor_ns}) is most of the latency (p50 {latency_ns})"
+        "the loops are measured, not the path" "";
     CLOCKS_MAY_DIFFER "clocks-may-differ" Reservation
         "the clocks of sender and receiver may differ by up to {most_ns}"
         "the latency is p50 {latency_ns}; their offset is {offset_ns} within {bound_ns}" "";
     OFFERED_TOO_MUCH "offered-too-much" Reservation
         "the path carries about {taken_percent} of what is offered"
-        "messages in flight grow through a burst, and latency with them: it is that of a queue"
+        "messages in flight reached {in_flight} by the end of the burst, so latency is that of a growing queue"
         "use a longer --pause or a lower --rate";
-    BACKGROUND_NOT_DELIVERED "background-not-delivered" Reservation
-        "{share_percent} of --background {asked} was delivered" "{why}" "";
+    BACKGROUND_SHARES_CPU "background-shares-cpu" Reservation
+        "{share_percent} of --background {asked} was delivered" "its thread shares a CPU with a measuring thread"
+        "name another CPU with --background-cpu";
+    BACKGROUND_NOT_TAKEN "background-not-taken" Reservation
+        "{share_percent} of --background {asked} was delivered"
+        "the path carries no more, and latencies are those of a full path" "";
+    BACKGROUND_NOT_POSTED "background-not-posted" Reservation
+        "{share_percent} of --background {asked} was delivered" "its thread cannot post faster" "";
     MESSAGES_LOST "messages-lost" Reservation "{count} of {of} messages were lost" "" "";
     REQUESTS_INCOMPLETE "requests-incomplete" Reservation "{count} of {of} requests did not complete" "" "";
     MESSAGES_CORRUPTED "messages-corrupted" Invalid
@@ -104,7 +142,8 @@ kinds! {
         "use --clock monotonic";
 
     // The path of messages.
-    SUBNETS_DIFFER "subnets-differ" Reservation "{text}" "" "";
+    SUBNETS_DIFFER "subnets-differ" Reservation
+        "{ports} are in different subnets ({subnets})" "packets need a router, if they pass at all" "";
     RETRANSMISSIONS "retransmissions" Reservation
         "{count} retransmissions" "packets were lost or late, and latencies contain the repetition" "";
     CONGESTION "congestion" Reservation
@@ -115,13 +154,15 @@ kinds! {
         "{count} errors at the sender's port" "counters.csv names them" "";
     RECEIVER_PORT_ERRORS "receiver-port-errors" Reservation
         "{count} errors at the receiver's port" "counters.csv names them" "";
+    COUNTED_WITH_BACKGROUND "counted-with-background" Advice
+        "counters of ports contain the packets of --background" "" "";
     PACKETS_NOT_SENT "packets-not-sent" Reservation
         "only {packets} packets left the sender's port for {count} messages that arrived"
         "the adapter looped them back, they took another way, or its counters are late" "";
     PACKETS_NOT_RECEIVED "packets-not-received" Reservation
         "only {packets} packets came to the receiver's port for {count} messages that arrived"
         "the adapter looped them back, they took another way, or its counters are late" "";
-    PORT_CHANGED "port-changed" Reservation "{change} since it was connected" "" "";
+    PORT_CHANGED "port-changed" Reservation "ports changed during the measurement: {changes}" "" "";
 
     // Two hosts.
     ONE_HOST "one-host" Advice
@@ -129,7 +170,6 @@ kinds! {
     STEERED_CLOCK "steered-clock" Reservation
         "NTP or PTP change the rate of CLOCK_MONOTONIC" "the bounds assume that both clocks run at constant rates"
         "use --clock monotonic-raw or tsc";
-    FAR_END "far-end" Reservation "receiver: {text}" "" "";
     HALF_ROUND_TRIP "half-round-trip" Advice
         "half a round trip is the latency of one way only if both ways take the same"
         "that is assumed; the bounds are proved" "";
@@ -148,10 +188,16 @@ kinds! {
         "the queue hardly wraps around" "use a larger --count or --duration, or a smaller --capacity";
     ROUND_CUT_SHORT "round-cut-short" Reservation
         "a round ends after {elements} elements, before --duration {duration}"
-        "locked memory has no room for more stamps" "raise the memlock limit with ulimit -l unlimited, or shorten --duration";
-    STARVED "starved" Reservation "{text}" "" "";
+        "locked memory has no room for more stamps"
+        "raise the memlock limit with ulimit -l unlimited, or shorten --duration";
+    RECORD_FULL "record-full" Advice
+        "a round ends for all threads when one has recorded {elements} elements, even before --duration is over"
+        "of rounds below {shortest_ns} in which threads share CPUs, starved threads are not reported" "";
+    STARVED "starved" Reservation
+        "in a round a thread had less than {least_percent} of an equal share: {threads}"
+        "its row is marked UNFAIR" "";
     BATCHES "batches" Advice
-        "{queue} hands over in batches"
+        "these queues hand over in batches: {queues}"
         "where the sender pauses, the enqueue before it contains the handing over and two stamps" "";
 
     // Nodes.
@@ -170,16 +216,73 @@ kinds! {
     STALLED "stalled" Reservation
         "in some windows (windows_stalled) a generator stood still for half of the time" "they do not count" "";
     IN_CACHE "in-cache" Reservation
-        "buffers of {size_bytes} are smaller than four times the last level of cache" "part of all accesses ends there" "";
+        "buffers of {size_bytes} are smaller than four times the last level of cache"
+        "part of all accesses ends there" "";
     CACHE_UNKNOWN "cache-unknown" Reservation
         "the size of the last level of cache is unknown" "nothing is marked in-cache" "";
     CORE_LIMITED "core-limited" Reservation
         "one generator draws what its core can" "that is less than what the memory has" "";
-
     WINDOWS_REMOVED "windows-removed" Reservation
         "{count} windows were left out of all figures but the greatest latency" "" "";
 
+    // A fabric.
+    CLOCKS_CONTRADICT "clocks-contradict" Reservation "{text}" "" "";
+    NODES_MISSING "nodes-missing" Reservation "nothing was measured of {nodes}" "" "";
+    PAIRS_LEFT_OUT "pairs-left-out" Reservation
+        "ordered pairs that were left out: {count}" "left_out.csv has the reasons" "";
+    PAIRS_CONTRADICT "pairs-contradict" Reservation
+        "ordered pairs whose clocks contradict each other: {count}"
+        "no offset of the clocks fits all exchanges, so that no bounds of one way hold" "";
+    PAIRS_SLOW "pairs-slow" Reservation
+        "ordered pairs that are slow, also alone: {count}" "" "";
+    PAIRS_CONGESTED "pairs-congested" Reservation
+        "ordered pairs that are slow beside others, and not alone: {count}" "they share a way" "";
+    PAIRS_SUSPECT "pairs-suspect" Reservation
+        "ordered pairs that are slow beside others, and were not measured alone: {count}" "" "";
+    NODES_NOT_JUDGED "nodes-not-judged" Reservation
+        "not all nodes were judged" "it takes more than three nodes, and figures of most pairs of each" "";
+
     // The clock.
-    CLOCK_SET_BACK "clock-set-back" Reservation "the clock was set back {count} times" "" "";
-    CLOCK_NOTE "clock-note" Advice "{text}" "" "";
+    CLOCK_SET_BACK "clock-set-back" Reservation
+        "the clock was set back {count} times" "that is no jump, and is not part of the times" "";
+    CLOCK_CAN_BE_SET "clock-can-be-set" Advice
+        "CLOCK_REALTIME can be set: a step forward looks like a jump of all CPUs at once" "" "use another --clock";
+    NO_FREE_CPU "no-free-cpu" Advice
+        "all CPUs are watched" "the rest of the process wakes on one of them at each update of the progress" "";
+    RDTSCP_IN_GUEST "rdtscp-in-guest" Reservation
+        "each cpuid of --clock rdtscp exits to the hypervisor" "this is a guest, and an exit takes thousands of cycles"
+        "use --clock rdtscp-lfence";
+    BASELINE_SHORTENED "baseline-shortened" Advice
+        "the baseline was measured over {iterations} iterations instead of {asked}"
+        "all of them would have taken more than {longest_ns}" "";
+    COUNTERS_NOT_READABLE "counters-not-readable" Advice
+        "counters cannot be read: {counters}" "no cause of a jump can be found in them" "";
+    JUMPS_NOT_SAMPLED "jumps-not-sampled" Advice
+        "{count} jumps are not sampled"
+        "reading counters may take a tenth of the time, of that a hundredth for jumps below 1 us" "";
+    TRACE_NOT_MATCHED "trace-not-matched" Reservation
+        "no jump can be matched with the trace" "the clock was set back" "";
+    TRACE_RECORDS_LOST "trace-records-lost" Reservation
+        "records of the trace were lost {count} times, for {lost_ns} on a CPU" "what ran then is unknown" "";
+    TRACE_CUT "trace-cut" Advice
+        "the trace keeps what took more than {kept_above_ns}" "shorter jumps are not sampled" "";
+    TRACE_ERROR "trace-error" Advice
+        "jumps are matched with the trace to {error_ns}" "the clock of the trace is CLOCK_MONOTONIC_RAW" "";
+    DIFFERENCES_COUNTED "differences-counted" Advice
+        "the memory held all but {count} of {of} differences"
+        "the clock was read faster than in the baseline; those are counted, to 0.1 %, and exactly below 4096 ticks" "";
+    BELOW_RESOLUTION "below-resolution" Advice
+        "the clock does not move between most readings"
+        "a reading takes less than the resolution of the clock, {mean_ns} in the mean" "";
+    WATCHED_SHORT "watched-short" Reservation
+        "watched for {watched_ns} of {asked_ns}" "other processes had the CPU at the beginning or the end" "";
+    WINDOW_SUMS_CUT "window-sums-cut" Reservation
+        "a window had more jumps than there is room for" "the sums over windows are lower bounds"
+        "use a shorter --window";
+    JUMP_COUNTERS_LEFT_OUT "jump-counters-left-out" Advice
+        "{count} jumps up to {longest_ns} have their cause in jumps.csv, but not its counters"
+        "counters are kept for the longest jumps" "";
+    JUMPS_COUNTED "jumps-counted" Advice
+        "{count} jumps up to {longest_ns} are only counted"
+        "jumps.csv, the pattern and what happened at once have the longer ones" "raise --keep-jumps";
 }

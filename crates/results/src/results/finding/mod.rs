@@ -5,7 +5,7 @@
 
 pub mod kinds;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -60,10 +60,12 @@ impl FindingKind {
 pub enum FindingFigure {
     /// How many.
     Count(u64),
-    /// The least and the greatest value. A name that ends in `_ns`, `_bytes` or `_percent` states the unit.
+    /// The least and the greatest value. The end of the name states the unit: `_ns`, `_bytes`, `_percent`, `_ppm`, `_khz`.
     Range([f64; 2]),
-    /// A name, such as that of a device. Findings with different names stay apart.
+    /// A name. Findings with different names stay apart.
     Name(String),
+    /// Names, such as those of devices, which points and rounds add to.
+    Names(BTreeSet<String>),
 }
 
 /// A fact about a run that changes how its figures are to be read.
@@ -135,6 +137,15 @@ impl Finding {
         }
     }
 
+    /// One of this kind with a count, and the count that it is a part of; none where nothing was counted.
+    pub fn counted(kind: &FindingKind, count: u64, of: Option<u64>) -> Option<Self> {
+        let found = (count > 0).then(|| Self::of(kind).count("count", count))?;
+        Some(
+            of.into_iter()
+                .fold(found, |found, of| found.count("of", of)),
+        )
+    }
+
     /// With a count.
     #[must_use]
     pub fn count(self, name: &str, count: u64) -> Self {
@@ -147,7 +158,23 @@ impl Finding {
         self.with(name, FindingFigure::Range([value, value]))
     }
 
-    /// With a name.
+    /// With a name in a list, beside those that are in it.
+    #[must_use]
+    pub fn listed(self, name: &str, text: impl Into<String>) -> Self {
+        let mut names = BTreeSet::from([text.into()]);
+        if let Some(FindingFigure::Names(others)) = self.figures.get(name) {
+            names.extend(others.iter().cloned());
+        }
+        self.with(name, FindingFigure::Names(names))
+    }
+
+    /// As it was found on that host, beside which others take part.
+    #[must_use]
+    pub fn on(self, host: impl Into<String>) -> Self {
+        self.name(HOST, host)
+    }
+
+    /// With a name that keeps it apart from others.
     #[must_use]
     pub fn name(self, name: &str, text: impl Into<String>) -> Self {
         self.with(name, FindingFigure::Name(text.into()))
@@ -166,6 +193,9 @@ impl Finding {
             let filled = |template| filled(template, &self.figures);
             let texts = [kind.problem, kind.cause, kind.fix].map(filled);
             [self.problem, self.cause, self.fix] = texts;
+            if let Some(FindingFigure::Name(host)) = self.figures.get(HOST) {
+                self.problem = format!("{host}: {}", self.problem);
+            }
         }
     }
 
@@ -193,14 +223,20 @@ impl Finding {
                 (Some(FindingFigure::Range([low, high])), FindingFigure::Range(other)) => {
                     FindingFigure::Range([low.min(other[0]), high.max(other[1])])
                 }
+                (Some(FindingFigure::Names(these)), FindingFigure::Names(others)) => {
+                    FindingFigure::Names(these | &others)
+                }
                 (_, figure) => figure,
             };
             self.figures.insert(name, joined);
         }
-        for point in other.points {
-            if !self.points.contains(&point) {
-                self.points.push(point);
-            }
+        if self.points.is_empty() || other.points.is_empty() {
+            // It is about the whole run.
+            self.points.clear();
+        } else {
+            let new = |point: &String| !self.points.contains(point);
+            let new: Vec<String> = other.points.into_iter().filter(new).collect();
+            self.points.extend(new);
         }
         self.rounds.extend(other.rounds);
         self.rounds.sort_unstable();
@@ -234,12 +270,6 @@ impl Finding {
         of + &self.problem
     }
 
-    /// Whether it has a count or a measure, which grows from round to round.
-    pub fn has_numbers(&self) -> bool {
-        let mut figures = self.figures.values();
-        figures.any(|figure| !matches!(figure, FindingFigure::Name(_)))
-    }
-
     /// Whether it is a sentence of no known kind.
     pub fn is_recorded(&self) -> bool {
         self.kind == RECORDED
@@ -267,11 +297,20 @@ fn filled(template: &str, figures: &BTreeMap<String, FindingFigure>) -> String {
         let shown = match figure {
             FindingFigure::Count(count) => count.to_string(),
             FindingFigure::Name(text) => text.clone(),
+            FindingFigure::Names(names) => {
+                let first: Vec<&str> = names.iter().take(MOST_NAMED).map(String::as_str).collect();
+                match names.len().saturating_sub(MOST_NAMED) {
+                    0 => first.join(", "),
+                    more => format!("{} and {more} more", first.join(", ")),
+                }
+            }
             FindingFigure::Range([low, high]) => {
                 let one = |value: f64| match name {
                     name if name.ends_with("_ns") => units::duration(value),
                     name if name.ends_with("_bytes") => units::bytes(value.max(0.0) as u64),
                     name if name.ends_with("_percent") => format!("{value:.0} %"),
+                    name if name.ends_with("_ppm") => format!("{value:+.0} ppm"),
+                    name if name.ends_with("_khz") => format!("{value:.0} kHz"),
                     _ if value.fract() == 0.0 => format!("{value:.0}"),
                     _ => units::significant(value),
                 };
@@ -312,7 +351,8 @@ impl Findings {
 
     /// Takes away what states that a run is not whole: it goes on.
     pub fn go_on(&mut self) {
-        self.0.retain(|found| found.kind != kinds::INCOMPLETE.id);
+        let ended = [kinds::INCOMPLETE.id, kinds::ROUNDS_MISSING.id];
+        self.0.retain(|found| !ended.contains(&&*found.kind));
     }
 
     /// Leaves those of one point, and of the whole run.
@@ -366,6 +406,11 @@ impl Findings {
             ));
         }
         if !parts.is_empty() {
+            // What is missing is no matter of how good the rest is.
+            let incomplete = kinds::INCOMPLETE.id;
+            if self.0.iter().any(|found| found.kind == incomplete) {
+                parts.push(incomplete.to_owned());
+            }
             return parts.join("; ");
         }
         match titles(Severity::Reservation).as_slice() {
@@ -405,6 +450,10 @@ impl Findings {
 
 /// The id of what an older hcabench recorded as a sentence.
 const RECORDED: &str = "recorded";
+/// The figure with the host of a finding.
+const HOST: &str = "host";
+/// The most names of a list that a text has.
+const MOST_NAMED: usize = 5;
 /// Kinds that say that the tool was tried and no hardware measured.
 const NOT_HARDWARE: [&str; 2] = [kinds::EMULATED_PROCESSOR.id, kinds::SOFTWARE_DEVICE.id];
 
@@ -412,7 +461,7 @@ const NOT_HARDWARE: [&str; 2] = [kinds::EMULATED_PROCESSOR.id, kinds::SOFTWARE_D
 mod tests {
     use super::*;
 
-    use super::kinds::{ELEMENTS_LOST, PAGE_FAULTS, RECEIVER_CLOCK, SOFTWARE_DEVICE};
+    use super::kinds::{ELEMENTS_LOST, PAGE_FAULTS, RECEIVER_CLOCK, SMT_SIBLINGS, SOFTWARE_DEVICE};
 
     fn faults(count: u64) -> Finding {
         Finding::of(&PAGE_FAULTS).count("count", count)
@@ -455,6 +504,30 @@ mod tests {
     }
 
     #[test]
+    fn names_in_a_list_are_joined_and_those_of_another_host_stay_apart() {
+        let shared = |threads: &str| Finding::of(&SMT_SIBLINGS).listed("threads", threads);
+        let mut all = Findings::default();
+        all.add(shared("a and b"), Some("p"), None);
+        assert!(!all.add(shared("c and d"), Some("q"), None));
+        assert!(all.add(shared("a and b").on("far"), Some("p"), None));
+        let [here, there] = all.all()[..] else {
+            panic!("{all:?}");
+        };
+        assert!(
+            here.short(2).ends_with("core: a and b, c and d"),
+            "{here:?}"
+        );
+        assert!(there.problem.starts_with("far: threads share"), "{there:?}");
+        for name in ["e", "f", "g", "h"] {
+            all.add(shared(name), None, None);
+        }
+        let text = all.all()[0].short(2);
+        assert!(text.ends_with("c and d, e, f, g and 1 more"), "{text}");
+        let read: Findings = serde_json::from_str(&serde_json::to_string(&all).unwrap()).unwrap();
+        assert_eq!(read, all);
+    }
+
+    #[test]
     fn different_names_are_different_facts_and_the_worst_is_first() {
         let mut all = Findings::default();
         all.add(faults(1), None, None);
@@ -484,6 +557,12 @@ mod tests {
         assert_eq!(
             all.verdict(),
             format!("not usable: elements lost; {software}")
+        );
+        let incomplete = Finding::of(&kinds::INCOMPLETE).name("reason", "a signal");
+        all.add(incomplete, None, None);
+        assert_eq!(
+            all.verdict(),
+            format!("not usable: elements lost; {software}; incomplete")
         );
     }
 

@@ -12,7 +12,7 @@ use crate::results::schema::Schema;
 
 /// What an earlier run left in a folder.
 #[derive(Debug, Default)]
-pub(super) struct Earlier {
+pub(super) struct EarlierContent {
     /// What shows that there are results.
     pub(super) evidence: Option<String>,
     /// What looks like results and is not on the list.
@@ -21,7 +21,7 @@ pub(super) struct Earlier {
     pub(super) listed: BTreeSet<String>,
 }
 
-impl Earlier {
+impl EarlierContent {
     /// Looks into `path`, which need not exist.
     pub(super) fn find(path: &Path) -> Result<Self, ReportError> {
         let failed = |cause| ReportError::from_io("look into", path, cause);

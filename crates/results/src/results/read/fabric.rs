@@ -10,7 +10,7 @@ use super::rows::{Cells, RowFile};
 use super::table::Table;
 use crate::results::document::read_value;
 use crate::results::folder::RUNS;
-use crate::results::read_error::{ReadError, Wrong};
+use crate::results::read_error::{ReadError, ReadErrorKind};
 use crate::results::schema::fabric::{
     FABRIC, FROM, FROM_RANK, NODES, PAIRS, TIER, TO, TO_RANK, node,
 };
@@ -51,7 +51,7 @@ impl Fabric {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let names = names_in(path)?;
         if !Self::is_one(path) {
-            return Err(Wrong::OfNoFabric(PAIRS).at(path));
+            return Err(ReadErrorKind::OfNoFabric(PAIRS).at(path));
         }
         let incomplete = mark_of(path)?;
         let document = match names.contains(FABRIC) {

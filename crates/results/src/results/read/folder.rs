@@ -7,7 +7,7 @@ use std::path::Path;
 
 use super::table::Table;
 use crate::results::folder::{MARK, MARK_BEGINS};
-use crate::results::read_error::{ReadError, Wrong};
+use crate::results::read_error::{ReadError, ReadErrorKind};
 use crate::results::schema::fabric::{FABRIC, PAIRS};
 use crate::results::whole::whole;
 
@@ -18,8 +18,8 @@ pub(super) fn is_of_a_fabric(path: &Path) -> bool {
 
 pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
     let failed = |cause: io::Error| match cause.kind() {
-        io::ErrorKind::NotFound => Wrong::NoSuchFolder.at(path),
-        io::ErrorKind::NotADirectory => Wrong::NotAFolder.at(path),
+        io::ErrorKind::NotFound => ReadErrorKind::NoSuchFolder.at(path),
+        io::ErrorKind::NotADirectory => ReadErrorKind::NotAFolder.at(path),
         _ => ReadError::io(path, cause),
     };
     let mut names = BTreeSet::new();
@@ -28,7 +28,7 @@ pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
         names.insert(entry.file_name().to_string_lossy().into_owned());
     }
     if names.is_empty() {
-        return Err(Wrong::EmptyFolder.at(path));
+        return Err(ReadErrorKind::EmptyFolder.at(path));
     }
     Ok(names)
 }

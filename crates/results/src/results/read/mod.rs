@@ -29,4 +29,4 @@ pub use rows::Cells;
 pub use run::{Point, Run};
 pub use table::{Row, Table};
 
-pub use super::read_error::{ReadError, Wrong};
+pub use super::read_error::{ReadError, ReadErrorKind};

@@ -40,7 +40,7 @@ impl RowFile {
             cells: vec![0; LONGEST_LINE],
             ends: vec![0; LONGEST_LINE],
         };
-        if lines.next(path)? != Next::Line {
+        if lines.next(path)? != LineStatus::Line {
             return Err(ReadError::truncated(path, 1, "the header is not whole"));
         }
         let header = lines.cells(path)?;
@@ -71,11 +71,11 @@ impl RowFile {
         loop {
             let line = self.lines.number + 1;
             match self.lines.next(path)? {
-                Next::Line => {}
-                Next::End => break,
+                LineStatus::Line => {}
+                LineStatus::End => break,
                 // Only the row at the end of the file can be cut off.
-                Next::Torn if self.may_be_cut => return Ok(true),
-                Next::Torn => {
+                LineStatus::Torn if self.may_be_cut => return Ok(true),
+                LineStatus::Torn => {
                     let reason = "the last row is not whole";
                     return Err(ReadError::truncated(path, line, reason));
                 }
@@ -129,7 +129,7 @@ struct Lines {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Next {
+enum LineStatus {
     Line,
     /// A line without its end, which is the last.
     Torn,
@@ -138,19 +138,19 @@ enum Next {
 
 impl Lines {
     /// Reads the next line. One that is too long is an error.
-    fn next(&mut self, path: &Path) -> Result<Next, ReadError> {
+    fn next(&mut self, path: &Path) -> Result<LineStatus, ReadError> {
         self.number += 1;
         self.text.clear();
         let mut part = self.file.by_ref().take(LONGEST_LINE as u64);
         let read = part.read_until(b'\n', &mut self.text);
         match read.map_err(|cause| ReadError::io(path, cause))? {
-            0 => Ok(Next::End),
-            _ if self.text.ends_with(b"\n") => Ok(Next::Line),
+            0 => Ok(LineStatus::End),
+            _ if self.text.ends_with(b"\n") => Ok(LineStatus::Line),
             LONGEST_LINE => {
                 let reason = "it is longer than 64 KiB";
                 Err(ReadError::foreign(path, self.number, reason))
             }
-            _ => Ok(Next::Torn),
+            _ => Ok(LineStatus::Torn),
         }
     }
 

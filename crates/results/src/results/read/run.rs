@@ -10,11 +10,11 @@ use super::table::{Row, Table};
 use crate::results::curves::{self, Curve};
 use crate::results::document::read_value;
 use crate::results::folder::{LEFT_OUT, LIST, MARK, RUNS, SETTINGS, SUMMARY};
-use crate::results::read_error::{ReadError, Wrong};
+use crate::results::read_error::{ReadError, ReadErrorKind};
 use crate::results::record::{Cell, Record};
 use crate::results::runs::over_rounds;
 use crate::results::schema::{
-    Column, FAILURE, INCOMPLETE, Named, Over, POINT, ROUNDS, STATUS, Schema,
+    Column, FAILURE, INCOMPLETE, NamedColumn, Over, POINT, ROUNDS, STATUS, Schema,
 };
 use crate::results::whole::whole;
 
@@ -57,7 +57,7 @@ impl Run {
         let has = |name: &str| names.contains(name);
         // It has a summary, too, of tiers.
         if is_of_a_fabric(path) {
-            return Err(Wrong::OfAFabric.at(path));
+            return Err(ReadErrorKind::OfAFabric.at(path));
         }
         if has(SUMMARY) || has(LIST) {
             return Self::open_run(path);
@@ -66,7 +66,9 @@ impl Run {
             return Self::open_point(path);
         }
         if has(MARK) {
-            return Err(Wrong::NothingMeasured(mark_of(path)?.unwrap_or_default()).at(path));
+            return Err(
+                ReadErrorKind::NothingMeasured(mark_of(path)?.unwrap_or_default()).at(path),
+            );
         }
         let below: Vec<&str> = names
             .iter()
@@ -79,7 +81,7 @@ impl Run {
         } else {
             format!("but these in it do: {}", below.join(", "))
         };
-        Err(Wrong::NoResults(reason).at(path))
+        Err(ReadErrorKind::NoResults(reason).at(path))
     }
 
     fn open_run(path: &Path) -> Result<Self, ReadError> {
@@ -88,15 +90,15 @@ impl Run {
         let settings = path.join(SETTINGS);
         if !summary.columns.is_empty() && !summary.has(POINT.name) {
             let wrong = if summary.has(STATUS.name) {
-                Wrong::OlderFormat
+                ReadErrorKind::OlderFormat
             } else {
-                Wrong::NoResults(format!("its {SUMMARY} has no column {}", POINT.name))
+                ReadErrorKind::NoResults(format!("its {SUMMARY} has no column {}", POINT.name))
             };
             return Err(wrong.at(path));
         }
         let (document, schema) = match (read_document(&settings), &incomplete) {
             (Err(error), Some(reason)) if error.is_missing() && summary.rows.is_empty() => {
-                return Err(Wrong::NothingMeasured(reason.clone()).at(path));
+                return Err(ReadErrorKind::NothingMeasured(reason.clone()).at(path));
             }
             (read, _) => read?,
         };
@@ -108,9 +110,9 @@ impl Run {
         };
         let mut points = points_of(path, schema, &summary, incomplete.is_some())?;
         if points.is_empty() {
-            let none = || Wrong::NoResults("there is no point in it".to_owned());
+            let none = || ReadErrorKind::NoResults("there is no point in it".to_owned());
             return Err(incomplete
-                .map_or_else(none, Wrong::NothingMeasured)
+                .map_or_else(none, ReadErrorKind::NothingMeasured)
                 .at(path));
         }
         for point in &mut points {
@@ -335,7 +337,7 @@ fn summary_of(schema: &'static Schema, runs: &Table, older: &Table) -> Table {
     curves::complete(schema, &mut summary);
     let columns = schema.summary();
     let cells = |record: &Record| {
-        let cell = |(name, column): &Named| {
+        let cell = |(name, column): &NamedColumn| {
             let cell = record.get(name).cloned().unwrap_or(Cell::Empty);
             cell.with_decimals_of(column).text()
         };
@@ -387,7 +389,7 @@ fn points_of(
         let folder = path.join(&name);
         if !folder.is_dir() {
             let why = "it is a point of the run; copy the folder whole";
-            return Err(Wrong::MissingFile(why.to_owned()).at(&folder));
+            return Err(ReadErrorKind::MissingFile(why.to_owned()).at(&folder));
         }
         let document = match read_document(&folder.join(SETTINGS)) {
             // Ended between making the folder and writing into it.

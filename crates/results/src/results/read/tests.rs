@@ -229,10 +229,21 @@ fn incomplete_runs_are_read_and_marked() {
     let text = fs::read(&file).unwrap();
     fs::write(&file, &text[..text.len() - 3]).unwrap();
     assert_eq!(latencies(last).unwrap(), (vec![Some(2)], true));
-    // Rows are durable one by one; a torn one is left out.
-    let summary = fs::read_to_string(path.join(SUMMARY)).unwrap();
-    let whole = summary.trim_end().rfind('\n').unwrap() + 1;
-    fs::write(path.join(SUMMARY), &summary[..whole + 20]).unwrap();
+    // While a run is marked, its summary may be behind the rows of each round, which are durable one by one.
+    let tear = |file: &str| {
+        let text = fs::read_to_string(path.join(file)).unwrap();
+        let last = text.trim_end().rfind('\n').unwrap() + 1;
+        fs::write(path.join(file), &text[..last + 20]).unwrap();
+    };
+    tear(SUMMARY);
+    let run = Run::open(&path).unwrap();
+    assert_eq!((run.summary.rows.len(), run.points.len()), (2, 2));
+    assert_eq!(
+        run.points[1].number(&hca::latency::P50),
+        last.number(&hca::latency::P50)
+    );
+    // A torn row is left out.
+    tear(RUNS);
     let run = Run::open(&path).unwrap();
     assert_eq!((run.summary.rows.len(), run.points.len()), (1, 2));
     assert!(run.points[1].row.is_none() && run.points[1].incomplete.is_some());

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::super::record::{Cell, Record};
-use super::super::schema::{self, Column, Named, Over, Schema};
+use super::super::schema::{self, Column, NamedColumn, Over, Schema};
 use crate::stats::confidence::lower_rank;
 use crate::stats::median_of;
 
@@ -18,7 +18,7 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
         cells.map(|cell| cell.unwrap_or(Cell::Empty)).collect()
     };
     let rows: Vec<Vec<Cell>> = rows.iter().map(cells_of).collect();
-    let over = OverRounds::new(schema);
+    let over = RoundAggregator::new(schema);
     let names = over.columns.iter().map(|(name, _)| name.to_string());
     Record {
         cells: names.zip(over.fold(&rows)).collect(),
@@ -43,14 +43,14 @@ enum Rule {
 
 /// [`over_rounds`] by the places of columns instead of their names: for a million rows.
 #[derive(Debug, Clone)]
-pub struct OverRounds {
-    columns: Vec<Named>,
+pub struct RoundAggregator {
+    columns: Vec<NamedColumn>,
     /// By column: what becomes of it, and its place in a row of `runs.csv`.
     rules: Vec<(Rule, usize)>,
     status: usize,
 }
 
-impl OverRounds {
+impl RoundAggregator {
     /// Of rows with the columns of `runs.csv`, to one with those of the summary.
     pub fn new(schema: &Schema) -> Self {
         let runs = schema.runs();
@@ -82,7 +82,7 @@ impl OverRounds {
                 rules.extend([0, 1].map(|bound| (Rule::Bound(bound), place(column))));
             }
         }
-        OverRounds {
+        RoundAggregator {
             columns: schema.summary(),
             rules,
             status,
@@ -90,7 +90,7 @@ impl OverRounds {
     }
 
     /// The columns of what [`fold`](Self::fold) makes.
-    pub fn columns(&self) -> &[Named] {
+    pub fn columns(&self) -> &[NamedColumn] {
         &self.columns
     }
 

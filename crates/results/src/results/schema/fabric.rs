@@ -4,7 +4,7 @@
 //! `pairs.csv` one for each pair, which [`over_rounds`](crate::results::runs::over_rounds) makes of it. What is found
 //! by looking at all pairs together stands in more columns of `pairs.csv`, in `nodes.csv` and in `summary.csv`.
 
-use super::{Better, Column, Data, Named, Over, Schema};
+use super::{Better, Column, Data, NamedColumn, Over, Schema};
 use super::{columns, plain};
 
 /// A row for each ordered pair.
@@ -171,19 +171,19 @@ pub const SCHEMA: Schema = Schema {
 };
 
 /// The columns of `pairs.csv`, in order.
-pub fn pairs() -> Vec<Named> {
+pub fn pairs() -> Vec<NamedColumn> {
     let mut columns = SCHEMA.summary();
     columns.extend(JUDGED.map(plain));
     columns
 }
 
 /// The columns of `nodes.csv`, in order.
-pub fn nodes() -> Vec<Named> {
+pub fn nodes() -> Vec<NamedColumn> {
     node::NODE.map(plain).to_vec()
 }
 
 /// The columns of `summary.csv`, in order.
-pub fn summary() -> Vec<Named> {
+pub fn summary() -> Vec<NamedColumn> {
     tier::TIER.map(plain).to_vec()
 }
 

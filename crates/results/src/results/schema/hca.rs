@@ -2,7 +2,7 @@
 
 use super::{Better, Column, Data, Over, ROUND, SampleFile, Schema};
 use super::{columns, distribution_columns, join};
-use crate::results::units;
+use crate::results::finding::{Finding, kinds};
 
 /// Send completions.
 pub const COMPLETIONS: Column = Column::count(
@@ -264,19 +264,16 @@ const HIGHEST_FLOOR_NS: f64 = 10_000.0;
 /// Above this share of the median latency the floor's median is most of what was measured.
 const LARGEST_SHARE: f64 = 0.5;
 
-/// Why figures are not to be believed, where the floor is above 10 us or above half of the latency, by their medians in
+/// What speaks against figures where the floor is above 10 us or above half of the latency, by their medians in
 /// nanoseconds.
-pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<String> {
-    let why = if floor > HIGHEST_FLOOR_NS {
-        "the host is busy, do not believe these figures".to_owned()
+pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<Finding> {
+    let found = if floor > HIGHEST_FLOOR_NS {
+        Finding::of(&kinds::FLOOR_TOO_HIGH)
     } else {
         let latency = latency.filter(|latency| floor > LARGEST_SHARE * latency)?;
-        format!(
-            "that is most of the latency of p50 {}, do not believe it",
-            units::duration(latency)
-        )
+        Finding::of(&kinds::FLOOR_NEAR_LATENCY).measure("latency_ns", latency)
     };
-    Some(format!("floor p50 {}: {why}", units::duration(floor)))
+    Some(found.measure("floor_ns", floor))
 }
 
 /// Above this share of the median latency the clocks of the two CPUs say too little of it.
@@ -284,17 +281,14 @@ const LARGEST_SHARE_OF_CLOCKS: f64 = 0.25;
 
 /// Why latencies say little, where the clocks of the two CPUs may differ by more than a quarter of the median latency:
 /// their offset and its bound, and the latency, in nanoseconds.
-pub fn doubt_of_clocks(offset: f64, bound: f64, latency: f64) -> Option<String> {
+pub fn doubt_of_clocks(offset: f64, bound: f64, latency: f64) -> Option<Finding> {
     let most = offset.abs() + bound;
     (most > LARGEST_SHARE_OF_CLOCKS * latency).then(|| {
-        format!(
-            "the clocks of sender and receiver may differ by up to {}, and the latency is p50 {}: their offset is {} \
-             within {}",
-            units::duration(most),
-            units::duration(latency),
-            units::duration(offset),
-            units::duration(bound),
-        )
+        Finding::of(&kinds::CLOCKS_MAY_DIFFER)
+            .measure("most_ns", most)
+            .measure("latency_ns", latency)
+            .measure("offset_ns", offset)
+            .measure("bound_ns", bound)
     })
 }
 
@@ -315,13 +309,14 @@ mod tests {
             assert_eq!(doubt.is_some(), told, "{doubt:?}");
         }
         let doubt = doubt_of_clocks(-300.0, 100.0, 1000.0).unwrap();
-        doubt.has(&["up to 400 ns", "-300 ns within 100 ns"]);
+        assert_eq!(doubt.kind, kinds::CLOCKS_MAY_DIFFER.id);
+        let text = doubt.line(1);
+        text.has(&["up to 400 ns", "p50 1.00 us", "-300 ns within 100 ns"]);
     }
 
     #[test]
     fn a_floor_above_ten_microseconds_or_half_of_the_latency_is_not_believed() {
-        let busy = "the host is busy, do not believe these figures";
-        let most = "that is most of the latency of p50 400 ns, do not believe it";
+        let (busy, most) = (kinds::FLOOR_TOO_HIGH.id, kinds::FLOOR_NEAR_LATENCY.id);
         for (floor, latency, told) in [
             (200.0, Some(400.0), None),
             (10_000.0, Some(20_000.0), None),
@@ -331,8 +326,12 @@ mod tests {
             // Of a latency that is a little more than the loops themselves.
             (201.0, Some(400.0), Some(("201 ns", most))),
         ] {
-            let told = told.map(|(floor, why)| format!("floor p50 {floor}: {why}"));
-            assert_eq!(doubt_of_floor(floor, latency), told);
+            let found = doubt_of_floor(floor, latency);
+            assert_eq!(found.is_some(), told.is_some(), "{found:?}");
+            if let (Some(found), Some((floor, kind))) = (found, told) {
+                assert_eq!(found.kind, kind);
+                found.problem.has(&[&format!("p50 {floor}")]);
+            }
         }
     }
 }

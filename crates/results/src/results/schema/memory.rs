@@ -1,6 +1,6 @@
 //! The memory benchmark.
 
-use super::{Across, Better, Column, Data, Over, ROUND, SampleFile, Schema};
+use super::{Better, Column, CrossRowFigure, Data, Over, ROUND, SampleFile, Schema};
 use super::{columns, join};
 
 columns! {
@@ -113,6 +113,6 @@ pub const SCHEMA: Schema = Schema {
     point: &POINT,
     figures: &FIGURES,
     samples: &[WINDOWS_FILE],
-    across: Some(Across::Curves),
+    across: Some(CrossRowFigure::Curves),
     headline: [MEASURED_WINDOWS, LATENCY, LATENCY_MAX],
 };

@@ -19,7 +19,7 @@ use serde::Serialize;
 /// What a column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ColumnKind {
     /// Tells which row it is, or how it ended.
     Label,
     /// Was set, or follows from what was set.
@@ -80,7 +80,7 @@ pub struct Column {
     /// The name, with the unit at its end: `latency_p50_ns`. Without one it is a count, a share or a word.
     pub name: &'static str,
     /// What it is.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// What its cells hold.
     pub data: Data,
     /// In which direction it is better.
@@ -113,7 +113,7 @@ const UNITS: [(&str, &str); 15] = [
 ];
 
 impl Column {
-    const fn new(kind: Kind, data: Data, over: Over, name: &'static str) -> Self {
+    const fn new(kind: ColumnKind, data: Data, over: Over, name: &'static str) -> Self {
         Column {
             name,
             kind,
@@ -127,23 +127,28 @@ impl Column {
 
     /// A word that tells which row it is, or how it ended.
     pub const fn label(name: &'static str, meaning: &'static str) -> Self {
-        Self::new(Kind::Label, Data::Text, Over::First, name).meaning(meaning)
+        Self::new(ColumnKind::Label, Data::Text, Over::First, name).meaning(meaning)
     }
 
     /// A setting in words.
     pub const fn setting(name: &'static str, meaning: &'static str) -> Self {
-        Self::new(Kind::Setting, Data::Text, Over::First, name).meaning(meaning)
+        Self::new(ColumnKind::Setting, Data::Text, Over::First, name).meaning(meaning)
     }
 
     /// A measured figure with so many decimals, of which less is better: its median over rounds counts.
     pub const fn measured(name: &'static str, decimals: usize, meaning: &'static str) -> Self {
-        let column = Self::new(Kind::Measured, Data::Number(decimals), Over::Median, name);
+        let column = Self::new(
+            ColumnKind::Measured,
+            Data::Number(decimals),
+            Over::Median,
+            name,
+        );
         column.better(Better::Lower).meaning(meaning)
     }
 
     /// Something that was counted: its sum over rounds counts.
     pub const fn count(name: &'static str, meaning: &'static str) -> Self {
-        Self::new(Kind::Count, Data::Whole, Over::Sum, name).meaning(meaning)
+        Self::new(ColumnKind::Count, Data::Whole, Over::Sum, name).meaning(meaning)
     }
 
     /// The same with other cells.
@@ -254,7 +259,7 @@ impl SampleFile {
 
 /// What follows from all rows of a summary together, and not from each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Across {
+pub enum CrossRowFigure {
     /// Rows that differ in the load make a curve ([`curves`](crate::results::curves)).
     Curves,
 }
@@ -275,7 +280,7 @@ pub struct Schema {
     /// The files of samples that its points may have.
     pub samples: &'static [SampleFile],
     /// What follows from all rows of its summary.
-    pub across: Option<Across>,
+    pub across: Option<CrossRowFigure>,
     /// What the progress shows of a finished point: how many samples, their median (or mean, where there are no
     /// percentiles), and their 99th percentile.
     pub headline: [Column; 3],
@@ -311,7 +316,7 @@ pub const INCOMPLETE: &str = "incomplete";
 pub const FORMAT: u64 = 2;
 
 /// A column of a file: as declared, or the bound of one.
-pub type Named = (Cow<'static, str>, Column);
+pub type NamedColumn = (Cow<'static, str>, Column);
 
 impl Schema {
     /// All schemas.
@@ -352,7 +357,7 @@ impl Schema {
     }
 
     /// The columns of `summary.csv`, bounds included, in order.
-    pub fn summary(&self) -> Vec<Named> {
+    pub fn summary(&self) -> Vec<NamedColumn> {
         let mut columns = vec![plain(POINT)];
         columns.extend(self.point.iter().copied().map(plain));
         columns.extend([STATUS, FAILURE, ROUNDS].map(plain));
@@ -366,7 +371,7 @@ impl Schema {
     }
 
     /// The columns of `runs.csv`, in order.
-    pub fn runs(&self) -> Vec<Named> {
+    pub fn runs(&self) -> Vec<NamedColumn> {
         let mut columns = [POINT, ROUND, ORDER, STARTED_AT].map(plain).to_vec();
         columns.extend(self.point.iter().copied().map(plain));
         columns.extend([STATUS, FAILURE].map(plain));
@@ -375,13 +380,13 @@ impl Schema {
     }
 
     /// The columns of `left_out.csv`, in order.
-    pub fn left_out(&self) -> Vec<Named> {
+    pub fn left_out(&self) -> Vec<NamedColumn> {
         let columns = self.point.iter().copied().chain([REASON]);
         columns.map(plain).collect()
     }
 }
 
-fn plain(column: Column) -> Named {
+fn plain(column: Column) -> NamedColumn {
     (Cow::Borrowed(column.name), column)
 }
 

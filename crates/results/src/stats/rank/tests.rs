@@ -38,7 +38,7 @@ fn critical_values_are_those_of_the_tables() {
         (10, 10, Some(23), Some(16)),
         (20, 20, Some(127), Some(105)),
     ] {
-        let null = Null::mann_whitney(one, other);
+        let null = NullDistribution::mann_whitney(one, other);
         assert_eq!(null.critical(0.025), of_5, "{one} and {other}");
         assert_eq!(null.critical(0.005), of_1, "{one} and {other}");
     }
@@ -49,7 +49,7 @@ fn critical_values_are_those_of_the_tables() {
         (10, Some(8), Some(3)),
         (20, Some(52), Some(37)),
     ] {
-        let null = Null::signed_rank(pairs);
+        let null = NullDistribution::signed_rank(pairs);
         assert_eq!(null.critical(0.025), of_5, "{pairs} pairs");
         assert_eq!(null.critical(0.005), of_1, "{pairs} pairs");
     }
@@ -64,7 +64,7 @@ fn the_exact_distribution_is_that_of_all_orders() {
         let others = (0..7).filter(|rank| choice >> rank & 1 == 0);
         counts[others.map(above).sum::<u32>() as usize] += 1;
     }
-    let null = Null::mann_whitney(4, 3);
+    let null = NullDistribution::mann_whitney(4, 3);
     let mut sum = 0;
     for (effects, count) in counts.into_iter().enumerate() {
         sum += count;
@@ -75,11 +75,19 @@ fn the_exact_distribution_is_that_of_all_orders() {
 #[test]
 fn the_normal_distribution_takes_over_where_the_exact_one_ends() {
     for (exact, mean, variance) in [
-        (Null::mann_whitney(64, 64), 2048.0, 4096.0 * 129.0 / 12.0),
-        (Null::signed_rank(120), 3630.0, 7260.0 * 241.0 / 12.0),
+        (
+            NullDistribution::mann_whitney(64, 64),
+            2048.0,
+            4096.0 * 129.0 / 12.0,
+        ),
+        (
+            NullDistribution::signed_rank(120),
+            3630.0,
+            7260.0 * 241.0 / 12.0,
+        ),
     ] {
         let deviation = f64::sqrt(variance);
-        let approximate = Null::Normal { mean, deviation };
+        let approximate = NullDistribution::Normal { mean, deviation };
         for error in [0.025, 0.001] {
             // What it takes for critical has nearly that probability, and rather less.
             let held = exact.at_most(approximate.critical(error).unwrap());

@@ -3,10 +3,10 @@
 //! There is one load of a line in a function and one store, as in a loop of a compiled program. Fifty of each, one behind
 //! the other, draw up to a fifth less on processors whose prefetchers know a stream by the address of its instruction.
 
-use super::{Accesses, Function, GROUP, InstructionSet, Store};
+use super::{AccessFunction, Accesses, GROUP, InstructionSet, Store};
 
 /// The functions of an instruction set and a kind of store, by the number of lines that are read.
-pub(super) fn of(accesses: &Accesses) -> &'static [Function; GROUP + 1] {
+pub(super) fn of(accesses: &Accesses) -> &'static [AccessFunction; GROUP + 1] {
     match (accesses.instruction_set, accesses.store) {
         (InstructionSet::Sse2, Store::Regular) => &sse2_regular::ALL,
         (InstructionSet::Sse2, Store::NonTemporal) => &sse2_non_temporal::ALL,
@@ -24,9 +24,9 @@ pub(super) fn of(accesses: &Accesses) -> &'static [Function; GROUP + 1] {
 macro_rules! functions {
     ($module:ident: $load:expr, $store:expr, $end:literal; $($name:ident = $reads:literal)+) => {
         mod $module {
-            use super::super::{Function, GROUP};
+            use super::super::{AccessFunction, GROUP};
 
-            pub(super) const ALL: [Function; GROUP + 1] = [$($name),+];
+            pub(super) const ALL: [AccessFunction; GROUP + 1] = [$($name),+];
 
             $(
                 /// # Safety

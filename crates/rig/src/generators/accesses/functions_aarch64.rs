@@ -5,10 +5,10 @@
 //! and the SVE instructions LD1B, ST1B and STNT1B. A call may change vector registers 0 to 7 and predicate 0 (Procedure
 //! Call Standard for the Arm 64-bit Architecture).
 
-use super::{Accesses, Function, GROUP, InstructionSet, Store};
+use super::{AccessFunction, Accesses, GROUP, InstructionSet, Store};
 
 /// The functions of an instruction set and a kind of store, by the number of lines that are read.
-pub(super) fn of(accesses: &Accesses) -> &'static [Function; GROUP + 1] {
+pub(super) fn of(accesses: &Accesses) -> &'static [AccessFunction; GROUP + 1] {
     match (accesses.instruction_set, accesses.store) {
         (InstructionSet::Sve, Store::Regular) => match vector_bytes() {
             16 => &sve16_regular::ALL,
@@ -44,9 +44,9 @@ pub(super) fn has_functions_for_sve() -> bool {
 macro_rules! functions {
     ($module:ident: $begin:expr, $load:expr, $store:expr, $end:expr; $($name:ident = $reads:literal)+) => {
         mod $module {
-            use super::super::{Function, GROUP};
+            use super::super::{AccessFunction, GROUP};
 
-            pub(super) const ALL: [Function; GROUP + 1] = [$($name),+];
+            pub(super) const ALL: [AccessFunction; GROUP + 1] = [$($name),+];
 
             $(
                 /// # Safety

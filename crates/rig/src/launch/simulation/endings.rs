@@ -6,15 +6,15 @@ use crate::testing::Refused as _;
 #[test]
 fn who_does_not_come_or_cannot_measure_is_left_out() {
     struct Unable;
-    impl Work for Unable {
+    impl RankWork for Unable {
         fn prepare(&mut self, _: &Start) -> Result<Value, String> {
             Err("no active port".to_owned())
         }
-        fn measure(&mut self, _: &Order) -> Result<PairReport, String> {
+        fn measure(&mut self, _: &MeasurementOrder) -> Result<PairReport, String> {
             unreachable!("it cannot")
         }
     }
-    let meeting = Meeting::of(4);
+    let meeting = SimulatedRendezvous::of(4);
     let attending = meeting.attend_well([0, 3]);
     let (place, hello) = (meeting.place.clone(), meeting.hello(1));
     let unable = spawn(move || Agent::meet(&place, &hello, LONG)?.attend(&mut Unable));
@@ -40,7 +40,7 @@ fn who_does_not_come_or_cannot_measure_is_left_out() {
 
 #[test]
 fn ranks_of_another_build_alone_end_the_run_at_once_and_both_are_told() {
-    let meeting = Meeting::of(2);
+    let meeting = SimulatedRendezvous::of(2);
     let attending = meeting.attend_well([0]);
     let (place, mut hello) = (meeting.place.clone(), meeting.hello(1));
     hello.terms.program.version = "0.0.9".to_owned();
@@ -64,7 +64,7 @@ fn ranks_of_another_build_alone_end_the_run_at_once_and_both_are_told() {
 #[test]
 fn a_signal_to_rank_0_ends_all() {
     static SIGNALLED: AtomicBool = AtomicBool::new(false);
-    let meeting = Meeting::of(3);
+    let meeting = SimulatedRendezvous::of(3);
     let attending: Vec<_> = (0..3)
         .map(|rank| {
             meeting.attend(rank, |_| {
@@ -78,7 +78,7 @@ fn a_signal_to_rank_0_ends_all() {
     let mut conductor = meeting.gather_unless(LIMITS, signal).unwrap();
     let schedule = Schedule::new(3, Concurrency::Alone);
     let ended = conductor
-        .measure(0, schedule.batches(), &mut Kept::default())
+        .measure(0, schedule.batches(), &mut MeasuredPairs::default())
         .unwrap_err();
     assert_eq!(
         Failure::from(ended),
@@ -99,7 +99,7 @@ fn a_sink_that_can_keep_nothing_ends_the_run_and_so_does_rank_0() {
             unreachable!("nobody fails")
         }
     }
-    let meeting = Meeting::of(2);
+    let meeting = SimulatedRendezvous::of(2);
     let attending = meeting.attend_well([0, 1]);
     let mut conductor = meeting.gather(LIMITS).unwrap();
     conductor
@@ -114,7 +114,7 @@ fn a_sink_that_can_keep_nothing_ends_the_run_and_so_does_rank_0() {
 
 #[test]
 fn a_rank_does_not_wait_for_ever_for_a_rank_0_that_hangs_or_is_not_there() {
-    let meeting = Meeting::of(2);
+    let meeting = SimulatedRendezvous::of(2);
     let attending = meeting.attend_well([1]);
     let mut wire = Wire::of(meeting.listener.accept().unwrap().0).unwrap();
     let _hello: FromRank = wire.receive(LONG).unwrap();
@@ -129,11 +129,11 @@ fn a_rank_does_not_wait_for_ever_for_a_rank_0_that_hangs_or_is_not_there() {
     joined(attending)
         .remove(0)
         .refused(&["rank 0 has gone", "did not answer within 0.05 s"]);
-    let Meeting {
+    let SimulatedRendezvous {
         listener, place, ..
     } = meeting;
     drop((wire, listener));
-    let nobody = rendezvous::meet(&place, &Meeting::of(2).hello(1), SHORT);
+    let nobody = rendezvous::meet(&place, &SimulatedRendezvous::of(2).hello(1), SHORT);
     nobody
         .map(drop)
         .refused(&["not met within 0 s", "127.0.0.1"]);
@@ -145,7 +145,7 @@ fn rank_0_listens_only_where_it_is() {
         hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         port,
     };
-    let free = Meeting::of(2).place.port;
+    let free = SimulatedRendezvous::of(2).place.port;
     // Of the addresses for documentation nobody has one.
     rendezvous::listen(&at(&["192.0.2.7"], free)).refused(&["192.0.2.7", "--rendezvous"]);
     let listening = rendezvous::listen(&at(&["192.0.2.7", "127.0.0.1"], free)).unwrap();

@@ -5,7 +5,7 @@ use crate::testing::Refused as _;
 
 #[test]
 fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
-    let meeting = Meeting::of(3);
+    let meeting = SimulatedRendezvous::of(3);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, meeting.place.port));
     let attending = meeting.attend_well([0, 1]);
     // They come before rank 2, which all wait for.
@@ -62,7 +62,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
     });
     let mut round = 0;
     while !late.is_finished() {
-        let mut kept = Kept::default();
+        let mut kept = MeasuredPairs::default();
         let schedule = Schedule::new(3, Concurrency::Together);
         conductor
             .measure(round, schedule.batches(), &mut kept)
@@ -88,7 +88,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
 
 #[test]
 fn who_says_nothing_or_a_letter_now_and_then_keeps_nobody_waiting() {
-    let meeting = Meeting::of(2);
+    let meeting = SimulatedRendezvous::of(2);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, meeting.place.port));
     let (silent, mut slow) = [(); 2]
         .map(|()| TcpStream::connect(address).unwrap())
@@ -126,12 +126,14 @@ fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
         ("not asked for", vec![report(Pair::of(0, 1))]),
         (
             "not asked for",
-            vec![FromRank::Hello(Box::new(Meeting::of(3).hello(2)))],
+            vec![FromRank::Hello(Box::new(
+                SimulatedRendezvous::of(3).hello(2),
+            ))],
         ),
         ("more than it is asked for", vec![FromRank::Pong; 20]),
     ];
     for (reason, sayings) in sayings {
-        let meeting = Meeting::of(3);
+        let meeting = SimulatedRendezvous::of(3);
         let said = Arc::new(Barrier::new(2));
         let (says, until) = (said.clone(), Arc::new(AtomicBool::new(false)));
         let ended = until.clone();
@@ -144,7 +146,7 @@ fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
                 sleep(Duration::from_millis(5));
             }
         });
-        let fails = |order: &Order| match order.pair.higher() {
+        let fails = |order: &MeasurementOrder| match order.pair.higher() {
             2 => Err("no answer".to_owned()),
             _ => good(order),
         };
@@ -163,7 +165,7 @@ fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
 
 #[test]
 fn a_rank_that_others_cannot_reach_ends_the_run_before_it_begins() {
-    let meeting = Meeting::of(3);
+    let meeting = SimulatedRendezvous::of(3);
     let mut attending = meeting.attend_well([0, 1]);
     let (place, mut hello) = (meeting.place.clone(), meeting.hello(2));
     hello.serves.set_ip(Ipv4Addr::LOCALHOST.into());

@@ -5,12 +5,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::fabric::{End, failed};
+use super::fabric::{FabricPort, failed};
 use super::fallback::{Notices, passes_over};
 use crate::node::NodeError;
-use crate::node::fallback::{ConnectFailure, Fallback, FellBack};
+use crate::node::fallback::{ConnectFailure, Fallback, FallbackCounts};
 use crate::rdma::cm::{
-    ActiveEndpoint, CmError, Connection, EventChannel, IdService, PassiveEndpoint, Requested,
+    ActiveEndpoint, CmError, Connection, ConnectionRequest, EventChannel, IdService,
+    PassiveEndpoint,
 };
 use crate::rdma::verbs::{
     Capabilities, CompletionQueue, Context, OutstandingReads, ProtectionDomain, QueuePair,
@@ -25,11 +26,11 @@ const ELEMENTS: u32 = 2;
 
 /// What connects an end.
 #[derive(Debug, Clone)]
-pub(super) struct Way {
+pub(super) struct ConnectorSettings {
     pub(super) service: Service,
     pub(super) fallback: Fallback,
     pub(super) id_service: IdService,
-    pub(super) end: End,
+    pub(super) end: FabricPort,
     pub(super) capabilities: Capabilities,
     /// Whether somebody sleeps until samples have come.
     pub(super) receive_events: bool,
@@ -41,7 +42,7 @@ pub(super) struct Way {
 
 /// Active if it was given the addresses of its peers, passive if not.
 #[derive(Debug)]
-pub(super) enum Role {
+pub(super) enum ConnectRole {
     Active(Active),
     Passive(Passive),
 }
@@ -50,13 +51,13 @@ pub(super) enum Role {
 #[derive(Debug)]
 pub(super) struct Active {
     pub(super) publisher: u32,
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<SubscriberAddress>,
     pub(super) notices: Notices,
 }
 
 /// A subscriber, and where it listens.
 #[derive(Debug, Clone, Copy)]
-pub struct Target {
+pub struct SubscriberAddress {
     /// Its number.
     pub subscriber: u32,
     /// Its address.
@@ -75,51 +76,51 @@ pub(super) struct Passive {
     pub(super) notices: Notices,
 }
 
-impl Role {
+impl ConnectRole {
     fn connections(&self) -> usize {
         match self {
-            Role::Active(active) => active.targets.len(),
-            Role::Passive(passive) => passive.publishers.len(),
+            ConnectRole::Active(active) => active.targets.len(),
+            ConnectRole::Passive(passive) => passive.publishers.len(),
         }
     }
 }
 
 /// What an end is made of, once it is connected.
 #[derive(Debug)]
-pub(super) struct Connected {
+pub(super) struct ConnectedEnd {
     pub(super) domain: Arc<ProtectionDomain>,
     pub(super) send_queue: Arc<CompletionQueue>,
     pub(super) receive_queue: Arc<CompletionQueue>,
     pub(super) connections: Arc<Vec<Connection>>,
-    pub(super) fell_back: FellBack,
+    pub(super) fell_back: FallbackCounts,
 }
 
 /// Why a connection did not come about.
-enum Failed {
+enum ConnectorError {
     /// The connection manager says so.
     Cm(CmError),
     /// What it takes could not be made.
     Node(NodeError),
 }
 
-impl From<CmError> for Failed {
+impl From<CmError> for ConnectorError {
     fn from(error: CmError) -> Self {
-        Failed::Cm(error)
+        ConnectorError::Cm(error)
     }
 }
 
-impl From<NodeError> for Failed {
+impl From<NodeError> for ConnectorError {
     fn from(error: NodeError) -> Self {
-        Failed::Node(error)
+        ConnectorError::Node(error)
     }
 }
 
-impl From<Failed> for NodeError {
-    fn from(failed_by: Failed) -> Self {
+impl From<ConnectorError> for NodeError {
+    fn from(failed_by: ConnectorError) -> Self {
         match failed_by {
-            Failed::Node(error) => error,
-            Failed::Cm(CmError::Interrupted { .. }) => NodeError::GivenUp,
-            Failed::Cm(error) => failed(error),
+            ConnectorError::Node(error) => error,
+            ConnectorError::Cm(CmError::Interrupted { .. }) => NodeError::GivenUp,
+            ConnectorError::Cm(error) => failed(error),
         }
     }
 }
@@ -130,9 +131,9 @@ impl From<Failed> for NodeError {
 /// When one of them does not come about, or not in time.
 pub(super) fn connect(
     channel: &Arc<EventChannel>,
-    way: &Way,
-    role: &Role,
-) -> Result<Connected, NodeError> {
+    way: &ConnectorSettings,
+    role: &ConnectRole,
+) -> Result<ConnectedEnd, NodeError> {
     let mut connector = Connector {
         channel,
         way,
@@ -144,14 +145,14 @@ pub(super) fn connect(
         connections: Vec::new(),
     };
     let fell_back = match role {
-        Role::Active(active) => connector.connect_to_all(active)?,
-        Role::Passive(passive) => {
+        ConnectRole::Active(active) => connector.connect_to_all(active)?,
+        ConnectRole::Passive(passive) => {
             connector.be_connected(passive)?;
-            FellBack::default()
+            FallbackCounts::default()
         }
     };
     let (domain, attributes) = connector.made.expect("an end has at least one peer");
-    Ok(Connected {
+    Ok(ConnectedEnd {
         domain,
         send_queue: attributes.send_queue,
         receive_queue: attributes.receive_queue,
@@ -163,7 +164,7 @@ pub(super) fn connect(
 /// Brings the connections of an end about, one after the other.
 struct Connector<'a> {
     channel: &'a Arc<EventChannel>,
-    way: &'a Way,
+    way: &'a ConnectorSettings,
     queue_pairs: usize,
     /// Made with the first connection, which brings the device's context.
     made: Option<(Arc<ProtectionDomain>, QueuePairAttributes)>,
@@ -189,7 +190,7 @@ impl Connector<'_> {
     }
 
     /// Connects to a peer.
-    fn reach(&mut self, to: SocketAddr) -> Result<Connection, Failed> {
+    fn reach(&mut self, to: SocketAddr) -> Result<Connection, ConnectorError> {
         let (way, begun) = (self.way, Instant::now());
         let active = ActiveEndpoint::resolve(
             self.channel,
@@ -211,7 +212,7 @@ impl Connector<'_> {
         Ok(connecting.established(left)?)
     }
 
-    fn accept(&mut self, requested: Requested) -> Result<Connection, Failed> {
+    fn accept(&mut self, requested: ConnectionRequest) -> Result<Connection, ConnectorError> {
         let accepted = match self.common() {
             Some(pair) => requested.accept_datagrams(pair)?,
             None => {
@@ -225,19 +226,19 @@ impl Connector<'_> {
 
     /// Connects to all targets. Where that fails by one of the five errors, and it may fall back, it listens, tells the
     /// target where, and is connected to.
-    fn connect_to_all(&mut self, role: &Active) -> Result<FellBack, NodeError> {
-        let (mut fell_back, mut to_be_told) = (FellBack::default(), Vec::new());
+    fn connect_to_all(&mut self, role: &Active) -> Result<FallbackCounts, NodeError> {
+        let (mut fell_back, mut to_be_told) = (FallbackCounts::default(), Vec::new());
         for target in &role.targets {
             let error = match self.reach(target.address) {
                 Ok(connection) => {
                     self.connections.push(connection);
                     continue;
                 }
-                Err(Failed::Cm(error)) => error,
-                Err(Failed::Node(error)) => return Err(error),
+                Err(ConnectorError::Cm(error)) => error,
+                Err(ConnectorError::Node(error)) => return Err(error),
             };
             match (ConnectFailure::of(&error), self.way.fallback) {
-                (None, _) => return Err(Failed::Cm(error).into()),
+                (None, _) => return Err(ConnectorError::Cm(error).into()),
                 (Some(why), Fallback::Fatal) => {
                     return Err(NodeError::NotConnected {
                         why,
@@ -258,10 +259,10 @@ impl Connector<'_> {
         let place = (end.device.as_str(), end.port);
         let (service, waiting) = (self.way.id_service, to_be_told.len());
         let listener = PassiveEndpoint::listen(self.channel, service, place, end.address, waiting);
-        let listener = listener.map_err(Failed::from)?;
+        let listener = listener.map_err(ConnectorError::from)?;
         let port = listener.address().port();
         for &subscriber in &to_be_told {
-            role.notices.tell(role.publisher, subscriber, port);
+            role.notices.post(role.publisher, subscriber, port);
         }
         let all = role.targets.len();
         self.accept_until(all, &listener, |_| Ok(None))?;
@@ -285,7 +286,7 @@ impl Connector<'_> {
         &mut self,
         count: usize,
         listener: &PassiveEndpoint,
-        mut otherwise: impl FnMut(&mut Self) -> Result<Option<Connection>, Failed>,
+        mut otherwise: impl FnMut(&mut Self) -> Result<Option<Connection>, ConnectorError>,
     ) -> Result<(), NodeError> {
         let mut deadline = Instant::now() + self.way.patience;
         let mut passed_over = None;
@@ -297,7 +298,9 @@ impl Connector<'_> {
                     match listener.request(left.min(LOOK)) {
                         Ok(requested) => match self.accept(requested) {
                             Ok(connection) => connection,
-                            Err(Failed::Cm(error)) if passes_over(&error, self.way.fallback) => {
+                            Err(ConnectorError::Cm(error))
+                                if passes_over(&error, self.way.fallback) =>
+                            {
                                 passed_over = Some(error);
                                 continue;
                             }
@@ -315,7 +318,7 @@ impl Connector<'_> {
                                 last.unwrap_or_default()
                             )));
                         }
-                        Err(error) => return Err(Failed::Cm(error).into()),
+                        Err(error) => return Err(ConnectorError::Cm(error).into()),
                     }
                 }
             };
@@ -329,7 +332,7 @@ impl Connector<'_> {
 /// One completion queue a direction for all queue pairs, so that a loop polls one, however many these are.
 fn make(
     context: &Arc<Context>,
-    way: &Way,
+    way: &ConnectorSettings,
     queue_pairs: usize,
 ) -> Result<(Arc<ProtectionDomain>, QueuePairAttributes), NodeError> {
     let queue = |requests: u32, events| {

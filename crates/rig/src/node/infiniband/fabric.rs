@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::node::{NodeError, Settings, Wiring};
 use crate::rdma::cm::{EventChannel, IdService, UcRoute};
 use crate::rdma::verbs::{Capabilities, Context, ServiceType, devices, try_queue_pairs};
-use crate::rig::port_choice::{ChosenPort, Pair, choose, choose_route};
+use crate::rig::port_choice::{ChosenPort, PortPair, choose, choose_route};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 
 /// Which ports are asked for.
@@ -22,7 +22,7 @@ pub struct FabricRequest {
 
 /// A port and the address that leads to it.
 #[derive(Debug, Clone)]
-pub(super) struct End {
+pub(super) struct FabricPort {
     pub(super) device: String,
     pub(super) port: u8,
     pub(super) address: IpAddr,
@@ -31,9 +31,9 @@ pub(super) struct End {
 /// The ports of a run.
 #[derive(Debug)]
 pub struct Fabric {
-    pair: Pair,
-    pub(super) sender: End,
-    pub(super) receiver: End,
+    pair: PortPair,
+    pub(super) sender: FabricPort,
+    pub(super) receiver: FabricPort,
     /// Or why there is none.
     uc_route: Result<UcRoute, String>,
 }
@@ -72,7 +72,7 @@ impl Fabric {
     }
 
     /// The ports.
-    pub fn pair(&self) -> &Pair {
+    pub fn pair(&self) -> &PortPair {
         &self.pair
     }
 
@@ -192,10 +192,10 @@ impl Fabric {
     }
 }
 
-fn end_of(chosen: &ChosenPort) -> Result<End, NodeError> {
+fn end_of(chosen: &ChosenPort) -> Result<FabricPort, NodeError> {
     let (device, port) = (chosen.device.name.clone(), chosen.port.number);
     match chosen.address {
-        Some(address) => Ok(End {
+        Some(address) => Ok(FabricPort {
             device,
             port,
             address,

@@ -86,7 +86,7 @@ impl Notices {
     }
 
     /// A publisher tells a subscriber to connect to this port.
-    pub(super) fn tell(&self, publisher: u32, subscriber: u32, port: u16) {
+    pub(super) fn post(&self, publisher: u32, subscriber: u32, port: u16) {
         (self.place(publisher, subscriber)).store(port, Ordering::Release);
     }
 
@@ -181,8 +181,8 @@ mod tests {
     #[test]
     fn what_a_publisher_tells_comes_to_its_subscriber_once() {
         let notices = Notices::new(&Wiring::new(Scenario::FanOut, 2, 3));
-        notices.tell(1, 2, 4711);
-        notices.tell(0, 1, 7);
+        notices.post(1, 2, 4711);
+        notices.post(0, 1, 7);
         assert_eq!(notices.take(1, 1), None);
         assert_eq!(notices.take(1, 2), Some(4711));
         assert_eq!(notices.take(1, 2), None);

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use super::connector::{Connected, LOOK, Role, Way, connect};
+use super::connector::{ConnectRole, ConnectedEnd, ConnectorSettings, LOOK, connect};
 use crate::node::NodeError;
 use crate::rdma::cm::{Connection, EventChannel};
 
@@ -53,13 +53,17 @@ pub(super) struct Manager {
     channel: Arc<EventChannel>,
     state: Arc<State>,
     start: Option<Sender<()>>,
-    connected: Receiver<Result<Connected, NodeError>>,
+    connected: Receiver<Result<ConnectedEnd, NodeError>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Manager {
     /// Starts the thread, which waits until it is told to connect.
-    pub(super) fn new(channel: Arc<EventChannel>, way: Way, role: Role) -> Result<Self, NodeError> {
+    pub(super) fn new(
+        channel: Arc<EventChannel>,
+        way: ConnectorSettings,
+        role: ConnectRole,
+    ) -> Result<Self, NodeError> {
         let (start, started) = self::channel();
         let (tell, connected) = self::channel();
         let state = Arc::new(State::default());
@@ -91,7 +95,7 @@ impl Manager {
     pub(super) fn connect(
         &mut self,
         go_on: &mut dyn FnMut() -> bool,
-    ) -> Result<Connected, NodeError> {
+    ) -> Result<ConnectedEnd, NodeError> {
         // It waits for this, or has ended, which shows below.
         let _ = self.start.as_ref().map(|start| start.send(()));
         loop {
@@ -130,10 +134,10 @@ impl Drop for Manager {
 /// What the thread does.
 fn manage(
     channel: &Arc<EventChannel>,
-    way: &Way,
-    role: &Role,
+    way: &ConnectorSettings,
+    role: &ConnectRole,
     state: &State,
-    tell: &Sender<Result<Connected, NodeError>>,
+    tell: &Sender<Result<ConnectedEnd, NodeError>>,
 ) {
     let connected = connect(channel, way, role);
     let connections = connected.as_ref().map(|it| Arc::clone(&it.connections));

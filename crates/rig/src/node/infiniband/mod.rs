@@ -37,16 +37,16 @@ mod publisher;
 pub mod rules;
 mod subscriber;
 
-pub use connector::Target;
+pub use connector::SubscriberAddress;
 pub use fabric::{Fabric, FabricRequest};
 pub use fallback::Notices;
-pub use publisher::Publisher;
-pub use subscriber::Subscriber;
+pub use publisher::InfiniBandPublisher;
+pub use subscriber::InfiniBandSubscriber;
 
 use std::net::SocketAddr;
 
-use self::connector::{Active, Passive, Role, Way};
-use self::fabric::{End, failed, queue_pair_lengths};
+use self::connector::{Active, ConnectRole, ConnectorSettings, Passive};
+use self::fabric::{FabricPort, failed, queue_pair_lengths};
 use self::manager::Manager;
 use super::settings::Poll;
 use super::wiring::Distribution;
@@ -76,8 +76,8 @@ impl<'a> InfiniBand<'a> {
 }
 
 impl Maker for InfiniBand<'_> {
-    type Publisher = Publisher;
-    type Subscriber = Subscriber;
+    type Publisher = InfiniBandPublisher;
+    type Subscriber = InfiniBandSubscriber;
     /// Where it is; a subscriber listens there.
     type Told = SocketAddr;
 
@@ -85,9 +85,9 @@ impl Maker for InfiniBand<'_> {
         &self,
         number: u32,
         told: &[SocketAddr],
-    ) -> Result<(Publisher, SocketAddr), NodeError> {
+    ) -> Result<(InfiniBandPublisher, SocketAddr), NodeError> {
         let (fabric, wiring, settings) = (self.fabric, self.wiring, self.settings);
-        let of_target = |subscriber: u32| Target {
+        let of_target = |subscriber: u32| SubscriberAddress {
             subscriber,
             address: told[subscriber as usize],
         };
@@ -100,7 +100,7 @@ impl Maker for InfiniBand<'_> {
         &self,
         number: u32,
         _told: &[SocketAddr],
-    ) -> Result<(Subscriber, SocketAddr), NodeError> {
+    ) -> Result<(InfiniBandSubscriber, SocketAddr), NodeError> {
         let (fabric, wiring, settings) = (self.fabric, self.wiring, self.settings);
         subscriber(fabric, wiring, settings, number, &self.notices)
     }
@@ -117,7 +117,7 @@ pub fn subscriber(
     settings: &Settings,
     number: u32,
     notices: &Notices,
-) -> Result<(Subscriber, SocketAddr), NodeError> {
+) -> Result<(InfiniBandSubscriber, SocketAddr), NodeError> {
     let end = &fabric.receiver;
     let (_, receiving) = queue_pair_lengths(wiring, settings);
     let mut way = way(fabric, wiring, settings, end, receiving)?;
@@ -129,7 +129,7 @@ pub fn subscriber(
     let listener = PassiveEndpoint::listen(&channel, way.id_service, place, end.address, waiting);
     let listener = listener.map_err(failed)?;
     let address = listener.address();
-    let role = Role::Passive(Passive {
+    let role = ConnectRole::Passive(Passive {
         subscriber: number,
         listener,
         publishers,
@@ -137,7 +137,7 @@ pub fn subscriber(
         notices: notices.clone(),
     });
     let manager = Manager::new(channel, way, role)?;
-    Ok((Subscriber::new(manager, settings), address))
+    Ok((InfiniBandSubscriber::new(manager, settings), address))
 }
 
 /// One publisher, which connects to these subscribers when it is started. If it falls back to listening, it tells so by
@@ -150,19 +150,19 @@ pub fn publisher(
     wiring: &Wiring,
     settings: &Settings,
     number: u32,
-    targets: Vec<Target>,
+    targets: Vec<SubscriberAddress>,
     notices: &Notices,
-) -> Result<Publisher, NodeError> {
+) -> Result<InfiniBandPublisher, NodeError> {
     let (sending, _) = queue_pair_lengths(wiring, settings);
     let way = way(fabric, wiring, settings, &fabric.sender, sending)?;
-    let role = Role::Active(Active {
+    let role = ConnectRole::Active(Active {
         publisher: number,
         targets,
         notices: notices.clone(),
     });
     let manager = Manager::new(EventChannel::create().map_err(failed)?, way, role)?;
     let distribution = Distribution::new(wiring, number);
-    Ok(Publisher::new(
+    Ok(InfiniBandPublisher::new(
         manager,
         settings,
         distribution,
@@ -174,10 +174,10 @@ fn way(
     fabric: &Fabric,
     wiring: &Wiring,
     settings: &Settings,
-    end: &End,
+    end: &FabricPort,
     capabilities: Capabilities,
-) -> Result<Way, NodeError> {
-    Ok(Way {
+) -> Result<ConnectorSettings, NodeError> {
+    Ok(ConnectorSettings {
         service: settings.verbs.service,
         fallback: settings.verbs.fallback,
         id_service: fabric.id_service(settings.verbs.service)?,

@@ -4,16 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::connector::Connected;
+use super::connector::ConnectedEnd;
 use super::fabric::failed;
 use super::manager::Manager;
 use super::rules::{Signals, to_poll};
 use crate::node::pool::WORD;
 use crate::node::wiring::Distribution;
-use crate::node::{Node, NodeError, Pool, Settings, Slot, Work};
+use crate::node::{Node, NodeError, Pool, Settings, Slot, WorkRequestCounts};
 use crate::rdma::cm::Connection;
 use crate::rdma::verbs::{
-    AddressHandle, FailedCompletion, MemoryRegion, Polled, Poller, QueuePair, SendList,
+    AddressHandle, FailedCompletion, MemoryRegion, PollResult, Poller, QueuePair, SendList,
     describe_status,
 };
 use crate::rig::ports::Service;
@@ -30,21 +30,21 @@ const SIGNALED: u64 = 1 << 63;
 
 /// The end that sends.
 #[derive(Debug)]
-pub struct Publisher {
+pub struct InfiniBandPublisher {
     manager: Manager,
     settings: Settings,
     distribution: Distribution,
     /// Whether each sample goes to one target.
     in_turn: bool,
-    sending: Option<Sending>,
-    work: Work,
+    sending: Option<PublisherState>,
+    work: WorkRequestCounts,
 }
 
 /// What it has once it is connected.
 #[derive(Debug)]
-struct Sending {
+struct PublisherState {
     queues: Vec<Queue>,
-    targets: Vec<Target>,
+    targets: Vec<SendTarget>,
     /// By slot: signalled requests that are under way.
     copies: Vec<u32>,
     /// Their sum.
@@ -68,39 +68,39 @@ struct Queue {
 
 /// A subscriber.
 #[derive(Debug)]
-struct Target {
+struct SendTarget {
     /// Which queue pair leads to it.
     queue: usize,
     list: SendList,
 }
 
-impl Publisher {
+impl InfiniBandPublisher {
     pub(super) fn new(
         manager: Manager,
         settings: &Settings,
         distribution: Distribution,
         in_turn: bool,
     ) -> Self {
-        Publisher {
+        InfiniBandPublisher {
             manager,
             settings: settings.clone(),
             distribution,
             in_turn,
             sending: None,
-            work: Work::default(),
+            work: WorkRequestCounts::default(),
         }
     }
 }
 
-impl Sending {
+impl PublisherState {
     /// `copies`: of a sample.
     fn new(
-        connected: Connected,
+        connected: ConnectedEnd,
         pool: &Pool,
         settings: &Settings,
         copies: usize,
     ) -> Result<Self, NodeError> {
-        let Connected {
+        let ConnectedEnd {
             domain,
             send_queue,
             connections,
@@ -118,7 +118,7 @@ impl Sending {
             let handle = connection.address().filter(|_| is_datagram);
             let handle = handle.map(|vector| AddressHandle::create(&domain, vector));
             let handle = handle.transpose().map_err(failed)?;
-            targets.push(Target {
+            targets.push(SendTarget {
                 queue: if is_datagram { 0 } else { number },
                 list: SendList::new(&region, (HEADER, bytes), settings.vectorize, handle),
             });
@@ -132,7 +132,7 @@ impl Sending {
             room: settings.send_queue as usize * copies,
             copies,
         };
-        Ok(Sending {
+        Ok(PublisherState {
             queues: connections.iter().take(pairs).map(queue).collect(),
             targets,
             copies: vec![0; pool.count()],
@@ -161,7 +161,7 @@ impl Sending {
         pool: &mut Pool,
         targets: Range<usize>,
         wanted: usize,
-        work: &mut Work,
+        work: &mut WorkRequestCounts,
     ) -> Result<usize, FailedCompletion> {
         while !self.has_room(targets.clone(), wanted) {
             match self.complete(pool) {
@@ -178,7 +178,7 @@ impl Sending {
     /// Posts the samples, for which there is room, to a target by one call.
     #[inline(always)]
     fn post(&mut self, pool: &Pool, samples: &[Slot], target: usize) -> Result<(), NodeError> {
-        let Target { queue, list } = &mut self.targets[target];
+        let SendTarget { queue, list } = &mut self.targets[target];
         let place = (*queue as u64) << QUEUE_SHIFT;
         let queue = &mut self.queues[*queue];
         for (at, slot) in samples.iter().enumerate() {
@@ -206,10 +206,10 @@ impl Sending {
     #[inline(always)]
     fn complete(&mut self, pool: &mut Pool) -> Option<Result<Option<Slot>, FailedCompletion>> {
         let (number, failure) = match self.poller.poll() {
-            Polled::Empty => return None,
-            Polled::Done(completion) => (completion.work_request_id, None),
-            Polled::Failed(failure) => (failure.work_request_id, Some(failure)),
-            Polled::Broken(code) => return Some(Err(broken(code))),
+            PollResult::Empty => return None,
+            PollResult::Done(completion) => (completion.work_request_id, None),
+            PollResult::Failed(failure) => (failure.work_request_id, Some(failure)),
+            PollResult::Broken(code) => return Some(Err(broken(code))),
         };
         // Of those that are not signalled only failures are told, and their slots are somebody else's by now.
         let mut slot = None;
@@ -232,7 +232,7 @@ impl Sending {
     }
 
     /// Waits for what is under way; the completions that came well are counted.
-    fn drain(&mut self, pool: &mut Pool, work: &mut Work, limit: Duration) {
+    fn drain(&mut self, pool: &mut Pool, work: &mut WorkRequestCounts, limit: Duration) {
         let deadline = Instant::now() + limit;
         while self.under_way > 0 && Instant::now() < deadline {
             match self.complete(pool) {
@@ -246,7 +246,7 @@ impl Sending {
 
 /// Counts a completion, and releases the slot whose last one it is.
 #[inline(always)]
-fn release(slot: Option<Slot>, pool: &mut Pool, work: &mut Work) {
+fn release(slot: Option<Slot>, pool: &mut Pool, work: &mut WorkRequestCounts) {
     work.completions += 1;
     slot.into_iter().for_each(|slot| pool.release(slot));
 }
@@ -273,7 +273,7 @@ pub(super) fn has_failed(failure: FailedCompletion) -> NodeError {
     NodeError::Gone(format!("a work request of a sample failed: {why}"))
 }
 
-impl Node for Publisher {
+impl Node for InfiniBandPublisher {
     fn start(&mut self, pool: &mut Pool, go_on: &mut dyn FnMut() -> bool) -> Result<(), NodeError> {
         let connected = self.manager.connect(go_on)?;
         self.work.fell_back = connected.fell_back;
@@ -282,7 +282,12 @@ impl Node for Publisher {
         } else {
             connected.connections.len()
         };
-        self.sending = Some(Sending::new(connected, pool, &self.settings, copies)?);
+        self.sending = Some(PublisherState::new(
+            connected,
+            pool,
+            &self.settings,
+            copies,
+        )?);
         Ok(())
     }
 
@@ -331,7 +336,7 @@ impl Node for Publisher {
         Ok(taken)
     }
 
-    fn work(&self) -> Option<Work> {
+    fn work(&self) -> Option<WorkRequestCounts> {
         Some(self.work)
     }
 

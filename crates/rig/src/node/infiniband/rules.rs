@@ -79,20 +79,20 @@ pub fn to_poll(count: usize, taken: usize, released: usize) -> usize {
 
 /// What a call of read does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reading {
+pub enum ReadAction {
     /// It posts all that it was given, and looks for nothing.
     Fill,
     /// It waits for completions, at least one and at most so many.
     Poll(usize),
 }
 
-impl Reading {
+impl ReadAction {
     /// With so many requests posted, and so many empty slots given.
     #[inline(always)]
     pub fn of(posted: usize, threshold: usize, given: usize) -> Self {
         match posted < threshold {
-            true => Reading::Fill,
-            false => Reading::Poll(given),
+            true => ReadAction::Fill,
+            false => ReadAction::Poll(given),
         }
     }
 }
@@ -200,9 +200,9 @@ mod tests {
 
     #[test]
     fn read_fills_the_queue_up_to_the_threshold_first() {
-        assert_eq!(Reading::of(0, 3, 2), Reading::Fill);
-        assert_eq!(Reading::of(2, 3, 2), Reading::Fill);
-        assert_eq!(Reading::of(3, 3, 2), Reading::Poll(2));
-        assert_eq!(Reading::of(4, 3, 2), Reading::Poll(2));
+        assert_eq!(ReadAction::of(0, 3, 2), ReadAction::Fill);
+        assert_eq!(ReadAction::of(2, 3, 2), ReadAction::Fill);
+        assert_eq!(ReadAction::of(3, 3, 2), ReadAction::Poll(2));
+        assert_eq!(ReadAction::of(4, 3, 2), ReadAction::Poll(2));
     }
 }

@@ -5,15 +5,15 @@ use std::time::Instant;
 
 use nix::poll::PollTimeout;
 
-use super::connector::Connected;
+use super::connector::ConnectedEnd;
 use super::fabric::failed;
 use super::manager::Manager;
 use super::publisher::{FLUSH, QUEUE_SHIFT, give_back_of_removed, has_failed};
-use super::rules::Reading;
+use super::rules::ReadAction;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 use crate::rdma::cm::Connection;
-use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, Polled, Poller, QueuePair};
+use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, PollResult, Poller, QueuePair};
 use crate::rig::ports::Service;
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -24,17 +24,17 @@ const LONGEST_SLEEP_MS: u16 = 20;
 
 /// The end that receives.
 #[derive(Debug)]
-pub struct Subscriber {
+pub struct InfiniBandSubscriber {
     manager: Manager,
     settings: Settings,
     /// Receive requests that are posted before it looks for samples.
     threshold: usize,
-    receiving: Option<Receiving>,
+    receiving: Option<SubscriberState>,
 }
 
 /// What it has once it is connected.
 #[derive(Debug)]
-struct Receiving {
+struct SubscriberState {
     connections: Arc<Vec<Connection>>,
     /// Of the connections: one of each, on UD one of all.
     pairs: Vec<Arc<QueuePair>>,
@@ -51,9 +51,9 @@ struct Receiving {
     sample_bytes: usize,
 }
 
-impl Subscriber {
+impl InfiniBandSubscriber {
     pub(super) fn new(manager: Manager, settings: &Settings) -> Self {
-        Subscriber {
+        InfiniBandSubscriber {
             manager,
             settings: settings.clone(),
             threshold: settings.receive_threshold() as usize,
@@ -62,13 +62,13 @@ impl Subscriber {
     }
 }
 
-impl Receiving {
-    fn new(connected: Connected, pool: &Pool, settings: &Settings) -> Result<Self, NodeError> {
+impl SubscriberState {
+    fn new(connected: ConnectedEnd, pool: &Pool, settings: &Settings) -> Result<Self, NodeError> {
         let memory = pool.memory();
         let is_datagram = settings.verbs.service == Service::Ud;
         let pairs = connected.connections.iter();
         let pairs = pairs.take(if is_datagram { 1 } else { usize::MAX });
-        Ok(Receiving {
+        Ok(SubscriberState {
             pairs: pairs.map(|it| Arc::clone(it.queue_pair())).collect(),
             region: MemoryRegion::register(&connected.domain, memory, Access::Receive)
                 .map_err(failed)?,
@@ -110,13 +110,15 @@ impl Receiving {
     fn poll(&mut self, pool: &Pool, most: usize) -> Result<(), NodeError> {
         while self.arrived.len() < most {
             let completion = match self.poller.poll() {
-                Polled::Empty => break,
-                Polled::Done(completion) => completion,
-                Polled::Failed(failure) => {
+                PollResult::Empty => break,
+                PollResult::Done(completion) => completion,
+                PollResult::Failed(failure) => {
                     self.posted -= 1;
                     return Err(has_failed(failure));
                 }
-                Polled::Broken(code) => return Err(failed(format!("ibv_poll_cq failed: {code}"))),
+                PollResult::Broken(code) => {
+                    return Err(failed(format!("ibv_poll_cq failed: {code}")));
+                }
             };
             self.posted -= 1;
             let number = completion.work_request_id;
@@ -141,10 +143,10 @@ fn queue_of(number: u64) -> usize {
     (number >> QUEUE_SHIFT) as usize
 }
 
-impl Node for Subscriber {
+impl Node for InfiniBandSubscriber {
     fn start(&mut self, pool: &mut Pool, go_on: &mut dyn FnMut() -> bool) -> Result<(), NodeError> {
         let connected = self.manager.connect(go_on)?;
-        self.receiving = Some(Receiving::new(connected, pool, &self.settings)?);
+        self.receiving = Some(SubscriberState::new(connected, pool, &self.settings)?);
         Ok(())
     }
 
@@ -156,12 +158,12 @@ impl Node for Subscriber {
     ) -> Result<usize, NodeError> {
         let receiving = self.receiving.as_mut().expect("a node is started first");
         let threshold = self.threshold;
-        let most = match Reading::of(receiving.posted, threshold, samples.len()) {
-            Reading::Fill => {
+        let most = match ReadAction::of(receiving.posted, threshold, samples.len()) {
+            ReadAction::Fill => {
                 receiving.fill(pool, samples)?;
                 return Ok(0);
             }
-            Reading::Poll(most) => most,
+            ReadAction::Poll(most) => most,
         };
         receiving.arrived.clear();
         loop {
@@ -208,9 +210,9 @@ impl Node for Subscriber {
             let deadline = Instant::now() + FLUSH;
             while receiving.posted > 0 && Instant::now() < deadline {
                 let number = match receiving.poller.poll() {
-                    Polled::Empty | Polled::Broken(_) => continue,
-                    Polled::Done(completion) => completion.work_request_id,
-                    Polled::Failed(failure) => failure.work_request_id,
+                    PollResult::Empty | PollResult::Broken(_) => continue,
+                    PollResult::Done(completion) => completion.work_request_id,
+                    PollResult::Failed(failure) => failure.work_request_id,
                 };
                 receiving.posted -= 1;
                 let slot = pool.pick_up(slot_of(number));

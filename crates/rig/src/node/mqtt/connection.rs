@@ -47,9 +47,9 @@ pub(super) fn client(
 
 /// A runtime that is dropped without waiting for what it has not finished: a name lookup may take long.
 #[derive(Debug)]
-pub(super) struct Driver(Option<Runtime>);
+pub(super) struct MqttRuntime(Option<Runtime>);
 
-impl Driver {
+impl MqttRuntime {
     /// Runs to its end in this thread.
     #[inline]
     pub(super) fn block_on<F: Future>(&self, future: F) -> F::Output {
@@ -60,7 +60,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for MqttRuntime {
     fn drop(&mut self) {
         self.0
             .take()
@@ -73,11 +73,11 @@ impl Drop for Driver {
 ///
 /// # Errors
 /// When there is no file left.
-pub(super) fn runtime() -> Result<Driver, NodeError> {
+pub(super) fn runtime() -> Result<MqttRuntime, NodeError> {
     let made = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    made.map(|runtime| Driver(Some(runtime)))
+    made.map(|runtime| MqttRuntime(Some(runtime)))
         .map_err(NodeError::io(
             "epoll_create",
             "a node",
@@ -109,15 +109,15 @@ pub(super) fn lost(broker: &BrokerAddress, error: &ConnectionError) -> String {
 
 /// How long connecting may still take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct ConnectDeadline {
     begun: Instant,
     limit: Duration,
 }
 
-impl Patience {
+impl ConnectDeadline {
     /// From now on.
     pub(super) fn new(limit: Duration) -> Self {
-        Patience {
+        ConnectDeadline {
             begun: Instant::now(),
             limit,
         }

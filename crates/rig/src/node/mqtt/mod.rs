@@ -21,8 +21,8 @@ mod connection;
 mod publisher;
 mod subscriber;
 
-pub use publisher::Publisher;
-pub use subscriber::Subscriber;
+pub use publisher::MqttPublisher;
+pub use subscriber::MqttSubscriber;
 
 use super::{Maker, NodeError, Scenario, Settings, Wiring};
 
@@ -62,20 +62,20 @@ pub struct Mqtt<'a> {
 }
 
 impl Maker for Mqtt<'_> {
-    type Publisher = Publisher;
-    type Subscriber = Subscriber;
+    type Publisher = MqttPublisher;
+    type Subscriber = MqttSubscriber;
     type Told = ();
 
-    fn publisher(&self, number: u32, _told: &[()]) -> Result<(Publisher, ()), NodeError> {
+    fn publisher(&self, number: u32, _told: &[()]) -> Result<(MqttPublisher, ()), NodeError> {
         let name = format!("{}-publisher-{number}", self.prefix);
         let topic = topic(self.prefix, self.wiring, number);
-        Ok((Publisher::new(name, topic, self.settings)?, ()))
+        Ok((MqttPublisher::new(name, topic, self.settings)?, ()))
     }
 
-    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(Subscriber, ()), NodeError> {
+    fn subscriber(&self, number: u32, _told: &[()]) -> Result<(MqttSubscriber, ()), NodeError> {
         let name = format!("{}-subscriber-{number}", self.prefix);
         let filter = filter(self.prefix, self.wiring, number);
-        Ok((Subscriber::new(name, filter, self.settings)?, ()))
+        Ok((MqttSubscriber::new(name, filter, self.settings)?, ()))
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
                     let taken = takes(&filter("run", &wiring, subscriber), &topic);
                     assert_eq!(
                         taken,
-                        wiring.hears(subscriber, publisher),
+                        wiring.receives_from(subscriber, publisher),
                         "{wiring:?} {topic}"
                     );
                 }

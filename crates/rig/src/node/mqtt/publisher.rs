@@ -11,7 +11,9 @@ use rumqttc::v5::mqttbytes::v5::{Packet, PubAckReason, PubCompReason};
 use rumqttc::v5::{AsyncClient, ClientError, Event, EventLoop};
 use tokio::sync::Notify;
 
-use super::connection::{Driver, Patience, broker, client, lost, not_connected, qos, runtime};
+use super::connection::{
+    ConnectDeadline, MqttRuntime, broker, client, lost, not_connected, qos, runtime,
+};
 use crate::node::settings::BrokerAddress;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -21,20 +23,20 @@ const LONGEST_END: Duration = Duration::from_secs(1);
 
 /// The end that sends.
 #[derive(Debug)]
-pub struct Publisher {
+pub struct MqttPublisher {
     client: AsyncClient,
     topic: String,
     qos: QoS,
     broker: BrokerAddress,
     timeout: Duration,
-    link: Arc<Link>,
+    link: Arc<ConnectionState>,
     thread: Option<JoinHandle<()>>,
     taken: u64,
 }
 
 /// What the thread behind the channel tells.
 #[derive(Debug, Default)]
-struct Link {
+struct ConnectionState {
     connected: AtomicBool,
     acknowledged: AtomicU64,
     ended: AtomicBool,
@@ -43,7 +45,7 @@ struct Link {
     stop: Notify,
 }
 
-impl Link {
+impl ConnectionState {
     fn reason(&self) -> String {
         let reason = self.reason.lock().unwrap_or_else(PoisonError::into_inner);
         let unknown = "the thread of the client has ended";
@@ -51,13 +53,13 @@ impl Link {
     }
 }
 
-impl Publisher {
+impl MqttPublisher {
     /// A client that publishes to a topic. Its thread is started by this one, and runs where this one may.
     pub(super) fn new(name: String, topic: String, settings: &Settings) -> Result<Self, NodeError> {
         let (client, events) = client(name, settings, settings.send_queue)?;
         let broker = broker(settings)?.clone();
-        let link = Arc::new(Link::default());
-        let drive = Drive {
+        let link = Arc::new(ConnectionState::default());
+        let drive = EventLoopTask {
             events,
             broker: broker.clone(),
             link: Arc::clone(&link),
@@ -70,7 +72,7 @@ impl Publisher {
             "an MQTT client",
             "raise the limit with ulimit -u",
         ))?;
-        Ok(Publisher {
+        Ok(MqttPublisher {
             client,
             topic,
             qos: qos(settings.qos),
@@ -83,7 +85,7 @@ impl Publisher {
     }
 
     /// Waits until something is so, the connection has ended, or it has lasted too long.
-    fn wait_for(&self, is_so: impl Fn(&Link) -> bool) {
+    fn wait_for(&self, is_so: impl Fn(&ConnectionState) -> bool) {
         let begun = Instant::now();
         while !is_so(&self.link)
             && !self.link.ended.load(Ordering::Acquire)
@@ -94,13 +96,13 @@ impl Publisher {
     }
 }
 
-impl Node for Publisher {
+impl Node for MqttPublisher {
     fn start(
         &mut self,
         _pool: &mut Pool,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), NodeError> {
-        let patience = Patience::new(self.timeout);
+        let patience = ConnectDeadline::new(self.timeout);
         while !self.link.connected.load(Ordering::Acquire) {
             if self.link.ended.load(Ordering::Acquire) {
                 return Err(not_connected(&self.broker, self.link.reason()));
@@ -147,7 +149,7 @@ impl Node for Publisher {
     }
 }
 
-impl Drop for Publisher {
+impl Drop for MqttPublisher {
     fn drop(&mut self) {
         self.link.stop.notify_one();
         if let Some(thread) = self.thread.take() {
@@ -158,14 +160,14 @@ impl Drop for Publisher {
 }
 
 /// The work of the thread behind the channel.
-struct Drive {
+struct EventLoopTask {
     events: EventLoop,
     broker: BrokerAddress,
-    link: Arc<Link>,
+    link: Arc<ConnectionState>,
 }
 
-impl Drive {
-    fn run(mut self, runtime: &Driver) {
+impl EventLoopTask {
+    fn run(mut self, runtime: &MqttRuntime) {
         let reason = runtime.block_on(async {
             tokio::select! {
                 () = self.link.stop.notified() => None,
@@ -178,7 +180,11 @@ impl Drive {
 }
 
 /// Writes what comes from the channel, until the connection ends; why, unless we have closed it.
-async fn drive(events: &mut EventLoop, broker: &BrokerAddress, link: &Link) -> Option<String> {
+async fn drive(
+    events: &mut EventLoop,
+    broker: &BrokerAddress,
+    link: &ConnectionState,
+) -> Option<String> {
     loop {
         let is_acknowledged = match events.poll().await {
             Ok(Event::Incoming(Packet::ConnAck(_))) => {

@@ -10,7 +10,9 @@ use rumqttc::v5::mqttbytes::v5::{Packet, SubscribeReasonCode};
 use rumqttc::v5::{AsyncClient, ConnectionError, Event, EventLoop};
 use tokio::time::timeout;
 
-use super::connection::{Driver, Patience, broker, client, lost, not_connected, qos, runtime};
+use super::connection::{
+    ConnectDeadline, MqttRuntime, broker, client, lost, not_connected, qos, runtime,
+};
 use crate::node::settings::{BrokerAddress, Poll};
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -22,10 +24,10 @@ const REQUESTS: u32 = 2;
 const LAST_EVENTS: u32 = 100;
 
 /// The end that receives.
-pub struct Subscriber {
+pub struct MqttSubscriber {
     client: AsyncClient,
     events: EventLoop,
-    runtime: Driver,
+    runtime: MqttRuntime,
     filter: String,
     qos: QoS,
     broker: BrokerAddress,
@@ -34,14 +36,14 @@ pub struct Subscriber {
     connected: bool,
 }
 
-impl fmt::Debug for Subscriber {
+impl fmt::Debug for MqttSubscriber {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = formatter.debug_struct("Subscriber");
         shown.field("filter", &self.filter).finish_non_exhaustive()
     }
 }
 
-impl Subscriber {
+impl MqttSubscriber {
     /// A client that is to subscribe to a filter.
     pub(super) fn new(
         name: String,
@@ -49,7 +51,7 @@ impl Subscriber {
         settings: &Settings,
     ) -> Result<Self, NodeError> {
         let (client, events) = client(name, settings, REQUESTS)?;
-        Ok(Subscriber {
+        Ok(MqttSubscriber {
             client,
             events,
             runtime: runtime()?,
@@ -65,7 +67,7 @@ impl Subscriber {
     /// The next event, however long it takes; connecting goes on where it was.
     fn next(
         &mut self,
-        patience: &Patience,
+        patience: &ConnectDeadline,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Event, NodeError> {
         let mut event = pin!(self.events.poll());
@@ -104,13 +106,13 @@ impl Subscriber {
     }
 }
 
-impl Node for Subscriber {
+impl Node for MqttSubscriber {
     fn start(
         &mut self,
         _pool: &mut Pool,
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<(), NodeError> {
-        let patience = Patience::new(self.timeout);
+        let patience = ConnectDeadline::new(self.timeout);
         while !matches!(
             self.next(&patience, go_on)?,
             Event::Incoming(Packet::ConnAck(_))

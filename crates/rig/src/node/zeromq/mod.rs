@@ -32,13 +32,13 @@ const LONGEST_SLEEP_MS: u16 = 20;
 
 /// The end that sends.
 #[derive(Debug)]
-pub struct Publisher {
+pub struct ZeromqPublisher {
     socket: Socket,
 }
 
 /// The end that receives.
 #[derive(Debug)]
-pub struct Subscriber {
+pub struct ZeromqSubscriber {
     socket: Socket,
     poll: Poll,
 }
@@ -110,33 +110,37 @@ impl Zeromq<'_> {
 }
 
 impl Maker for Zeromq<'_> {
-    type Publisher = Publisher;
-    type Subscriber = Subscriber;
+    type Publisher = ZeromqPublisher;
+    type Subscriber = ZeromqSubscriber;
     type Told = CString;
 
     fn first(&self) -> Side {
         binds(self.wiring.scenario)
     }
 
-    fn publisher(&self, number: u32, told: &[CString]) -> Result<(Publisher, CString), NodeError> {
+    fn publisher(
+        &self,
+        number: u32,
+        told: &[CString],
+    ) -> Result<(ZeromqPublisher, CString), NodeError> {
         let peers = self.wiring.subscribers_of(number);
         let (socket, endpoint) = self.socket(Side::Publishers, number, peers, told)?;
-        Ok((Publisher { socket }, endpoint))
+        Ok((ZeromqPublisher { socket }, endpoint))
     }
 
     fn subscriber(
         &self,
         number: u32,
         told: &[CString],
-    ) -> Result<(Subscriber, CString), NodeError> {
+    ) -> Result<(ZeromqSubscriber, CString), NodeError> {
         let peers = self.wiring.publishers_of(number);
         let (socket, endpoint) = self.socket(Side::Subscribers, number, peers, told)?;
         let poll = self.settings.poll;
-        Ok((Subscriber { socket, poll }, endpoint))
+        Ok((ZeromqSubscriber { socket, poll }, endpoint))
     }
 }
 
-impl Node for Publisher {
+impl Node for ZeromqPublisher {
     fn write(&mut self, pool: &mut Pool, samples: &mut Vec<Slot>) -> Result<usize, NodeError> {
         let mut taken = 0;
         for slot in &*samples {
@@ -149,7 +153,7 @@ impl Node for Publisher {
     }
 }
 
-impl Node for Subscriber {
+impl Node for ZeromqSubscriber {
     fn read(
         &mut self,
         pool: &mut Pool,

@@ -15,12 +15,15 @@ fn settings(queue: u32) -> Settings {
     }
 }
 
-fn ends(wiring: &Wiring, settings: &Settings) -> Result<Ends<Publisher, Subscriber>, NodeError> {
+fn ends(
+    wiring: &Wiring,
+    settings: &Settings,
+) -> Result<Ends<ZeromqPublisher, ZeromqSubscriber>, NodeError> {
     load().map_err(NodeError::Setting)?;
     Ends::of(&Zeromq { wiring, settings }, wiring)
 }
 
-fn write(publisher: &mut Publisher, pool: &mut Pool, value: u64) {
+fn write(publisher: &mut ZeromqPublisher, pool: &mut Pool, value: u64) {
     let mut samples = Vec::new();
     pool.fill(&mut samples, 1);
     pool.set_word(&samples[0], 2, value);
@@ -29,7 +32,7 @@ fn write(publisher: &mut Publisher, pool: &mut Pool, value: u64) {
 }
 
 /// The values of what has come, once there is something.
-fn read(subscriber: &mut Subscriber, pool: &mut Pool) -> Vec<u64> {
+fn read(subscriber: &mut ZeromqSubscriber, pool: &mut Pool) -> Vec<u64> {
     let mut samples = Vec::new();
     pool.fill(&mut samples, 4);
     let received = subscriber.read(pool, &mut samples, || true).unwrap();

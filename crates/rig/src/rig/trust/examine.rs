@@ -6,18 +6,18 @@ use super::reads::{CountAndAux, across_migrations, shared};
 use super::verdict::judge;
 use super::{CpuOffset, CpuOffsets, Finding, Judgement, Report, TrustError, hertz};
 use crate::host::fingerprint::Fingerprint;
-use crate::host::kernel_tsc::{self, Untold};
+use crate::host::kernel_tsc::{self, TscRateError};
 use crate::host::{CpuSet, pinning};
-use crate::rig::exchange::{ENOUGH, End, between};
-use crate::rig::in_threads::Stop;
+use crate::rig::exchange::{ENOUGH, ExchangeEnd, between};
+use crate::rig::in_threads::SignalCheck;
 use crate::rig::trust::frequency::{
-    Frequencies, FrequencySource, Told, hertz_by_conversion, hertz_by_log, hertz_by_ntp,
+    Frequencies, FrequencySource, SourceResult, hertz_by_conversion, hertz_by_log, hertz_by_ntp,
 };
 #[cfg(target_arch = "x86_64")]
 use crate::time::RdtscpInstruction;
 use crate::time::{
     Calibration, CalibrationError, CounterReader, TscKilohertz, TscRate, measure_tsc_rate,
-    told_counter_rate,
+    reported_counter_rate,
 };
 
 /// A busy machine can keep a good counter's rate from settling at the first try.
@@ -34,7 +34,7 @@ const ONE_CPU: &str = "this process may use one CPU only (taskset and cpusets de
 pub fn examine(
     reads: u64,
     given: Option<TscKilohertz>,
-    stop: Stop<'_>,
+    stop: SignalCheck<'_>,
 ) -> Result<Report, TrustError> {
     if cfg!(not(any(target_arch = "x86_64", target_arch = "aarch64"))) {
         return Err(TrustError::NoCounter);
@@ -44,7 +44,7 @@ pub fn examine(
     let machine = Fingerprint::collect();
     let calibration = calibrate(stop);
     let frequencies = frequencies(&calibration);
-    let rate = TscRate::decide(given, told_counter_rate(), calibration).ok();
+    let rate = TscRate::decide(given, reported_counter_rate(), calibration).ok();
     let counter = CounterReader::find();
     #[cfg(target_arch = "x86_64")]
     let (rdtscp, read) = {
@@ -88,7 +88,7 @@ pub fn examine(
     Ok(report)
 }
 
-fn calibrate(stop: Stop<'_>) -> Result<Calibration, CalibrationError> {
+fn calibrate(stop: SignalCheck<'_>) -> Result<Calibration, CalibrationError> {
     let mut found = measure_tsc_rate();
     for _ in 1..CALIBRATIONS {
         if found.is_ok() || stop() {
@@ -101,7 +101,7 @@ fn calibrate(stop: Stop<'_>) -> Result<Calibration, CalibrationError> {
 
 /// The rate by everyone, each with a figure or with the reason why there is none.
 fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequencies {
-    fn told<T>(found: Result<T, Untold>) -> Told<T> {
+    fn told<T>(found: Result<T, TscRateError>) -> SourceResult<T> {
         found.map_err(|untold| untold.to_string())
     }
     let by_perf =
@@ -129,7 +129,7 @@ fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequenci
     #[cfg(not(target_arch = "x86_64"))]
     let by_processor = [(
         FrequencySource::Cntfrq,
-        told_counter_rate().ok_or_else(|| "the register is 0".to_owned()),
+        reported_counter_rate().ok_or_else(|| "the register is 0".to_owned()),
     )];
     Frequencies::compare(
         calibration.as_ref().copied().map_err(ToString::to_string),
@@ -140,14 +140,14 @@ fn frequencies(calibration: &Result<Calibration, CalibrationError>) -> Frequenci
 fn offsets(
     cpus: &CpuSet,
     hertz: Option<f64>,
-    stop: Stop<'_>,
+    stop: SignalCheck<'_>,
 ) -> Result<Finding<CpuOffsets>, TrustError> {
     let mut rest = cpus.iter();
     let Some(first) = rest.next().filter(|_| cpus.len() > 1) else {
         return Ok(Finding::Missing(ONE_CPU.to_owned()));
     };
     let counter = CounterReader::find();
-    let end = |cpu| End {
+    let end = |cpu| ExchangeEnd {
         cpu: Some(cpu),
         read: move || counter.read().0,
     };

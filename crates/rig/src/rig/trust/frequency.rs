@@ -68,7 +68,7 @@ pub struct Frequency {
 
 impl Frequency {
     /// A rate, or the reason why there is none.
-    fn of(source: FrequencySource, found: Told<f64>, calibration: Option<f64>) -> Self {
+    fn of(source: FrequencySource, found: SourceResult<f64>, calibration: Option<f64>) -> Self {
         let (hertz, missing) = match found {
             Ok(hertz) if hertz.is_finite() && hertz > 0.0 => (Some(hertz), None),
             Ok(hertz) => (None, Some(format!("{hertz} Hz is no rate"))),
@@ -88,7 +88,7 @@ impl Frequency {
 }
 
 /// What a source tells, or the reason why it does not.
-pub type Told<T> = Result<T, String>;
+pub type SourceResult<T> = Result<T, String>;
 
 /// The two sources that lie farthest apart.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -111,8 +111,8 @@ pub struct Frequencies {
 impl Frequencies {
     /// Puts the calibration before what others say, and compares.
     pub fn compare(
-        calibration: Told<Calibration>,
-        others: impl IntoIterator<Item = (FrequencySource, Told<f64>)>,
+        calibration: SourceResult<Calibration>,
+        others: impl IntoIterator<Item = (FrequencySource, SourceResult<f64>)>,
     ) -> Self {
         let measured = calibration.as_ref().ok().map(|found| found.hertz);
         let uncertainty =
@@ -162,7 +162,7 @@ fn disagreement(sources: &[Frequency]) -> Option<Disagreement> {
 /// The rate by a kernel's conversion: nanoseconds are counts times `multiplier`, shifted right by `shift`.
 ///
 /// Source: `perf_event_open(2)`, `time_mult` and `time_shift`.
-pub fn hertz_by_conversion(multiplier: u32, shift: u16) -> Told<f64> {
+pub fn hertz_by_conversion(multiplier: u32, shift: u16) -> SourceResult<f64> {
     if multiplier == 0 || shift >= 64 {
         return Err(format!("the conversion is {multiplier} and {shift} bits"));
     }
@@ -170,14 +170,14 @@ pub fn hertz_by_conversion(multiplier: u32, shift: u16) -> Told<f64> {
 }
 
 /// The rate with the calibration's second corrected: `speed` is in steered seconds per raw one.
-pub fn hertz_by_ntp(calibration: Option<&Calibration>, speed: f64) -> Told<f64> {
+pub fn hertz_by_ntp(calibration: Option<&Calibration>, speed: f64) -> SourceResult<f64> {
     // Counts per raw second, over steered seconds per raw one, are counts per steered second.
     let corrected = calibration.map(|found| found.hertz / speed);
     corrected.ok_or_else(|| "there is no calibration to correct".to_owned())
 }
 
 /// The rate a kernel logged, in Hz: a refined calibration before a detected one, the last of several.
-pub fn hertz_by_log<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Told<f64> {
+pub fn hertz_by_log<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> SourceResult<f64> {
     let megahertz = |line: &str, behind: &str| -> Option<f64> {
         let rest = line.split_once(behind)?.1;
         let (number, unit) = rest.trim_start().split_once(' ')?;

@@ -23,7 +23,7 @@ pub use verdict::{Judgement, Reason, Verdict};
 
 use serde::Serialize;
 
-use self::reads::{Crossed, Monotony};
+use self::reads::{MigrationReadings, Monotony};
 use crate::host::HostError;
 use crate::host::fingerprint;
 use crate::rig::exchange::Offset;
@@ -101,7 +101,7 @@ pub struct CpuOffsets {
 pub struct Report {
     #[serde(flatten)]
     pub judgement: Judgement,
-    pub clock: fingerprint::Clock,
+    pub clock: fingerprint::ClockFacts,
     pub rdtscp: bool,
     pub virtualisation: fingerprint::Virtualisation,
     pub frequencies: Frequencies,
@@ -111,7 +111,7 @@ pub struct Report {
     pub cpus: crate::host::CpuSet,
     pub offsets: Finding<CpuOffsets>,
     /// Readings by a thread that is moved from CPU to CPU.
-    pub migrations: Finding<Crossed>,
+    pub migrations: Finding<MigrationReadings>,
     /// Readings on all CPUs at once, each against the latest of all: a backward step is one behind the latest of any
     /// CPU, a crossing a reading whose latest was another CPU's. Only those compare CPUs.
     pub shared: Finding<Monotony>,

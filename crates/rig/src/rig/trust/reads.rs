@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::host::{CpuSet, HostError, pinning};
-use crate::rig::in_threads::{Job, Stop, ThreadsError, in_threads};
+use crate::rig::in_threads::{SignalCheck, ThreadJob, ThreadsError, in_threads};
 
 /// How many backward steps are kept one by one.
 const KEPT_STEPS: usize = 10;
@@ -104,7 +104,7 @@ impl Monotony {
 
 /// What a thread saw that was moved from CPU to CPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Crossed {
+pub struct MigrationReadings {
     pub migrations: u64,
     /// Stays in which TSC_AUX named another CPU than the thread was pinned to; `None` without rdtscp.
     pub wrong_cpu_names: Option<u64>,
@@ -127,12 +127,12 @@ fn across(
     mut pin: impl FnMut(usize) -> Result<(), HostError>,
     mut read: impl FnMut() -> CountAndAux,
     mut ended: impl FnMut() -> bool,
-) -> Result<Crossed, HostError> {
+) -> Result<MigrationReadings, HostError> {
     let stays = STAYS.max(4 * cpus.len() as u64);
     let per_stay = reads.div_ceil(stays).max(1);
-    let mut found = Crossed {
+    let mut found = MigrationReadings {
         monotony: Monotony::new(reads, 0),
-        ..Crossed::default()
+        ..MigrationReadings::default()
     };
     let mut visited = CpuSet::new();
     let mut before: Option<(u64, Option<u32>)> = None;
@@ -180,11 +180,11 @@ pub fn across_migrations(
     cpus: &CpuSet,
     reads: u64,
     read: impl Fn() -> CountAndAux + Send,
-    stop: Stop<'_>,
-) -> Result<Crossed, ThreadsError> {
+    stop: SignalCheck<'_>,
+) -> Result<MigrationReadings, ThreadsError> {
     let deadline = deadline(reads);
     let ended = || stop() || Instant::now() > deadline;
-    let work: Job<'_, _> =
+    let work: ThreadJob<'_, _> =
         Box::new(|| across(cpus, reads, pinning::pin_current_thread, read, ended));
     let jobs = vec![("migrate".to_owned(), work)];
     let found = in_threads(jobs, &AtomicBool::new(false), stop)?;
@@ -194,7 +194,7 @@ pub fn across_migrations(
 /// The latest reading of all threads, on a line of its own.
 #[repr(align(128))]
 #[derive(Default)]
-struct Latest(AtomicU64);
+struct LatestReading(AtomicU64);
 
 /// Reads on all CPUs at once; `read` gets the CPU's number. Threads are pinned but in tests.
 pub fn shared(
@@ -202,11 +202,11 @@ pub fn shared(
     reads: u64,
     read: &(dyn Fn(usize) -> u64 + Sync),
     pinned: bool,
-    stop: Stop<'_>,
+    stop: SignalCheck<'_>,
 ) -> Result<Monotony, ThreadsError> {
     let deadline = deadline(reads);
     let each = reads.div_ceil(cpus.len().max(1) as u64);
-    let latest = Latest::default();
+    let latest = LatestReading::default();
     let ready = AtomicUsize::new(0);
     let over = AtomicBool::new(false);
     let ended = || over.load(Ordering::Relaxed) || stop() || Instant::now() > deadline;
@@ -241,7 +241,7 @@ pub fn shared(
     };
     let on = &on;
     let jobs = cpus.iter().map(|cpu| {
-        let job: Job<'_, _> = Box::new(move || on(cpu));
+        let job: ThreadJob<'_, _> = Box::new(move || on(cpu));
         (format!("read {cpu}"), job)
     });
     let mut all = Monotony::new(each * cpus.len() as u64, cpus.len());
@@ -268,7 +268,7 @@ mod tests {
         step: u64,
         reads: u64,
         aux: impl Fn(usize) -> Option<u32>,
-    ) -> Crossed {
+    ) -> MigrationReadings {
         let (now, here) = (Cell::new(1_000_000), Cell::new(0));
         let pin = |cpu| {
             here.set(cpu);

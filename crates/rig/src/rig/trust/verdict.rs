@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::reads::Monotony;
 use super::{CpuOffset, Finding, Report, hertz};
-use crate::host::fingerprint::{Clock, Virtualisation};
+use crate::host::fingerprint::{ClockFacts, Virtualisation};
+use crate::rig::findings;
 use crate::rig::trust::frequency::FrequencySource;
 use crate::sorting::sort_by_key;
 
@@ -148,7 +149,7 @@ impl Reasons {
         }
     }
 
-    fn vouched_for(&mut self, clock: &Clock) {
+    fn vouched_for(&mut self, clock: &ClockFacts) {
         let name = match clock.generic_timer {
             Some(_) => "arch_sys_counter",
             None => "tsc",
@@ -219,8 +220,8 @@ impl Reasons {
         }
         // Where nothing settled to compare it with, that is told above.
         let compared = report.rate.filter(|rate| rate.given_off_ppm.is_some());
-        if let Some(doubt) = compared.and_then(|rate| rate.doubt()) {
-            self.warns("given-rate", doubt);
+        if let Some(doubt) = compared.and_then(|rate| findings::of_rate(&rate)) {
+            self.warns("given-rate", doubt.line(1));
         }
     }
 

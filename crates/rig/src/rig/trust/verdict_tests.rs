@@ -5,7 +5,7 @@ use super::*;
 use crate::rig::exchange::Offset;
 use crate::rig::trust::CpuOffsets;
 use crate::rig::trust::frequency::Frequencies;
-use crate::rig::trust::reads::{BackwardStep, Crossed};
+use crate::rig::trust::reads::{BackwardStep, MigrationReadings};
 use crate::time::{Calibration, GenericTimer, TscKilohertz, TscRate};
 
 impl Report {
@@ -22,7 +22,7 @@ impl Report {
             rdtscp: true,
             cpus: "0-1".parse().unwrap(),
             seconds: 1.0,
-            clock: Clock {
+            clock: ClockFacts {
                 source: Some("tsc".to_owned()),
                 available: Some(vec!["tsc".to_owned(), "hpet".to_owned()]),
                 constant_tsc: Some(true),
@@ -40,7 +40,7 @@ impl Report {
             frequencies: Frequencies::compare(Ok(Calibration::of(1e9)), []),
             rate: TscRate::decide(None, None, Ok(Calibration::of(1e9))).ok(),
             offsets: Finding::Missing("one CPU".to_owned()),
-            migrations: Finding::Found(Crossed {
+            migrations: Finding::Found(MigrationReadings {
                 migrations: 199,
                 wrong_cpu_names: Some(0),
                 monotony: steady.clone(),
@@ -64,7 +64,7 @@ impl Report {
         self.apart(Finding::Found(offset));
     }
 
-    fn crossed(&mut self) -> &mut Crossed {
+    fn crossed(&mut self) -> &mut MigrationReadings {
         self.migrations.found_mut()
     }
 
@@ -160,7 +160,7 @@ fn what_does_not_speak_against_it_is_trust() {
 
 /// An Arm: its kernel keeps time by the generic timer, and there are no flags.
 fn on_arm(it: &mut Report) {
-    it.clock = Clock {
+    it.clock = ClockFacts {
         source: Some("arch_sys_counter".to_owned()),
         available: Some(vec!["arch_sys_counter".to_owned()]),
         generic_timer: Some(GenericTimer {
@@ -168,7 +168,7 @@ fn on_arm(it: &mut Report) {
             event_stream: true,
             self_synchronised: false,
         }),
-        ..Clock::default()
+        ..ClockFacts::default()
     };
     it.rdtscp = false;
     it.crossed().wrong_cpu_names = None;

@@ -4,35 +4,35 @@ use crate::host::Topology;
 const WORKS: Role = Role::new("worker", "test-work");
 const OTHER: Role = Role::new("other worker", "test-other");
 
-type Report = u32;
-type Failure = HostError;
+type WorkerReport = u32;
+type WorkerFailure = HostError;
 
-fn seat(role: Role) -> Seat {
+fn seat(role: Role) -> WorkerPlacement {
     let allowed = Topology::read().unwrap().allowed();
-    Seat {
+    WorkerPlacement {
         role,
         cpu: allowed.iter().next().unwrap(),
         priority: None,
     }
 }
 
-fn crew() -> (Arc<Control>, Crew<Report, Failure>) {
+fn crew() -> (Arc<Control>, Crew<WorkerReport, WorkerFailure>) {
     let control = Arc::new(Control::default());
     let crew = Crew::new(&control).unwrap();
     (control, crew)
 }
 
-fn patience() -> Patience {
-    Patience {
+fn patience() -> SupervisorTimeouts {
+    SupervisorTimeouts {
         look: Duration::from_millis(5),
-        ..Patience::default()
+        ..SupervisorTimeouts::default()
     }
 }
 
 fn collect<X>(
-    crew: &mut Crew<Report, Failure>,
+    crew: &mut Crew<WorkerReport, WorkerFailure>,
     watch: impl FnMut() -> Option<X>,
-) -> Result<Collected<Report, Failure, X>, RigError> {
+) -> Result<CrewOutcome<WorkerReport, WorkerFailure, X>, RigError> {
     crew.collect_under(&|| None, &patience(), watch, || {})
 }
 
@@ -40,9 +40,9 @@ fn no_reason() -> Option<()> {
     None
 }
 
-fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
+fn start_a_loop(crew: &mut Crew<WorkerReport, WorkerFailure>, control: &Arc<Control>) {
     let control = Arc::clone(control);
-    let work = move |reporter: &Reporter<Report>| {
+    let work = move |reporter: &Reporter<WorkerReport>| {
         while !control.stopped() {
             std::thread::yield_now();
         }
@@ -52,9 +52,9 @@ fn start_a_loop(crew: &mut Crew<Report, Failure>, control: &Arc<Control>) {
     crew.start(seat(WORKS), work).unwrap();
 }
 
-fn start_one_that_hangs(crew: &mut Crew<Report, Failure>) -> Sender<()> {
+fn start_one_that_hangs(crew: &mut Crew<WorkerReport, WorkerFailure>) -> Sender<()> {
     let (release, wait) = channel::<()>();
-    let work = move |_: &Reporter<Report>| {
+    let work = move |_: &Reporter<WorkerReport>| {
         let _ = wait.recv();
         Ok(())
     };
@@ -126,7 +126,7 @@ fn a_worker_that_fails_ends_the_others() {
 #[test]
 fn a_worker_that_cannot_be_placed_says_so() {
     let (_, mut crew) = crew();
-    let nowhere = Seat {
+    let nowhere = WorkerPlacement {
         cpu: 1023,
         ..seat(WORKS)
     };
@@ -150,7 +150,7 @@ fn a_panic_is_told_with_its_role() {
 fn a_worker_that_hangs_is_left_behind_and_named() {
     let (_, mut crew) = crew();
     let release = start_one_that_hangs(&mut crew);
-    let brief = Patience {
+    let brief = SupervisorTimeouts {
         grace: Duration::from_millis(30),
         ..patience()
     };

@@ -16,14 +16,14 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use crate::host::running::Ran;
-use crate::host::trace::{PARTS, Parts, Source, Stretch, Stretches, TraceError, Tracer};
+use crate::host::running::ThreadRun;
+use crate::host::trace::{Interrupter, PARTS, Parts, Stretch, Stretches, TraceError, Tracer};
 use crate::sorting::sort_by_key;
 use crate::time::Anchors;
 
-use super::cause::{Cause, NAMED, Names, Tally};
+use super::cause::{Cause, CauseTally, CounterNames, NAMED};
 use super::jump::{Jump, JumpStore, Longest};
-pub(super) use reader::{Reader, Told};
+pub(super) use reader::{Reader, WatchState};
 
 /// The way into and out of the kernel takes no longer, in nanoseconds.
 const ENTRY: u64 = 5_000;
@@ -51,7 +51,7 @@ pub(super) fn bytes(cpus: usize) -> u64 {
 }
 
 /// What touches the memory of the stretches.
-const SOMETHING: Parts = [(Some(Source::Softirq(1)), 1); PARTS];
+const SOMETHING: Parts = [(Some(Interrupter::Softirq(1)), 1); PARTS];
 
 /// Keeps a stretch, where it is among the longest.
 fn keep(kept: &mut Longest<Parts>, stretch: Stretch) {
@@ -65,7 +65,7 @@ fn keep(kept: &mut Longest<Parts>, stretch: Stretch) {
 
 /// What the records of a watch come to, on the trace's clock.
 #[derive(Debug, Default)]
-struct Found {
+struct TraceRecords {
     /// The middle of each stretch with its parts, and what nobody had of it, in the order of time.
     stretches: Vec<(u64, Parts, u64)>,
     lost: Vec<(u64, u64)>,
@@ -82,17 +82,17 @@ pub(super) fn permitted(cpus: &[usize]) -> Result<(), TraceError> {
 /// The trace of a CPU.
 #[derive(Debug)]
 pub(super) struct Trace {
-    found: Found,
+    found: TraceRecords,
     anchors: Anchors,
     /// Of all sources in it, ascending.
-    names: Vec<(Source, String)>,
+    names: Vec<(Interrupter, String)>,
 }
 
 /// What the trace tells of a jump, in nanoseconds.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct JumpTrace {
     /// How long each had the CPU, the longest first; `None` are all beyond those that can be told apart.
-    parts: Vec<(Option<Source>, u64)>,
+    parts: Vec<(Option<Interrupter>, u64)>,
     /// Of the jump, the time whose records are lost.
     lost: u64,
     /// What is left of it: the way into and out of the kernel, and what is beyond.
@@ -102,13 +102,13 @@ struct JumpTrace {
 
 /// A trace that was matched with the jumps of its CPU.
 #[derive(Debug)]
-pub(super) struct Traced {
+pub(super) struct MatchedTrace {
     trace: Trace,
     /// When each jump began to which records belong, in ticks, and which stretches are its.
     owned: Vec<(u64, Range<usize>)>,
     epoch: u64,
     /// What took the kept jumps, in nanoseconds, and the way into and out of the kernel for it.
-    times: Vec<(Cause, Tally, u64)>,
+    times: Vec<(Cause, CauseTally, u64)>,
 }
 
 impl Trace {
@@ -129,7 +129,7 @@ impl Trace {
         });
         let mut middles: Vec<_> = middles.collect();
         sort_by_key(&mut middles, |(middle, ..)| *middle);
-        let found = Found {
+        let found = TraceRecords {
             stretches: middles,
             lost,
             kept_above: kept.above(),
@@ -138,10 +138,10 @@ impl Trace {
         Trace::named(found, anchors.clone(), |source| tracer.name(source))
     }
 
-    fn named(found: Found, anchors: Anchors, name: impl Fn(Source) -> String) -> Self {
+    fn named(found: TraceRecords, anchors: Anchors, name: impl Fn(Interrupter) -> String) -> Self {
         let parts = found.stretches.iter().flat_map(|(_, parts, _)| *parts);
         let sources = parts.filter_map(|(source, _)| source);
-        let names: BTreeMap<Source, String> =
+        let names: BTreeMap<Interrupter, String> =
             sources.map(|source| (source, name(source))).collect();
         Trace {
             found,
@@ -151,16 +151,16 @@ impl Trace {
     }
 
     /// Tells the causes of the jumps by this trace. `epoch`: the reading from which on their time counts, in ticks.
-    pub(super) fn matched(self, jumps: &mut JumpStore, epoch: u64) -> Traced {
+    pub(super) fn matched(self, jumps: &mut JumpStore, epoch: u64) -> MatchedTrace {
         let owned = self.owned(jumps, epoch);
-        let mut traced = Traced {
+        let mut traced = MatchedTrace {
             trace: self,
             owned,
             epoch,
             times: Vec::new(),
         };
         let mut times = Vec::new();
-        jumps.tell_again(|jump| {
+        jumps.reassign_causes(|jump| {
             let told = traced.of(jump);
             traced.add(&mut times, &told);
             let alone = told.parts.len() == 1 && told.lost == 0 && told.beyond == 0;
@@ -201,12 +201,12 @@ impl Trace {
     }
 
     /// Its row in the names.
-    fn row(&self, source: Source) -> Option<u16> {
+    fn row(&self, source: Interrupter) -> Option<u16> {
         let at = self.names.binary_search_by_key(&source, |(of, _)| *of);
         u16::try_from(at.ok()?).ok()
     }
 
-    fn cause_of(&self, source: Option<Source>) -> Cause {
+    fn cause_of(&self, source: Option<Interrupter>) -> Cause {
         let Some(source) = source else {
             return Cause::NotToldApart;
         };
@@ -214,25 +214,25 @@ impl Trace {
         let mut rows = [None; NAMED];
         rows[0] = row;
         match source {
-            Source::Interrupt(_) | Source::Vector(_) => Cause::Interrupts(rows),
-            Source::Softirq(_) => Cause::Softirqs(rows),
+            Interrupter::Interrupt(_) | Interrupter::Vector(_) => Cause::Interrupts(rows),
+            Interrupter::Softirq(_) => Cause::Softirqs(rows),
             // While the CPU idles, the watching thread was not allowed to run.
-            Source::Thread(0) => Cause::VoluntarySwitch,
-            Source::Thread(_) => row.map_or(Cause::InvoluntarySwitch, Cause::Thread),
+            Interrupter::Thread(0) => Cause::VoluntarySwitch,
+            Interrupter::Thread(_) => row.map_or(Cause::InvoluntarySwitch, Cause::Thread),
         }
     }
 
-    fn name(&self, source: Source) -> String {
+    fn name(&self, source: Interrupter) -> String {
         let row = self.row(source).map_or(0, usize::from);
         let name = self.names.get(row).map_or("?", |(_, name)| name.as_str());
         match source {
-            Source::Thread(thread) if thread != 0 => format!("{name} ({thread})"),
+            Interrupter::Thread(thread) if thread != 0 => format!("{name} ({thread})"),
             _ => name.to_owned(),
         }
     }
 }
 
-impl Traced {
+impl MatchedTrace {
     fn of(&self, jump: &Jump) -> JumpTrace {
         let (begin, end) = self.trace.span(self.epoch, jump);
         let at = self
@@ -240,7 +240,7 @@ impl Traced {
             .binary_search_by_key(&jump.begin, |(begin, _)| *begin);
         let range = at.map_or(0..0, |at| self.owned[at].1.clone());
         let stretches = &self.trace.found.stretches[range];
-        let mut parts: Vec<(Option<Source>, u64)> = Vec::new();
+        let mut parts: Vec<(Option<Interrupter>, u64)> = Vec::new();
         let taken = stretches.iter().flat_map(|(_, parts, _)| *parts);
         for (source, nanos) in taken.filter(|part| part.1 > 0) {
             match parts.iter_mut().find(|(of, _)| *of == source) {
@@ -295,11 +295,11 @@ impl Traced {
     }
 
     /// Adds up what took a jump.
-    fn add(&self, times: &mut Vec<(Cause, Tally, u64)>, told: &JumpTrace) {
+    fn add(&self, times: &mut Vec<(Cause, CauseTally, u64)>, told: &JumpTrace) {
         let mut add = |cause: Cause, nanos: u64, entering: u64| {
             let at = times.iter().position(|(of, ..)| *of == cause);
             let at = at.unwrap_or_else(|| {
-                times.push((cause, Tally::default(), 0));
+                times.push((cause, CauseTally::default(), 0));
                 times.len() - 1
             });
             if nanos > 0 {
@@ -324,10 +324,10 @@ impl Traced {
     }
 
     /// What the rows of the causes are called.
-    pub(super) fn names(&self) -> Names {
+    pub(super) fn names(&self) -> CounterNames {
         let names = self.trace.names.iter();
         let all: Vec<String> = names.map(|(source, _)| self.trace.name(*source)).collect();
-        Names {
+        CounterNames {
             interrupts: all.clone(),
             softirqs: all.clone(),
             threads: all,
@@ -341,16 +341,16 @@ impl Traced {
     }
 
     /// The threads that ran instead in the kept jumps, the longest first.
-    pub(super) fn ran(&self) -> Vec<Ran> {
+    pub(super) fn ran(&self) -> Vec<ThreadRun> {
         let ran = self.times.iter().filter_map(|(cause, tally, _)| {
             let Cause::Thread(row) = *cause else {
                 return None;
             };
             let (source, name) = self.trace.names.get(usize::from(row))?;
-            let Source::Thread(thread) = *source else {
+            let Interrupter::Thread(thread) = *source else {
                 return None;
             };
-            Some(Ran {
+            Some(ThreadRun {
                 name: name.clone(),
                 thread,
                 ran_ns: tally.total,
@@ -367,7 +367,7 @@ impl Traced {
             return None;
         }
         let told = self.of(jump);
-        let name = |source: Option<Source>| match source {
+        let name = |source: Option<Interrupter>| match source {
             Some(source) => self.trace.name(source),
             None => "others".to_owned(),
         };
@@ -394,7 +394,7 @@ impl Traced {
         self.trace.found.kept_above
     }
 
-    pub(super) fn details(&self, names: &Names) -> Value {
+    pub(super) fn details(&self, names: &CounterNames) -> Value {
         let (lost_ns, lost) = self.lost();
         let times = self.times.iter().map(|(cause, tally, entering)| {
             json!({

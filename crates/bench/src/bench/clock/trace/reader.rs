@@ -21,7 +21,7 @@ const FIRST_RECORDS: u32 = 2000;
 
 /// What a watching thread tells the reader.
 #[derive(Debug, Default)]
-pub(in crate::bench::clock) struct Told {
+pub(in crate::bench::clock) struct WatchState {
     thread: AtomicI32,
     begun: AtomicU64,
     ended: AtomicU64,
@@ -29,7 +29,7 @@ pub(in crate::bench::clock) struct Told {
     is_named: AtomicBool,
 }
 
-impl Told {
+impl WatchState {
     /// By the watching thread. It sleeps until the reader knows it by its going and coming. If that takes too long, the
     /// records up to its next switch count as lost.
     pub(in crate::bench::clock) fn begin(&self) {
@@ -68,15 +68,15 @@ impl Drop for Reader {
     }
 }
 
-struct OfCpu {
+struct CpuTrace {
     tracer: Tracer,
     stretches: Stretches,
     kept: Longest<Parts>,
     told: usize,
 }
 
-impl OfCpu {
-    fn drain(&mut self, told: &[Told]) {
+impl CpuTrace {
+    fn drain(&mut self, told: &[WatchState]) {
         let (stretches, kept) = (&mut self.stretches, &mut self.kept);
         let told = &told[self.told];
         stretches.of_thread(told.thread.load(Ordering::Acquire));
@@ -94,13 +94,13 @@ impl Reader {
     pub(in crate::bench::clock) fn start(
         cpus: &[usize],
         reading: AnyReading,
-        told: &Arc<[Told]>,
+        told: &Arc<[WatchState]>,
         beside: bool,
     ) -> Result<Self, RunError> {
         let room = room(cpus.len());
         let tracers = Tracer::open(cpus, ring(cpus.len()))?;
         let of_cpu = |(at, tracer)| {
-            Ok(OfCpu {
+            Ok(CpuTrace {
                 tracer,
                 stretches: Stretches::default(),
                 kept: Longest::new(room, SOMETHING).map_err(|_| RunError::TraceMemory)?,
@@ -108,7 +108,7 @@ impl Reader {
             })
         };
         let of_cpus = tracers.into_iter().enumerate().map(of_cpu);
-        let mut of_cpus = of_cpus.collect::<Result<Vec<OfCpu>, RunError>>()?;
+        let mut of_cpus = of_cpus.collect::<Result<Vec<CpuTrace>, RunError>>()?;
         let (told, stop) = (Arc::clone(told), Arc::new(AtomicBool::new(false)));
         let until = Arc::clone(&stop);
         let read = move || {
@@ -121,7 +121,7 @@ impl Reader {
             }
             anchors.read(reading);
             anchors.finish();
-            let finish = |mut of_cpu: OfCpu| {
+            let finish = |mut of_cpu: CpuTrace| {
                 let own = &told[of_cpu.told];
                 let end = own.ended.load(Ordering::Acquire);
                 let watched = own.begun.load(Ordering::Acquire)..end;

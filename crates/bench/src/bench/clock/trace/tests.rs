@@ -1,26 +1,30 @@
 use super::super::jump::Jump;
 use super::*;
 
-const TIMER: Source = Source::Vector(0);
-const OTHER: Source = Source::Thread(7);
+const TIMER: Interrupter = Interrupter::Vector(0);
+const OTHER: Interrupter = Interrupter::Thread(7);
 
 /// A trace on a clock of half a nanosecond a tick, whose zero is 1000 ticks behind the epoch of the jumps.
-fn trace(stretches: &[(u64, &[(Source, u64)])], lost: &[(u64, u64)], kept_above: u64) -> Trace {
-    let stretch = |&(middle, parts): &(u64, &[(Source, u64)])| {
+fn trace(
+    stretches: &[(u64, &[(Interrupter, u64)])],
+    lost: &[(u64, u64)],
+    kept_above: u64,
+) -> Trace {
+    let stretch = |&(middle, parts): &(u64, &[(Interrupter, u64)])| {
         let mut all = Parts::default();
         for (place, &(source, nanos)) in all.iter_mut().zip(parts) {
             *place = (Some(source), nanos);
         }
         (middle, all, 0)
     };
-    let found = Found {
+    let found = TraceRecords {
         stretches: stretches.iter().map(stretch).collect(),
         lost: lost.to_vec(),
         kept_above,
         records: 1,
     };
     let anchors = Anchors::made_up(&[(51_000, 500), (20_051_000, 10_000_500)]);
-    let name = |source: Source| match source {
+    let name = |source: Interrupter| match source {
         TIMER => "LOC local timer".to_owned(),
         _ => "sshd".to_owned(),
     };
@@ -38,7 +42,7 @@ fn jumps(jumps: &[(u64, u64)]) -> JumpStore {
     store
 }
 
-fn causes(store: &JumpStore, names: &Names) -> Vec<String> {
+fn causes(store: &JumpStore, names: &CounterNames) -> Vec<String> {
     store
         .iter()
         .map(|jump| jump.cause.describe(names))
@@ -53,7 +57,7 @@ fn each_jump_has_what_lies_in_it_with_exact_durations() {
         (90_000, 2000),
         (200_000, 50_000),
     ]);
-    let stretches: [(u64, &[(Source, u64)]); 5] = [
+    let stretches: [(u64, &[(Interrupter, u64)]); 5] = [
         (11_500, &[(TIMER, 1200)]),
         // Too short for a jump.
         (15_000, &[(TIMER, 100)]),
@@ -112,7 +116,7 @@ fn each_jump_has_what_lies_in_it_with_exact_durations() {
 #[test]
 fn what_is_beyond_the_way_in_and_out_is_unexplained_in_jumps_of_any_cause() {
     let mut store = jumps(&[(100_000, 79_000), (300_000, 80_000)]);
-    let stretches: [(u64, &[(Source, u64)]); 2] = [
+    let stretches: [(u64, &[(Interrupter, u64)]); 2] = [
         (140_000, &[(OTHER, 40_000)]),
         // More is left than the thread took, and less than all took.
         (340_000, &[(OTHER, 27_000), (TIMER, 18_000)]),
@@ -136,7 +140,7 @@ fn what_is_beyond_the_way_in_and_out_is_unexplained_in_jumps_of_any_cause() {
 #[test]
 fn the_way_in_and_out_is_explained_and_so_is_what_nobody_had_within_a_stretch() {
     let mut store = jumps(&[(10_000, 8000), (50_000, 40_000)]);
-    let stretches: [(u64, &[(Source, u64)]); 2] =
+    let stretches: [(u64, &[(Interrupter, u64)]); 2] =
         [(14_000, &[(TIMER, 1000)]), (70_000, &[(OTHER, 6000)])];
     let mut trace = trace(&stretches, &[], 0);
     // As of several that follow each other closely.
@@ -155,7 +159,7 @@ fn the_way_in_and_out_is_explained_and_so_is_what_nobody_had_within_a_stretch() 
 fn what_lies_between_two_jumps_is_of_the_nearest() {
     // The clocks fit to 10 ns.
     let mut store = jumps(&[(10_000, 1000), (11_010, 1000)]);
-    let stretches: [(u64, &[(Source, u64)]); 2] =
+    let stretches: [(u64, &[(Interrupter, u64)]); 2] =
         [(11_004, &[(OTHER, 900)]), (11_006, &[(TIMER, 900)])];
     let traced = trace(&stretches, &[], 0).matched(&mut store, EPOCH);
     let expected = ["thread sshd (7)", "interrupt LOC local timer"];
@@ -165,7 +169,7 @@ fn what_lies_between_two_jumps_is_of_the_nearest() {
 #[test]
 fn lost_records_are_told_apart_and_are_no_unexplained_time() {
     let mut store = jumps(&[(10_000, 20_000), (50_000, 30_000), (100_000, 10_000)]);
-    let stretches: [(u64, &[(Source, u64)]); 1] = [(60_000, &[(OTHER, 20_000)])];
+    let stretches: [(u64, &[(Interrupter, u64)]); 1] = [(60_000, &[(OTHER, 20_000)])];
     let lost = [(9000, 29_000), (75_000, 85_000)];
     let traced = trace(&stretches, &lost, 0).matched(&mut store, EPOCH);
     assert_eq!(
@@ -195,7 +199,7 @@ fn short_jumps_whose_stretches_were_given_up_are_not_called_unexplained() {
     assert_eq!(found, ["not sampled", "not sampled", "unexplained"]);
     // What is left of a jump whose cause is told.
     let mut store = jumps(&[(10_000, 20_000)]);
-    let stretches: [(u64, &[(Source, u64)]); 1] = [(20_000, &[(OTHER, 12_000)])];
+    let stretches: [(u64, &[(Interrupter, u64)]); 1] = [(20_000, &[(OTHER, 12_000)])];
     let traced = trace(&stretches, &[], 2000).matched(&mut store, EPOCH);
     assert_eq!(causes(&store, &traced.names()), ["thread sshd (7)"]);
     let (_, nanos) = traced

@@ -40,7 +40,7 @@ fn directional(values: &Matrix) -> Evidence<'_> {
     }
 }
 
-fn named(judged: &[Judged]) -> Vec<usize> {
+fn named(judged: &[NodeJudgement]) -> Vec<usize> {
     let order = ranked(judged).into_iter();
     order
         .filter(|&node| judged[node].verdict.direction().is_some())

@@ -5,7 +5,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::message::{ANSWER, Message, Part, hear, hear_nothing, only, take, tell};
+use super::message::{
+    ANSWER, ReceivedBurst, WireMessage, expect_nothing, only, receive_message, send_message, take,
+};
 use crate::bench::hca::ends::Link;
 use crate::bench::hca::ends::requesting_end::Target;
 use crate::bench::hca::error::RunError;
@@ -15,13 +17,13 @@ use crate::bench::hca::result::LoopFaults;
 use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
-use crate::bench::hca::session::worker::{Frame, Task, Threads, start};
+use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
 use crate::buffer::{Arrival, PageKind};
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
-use crate::rig::workers::Seat;
+use crate::rig::workers::WorkerPlacement;
 use crate::time::{Clock, Ticks};
 
 /// How long the other process may take to end a burst: less than the session waits for its threads, which is twice two
@@ -43,7 +45,7 @@ pub(super) fn lock(wire: &SharedWire) -> MutexGuard<'_, Wire> {
 
 /// What is known of the far end.
 #[derive(Debug, Default)]
-struct Known {
+struct FarState {
     /// The stamps that the arrivals of the last burst brought, by their place in the list.
     delivered: Vec<Option<u64>>,
     /// What went wrong there.
@@ -64,7 +66,7 @@ pub(super) struct FarReceiver {
     stamp_pages: PageKind,
     /// Where the thread that stands for it runs.
     cpu: usize,
-    known: Mutex<Known>,
+    known: Mutex<FarState>,
 }
 
 impl FarReceiver {
@@ -90,21 +92,21 @@ impl FarReceiver {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, FarState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has the far receiver take a burst.
-    fn hand_on(&self, task: &Task) -> Result<BurstRecord, RunError> {
+    fn hand_on(&self, task: &BurstTask) -> Result<BurstRecord, RunError> {
         let mut wire = lock(&self.wire);
         let (number, count) = (task.number, task.count);
-        tell(&mut wire, &Message::Burst { number, count })?;
+        send_message(&mut wire, &WireMessage::Burst { number, count })?;
         let mut stopping = None;
         let begun = Instant::now();
         let (mut heard, mut beaten) = (begun, begun);
         let part = loop {
             if task.control.stopped() && stopping.is_none() {
-                tell(&mut wire, &Message::Stop)?;
+                send_message(&mut wire, &WireMessage::Stop)?;
                 stopping = Some(Instant::now());
             }
             let limit = match stopping {
@@ -115,7 +117,7 @@ impl FarReceiver {
                 return Err(wire.unanswered(limit.1).into());
             }
             if beaten.elapsed() > BEAT {
-                tell(&mut wire, &Message::Waiting)?;
+                send_message(&mut wire, &WireMessage::Waiting)?;
                 beaten = Instant::now();
             }
             let Some(message) = wire.poll(LOOK)? else {
@@ -123,14 +125,14 @@ impl FarReceiver {
             };
             heard = Instant::now();
             match message {
-                Message::Receiving => task.control.announce_ready(),
-                Message::Far { received, trouble } => {
+                WireMessage::Receiving => task.control.announce_ready(),
+                WireMessage::Far { received, trouble } => {
                     task.control.set_received(received);
                     if trouble.is_some() {
                         self.known().trouble = trouble;
                     }
                 }
-                other => break take(&wire, other, only!(Message::BurstOver(part) => *part))?,
+                other => break take(&wire, other, only!(WireMessage::BurstOver(part) => *part))?,
             }
         };
         if part.failure.is_some() {
@@ -144,7 +146,7 @@ impl FarReceiver {
     }
 
     /// What the far receiver stored, as if a thread here had.
-    fn record(&self, part: Part) -> BurstRecord {
+    fn record(&self, part: ReceivedBurst) -> BurstRecord {
         let arrivals = part.stamps.iter().zip(&part.labels).enumerate();
         let arrivals = arrivals.map(|(place, (stamp, label))| Arrival {
             stamp: Ticks(*stamp),
@@ -173,16 +175,16 @@ impl FarReceiver {
     /// Asks the other process; nothing where it does not answer, or did not before.
     fn ask<T>(
         &self,
-        message: &Message,
+        message: &WireMessage,
         limit: Duration,
-        wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+        wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
     ) -> Option<T> {
         if self.known().gone {
             return None;
         }
         let mut wire = lock(&self.wire);
-        let told = tell(&mut wire, message).map_err(RunError::from);
-        let answer = told.and_then(|()| hear(&mut wire, limit, wanted));
+        let told = send_message(&mut wire, message).map_err(RunError::from);
+        let answer = told.and_then(|()| receive_message(&mut wire, limit, wanted));
         answer
             .inspect_err(|error| {
                 self.set_gone(error);
@@ -195,9 +197,9 @@ impl FarReceiver {
 
     fn counted(&self, fresh: bool) -> PortCounters {
         let counted = self.ask(
-            &Message::Counters { fresh },
+            &WireMessage::Counters { fresh },
             ANSWER,
-            only!(Message::Counted(counters) => counters),
+            only!(WireMessage::Counted(counters) => counters),
         );
         counted.unwrap_or_default()
     }
@@ -212,10 +214,10 @@ impl ReceivingSide for FarReceiver {
         _clock: C,
         _frame: &Frame,
         _cpu: usize,
-    ) -> Result<Sender<Task>, RigError> {
+    ) -> Result<Sender<BurstTask>, RigError> {
         let far = Arc::clone(self);
         // It measures nothing, so it has no priority and no CPU of its own.
-        let seat = Seat {
+        let seat = WorkerPlacement {
             role: RECEIVER,
             cpu: self.cpu,
             priority: None,
@@ -244,8 +246,9 @@ impl Target for FarTarget {
     fn make_ready(&self, burst: u32, sequence: u32) {
         // All of a burst at once.
         if sequence == 0 {
-            let filled = only!(Message::Filled => ());
-            self.0.ask(&Message::Fill { burst }, PREPARATION, filled);
+            let filled = only!(WireMessage::Filled => ());
+            self.0
+                .ask(&WireMessage::Fill { burst }, PREPARATION, filled);
             self.0.known().word = None;
         }
     }
@@ -253,8 +256,11 @@ impl Target for FarTarget {
     fn word(&self, _burst: u32) -> u64 {
         let known = self.0.known().word;
         known.unwrap_or_else(|| {
-            let told = only!(Message::Told(word) => word);
-            let word = self.0.ask(&Message::Word, PREPARATION, told).unwrap_or(0);
+            let told = only!(WireMessage::Told(word) => word);
+            let word = self
+                .0
+                .ask(&WireMessage::Word, PREPARATION, told)
+                .unwrap_or(0);
             self.0.known().word = Some(word);
             word
         })
@@ -275,7 +281,7 @@ impl Link for FarReceiver {
         // During a burst of messages the thread of the far receiver holds the connection, and listens.
         if !gone
             && let Ok(mut wire) = self.wire.try_lock()
-            && let Err(error) = hear_nothing(&mut wire, limit)
+            && let Err(error) = expect_nothing(&mut wire, limit)
         {
             self.set_gone(&error);
         }
@@ -296,8 +302,8 @@ impl Link for FarReceiver {
 
     fn changes(&self) -> Vec<String> {
         let was_gone = self.known().gone;
-        let changed = only!(Message::Changed(changes) => changes);
-        let changes = self.ask(&Message::Changes, ANSWER, changed);
+        let changed = only!(WireMessage::Changed(changes) => changes);
+        let changes = self.ask(&WireMessage::Changes, ANSWER, changed);
         // That it has just gone is a change as well.
         changes.unwrap_or_else(|| self.trouble().filter(|_| !was_gone).into_iter().collect())
     }
@@ -325,7 +331,7 @@ mod tests {
         let (far, mut other) = far_receiver();
         other.write_all(line.as_bytes()).unwrap();
         drop(other);
-        let task = Task {
+        let task = BurstTask {
             number: 0,
             count: 1,
             others: 1,
@@ -340,7 +346,7 @@ mod tests {
     #[test]
     fn a_process_that_has_ended_is_the_root_cause() {
         root_cause_after("").ends("has closed the connection");
-        let failed = Message::Failed(Failure::Run("the machine goes down".to_owned()));
+        let failed = WireMessage::Failed(Failure::Run("the machine goes down".to_owned()));
         let line = format!("{}\n", serde_json::to_string(&failed).unwrap());
         root_cause_after(&line).ends("the machine goes down");
     }

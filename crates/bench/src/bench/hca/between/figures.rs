@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::prober::Probed;
+use super::prober::NumberedProbe;
 use super::remote::{FarEnd, PeerConfig};
 use crate::bench::hca::message::{Fate, Message};
 use crate::bench::hca::result::PointResult;
@@ -12,10 +12,10 @@ use crate::results::schema::between as columns;
 use crate::results::schema::fabric;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::Nanos;
-use crate::time::between::{self, Bounds, RateLimit, Span, Unproved};
+use crate::time::between::{self, Bounds, BoundsError, RateLimit, Span};
 
 /// What is proved of a point in a round, and declared.
-pub(super) struct Proved {
+pub(super) struct ProvedBounds {
     /// What the exchanges prove.
     proven: Bounds,
     /// `proven`, or `declared`.
@@ -59,7 +59,7 @@ pub(super) fn prove(
     result: &PointResult,
     far: &FarEnd,
     asked: &PeerConfig,
-) -> Result<Proved, Unproved> {
+) -> Result<ProvedBounds, BoundsError> {
     let limit = RateLimit::new(asked.drift).unwrap_or(RateLimit::ANY);
     let messages = || result.messages.iter();
     let probes = || far.probes.iter().flat_map(|probe| probe.stamps.messages());
@@ -91,14 +91,14 @@ pub(super) fn prove(
         Some((place, bounds.latency(&message)?, excess))
     };
     let messages = received.into_iter().filter_map(of).collect();
-    Ok(Proved {
+    Ok(ProvedBounds {
         proven,
         status,
         messages,
     })
 }
 
-impl Proved {
+impl ProvedBounds {
     /// Sets what a row of a fabric tells of the clocks: also what rank 0 needs to ask third hosts.
     fn set_of_fabric(&self, record: &mut Record) {
         let found = self.proven.exchanged();
@@ -122,7 +122,7 @@ fn middle(span: Span) -> i64 {
 }
 
 /// Half of the round trip of each probe, without the first of each phase, which find caches and queues cold.
-fn halves(probes: &[Probed]) -> Vec<i64> {
+fn halves(probes: &[NumberedProbe]) -> Vec<i64> {
     const COLD: usize = 8;
     let mut at = None;
     let mut seen = 0;
@@ -147,7 +147,7 @@ fn halves(probes: &[Probed]) -> Vec<i64> {
 pub(super) fn figures(
     result: &PointResult,
     far: &FarEnd,
-    proved: Option<&Proved>,
+    proved: Option<&ProvedBounds>,
 ) -> (Record, [LatencyHistogram; 2]) {
     let mut record = figures_of_sender(result);
     let halves = halves(&far.probes);
@@ -208,7 +208,7 @@ pub(super) fn figures(
 pub(super) fn figures_of_pair(
     result: &PointResult,
     far: &FarEnd,
-    proved: Result<&Proved, &Unproved>,
+    proved: Result<&ProvedBounds, &BoundsError>,
 ) -> Record {
     let (mut record, _) = figures(result, far, proved.ok());
     match proved {
@@ -227,7 +227,7 @@ pub(super) fn figures_of_pair(
 
 /// A row of `messages.csv`.
 #[derive(Debug, Serialize)]
-pub(super) struct MessageRow {
+pub(super) struct BoundedMessageRow {
     round: u32,
     repeat: u32,
     seq: u32,
@@ -246,8 +246,8 @@ pub(super) struct MessageRow {
 pub(super) fn message_rows<'a>(
     round: u32,
     result: &'a PointResult,
-    proved: Option<&'a Proved>,
-) -> impl Iterator<Item = MessageRow> + 'a {
+    proved: Option<&'a ProvedBounds>,
+) -> impl Iterator<Item = BoundedMessageRow> + 'a {
     let mut spans = proved
         .into_iter()
         .flat_map(|proved| &proved.messages)
@@ -255,7 +255,7 @@ pub(super) fn message_rows<'a>(
     let messages = result.messages.iter().enumerate();
     messages.map(move |(place, message)| {
         let found = spans.next_if(|(of, ..)| *of == place);
-        MessageRow {
+        BoundedMessageRow {
             round,
             repeat: message.repeat,
             seq: message.sequence,
@@ -285,7 +285,10 @@ pub(super) struct ProbeRow {
 }
 
 /// The rows of `probes.csv`.
-pub(super) fn probe_rows(round: u32, probes: &[Probed]) -> impl Iterator<Item = ProbeRow> + '_ {
+pub(super) fn probe_rows(
+    round: u32,
+    probes: &[NumberedProbe],
+) -> impl Iterator<Item = ProbeRow> + '_ {
     probes.iter().map(move |probe| ProbeRow {
         round,
         phase: probe.phase.name(),

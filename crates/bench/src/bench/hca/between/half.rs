@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::message::{Message, WORK, hear, hear_nothing, only, tell};
+use super::message::{WORK, WireMessage, expect_nothing, only, receive_message, send_message};
 use crate::bench::hca::ends::endpoints::{
     EndpointSettings, Receives, STEP_LIMIT, accept_one, connect_one, directly_here, gids_of,
     id_service, path_between, receive_requests, resolve,
@@ -14,19 +14,19 @@ use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::receiving_end::Receiver;
 use crate::bench::hca::ends::sending_end::Sender;
 use crate::bench::hca::ends::two_ports::TwoPorts;
-use crate::bench::hca::ends::verbs_link::{Connection, Made, Side};
+use crate::bench::hca::ends::verbs_link::{Connection, EndResources, LinkSide};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::path::Connect;
 use crate::launch::wire::Wire;
-use crate::rdma::cm::{CmError, EventChannel, PassiveEndpoint, Requested};
-use crate::rdma::direct::Unconnected;
+use crate::rdma::cm::{CmError, ConnectionRequest, EventChannel, PassiveEndpoint};
+use crate::rdma::direct::UnconnectedQueuePair;
 use crate::rdma::verbs::{Gid, gid_table};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
 
 /// A receiving half; what it was connected by must outlive it.
-pub(super) type Receiving = (Receiver, Option<PassiveEndpoint>);
+pub(super) type ReceivingHalf = (Receiver, Option<PassiveEndpoint>);
 
 /// How often somebody who waits for a connection request looks whether the other end is still there.
 const LOOK: Duration = Duration::from_millis(200);
@@ -42,12 +42,15 @@ pub(super) fn receives_of(point: &Point, ends: [&Facts; 2]) -> Receives {
 }
 
 /// Waits for a connection request of the other end; it comes no more once that has gone, or has told why it cannot.
-fn requested_at(listener: &PassiveEndpoint, wire: &mut Wire) -> Result<Requested, RunError> {
+fn requested_at(
+    listener: &PassiveEndpoint,
+    wire: &mut Wire,
+) -> Result<ConnectionRequest, RunError> {
     let begun = Instant::now();
     loop {
         match listener.request(LOOK) {
             Err(CmError::TimedOut { .. }) if begun.elapsed() < STEP_LIMIT => {
-                hear_nothing(wire, Duration::ZERO)?;
+                expect_nothing(wire, Duration::ZERO)?;
             }
             Err(mut error) => {
                 if let CmError::TimedOut { limit, .. } = &mut error {
@@ -86,8 +89,8 @@ impl OpenPort {
         wire: &mut Wire,
         peer: &Facts,
         settings: &EndpointSettings,
-    ) -> Result<Receiving, RunError> {
-        let side = Side::Receiving;
+    ) -> Result<ReceivingHalf, RunError> {
+        let side = LinkSide::Receiving;
         let (made, connections, listener) = match self.by_manager(settings)? {
             None => {
                 let (made, connections) = self.directly(wire, peer, settings, side)?;
@@ -96,7 +99,7 @@ impl OpenPort {
             Some((channel, address)) => {
                 let service = id_service(settings);
                 let listener = PassiveEndpoint::listen(channel, service, self.place(), address, 1)?;
-                tell(wire, &Message::Listening(listener.address()))?;
+                send_message(wire, &WireMessage::Listening(listener.address()))?;
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
@@ -109,10 +112,10 @@ impl OpenPort {
                 (made, connections, Some(listener))
             }
         };
-        let numbers = hear(wire, WORK, only!(Message::Senders(numbers) => numbers))?;
+        let numbers = receive_message(wire, WORK, only!(WireMessage::Senders(numbers) => numbers))?;
         let link = made.connected(connections, self.port.port.number);
         let receiver = Receiver::new(link, settings, numbers);
-        tell(wire, &Message::Slots(receiver.remote_slots()))?;
+        send_message(wire, &WireMessage::Slots(receiver.remote_slots()))?;
         Ok((receiver, listener))
     }
 
@@ -126,11 +129,15 @@ impl OpenPort {
         peer: &Facts,
         settings: &EndpointSettings,
     ) -> Result<Sender, RunError> {
-        let side = Side::Sending;
+        let side = LinkSide::Sending;
         let (made, connections) = match self.by_manager(settings)? {
             None => self.directly(wire, peer, settings, side)?,
             Some((channel, from)) => {
-                let to = hear(wire, WORK, only!(Message::Listening(address) => address))?;
+                let to = receive_message(
+                    wire,
+                    WORK,
+                    only!(WireMessage::Listening(address) => address),
+                )?;
                 let (mut made, mut connections) = (None, Vec::new());
                 for _ in 0..settings.point.queue_pairs {
                     unless_interrupted()?;
@@ -143,8 +150,8 @@ impl OpenPort {
             }
         };
         let numbers = connections.iter().map(|one| one.queue_pair().number());
-        tell(wire, &Message::Senders(numbers.collect()))?;
-        let slots = hear(wire, WORK, only!(Message::Slots(slots) => slots))?;
+        send_message(wire, &WireMessage::Senders(numbers.collect()))?;
+        let slots = receive_message(wire, WORK, only!(WireMessage::Slots(slots) => slots))?;
         let link = made.connected(connections, self.port.port.number);
         Sender::new(link, &settings.point, slots)
     }
@@ -155,8 +162,8 @@ impl OpenPort {
         wire: &mut Wire,
         peer: &Facts,
         settings: &EndpointSettings,
-        side: Side,
-    ) -> Result<(Made, Vec<Connection>), RunError> {
+        side: LinkSide,
+    ) -> Result<(EndResources, Vec<Connection>), RunError> {
         let path = &settings.point.path;
         let port = self.context().port(self.port.port.number)?;
         let gids: [&[Gid]; 2] = [&gid_table(&self.port.device.name, port.number), &peer.gids];
@@ -165,9 +172,12 @@ impl OpenPort {
         let common = path_between([port.mtu, peer.mtu], port.link_layer, path);
         let (made, unconnected) =
             directly_here(self.context(), (&port, gid), settings, side, common)?;
-        let here = unconnected.iter().map(Unconnected::address).collect();
-        tell(wire, &Message::Addresses(here))?;
-        let there = hear(wire, WORK, only!(Message::Addresses(there) => there))?;
+        let here = unconnected
+            .iter()
+            .map(UnconnectedQueuePair::address)
+            .collect();
+        send_message(wire, &WireMessage::Addresses(here))?;
+        let there = receive_message(wire, WORK, only!(WireMessage::Addresses(there) => there))?;
         if there.len() != unconnected.len() {
             let text = format!(
                 "tells of {} queue pairs instead of {}",
@@ -177,7 +187,8 @@ impl OpenPort {
             return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
         }
         let each = unconnected.into_iter().zip(&there);
-        let connect = |(one, peer): (Unconnected, _)| Ok(Connection::Direct(one.connect(peer)?));
+        let connect =
+            |(one, peer): (UnconnectedQueuePair, _)| Ok(Connection::Direct(one.connect(peer)?));
         let connections = each.map(connect).collect::<Result<Vec<_>, RunError>>()?;
         Ok((made, connections))
     }

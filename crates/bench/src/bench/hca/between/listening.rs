@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::message::{ANSWER, Hello, Message, hear, only, take, tell};
+use super::message::{ANSWER, Hello, WireMessage, only, receive_message, send_message, take};
 use super::pair::PairEnd;
 use super::serving::Serving;
 use crate::bench::hca::ends::facts::Facts;
@@ -65,7 +65,7 @@ pub enum Event {
 
 /// The run that is served.
 #[derive(Debug, Default)]
-struct Holder {
+struct ServedRun {
     run: Option<(String, String)>,
     connections: u32,
     served: u32,
@@ -73,7 +73,7 @@ struct Holder {
     failure: Option<String>,
 }
 
-impl Holder {
+impl ServedRun {
     fn serves_another_than(&self, run: &str) -> bool {
         self.run.as_ref().is_some_and(|(served, _)| served != run)
     }
@@ -81,12 +81,12 @@ impl Holder {
 
 /// Connections whose senders are not known yet, by the order in which they came.
 #[derive(Debug, Default)]
-struct Strangers {
+struct UnknownConnections {
     next: u64,
     streams: BTreeMap<u64, TcpStream>,
 }
 
-impl Strangers {
+impl UnknownConnections {
     /// Takes one more, if it can be taken; the oldest goes where there are too many.
     fn take(&mut self, stream: &TcpStream) -> std::io::Result<u64> {
         let copy = stream.try_clone()?;
@@ -111,40 +111,40 @@ impl Strangers {
 }
 
 /// A connection whose sender is not known yet; counted until it is dropped, however that comes about.
-struct Stranger(Arc<Shared>, u64);
+struct UnknownConnection(Arc<ServiceState>, u64);
 
-impl Drop for Stranger {
+impl Drop for UnknownConnection {
     fn drop(&mut self) {
         self.0.strangers().streams.remove(&self.1);
     }
 }
 
 /// A connection of the run; the run is over when the last one is dropped, however that comes about.
-struct Guest<'a>(&'a Shared);
+struct RunConnection<'a>(&'a ServiceState);
 
-impl Drop for Guest<'_> {
+impl Drop for RunConnection<'_> {
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
-struct Shared {
-    holder: Mutex<Holder>,
-    strangers: Mutex<Strangers>,
+struct ServiceState {
+    holder: Mutex<ServedRun>,
+    strangers: Mutex<UnknownConnections>,
     port: Option<PortRequest>,
     pair: Option<Arc<PairEnd>>,
     once: bool,
-    tell: Box<dyn Fn(Event) + Send + Sync>,
+    report: Box<dyn Fn(Event) + Send + Sync>,
 }
 
-impl Shared {
-    fn strangers(&self) -> MutexGuard<'_, Strangers> {
+impl ServiceState {
+    fn strangers(&self) -> MutexGuard<'_, UnknownConnections> {
         self.strangers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn holder(&self) -> MutexGuard<'_, Holder> {
+    fn holder(&self) -> MutexGuard<'_, ServedRun> {
         self.holder.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,7 +178,7 @@ impl Shared {
                     holder.failure = None;
                 }
                 let host = hello.host.clone();
-                (self.tell)(Event::Begun { host, peer });
+                (self.report)(Event::Begun { host, peer });
             }
         }
         holder.connections += 1;
@@ -187,7 +187,7 @@ impl Shared {
 
     fn failed(&self, peer: SocketAddr, reason: String) {
         self.holder().failure = Some(reason.clone());
-        (self.tell)(Event::Failed { peer, reason });
+        (self.report)(Event::Failed { peer, reason });
     }
 
     fn leave(&self) {
@@ -197,18 +197,18 @@ impl Shared {
             && let Some((_, host)) = holder.run.take()
         {
             holder.served += 1;
-            (self.tell)(Event::Over { host });
+            (self.report)(Event::Over { host });
         }
     }
 }
 
-/// Serves other hosts until a signal comes, or one run is over. `tell` is told what happens, from any thread.
+/// Serves other hosts until a signal comes, or one run is over. `report` is called with what happens, from any thread.
 ///
 /// # Errors
 /// When it cannot listen, or a signal ends it.
 pub fn serve(
     service: &Service,
-    tell: impl Fn(Event) + Send + Sync + 'static,
+    report: impl Fn(Event) + Send + Sync + 'static,
 ) -> Result<(), RunError> {
     if service.pair.is_none() {
         // Before anybody waits for an answer.
@@ -221,15 +221,15 @@ pub fn serve(
         ))
     })?;
     let listening = listener.local_addr().unwrap_or(service.bind);
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(ServiceState {
         holder: Mutex::default(),
         strangers: Mutex::default(),
         port: service.port.clone(),
         pair: service.pair.clone(),
         once: service.once,
-        tell: Box::new(tell),
+        report: Box::new(report),
     });
-    (shared.tell)(Event::Listening(listening));
+    (shared.report)(Event::Listening(listening));
     loop {
         if let Some(signal) = interrupt::requested() {
             if shared.holder().connections == 0 {
@@ -264,7 +264,7 @@ pub fn serve(
             // Nor is there a file for a copy of it.
             continue;
         };
-        let stranger = Stranger(Arc::clone(&shared), name);
+        let stranger = UnknownConnection(Arc::clone(&shared), name);
         // One that cannot be started drops what it was to do, and the connection with it.
         let _ = std::thread::Builder::new()
             .name("hcabench-served".to_owned())
@@ -273,7 +273,7 @@ pub fn serve(
 }
 
 /// Finds out who has connected, and serves it if it may be served.
-fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
+fn receive_guest(stranger: UnknownConnection, stream: TcpStream, peer: SocketAddr) {
     let shared = Arc::clone(&stranger.0);
     // A panic ends this connection and no other.
     let copy = stream.try_clone();
@@ -285,10 +285,10 @@ fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
     match greeted {
         Err(error) => {
             let reason = error.to_string();
-            (shared.tell)(Event::Refused { peer, reason });
+            (shared.report)(Event::Refused { peer, reason });
         }
         Ok((mut wire, hello)) => {
-            let _guest = Guest(&shared);
+            let _guest = RunConnection(&shared);
             instead_of_dropping({
                 let shared = Arc::clone(&shared);
                 move || {
@@ -308,7 +308,7 @@ fn receive_guest(stranger: Stranger, stream: TcpStream, peer: SocketAddr) {
 }
 
 fn greet(
-    stranger: Stranger,
+    stranger: UnknownConnection,
     stream: TcpStream,
     peer: SocketAddr,
 ) -> Result<(Wire, Hello), RunError> {
@@ -328,7 +328,7 @@ fn greet(
             "it is {ours}, and asked by {theirs}: install the same on both hosts"
         ));
         // Who has gone need not be told.
-        let _ = tell(&mut wire, &Message::Failed(failure.clone()));
+        let _ = send_message(&mut wire, &WireMessage::Failed(failure.clone()));
         return Err(RunError::Peer(peer, failure));
     }
     let said = serde_json::from_value(said).map_err(|error| {
@@ -337,7 +337,7 @@ fn greet(
             Failure::Run(format!("says what is no greeting: {error}")),
         )
     })?;
-    let hello = take(&wire, said, only!(Message::Hello(hello) => *hello))?;
+    let hello = take(&wire, said, only!(WireMessage::Hello(hello) => *hello))?;
     // Who is let in is not let go for others any more.
     let shared = Arc::clone(&stranger.0);
     drop(stranger);
@@ -349,27 +349,27 @@ fn greet(
         }
         Err(failure) => {
             // Who has gone need not be told.
-            let _ = tell(&mut wire, &Message::Failed(failure.clone()));
+            let _ = send_message(&mut wire, &WireMessage::Failed(failure.clone()));
             Err(RunError::Peer(peer, failure))
         }
     }
 }
 
-fn welcome(shared: &Shared, wire: &mut Wire, hello: &Hello) -> Result<(), RunError> {
+fn welcome(shared: &ServiceState, wire: &mut Wire, hello: &Hello) -> Result<(), RunError> {
     let made = make(shared, hello);
     let (port, facts) = match made {
         Ok(made) => made,
         Err(error) => {
-            tell(wire, &Message::Failed(error.into()))?;
+            send_message(wire, &WireMessage::Failed(error.into()))?;
             return Ok(());
         }
     };
-    tell(wire, &Message::Welcome(Box::new(facts.clone())))?;
-    let peer = hear(wire, ANSWER, only!(Message::Welcome(facts) => *facts))?;
+    send_message(wire, &WireMessage::Welcome(Box::new(facts.clone())))?;
+    let peer = receive_message(wire, ANSWER, only!(WireMessage::Welcome(facts) => *facts))?;
     Serving::new(port, facts, peer, shared.pair.clone())?.run(wire)
 }
 
-fn make(shared: &Shared, hello: &Hello) -> Result<(OpenPort, Facts), RunError> {
+fn make(shared: &ServiceState, hello: &Hello) -> Result<(OpenPort, Facts), RunError> {
     if let Some(pair) = &shared.pair {
         return pair.port();
     }
@@ -389,7 +389,7 @@ mod tests {
     fn the_oldest_stranger_is_let_go_for_a_new_one() {
         let listener = listen_at("127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
-        let mut strangers = Strangers::default();
+        let mut strangers = UnknownConnections::default();
         let mut clients = Vec::new();
         let mut served = Vec::new();
         for expected in 0..STRANGERS as u64 + 2 {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ping_pong::Stamped;
-use super::time_of_day::Ahead;
+use super::time_of_day::TimeOfDayOffset;
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::verbs_port::RemoteSlots;
 use crate::bench::hca::error::RunError;
@@ -19,9 +19,10 @@ use crate::buffer::{HugePagePolicy, PageKind};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
-use crate::rdma::direct::Address;
+use crate::rdma::direct::QueuePairAddress;
 use crate::rdma::verbs::{Capabilities, PortCounters};
 use crate::results::document::Program;
+use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
 use crate::time::ClockKind;
 
@@ -57,7 +58,7 @@ pub(super) struct Order {
 
 /// What was made ready.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct PreparedPoint {
     /// The CPU of the receiving thread.
     pub(super) cpu: usize,
     /// The pages of the stamps, and of the payload.
@@ -65,14 +66,14 @@ pub(super) struct Made {
     /// What the kernel has of this end of the path.
     pub(super) path: Value,
     /// How far the time of day is ahead of the point's clock.
-    pub(super) time_of_day: Ahead,
-    /// What is to be warned of there.
-    pub(super) warnings: Vec<String>,
+    pub(super) time_of_day: TimeOfDayOffset,
+    /// RecordKind is known of this end.
+    pub(super) findings: Vec<Finding>,
 }
 
 /// What the far receiver has of a burst.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Part {
+pub(super) struct ReceivedBurst {
     /// Of each arrival: when, in nanoseconds of the receiver's clock.
     pub(super) stamps: Vec<u64>,
     /// Of each: its immediate data.
@@ -89,7 +90,7 @@ pub(super) struct Part {
 /// All that is said.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Message {
+pub(super) enum WireMessage {
     Hello(Box<Hello>),
     Welcome(Box<Facts>),
     /// What keeps this end from going on.
@@ -115,18 +116,18 @@ pub(super) enum Message {
         /// A point of the run.
         point: Box<Point>,
     },
-    /// What is to be warned of.
-    Prepared(Vec<String>),
+    /// What is known of this host.
+    Prepared(Vec<Finding>),
     Point(Box<Order>),
     /// While connecting: where to connect to.
     Listening(SocketAddr),
     /// While connecting without the manager: where the queue pairs are.
-    Addresses(Vec<Address>),
+    Addresses(Vec<QueuePairAddress>),
     /// The numbers of the sending queue pairs.
     Senders(Vec<u32>),
     /// Where what is sent will lie.
     Slots(RemoteSlots),
-    Made(Box<Made>),
+    Made(Box<PreparedPoint>),
     /// Answer so many probes from the first on.
     Probe {
         first: u32,
@@ -154,7 +155,7 @@ pub(super) enum Message {
     /// The other end is there, and waits.
     Waiting,
     /// What came of it.
-    BurstOver(Box<Part>),
+    BurstOver(Box<ReceivedBurst>),
     Counters {
         fresh: bool,
     },
@@ -183,7 +184,7 @@ pub(super) enum Message {
 }
 
 /// Sends a message.
-pub(super) fn tell(wire: &mut Wire, message: &Message) -> Result<(), WireError> {
+pub(super) fn send_message(wire: &mut Wire, message: &WireMessage) -> Result<(), WireError> {
     wire.send(message, ANSWER)
 }
 
@@ -191,10 +192,10 @@ pub(super) fn tell(wire: &mut Wire, message: &Message) -> Result<(), WireError> 
 ///
 /// # Errors
 /// When none comes in time, the other end has failed, or it says something else.
-pub(super) fn hear<T>(
+pub(super) fn receive_message<T>(
     wire: &mut Wire,
     limit: Duration,
-    wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+    wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
 ) -> Result<T, RunError> {
     let message = wire.receive(limit)?;
     take(wire, message, wanted)
@@ -206,11 +207,11 @@ pub(super) fn hear<T>(
 /// When the other end has failed, or says something else.
 pub(super) fn take<T>(
     wire: &Wire,
-    message: Message,
-    wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+    message: WireMessage,
+    wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
 ) -> Result<T, RunError> {
     wanted(message).map_err(|message| match *message {
-        Message::Failed(failure) => RunError::Peer(wire.peer(), failure),
+        WireMessage::Failed(failure) => RunError::Peer(wire.peer(), failure),
         other => {
             let text = serde_json::to_string(&other).unwrap_or_default();
             let said: String = text.chars().take(80).collect();
@@ -221,7 +222,7 @@ pub(super) fn take<T>(
 }
 
 /// Waits so long while nothing is asked: whatever comes is an error, and so is the end of the connection.
-pub(super) fn hear_nothing(wire: &mut Wire, limit: Duration) -> Result<(), RunError> {
+pub(super) fn expect_nothing(wire: &mut Wire, limit: Duration) -> Result<(), RunError> {
     match wire.poll(limit)? {
         Some(message) => take(wire, message, |other| Err(Box::new(other))),
         None => Ok(()),

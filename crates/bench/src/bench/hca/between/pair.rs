@@ -10,25 +10,26 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::figures::{Proved, figures_of_pair, message_rows, probe_rows, prove};
+use super::figures::{ProvedBounds, figures_of_pair, message_rows, probe_rows, prove};
 use super::remote::{FarEnd, PeerConfig, Remote};
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Plan;
 use crate::bench::hca::result::PointResult;
-use crate::bench::hca::run::Runner;
+use crate::bench::hca::run::PointRunner;
 use crate::bench::hca::run::clocks::Clocks;
 use crate::bench::hca::settings::config::Config;
 use crate::host::idle_hold::IdleHold;
 use crate::host::pinning::pin_current_thread_to;
 use crate::host::{CpuSet, HostError, Topology};
-use crate::launch::agent::Work;
-use crate::launch::message::{DirectionReport, Order, PairReport, Start};
+use crate::launch::agent::RankWork;
+use crate::launch::message::{DirectionReport, MeasurementOrder, PairReport, Start};
 use crate::rdma::verbs::devices;
 use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::rig::benchmark::Failure;
+use crate::rig::findings::of_idle_states;
 use crate::rig::port_choice::choose_nth;
 use crate::sorting::sort_by_key;
 
@@ -46,7 +47,7 @@ pub struct PairEnd {
     /// What follows is known once all ranks are there.
     run: OnceLock<String>,
     port: OnceLock<(OpenPort, Facts)>,
-    cpus: OnceLock<Cpus>,
+    cpus: OnceLock<RankCpus>,
     /// Held as long as it takes part.
     idle_hold: OnceLock<IdleHold>,
     /// The same for all pairs: the rate of a counter is measured once.
@@ -57,14 +58,14 @@ pub struct PairEnd {
 
 /// The CPUs of a rank.
 #[derive(Debug)]
-struct Cpus {
+struct RankCpus {
     own: CpuSet,
     /// Those of the sending and of the receiving thread, where there are fewer CPUs than ranks: two ranks of this host
     /// must not wait for each other on one CPU.
     ends: Option<(usize, usize)>,
 }
 
-impl Cpus {
+impl RankCpus {
     /// Of a rank that shares what it may use with others: neighbours in the same NUMA node and core stay together.
     fn of(topology: &Topology, (place, count): (u32, u32)) -> Self {
         let mut allowed: Vec<_> = topology.cpus.iter().filter(|cpu| cpu.allowed).collect();
@@ -76,11 +77,11 @@ impl Cpus {
         if all.len() < count {
             let ends = all.first().copied().zip(all.last().copied());
             let own = all.into_iter().collect();
-            return Cpus { own, ends };
+            return RankCpus { own, ends };
         }
         let share = all.len() / count;
         let own = all.into_iter().skip(place * share).take(share).collect();
-        Cpus { own, ends: None }
+        RankCpus { own, ends: None }
     }
 }
 
@@ -116,17 +117,16 @@ impl PairEnd {
                     .to_owned(),
             ));
         }
-        let _ = self.cpus.set(Cpus::of(&Topology::read()?, start.share));
-        let mut warnings = Vec::new();
-        let (hold, _, warning) = IdleHold::unless(self.config.allow_idle_states);
+        let _ = self.cpus.set(RankCpus::of(&Topology::read()?, start.share));
+        let (hold, _, idle) = IdleHold::unless(self.config.allow_idle_states);
         hold.into_iter()
             .for_each(|hold| drop(self.idle_hold.set(hold)));
-        warnings.extend(warning);
         let port = OpenPort::open(port)?;
         let facts = port.facts();
         let known = json!({
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
-            "description": facts.description, "details": facts.details, "warnings": warnings,
+            "description": facts.description, "details": facts.details,
+            "findings": Vec::from_iter(idle.as_ref().map(of_idle_states)),
         });
         let _ = self.port.set((port, facts));
         let _ = self.run.set(start.run.clone());
@@ -172,7 +172,7 @@ impl PairEnd {
         to: SocketAddr,
         (round, samples): (u32, bool),
         limit: Duration,
-    ) -> Result<(DirectionReport, Runner<Remote>), RunError> {
+    ) -> Result<(DirectionReport, PointRunner<Remote>), RunError> {
         // The measurement before has left it to the CPUs that it did not measure on.
         self.take_place()?;
         let mut config = self.config.clone();
@@ -189,7 +189,7 @@ impl PairEnd {
         let plan = Plan::new(&config.sweep);
         let (port, facts) = self.port()?;
         let peer = Remote::greet(None, &asked, port, facts)?;
-        let mut runner = Runner::new(config, peer, self.clocks())?;
+        let mut runner = PointRunner::new(config, peer, self.clocks())?;
         let plan = runner.within_devices(plan)?;
         plan.check().map_err(RunError::Usage)?;
         let point = plan.points[0];
@@ -230,12 +230,12 @@ impl PairEnd {
     }
 }
 
-impl Work for &PairEnd {
+impl RankWork for &PairEnd {
     fn prepare(&mut self, start: &Start) -> Result<Value, String> {
         self.choose(start).map_err(|error| error.to_string())
     }
 
-    fn measure(&mut self, order: &Order) -> Result<PairReport, String> {
+    fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let begun = Instant::now();
         let begun_unix_ns = unix_ns();
         let measured = (order.round, order.samples);
@@ -264,7 +264,7 @@ fn samples_of(
     round: u32,
     result: &PointResult,
     far: &FarEnd,
-    proved: Option<&Proved>,
+    proved: Option<&ProvedBounds>,
 ) -> Result<BTreeMap<String, String>, RunError> {
     let failed = |error: csv::Error| RunError::Post(format!("the samples of a pair: {error}"));
     let messages = rows_to_text(message_rows(round, result, proved)).map_err(failed)?;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::hca::ends::BurstPort;
-use crate::bench::hca::loops::port::{CompletionPort, Failure, PollMode, Polled};
+use crate::bench::hca::loops::port::{CompletionPort, Failure, PollMode, PollResult};
 use crate::bench::hca::loops::tag::Tag;
 use crate::time::{Clock, Ticks};
 
@@ -26,7 +26,7 @@ const EMPTYING: Duration = Duration::from_secs(2);
 
 /// Shared by the thread that exchanges probes and the one that watches it.
 #[derive(Debug, Default)]
-pub(super) struct Watched {
+pub(super) struct ProbeProgress {
     /// The thread is to end.
     stop: AtomicBool,
     /// The probe that is under way, counted from 1.
@@ -35,7 +35,7 @@ pub(super) struct Watched {
     given_up: AtomicU32,
 }
 
-impl Watched {
+impl ProbeProgress {
     /// Has the thread end.
     pub(super) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
@@ -103,10 +103,10 @@ impl<S: BurstPort, R: CompletionPort, D: CompletionPort> Ports<'_, S, R, D> {
         let begun = std::time::Instant::now();
         loop {
             match self.sent.poll() {
-                Polled::Done(_) => return Ok(()),
-                Polled::Failed(failure) => return Err(failure),
-                Polled::Empty if begun.elapsed() > EMPTYING => return Ok(()),
-                Polled::Empty => {}
+                PollResult::Done(_) => return Ok(()),
+                PollResult::Failed(failure) => return Err(failure),
+                PollResult::Empty if begun.elapsed() > EMPTYING => return Ok(()),
+                PollResult::Empty => {}
             }
         }
     }
@@ -114,8 +114,8 @@ impl<S: BurstPort, R: CompletionPort, D: CompletionPort> Ports<'_, S, R, D> {
     /// What has failed of the messages that were sent.
     fn failure(&mut self) -> Result<(), Failure> {
         match self.sent.poll() {
-            Polled::Failed(failure) => Err(failure),
-            Polled::Done(_) | Polled::Empty => Ok(()),
+            PollResult::Failed(failure) => Err(failure),
+            PollResult::Done(_) | PollResult::Empty => Ok(()),
         }
     }
 }
@@ -134,7 +134,7 @@ pub(super) fn ask<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPort>(
     mut ports: Ports<'_, S, R, D>,
     mut mode: impl PollMode<R>,
     (first, count): (u32, u32),
-    watched: &Watched,
+    watched: &ProbeProgress,
 ) -> Result<Vec<Stamped>, Failure> {
     let mut stamped = Vec::with_capacity(count as usize);
     mode.start(ports.receive)?;
@@ -150,7 +150,7 @@ pub(super) fn ask<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPort>(
         ports.send.post()?;
         loop {
             match ports.receive.poll() {
-                Polled::Done(completion) => {
+                PollResult::Done(completion) => {
                     let received = clock.now();
                     (ports.post)(completion.request)?;
                     // The answer to one that was given up may come late.
@@ -163,10 +163,10 @@ pub(super) fn ask<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPort>(
                         break;
                     }
                 }
-                Polled::Empty if watched.stopped() || watched.is_given_up(probe) => break,
-                Polled::Empty => mode.idle(ports.receive)?,
-                Polled::Failed(failure) if failure.foreign => {}
-                Polled::Failed(failure) => return Err(failure),
+                PollResult::Empty if watched.stopped() || watched.is_given_up(probe) => break,
+                PollResult::Empty => mode.idle(ports.receive)?,
+                PollResult::Failed(failure) if failure.foreign => {}
+                PollResult::Failed(failure) => return Err(failure),
             }
         }
         ports.empty()?;
@@ -183,7 +183,7 @@ pub(super) fn answer<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPor
     mut ports: Ports<'_, S, R, D>,
     mut mode: impl PollMode<R>,
     (first, count): (u32, u32),
-    watched: &Watched,
+    watched: &ProbeProgress,
 ) -> Result<Vec<Stamped>, Failure> {
     let mut stamped = Vec::with_capacity(count as usize);
     mode.start(ports.receive)?;
@@ -191,7 +191,7 @@ pub(super) fn answer<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPor
     ports.prepare(expected);
     while expected < first + count {
         match ports.receive.poll() {
-            Polled::Done(completion) => {
+            PollResult::Done(completion) => {
                 let received = clock.now();
                 let came =
                     (expected..first + count).find(|at| completion.immediate_data == label(*at));
@@ -217,10 +217,10 @@ pub(super) fn answer<C: Clock, S: BurstPort, R: CompletionPort, D: CompletionPor
                 expected = number + 1;
                 ports.prepare(expected);
             }
-            Polled::Empty if watched.stopped() => break,
-            Polled::Empty => mode.idle(ports.receive)?,
-            Polled::Failed(failure) if failure.foreign => {}
-            Polled::Failed(failure) => return Err(failure),
+            PollResult::Empty if watched.stopped() => break,
+            PollResult::Empty => mode.idle(ports.receive)?,
+            PollResult::Failed(failure) if failure.foreign => {}
+            PollResult::Failed(failure) => return Err(failure),
         }
     }
     Ok(stamped)
@@ -268,13 +268,13 @@ mod tests {
     struct In(Receiver<u32>);
 
     impl CompletionPort for In {
-        fn poll(&mut self) -> Polled {
+        fn poll(&mut self) -> PollResult {
             match self.0.try_recv() {
-                Ok(immediate_data) => Polled::Done(Completion {
+                Ok(immediate_data) => PollResult::Done(Completion {
                     immediate_data,
                     ..Completion::default()
                 }),
-                Err(_) => Polled::Empty,
+                Err(_) => PollResult::Empty,
             }
         }
     }
@@ -282,8 +282,8 @@ mod tests {
     struct Complete;
 
     impl CompletionPort for Complete {
-        fn poll(&mut self) -> Polled {
-            Polled::Done(Completion::default())
+        fn poll(&mut self) -> PollResult {
+            PollResult::Done(Completion::default())
         }
     }
 
@@ -297,7 +297,7 @@ mod tests {
         };
         let (mut a, mut b) = (out(to_b, there), out(to_a, back));
         let (mut from_b, mut from_a) = (In(at_a), In(at_b));
-        let (asking, answering) = (Watched::default(), Watched::default());
+        let (asking, answering) = (ProbeProgress::default(), ProbeProgress::default());
         let numbers = (SLOTS - 3, count);
         let clock = Posix::MONOTONIC;
         std::thread::scope(|scope| {
@@ -365,7 +365,7 @@ mod tests {
     fn who_is_told_to_stop_ends_at_once() {
         let (to, _kept) = channel();
         let (_silent, from) = channel();
-        let watched = Watched::default();
+        let watched = ProbeProgress::default();
         watched.stop();
         let ports = Ports {
             send: &mut Out {

@@ -1,7 +1,7 @@
 //! One end of the probes: where they are sent, and where those of the other end arrive. Each host has one.
 
-use super::half::Receiving;
-use super::ping_pong::{Ports, SLOTS, Stamped, Watched, answer, ask};
+use super::half::ReceivingHalf;
+use super::ping_pong::{Ports, ProbeProgress, SLOTS, Stamped, answer, ask};
 use crate::bench::hca::ends::endpoints::{EndpointSettings, Receives};
 use crate::bench::hca::ends::sending_end::Sender;
 use crate::bench::hca::ends::verbs_port::not_posted;
@@ -41,7 +41,7 @@ pub(super) fn of_probes(settings: &EndpointSettings) -> EndpointSettings {
 
 /// What an end does with probes.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum ProbeRole {
     /// Sends them and waits for the answers.
     Asks,
     /// Answers them.
@@ -52,8 +52,8 @@ pub(super) enum Part {
 pub(super) struct ProbeEnd<C> {
     clock: C,
     sender: Sender,
-    receiver: Receiving,
-    part: Part,
+    receiver: ReceivingHalf,
+    part: ProbeRole,
     cpu: usize,
     priority: Option<u8>,
     /// Whether it sleeps until a probe comes.
@@ -68,8 +68,8 @@ impl<C: Clock> ProbeEnd<C> {
     /// When a request is refused.
     pub(super) fn new(
         clock: C,
-        part: Part,
-        (sender, receiver): (Sender, Receiving),
+        part: ProbeRole,
+        (sender, receiver): (Sender, ReceivingHalf),
         point: &Point,
         (cpu, priority): (usize, Option<u8>),
         wakeable: Wakeable,
@@ -95,7 +95,7 @@ impl<C: Clock> ProbeEnd<C> {
     pub(super) fn exchange<T>(
         &self,
         numbers: (u32, u32),
-        watched: &Watched,
+        watched: &ProbeProgress,
         watch: impl FnOnce(&dyn Fn() -> bool) -> T,
     ) -> Result<(T, Result<Vec<Stamped>, Failure>), RunError> {
         let work = || -> Result<_, RunError> {
@@ -115,7 +115,7 @@ impl<C: Clock> ProbeEnd<C> {
         Ok((watched, stamped?))
     }
 
-    fn run(&self, numbers: (u32, u32), watched: &Watched) -> Result<Vec<Stamped>, Failure> {
+    fn run(&self, numbers: (u32, u32), watched: &ProbeProgress) -> Result<Vec<Stamped>, Failure> {
         let receiver = &self.receiver.0;
         let ports = Ports {
             send: &mut self.sender.port(),
@@ -130,13 +130,13 @@ impl<C: Clock> ProbeEnd<C> {
         };
         let clock = &self.clock;
         match (self.part, self.events) {
-            (Part::Asks, false) => ask(clock, ports, BusyPolling, numbers, watched),
-            (Part::Answers, false) => answer(clock, ports, BusyPolling, numbers, watched),
+            (ProbeRole::Asks, false) => ask(clock, ports, BusyPolling, numbers, watched),
+            (ProbeRole::Answers, false) => answer(clock, ports, BusyPolling, numbers, watched),
             (part, true) => self.wakeable.during(|| {
                 let mode = WaitForEvent::default();
                 match part {
-                    Part::Asks => ask(clock, ports, mode, numbers, watched),
-                    Part::Answers => answer(clock, ports, mode, numbers, watched),
+                    ProbeRole::Asks => ask(clock, ports, mode, numbers, watched),
+                    ProbeRole::Answers => answer(clock, ports, mode, numbers, watched),
                 }
             }),
         }

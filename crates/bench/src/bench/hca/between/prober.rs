@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::far::{FarReceiver, SharedWire, lock};
-use super::message::{ANSWER, Message, hear, only, tell};
-use super::ping_pong::{Stamped, Watched};
+use super::message::{ANSWER, WireMessage, only, receive_message, send_message};
+use super::ping_pong::{ProbeProgress, Stamped};
 use super::probe_end::ProbeEnd;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::port::Failure as PortFailure;
-use crate::bench::hca::session::Between;
+use crate::bench::hca::session::BetweenBursts;
 use crate::host::interrupt;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::unless_interrupted;
@@ -31,7 +31,7 @@ const SINCE_LAST: Duration = Duration::from_millis(250);
 
 /// A probe with its number and its phase.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Probed {
+pub(super) struct NumberedProbe {
     pub(super) number: u32,
     pub(super) phase: Phase,
     /// Which phase of its point, from 0.
@@ -53,12 +53,12 @@ pub(super) struct Prober<C> {
     /// Phases so far.
     phases: u32,
     last: Option<Instant>,
-    pub(super) probes: Vec<Probed>,
+    pub(super) probes: Vec<NumberedProbe>,
     pub(super) unanswered: u64,
     far: Arc<FarReceiver>,
 }
 
-impl<C: Clock> Between for Prober<C> {
+impl<C: Clock> BetweenBursts for Prober<C> {
     fn before_burst(&mut self, burst: u32) -> Result<(), RunError> {
         match burst {
             0 => self.phase(Phase::Before),
@@ -115,15 +115,15 @@ impl<C: Clock> Prober<C> {
         self.next += count;
         self.phases += 1;
         let mut wire = lock(&self.wire);
-        tell(&mut wire, &Message::Probe { first, count })?;
-        hear(&mut wire, ANSWER, only!(Message::Receiving => ()))?;
-        let watched = Watched::default();
+        send_message(&mut wire, &WireMessage::Probe { first, count })?;
+        receive_message(&mut wire, ANSWER, only!(WireMessage::Receiving => ()))?;
+        let watched = ProbeProgress::default();
         let stamped = self.stamp((first, count), &watched);
-        tell(&mut wire, &Message::ProbesOver)?;
-        let (there, failure) = hear(
+        send_message(&mut wire, &WireMessage::ProbesOver)?;
+        let (there, failure) = receive_message(
             &mut wire,
             ANSWER,
-            only!(Message::Probed { stamped, failure } => (stamped, failure)),
+            only!(WireMessage::Probed { stamped, failure } => (stamped, failure)),
         )?;
         drop(wire);
         let here = stamped?.map_err(|failure| probes_failed(&failure.to_string()))?;
@@ -137,7 +137,7 @@ impl<C: Clock> Prober<C> {
         let before = self.probes.len();
         self.probes.extend(here.iter().filter_map(|one| {
             let other = there.get(&one.number)?;
-            Some(Probed {
+            Some(NumberedProbe {
                 number: one.number,
                 phase,
                 place,
@@ -166,7 +166,7 @@ impl<C: Clock> Prober<C> {
     fn stamp(
         &self,
         numbers: (u32, u32),
-        watched: &Watched,
+        watched: &ProbeProgress,
     ) -> Result<Result<Vec<Stamped>, PortFailure>, RunError> {
         let longest = PHASE.max(self.patience * 2).min(ANSWERED);
         let ((), stamped) = self.end.exchange(numbers, watched, |is_finished| {

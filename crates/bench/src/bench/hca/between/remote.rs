@@ -10,10 +10,12 @@ use serde_json::Value;
 
 use super::far::{FarReceiver, FarTarget, SharedWire, lock};
 use super::half::receives_of;
-use super::message::{ANSWER, Hello, Made, Message, Order, WORK, hear, only, tell};
-use super::probe_end::{Part, ProbeEnd, of_probes};
-use super::prober::{Probed, Prober};
-use super::time_of_day::Ahead;
+use super::message::{
+    ANSWER, Hello, Order, PreparedPoint, WORK, WireMessage, only, receive_message, send_message,
+};
+use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
+use super::prober::{NumberedProbe, Prober};
+use super::time_of_day::TimeOfDayOffset;
 use crate::bench::hca::ends::endpoints::{EndpointSettings, Receives};
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
@@ -23,7 +25,7 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
-use crate::bench::hca::run::peer::{ConnectedEnds, Peer, Site};
+use crate::bench::hca::run::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::settings::config::{Config, CpuRequest, Operation, PortRequest, Service};
 use crate::bench::hca::settings::path::Connect;
@@ -35,6 +37,7 @@ use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Capabilities, devices};
 use crate::results::document::Program;
+use crate::results::finding::Finding;
 use crate::rig::child;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
@@ -66,11 +69,11 @@ pub struct PeerConfig {
 /// What is known of the other host's end of a point.
 #[derive(Debug)]
 pub struct FarEnd {
-    pub(super) made: Made,
-    pub(super) probes: Vec<Probed>,
+    pub(super) made: PreparedPoint,
+    pub(super) probes: Vec<NumberedProbe>,
     pub(super) unanswered: u64,
     /// How far the time of day is ahead of this host's clock.
-    pub(super) time_of_day: Ahead,
+    pub(super) time_of_day: TimeOfDayOffset,
 }
 
 /// The other host, greeted.
@@ -174,9 +177,13 @@ impl Remote {
             host: here.host.clone(),
             port: receiver.cloned(),
         };
-        tell(&mut wire, &Message::Hello(Box::new(hello)))?;
-        let there = hear(&mut wire, ANSWER, only!(Message::Welcome(facts) => *facts))?;
-        tell(&mut wire, &Message::Welcome(Box::new(here.clone())))?;
+        send_message(&mut wire, &WireMessage::Hello(Box::new(hello)))?;
+        let there = receive_message(
+            &mut wire,
+            ANSWER,
+            only!(WireMessage::Welcome(facts) => *facts),
+        )?;
+        send_message(&mut wire, &WireMessage::Welcome(Box::new(here.clone())))?;
         Ok(Remote {
             probes: asked.probes,
             port,
@@ -188,13 +195,13 @@ impl Remote {
 
     fn ask<T>(
         &self,
-        message: &Message,
+        message: &WireMessage,
         limit: Duration,
-        wanted: impl FnOnce(Message) -> Result<T, Box<Message>>,
+        wanted: impl FnOnce(WireMessage) -> Result<T, Box<WireMessage>>,
     ) -> Result<T, RunError> {
         let mut wire = lock(&self.wire);
-        tell(&mut wire, message)?;
-        hear(&mut wire, limit, wanted)
+        send_message(&mut wire, message)?;
+        receive_message(&mut wire, limit, wanted)
     }
 
     /// Asks the other end, a rank of a fabric as this one, to measure towards this one.
@@ -207,7 +214,7 @@ impl Remote {
         (round, samples): (u32, bool),
         limit: Duration,
     ) -> Result<DirectionReport, RunError> {
-        let message = Message::Back {
+        let message = WireMessage::Back {
             serves,
             round,
             samples,
@@ -216,7 +223,7 @@ impl Remote {
         self.ask(
             &message,
             limit + LEAVING,
-            only!(Message::BackOver(report) => *report),
+            only!(WireMessage::BackOver(report) => *report),
         )
     }
 }
@@ -254,12 +261,16 @@ impl Peer for Remote {
         if let Some(refused) = self.port.refuses(service, sending, count) {
             return Ok(Some(refused));
         }
-        let attempt = Message::Try {
+        let attempt = WireMessage::Try {
             service,
             capabilities,
             count,
         };
-        self.ask(&attempt, WORK, only!(Message::Tried(refusal) => refusal))
+        self.ask(
+            &attempt,
+            WORK,
+            only!(WireMessage::Tried(refusal) => refusal),
+        )
     }
 
     fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError> {
@@ -267,8 +278,8 @@ impl Peer for Remote {
         if let Err(error) = self.port.probe(route) {
             return Ok(Err(error));
         }
-        let tried = only!(Message::Tried(refusal) => refusal);
-        let refusal = self.ask(&Message::Route(route), WORK, tried)?;
+        let tried = only!(WireMessage::Tried(refusal) => refusal);
+        let refusal = self.ask(&WireMessage::Route(route), WORK, tried)?;
         Ok(refusal.map_or(Ok(()), |refusal| Err(CmError::Far(refusal))))
     }
 
@@ -294,7 +305,7 @@ impl Peer for Remote {
         config: &Config,
         plan: &Plan,
         bytes: u64,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Vec<Finding>, RunError> {
         if (plan.points.iter()).any(|point| point.connect == Connect::Manager) {
             self.port.open_channel()?;
         }
@@ -302,23 +313,23 @@ impl Peer for Remote {
         let Some(point) = plan.points.first() else {
             return Ok(Vec::new());
         };
-        let there = Message::Prepare {
+        let there = WireMessage::Prepare {
             clocks: clocks.into_iter().collect(),
             bytes,
             cpu: config.cpus.receiver,
             allow_idle_states: config.allow_idle_states,
             point: Box::new(*point),
         };
-        let warnings = self.ask(&there, WORK, only!(Message::Prepared(warnings) => warnings))?;
-        let of_host = |text: String| format!("{}: {text}", self.there.host);
-        Ok(warnings.into_iter().map(of_host).collect())
+        let found = self.ask(&there, WORK, only!(WireMessage::Prepared(found) => found))?;
+        let of_host = |found: Finding| found.on(&*self.there.host);
+        Ok(found.into_iter().map(of_host).collect())
     }
 
     fn connect<C: Clock>(
         &self,
         clock: C,
         settings: &EndpointSettings,
-        site: &Site<'_>,
+        site: &RunContext<'_>,
     ) -> Result<RemoteEnds<C>, RunError> {
         let (config, placement) = (site.config, site.placement);
         let point = &settings.point;
@@ -334,12 +345,13 @@ impl Peer for Remote {
         let (port, peer) = (&self.port, &self.there);
         let (sender, asking, answered, made) = {
             let mut wire = lock(&self.wire);
-            tell(&mut wire, &Message::Point(Box::new(order)))?;
+            send_message(&mut wire, &WireMessage::Point(Box::new(order)))?;
             on_cpu(placement.sender, || -> Result<_, RunError> {
                 let sender = port.sending(&mut wire, peer, settings)?;
                 let asking = port.sending(&mut wire, peer, &probes)?;
                 let answered = port.receiving(&mut wire, peer, &probes)?;
-                let made = hear(&mut wire, WORK, only!(Message::Made(made) => *made))?;
+                let made =
+                    receive_message(&mut wire, WORK, only!(WireMessage::Made(made) => *made))?;
                 Ok((sender, asking, answered, made))
             })??
         };
@@ -351,7 +363,7 @@ impl Peer for Remote {
         ));
         let end = ProbeEnd::new(
             clock,
-            Part::Asks,
+            ProbeRole::Asks,
             (asking, answered),
             point,
             (placement.sender, config.priority),
@@ -384,7 +396,7 @@ pub struct RemoteEnds<C> {
     sender: Arc<Sender>,
     far: Arc<FarReceiver>,
     prober: Prober<C>,
-    made: Made,
+    made: PreparedPoint,
 }
 
 impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
@@ -409,12 +421,12 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
 
     fn finish(self) -> FarEnd {
         // Where the other end has gone, that is told already.
-        let _ = tell(&mut lock(&self.wire), &Message::PointOver);
+        let _ = send_message(&mut lock(&self.wire), &WireMessage::PointOver);
         FarEnd {
             made: self.made,
             probes: self.prober.probes,
             unanswered: self.prober.unanswered,
-            time_of_day: Ahead::of(&self.clock),
+            time_of_day: TimeOfDayOffset::of(&self.clock),
         }
     }
 }

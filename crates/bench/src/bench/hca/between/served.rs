@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender as Tasks;
 use std::time::{Duration, Instant};
 
-use super::message::{Made, Message, Part, only, take, tell};
-use super::ping_pong::{MOST_PROBES, Stamped, Watched};
+use super::message::{PreparedPoint, ReceivedBurst, WireMessage, only, send_message, take};
+use super::ping_pong::{MOST_PROBES, ProbeProgress, Stamped};
 use super::probe_end::ProbeEnd;
 use crate::bench::hca::ends::{Link, ReceivingEnd};
 use crate::bench::hca::error::RunError;
@@ -17,14 +17,14 @@ use crate::bench::hca::loops::tag::Tag;
 use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
-use crate::bench::hca::session::worker::{Frame, Task, Threads, gather, wait_until_placed};
+use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait_until_placed};
 use crate::buffer::PageKind;
 use crate::host::interrupt;
 use crate::launch::wire::Wire;
 use crate::rig::benchmark::Failure;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Patience};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
 use crate::time::Clock;
 
 /// How often a wait for the next message ends, to look for signals.
@@ -43,7 +43,7 @@ const PROBING: Duration = Duration::from_secs(150);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What ends a burst here.
-enum Ending {
+enum ServedEnding {
     /// The other end has gone, or said what it must not.
     Gone(RunError),
     /// Told to leave their loops, threads did not.
@@ -51,7 +51,7 @@ enum Ending {
 }
 
 /// The next message, however long it takes.
-pub(super) fn next(wire: &mut Wire) -> Result<Message, RunError> {
+pub(super) fn next(wire: &mut Wire) -> Result<WireMessage, RunError> {
     loop {
         if let Some(message) = wire.poll(IDLE)? {
             return Ok(message);
@@ -64,36 +64,38 @@ pub(super) fn serve_point<C: Clock>(
     wire: &mut Wire,
     link: &dyn Link,
     (clock, probes): (&C, &ProbeEnd<C>),
-    mut respond: impl FnMut(&mut Wire, Message) -> Result<(), RunError>,
+    mut respond: impl FnMut(&mut Wire, WireMessage) -> Result<(), RunError>,
 ) -> Result<(), RunError> {
     loop {
         match next(wire)? {
-            Message::PointOver => return Ok(()),
-            Message::Probe { first, count } => answer_probes(wire, probes, clock, (first, count))?,
-            Message::Counters { fresh } => {
+            WireMessage::PointOver => return Ok(()),
+            WireMessage::Probe { first, count } => {
+                answer_probes(wire, probes, clock, (first, count))?
+            }
+            WireMessage::Counters { fresh } => {
                 let counters = match fresh {
                     true => link.fresh_counters(),
                     false => link.counters(),
                 };
-                tell(wire, &Message::Counted(counters))?;
+                send_message(wire, &WireMessage::Counted(counters))?;
             }
-            Message::Changes => tell(wire, &Message::Changed(link.changes()))?,
+            WireMessage::Changes => send_message(wire, &WireMessage::Changed(link.changes()))?,
             other => respond(wire, other)?,
         }
     }
 }
 
 /// The receiving thread of a point, and who gives it bursts.
-pub(super) struct Served<R: ReceivingEnd, C> {
+pub(super) struct ServedReceiver<R: ReceivingEnd, C> {
     clock: C,
     frame: Frame,
     receiver: Arc<R>,
     threads: Threads,
-    tasks: Tasks<Task>,
+    tasks: Tasks<BurstTask>,
     stamp_pages: PageKind,
 }
 
-impl<R: ReceivingEnd, C: Clock> Served<R, C> {
+impl<R: ReceivingEnd, C: Clock> ServedReceiver<R, C> {
     pub(super) fn start(
         clock: C,
         frame: &Frame,
@@ -103,7 +105,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
         let mut threads = Crew::new(&Arc::new(RunControl::default()))?;
         let tasks = receiver.start(&mut threads, clock, frame, cpu)?;
         let stamp_pages = wait_until_placed(&mut threads, &interrupt::requested)?;
-        Ok(Served {
+        Ok(ServedReceiver {
             clock,
             frame: frame.clone(),
             receiver,
@@ -117,31 +119,36 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
     pub(super) fn serve(
         mut self,
         wire: &mut Wire,
-        mut made: Made,
+        mut made: PreparedPoint,
         probes: &ProbeEnd<C>,
     ) -> Result<(), RunError> {
         let receiver = Arc::clone(&self.receiver);
         let link = ReceivingEnd::link(&*receiver);
         made.pages[0] = self.stamp_pages;
-        tell(wire, &Message::Made(Box::new(made)))?;
+        send_message(wire, &WireMessage::Made(Box::new(made)))?;
         let clock = self.clock;
         serve_point(
             wire,
             link,
             (&clock, probes),
             |wire, message| match message {
-                Message::Burst { number, count } => {
+                WireMessage::Burst { number, count } => {
                     let part = self.burst(wire, number, count)?;
-                    Ok(tell(wire, &Message::BurstOver(Box::new(part)))?)
+                    Ok(send_message(wire, &WireMessage::BurstOver(Box::new(part)))?)
                 }
                 // Of a burst that is over.
-                Message::Stop | Message::Waiting => Ok(()),
-                other => take(wire, other, only!(Message::PointOver => ())),
+                WireMessage::Stop | WireMessage::Waiting => Ok(()),
+                other => take(wire, other, only!(WireMessage::PointOver => ())),
             },
         )
     }
 
-    fn burst(&mut self, wire: &mut Wire, number: u32, count: usize) -> Result<Part, RunError> {
+    fn burst(
+        &mut self,
+        wire: &mut Wire,
+        number: u32,
+        count: usize,
+    ) -> Result<ReceivedBurst, RunError> {
         if count > self.frame.point.burst as usize {
             let text = format!(
                 "a burst of {count} messages was announced as one of at most {}",
@@ -150,7 +157,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
         }
         let control = Arc::new(Control::default());
-        let task = Task {
+        let task = BurstTask {
             number,
             count,
             others: 0,
@@ -167,16 +174,16 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             // The other end waits for as long as this one shows that it does not hang.
             if told.elapsed() >= TELL {
                 told = Instant::now();
-                let far = Message::Far {
+                let far = WireMessage::Far {
                     received: 0,
                     trouble: None,
                 };
-                tell(wire, &far)?;
+                send_message(wire, &far)?;
             }
             std::thread::sleep(Duration::from_micros(200));
         }
         if control.ready() > 0 {
-            tell(wire, &Message::Receiving)?;
+            send_message(wire, &WireMessage::Receiving)?;
         }
         let wakeable = &self.frame.wakeable;
         let over: Cell<Option<Instant>> = Cell::new(None);
@@ -190,24 +197,24 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
         let look = || {
             if let Some(since) = over.get() {
                 leave();
-                return (since.elapsed() > GRACE).then_some(Ending::Held);
+                return (since.elapsed() > GRACE).then_some(ServedEnding::Held);
             }
-            match wire.poll::<Message>(Duration::ZERO) {
+            match wire.poll::<WireMessage>(Duration::ZERO) {
                 Ok(None) if heard.elapsed() > SILENCE => {
-                    return Some(Ending::Gone(wire.unanswered(SILENCE).into()));
+                    return Some(ServedEnding::Gone(wire.unanswered(SILENCE).into()));
                 }
                 Ok(None) => {}
-                Ok(Some(Message::Waiting)) => heard = Instant::now(),
-                Ok(Some(Message::Stop)) => {
+                Ok(Some(WireMessage::Waiting)) => heard = Instant::now(),
+                Ok(Some(WireMessage::Stop)) => {
                     over.set(Some(Instant::now()));
                     leave();
                     return None;
                 }
                 Ok(Some(other)) => {
-                    let error = take(wire, other, only!(Message::Stop => ()));
-                    return error.err().map(Ending::Gone);
+                    let error = take(wire, other, only!(WireMessage::Stop => ()));
+                    return error.err().map(ServedEnding::Gone);
                 }
-                Err(error) => return Some(Ending::Gone(error.into())),
+                Err(error) => return Some(ServedEnding::Gone(error.into())),
             }
             if looked.elapsed() >= LINK_LOOK {
                 looked = Instant::now();
@@ -217,23 +224,23 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             if told.elapsed() >= TELL {
                 told = Instant::now();
                 let (received, trouble) = (control.received(), trouble.borrow().clone());
-                let far = Message::Far { received, trouble };
-                if let Err(error) = tell(wire, &far) {
-                    return Some(Ending::Gone(error.into()));
+                let far = WireMessage::Far { received, trouble };
+                if let Err(error) = send_message(wire, &far) {
+                    return Some(ServedEnding::Gone(error.into()));
                 }
             }
             None
         };
-        let patience = Patience {
+        let patience = SupervisorTimeouts {
             look: LOOK,
             grace: GRACE,
-            ..Patience::default()
+            ..SupervisorTimeouts::default()
         };
         let collected = self.threads.collect(&patience, look, leave)?;
         match collected.cause {
             Some(Cause::Signal(signal)) => return Err(RigError::Interrupted(signal).into()),
-            Some(Cause::Watch(Ending::Gone(error))) => return Err(error),
-            Some(Cause::Watch(Ending::Held) | Cause::Worker) | None => {}
+            Some(Cause::Watch(ServedEnding::Gone(error))) => return Err(error),
+            Some(Cause::Watch(ServedEnding::Held) | Cause::Worker) | None => {}
         }
         let mut record = BurstRecord::default();
         gather(&mut record, collected.reports, &collected.failures);
@@ -241,7 +248,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
     }
 
     /// What is told of a burst.
-    fn part(&self, number: u32, record: BurstRecord, trouble: Option<String>) -> Part {
+    fn part(&self, number: u32, record: BurstRecord, trouble: Option<String>) -> ReceivedBurst {
         let delivered = record.arrivals.iter().map(|arrival| {
             let sequence = Tag::sequence(arrival.label);
             let stamp = ReceivingEnd::delivered(&*self.receiver, number, arrival, sequence);
@@ -257,7 +264,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
             ),
             None => Default::default(),
         };
-        Part {
+        ReceivedBurst {
             delivered: delivered.collect(),
             stamps: record.arrivals.iter().map(|it| nanos(it.stamp)).collect(),
             labels: record.arrivals.iter().map(|it| it.label).collect(),
@@ -269,7 +276,7 @@ impl<R: ReceivingEnd, C: Clock> Served<R, C> {
     }
 }
 
-impl<R: ReceivingEnd, C> Drop for Served<R, C> {
+impl<R: ReceivingEnd, C> Drop for ServedReceiver<R, C> {
     fn drop(&mut self) {
         // Without tasks to come, the thread ends.
         let (gone, _) = std::sync::mpsc::channel();
@@ -292,18 +299,18 @@ fn answer_probes<C: Clock>(
         );
         return Err(RunError::Peer(wire.peer(), Failure::Run(text)));
     }
-    tell(wire, &Message::Receiving)?;
-    let watched = Watched::default();
+    send_message(wire, &WireMessage::Receiving)?;
+    let watched = ProbeProgress::default();
     let (over, stamped) = end.exchange(numbers, &watched, |is_finished| {
         let begun = Instant::now();
         let over = loop {
-            match wire.poll::<Message>(Duration::from_millis(100)) {
+            match wire.poll::<WireMessage>(Duration::from_millis(100)) {
                 Ok(None) if begun.elapsed() > PROBING => {
                     break Err(wire.unanswered(PROBING).into());
                 }
                 Ok(None) => {}
                 Ok(Some(message)) => {
-                    break take(wire, message, only!(Message::ProbesOver => ()));
+                    break take(wire, message, only!(WireMessage::ProbesOver => ()));
                 }
                 Err(error) => break Err(RunError::from(error)),
             }
@@ -326,5 +333,8 @@ fn answer_probes<C: Clock>(
         one
     };
     let stamped = stamped.into_iter().map(nanos).collect();
-    Ok(tell(wire, &Message::Probed { stamped, failure })?)
+    Ok(send_message(
+        wire,
+        &WireMessage::Probed { stamped, failure },
+    )?)
 }

@@ -4,17 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::half::receives_of;
-use super::message::{Made, Message, Order, only, take, tell};
+use super::message::{Order, PreparedPoint, WireMessage, only, send_message, take};
 use super::pair::PairEnd;
-use super::probe_end::{Part, ProbeEnd, of_probes};
-use super::served::{Served, next, serve_point};
-use super::time_of_day::Ahead;
+use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
+use super::served::{ServedReceiver, next, serve_point};
+use super::time_of_day::TimeOfDayOffset;
 use crate::bench::hca::ends::ReceivingEnd;
 use crate::bench::hca::ends::endpoints::EndpointSettings;
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
-use crate::bench::hca::ends::requesting_end::{Here, Target as _};
+use crate::bench::hca::ends::requesting_end::{LocalMemory, Target as _};
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
@@ -32,6 +32,7 @@ use crate::host::{Topology, Wakeable, memory_lock, pinning};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rig::benchmark::Failure;
+use crate::rig::findings::{of_idle_states, of_placement};
 use crate::time::{Clock, ClockUser};
 
 /// A connection that is served.
@@ -94,27 +95,27 @@ impl Serving {
                 }
                 // Who has gone cannot be told.
                 let text = error.to_string();
-                let _ = tell(wire, &Message::Failed(error.into()));
+                let _ = send_message(wire, &WireMessage::Failed(error.into()));
                 return Err(RunError::Post(text));
             }
         }
     }
 
-    fn respond(&mut self, wire: &mut Wire, message: Message) -> Result<(), RunError> {
+    fn respond(&mut self, wire: &mut Wire, message: WireMessage) -> Result<(), RunError> {
         match message {
-            Message::Try {
+            WireMessage::Try {
                 service,
                 capabilities,
                 count,
             } => {
                 let refusal = self.port.refuses(service, capabilities, count);
-                Ok(tell(wire, &Message::Tried(refusal))?)
+                Ok(send_message(wire, &WireMessage::Tried(refusal))?)
             }
-            Message::Route(route) => {
+            WireMessage::Route(route) => {
                 let refusal = self.port.probe(route).err().map(|error| error.to_string());
-                Ok(tell(wire, &Message::Tried(refusal))?)
+                Ok(send_message(wire, &WireMessage::Tried(refusal))?)
             }
-            Message::Prepare {
+            WireMessage::Prepare {
                 clocks,
                 bytes,
                 cpu,
@@ -122,18 +123,21 @@ impl Serving {
                 point,
             } => {
                 let numa_node = self.port.port.device.numa_node;
-                let (_, _, mut warnings) =
-                    of_receiving_side(&self.topology, &point, self.cpu(cpu), numa_node)?;
-                let (hold, _, warning) = IdleHold::unless(allow_idle_states);
+                // Refused before anything is connected; what it gives up is found at each point.
+                of_receiving_side(&self.topology, &point, self.cpu(cpu), numa_node)?;
+                let (hold, _, idle) = IdleHold::unless(allow_idle_states);
                 self.idle_hold = hold.or(self.idle_hold.take());
-                warnings.extend(warning);
+                let idle = idle.map(|error| of_idle_states(&error));
                 for kind in clocks {
                     self.clocks.get(kind)?;
                 }
                 memory_lock::lock_with(bytes)?;
-                Ok(tell(wire, &Message::Prepared(warnings))?)
+                Ok(send_message(
+                    wire,
+                    &WireMessage::Prepared(Vec::from_iter(idle)),
+                )?)
             }
-            Message::Point(order) => {
+            WireMessage::Point(order) => {
                 let clock = self.clocks.get(order.point.clock)?;
                 clock.visit(ServedPoint {
                     serving: self,
@@ -141,7 +145,7 @@ impl Serving {
                     order: &order,
                 })
             }
-            Message::Back {
+            WireMessage::Back {
                 serves,
                 round,
                 samples,
@@ -161,9 +165,12 @@ impl Serving {
                         failure: Some(failure.to_string()),
                         ..DirectionReport::default()
                     });
-                Ok(tell(wire, &Message::BackOver(Box::new(report)))?)
+                Ok(send_message(
+                    wire,
+                    &WireMessage::BackOver(Box::new(report)),
+                )?)
             }
-            other => take(wire, other, only!(Message::PointOver => ())),
+            other => take(wire, other, only!(WireMessage::PointOver => ())),
         }
     }
 
@@ -222,7 +229,7 @@ impl ClockUser for ServedPoint<'_> {
         let numa_node = port.port.device.numa_node;
         let point = &order.point;
         check(point)?;
-        let (cpu, others, warnings) =
+        let (cpu, others, given_up) =
             of_receiving_side(&serving.topology, point, serving.cpu(order.cpu), numa_node)?;
         let settings = serving.settings(order, cpu);
         let probes = of_probes(&settings);
@@ -248,46 +255,50 @@ impl ClockUser for ServedPoint<'_> {
         };
         let probes = ProbeEnd::new(
             clock,
-            Part::Answers,
+            ProbeRole::Answers,
             (answering, asked),
             point,
             (cpu, order.priority),
             serving.wakeable.clone(),
         )?;
-        let made = Made {
+        let made = PreparedPoint {
             cpu,
             // Of the stamps where there is no thread: none are there.
             pages: [PageKind::Huge, ReceivingEnd::link(&*receiver).page_kind()],
             path: serde_json::to_value(path).unwrap_or_default(),
-            time_of_day: Ahead::of(&clock),
-            warnings,
+            time_of_day: TimeOfDayOffset::of(&clock),
+            findings: of_placement(&given_up)
+                .map(|found| found.on("receiver"))
+                .collect(),
         };
         match point.operation {
             operation if !operation.is_one_way() => {
                 // No thread: the HCA answers alone.
-                let target = Here::new(&receiver, operation);
-                tell(wire, &Message::Made(Box::new(made)))?;
+                let target = LocalMemory::new(&receiver, operation);
+                send_message(wire, &WireMessage::Made(Box::new(made)))?;
                 let link = ReceivingEnd::link(&*receiver);
                 serve_point(
                     wire,
                     link,
                     (&clock, &probes),
                     |wire, message| match message {
-                        Message::Fill { burst } => {
+                        WireMessage::Fill { burst } => {
                             (0..point.burst)
                                 .for_each(|sequence| target.make_ready(burst, sequence));
-                            Ok(tell(wire, &Message::Filled)?)
+                            Ok(send_message(wire, &WireMessage::Filled)?)
                         }
-                        Message::Word => Ok(tell(wire, &Message::Told(target.word(0)))?),
-                        other => take(wire, other, only!(Message::PointOver => ())),
+                        WireMessage::Word => {
+                            Ok(send_message(wire, &WireMessage::Told(target.word(0)))?)
+                        }
+                        other => take(wire, other, only!(WireMessage::PointOver => ())),
                     },
                 )
             }
             Operation::WritePolled => {
                 let receiver = Arc::new(PolledReceiver(receiver));
-                Served::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes)
+                ServedReceiver::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes)
             }
-            _ => Served::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes),
+            _ => ServedReceiver::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes),
         }
     }
 }

@@ -9,9 +9,9 @@ const READINGS: u32 = 32;
 
 /// The time of day less the clock, in nanoseconds: from, to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Ahead(pub(super) i64, pub(super) i64);
+pub(super) struct TimeOfDayOffset(pub(super) i64, pub(super) i64);
 
-impl Ahead {
+impl TimeOfDayOffset {
     /// Reads both clocks, the time of day between two readings of the other.
     pub(super) fn of<C: Clock>(clock: &C) -> Self {
         let nanos = |ticks| clock.to_nanos(ticks).0 as i64;
@@ -20,7 +20,7 @@ impl Ahead {
             let (day, ()) = PosixReading::REALTIME.read_beside(|| ());
             let after = clock.now();
             let day = day.0 as i64;
-            Ahead(
+            TimeOfDayOffset(
                 day.wrapping_sub(nanos(after)),
                 day.wrapping_sub(nanos(before)),
             )
@@ -31,9 +31,9 @@ impl Ahead {
 
     /// By how much the stamps of `other` are to be moved so that both clocks are apart as their times of day are, and how
     /// far that may be wrong.
-    pub(super) fn shift_of(self, other: Ahead) -> (i64, u64) {
-        let middle = |it: Ahead| it.0 + (it.1 - it.0) / 2;
-        let half = |it: Ahead| (it.1 - it.0).unsigned_abs().div_ceil(2);
+    pub(super) fn shift_of(self, other: TimeOfDayOffset) -> (i64, u64) {
+        let middle = |it: TimeOfDayOffset| it.0 + (it.1 - it.0) / 2;
+        let half = |it: TimeOfDayOffset| (it.1 - it.0).unsigned_abs().div_ceil(2);
         (middle(other) - middle(self), half(other) + half(self) + 1)
     }
 }
@@ -46,13 +46,16 @@ mod tests {
     #[test]
     fn two_clocks_of_one_host_are_apart_by_what_their_times_of_day_are_not() {
         let (one, other) = (Posix::MONOTONIC, Posix::MONOTONIC_RAW);
-        let (shift, error) = Ahead::of(&one).shift_of(Ahead::of(&other));
+        let (shift, error) = TimeOfDayOffset::of(&one).shift_of(TimeOfDayOffset::of(&other));
         // By so much is the first ahead, read right after.
         let (first, second) = (one.now().0 as i64, other.now().0 as i64);
         let apart = first - second;
         // Both readings take a moment, on a busy machine a long one.
         let is_close = (shift - apart).unsigned_abs() < error + 1_000_000_000;
         assert!(is_close, "{shift} {apart}");
-        assert_eq!(Ahead(10, 20).shift_of(Ahead(110, 130)), (105, 16));
+        assert_eq!(
+            TimeOfDayOffset(10, 20).shift_of(TimeOfDayOffset(110, 130)),
+            (105, 16)
+        );
     }
 }

@@ -8,16 +8,17 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
 use crate::bench::hca::result::rows::write_rows;
-use crate::bench::hca::run::Runner;
-use crate::bench::hca::run::mode::Mode;
+use crate::bench::hca::run::PointRunner;
+use crate::bench::hca::run::mode::RunMode;
 use crate::bench::hca::settings::config::Config;
+use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::between::{self as columns, MESSAGES, PROBES_FILE, SCHEMA};
 use crate::results::{Record, ReportError};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 use crate::time::ClockKind;
 
-impl Mode for PeerConfig {
+impl RunMode for PeerConfig {
     type Peer = Remote;
 
     fn schema(&self) -> &'static Schema {
@@ -43,21 +44,14 @@ impl Mode for PeerConfig {
         let mut points = plan.points.iter();
         let disciplined = points.any(|point| point.clock == ClockKind::Monotonic);
         if here.boot_id == there.boot_id {
-            ready.warnings.push(
-                "both ends are on one host: its clock is one, and without --peer the latency is measured, not bounded"
-                    .to_owned(),
-            );
+            ready.findings.push(Finding::of(&kinds::ONE_HOST));
         } else if disciplined && self.uncertainty.is_none() {
-            ready.warnings.push(
-                "the bounds assume that both clocks run at constant rates, and NTP or PTP change that of CLOCK_MONOTONIC: \
-                 use --clock monotonic-raw or tsc"
-                    .to_owned(),
-            );
+            ready.findings.push(Finding::of(&kinds::STEERED_CLOCK));
         }
     }
 
     fn measure(
-        runner: &mut Runner<Remote>,
+        runner: &mut PointRunner<Remote>,
         point: &Point,
         round: u32,
         progress: &mut dyn FnMut(Progress),
@@ -69,7 +63,7 @@ impl Mode for PeerConfig {
         &self,
         result: &PointResult,
         far: &FarEnd,
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError> {
         let proved = prove(result, far, self);
@@ -82,16 +76,10 @@ impl Mode for PeerConfig {
             });
         let proved = proved.ok();
         let (figures, [excess, halves]) = figures(result, far, proved.as_ref());
-        let warnings = far.made.warnings.iter();
-        outcome
-            .warnings
-            .extend(warnings.map(|text| format!("receiver: {text}")));
-        outcome.notes.push(
-            "half a round trip is one way only if both ways take the same, which is assumed; the bounds are proved"
-                .to_owned(),
-        );
         let row = &mut outcome.rows[0];
         row.figures = figures;
+        row.findings.extend(far.made.findings.iter().cloned());
+        row.findings.push(Finding::of(&kinds::HALF_ROUND_TRIP));
         // Clocks that contradict each other now need not in the next point: that ends no sweep.
         row.failure = row.failure.take().or(contradiction);
         row.obtained["placement"]["receiver"] = json!(far.made.cpu);

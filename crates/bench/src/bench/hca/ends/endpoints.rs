@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use super::receiving_end::Receiver;
 use super::sending_end::Sender;
-use super::verbs_link::{Connection, Made, Side};
+use super::verbs_link::{Connection, EndResources, LinkSide};
 pub use super::verbs_link::{EndpointSettings, Receives};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
@@ -14,9 +14,10 @@ use crate::bench::hca::settings::config::Service;
 use crate::bench::hca::settings::path::PathSettings;
 use crate::host::pinning::on_cpu;
 use crate::rdma::cm::{
-    ActiveEndpoint, CmError, Connecting, EventChannel, IdService, PassiveEndpoint, Requested,
+    ActiveEndpoint, CmError, ConnectionRequest, EventChannel, IdService, PassiveEndpoint,
+    PendingConnection,
 };
-use crate::rdma::direct::{self, Local, Unconnected};
+use crate::rdma::direct::{self, LocalPort, UnconnectedQueuePair};
 use crate::rdma::verbs::{Context, Gid, LinkLayer, Port, Retries, gid_table, usual_pair};
 use crate::rig::error::unless_interrupted;
 
@@ -67,7 +68,7 @@ pub struct Endpoints {
 }
 
 /// An end, and the connections of its queue pairs.
-type Connected = (Made, Vec<Connection>);
+type Connected = (EndResources, Vec<Connection>);
 
 impl Endpoints {
     /// Connects `sender` to `receiver`: over `channel` by the connection manager, without one directly.
@@ -162,11 +163,11 @@ pub(crate) fn resolve(
 /// Makes a queue pair of the sending end and begins to connect it; with the first one, the end is made.
 pub(crate) fn connect_one(
     active: ActiveEndpoint,
-    made: Option<Made>,
+    made: Option<EndResources>,
     settings: &EndpointSettings,
-) -> Result<(Made, Connecting), RunError> {
-    let side = Side::Sending;
-    let made = made.map_or_else(|| Made::new(&active.context(), settings, side), Ok)?;
+) -> Result<(EndResources, PendingConnection), RunError> {
+    let side = LinkSide::Sending;
+    let made = made.map_or_else(|| EndResources::new(&active.context(), settings, side), Ok)?;
     let (domain, attributes) = (made.region.domain(), made.attributes.clone());
     let (retries, reads) = (retries_of(&settings.point.path), side.reads(settings));
     let connecting = active.connect(domain, attributes, retries, reads)?;
@@ -175,12 +176,15 @@ pub(crate) fn connect_one(
 
 /// Makes a queue pair of the receiving end and accepts a request with it; with the first one, the end is made.
 pub(crate) fn accept_one(
-    requested: Requested,
-    made: Option<Made>,
+    requested: ConnectionRequest,
+    made: Option<EndResources>,
     settings: &EndpointSettings,
-) -> Result<(Made, Connecting), RunError> {
-    let side = Side::Receiving;
-    let made = made.map_or_else(|| Made::new(&requested.context(), settings, side), Ok)?;
+) -> Result<(EndResources, PendingConnection), RunError> {
+    let side = LinkSide::Receiving;
+    let made = made.map_or_else(
+        || EndResources::new(&requested.context(), settings, side),
+        Ok,
+    )?;
     let (domain, attributes) = (made.region.domain(), made.attributes.clone());
     let (retries, reads) = (retries_of(&settings.point.path), side.reads(settings));
     let accepting = requested.accept(domain, attributes, retries, reads)?;
@@ -199,7 +203,9 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
     let addresses = ends.map(|end| end.address);
     let gids = gids_of(addresses, [&tables[0], &tables[1]], path.gid_index)?;
     let common = path_between([ports[0].mtu, ports[1].mtu], ports[0].link_layer, path);
-    let made = |end: usize, side: Side| -> Result<(Made, Vec<Unconnected>), RunError> {
+    let made = |end: usize,
+                side: LinkSide|
+     -> Result<(EndResources, Vec<UnconnectedQueuePair>), RunError> {
         directly_here(
             &contexts[end],
             (&ports[end], gids[end]),
@@ -208,8 +214,8 @@ fn directly(ends: [&EndPort; 2], settings: &EndpointSettings) -> Result<[Connect
             common,
         )
     };
-    let (source, sending) = on_cpu(settings.sender_cpu, || made(0, Side::Sending))??;
-    let (target, receiving) = on_cpu(settings.receiver_cpu, || made(1, Side::Receiving))??;
+    let (source, sending) = on_cpu(settings.sender_cpu, || made(0, LinkSide::Sending))??;
+    let (target, receiving) = on_cpu(settings.receiver_cpu, || made(1, LinkSide::Receiving))??;
     let mut connections = [Vec::new(), Vec::new()];
     for (sending, receiving) in sending.into_iter().zip(receiving) {
         unless_interrupted()?;
@@ -226,11 +232,11 @@ pub(crate) fn directly_here(
     context: &Arc<Context>,
     (port, gid): (&Port, &Gid),
     settings: &EndpointSettings,
-    side: Side,
-    common: direct::Path,
-) -> Result<(Made, Vec<Unconnected>), RunError> {
-    let made = Made::new(context, settings, side)?;
-    let local = Local {
+    side: LinkSide,
+    common: direct::PathAttributes,
+) -> Result<(EndResources, Vec<UnconnectedQueuePair>), RunError> {
+    let made = EndResources::new(context, settings, side)?;
+    let local = LocalPort {
         port: port.number,
         lid: port.lid,
         gid_index: gid.index,
@@ -240,10 +246,10 @@ pub(crate) fn directly_here(
         reads: side.reads(settings),
     };
     let (domain, attributes) = (made.region.domain(), &made.attributes);
-    let create = |_| -> Result<Unconnected, RunError> {
+    let create = |_| -> Result<UnconnectedQueuePair, RunError> {
         unless_interrupted()?;
         let attributes = attributes.clone();
-        Ok(Unconnected::create(
+        Ok(UnconnectedQueuePair::create(
             domain,
             attributes,
             local,
@@ -277,9 +283,9 @@ pub(crate) fn path_between(
     [one, other]: [u32; 2],
     link_layer: LinkLayer,
     asked: &PathSettings,
-) -> direct::Path {
+) -> direct::PathAttributes {
     let routed = asked.traffic_class.is_some() || asked.flow_label.is_some();
-    direct::Path {
+    direct::PathAttributes {
         mtu: asked.path_mtu.unwrap_or(one.min(other)),
         service_level: asked.service_level.unwrap_or(0),
         global: link_layer == LinkLayer::Ethernet || routed || asked.gid_index.is_some(),

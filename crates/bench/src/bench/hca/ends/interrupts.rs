@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::host::interrupt_lines::cpus_of_interrupt;
-use crate::rig::port_choice::{ChosenPort, Pair};
+use crate::rig::port_choice::{ChosenPort, PortPair};
 
 impl CompletionVectors {
     /// Each end with its vector.
-    fn of_ends(self, pair: &Pair) -> [(&ChosenPort, u32); 2] {
+    fn of_ends(self, pair: &PortPair) -> [(&ChosenPort, u32); 2] {
         [(&pair.sender, self.sender), (&pair.receiver, self.receiver)]
     }
 
     /// Refuses vectors that the devices do not have.
-    pub(crate) fn check(self, pair: &Pair) -> Result<(), RunError> {
+    pub(crate) fn check(self, pair: &PortPair) -> Result<(), RunError> {
         for (end, vector) in self.of_ends(pair) {
             let (device, count) = (&end.device.name, end.device.limits.completion_vectors);
             if vector >= count {
@@ -27,7 +27,7 @@ impl CompletionVectors {
     }
 
     /// The vectors, and the CPUs that their interrupts go to; null where that is not known.
-    pub(crate) fn describe(self, pair: &Pair) -> Value {
+    pub(crate) fn describe(self, pair: &PortPair) -> Value {
         let [sender, receiver] = self.of_ends(pair).map(|(end, vector)| {
             let address = end.device.pci_address.as_deref();
             let name = address.map(|address| interrupt_name(address, vector));

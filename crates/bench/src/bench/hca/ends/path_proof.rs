@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::bench::hca::message::Counts;
 use crate::bench::hca::plan::Point;
 use crate::rdma::verbs::{AddressVector, Gid, PortCounters, QueuePair, QueuePairState};
+use crate::results::finding::{Finding, kinds};
 
 /// An end of the path as the kernel has it.
 #[derive(Debug, Clone, Serialize)]
@@ -65,58 +66,38 @@ impl PortRecord {
     }
 
     /// What gives reason to doubt that the messages of a point took the way undisturbed, or took it at all.
-    pub fn warnings(&self, point: &Point, counts: &Counts) -> Vec<String> {
-        let mut texts = Vec::new();
-        for (count, what) in [
-            (
-                self.sender.retransmissions(),
-                "retransmissions: packets were lost or late, and latencies hold the time until they were sent again",
-            ),
-            (
-                self.congestion_notifications(),
-                "congestion notifications: packets were marked on their way, and the adapter sent slower for it",
-            ),
-            (
-                self.sender.waits(),
-                "ticks in which the sender's port had something to send and did not: flow control held it back",
-            ),
-            (
-                self.sender.errors(),
-                "errors at the sender's port: counters.csv names them",
-            ),
-            (
-                self.receiver.errors(),
-                "errors at the receiver's port: counters.csv names them",
-            ),
+    pub fn findings(&self, point: &Point, counts: &Counts) -> Vec<Finding> {
+        let mut all = Vec::new();
+        for (count, kind) in [
+            (self.sender.retransmissions(), kinds::RETRANSMISSIONS),
+            (self.congestion_notifications(), kinds::CONGESTION),
+            (self.sender.waits(), kinds::FLOW_CONTROL),
+            (self.sender.errors(), kinds::SENDER_PORT_ERRORS),
+            (self.receiver.errors(), kinds::RECEIVER_PORT_ERRORS),
         ] {
-            if let Some(count) = count.filter(|count| *count > 0) {
-                let beside = match point.background {
-                    Some(_) => " (those of the background are among them)",
-                    None => "",
-                };
-                texts.push(format!("{point}: {count} {what}{beside}"));
-            }
+            all.extend(Finding::counted(&kind, count.unwrap_or(0), None));
+        }
+        if !all.is_empty() && point.background.is_some() {
+            all.push(Finding::of(&kinds::COUNTED_WITH_BACKGROUND));
         }
         // Each message that arrived was at least one packet.
-        let packets = [
-            (self.sender.packets_sent(), "left the sender's port"),
+        for (packets, kind) in [
+            (self.sender.packets_sent(), kinds::PACKETS_NOT_SENT),
             (
                 self.receiver.packets_received(),
-                "came to the receiver's port",
+                kinds::PACKETS_NOT_RECEIVED,
             ),
-        ];
-        for (packets, what) in packets {
+        ] {
             if let Some(packets) = packets.filter(|packets| *packets < counts.received) {
-                texts.push(format!(
-                    "{point}: only {packets} packets {what} for {} messages that arrived: the adapter looped them \
-                     back, they took another way, or it is late with its counters",
-                    counts.received
-                ));
+                let found = Finding::of(&kind).count("packets", packets);
+                all.push(found.count("count", counts.received));
             }
         }
         let changes = self.changes.iter();
-        texts.extend(changes.map(|change| format!("{point}: {change} since it was connected")));
-        texts
+        all.extend(
+            changes.map(|change| Finding::of(&kinds::PORT_CHANGED).listed("changes", change)),
+        );
+        all
     }
 }
 
@@ -125,7 +106,7 @@ mod tests {
     use super::*;
     use crate::bench::hca::plan::{Plan, made_up::single};
 
-    /// What is said of a point of 100 messages, without its name.
+    /// What is said of a point of 100 messages.
     fn said(record: &PortRecord) -> Vec<String> {
         let point = Plan::new(&single()).points[0];
         let counts = Counts {
@@ -133,11 +114,8 @@ mod tests {
             received: 100,
             ..Counts::default()
         };
-        let warnings = record.warnings(&point, &counts);
-        let without = warnings
-            .iter()
-            .map(|text| text.strip_prefix(&format!("{point}: ")));
-        without.map(|text| text.unwrap().to_owned()).collect()
+        let found = record.findings(&point, &counts).into_iter();
+        found.map(|found| found.problem).collect()
     }
 
     #[test]
@@ -206,7 +184,7 @@ mod tests {
             changes: vec!["mlx5_0 port 1: the LID changed".to_owned()],
         };
         assert_eq!(record.congestion_notifications(), Some(0));
-        let change = "mlx5_0 port 1: the LID changed since it was connected";
+        let change = "ports changed during the measurement: mlx5_0 port 1: the LID changed";
         assert_eq!(said(&record), [change]);
     }
 }

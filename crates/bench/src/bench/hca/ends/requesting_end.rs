@@ -31,22 +31,22 @@ pub(crate) trait Target: Send + Sync {
 
 /// The memory of the other end in this process.
 #[derive(Debug)]
-pub(crate) struct Here {
+pub(crate) struct LocalMemory {
     payload: Payload,
     operation: Operation,
 }
 
-impl Here {
+impl LocalMemory {
     /// Of a receiver, for an operation.
     pub(crate) fn new(receiver: &Receiver, operation: Operation) -> Self {
-        Here {
+        LocalMemory {
             payload: Payload::clone(receiver.payload()),
             operation,
         }
     }
 }
 
-impl Target for Here {
+impl Target for LocalMemory {
     fn make_ready(&self, burst: u32, sequence: u32) {
         if !self.operation.is_atomic() {
             self.payload.fill_whole(sequence as usize, burst, sequence);

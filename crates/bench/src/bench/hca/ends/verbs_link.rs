@@ -53,33 +53,33 @@ pub struct EndpointSettings {
 
 /// Which of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum LinkSide {
     /// That posts the messages, reads or atomics.
     Sending,
     /// Where messages arrive, or whose memory is read or changed.
     Receiving,
 }
 
-impl Side {
+impl LinkSide {
     /// What its memory is for.
     pub(crate) fn access(self, operation: Operation) -> Access {
         match (self, operation) {
-            (Side::Sending, of) if of.is_one_way() => Access::Send,
-            (Side::Sending, _) => Access::Fetch,
-            (Side::Receiving, Operation::Read) => Access::Serve,
-            (Side::Receiving, of) if of.is_atomic() => Access::ServeAtomics,
-            (Side::Receiving, _) => Access::Receive,
+            (LinkSide::Sending, of) if of.is_one_way() => Access::Send,
+            (LinkSide::Sending, _) => Access::Fetch,
+            (LinkSide::Receiving, Operation::Read) => Access::Serve,
+            (LinkSide::Receiving, of) if of.is_atomic() => Access::ServeAtomics,
+            (LinkSide::Receiving, _) => Access::Receive,
         }
     }
 
     /// The reads and atomics that it may have outstanding, and serves.
     pub(crate) fn reads(self, settings: &EndpointSettings) -> OutstandingReads {
         match self {
-            Side::Sending => OutstandingReads {
+            LinkSide::Sending => OutstandingReads {
                 to_peer: settings.reads,
                 from_peer: 0,
             },
-            Side::Receiving => OutstandingReads {
+            LinkSide::Receiving => OutstandingReads {
                 to_peer: 0,
                 from_peer: settings.reads,
             },
@@ -89,7 +89,7 @@ impl Side {
 
 /// What one end is made of before it is connected.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct EndResources {
     context: Arc<Context>,
     payload: Payload,
     pub(crate) region: Arc<MemoryRegion>,
@@ -97,20 +97,20 @@ pub(crate) struct Made {
     pub(crate) attributes: QueuePairAttributes,
 }
 
-impl Made {
+impl EndResources {
     /// Makes an end; its memory, first touched here, lies near the CPU that this runs on.
     pub(crate) fn new(
         context: &Arc<Context>,
         settings: &EndpointSettings,
-        side: Side,
+        side: LinkSide,
     ) -> Result<Self, RunError> {
         let (point, receives) = (&settings.point, settings.receives);
         let queue_pairs = point.queue_pairs;
         let (sending, receiving) =
             queue_pair_lengths(point.sends(), receives.requests, point.inline_bytes());
         let (capabilities, slots, header) = match side {
-            Side::Sending => (sending, point.burst, 0),
-            Side::Receiving => {
+            LinkSide::Sending => (sending, point.burst, 0),
+            LinkSide::Receiving => {
                 let slots = receives.slots * queue_pairs;
                 (receiving, slots, header_of(point.service))
             }
@@ -121,17 +121,17 @@ impl Made {
         let domain = ProtectionDomain::allocate(context)?;
         let access = side.access(point.operation);
         let region = MemoryRegion::register(&domain, payload.clone(), access)?;
-        let send_events = point.poll_comp == Poll::Event && side == Side::Sending;
-        let receive_events = point.poll_recv == Poll::Event && side == Side::Receiving;
+        let send_events = point.poll_comp == Poll::Event && side == LinkSide::Sending;
+        let receive_events = point.poll_recv == Poll::Event && side == LinkSide::Receiving;
         let vector = match side {
-            Side::Sending => settings.comp_vectors.sender,
-            Side::Receiving => settings.comp_vectors.receiver,
+            LinkSide::Sending => settings.comp_vectors.sender,
+            LinkSide::Receiving => settings.comp_vectors.receiver,
         };
         // One completion queue for all queue pairs, so that a loop polls one, however many these are.
         let queue = |requests: u32, events| {
             CompletionQueue::create(context, requests * queue_pairs, events, vector)
         };
-        Ok(Made {
+        Ok(EndResources {
             attributes: QueuePairAttributes {
                 service: ServiceType::from(point.service),
                 capabilities,
@@ -163,7 +163,7 @@ pub(crate) enum Connection {
     /// The connection manager's.
     Manager(cm::Connection),
     /// Made without it.
-    Direct(direct::Connection),
+    Direct(direct::DirectConnection),
 }
 
 impl Connection {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::BurstPort;
 use crate::bench::hca::loops::port::{
-    Completion, CompletionPort, EventPort, Failure, Polled, SendPort,
+    Completion, CompletionPort, EventPort, Failure, PollResult, SendPort,
 };
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
@@ -168,16 +168,16 @@ impl VerbsCompletionPort {
 
 impl CompletionPort for VerbsCompletionPort {
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         match self.poller.poll() {
-            verbs::Polled::Empty => Polled::Empty,
-            verbs::Polled::Done(completion) => Polled::Done(Completion {
+            verbs::PollResult::Empty => PollResult::Empty,
+            verbs::PollResult::Done(completion) => PollResult::Done(Completion {
                 request: completion.work_request_id,
                 immediate_data: completion.immediate_data,
                 bytes: completion.byte_count.wrapping_sub(self.header),
                 source_queue_pair: completion.source_queue_pair,
             }),
-            verbs::Polled::Failed(completion) => Polled::Failed(Failure {
+            verbs::PollResult::Failed(completion) => PollResult::Failed(Failure {
                 request: Some(completion.work_request_id),
                 code: i64::from(completion.status),
                 vendor_error: completion.vendor_error,
@@ -189,7 +189,7 @@ impl CompletionPort for VerbsCompletionPort {
                     describe_status
                 },
             }),
-            verbs::Polled::Broken(code) => Polled::Failed(call_failed(code, |code, _| {
+            verbs::PollResult::Broken(code) => PollResult::Failed(call_failed(code, |code, _| {
                 format!("ibv_poll_cq failed with {code}")
             })),
         }

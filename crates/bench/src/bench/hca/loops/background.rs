@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
-use super::port::{Completion, CompletionPort, Failure, Polled, SendPort};
+use super::port::{Completion, CompletionPort, Failure, PollResult, SendPort};
 use crate::pacing::Pacing;
 use crate::rig::control::StopFlag;
 use crate::time::Clock;
@@ -19,7 +19,7 @@ pub trait Channel {
     /// Posts the message of a slot.
     fn post(&mut self, slot: u32) -> Result<(), Failure>;
     /// Takes a completion, if there is one.
-    fn poll(&mut self) -> Polled;
+    fn poll(&mut self) -> PollResult;
 }
 
 /// A queue pair, and where its completions are found.
@@ -31,7 +31,7 @@ impl<S: SendPort, C: CompletionPort> Channel for (S, C) {
     }
 
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         self.1.poll()
     }
 }
@@ -70,12 +70,12 @@ impl Channel for Copies {
     }
 
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         match self.done.checked_sub(1) {
-            None => Polled::Empty,
+            None => PollResult::Empty,
             Some(left) => {
                 self.done = left;
-                Polled::Done(Completion::default())
+                PollResult::Done(Completion::default())
             }
         }
     }
@@ -83,7 +83,7 @@ impl Channel for Copies {
 
 /// How far the background is. The loop counts, the supervisor reads.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct BackgroundProgress {
     posted: CachePadded<AtomicU64>,
     completed: CachePadded<AtomicU64>,
     missed: CachePadded<AtomicU64>,
@@ -93,14 +93,14 @@ pub struct Progress {
 
 /// What the background did while bursts were measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Delivered {
+pub struct BackgroundTraffic {
     /// How long that was.
     pub time: Duration,
     /// Its messages.
     pub messages: Messages,
 }
 
-impl Delivered {
+impl BackgroundTraffic {
     /// Completed messages a second.
     pub fn rate(&self) -> f64 {
         self.messages.completed as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
@@ -118,7 +118,7 @@ pub struct Messages {
     pub missed: u64,
 }
 
-impl Progress {
+impl BackgroundProgress {
     /// The counts now.
     pub fn read(&self) -> Messages {
         let [completed, posted, missed] = [&self.completed, &self.posted, &self.missed]
@@ -138,16 +138,16 @@ fn count(counter: &AtomicU64) {
 }
 
 /// A channel with its messages in flight.
-struct Queue<C> {
+struct BackgroundQueue<C> {
     channel: C,
     in_flight: u32,
     slot: u32,
 }
 
-impl<C: Channel> Queue<C> {
+impl<C: Channel> BackgroundQueue<C> {
     /// Posts a message, unless `most` are in flight.
     #[inline(always)]
-    fn offer(&mut self, most: u32, progress: &Progress) -> Result<(), Failure> {
+    fn offer(&mut self, most: u32, progress: &BackgroundProgress) -> Result<(), Failure> {
         if self.in_flight == most {
             count(&progress.missed);
             return Ok(());
@@ -165,15 +165,15 @@ impl<C: Channel> Queue<C> {
 
     /// Takes a completion, if there is one.
     #[inline(always)]
-    fn reap(&mut self, progress: &Progress) -> Result<(), Failure> {
+    fn reap(&mut self, progress: &BackgroundProgress) -> Result<(), Failure> {
         match self.channel.poll() {
-            Polled::Empty => Ok(()),
-            Polled::Done(_) => {
+            PollResult::Empty => Ok(()),
+            PollResult::Done(_) => {
                 self.in_flight -= 1;
                 count(&progress.completed);
                 Ok(())
             }
-            Polled::Failed(failure) => Err(failure),
+            PollResult::Failed(failure) => Err(failure),
         }
     }
 }
@@ -188,10 +188,10 @@ pub fn run<C: Clock>(
     mut pacing: impl Pacing,
     channels: Vec<impl Channel>,
     most: u32,
-    progress: &Progress,
+    progress: &BackgroundProgress,
     stop: &StopFlag,
 ) -> Result<(), Failure> {
-    let queue = |channel| Queue {
+    let queue = |channel| BackgroundQueue {
         channel,
         in_flight: 0,
         slot: 0,
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::bench::hca::loops::port::scripted::failure;
     use crate::pacing::scripted;
-    use crate::pacing::{AfterMiss, ConstantRate, Interval};
+    use crate::pacing::{ConstantRate, Interval, MissPolicy};
     use crate::time::Nanos;
 
     /// What was done, in order: posts by channel and slot.
@@ -259,19 +259,19 @@ mod tests {
             Ok(())
         }
 
-        fn poll(&mut self) -> Polled {
+        fn poll(&mut self) -> PollResult {
             self.looks += 1;
             if self.looks == 10_000 {
                 self.stop.raise();
             }
             if self.waiting == 0 || !self.completes {
-                return Polled::Empty;
+                return PollResult::Empty;
             }
             self.waiting -= 1;
             if self.fails {
-                return Polled::Failed(failure(12, false));
+                return PollResult::Failed(failure(12, false));
             }
-            Polled::Done(Completion::default())
+            PollResult::Done(Completion::default())
         }
     }
 
@@ -281,9 +281,12 @@ mod tests {
         fails: bool,
     ) -> (Vec<(usize, u32)>, Messages, Result<(), Failure>) {
         let clock = scripted::set(0, 1);
-        let rate = ConstantRate::new(Interval::new(&clock, Nanos(100)), AfterMiss::CatchUp);
-        let (progress, stop, journal) =
-            (Progress::default(), StopFlag::default(), Journal::default());
+        let rate = ConstantRate::new(Interval::new(&clock, Nanos(100)), MissPolicy::CatchUp);
+        let (progress, stop, journal) = (
+            BackgroundProgress::default(),
+            StopFlag::default(),
+            Journal::default(),
+        );
         let channel = |number| Scripted {
             number,
             journal: Rc::clone(&journal),
@@ -333,10 +336,10 @@ mod tests {
     #[test]
     fn copies_complete_at_once_and_are_as_long_as_a_message() {
         let mut copies = Copies::new(16, 2);
-        assert!(matches!(copies.poll(), Polled::Empty));
+        assert!(matches!(copies.poll(), PollResult::Empty));
         copies.post(1).unwrap();
         assert_eq!(copies.to, [[2; 16], [1; 16]].concat());
-        assert!(matches!(copies.poll(), Polled::Done(_)));
-        assert!(matches!(copies.poll(), Polled::Empty));
+        assert!(matches!(copies.poll(), PollResult::Done(_)));
+        assert!(matches!(copies.poll(), PollResult::Empty));
     }
 }

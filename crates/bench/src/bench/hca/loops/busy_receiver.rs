@@ -5,7 +5,7 @@
 //! average, and more where messages come faster than it looks. The loop itself is the same: this is a port before its
 //! port.
 
-use super::port::{CompletionPort, EventPort, Failure, Polled};
+use super::port::{CompletionPort, EventPort, Failure, PollResult};
 use crate::pacing::Pacing;
 use crate::rig::control::StopFlag;
 use crate::time::Clock;
@@ -33,7 +33,7 @@ impl<'a, P, C: Clock, W: Pacing> BusyReceiver<'a, P, C, W> {
 
 impl<P: CompletionPort, C: Clock, W: Pacing + Send> CompletionPort for BusyReceiver<'_, P, C, W> {
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         self.work.pause(self.clock, || !self.stop.is_raised());
         self.port.poll()
     }
@@ -107,6 +107,6 @@ mod tests {
         // Without a stop it would take more looks at the clock than anybody waits for.
         let work = ConstantWait::new(&Counting, Nanos(u64::MAX));
         let mut port = BusyReceiver::new(&mut script, &Counting, work, control.stop_flag());
-        assert!(matches!(port.poll(), Polled::Empty));
+        assert!(matches!(port.poll(), PollResult::Empty));
     }
 }

@@ -1,7 +1,7 @@
 //! Taking the send queue's completions: by a thread of its own, or by the sender in its pauses.
 
 use super::control::Control;
-use super::port::{CompletionPort, Failure, PollMode, Polled};
+use super::port::{CompletionPort, Failure, PollMode, PollResult};
 use super::signalling::Signalling;
 use super::tag::Tag;
 use crate::time::{Clock, Ticks};
@@ -16,9 +16,9 @@ pub trait Collect {
 
 /// Nothing: a thread of its own takes them.
 #[derive(Debug)]
-pub struct LeftToThread;
+pub struct NoCollection;
 
-impl Collect for LeftToThread {
+impl Collect for NoCollection {
     #[inline(always)]
     fn collect<C: Clock>(&mut self, _clock: &C) {}
     #[inline(always)]
@@ -40,35 +40,35 @@ pub struct CompletionOutcome {
 const WITHOUT_END: u32 = u32::MAX;
 
 /// What is told of a completion beside its stamp.
-pub trait Tell {
+pub trait CompletionObserver {
     /// Message `sequence` has completed.
     fn completed(&mut self, control: &Control, sequence: u32);
 }
 
 /// Nothing: all messages of a burst may be in flight.
-impl Tell for () {
+impl CompletionObserver for () {
     #[inline(always)]
     fn completed(&mut self, _control: &Control, _sequence: u32) {}
 }
 
 /// How many messages have left their send queue, for a sender that waits for room in it.
 #[derive(Debug)]
-pub struct Leaving {
+pub struct SendQueueProgress {
     signalling: Signalling,
     left: u32,
 }
 
-impl Leaving {
+impl SendQueueProgress {
     /// None yet of messages that are signalled so.
     pub fn new(signalling: Signalling) -> Self {
-        Leaving {
+        SendQueueProgress {
             signalling,
             left: 0,
         }
     }
 }
 
-impl Tell for Leaving {
+impl CompletionObserver for SendQueueProgress {
     #[inline(always)]
     fn completed(&mut self, control: &Control, sequence: u32) {
         self.left += self.signalling.freed_by(sequence);
@@ -109,7 +109,7 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
     }
 
     /// The same, which tells each completion.
-    pub fn telling<T: Tell>(self, tell: T) -> Collector<'a, P, T> {
+    pub fn telling<T: CompletionObserver>(self, tell: T) -> Collector<'a, P, T> {
         Collector {
             port: self.port,
             stamps: self.stamps,
@@ -122,13 +122,13 @@ impl<'a, P: CompletionPort> Collector<'a, P> {
     }
 }
 
-impl<P: CompletionPort, T: Tell> Collector<'_, P, T> {
+impl<P: CompletionPort, T: CompletionObserver> Collector<'_, P, T> {
     /// Takes one completion; false if there was none.
     #[inline(always)]
     fn take<C: Clock>(&mut self, clock: &C) -> bool {
         match self.port.poll() {
-            Polled::Empty => false,
-            Polled::Done(completion) => {
+            PollResult::Empty => false,
+            PollResult::Done(completion) => {
                 let stamp = clock.now();
                 let label = completion.request as u32;
                 if self.tag.is_of(label) {
@@ -143,7 +143,7 @@ impl<P: CompletionPort, T: Tell> Collector<'_, P, T> {
                 }
                 true
             }
-            Polled::Failed(failure) => {
+            PollResult::Failed(failure) => {
                 self.fail(failure);
                 true
             }
@@ -214,7 +214,7 @@ impl<P: CompletionPort, T: Tell> Collector<'_, P, T> {
     }
 }
 
-impl<P: CompletionPort, T: Tell> Collect for Collector<'_, P, T> {
+impl<P: CompletionPort, T: CompletionObserver> Collect for Collector<'_, P, T> {
     #[inline(always)]
     fn collect<C: Clock>(&mut self, clock: &C) {
         // A broken queue fails at each look, and would never be empty.

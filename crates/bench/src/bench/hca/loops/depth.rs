@@ -73,10 +73,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bench::hca::loops::completion::{Collector, Leaving};
+    use crate::bench::hca::loops::completion::{Collector, SendQueueProgress};
     use crate::bench::hca::loops::port::scripted::Counting;
-    use crate::bench::hca::loops::port::{Completion, CompletionPort, Failure, Polled, SendPort};
-    use crate::bench::hca::loops::sender::{Sending, SubmitStamp, send};
+    use crate::bench::hca::loops::port::{
+        Completion, CompletionPort, Failure, PollResult, SendPort,
+    };
+    use crate::bench::hca::loops::sender::{BurstSend, SubmitStamp, send};
     use crate::bench::hca::loops::signalling::Signalling;
     use crate::bench::hca::loops::tag::Tag;
     use crate::pacing::NoPause;
@@ -156,15 +158,15 @@ mod tests {
     struct Completions<'a>(&'a Control);
 
     impl CompletionPort for Completions<'_> {
-        fn poll(&mut self) -> Polled {
+        fn poll(&mut self) -> PollResult {
             FABRIC.with_borrow_mut(|fabric| {
                 fabric.go_on(self.0);
                 let Some(sequence) = fabric.done.pop_front() else {
-                    return Polled::Empty;
+                    return PollResult::Empty;
                 };
                 let pairs = fabric.queues.len() as u32;
                 fabric.places[(sequence % pairs) as usize].1 = sequence / pairs + 1;
-                Polled::Done(Completion {
+                PollResult::Done(Completion {
                     request: u64::from(sequence),
                     ..Completion::default()
                 })
@@ -198,10 +200,10 @@ mod tests {
         );
         let (port, expected) = (Completions(&control), signalling.among(count));
         let collector = Collector::new(port, &mut completed, expected, Tag::new(0), &control);
-        let mut collector = collector.telling(Leaving::new(signalling));
+        let mut collector = collector.telling(SendQueueProgress::new(signalling));
         let (mut pacing, burst) = (
             NoPause,
-            Sending {
+            BurstSend {
                 signalling,
                 submitted: &mut submitted,
                 control: &control,

@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::completion::LeftToThread;
+use super::completion::NoCollection;
 use super::control::Control;
 use super::memory_port;
 use super::port::BusyPolling;
 use super::receiver::receive;
-use super::sender::{Sending, SubmitStamp, send};
+use super::sender::{BurstSend, SubmitStamp, send};
 use super::signalling::Signalling;
 use super::tag::{Expected, Tag};
 use crate::buffer::Arrival;
@@ -78,12 +78,12 @@ pub fn measure_floor<C: Clock>(
             let placed = pinning::pin_current_thread(sender);
             if placed.is_ok() && control.wait_until_ready(1) {
                 let mut pacing = ConstantWait::new(clock, PAUSE);
-                let burst = Sending {
+                let burst = BurstSend {
                     signalling: Signalling::new(1, 1),
                     submitted,
                     control,
                 };
-                let collect = &mut LeftToThread;
+                let collect = &mut NoCollection;
                 send::<SubmitStamp>(clock, &mut send_port, &mut pacing, collect, burst);
             }
             let _ = done_sending.send(placed);

@@ -8,7 +8,7 @@
 //! A message that is not whole at the end of the burst fails the check there, and counts as corrupted. One whose last
 //! byte was there a moment before the rest ([`PolledSlots`]) passes, with a latency too short by that moment.
 
-use super::port::{Completion, CompletionPort, EventPort, Failure, Polled};
+use super::port::{Completion, CompletionPort, EventPort, Failure, PollResult};
 use super::tag::Tag;
 use crate::buffer::PolledSlots;
 
@@ -33,13 +33,13 @@ impl MemoryPollingPort {
 
 impl CompletionPort for MemoryPollingPort {
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         if !self.slots.has_arrived(self.next) {
-            return Polled::Empty;
+            return PollResult::Empty;
         }
         let sequence = self.next as u32;
         self.next += 1;
-        Polled::Done(Completion {
+        PollResult::Done(Completion {
             request: u64::from(sequence),
             immediate_data: self.tag.immediate_data(sequence),
             bytes: self.slots.message_size() as u32,
@@ -128,15 +128,15 @@ mod tests {
         let target = target(64);
         let mut port = MemoryPollingPort::new(PolledSlots::new(&target, BURST, 3), BURST);
         arrive(&target, 1);
-        assert!(matches!(port.poll(), Polled::Empty));
+        assert!(matches!(port.poll(), PollResult::Empty));
         arrive(&target, 0);
         for sequence in [0, 1] {
-            let Polled::Done(completion) = port.poll() else {
+            let PollResult::Done(completion) = port.poll() else {
                 panic!("message {sequence} is there");
             };
             assert_eq!(completion.request, sequence);
         }
-        assert!(matches!(port.poll(), Polled::Empty));
+        assert!(matches!(port.poll(), PollResult::Empty));
     }
 
     #[test]

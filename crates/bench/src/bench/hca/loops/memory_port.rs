@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::port::{Completion, CompletionPort, Failure, Polled, SendPort};
+use super::port::{Completion, CompletionPort, Failure, PollResult, SendPort};
 use crate::time::Ticks;
 
 /// A message and the flag that says it is there, on a cache line of its own.
@@ -70,17 +70,17 @@ impl SendPort for MemorySendPort {
 
 impl CompletionPort for MemoryReceivePort {
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         let Some(slot) = self.slots.get(self.next) else {
-            return Polled::Empty;
+            return PollResult::Empty;
         };
         let label = slot.label.load(Ordering::Acquire);
         if label & PRESENT == 0 {
-            return Polled::Empty;
+            return PollResult::Empty;
         }
         let request = self.next as u64;
         self.next += 1;
-        Polled::Done(Completion {
+        PollResult::Done(Completion {
             request,
             immediate_data: label as u32,
             bytes: 8,
@@ -94,11 +94,11 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::bench::hca::loops::completion::LeftToThread;
+    use crate::bench::hca::loops::completion::NoCollection;
     use crate::bench::hca::loops::control::Control;
     use crate::bench::hca::loops::port::BusyPolling;
     use crate::bench::hca::loops::receiver::{Strays, receive};
-    use crate::bench::hca::loops::sender::{Sending, SubmitStamp, send};
+    use crate::bench::hca::loops::sender::{BurstSend, SubmitStamp, send};
     use crate::bench::hca::loops::signalling::Signalling;
     use crate::bench::hca::loops::tag::{Expected, Tag};
     use crate::buffer::Arrival;
@@ -130,12 +130,12 @@ mod tests {
                 }
                 std::thread::yield_now();
             }
-            let burst = Sending {
+            let burst = BurstSend {
                 signalling: Signalling::new(1, 1),
                 submitted: &mut submitted,
                 control: &control,
             };
-            let collect = &mut LeftToThread;
+            let collect = &mut NoCollection;
             let sent = send::<SubmitStamp>(&clock, &mut send_port, &mut pacing, collect, burst);
             assert_eq!(sent.posted as usize, MESSAGES);
             receiver.join().unwrap()
@@ -161,12 +161,12 @@ mod tests {
     #[test]
     fn a_port_has_no_more_messages_than_it_was_made_for() {
         let (mut send_port, mut receive_port) = connect(1, 0);
-        assert!(matches!(receive_port.poll(), Polled::Empty));
+        assert!(matches!(receive_port.poll(), PollResult::Empty));
         send_port.prepare(0, true);
         send_port.stamp(Posix::MONOTONIC.now());
-        assert!(matches!(receive_port.poll(), Polled::Empty));
+        assert!(matches!(receive_port.poll(), PollResult::Empty));
         send_port.post().unwrap();
-        assert!(matches!(receive_port.poll(), Polled::Done(_)));
-        assert!(matches!(receive_port.poll(), Polled::Empty));
+        assert!(matches!(receive_port.poll(), PollResult::Done(_)));
+        assert!(matches!(receive_port.poll(), PollResult::Empty));
     }
 }

@@ -52,7 +52,7 @@ impl std::fmt::Debug for Failure {
 
 /// What a look into a completion queue brought.
 #[derive(Debug, Clone, Copy)]
-pub enum Polled {
+pub enum PollResult {
     /// Nothing was there.
     Empty,
     /// A work request ended well.
@@ -76,7 +76,7 @@ pub trait SendPort: Send {
 /// Where completions are found.
 pub trait CompletionPort: Send {
     /// Takes one completion if there is one; never blocks.
-    fn poll(&mut self) -> Polled;
+    fn poll(&mut self) -> PollResult;
 }
 
 /// A completion port that a thread can sleep on.

@@ -1,7 +1,7 @@
 //! The receive requests that are posted.
 
 use super::control::Control;
-use super::port::{CompletionPort, EventPort, Failure, Polled};
+use super::port::{CompletionPort, EventPort, Failure, PollResult};
 use super::receiver::Strays;
 use super::tag::Expected;
 use crate::bench::hca::settings::limits::LARGEST_BURST;
@@ -67,10 +67,10 @@ impl ReceiveRequests {
                 self.took(request);
             }
             match polled {
-                Polled::Done(completion) => strays.file(&completion, expected, LARGEST_BURST),
-                Polled::Failed(failure) if failure.foreign => strays.foreign += 1,
+                PollResult::Done(completion) => strays.file(&completion, expected, LARGEST_BURST),
+                PollResult::Failed(failure) if failure.foreign => strays.foreign += 1,
                 // A failed one says no more than the burst to come will say itself.
-                Polled::Empty | Polled::Failed(_) => return strays,
+                PollResult::Empty | PollResult::Failed(_) => return strays,
             }
         }
     }
@@ -123,11 +123,11 @@ impl Ring {
 
 /// The request that a message has taken, if a look brought one.
 #[inline(always)]
-fn taken_by(polled: &Polled) -> Option<u64> {
+fn taken_by(polled: &PollResult) -> Option<u64> {
     match polled {
-        Polled::Done(completion) => Some(completion.request),
-        Polled::Failed(failure) if failure.foreign => failure.request,
-        Polled::Empty | Polled::Failed(_) => None,
+        PollResult::Done(completion) => Some(completion.request),
+        PollResult::Failed(failure) if failure.foreign => failure.request,
+        PollResult::Empty | PollResult::Failed(_) => None,
     }
 }
 
@@ -173,9 +173,9 @@ where
     F: FnMut(usize) -> Result<(), Failure> + Send,
 {
     #[inline(always)]
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         if let Err(failure) = self.renew() {
-            return Polled::Failed(failure);
+            return PollResult::Failed(failure);
         }
         let polled = self.port.poll();
         self.taken = taken_by(&polled);
@@ -271,8 +271,8 @@ mod tests {
         let control = Control::default();
         let mut script = Script::new([Look::Done(0, 0)], Look::Empty, &control);
         let mut port = requests.renewing(&mut script, |_| Err(failure(12, false)), &control);
-        assert!(matches!(port.poll(), Polled::Done(_)));
-        assert!(matches!(port.poll(), Polled::Failed(_)));
+        assert!(matches!(port.poll(), PollResult::Done(_)));
+        assert!(matches!(port.poll(), PollResult::Failed(_)));
         assert_eq!(control.renewed(), 0);
     }
 

@@ -1,7 +1,7 @@
 //! The receiving loop.
 
 use super::control::Control;
-use super::port::{Completion, CompletionPort, Failure, PollMode, Polled};
+use super::port::{Completion, CompletionPort, Failure, PollMode, PollResult};
 use super::tag::{Expected, Tag};
 use crate::bench::hca::settings::limits::LARGEST_BURST;
 use crate::buffer::Arrival;
@@ -65,7 +65,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
     let mut stopping = false;
     while received < arrivals.len() {
         match port.poll() {
-            Polled::Done(completion) => {
+            PollResult::Done(completion) => {
                 let stamp = clock.now();
                 arrivals[received] = Arrival {
                     stamp,
@@ -85,13 +85,13 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                     }
                 }
             }
-            Polled::Failed(failure) if failure.foreign => {
+            PollResult::Failed(failure) if failure.foreign => {
                 outcome.strays.foreign += 1;
                 if control.stopped() {
                     break;
                 }
             }
-            Polled::Empty => {
+            PollResult::Empty => {
                 // One more look after the stop flag: what came before it counts.
                 if stopping {
                     break;
@@ -103,7 +103,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                     break;
                 }
             }
-            Polled::Failed(failure) => {
+            PollResult::Failed(failure) => {
                 control.set_failed();
                 outcome.failure = Some(failure);
                 break;

@@ -47,7 +47,7 @@ pub struct SendOutcome {
 
 /// What is to be sent.
 #[derive(Debug)]
-pub struct Sending<'a> {
+pub struct BurstSend<'a> {
     /// Which messages ask for a completion.
     pub signalling: Signalling,
     /// Where t_subm of each message goes; its length is how many there are.
@@ -63,9 +63,9 @@ pub fn send<S: StampMode>(
     port: &mut impl SendPort,
     pacing: &mut impl Pacing,
     collect: &mut impl Collect,
-    burst: Sending<'_>,
+    burst: BurstSend<'_>,
 ) -> SendOutcome {
-    let Sending {
+    let BurstSend {
         signalling: Signalling { block, queue_pairs },
         submitted,
         control,
@@ -123,7 +123,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bench::hca::loops::completion::{Collector, LeftToThread};
+    use crate::bench::hca::loops::completion::{Collector, NoCollection};
     use crate::bench::hca::loops::port::scripted::{
         Counting, Entry, Look, Script, any_looks, failure, journal, note,
     };
@@ -199,7 +199,7 @@ mod tests {
             fails_at,
             posted: 0,
         };
-        let burst = Sending {
+        let burst = BurstSend {
             signalling,
             submitted: stamps,
             control,
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn nothing_but_the_stamp_stands_between_the_reading_and_the_posting() {
         let control = Control::default();
-        let (outcome, submitted) = run::<SubmitStamp>(3, None, &mut LeftToThread, &control);
+        let (outcome, submitted) = run::<SubmitStamp>(3, None, &mut NoCollection, &control);
         let entries = journal();
         let messages: Vec<&[Entry]> = entries
             .split(|entry| matches!(entry, Entry::Post))
@@ -259,7 +259,7 @@ mod tests {
         });
         for (count, every, queue_pairs) in cases {
             let (control, signalling) = (Control::default(), Signalling::new(every, queue_pairs));
-            let (mut stamps, collect) = (vec![Ticks(0); count as usize], &mut LeftToThread);
+            let (mut stamps, collect) = (vec![Ticks(0); count as usize], &mut NoCollection);
             run_with::<SubmitStamp>(&mut stamps, signalling, None, NoPause, collect, &control);
             let number = |entry: &Entry| match *entry {
                 Entry::Prepare(sequence, true) => Some(sequence),
@@ -321,12 +321,12 @@ mod tests {
         fn seen<S: StampMode>() -> Vec<(u32, u32)> {
             let control = Control::default();
             let mut port = Asking(&control, Vec::new());
-            let burst = Sending {
+            let burst = BurstSend {
                 signalling: EACH,
                 submitted: &mut [Ticks(0); 3],
                 control: &control,
             };
-            send::<S>(&Counting, &mut port, &mut NoPause, &mut LeftToThread, burst);
+            send::<S>(&Counting, &mut port, &mut NoPause, &mut NoCollection, burst);
             port.1
         }
         // While the loop's own stamp is written nobody else may write; from then on everybody may.

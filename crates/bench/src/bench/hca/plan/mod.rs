@@ -161,7 +161,7 @@ impl fmt::Display for Point {
 
 /// A point that cannot be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
+pub struct ExcludedPoint {
     /// The point.
     pub point: Point,
     /// Why, naming the options in question and what is possible.
@@ -195,7 +195,7 @@ pub struct Plan {
     /// To be measured.
     pub points: Vec<Point>,
     /// Impossible.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<ExcludedPoint>,
 }
 
 impl Plan {
@@ -234,7 +234,7 @@ impl Plan {
         for point in std::mem::take(&mut self.points) {
             match impossible(&point) {
                 None => self.points.push(point),
-                Some(reason) => self.left_out.push(LeftOut { point, reason }),
+                Some(reason) => self.left_out.push(ExcludedPoint { point, reason }),
             }
         }
         self

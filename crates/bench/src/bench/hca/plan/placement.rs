@@ -4,9 +4,9 @@ use serde::Serialize;
 
 use super::Point;
 use crate::bench::hca::settings::config::{CpuRequest, Poll, Timestamp};
-use crate::host::{CpuSet, HostError, Need, PlacementWarning, RoleSpec, Topology, Waiting};
+use crate::host::{Compromise, CpuSet, HostError, Need, RoleSpec, Topology, WaitMode};
 #[cfg(feature = "rdma")]
-use crate::rig::priority::Places;
+use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
 
 /// Posts the messages.
@@ -35,7 +35,7 @@ pub struct Placement {
     pub supervisor: CpuSet,
     /// Who polls for send completions: `thread`, or `sender`, between posts and after the last.
     pub completion_by: &'static str,
-    pub warnings: Vec<PlacementWarning>,
+    pub warnings: Vec<Compromise>,
     #[serde(skip)]
     pub shares_cpu: bool,
     /// Whether a thread receives here.
@@ -46,10 +46,10 @@ pub struct Placement {
 impl Placement {
     /// What a real-time priority depends on.
     #[cfg(feature = "rdma")]
-    pub fn places(&self) -> Places {
+    pub fn places(&self) -> SpinPlacement {
         let options =
             "--sender-cpu, --receiver-cpu, --completion-cpu, --stamp-cpu, --background-cpu";
-        Places::of(&self.warnings, self.shares_cpu, options)
+        SpinPlacement::of(&self.warnings, self.shares_cpu, options)
     }
 
     /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device. Where any point of
@@ -94,19 +94,13 @@ impl Placement {
             roles.push(receiving(point, named.receiver, to));
         }
         let (receiver, completion) = (1, roles.len());
-        roles.push(
-            RoleSpec {
-                numa_node: from,
-                waiting: waiting(point.poll_comp),
-                need: Need::IfCoreLeft {
-                    instead: "the sender polls for completions between posts",
-                    advice: "completion latencies include the wait for the sender's next look; name a CPU by --completion-cpu, \
-                             or use --poll-comp event",
-                },
-                beside: Some(0),
-                ..RoleSpec::new(COMPLETION.name, "--completion-cpu", named.completion)
-            },
-        );
+        roles.push(RoleSpec {
+            numa_node: from,
+            waiting: waiting(point.poll_comp),
+            need: Need::IfCoreLeft,
+            beside: Some(0),
+            ..RoleSpec::new(COMPLETION.name, "--completion-cpu", named.completion)
+        });
         if point.timestamp == Timestamp::Send {
             roles.push(RoleSpec {
                 numa_node: from,
@@ -125,7 +119,7 @@ impl Placement {
         let of_background = background.then(|| placed.cpus.pop().flatten()).flatten();
         if point.background.is_none() {
             let mut warnings = placed.warnings;
-            warnings.retain(|warning| !warning.compromise.concerns(BACKGROUND.name));
+            warnings.retain(|warning| !warning.concerns(BACKGROUND.name));
             placed.warnings = warnings;
         }
         let background = of_background.filter(|_| point.background.is_some());
@@ -185,18 +179,17 @@ impl Placement {
     }
 }
 
-/// Where the receiving thread runs on a host that only receives, the CPUs of all other threads, and what to warn of.
+/// Where the receiving thread runs on a host that only receives, the CPUs of all other threads, and what it gave up.
 #[cfg(feature = "rdma")]
 pub fn of_receiving_side(
     topology: &Topology,
     point: &Point,
     named: Option<usize>,
     numa_node: Option<usize>,
-) -> Result<(usize, CpuSet, Vec<String>), HostError> {
+) -> Result<(usize, CpuSet, Vec<Compromise>), HostError> {
     let role = receiving(point, named, numa_node);
     let placed = crate::host::Placement::plan(topology, &[role])?;
-    let warnings = placed.warnings.iter().map(|it| it.message.clone());
-    Ok((placed.cpu(0), placed.supervisor.clone(), warnings.collect()))
+    Ok((placed.cpu(0), placed.supervisor, placed.warnings))
 }
 
 fn receiving(point: &Point, named: Option<usize>, numa_node: Option<usize>) -> RoleSpec {
@@ -207,10 +200,10 @@ fn receiving(point: &Point, named: Option<usize>, numa_node: Option<usize>) -> R
     }
 }
 
-fn waiting(poll: Poll) -> Waiting {
+fn waiting(poll: Poll) -> WaitMode {
     match poll {
-        Poll::Busy => Waiting::Spin,
-        Poll::Event => Waiting::Sleep,
+        Poll::Busy => WaitMode::Spin,
+        Poll::Event => WaitMode::Sleep,
     }
 }
 
@@ -251,10 +244,10 @@ mod tests {
         assert_eq!(narrow.background, Some(narrow.sender));
         assert!(narrow.background_shares_cpu() && narrow.shares_cpu);
         let told = |placement: &Placement| {
-            let mut warnings = placement.warnings.iter();
-            warnings.any(|it| {
-                it.message
-                    .contains("sender and background thread share CPU")
+            placement.warnings.contains(&Compromise::SharedCpu {
+                first: "sender",
+                second: "background thread",
+                cpu: placement.sender,
             })
         };
         assert!(told(&narrow), "{:?}", narrow.warnings);

@@ -1,28 +1,27 @@
 //! What comes out of a point.
 
 pub mod analysis;
+#[cfg(feature = "rdma")]
+pub mod findings;
 #[allow(missing_docs)]
 pub mod in_flight;
 #[cfg(feature = "rdma")]
 #[allow(missing_docs)]
 pub mod rows;
 pub mod schedule;
-#[cfg(feature = "rdma")]
-#[allow(missing_docs)]
-pub mod warnings;
 
 use serde::Serialize;
 
 #[cfg(feature = "rdma")]
-use crate::bench::hca::loops::background::Delivered;
+use crate::bench::hca::loops::background::BackgroundTraffic;
 use crate::bench::hca::loops::floor::Floor;
 use crate::bench::hca::message::{Counts, Message};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::in_flight::InFlight;
-use crate::bench::hca::result::schedule::Schedule;
+use crate::bench::hca::result::schedule::ScheduleResult;
 use crate::buffer::PageKind;
-use crate::generators::Drawn;
+use crate::generators::LoadTraffic;
 use crate::rig::clock_offset::ClockOffset;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
@@ -105,7 +104,7 @@ pub struct PointResult {
     /// Messages per second while posting, over all bursts.
     pub post_rate: Option<f64>,
     /// What became of a rate; `None` where there is none.
-    pub schedule: Option<Schedule>,
+    pub schedule: Option<ScheduleResult>,
     /// How far the messages queued.
     pub in_flight: InFlight,
     pub circumstances: Circumstances,
@@ -115,9 +114,9 @@ pub struct PointResult {
     pub ports: crate::bench::hca::ends::path_proof::PortRecord,
     /// What was done in the background.
     #[cfg(feature = "rdma")]
-    pub background: Option<Delivered>,
+    pub background: Option<BackgroundTraffic>,
     /// What generators issued meanwhile, under memory load.
-    pub drawn: Option<Drawn>,
+    pub drawn: Option<LoadTraffic>,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -149,7 +148,7 @@ impl PointResult {
             schedule: point
                 .rate
                 .filter(|_| one_clock)
-                .map(|rate| Schedule::of(&tally.messages, rate.interval())),
+                .map(|rate| ScheduleResult::of(&tally.messages, rate.interval())),
             in_flight: match one_clock {
                 true => InFlight::of(&tally.messages, point.burst),
                 false => InFlight::default(),
@@ -181,9 +180,9 @@ pub struct Tally {
     /// Messages before the measured ones.
     pub(super) warmed_up: u64,
     pub(super) ports: crate::bench::hca::ends::path_proof::PortRecord,
-    pub(super) background: Option<Delivered>,
+    pub(super) background: Option<BackgroundTraffic>,
     /// What generators issued meanwhile, under memory load.
-    pub(super) drawn: Option<Drawn>,
+    pub(super) drawn: Option<LoadTraffic>,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
 use crate::results::schema::{SampleFile, hca as columns};
 use crate::results::{Record, ReportError, SampleWriter};
-use crate::rig::benchmark::Place;
+use crate::rig::benchmark::SampleFolders;
 
 /// A row of `messages.csv`.
 #[derive(Debug, Default, Serialize)]
@@ -74,7 +74,7 @@ impl CounterRow<'_> {
 
 /// Writes rows to the file of samples in each folder of a point.
 pub fn write_rows<R: Serialize, I: Iterator<Item = R>>(
-    place: &Place,
+    place: &SampleFolders,
     file: &'static SampleFile,
     rows: impl Fn() -> I,
 ) -> Result<(), ReportError> {

@@ -10,14 +10,14 @@ use crate::stats::Summary;
 
 /// What the messages of a point say about their schedule.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Schedule {
+pub struct ScheduleResult {
     /// From the intended time to t_recv, of the received ones.
     pub latency: Option<Summary>,
     /// Messages whose intended time had passed by more than a step when they were posted.
     pub missed_steps: u64,
 }
 
-impl Schedule {
+impl ScheduleResult {
     /// Of the messages of a point; `step`: the mean time from post to post.
     pub fn of(messages: &[Message], step: Duration) -> Self {
         let latency = |message: &Message| {
@@ -31,7 +31,7 @@ impl Schedule {
             let intended = message.intended_ns.unwrap_or(message.submitted_ns);
             u128::from(message.submitted_ns.saturating_sub(intended)) > step.as_nanos()
         };
-        Schedule {
+        ScheduleResult {
             latency: Summary::of(&latencies),
             missed_steps: messages.iter().filter(is_missed).count() as u64,
         }
@@ -58,7 +58,7 @@ mod tests {
             message(200, 301, Some(331)),
             message(300, 401, None),
         ];
-        let found = Schedule::of(&messages, Duration::from_nanos(100));
+        let found = ScheduleResult::of(&messages, Duration::from_nanos(100));
         assert_eq!(found.missed_steps, 2);
         let latency = found.latency.unwrap();
         assert_eq!(latency.count, 3);

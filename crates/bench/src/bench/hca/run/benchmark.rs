@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Runner;
+use super::PointRunner;
 use super::clocks::Clocks;
-use super::mode::Mode;
+use super::mode::RunMode;
 use super::peer::Peer;
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::error::RunError;
@@ -15,10 +15,10 @@ use crate::bench::hca::plan;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::crowded::leave_out_crowded;
 use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::result::findings;
 use crate::bench::hca::result::rows::{CounterRow, settings, write_rows};
-use crate::bench::hca::result::warnings::warnings_of;
 use crate::bench::hca::settings::config::{Config, UcRouteRequest};
-use crate::generators::Beside;
+use crate::generators::RunGenerators;
 use crate::host::Topology;
 use crate::host::idle_hold::IdleHold;
 use crate::rdma::cm::{CmError, UcRoute};
@@ -26,8 +26,10 @@ use crate::results::Record;
 use crate::results::schema::hca::COUNTERS;
 use crate::results::schema::{REASON, Schema};
 use crate::rig::benchmark::{
-    Benchmark, Failure, Outcome, Place, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
+    SampleFolders,
 };
+use crate::rig::findings::of_idle_states;
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
 const BYTES_PER_MESSAGE: u64 = 196;
@@ -38,18 +40,18 @@ const TIME_PER_POINT: Duration = Duration::from_millis(500);
 const TIME_PER_MESSAGE: Duration = Duration::from_micros(10);
 
 /// The benchmark, with a peer as its mode has it.
-pub struct HcaBenchmark<M: Mode> {
+pub struct HcaBenchmark<M: RunMode> {
     config: Config,
     mode: M,
     plan: plan::Plan,
-    runner: Option<Runner<M::Peer>>,
+    runner: Option<PointRunner<M::Peer>>,
     /// The generators of memory load as they are planned, if a point is under load; the runner makes its own.
-    beside: Option<Beside>,
+    beside: Option<RunGenerators>,
     /// Held as long as it is measured.
     idle_hold: Option<IdleHold>,
 }
 
-impl<M: Mode> HcaBenchmark<M> {
+impl<M: RunMode> HcaBenchmark<M> {
     pub fn new(config: Config, mode: M) -> Self {
         HcaBenchmark {
             config,
@@ -70,7 +72,7 @@ impl<M: Mode> HcaBenchmark<M> {
             |point: &Point| Placement::of_point(&topology, point, background, cpus, [None; 2]);
         let (plan, generators) = leave_out_crowded(plan, &topology, placement)?;
         let loads = plan.points.iter().map(|point| point.memory_load);
-        self.beside = Beside::new(generators, loads, 0)?;
+        self.beside = RunGenerators::new(generators, loads, 0)?;
         Ok(plan)
     }
 
@@ -124,7 +126,7 @@ impl<M: Mode> HcaBenchmark<M> {
     }
 }
 
-impl<M: Mode> Benchmark for HcaBenchmark<M> {
+impl<M: RunMode> Benchmark for HcaBenchmark<M> {
     fn schema(&self) -> &'static Schema {
         self.mode.schema()
     }
@@ -148,20 +150,19 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
     fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {
         let peer = self.mode.peer(&self.config)?;
         let clocks = Arc::new(Clocks::new(self.config.tsc_khz));
-        let mut runner = Runner::new(self.config.clone(), peer, clocks)?;
+        let mut runner = PointRunner::new(self.config.clone(), peer, clocks)?;
         let plan = runner.within_devices(std::mem::take(&mut self.plan))?;
         self.keep(plan)?;
-        let warnings_of_peer = runner.prepare(&self.plan)?;
-        let (hold, idle_states, warning_of_idle) = IdleHold::unless(self.config.allow_idle_states);
+        let mut known = runner.prepare(&self.plan)?;
+        let (hold, idle_states, idle) = IdleHold::unless(self.config.allow_idle_states);
         self.idle_hold = hold;
+        known.extend(idle.as_ref().map(of_idle_states));
         let ends = runner.peer.facts();
         let [sender, receiver] = ends;
         let named = |end: &Facts| match M::Peer::IS_LOCAL {
             true => end.description.clone(),
             false => format!("{}: {}", end.host, end.description),
         };
-        let warning = "this device is software (SoftRoCE): its figures test the tool and say nothing about an HCA";
-        let software = ends.iter().any(|end| end.software);
         let mut ready = Ready {
             plan: self.outline(),
             obtained: json!({
@@ -176,19 +177,14 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
                 format!("sender:   {}", named(sender)),
                 format!("receiver: {}", named(receiver)),
             ],
-            warnings: software
-                .then(|| warning.to_owned())
-                .into_iter()
-                .chain(warnings_of_peer)
-                .chain(warning_of_idle)
-                .collect(),
+            findings: known,
         };
         let (config, plan) = (&self.config, &self.plan);
         self.mode.describe(&runner.peer, config, plan, &mut ready);
         if let Some(beside) = runner.beside() {
             ready.obtained["generators"] = json!(beside.cpus());
             ready.announcements.push(beside.announcement());
-            ready.warnings.extend(beside.warning());
+            ready.findings.extend(beside.finding());
         }
         self.runner = Some(runner);
         Ok(ready)
@@ -197,7 +193,7 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
     fn measure(
         &mut self,
         point: usize,
-        place: &Place,
+        place: &SampleFolders,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Outcome, Failure> {
         let point = &self.plan.points[point];
@@ -209,9 +205,9 @@ impl<M: Mode> Benchmark for HcaBenchmark<M> {
             instrument["memory_load"] = beside.calibration();
         }
         let mut outcome = Outcome {
-            warnings: warnings_of(&result, &self.config),
             rows: vec![RowOutcome {
                 figures: Record::new(),
+                findings: findings::of(&result, &self.config),
                 failure: result.failure.clone(),
                 ends_sweep: result.failure.is_some(),
                 obtained,

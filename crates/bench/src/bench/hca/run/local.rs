@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::peer::{ConnectedEnds, Peer, Site};
+use super::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::ends::SendingEnd;
 use crate::bench::hca::ends::endpoints::{
     EndPort, EndpointSettings, Endpoints, Receives, receive_requests,
@@ -12,7 +12,7 @@ use crate::bench::hca::ends::endpoints::{
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
-use crate::bench::hca::ends::requesting_end::{Here, Requester};
+use crate::bench::hca::ends::requesting_end::{LocalMemory, Requester};
 use crate::bench::hca::ends::sending_end::Sender;
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::error::RunError;
@@ -20,7 +20,7 @@ use crate::bench::hca::loops::background::Copies;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
-use crate::bench::hca::session::background::Running;
+use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::settings::background::Traffic;
 use crate::bench::hca::settings::config::{Config, Operation, Poll, Service, Switch};
@@ -29,12 +29,13 @@ use crate::buffer::PageKind;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{Capabilities, devices};
-use crate::rig::port_choice::{ChosenPort, Pair, choose};
+use crate::results::finding::Finding;
+use crate::rig::port_choice::{ChosenPort, PortPair, choose};
 use crate::time::Clock;
 
 /// The other port of this machine, or the same one.
 pub struct Local {
-    pair: Pair,
+    pair: PortPair,
     facts: [Facts; 2],
     /// Open as long as they are asked what they can do: between two points nothing keeps a device from being removed.
     ports: Option<[OpenPort; 2]>,
@@ -61,7 +62,7 @@ impl Local {
     }
 
     /// The ports of the run.
-    pub(crate) fn pair(&self) -> &Pair {
+    pub(crate) fn pair(&self) -> &PortPair {
         &self.pair
     }
 
@@ -87,9 +88,9 @@ impl Local {
         &self,
         clock: C,
         point: &Point,
-        site: &Site<'_>,
-    ) -> Result<Option<(Running, Vec<Endpoints>)>, RunError> {
-        let Site {
+        site: &RunContext<'_>,
+    ) -> Result<Option<(RunningBackground, Vec<Endpoints>)>, RunError> {
+        let RunContext {
             config, placement, ..
         } = site;
         let (Some(background), Some(cpu)) = (point.background, placement.background) else {
@@ -128,10 +129,10 @@ impl Local {
         let running = if sent {
             let channel = |pair: &Endpoints| (pair.sender.port(), pair.sender.completions());
             let channels: Vec<_> = pairs.iter().map(channel).collect();
-            Running::start(clock, &background, cpu, || channels, requested)
+            RunningBackground::start(clock, &background, cpu, || channels, requested)
         } else {
             let copies = move || vec![Copies::new(size, in_flight)];
-            Running::start(clock, &background, cpu, copies, requested)
+            RunningBackground::start(clock, &background, cpu, copies, requested)
         };
         Ok(Some((running?, pairs)))
     }
@@ -190,7 +191,7 @@ impl Peer for Local {
         _config: &Config,
         plan: &Plan,
         _bytes: u64,
-    ) -> Result<Vec<String>, RunError> {
+    ) -> Result<Vec<Finding>, RunError> {
         let mut points = plan.points.iter();
         if points.any(|point| point.connect == Connect::Manager) {
             self.channel = Some(Arc::clone(self.ports()[0].channel()?));
@@ -203,7 +204,7 @@ impl Peer for Local {
         &self,
         clock: C,
         settings: &EndpointSettings,
-        site: &Site<'_>,
+        site: &RunContext<'_>,
     ) -> Result<LocalEnds, RunError> {
         let endpoints = self.endpoints(settings)?;
         let background = self.start_background(clock, &settings.point, site)?;
@@ -220,7 +221,7 @@ impl Peer for Local {
 /// Both ends of a point in this process.
 pub struct LocalEnds {
     operation: Operation,
-    background: Option<Running>,
+    background: Option<RunningBackground>,
     endpoints: Endpoints,
     _kept: Option<Vec<Endpoints>>,
 }
@@ -250,7 +251,7 @@ impl<C: Clock> ConnectedEnds<C> for LocalEnds {
                 bursts.measure(sender, &receiver, background, &mut ())
             }
             operation @ (Operation::Read | Operation::CompareSwap | Operation::FetchAdd) => {
-                let target = Here::new(receiver, operation);
+                let target = LocalMemory::new(receiver, operation);
                 let requester = Arc::new(Requester::new(sender, target, operation));
                 bursts.measure(&requester, receiver, background, &mut ())
             }

@@ -26,42 +26,43 @@ use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::{Circumstances, InstrumentCosts, PointResult};
 use crate::bench::hca::run::clocks::Clocks;
-use crate::bench::hca::run::needs::{Needs, require_huge_pages};
-use crate::bench::hca::run::peer::{ConnectedEnds, Peer, Site};
+use crate::bench::hca::run::needs::{PointNeeds, require_huge_pages};
+use crate::bench::hca::run::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::run::within_devices::within_devices;
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::session::worker::Frame;
 use crate::bench::hca::settings::config::{Config, Service};
 use crate::bench::hca::settings::path::Connect;
 use crate::buffer::HugePagePolicy;
-use crate::generators::Beside;
+use crate::generators::RunGenerators;
 use crate::host::pinning::on_cpu;
 use crate::host::{CpuSet, HostError, Topology, Wakeable, memory_lock, pinning};
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::UcRoute;
+use crate::results::finding::Finding;
 use crate::rig::benchmark::Progress;
 use crate::rig::clock_offset::measure_offset;
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
 
 /// Measures points between this process and its peer.
-pub struct Runner<P> {
+pub struct PointRunner<P> {
     config: Config,
     pub(super) peer: P,
     topology: Topology,
     wakeable: Wakeable,
     /// The CPUs of generators of memory load; none where no point is under load.
     generators: CpuSet,
-    beside: Option<Beside>,
-    /// The route that UC takes; chosen by [`Runner::within_devices`] if there is a point that needs one.
+    beside: Option<RunGenerators>,
+    /// The route that UC takes; chosen by [`PointRunner::within_devices`] if there is a point that needs one.
     uc_route: Option<UcRoute>,
     clocks: Arc<Clocks>,
     /// By clock, the two CPUs, and whether there is a receiving loop here.
     costs: HashMap<(ClockKind, usize, usize, bool), InstrumentCosts>,
 }
 
-impl<P: Peer> Runner<P> {
+impl<P: Peer> PointRunner<P> {
     pub(super) fn new(config: Config, peer: P, clocks: Arc<Clocks>) -> Result<Self, RunError> {
-        Ok(Runner {
+        Ok(PointRunner {
             config,
             peer,
             topology: Topology::read()?,
@@ -80,7 +81,7 @@ impl<P: Peer> Runner<P> {
     }
 
     /// The generators of memory load, once the machine is ready, if a point is under load.
-    pub(super) fn beside(&self) -> Option<&Beside> {
+    pub(super) fn beside(&self) -> Option<&RunGenerators> {
         self.beside.as_ref()
     }
 
@@ -106,10 +107,10 @@ impl<P: Peer> Runner<P> {
     ///
     /// # Errors
     /// When a machine does not have it.
-    pub(super) fn prepare(&mut self, plan: &Plan) -> Result<Vec<String>, RunError> {
+    pub(super) fn prepare(&mut self, plan: &Plan) -> Result<Vec<Finding>, RunError> {
         let mut needs = Vec::new();
         for point in &plan.points {
-            let needed = Needs::of(point, &self.config, self.peer.receives(point).slots);
+            let needed = PointNeeds::of(point, &self.config, self.peer.receives(point).slots);
             needed.require(point, &self.config)?;
             let placement = self.placement(point)?;
             placement.places().permit(self.config.priority)?;
@@ -123,11 +124,11 @@ impl<P: Peer> Runner<P> {
         }
         let most = needs.iter().map(|(bytes, ..)| *bytes).max().unwrap_or(0);
         let loads = plan.points.iter().map(|point| point.memory_load);
-        self.beside = Beside::new(std::mem::take(&mut self.generators), loads, most)?;
-        let of_generators = self.beside.as_ref().map_or(0, Beside::bytes);
-        let warnings = self.peer.prepare(&self.config, plan, most)?;
+        self.beside = RunGenerators::new(std::mem::take(&mut self.generators), loads, most)?;
+        let of_generators = self.beside.as_ref().map_or(0, RunGenerators::bytes);
+        let found = self.peer.prepare(&self.config, plan, most)?;
         memory_lock::lock_with(most + of_generators)?;
-        Ok(warnings)
+        Ok(found)
     }
 
     fn placement(&self, point: &Point) -> Result<Placement, HostError> {
@@ -197,7 +198,7 @@ fn connection_of(point: &Point, uc_route: UcRoute) -> String {
 
 /// A point about to be measured on one clock.
 struct Measurement<'a, P> {
-    runner: &'a mut Runner<P>,
+    runner: &'a mut PointRunner<P>,
     any_clock: AnyClock,
     point: &'a Point,
     round: u32,
@@ -226,7 +227,7 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
         // While generators rest: it is what the instrument costs.
         let costs = runner.costs(&clock, any_clock, &placement, arrives_here)?;
         pinning::pin_current_thread_to(&placement.supervisor)?;
-        let Runner {
+        let PointRunner {
             config,
             peer,
             wakeable,
@@ -244,7 +245,7 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,
         };
-        let site = Site {
+        let site = RunContext {
             config,
             placement: &placement,
             wakeable,

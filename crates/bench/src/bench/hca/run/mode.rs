@@ -1,6 +1,6 @@
 //! What differs between a run on one host and one between two, as the rig sees it.
 
-use super::Runner;
+use super::PointRunner;
 use super::peer::Peer;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
@@ -8,10 +8,10 @@ use crate::bench::hca::result::PointResult;
 use crate::bench::hca::settings::config::Config;
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 
 /// A kind of run.
-pub trait Mode {
+pub trait RunMode {
     type Peer: Peer;
 
     fn schema(&self) -> &'static Schema;
@@ -31,7 +31,7 @@ pub trait Mode {
     /// # Errors
     /// When there is nothing to show.
     fn measure(
-        runner: &mut Runner<Self::Peer>,
+        runner: &mut PointRunner<Self::Peer>,
         point: &Point,
         round: u32,
         progress: &mut dyn FnMut(Progress),
@@ -42,7 +42,7 @@ pub trait Mode {
         &self,
         result: &PointResult,
         far: &<Self::Peer as Peer>::FarEnd,
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError>;
 }

@@ -9,7 +9,7 @@ use crate::bench::hca::settings::config::{Config, Operation};
 use crate::buffer::{Arrival, Bytes, HUGE_PAGE, PayloadBuffer};
 use crate::host::HugePages;
 use crate::rig::error::RigError;
-use crate::rig::memory::{Allowance, Need};
+use crate::rig::memory::{Allowance, MemoryNeed};
 use crate::time::Ticks;
 
 /// Bytes that a message takes in memory until its point is written: the judged message and its latencies, sorted.
@@ -20,7 +20,7 @@ const OF_COMPLETION_THREAD: usize = 4;
 
 /// What a point takes.
 #[derive(Debug, Clone)]
-pub(crate) struct Needs {
+pub(crate) struct PointNeeds {
     /// Bytes of each buffer: payload of sender and receiver, t_subm, t_comp in the sender, t_comp in a completion
     /// thread, arrivals.
     buffers: [Bytes; 6],
@@ -30,7 +30,7 @@ pub(crate) struct Needs {
     messages: u64,
 }
 
-impl Needs {
+impl PointNeeds {
     /// Of a point with so many slots of each queue pair for what arrives.
     pub(crate) fn of(point: &Point, config: &Config, slots: u32) -> Self {
         let burst = point.burst as usize;
@@ -48,7 +48,7 @@ impl Needs {
             (PayloadBuffer::bytes_needed(slots, size, 0), 2 * pairs)
         };
         debug_assert!(header == 0 || point.operation == Operation::Send);
-        Needs {
+        PointNeeds {
             buffers: [
                 PayloadBuffer::bytes_needed(burst, size, 0),
                 PayloadBuffer::bytes_needed(receives, size, header),
@@ -84,7 +84,7 @@ impl Needs {
             return Ok(());
         };
         let (payload, stamps) = self.buffers.split_at(2);
-        let need = |what, bytes| Need { what, bytes };
+        let need = |what, bytes| MemoryNeed { what, bytes };
         let needs = [
             need("both message buffers", self.buffer_bytes(payload)),
             need("the messages in the background", self.background_bytes()),

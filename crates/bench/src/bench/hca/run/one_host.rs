@@ -1,26 +1,24 @@
 //! A run on one host: one clock stamps both ends, so that each message has a latency.
 
-use super::Runner;
+use super::PointRunner;
 use super::local::Local;
-use super::mode::Mode;
+use super::mode::RunMode;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
+use crate::bench::hca::result::findings::{instrument_line, of_latency};
 use crate::bench::hca::result::rows::{MessageRow, figures, write_rows};
-use crate::bench::hca::result::warnings::{
-    instrument_line, judge_clocks, judge_floor, judge_offer,
-};
 use crate::bench::hca::settings::config::Config;
 use crate::results::ReportError;
 use crate::results::folder::HISTOGRAM;
 use crate::results::schema::Schema;
 use crate::results::schema::hca::{MESSAGES, SCHEMA};
-use crate::rig::benchmark::{Outcome, Place, Progress, Ready};
+use crate::rig::benchmark::{Outcome, Progress, Ready, SampleFolders};
 
 /// Both ends are on this host.
 pub struct OneHost;
 
-impl Mode for OneHost {
+impl RunMode for OneHost {
     type Peer = Local;
 
     fn schema(&self) -> &'static Schema {
@@ -35,11 +33,11 @@ impl Mode for OneHost {
         let pair = peer.pair();
         let vectors = config.comp_vectors.unwrap_or_default();
         ready.obtained["completion_vectors"] = vectors.describe(pair);
-        ready.warnings.extend(pair.doubt());
+        ready.findings.extend(pair.doubt());
     }
 
     fn measure(
-        runner: &mut Runner<Local>,
+        runner: &mut PointRunner<Local>,
         point: &Point,
         round: u32,
         progress: &mut dyn FnMut(Progress),
@@ -51,16 +49,13 @@ impl Mode for OneHost {
         &self,
         result: &PointResult,
         (): &(),
-        place: &Place,
+        place: &SampleFolders,
         outcome: &mut Outcome,
     ) -> Result<(), ReportError> {
-        let doubts = [judge_floor(result), judge_clocks(result)];
-        outcome.warnings.extend(doubts.iter().flatten().cloned());
         outcome.notes.push(instrument_line(result));
-        outcome.notes.extend(doubts.into_iter().flatten());
-        outcome.notes.extend(judge_offer(result));
         for row in &mut outcome.rows {
             row.figures = figures(result);
+            row.findings.extend(of_latency(result));
             row.histograms = vec![(HISTOGRAM.to_owned(), result.histogram.clone())];
         }
         let rows = || {

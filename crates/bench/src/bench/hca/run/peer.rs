@@ -17,6 +17,7 @@ use crate::buffer::PageKind;
 use crate::host::{HostError, Topology, Wakeable};
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::Capabilities;
+use crate::results::finding::Finding;
 use crate::time::Clock;
 
 /// Where messages arrive.
@@ -63,26 +64,26 @@ pub trait Peer {
     /// Receive requests of each queue pair of a point.
     fn receives(&self, point: &Point) -> Receives;
 
-    /// Makes the peer ready for a plan, the largest point of which takes so many bytes; returns what it warns of.
+    /// Makes the peer ready for a plan, the largest point of which takes so many bytes; returns what is known of it.
     fn prepare(
         &mut self,
         config: &Config,
         plan: &Plan,
         bytes: u64,
-    ) -> Result<Vec<String>, RunError>;
+    ) -> Result<Vec<Finding>, RunError>;
 
     /// Connects both ends of a point.
     fn connect<C: Clock>(
         &self,
         clock: C,
         settings: &EndpointSettings,
-        site: &Site<'_>,
+        site: &RunContext<'_>,
     ) -> Result<Self::Ends<C>, RunError>;
 }
 
 /// What the ends of a point have in common with the run.
 #[derive(Debug, Clone, Copy)]
-pub struct Site<'a> {
+pub struct RunContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) placement: &'a Placement,
     pub(crate) wakeable: &'a Wakeable,

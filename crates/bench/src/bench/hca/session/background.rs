@@ -6,30 +6,32 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::bench::hca::error::RunError;
-use crate::bench::hca::loops::background::{Channel, Delivered, Messages, Progress, run};
+use crate::bench::hca::loops::background::{
+    BackgroundProgress, BackgroundTraffic, Channel, Messages, run,
+};
 use crate::bench::hca::plan::placement::BACKGROUND;
 use crate::bench::hca::settings::background::Background;
 use crate::host::pinning;
-use crate::pacing::{AfterMiss, ConstantRate, Interval};
+use crate::pacing::{ConstantRate, Interval, MissPolicy};
 use crate::rig::control::Control;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Patience, Seat};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts, WorkerPlacement};
 use crate::time::Clock;
 
 /// How long the thread may take until it is at work.
 const STARTING: Duration = Duration::from_secs(30);
 
 /// A background at work. It ends when this is dropped.
-pub(crate) struct Running {
+pub(crate) struct RunningBackground {
     crew: Crew<(), RunError>,
     control: Arc<Control>,
-    progress: Arc<Progress>,
+    progress: Arc<BackgroundProgress>,
     /// When the measured bursts began, and what had been done by then.
     began: Option<(Instant, Messages)>,
     requested: fn() -> Option<Signal>,
 }
 
-impl Running {
+impl RunningBackground {
     /// Starts the thread on a CPU, where it makes the channels that it posts to. `requested` tells of signals.
     ///
     /// # Errors
@@ -42,12 +44,12 @@ impl Running {
         requested: fn() -> Option<Signal>,
     ) -> Result<Self, RunError> {
         let control = Arc::new(Control::default());
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(BackgroundProgress::default());
         let mut crew = Crew::new(&control)?;
         let (flag, counts) = (Arc::clone(&control), Arc::clone(&progress));
         let (per_second, most) = (f64::from(background.per_second), background.in_flight());
         // It is no measuring thread: it has no priority over others.
-        let seat = Seat {
+        let seat = WorkerPlacement {
             role: BACKGROUND,
             cpu,
             priority: None,
@@ -55,7 +57,7 @@ impl Running {
         crew.start(seat, move |reporter| {
             let channels = channels();
             let interval = Interval::from_rate(&clock, per_second);
-            let pace = ConstantRate::new(interval, AfterMiss::CatchUp);
+            let pace = ConstantRate::new(interval, MissPolicy::CatchUp);
             reporter.send(());
             let failure = run(&clock, pace, channels, most, &counts, flag.stop_flag()).err();
             let moved = || {
@@ -69,7 +71,7 @@ impl Running {
             reporter.send(());
             Ok(())
         })?;
-        let mut running = Running {
+        let mut running = RunningBackground {
             crew,
             control,
             progress,
@@ -83,7 +85,7 @@ impl Running {
 
     /// Waits for the next report of the thread.
     fn collect(&mut self, late: impl FnMut() -> Option<()>) -> Result<(), RunError> {
-        let patience = Patience::default();
+        let patience = SupervisorTimeouts::default();
         let collected = (self.crew).collect_under(&self.requested, &patience, late, || ())?;
         if let Some((role, error)) = collected.failures.into_iter().next() {
             return Err(RunError::Worker(role, Box::new(error)));
@@ -116,10 +118,10 @@ impl Running {
     }
 
     /// The measured bursts are over: ends it. Returns what it did meanwhile, and why it failed, if it did.
-    pub(crate) fn end(mut self) -> (Delivered, Option<String>) {
+    pub(crate) fn end(mut self) -> (BackgroundTraffic, Option<String>) {
         let now = self.progress.read();
         let (since, before) = self.began.unwrap_or((Instant::now(), now));
-        let delivered = Delivered {
+        let delivered = BackgroundTraffic {
             time: since.elapsed(),
             messages: Messages {
                 posted: now.posted - before.posted,
@@ -127,7 +129,7 @@ impl Running {
                 missed: now.missed - before.missed,
             },
         };
-        let patience = Patience::default();
+        let patience = SupervisorTimeouts::default();
         self.crew.dismiss(match (self.requested)() {
             Some(_) => patience.grace_after_signal,
             None => patience.grace,
@@ -142,28 +144,30 @@ pub(in crate::bench::hca) mod tests {
     use super::*;
     use crate::bench::hca::loops::background::Copies;
     use crate::bench::hca::loops::port::scripted::failure;
-    use crate::bench::hca::loops::port::{Failure, Polled};
+    use crate::bench::hca::loops::port::{Failure, PollResult};
     use crate::bench::hca::settings::background::tests::background;
     use crate::time::Posix;
 
-    fn started<N: Channel>(channels: impl FnOnce() -> Vec<N> + Send + 'static) -> Running {
+    fn started<N: Channel>(
+        channels: impl FnOnce() -> Vec<N> + Send + 'static,
+    ) -> RunningBackground {
         let cpu = pinning::reachable_cpus().unwrap().first().unwrap();
         let background = background(1_000_000, 64, 1);
-        Running::start(Posix::MONOTONIC, &background, cpu, channels, || None).unwrap()
+        RunningBackground::start(Posix::MONOTONIC, &background, cpu, channels, || None).unwrap()
     }
 
     /// One that copies.
-    pub(in crate::bench::hca) fn copying() -> Running {
+    pub(in crate::bench::hca) fn copying() -> RunningBackground {
         started(|| vec![Copies::new(64, 64)])
     }
 
-    pub(in crate::bench::hca) fn failing() -> Running {
+    pub(in crate::bench::hca) fn failing() -> RunningBackground {
         let running = started(|| vec![Broken]);
         wait_until(&running, |it| it.trouble().is_some());
         running
     }
 
-    fn wait_until(running: &Running, done: impl Fn(&Running) -> bool) {
+    fn wait_until(running: &RunningBackground, done: impl Fn(&RunningBackground) -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !done(running) {
             assert!(Instant::now() < deadline, "{:?}", running.progress);
@@ -196,8 +200,8 @@ pub(in crate::bench::hca) mod tests {
             Ok(())
         }
 
-        fn poll(&mut self) -> Polled {
-            Polled::Failed(failure(12, false))
+        fn poll(&mut self) -> PollResult {
+            PollResult::Failed(failure(12, false))
         }
     }
 

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::background::Running;
+use super::background::RunningBackground;
 use super::receiving_half::ReceivingSide;
 use super::worker::Frame;
-use super::{Between, Session};
+use super::{BetweenBursts, Session};
 use crate::bench::hca::ends::SendingEnd;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::settings::config::Config;
 use crate::buffer::PageKind;
-use crate::generators::Drawing;
+use crate::generators::ActiveLoad;
 use crate::host::interrupt;
 use crate::rig::benchmark::Progress;
 use crate::time::Clock;
@@ -23,7 +23,7 @@ pub struct Bursts<'a, C> {
     pub(crate) config: &'a Config,
     pub(crate) frame: Frame,
     pub(crate) placement: &'a Placement,
-    pub(crate) load: Option<Drawing<'a>>,
+    pub(crate) load: Option<ActiveLoad<'a>>,
     pub(crate) progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -34,8 +34,8 @@ impl<C: Clock> Bursts<'_, C> {
         self,
         sender: &Arc<S>,
         receiver: &Arc<R>,
-        background: Option<Running>,
-        between: &mut dyn Between,
+        background: Option<RunningBackground>,
+        between: &mut dyn BetweenBursts,
     ) -> Result<(Tally, [PageKind; 3]), RunError> {
         let (config, clock) = (self.config, self.clock);
         let (timeout, placement) = (config.timeout, self.placement);
@@ -50,7 +50,7 @@ impl<C: Clock> Bursts<'_, C> {
         )?;
         background.into_iter().for_each(|it| session.beside(it));
         let mut load = self.load;
-        load.as_mut().map_or(Ok(()), Drawing::begin)?;
+        load.as_mut().map_or(Ok(()), ActiveLoad::begin)?;
         let (warmup, repeat) = (config.warmup, config.repeat);
         let mut tally = session.measure(&clock, warmup, repeat, self.progress, between)?;
         if let Some(mut load) = load {

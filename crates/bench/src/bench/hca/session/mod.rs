@@ -20,18 +20,18 @@ use crate::bench::hca::ends::path_proof::PortRecord;
 use crate::bench::hca::ends::{Link, SendingEnd};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::control::Control;
-use crate::bench::hca::loops::port::{CompletionPort, Polled};
+use crate::bench::hca::loops::port::{CompletionPort, PollResult};
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::result::analysis::{Burst, judge, judge_requests};
-use crate::bench::hca::session::background::Running;
+use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::sending_half::start_sending;
-use crate::bench::hca::session::watch::{Over, PREPARATION, Watch};
-use crate::bench::hca::session::worker::{Frame, Task, Threads, gather, wait_until_placed};
+use crate::bench::hca::session::watch::{BurstTimeout, BurstWatch, PREPARATION};
+use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait_until_placed};
 use crate::bench::hca::settings::config::Service;
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
@@ -39,7 +39,7 @@ use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
-use crate::rig::workers::{Cause, Crew, Patience};
+use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
 use crate::time::Clock;
 
 /// How long a thread may take to leave its loop after it was told to.
@@ -50,7 +50,7 @@ const AFTER_EFFECT: Duration = Duration::from_millis(500);
 const LONGEST_RETRIES: Duration = Duration::from_secs(30);
 
 /// What ends a burst before all threads have reported.
-enum Ending {
+enum BurstEnding {
     NotReady,
     Trouble(String),
     /// Told to leave their loops, some did not.
@@ -58,7 +58,7 @@ enum Ending {
 }
 
 /// What is done while no burst runs.
-pub(crate) trait Between {
+pub(crate) trait BetweenBursts {
     /// Before each measured burst.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ pub(crate) trait Between {
 }
 
 /// Nothing.
-impl Between for () {}
+impl BetweenBursts for () {}
 
 /// The ends and the threads of one point.
 pub(super) struct Session<S: SendingEnd, R: ReceivingSide> {
@@ -87,10 +87,10 @@ pub(super) struct Session<S: SendingEnd, R: ReceivingSide> {
     receiving: Arc<R>,
     requested: fn() -> Option<Signal>,
     threads: Threads,
-    tasks: Vec<Sender<Task>>,
+    tasks: Vec<Sender<BurstTask>>,
     stamp_pages: PageKind,
     bursts: u32,
-    background: Option<Running>,
+    background: Option<RunningBackground>,
 }
 
 impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
@@ -146,7 +146,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
     }
 
     /// Has what runs in the background end after the last burst. What it does while bursts are measured counts.
-    pub(super) fn beside(&mut self, background: Running) {
+    pub(super) fn beside(&mut self, background: RunningBackground) {
         self.background = Some(background);
     }
 
@@ -161,7 +161,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         warmup: Warmup,
         repeat: u32,
         progress: &mut dyn FnMut(Progress),
-        between: &mut dyn Between,
+        between: &mut dyn BetweenBursts,
     ) -> Result<Tally, RunError> {
         let burst = self.frame.point.burst;
         let mut tally = Tally::with_room_for(repeat as usize * burst as usize);
@@ -186,7 +186,9 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             };
             if !warming && counters.is_none() {
                 counters = Some(self.links().map(|link| link.counters()));
-                self.background.iter_mut().for_each(Running::begin);
+                self.background
+                    .iter_mut()
+                    .for_each(RunningBackground::begin);
             }
             let allowed = match warming {
                 true => Ok(()),
@@ -216,7 +218,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         if tally.failure.is_none() {
             tally.failure = between.after_bursts().err().map(|it| self.reason(&it));
         }
-        if let Some((delivered, trouble)) = self.background.take().map(Running::end) {
+        if let Some((delivered, trouble)) = self.background.take().map(RunningBackground::end) {
             tally.background = Some(delivered);
             tally.failure = tally.failure.or(trouble);
         }
@@ -260,7 +262,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         progress: &mut dyn FnMut(u32),
     ) -> Result<BurstRecord, RunError> {
         let control = Arc::new(Control::default());
-        let task = Task {
+        let task = BurstTask {
             number: self.bursts,
             count,
             others: self.tasks.len() as u32 - 1,
@@ -284,12 +286,12 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             false => Control::completed,
         };
         let pause = self.frame.point.longest_pause();
-        let mut watch = Watch::new(self.timeout, pause, reliable, arrived);
-        let patience = Patience {
+        let mut watch = BurstWatch::new(self.timeout, pause, reliable, arrived);
+        let patience = SupervisorTimeouts {
             look: watch.look,
             // A far receiver takes longer than one here.
             grace: 2 * GRACE,
-            ..Patience::default()
+            ..SupervisorTimeouts::default()
         };
         let links = [self.sending.link(), self.receiving.link()];
         let background = self.background.as_ref();
@@ -303,16 +305,16 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             progress(arrived(&control));
             if let Some(since) = over.get() {
                 leave();
-                return (since.elapsed() > GRACE).then_some(Ending::Held);
+                return (since.elapsed() > GRACE).then_some(BurstEnding::Held);
             }
             if watch.due()
                 && let Some(trouble) = trouble(links, background)
             {
-                return Some(Ending::Trouble(trouble));
+                return Some(BurstEnding::Trouble(trouble));
             }
             match watch.is_over(&control)? {
-                Over::NeverBegun => Some(Ending::NotReady),
-                Over::Quiet => {
+                BurstTimeout::NeverBegun => Some(BurstEnding::NotReady),
+                BurstTimeout::Quiet => {
                     // No failure by itself: what is missing is lost.
                     over.set(Some(Instant::now()));
                     leave();
@@ -330,14 +332,14 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 record.interrupted = true;
                 record.failure = Some(RigError::Interrupted(signal).to_string());
             }
-            Some(Cause::Watch(Ending::Trouble(trouble))) => record.failure = Some(trouble),
-            Some(Cause::Watch(Ending::NotReady)) => {
+            Some(Cause::Watch(BurstEnding::Trouble(trouble))) => record.failure = Some(trouble),
+            Some(Cause::Watch(BurstEnding::NotReady)) => {
                 record.failure = Some(format!(
                     "the threads were not ready within {} s: is the machine out of memory or too busy?",
                     PREPARATION.as_secs()
                 ));
             }
-            Some(Cause::Watch(Ending::Held) | Cause::Worker) | None => {}
+            Some(Cause::Watch(BurstEnding::Held) | Cause::Worker) | None => {}
         }
         if reliable && over.get().is_some() && record.posted() < count {
             self.wait_for_retries(&mut record);
@@ -347,7 +349,10 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         record.find_failure(count, (service, operation), expected, || {
             links.iter().find_map(|link| link.lowered_mtu())
         });
-        let of_background = self.background.as_ref().and_then(Running::trouble);
+        let of_background = self
+            .background
+            .as_ref()
+            .and_then(RunningBackground::trouble);
         record.failure = record.failure.or(of_background);
         // Whatever was noticed first, this is the reason for it.
         if record.failure.is_some()
@@ -368,13 +373,13 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         let outcome = record.completion.get_or_insert_default();
         while (self.requested)().is_none() {
             match port.poll() {
-                Polled::Failed(failure) => {
+                PollResult::Failed(failure) => {
                     outcome.failed += 1;
                     outcome.failure.get_or_insert(failure);
                 }
-                Polled::Done(_) => outcome.succeeded += 1,
-                Polled::Empty if outcome.failed > 0 || Instant::now() > deadline => return,
-                Polled::Empty => std::thread::sleep(Duration::from_millis(10)),
+                PollResult::Done(_) => outcome.succeeded += 1,
+                PollResult::Empty if outcome.failed > 0 || Instant::now() > deadline => return,
+                PollResult::Empty => std::thread::sleep(Duration::from_millis(10)),
             }
         }
     }
@@ -439,7 +444,7 @@ fn root_cause(links: [&dyn Link; 2]) -> Option<String> {
 }
 
 /// What makes it impossible that any more messages arrive, or that they are measured as they should be.
-fn trouble(links: [&dyn Link; 2], background: Option<&Running>) -> Option<String> {
+fn trouble(links: [&dyn Link; 2], background: Option<&RunningBackground>) -> Option<String> {
     let cause = (links.iter()).find_map(|link| link.root_cause(Duration::ZERO));
     let of_links = cause.or_else(|| links.iter().find_map(|link| link.trouble()));
     of_links.or_else(|| background?.trouble())

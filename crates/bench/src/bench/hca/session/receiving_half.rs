@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
-use super::worker::{Frame, Task, Threads, counting_faults, start};
+use super::worker::{BurstTask, Frame, Threads, counting_faults, start};
 use crate::bench::hca::ends::verbs_port::not_posted;
 use crate::bench::hca::ends::{Link, ReceivingEnd};
 use crate::bench::hca::error::RunError;
@@ -31,7 +31,7 @@ pub(crate) trait ReceivingSide: Send + Sync + 'static {
         clock: C,
         frame: &Frame,
         cpu: usize,
-    ) -> Result<Sender<Task>, RigError>;
+    ) -> Result<Sender<BurstTask>, RigError>;
     /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.
     fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks>;
     /// Whether its stamps are of another clock than the sender's: nanoseconds then, not ticks.
@@ -49,7 +49,7 @@ impl<E: ReceivingEnd> ReceivingSide for E {
         clock: C,
         frame: &Frame,
         cpu: usize,
-    ) -> Result<Sender<Task>, RigError> {
+    ) -> Result<Sender<BurstTask>, RigError> {
         start_receiving(threads, clock, frame, self, cpu)
     }
 
@@ -69,7 +69,7 @@ pub(crate) fn start_receiving<C: Clock, E: ReceivingEnd>(
     frame: &Frame,
     end: &Arc<E>,
     cpu: usize,
-) -> Result<Sender<Task>, RigError> {
+) -> Result<Sender<BurstTask>, RigError> {
     let (end, frame, seat) = (Arc::clone(end), frame.clone(), frame.seat(RECEIVER, cpu));
     start(threads, seat, move |post| {
         let mut log = StampBuffer::<Arrival>::new(frame.point.burst as usize, frame.huge_pages)?;
@@ -90,7 +90,7 @@ pub(crate) fn start_receiving<C: Clock, E: ReceivingEnd>(
             let before = requests.drain(&mut port, &expected);
             let post_one = |slot| end.post(slot);
             (requests.top_up(post_one)).map_err(|error| RunError::Post(error.to_string()))?;
-            let burst = Receiving {
+            let burst = BurstReceiver {
                 expected,
                 arrivals: &mut log[..task.count],
                 control: &task.control,
@@ -121,7 +121,7 @@ pub(crate) fn start_receiving<C: Clock, E: ReceivingEnd>(
 }
 
 /// What a burst brings, and where it goes.
-struct Receiving<'a> {
+struct BurstReceiver<'a> {
     expected: Expected<'a>,
     arrivals: &'a mut [Arrival],
     control: &'a Control,
@@ -135,7 +135,7 @@ fn take_messages<C: Clock, P: EventPort>(
     frame: &Frame,
     end: &impl ReceivingEnd,
     requests: &mut ReceiveRequests,
-    burst: Receiving<'_>,
+    burst: BurstReceiver<'_>,
 ) -> (ReceiveOutcome, u64) {
     if frame.point.queue_pairs == 1 && !frame.point.is_limited() {
         let (outcome, faults) = take_by_mode(clock, port, frame, burst);
@@ -155,9 +155,9 @@ fn take_by_mode<C: Clock, P: EventPort>(
     clock: &C,
     port: &mut P,
     frame: &Frame,
-    burst: Receiving<'_>,
+    burst: BurstReceiver<'_>,
 ) -> (ReceiveOutcome, u64) {
-    let Receiving {
+    let BurstReceiver {
         expected,
         arrivals,
         control,

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
-use super::worker::{Frame, Post, Task, Threads, counting_faults, start};
+use super::worker::{BurstTask, Frame, TaskChannel, Threads, counting_faults, start};
 use crate::bench::hca::ends::{BurstPort, SendingEnd};
 use crate::bench::hca::error::RunError;
-use crate::bench::hca::loops::completion::{Collect, Collector, Leaving, LeftToThread, Tell};
+use crate::bench::hca::loops::completion::{
+    Collect, Collector, CompletionObserver, NoCollection, SendQueueProgress,
+};
 use crate::bench::hca::loops::depth::WithinDepth;
 use crate::bench::hca::loops::port::{BusyPolling, WaitForEvent};
 use crate::bench::hca::loops::sender::{
-    SendOutcome, SendStamp, Sending, StampMode, SubmitStamp, send,
+    BurstSend, SendOutcome, SendStamp, StampMode, SubmitStamp, send,
 };
 use crate::bench::hca::loops::stamper::restamp;
 use crate::bench::hca::loops::tag::Tag;
@@ -24,7 +26,7 @@ use crate::bench::hca::result::LoopFaults;
 use crate::bench::hca::settings::config::{Arrivals, Poll, Rate, Service, Timestamp};
 use crate::buffer::StampBuffer;
 use crate::pacing::{
-    AfterMiss, ConstantRate, ConstantWait, Interval, NoPause, Paced, Pacing, Poisson,
+    AnyPacing, ConstantRate, ConstantWait, Interval, MissPolicy, NoPause, Pacing, Poisson,
 };
 use crate::rig::error::RigError;
 use crate::time::{Clock, Nanos, Ticks};
@@ -37,7 +39,7 @@ pub(crate) fn start_sending<C: Clock, E: SendingEnd>(
     frame: &Frame,
     end: &Arc<E>,
     placement: &Placement,
-) -> Result<Vec<Sender<Task>>, RigError> {
+) -> Result<Vec<Sender<BurstTask>>, RigError> {
     let collects = placement.completion.is_none();
     let (of_sender, from) = (frame.clone(), Arc::clone(end));
     let seat = frame.seat(SENDER, placement.sender);
@@ -48,14 +50,14 @@ pub(crate) fn start_sending<C: Clock, E: SendingEnd>(
             (false, 1) => send_by_port::<WholeBurst, _, _>(way, end.port()),
             (false, _) => send_by_port::<WholeBurst, _, _>(way, end.spread_port()),
             // A port for several serves for one, too.
-            (true, _) => send_by_port::<Limited, _, _>(way, end.spread_port()),
+            (true, _) => send_by_port::<LimitedDepth, _, _>(way, end.spread_port()),
         }
     })?];
     if let Some(cpu) = placement.completion {
         let (frame, end, seat) = (frame.clone(), Arc::clone(end), frame.seat(COMPLETION, cpu));
         tasks.push(start(threads, seat, move |post| {
             if frame.point.is_limited() {
-                take_completions::<Limited>(post, &clock, &frame, &*end)
+                take_completions::<LimitedDepth>(post, &clock, &frame, &*end)
             } else {
                 take_completions::<WholeBurst>(post, &clock, &frame, &*end)
             }
@@ -78,14 +80,14 @@ pub(crate) fn start_sending<C: Clock, E: SendingEnd>(
 
 /// What the sending thread has to do with: its tasks, the clock, the frame, its end, and whether it takes the completions
 /// itself.
-type Way<'a, C, E> = (Post<'a>, &'a C, &'a Frame, &'a E, bool);
+type SendingParts<'a, C, E> = (TaskChannel<'a>, &'a C, &'a Frame, &'a E, bool);
 
 /// How many messages may be in flight.
 trait Flight {
     /// Whether they are fewer than a burst has.
     const LIMITED: bool;
     /// What completions are told to.
-    type Tell: Tell;
+    type Tell: CompletionObserver;
 
     fn tell(frame: &Frame) -> Self::Tell;
 }
@@ -101,14 +103,14 @@ impl Flight for WholeBurst {
 }
 
 /// Fewer.
-struct Limited;
+struct LimitedDepth;
 
-impl Flight for Limited {
+impl Flight for LimitedDepth {
     const LIMITED: bool = true;
-    type Tell = Leaving;
+    type Tell = SendQueueProgress;
 
-    fn tell(frame: &Frame) -> Leaving {
-        Leaving::new(frame.signalling())
+    fn tell(frame: &Frame) -> SendQueueProgress {
+        SendQueueProgress::new(frame.signalling())
     }
 }
 
@@ -119,7 +121,7 @@ fn send_within<F: Flight, S: StampMode>(
     pacing: &mut impl Pacing,
     collect: &mut impl Collect,
     frame: &Frame,
-    burst: Sending<'_>,
+    burst: BurstSend<'_>,
 ) -> SendOutcome {
     if !F::LIMITED {
         return send::<S>(clock, port, pacing, collect, burst);
@@ -133,7 +135,7 @@ fn send_within<F: Flight, S: StampMode>(
 
 /// Sends over a port, by the pace of the point.
 fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
-    way: Way<'_, C, E>,
+    way: SendingParts<'_, C, E>,
     port: impl BurstPort,
 ) -> Result<(), RunError> {
     let (_, clock, frame, ..) = way;
@@ -142,15 +144,15 @@ fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
     match (point.rate, point.pause_ns) {
         (None, Nanos(0)) => send_paced::<F, _, _>(way, port, NoPause),
         (None, pause) => {
-            send_paced::<F, _, _>(way, port, Paced::Wait(ConstantWait::new(clock, pause)))
+            send_paced::<F, _, _>(way, port, AnyPacing::Wait(ConstantWait::new(clock, pause)))
         }
         (Some(at), _) => {
             let pacing = match at.arrivals {
-                Arrivals::Constant => Paced::Rate(ConstantRate::new(
+                Arrivals::Constant => AnyPacing::Rate(ConstantRate::new(
                     Interval::from_rate(clock, rate(at)),
-                    AfterMiss::CatchUp,
+                    MissPolicy::CatchUp,
                 )),
-                Arrivals::Poisson => Paced::Poisson(Poisson::new(
+                Arrivals::Poisson => AnyPacing::Poisson(Poisson::new(
                     clock,
                     rate(at),
                     point.burst as usize,
@@ -164,7 +166,7 @@ fn send_by_port<F: Flight, C: Clock, E: SendingEnd>(
 
 /// Sends by a pace, with the stamps of the point.
 fn send_paced<F: Flight, C: Clock, E: SendingEnd>(
-    way: Way<'_, C, E>,
+    way: SendingParts<'_, C, E>,
     port: impl BurstPort,
     pacing: impl Pacing,
 ) -> Result<(), RunError> {
@@ -177,7 +179,7 @@ fn send_paced<F: Flight, C: Clock, E: SendingEnd>(
 
 /// What the sending thread does.
 fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
-    (post, clock, frame, end, collects): Way<'_, C, E>,
+    (post, clock, frame, end, collects): SendingParts<'_, C, E>,
     mut port: impl BurstPort,
     mut pacing: impl Pacing,
 ) -> Result<(), RunError> {
@@ -196,7 +198,7 @@ fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
         let stamps = &mut completed[..task.count];
         stamps.fill(Ticks(0));
         let control = &*task.control;
-        let burst = Sending {
+        let burst = BurstSend {
             signalling: frame.signalling(),
             submitted: &mut submitted[..task.count],
             control,
@@ -209,7 +211,7 @@ fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
         let (outcome, faults) = once_ready(task, || match &mut collector {
             Some(it) => send_within::<F, S>(clock, &mut port, &mut pacing, it, frame, burst),
             None => {
-                let it = &mut LeftToThread;
+                let it = &mut NoCollection;
                 send_within::<F, S>(clock, &mut port, &mut pacing, it, frame, burst)
             }
         });
@@ -231,7 +233,7 @@ fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
 }
 
 /// Waits for the other threads, then runs the sending loop.
-fn once_ready(task: &Task, work: impl FnOnce() -> SendOutcome) -> (SendOutcome, u64) {
+fn once_ready(task: &BurstTask, work: impl FnOnce() -> SendOutcome) -> (SendOutcome, u64) {
     let all_ready = task.control.wait_until_ready(task.others);
     task.control.set_begun();
     if !all_ready {
@@ -243,7 +245,7 @@ fn once_ready(task: &Task, work: impl FnOnce() -> SendOutcome) -> (SendOutcome, 
 
 /// What a thread does that takes the send completions.
 fn take_completions<F: Flight>(
-    post: Post<'_>,
+    post: TaskChannel<'_>,
     clock: &impl Clock,
     frame: &Frame,
     end: &impl SendingEnd,

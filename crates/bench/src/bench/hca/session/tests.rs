@@ -26,7 +26,7 @@ const PACKETS: &str = "hw_counters/sent_pkts";
 /// The number of the queue pair that sends.
 const SOURCE: u32 = 17;
 
-type Fate = fn(burst: u32, sequence: u32) -> Does;
+type FateFunction = fn(burst: u32, sequence: u32) -> Does;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Does {
@@ -46,11 +46,11 @@ enum Does {
 
 #[derive(Debug)]
 struct Fabric {
-    fate: Fate,
+    fate: FateFunction,
     tag: AtomicU32,
-    arriving: Mutex<VecDeque<Polled>>,
-    delayed: Mutex<VecDeque<Polled>>,
-    completing: Mutex<VecDeque<Polled>>,
+    arriving: Mutex<VecDeque<PollResult>>,
+    delayed: Mutex<VecDeque<PollResult>>,
+    completing: Mutex<VecDeque<PollResult>>,
     stamps: Mutex<[Ticks; MESSAGES as usize]>,
     packets: AtomicU64,
     posted_requests: AtomicU32,
@@ -65,9 +65,9 @@ struct Fabric {
 }
 
 #[derive(Debug, Clone)]
-struct End(Arc<Fabric>);
+struct SimulatedEnd(Arc<Fabric>);
 
-struct Queue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<Polled>>);
+struct SimulatedQueue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<PollResult>>);
 
 struct SendingPort {
     fabric: Arc<Fabric>,
@@ -105,7 +105,7 @@ impl SendPort for SendingPort {
             source_queue_pair: SOURCE,
         };
         let arrive = |message| {
-            let message = Polled::Done(message);
+            let message = PollResult::Done(message);
             fabric.arriving.lock().unwrap().push_back(message);
         };
         match does {
@@ -119,7 +119,7 @@ impl SendPort for SendingPort {
                 arrive(message);
             }
             Does::Delay => {
-                let message = Polled::Done(message);
+                let message = PollResult::Done(message);
                 fabric.delayed.lock().unwrap().push_back(message);
             }
             Does::Hang => {
@@ -130,11 +130,11 @@ impl SendPort for SendingPort {
             Does::Lose | Does::Fail | Does::Vanish | Does::Spoil => {}
         }
         let completed = match does {
-            Does::Fail => Polled::Failed(Failure {
+            Does::Fail => PollResult::Failed(Failure {
                 request: Some(message.request),
                 ..failure(12, false)
             }),
-            _ => Polled::Done(Completion {
+            _ => PollResult::Done(Completion {
                 request: u64::from(message.immediate_data),
                 ..Completion::default()
             }),
@@ -146,20 +146,20 @@ impl SendPort for SendingPort {
     }
 }
 
-impl CompletionPort for Queue {
-    fn poll(&mut self) -> Polled {
+impl CompletionPort for SimulatedQueue {
+    fn poll(&mut self) -> PollResult {
         let found = (self.1)(&self.0).lock().unwrap().pop_front();
-        found.unwrap_or(Polled::Empty)
+        found.unwrap_or(PollResult::Empty)
     }
 }
 
-impl Drop for Queue {
+impl Drop for SimulatedQueue {
     fn drop(&mut self) {
         self.0.left.store(true, Ordering::Release);
     }
 }
 
-impl EventPort for Queue {
+impl EventPort for SimulatedQueue {
     fn arm(&mut self) -> Result<(), Failure> {
         Ok(())
     }
@@ -170,15 +170,15 @@ impl EventPort for Queue {
     }
 }
 
-impl StampSlots for End {
+impl StampSlots for SimulatedEnd {
     fn restamp(&self, _sequence: u32, _stamp: Ticks) {}
 }
 
-impl SendingEnd for End {
+impl SendingEnd for SimulatedEnd {
     type Port = SendingPort;
     type SpreadPort = SendingPort;
-    type Completions = Queue;
-    type Stamps = End;
+    type Completions = SimulatedQueue;
+    type Stamps = SimulatedEnd;
 
     fn fill(&self, _burst: u32, _sequence: u32) {}
 
@@ -194,11 +194,11 @@ impl SendingEnd for End {
         SendingEnd::port(self)
     }
 
-    fn completions(&self) -> Queue {
-        Queue(Arc::clone(&self.0), |fabric| &fabric.completing)
+    fn completions(&self) -> SimulatedQueue {
+        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.completing)
     }
 
-    fn stamps(&self) -> End {
+    fn stamps(&self) -> SimulatedEnd {
         self.clone()
     }
 
@@ -211,7 +211,7 @@ impl SendingEnd for End {
     }
 }
 
-impl Link for End {
+impl Link for SimulatedEnd {
     fn page_kind(&self) -> PageKind {
         PageKind::Small
     }
@@ -251,8 +251,8 @@ impl Link for End {
     }
 }
 
-impl ReceivingEnd for End {
-    type Port = Queue;
+impl ReceivingEnd for SimulatedEnd {
+    type Port = SimulatedQueue;
 
     fn slots(&self) -> usize {
         MESSAGES as usize + 4
@@ -276,8 +276,8 @@ impl ReceivingEnd for End {
         Ok(())
     }
 
-    fn port(&self, _burst: u32, _messages: usize) -> Queue {
-        Queue(Arc::clone(&self.0), |fabric| &fabric.arriving)
+    fn port(&self, _burst: u32, _messages: usize) -> SimulatedQueue {
+        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.arriving)
     }
 
     fn sources(&self) -> &[u32] {
@@ -295,30 +295,30 @@ impl ReceivingEnd for End {
 
 struct Trial {
     fabric: Arc<Fabric>,
-    session: Session<End, End>,
+    session: Session<SimulatedEnd, SimulatedEnd>,
     tally: Tally,
 }
 
-fn trial(service: Service, fate: Fate) -> Trial {
+fn trial(service: Service, fate: FateFunction) -> Trial {
     trial_with(service, fate, None, || None)
 }
 
 fn trial_with(
     service: Service,
-    fate: Fate,
+    fate: FateFunction,
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
 ) -> Trial {
     trial_of((service, Operation::Send), fate, trouble, requested)
 }
 
-fn reads(fate: Fate) -> Trial {
+fn reads(fate: FateFunction) -> Trial {
     trial_of((Service::Rc, Operation::Read), fate, None, || None)
 }
 
 fn trial_of(
     (service, operation): (Service, Operation),
-    fate: Fate,
+    fate: FateFunction,
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
 ) -> Trial {
@@ -359,7 +359,7 @@ fn trial_of(
         wakeable: Wakeable::new().unwrap(),
         far: false,
     };
-    let end = Arc::new(End(Arc::clone(&fabric)));
+    let end = Arc::new(SimulatedEnd(Arc::clone(&fabric)));
     let timeout = Duration::from_millis(300);
     let clock = Posix::MONOTONIC;
     let session = Session::start(clock, &end, &end, frame, timeout, &placement, requested);
@@ -470,7 +470,7 @@ fn what_the_background_did_is_told_and_its_failure_ends_the_point() {
 #[test]
 fn what_was_measured_before_a_failure_is_kept() {
     // In the warm-up, in the first burst, and in the second.
-    let fates: [(Fate, u64); 3] = [
+    let fates: [(FateFunction, u64); 3] = [
         (|burst, _| all_but(0, Does::Fail, burst), 0),
         (|burst, _| all_but(1, Does::Fail, burst), 0),
         (|burst, _| all_but(2, Does::Fail, burst), 8),
@@ -481,7 +481,7 @@ fn what_was_measured_before_a_failure_is_kept() {
         assert_eq!(tally.counts.received, received);
     }
     // A thread that hangs leaves nothing of its burst.
-    let fates: [(Fate, Option<u64>); 2] = [
+    let fates: [(FateFunction, Option<u64>); 2] = [
         (|burst, _| all_but(1, Does::Hang, burst), None),
         (|burst, _| all_but(2, Does::Hang, burst), Some(8)),
     ];

@@ -14,7 +14,7 @@ pub(crate) const PREPARATION: Duration = Duration::from_secs(120);
 
 /// Why a burst is over before all its messages arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Over {
+pub(crate) enum BurstTimeout {
     /// The threads did not get ready.
     NeverBegun,
     /// Nothing has happened for as long as the user wants to wait.
@@ -22,7 +22,7 @@ pub(crate) enum Over {
 }
 
 /// Sees when nothing more is to be expected.
-pub(crate) struct Watch {
+pub(crate) struct BurstWatch {
     pub(crate) look: Duration,
     timeout: Duration,
     pause: Duration,
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
     looked: Instant,
 }
 
-impl Watch {
+impl BurstWatch {
     /// `arrived`: what counts as an arrival.
     pub(crate) fn new(
         timeout: Duration,
@@ -42,7 +42,7 @@ impl Watch {
         reliable: bool,
         arrived: fn(&Control) -> u32,
     ) -> Self {
-        Watch {
+        BurstWatch {
             look: LOOK.min(timeout / 4).max(Duration::from_millis(1)),
             timeout,
             pause,
@@ -65,10 +65,10 @@ impl Watch {
     }
 
     /// Why nothing more is to be expected, if so.
-    pub(crate) fn is_over(&mut self, control: &Control) -> Option<Over> {
+    pub(crate) fn is_over(&mut self, control: &Control) -> Option<BurstTimeout> {
         if !control.begun() {
             let waited = self.changed.elapsed();
-            return (waited >= PREPARATION).then_some(Over::NeverBegun);
+            return (waited >= PREPARATION).then_some(BurstTimeout::NeverBegun);
         }
         // Only an arrival is progress once something has failed: whoever goes on posting gets error after error. So it
         // is on a reliable connection while a message is outstanding: nothing that is posted after it overtakes it, and
@@ -96,7 +96,7 @@ impl Watch {
         } else {
             self.timeout + self.pause
         };
-        (self.changed.elapsed() >= patience).then_some(Over::Quiet)
+        (self.changed.elapsed() >= patience).then_some(BurstTimeout::Quiet)
     }
 }
 
@@ -107,15 +107,15 @@ mod tests {
     const TIMEOUT: Duration = Duration::from_millis(20);
     const HOUR: Duration = Duration::from_secs(3600);
 
-    fn begun(pause: Duration, reliable: bool) -> (Control, Watch) {
+    fn begun(pause: Duration, reliable: bool) -> (Control, BurstWatch) {
         let control = Control::default();
         control.set_begun();
-        let mut watch = Watch::new(TIMEOUT, pause, reliable, Control::received);
+        let mut watch = BurstWatch::new(TIMEOUT, pause, reliable, Control::received);
         assert_eq!(watch.is_over(&control), None);
         (control, watch)
     }
 
-    fn later(watch: &mut Watch, control: &Control) -> Option<Over> {
+    fn later(watch: &mut BurstWatch, control: &Control) -> Option<BurstTimeout> {
         std::thread::sleep(2 * TIMEOUT);
         watch.is_over(control)
     }
@@ -123,13 +123,13 @@ mod tests {
     #[test]
     fn patience_begins_with_the_first_message_and_anew_with_each_arrival() {
         let control = Control::default();
-        let mut watch = Watch::new(TIMEOUT, Duration::ZERO, false, Control::received);
+        let mut watch = BurstWatch::new(TIMEOUT, Duration::ZERO, false, Control::received);
         assert_eq!(later(&mut watch, &control), None);
         control.set_begun();
         assert_eq!(watch.is_over(&control), None);
         control.set_received(1);
         assert_eq!(later(&mut watch, &control), None);
-        assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
+        assert_eq!(later(&mut watch, &control), Some(BurstTimeout::Quiet));
     }
 
     #[test]
@@ -137,12 +137,12 @@ mod tests {
         let (control, mut watch) = begun(HOUR, false);
         assert_eq!(later(&mut watch, &control), None);
         control.set_sender_done();
-        assert_eq!(watch.is_over(&control), Some(Over::Quiet));
+        assert_eq!(watch.is_over(&control), Some(BurstTimeout::Quiet));
     }
 
     #[test]
     fn a_reliable_connection_where_nothing_arrives_is_over_whatever_is_posted() {
-        for (reliable, over) in [(true, Some(Over::Quiet)), (false, None)] {
+        for (reliable, over) in [(true, Some(BurstTimeout::Quiet)), (false, None)] {
             let (control, mut watch) = begun(TIMEOUT, reliable);
             control.set_posted(1);
             assert_eq!(watch.is_over(&control), None);
@@ -161,7 +161,7 @@ mod tests {
         // From the post on it may take as long as any.
         control.set_posted(2);
         assert_eq!(watch.is_over(&control), None);
-        assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
+        assert_eq!(later(&mut watch, &control), Some(BurstTimeout::Quiet));
     }
 
     #[test]
@@ -169,12 +169,12 @@ mod tests {
         for arrived in [Control::received, Control::completed] {
             let control = Control::default();
             control.set_begun();
-            let mut watch = Watch::new(TIMEOUT, HOUR, true, arrived);
+            let mut watch = BurstWatch::new(TIMEOUT, HOUR, true, arrived);
             control.set_failed();
             watch.is_over(&control);
             control.set_posted(7);
             control.set_completed(7);
-            assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
+            assert_eq!(later(&mut watch, &control), Some(BurstTimeout::Quiet));
         }
     }
 
@@ -182,11 +182,11 @@ mod tests {
     fn where_nothing_arrives_completions_are_what_is_waited_for() {
         let control = Control::default();
         control.set_begun();
-        let mut watch = Watch::new(TIMEOUT, HOUR, true, Control::completed);
+        let mut watch = BurstWatch::new(TIMEOUT, HOUR, true, Control::completed);
         control.set_posted(2);
         assert_eq!(watch.is_over(&control), None);
         control.set_completed(1);
         assert_eq!(later(&mut watch, &control), None);
-        assert_eq!(later(&mut watch, &control), Some(Over::Quiet));
+        assert_eq!(later(&mut watch, &control), Some(BurstTimeout::Quiet));
     }
 }

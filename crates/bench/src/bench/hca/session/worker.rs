@@ -17,14 +17,14 @@ use crate::host::counters::ThreadUsage;
 use crate::host::{Wakeable, pinning};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
-use crate::rig::workers::{Cause, Crew, Patience, Reporter, Seat};
+use crate::rig::workers::{Cause, Crew, Reporter, SupervisorTimeouts, WorkerPlacement};
 
 /// How long placing the threads and touching their memory may take.
 const PLACING: Duration = Duration::from_secs(30);
 
 /// A burst to be run.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
+pub(crate) struct BurstTask {
     /// Its number on this connection; it tags the messages and their pattern.
     pub(crate) number: u32,
     /// Its messages.
@@ -39,7 +39,7 @@ pub(crate) struct Task {
 #[derive(Debug)]
 // One a burst: a box would spare nothing.
 #[allow(clippy::large_enum_variant)]
-pub(crate) enum Report {
+pub(crate) enum ThreadReport {
     /// It runs where it should and has its memory, in these pages.
     Placed(Option<PageKind>),
     /// What it saw of a burst.
@@ -47,7 +47,7 @@ pub(crate) enum Report {
 }
 
 /// The threads of a point.
-pub(crate) type Threads = Crew<Report, RunError>;
+pub(crate) type Threads = Crew<ThreadReport, RunError>;
 
 /// What all threads of a point need.
 #[derive(Debug, Clone)]
@@ -64,8 +64,8 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// The place of a thread.
-    pub(crate) fn seat(&self, role: Role, cpu: usize) -> Seat {
-        Seat {
+    pub(crate) fn seat(&self, role: Role, cpu: usize) -> WorkerPlacement {
+        WorkerPlacement {
             role,
             cpu,
             priority: self.priority,
@@ -95,30 +95,30 @@ impl Frame {
 }
 
 /// A thread's way to its tasks and back.
-pub(crate) struct Post<'a> {
-    seat: Seat,
-    tasks: Receiver<Task>,
-    reporter: &'a Reporter<Report>,
+pub(crate) struct TaskChannel<'a> {
+    seat: WorkerPlacement,
+    tasks: Receiver<BurstTask>,
+    reporter: &'a Reporter<ThreadReport>,
 }
 
-impl Post<'_> {
+impl TaskChannel<'_> {
     /// Tells that it is placed and has its memory.
     pub(crate) fn placed(&self, pages: Option<PageKind>) {
-        self.reporter.send(Report::Placed(pages));
+        self.reporter.send(ThreadReport::Placed(pages));
     }
 
     /// Does `work` for each task until there are no more, and reports.
     pub(crate) fn each(
         self,
-        mut work: impl FnMut(&Task) -> Result<BurstRecord, RunError>,
+        mut work: impl FnMut(&BurstTask) -> Result<BurstRecord, RunError>,
     ) -> Result<(), RunError> {
         while let Ok(task) = self.tasks.recv() {
             let mut record = work(&task)?;
-            let Seat { role, cpu, .. } = self.seat;
+            let WorkerPlacement { role, cpu, .. } = self.seat;
             if let Err(moved) = pinning::check_still_on(cpu) {
                 record.failure = Some(RigError::Moved { role, moved }.to_string());
             }
-            if !self.reporter.send(Report::Done(record)) {
+            if !self.reporter.send(ThreadReport::Done(record)) {
                 break;
             }
         }
@@ -129,12 +129,12 @@ impl Post<'_> {
 /// Starts a thread that does `work`; returns the way to give it tasks.
 pub(crate) fn start(
     threads: &mut Threads,
-    seat: Seat,
-    work: impl FnOnce(Post<'_>) -> Result<(), RunError> + Send + 'static,
-) -> Result<Sender<Task>, RigError> {
+    seat: WorkerPlacement,
+    work: impl FnOnce(TaskChannel<'_>) -> Result<(), RunError> + Send + 'static,
+) -> Result<Sender<BurstTask>, RigError> {
     let (give, tasks) = channel();
     threads.start(seat, move |reporter| {
-        work(Post {
+        work(TaskChannel {
             seat,
             tasks,
             reporter,
@@ -154,7 +154,7 @@ pub(crate) fn wait_until_placed(
 ) -> Result<PageKind, RunError> {
     let since = Instant::now();
     let late = || (since.elapsed() > PLACING).then_some(());
-    let placed = threads.collect_under(requested, &Patience::default(), late, || ())?;
+    let placed = threads.collect_under(requested, &SupervisorTimeouts::default(), late, || ())?;
     if let Some((role, error)) = placed.failures.into_iter().next() {
         return Err(RunError::Worker(role, Box::new(error)));
     }
@@ -170,8 +170,8 @@ pub(crate) fn wait_until_placed(
         .reports
         .into_iter()
         .filter_map(|(_, report)| match report {
-            Report::Placed(pages) => pages,
-            Report::Done(_) => None,
+            ThreadReport::Placed(pages) => pages,
+            ThreadReport::Done(_) => None,
         });
     Ok(pages.fold(PageKind::Huge, PageKind::min))
 }
@@ -179,11 +179,11 @@ pub(crate) fn wait_until_placed(
 /// Adds to a burst what its threads saw, and the first failure of one.
 pub(crate) fn gather(
     record: &mut BurstRecord,
-    reports: Vec<(usize, Report)>,
+    reports: Vec<(usize, ThreadReport)>,
     failures: &[(Role, RunError)],
 ) {
     for (_, report) in reports {
-        if let Report::Done(part) = report {
+        if let ThreadReport::Done(part) = report {
             record.add(part);
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::bench::node::config::LogPlace;
 use crate::bench::node::log::{Entries, LogWriter};
-use crate::bench::node::result::{PublisherReport, Sent, SubscriberReport};
+use crate::bench::node::result::{PublisherReport, SentSample, SubscriberReport};
 use crate::bench::node::sample::Header;
 use crate::bench::node::timer::Schedule;
 use crate::node::Scenario;
@@ -30,7 +30,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
     let mut number = FIRST;
     let rows = steps.iter().map(|&step| {
         let is_refused = refused.contains(&step);
-        let sent = Sent {
+        let sent = SentSample {
             step,
             stamp: Ticks(START + (2 + step) * PERIOD + LATE),
             number: if is_refused { REFUSED } else { number },
@@ -57,7 +57,7 @@ fn publisher(steps: &[u64], refused: &[u64]) -> PublisherReport {
 fn subscriber(judge: &Judge<Posix>, samples: &[(u32, u64, u64)]) -> SubscriberReport {
     let rows = samples.iter().map(|&(publisher, number, step)| {
         let stamp = Ticks(START + (2 + step) * PERIOD + LATE);
-        let received = Received {
+        let received = ReceivedSample {
             header: Header::new(publisher, FIRST + number),
             sent_ns: judge.epoch.at(&judge.clock, stamp),
             stamp: Ticks(stamp.0 + WAY),
@@ -86,8 +86,8 @@ fn judge(scenario: Scenario, publishers: u32, subscribers: u32) -> Judge<Posix> 
     }
 }
 
-fn lost(publisher: u32, subscriber: Option<u32>, step: u64, cause: Cause) -> Lost {
-    Lost {
+fn lost(publisher: u32, subscriber: Option<u32>, step: u64, cause: LossCause) -> LostSample {
+    LostSample {
         publisher,
         subscriber,
         step,
@@ -107,12 +107,12 @@ fn missed_refused_and_lost_samples_are_told_apart() {
         )],
     };
     let outcome = judge.outcome(&reports).unwrap();
-    let (missed, refused) = (Cause::Missed, Cause::Refused);
+    let (missed, refused) = (LossCause::Missed, LossCause::Refused);
     assert_eq!(
         outcome.lost,
         [
             lost(0, None, 3, missed),
-            lost(0, Some(0), 4, Cause::Lost),
+            lost(0, Some(0), 4, LossCause::Lost),
             lost(0, None, 5, refused),
             lost(0, None, 8, missed),
             lost(0, None, 9, missed),
@@ -161,7 +161,7 @@ fn a_dropped_a_doubled_a_swapped_and_a_damaged_sample_are_named_as_such() {
     let mut dropped = whole.clone();
     dropped.remove(6);
     let outcome = outcome_of(&dropped);
-    assert_eq!(outcome.lost, [lost(0, Some(0), 6, Cause::Lost)]);
+    assert_eq!(outcome.lost, [lost(0, Some(0), 6, LossCause::Lost)]);
     assert_eq!((outcome.tally.duplicated, outcome.tally.reordered), (0, 0));
 
     let mut doubled = whole.clone();
@@ -227,7 +227,7 @@ fn each_scenario_expects_its_copies_of_each_subscriber() {
     }
     let outcome = outcome_of(Scenario::FanOut, &[both.concat(), both[0].clone()]);
     assert_eq!((outcome.nominal, outcome.tally.lost), (40, 10));
-    assert_eq!(outcome.lost[0], lost(1, Some(1), 0, Cause::Lost));
+    assert_eq!(outcome.lost[0], lost(1, Some(1), 0, LossCause::Lost));
     assert_eq!(outcome.by_subscriber, [20, 10]);
 
     let turns = [
@@ -236,7 +236,7 @@ fn each_scenario_expects_its_copies_of_each_subscriber() {
     ];
     let outcome = outcome_of(Scenario::RoundRobin, &turns);
     assert_eq!((outcome.nominal, outcome.tally.lost), (20, 1));
-    assert_eq!(outcome.lost, [lost(1, None, 0, Cause::Lost)]);
+    assert_eq!(outcome.lost, [lost(1, None, 0, LossCause::Lost)]);
     // What came to the other one meanwhile is in no order with it.
     assert_eq!(outcome.tally.reordered, 0);
     let mut swapped = turns;

@@ -2,9 +2,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::super::config::{AfterMiss, BrokerChoice, Length, LogPlace, TimerKind, VerbsConfig};
+use super::super::config::{
+    BrokerChoice, LogPlace, MissPolicy, PublishingLength, TimerKind, VerbsConfig,
+};
 use super::super::sample::{Epoch, HEADER_WORDS};
-use super::super::shared::Shared;
+use super::super::shared::SharedState;
 use super::super::task::LogRoom;
 use super::super::timer::{BusyTimer, Schedule};
 use super::*;
@@ -71,18 +73,18 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
     let clock = scripted::set(0, 1);
     let epoch = Epoch::of(&clock);
     let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
-    let task = Task {
+    let task = NodeTask {
         number: 0,
         clock,
         epoch,
         config: Config {
-            length: Length::Count(STEPS),
+            length: PublishingLength::Count(STEPS),
             warmup: Duration::ZERO,
             drain: Duration::ZERO,
             timeout: Duration::ZERO,
             timer: TimerKind::Counter,
             poll: Poll::Busy,
-            after_miss: AfterMiss::Skip,
+            after_miss: MissPolicy::Skip,
             vectorize: 1,
             send_queue: 2,
             receive_queue: 2,
@@ -104,14 +106,14 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
             tells_progress: false,
             keep_samples: Vec::new(),
         },
-        shared: Arc::new(Shared::new(wiring, &Shared::memory(&wiring).unwrap()).unwrap()),
+        shared: Arc::new(SharedState::new(wiring, &SharedState::memory(&wiring).unwrap()).unwrap()),
         rate_per_s: 1e9 / PERIOD as f64,
         words: HEADER_WORDS + 1,
         yields: false,
         log: LogRoom::Own(PathBuf::new()),
     };
     let mut timer = AwayAfterWaiting {
-        timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), AfterMiss::Skip),
+        timer: BusyTimer::new(Schedule::of_rate(&clock, task.rate_per_s), MissPolicy::Skip),
         stall: before_stamp,
     };
     timer.begin(Ticks(5000)).unwrap();
@@ -130,7 +132,7 @@ fn times(before_stamp: u64, before_write: u64) -> (Vec<u64>, Vec<u64>) {
     assert_eq!((log.count(), logged.sent), (STEPS as usize, STEPS));
     assert!(pool.is_whole());
     let log = log.end().unwrap();
-    let sent = log.iter().map(|entry| Sent::of_words(entry.unwrap()));
+    let sent = log.iter().map(|entry| SentSample::of_words(entry.unwrap()));
     let behind = sent.map(|sent| sent.stamp.0 - timer.schedule().due(sent.step).0);
     (node.latencies, behind.collect())
 }

@@ -5,20 +5,21 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::QueueBenchmark;
-use crate::bench::queue::config::Length;
+use crate::bench::queue::config::RoundLength;
 use crate::bench::queue::error::RunError;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::{ElementRow, PerEnd, RunResult, Times};
 use crate::bench::queue::seats::Seats;
-use crate::bench::queue::{judge, rows, several, warnings};
-use crate::generators::Beside;
-use crate::host::PlacementWarning;
+use crate::bench::queue::{findings, judge, rows, several};
+use crate::generators::RunGenerators;
+use crate::host::Compromise;
 use crate::queues::registry;
 use crate::results::SampleWriter;
 use crate::results::schema::queue as columns;
 use crate::rig::benchmark::{Outcome, RowOutcome};
 use crate::rig::clock_offset::ClockOffset;
 use crate::rig::error::unless_interrupted;
+use crate::rig::findings::of_placement;
 
 /// Rows that are written between two looks for a signal.
 const ROWS_PER_LOOK: usize = 4096;
@@ -44,27 +45,25 @@ impl QueueBenchmark {
             "floors": run.floors,
         });
         let mut details = json!({ "verdict": run.verdict });
-        let mut warnings;
-        let mut notes = warnings::notes(point, run, config);
+        let mut all = findings::of(point, run, config);
         if let (Some(shares), Some(machine)) = (&run.shares, &self.machine) {
             let [producers, consumers] = &seats.cpus;
             obtained["cpus"] = json!({ "producers": producers, "consumers": consumers });
             details["shares"] = json!(shares);
-            warnings = warnings::of(point, run, &[], config);
-            warnings.extend(seats.warnings(machine.topology.allowed().len()));
+            all.extend(seats.findings(machine.topology.allowed().len()));
             if failure.is_none() {
                 shares.set(&mut figures);
                 let starved = several::starved(run, seats, &machine.clock);
                 figures.set(&columns::STARVED, starved.as_ref().map(Vec::len));
                 let starved = starved.into_iter().flatten();
-                warnings.extend(starved.map(|end| several::warning_of_starved(point, end)));
+                all.extend(starved.map(|end| several::of_starved(point, end)));
             }
-            notes.extend(several::note_on_length(run, most));
+            all.extend(several::of_length(run, most));
         } else {
             let PerEnd { sender, receiver } = &run.ends;
             let counts = sender.passed.counts.zip(receiver.passed.counts);
             let counts = counts.filter(|_| run.outcome == judge::Outcome::Clean);
-            if matches!(config.length, Length::Time(_)) {
+            if matches!(config.length, RoundLength::Time(_)) {
                 figures.set(&columns::COUNT, count);
             }
             figures
@@ -73,15 +72,16 @@ impl QueueBenchmark {
                     &columns::CLOCK_OFFSET_BOUND,
                     offset.map(|offset| offset.bound_ns),
                 );
-            instrument["memory_load"] = json!(beside.map(Beside::calibration));
+            instrument["memory_load"] = json!(beside.map(RunGenerators::calibration));
             let counts = counts.map(|(sender, receiver)| PerEnd { sender, receiver });
             details["counters"] = json!(counts);
-            warnings = warnings::of(point, run, &seats.placement.warnings, config);
-            warnings.extend(warnings::of_length(count, most, config));
-            warnings.extend(offset.and_then(warnings::of_clocks));
+            all.extend(of_placement(&seats.placement.warnings));
+            all.extend(findings::of_length(count, most, config));
+            all.extend(offset.and_then(findings::of_clocks));
         }
         let row = RowOutcome {
             figures,
+            findings: all,
             failure,
             ends_sweep: false,
             obtained,
@@ -91,8 +91,6 @@ impl QueueBenchmark {
         };
         Outcome {
             rows: vec![row],
-            warnings,
-            notes,
             ..Outcome::default()
         }
     }
@@ -115,8 +113,8 @@ pub(super) fn failed(failure: String, ends_sweep: bool) -> Outcome {
 fn obtained(
     point: &Point,
     run: &RunResult,
-    warnings: &[PlacementWarning],
-    beside: Option<&Beside>,
+    compromises: &[Compromise],
+    beside: Option<&RunGenerators>,
 ) -> Value {
     let mut sender = json!(point.sender);
     if point.percent_of_saturation.is_some() {
@@ -130,8 +128,8 @@ fn obtained(
         "pages": run.ends.map(|end| end.pages),
         "queue_pages": run.ends.sender.queue_pages,
         "queue_locked": run.ends.sender.queue_locked,
-        "placement_warnings": warnings,
-        "memory_load": beside.map(Beside::obtained),
+        "placement_warnings": compromises,
+        "memory_load": beside.map(RunGenerators::obtained),
     })
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::QueueBenchmark;
-use crate::bench::queue::config::Length;
+use crate::bench::queue::config::RoundLength;
 use crate::bench::queue::error::RunError;
 use crate::bench::queue::memory;
 use crate::bench::queue::plan::Point;
@@ -71,8 +71,8 @@ impl QueueBenchmark {
             return Ok(Ok(self.most_elements));
         }
         let time = match self.config.length {
-            Length::Elements(count) => return Ok(Ok(count)),
-            Length::Time(time) => time,
+            RoundLength::Elements(count) => return Ok(Ok(count)),
+            RoundLength::Time(time) => time,
         };
         let most = self.most_elements;
         let rate = self.expected_rate(point)?;

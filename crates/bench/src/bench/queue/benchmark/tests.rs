@@ -18,7 +18,7 @@ const ANY_PAIR: CpuChoice = CpuChoice::Pair {
 };
 
 fn measured(benchmark: &mut QueueBenchmark, point: usize) -> RowOutcome {
-    let place = Place {
+    let place = SampleFolders {
         round: 0,
         folders: Vec::new(),
     };
@@ -42,7 +42,7 @@ fn a_queue_that_panics_fails_its_points_and_no_others() {
         ..sweep(&["lamport"])
     };
     let config = Config {
-        length: Length::Elements(500),
+        length: RoundLength::Elements(500),
         ..made_up::config()
     };
     let mut benchmark = QueueBenchmark::new(config, sweep);
@@ -84,7 +84,8 @@ fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
         ..sweep(&["lamport"])
     };
     let config = Config {
-        length: Length::Elements(2000),
+        // The generator runs when the scheduler takes the CPU from the receiver: in many slices, not in one.
+        length: RoundLength::Elements(100_000),
         has_memory_load: true,
         ..made_up::config()
     };
@@ -94,7 +95,7 @@ fn a_point_under_memory_load_tells_what_was_issued_meanwhile() {
     // As if a CPU were left: the generator shares that of the receiver, wherever this runs.
     let mut point = benchmark.points[0].clone();
     let cpus = CpuSet::from_iter([point.cpus.receiver]);
-    benchmark.beside = Some(Beside::made_up(cpus, &[load(50)]));
+    benchmark.beside = Some(RunGenerators::made_up(cpus, &[load(50)]));
     point.memory_load = load(50);
     benchmark.points.push(point);
     benchmark.prepare(plan).unwrap();

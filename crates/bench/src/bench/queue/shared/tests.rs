@@ -6,8 +6,8 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use crate::bench::queue::benchmark::QueueBenchmark;
-use crate::bench::queue::config::{Config, Length, Measure};
-use crate::bench::queue::ends::{MakeEnds, make_of};
+use crate::bench::queue::config::{Config, Measure, RoundLength};
+use crate::bench::queue::ends::{EndsMaker, make_of};
 use crate::bench::queue::error::RunError;
 use crate::bench::queue::faulty::{
     self, BLOCKS, DAMAGES, DROPS, DUPLICATES, FORGETS_THE_FIRST, INVENTS, LONG, NOTHING, REORDERS,
@@ -23,8 +23,9 @@ use crate::bench::queue::supervisor::supervise;
 use crate::bench::queue::task::Task;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
+use crate::results::finding::kinds::STARVED;
 use crate::results::schema::{Column, queue as columns};
-use crate::rig::benchmark::{Benchmark, Place, RowOutcome};
+use crate::rig::benchmark::{Benchmark, RowOutcome, SampleFolders};
 use crate::rig::error::RigError;
 
 fn point(queue: &str, wiring: Wiring) -> Point {
@@ -49,7 +50,7 @@ fn config(measure: Measure) -> Config {
 
 fn task(point: &Point, config: &Config) -> Task {
     let config = Config {
-        length: Length::Time(Duration::from_millis(50)),
+        length: RoundLength::Time(Duration::from_millis(50)),
         ..config.clone()
     };
     let seats = Seats::of(&Topology::read().unwrap(), point).unwrap();
@@ -59,7 +60,7 @@ fn task(point: &Point, config: &Config) -> Task {
     }
 }
 
-fn judged(make: MakeEnds, point: &Point, config: &Config) -> (RunResult, Shares) {
+fn judged(make: EndsMaker, point: &Point, config: &Config) -> (RunResult, Shares) {
     let _turn = turn();
     let run = measure_run(make, task(point, config), 0, None).unwrap();
     let shares = run.shares.clone().unwrap();
@@ -189,7 +190,7 @@ fn a_queue_that_stops_is_given_up_and_what_is_in_it_is_not_lost() {
 fn a_signal_ends_a_run_whatever_its_threads_do() {
     let delay = Duration::from_millis(200);
     let mut task = task(&shared_by_all(), &config(Measure::Time));
-    task.config.length = Length::Time(LONG);
+    task.config.length = RoundLength::Time(LONG);
     task.count = 1 << 24;
     let makes = [faulty::make_of::<STOPS>(), faulty::make_of::<BLOCKS>()];
     for make in makes {
@@ -216,37 +217,37 @@ fn a_row_tells_what_is_wrong_and_who_was_starved() {
     };
     let config = Config {
         // Longer than any time slice: threads may share CPUs.
-        length: Length::Time(Duration::from_millis(150)),
+        length: RoundLength::Time(Duration::from_millis(150)),
         ..config(Measure::Throughput)
     };
-    let measured = |make_of: fn(&Point) -> MakeEnds| {
+    let measured = |make_of: fn(&Point) -> EndsMaker| {
         let mut benchmark = QueueBenchmark::new(config.clone(), sweep.clone());
         benchmark.make_of = make_of;
         let plan = benchmark.plan().unwrap();
         benchmark.prepare(plan).unwrap();
-        let place = Place {
+        let place = SampleFolders {
             round: 0,
             folders: Vec::new(),
         };
         let mut outcome = benchmark.measure(0, &place, &mut |_| {}).unwrap();
-        (outcome.rows.remove(0), outcome.warnings.join("\n"))
+        outcome.rows.remove(0)
     };
-    let is_told = |warnings: &str| warnings.contains("marked UNFAIR");
-    let (row, _) = measured(make_of);
+    let is_told = |row: &RowOutcome| row.findings.iter().any(|it| it.kind == STARVED.id);
+    let row = measured(make_of);
     assert_eq!(row.failure, None);
     let number = |row: &RowOutcome, column: &Column| row.figures.number(column.name);
     assert!(number(&row, &columns::FAIRNESS_PRODUCERS) >= Some(0.5));
     // There is only one.
     assert_eq!(number(&row, &columns::LEAST_CONSUMER), Some(100.0));
 
-    let (row, warnings) = measured(|_| faulty::make_of::<STARVES_A_SENDER>());
+    let row = measured(|_| faulty::make_of::<STARVES_A_SENDER>());
     assert_eq!(row.failure, None);
     assert_eq!(number(&row, &columns::STARVED), Some(1.0));
     assert_eq!(number(&row, &columns::LEAST_PRODUCER), Some(0.0));
-    assert!(is_told(&warnings), "{warnings}");
+    assert!(is_told(&row), "{:?}", row.findings);
 
-    let (row, warnings) = measured(|_| faulty::make_of::<DROPS>());
+    let row = measured(|_| faulty::make_of::<DROPS>());
+    assert!(row.figures.get(columns::LEAST_PRODUCER.name).is_none() && !is_told(&row));
     row.failure.map_or(Ok(()), Err).refused(&["broken", "lost"]);
-    assert!(row.figures.get(columns::LEAST_PRODUCER.name).is_none() && !is_told(&warnings));
     assert_eq!(row.figures.text(&columns::OUTCOME), Outcome::Wrong.name());
 }

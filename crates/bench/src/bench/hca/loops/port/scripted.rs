@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 
-use super::{Completion, CompletionPort, EventPort, Failure, Polled};
+use super::{Completion, CompletionPort, EventPort, Failure, PollResult};
 use crate::bench::hca::loops::control::Control;
 use crate::time::{Clock, Ticks};
 
@@ -58,8 +58,8 @@ pub(crate) fn failure(code: i64, consequence: bool) -> Failure {
     }
 }
 
-fn completed(request: u64, immediate_data: u32, source_queue_pair: u32) -> Polled {
-    Polled::Done(Completion {
+fn completed(request: u64, immediate_data: u32, source_queue_pair: u32) -> PollResult {
+    PollResult::Done(Completion {
         request,
         immediate_data,
         bytes: 8,
@@ -137,7 +137,7 @@ impl<'a> Script<'a> {
 }
 
 impl CompletionPort for Script<'_> {
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         note(Entry::Look);
         let look = loop {
             match self.looks.pop_front() {
@@ -155,19 +155,19 @@ impl CompletionPort for Script<'_> {
             assert!(patient, "the loop hangs: it was told to stop");
         }
         match look {
-            Look::Empty | Look::Stop => Polled::Empty,
+            Look::Empty | Look::Stop => PollResult::Empty,
             Look::Done(request, immediate_data) => completed(request, immediate_data, 0),
             Look::From(source, immediate_data) => completed(0, immediate_data, source),
-            Look::Misfit => Polled::Failed(Failure {
+            Look::Misfit => PollResult::Failed(Failure {
                 request: Some(7),
                 foreign: true,
                 ..failure(1, false)
             }),
-            Look::Failed(code, consequence) => Polled::Failed(Failure {
+            Look::Failed(code, consequence) => PollResult::Failed(Failure {
                 request: Some(7),
                 ..failure(code, consequence)
             }),
-            Look::Broken(code) => Polled::Failed(failure(code, false)),
+            Look::Broken(code) => PollResult::Failed(failure(code, false)),
         }
     }
 }
@@ -240,10 +240,12 @@ impl<'a> Eventful<'a> {
 }
 
 impl CompletionPort for Eventful<'_> {
-    fn poll(&mut self) -> Polled {
+    fn poll(&mut self) -> PollResult {
         self.call();
         let next = self.waiting.pop_front();
-        next.map_or(Polled::Empty, |number| completed(number.into(), number, 0))
+        next.map_or(PollResult::Empty, |number| {
+            completed(number.into(), number, 0)
+        })
     }
 }
 

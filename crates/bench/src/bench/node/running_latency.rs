@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use hdrhistogram::Histogram;
 
-use super::result::Received;
+use super::result::ReceivedSample;
 use super::sample::Epoch;
-use super::shared::Shared;
+use super::shared::SharedState;
 use crate::results::units;
 use crate::time::Clock;
 
@@ -20,7 +20,7 @@ const ENTRIES_A_LOOK: usize = 1024;
 const DIGITS: u8 = 3;
 
 #[derive(Debug)]
-pub(super) struct SoFar<C> {
+pub(super) struct RunningLatency<C> {
     clock: C,
     epoch: Epoch,
     /// By subscriber: entries of its log that were there at the last look.
@@ -28,12 +28,12 @@ pub(super) struct SoFar<C> {
     latency: Histogram<u64>,
     /// The first look at which something had come, and how much that was.
     begun: Option<(Instant, u64)>,
-    entries: Vec<[u64; Received::WORDS]>,
+    entries: Vec<[u64; ReceivedSample::WORDS]>,
 }
 
-impl<C: Clock> SoFar<C> {
+impl<C: Clock> RunningLatency<C> {
     pub(super) fn new(clock: C, epoch: Epoch, subscribers: u32) -> Self {
-        SoFar {
+        RunningLatency {
             clock,
             epoch,
             seen: vec![0; subscribers as usize],
@@ -44,7 +44,7 @@ impl<C: Clock> SoFar<C> {
     }
 
     /// Rate and percentile by now, in words; none before the second look at which something has come.
-    pub(super) fn look(&mut self, shared: &Shared) -> Option<String> {
+    pub(super) fn look(&mut self, shared: &SharedState) -> Option<String> {
         let most = (ENTRIES_A_LOOK / self.seen.len()).max(1);
         for (subscriber, seen) in (0..).zip(&mut self.seen) {
             let Some(log) = shared.log_of(subscriber) else {
@@ -56,7 +56,7 @@ impl<C: Clock> SoFar<C> {
             // What cannot be read is told at the end.
             if log.read(first, there, &mut self.entries).is_ok() {
                 for &entry in &self.entries {
-                    let sample = Received::of_words(entry);
+                    let sample = ReceivedSample::of_words(entry);
                     let at = self.epoch.at(&self.clock, sample.stamp);
                     let latency = at.wrapping_sub(sample.sent_ns) as i64;
                     // It grows to any value.
@@ -93,15 +93,15 @@ mod tests {
         let wiring = Wiring::new(Scenario::StraightRun, 1, 1);
         let clock = scripted::set(0, 0);
         let epoch = Epoch::of(&clock);
-        let shared = Shared::new(wiring, &Shared::memory(&wiring).unwrap()).unwrap();
-        let mut so_far = SoFar::new(clock, epoch, 1);
-        assert_eq!(so_far.look(&shared), None);
+        let shared = SharedState::new(wiring, &SharedState::memory(&wiring).unwrap()).unwrap();
+        let mut running = RunningLatency::new(clock, epoch, 1);
+        assert_eq!(running.look(&shared), None);
         let mut log = LogWriter::of_test(place, latencies.len());
         shared.show_log(0, log.log());
         let mut last = None;
         for half in latencies.chunks(latencies.len().div_ceil(2)) {
             for &latency in half {
-                let sample = Received {
+                let sample = ReceivedSample {
                     header: Header::new(0, 0),
                     sent_ns: epoch.at(&clock, Ticks(5)),
                     stamp: Ticks(5 + latency),
@@ -110,7 +110,7 @@ mod tests {
                 log.push(sample.to_words()).unwrap();
             }
             shared.set_received(0, log.count() as u64);
-            last = so_far.look(&shared);
+            last = running.look(&shared);
         }
         last
     }

@@ -57,7 +57,7 @@ fn without_cpus_or_loads_there_are_no_generators() {
     let here: CpuSet = "0".parse().unwrap();
     let of = |cpus: &CpuSet, loads: &[MemoryLoad]| {
         let loads = loads.iter().copied();
-        Beside::within(allowed(8 << 30).as_ref(), None, cpus.clone(), loads, 0).unwrap()
+        RunGenerators::within(allowed(8 << 30).as_ref(), None, cpus.clone(), loads, 0).unwrap()
     };
     assert!(of(&CpuSet::new(), &[load(50)]).is_none());
     assert!(of(&here, &[MemoryLoad::OFF]).is_none());
@@ -66,7 +66,7 @@ fn without_cpus_or_loads_there_are_no_generators() {
     let others: CpuSet = "0-2".parse().unwrap();
     assert_eq!(some.without_generators(&others), "1-2".parse().unwrap());
     assert_eq!(some.without_generators(&here), here);
-    assert!(some.preparation() > Duration::from_secs(2) && some.warning().is_none());
+    assert!(some.preparation() > Duration::from_secs(2) && some.finding().is_none());
     assert_eq!(some.calibration(), Value::Null);
     assert_eq!(some.obtained()["generators"], json!("0"));
 }
@@ -75,7 +75,7 @@ fn without_cpus_or_loads_there_are_no_generators() {
 fn buffers_that_the_cache_holds_are_warned_of() {
     let of = |bytes| {
         let cache = Some(Bytes(32 * MIB));
-        Beside::within(
+        RunGenerators::within(
             allowed(bytes).as_ref(),
             cache,
             "0".parse().unwrap(),
@@ -85,15 +85,16 @@ fn buffers_that_the_cache_holds_are_warned_of() {
         .unwrap()
         .unwrap()
     };
-    assert_eq!(of(1 << 30).warning(), None);
-    let told = of(128 * MIB).warning().unwrap();
-    told.has(&["64 MiB each", "32 MiB"]);
+    assert_eq!(of(1 << 30).finding(), None);
+    let found = of(128 * MIB).finding().unwrap();
+    assert_eq!(found.kind, GENERATORS_IN_CACHE.id);
+    found.problem.has(&["64 MiB each", "32 MiB"]);
 }
 
 #[test]
 fn a_load_is_drawn_from_its_beginning_to_its_end() {
     let here = pinning::current_cpu().unwrap();
-    let mut beside = Beside::made_up(CpuSet::from_iter([here]), &[load(30), load(100)]);
+    let mut beside = RunGenerators::made_up(CpuSet::from_iter([here]), &[load(30), load(100)]);
     beside.prepare().unwrap();
     let told = beside.calibration();
     assert_eq!(told["loads"][0]["percent"], json!(30));

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::blame::Blame;
-use super::connections::{Connections, Event};
+use super::connections::{Connections, RankEvent};
 use super::error::LaunchError;
 use super::message::{FromRank, Hello, ToRank};
+use super::rank_failures::RankFailures;
 use super::schedule::Pair;
 
 /// So many remarks are kept: a port scan is not to fill the memory.
@@ -29,7 +29,7 @@ pub(super) struct Member {
 
 /// The ranks.
 #[derive(Debug)]
-pub(super) struct Roll {
+pub(super) struct Roster {
     pub(super) connections: Connections,
     pub(super) members: BTreeMap<u32, Member>,
     /// Who does not take part, or no longer, and why.
@@ -41,15 +41,15 @@ pub(super) struct Roll {
     pub(super) last_refused: Instant,
     /// How long an answer may take, and between two looks whether idle ranks are alive.
     limits: [Duration; 2],
-    pub(super) blame: Blame,
+    pub(super) failures: RankFailures,
     /// Who was asked whether it is alive and has not answered, and when.
     pinged: BTreeMap<u32, Instant>,
     next_beat: Instant,
 }
 
-impl Roll {
+impl Roster {
     pub(super) fn new(connections: Connections, answer: Duration, heartbeat: Duration) -> Self {
-        Roll {
+        Roster {
             connections,
             members: BTreeMap::new(),
             dropped: BTreeMap::new(),
@@ -57,7 +57,7 @@ impl Roll {
             refused: BTreeMap::new(),
             last_refused: Instant::now(),
             limits: [answer, heartbeat],
-            blame: Blame::default(),
+            failures: RankFailures::default(),
             pinged: BTreeMap::new(),
             next_beat: Instant::now() + heartbeat,
         }
@@ -90,16 +90,16 @@ impl Roll {
         (!reasons.is_empty()).then(|| reasons.join("; "))
     }
 
-    pub(super) fn tell_all(&mut self, message: &ToRank) {
+    pub(super) fn send_to_all(&mut self, message: &ToRank) {
         for rank in self.members.keys() {
-            self.connections.tell(*rank, message);
+            self.connections.send(*rank, message);
         }
     }
 
     /// Drops who is to blame for what failed until now.
     pub(super) fn judge(&mut self) {
-        while let Some(rank) = self.blame.worst() {
-            let partners = self.blame.partners(rank).map(|rank| rank.to_string());
+        while let Some(rank) = self.failures.worst() {
+            let partners = self.failures.partners(rank).map(|rank| rank.to_string());
             let partners: Vec<String> = partners.collect();
             let reason = format!("failed with ranks {}", partners.join(" and "));
             self.give_up(rank, &reason);
@@ -129,7 +129,7 @@ impl Roll {
     pub(super) fn ping(&mut self, rank: u32) {
         if self.members.contains_key(&rank) && !self.pinged.contains_key(&rank) {
             self.pinged.insert(rank, Instant::now());
-            self.connections.tell(rank, &ToRank::Ping);
+            self.connections.send(rank, &ToRank::Ping);
         }
     }
 
@@ -142,7 +142,7 @@ impl Roll {
         self.pinged.remove(&rank);
         self.dropped
             .insert(rank, format!("{} {what}", member.hello.name()));
-        self.blame.forget(rank);
+        self.failures.forget(rank);
     }
 
     /// As [`look`](Self::look), where nothing is to be reported.
@@ -158,7 +158,7 @@ impl Roll {
         let mut said = Vec::new();
         for event in self.connections.wait()? {
             match event {
-                Event::Joined(hello) => {
+                RankEvent::Joined(hello) => {
                     let member = Member {
                         hello: *hello,
                         prepared: None,
@@ -166,20 +166,20 @@ impl Roll {
                     };
                     self.members.insert(member.hello.rank, member);
                 }
-                Event::Said(rank, FromRank::Pong) => {
+                RankEvent::Said(rank, FromRank::Pong) => {
                     self.pinged.remove(&rank);
                 }
-                Event::Said(rank, FromRank::Ready(Ok(prepared))) => {
+                RankEvent::Said(rank, FromRank::Ready(Ok(prepared))) => {
                     if let Some(member) = self.members.get_mut(&rank) {
                         member.prepared = Some(prepared);
                     }
                 }
-                Event::Said(rank, FromRank::Ready(Err(reason))) => {
+                RankEvent::Said(rank, FromRank::Ready(Err(reason))) => {
                     self.give_up(rank, &format!("cannot measure: {reason}"));
                 }
-                Event::Said(rank, message) => said.push((rank, message)),
-                Event::Lost(rank, reason) => self.give_up(rank, &format!("is lost: {reason}")),
-                Event::Refused(rank, reason) => {
+                RankEvent::Said(rank, message) => said.push((rank, message)),
+                RankEvent::Lost(rank, reason) => self.give_up(rank, &format!("is lost: {reason}")),
+                RankEvent::Refused(rank, reason) => {
                     if self.remarks.len() < MOST_REMARKS {
                         self.remarks.push(reason.clone());
                     }

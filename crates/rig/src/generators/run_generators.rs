@@ -12,13 +12,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::accesses::{Accesses, InstructionSet, Store};
-use super::calibration::{self, Calibrated, calibrate};
-use super::crew::{BUFFERS, CACHES, Generators, GeneratorsError, Room};
-use super::generator::Lines;
+use super::calibration::{self, CalibratedLoad, calibrate};
+use super::crew::{BUFFERS, BufferSettings, CACHES, Generators, GeneratorsError};
+use super::generator::LineCounts;
 use crate::buffer::{Bytes, HUGE_PAGE};
 use crate::host::{CpuSet, memory_layout};
+use crate::results::finding::Finding;
+use crate::results::finding::kinds::GENERATORS_IN_CACHE;
 use crate::rig::error::RigError;
-use crate::rig::memory::{Allowance, Need, TooMuch};
+use crate::rig::memory::{Allowance, MemoryLimitError, MemoryNeed};
 
 /// Of the lines, those that are read, in percent.
 const READ_SHARE: u32 = 50;
@@ -71,14 +73,14 @@ impl fmt::Display for MemoryLoad {
 
 /// What generators issued while a point was measured.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Drawn {
+pub struct LoadTraffic {
     /// Bytes of the lines that they read and stored.
     pub bytes: u64,
     /// How long that was.
     pub time: Duration,
 }
 
-impl Drawn {
+impl LoadTraffic {
     /// In 10^6 bytes a second.
     pub fn mb_per_s(&self) -> f64 {
         self.bytes as f64 / 1e6 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
@@ -87,9 +89,9 @@ impl Drawn {
 
 /// The generators of a run.
 #[derive(Debug)]
-pub struct Beside {
+pub struct RunGenerators {
     cpus: CpuSet,
-    room: Room,
+    room: BufferSettings,
     /// The last level of their cache.
     cache: Option<Bytes>,
     accesses: Accesses,
@@ -97,17 +99,17 @@ pub struct Beside {
     loads: Vec<MemoryLoad>,
     /// How many points are under one of them.
     points: u32,
-    made: Option<Made>,
+    made: Option<CalibratedGenerators>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct CalibratedGenerators {
     generators: Generators,
     /// Of each load, and behind them the peak.
-    calibrated: Vec<Calibrated>,
+    calibrated: Vec<CalibratedLoad>,
 }
 
-impl Beside {
+impl RunGenerators {
     /// On these CPUs, for the loads of a run; none if there are no such CPUs, or no loads. Nothing is made yet. `others`:
     /// bytes that the run takes beside the generators.
     ///
@@ -143,7 +145,7 @@ impl Beside {
         cpus: CpuSet,
         loads: impl IntoIterator<Item = MemoryLoad>,
         others: u64,
-    ) -> Result<Option<Self>, TooMuch> {
+    ) -> Result<Option<Self>, MemoryLimitError> {
         let mut loads: Vec<MemoryLoad> = loads.into_iter().filter(|load| load.is_on()).collect();
         let points = loads.len() as u32;
         loads.sort_unstable();
@@ -154,12 +156,12 @@ impl Beside {
         if cpus.is_empty() || loads.is_empty() {
             return Ok(None);
         }
-        let room = Room {
+        let room = BufferSettings {
             size: size_of_buffers(allowed, cache, &cpus, others)?,
             page: None,
             node: None,
         };
-        Ok(Some(Beside {
+        Ok(Some(RunGenerators {
             cpus,
             room,
             cache,
@@ -212,16 +214,16 @@ impl Beside {
         )
     }
 
-    /// What to warn of: buffers that the cache holds a good part of.
-    pub fn warning(&self) -> Option<String> {
+    /// Buffers that the cache holds a good part of.
+    pub fn finding(&self) -> Option<Finding> {
         let cache = self
             .cache
             .filter(|cache| self.room.size.0 < CACHES * cache.0)?;
-        Some(format!(
-            "--memory-load: the generators' buffers are {} each, less than {CACHES} times the last level of cache, which is \
-             {cache}: a part of what they issue may never leave the cache",
-            self.room.size
-        ))
+        let found = Finding::of(&GENERATORS_IN_CACHE)
+            .measure("buffer_bytes", self.room.size.0 as f64)
+            .measure("caches", CACHES as f64)
+            .measure("cache_bytes", cache.0 as f64);
+        Some(found)
     }
 
     /// What was obtained, for the results. What differs from run to run is there once they are made.
@@ -244,8 +246,8 @@ impl Beside {
         let Some(made) = &self.made else {
             return Value::Null;
         };
-        let mb_per_s = |it: &Calibrated| it.bytes_per_s / 1e6;
-        let one = |(load, it): (&MemoryLoad, &Calibrated)| {
+        let mb_per_s = |it: &CalibratedLoad| it.bytes_per_s / 1e6;
+        let one = |(load, it): (&MemoryLoad, &CalibratedLoad)| {
             json!({
                 "percent": load.percent(),
                 "pause_nops": it.load.pause,
@@ -276,7 +278,7 @@ impl Beside {
         let mut percents = self.percents();
         percents.push(100);
         let calibrated = calibrate(&generators, self.accesses, &percents)?;
-        self.made = Some(Made {
+        self.made = Some(CalibratedGenerators {
             generators,
             calibrated,
         });
@@ -287,7 +289,7 @@ impl Beside {
     ///
     /// # Panics
     /// For a load before [`prepare`](Self::prepare), or one that is not of this run.
-    pub fn load(&self, load: MemoryLoad) -> Option<Drawing<'_>> {
+    pub fn load(&self, load: MemoryLoad) -> Option<ActiveLoad<'_>> {
         if !load.is_on() {
             return None;
         }
@@ -297,7 +299,7 @@ impl Beside {
             .made
             .as_ref()
             .expect("generators are made before they are used");
-        Some(Drawing {
+        Some(ActiveLoad {
             generators: &made.generators,
             calibrated: made.calibrated[place],
             begun: None,
@@ -312,18 +314,18 @@ fn size_of_buffers(
     cache: Option<Bytes>,
     cpus: &CpuSet,
     others: u64,
-) -> Result<Bytes, TooMuch> {
+) -> Result<Bytes, MemoryLimitError> {
     let page = HUGE_PAGE as u64;
     let buffers = BUFFERS * cpus.len() as u64;
     let Some(allowed) = allowed else {
-        return Ok(Room::usual_size(cache, u64::MAX));
+        return Ok(BufferSettings::usual_size(cache, u64::MAX));
     };
     let needs = [
-        Need {
+        MemoryNeed {
             what: "what is measured",
             bytes: others,
         },
-        Need {
+        MemoryNeed {
             what: "the buffers of generators",
             bytes: buffers * page,
         },
@@ -334,20 +336,23 @@ fn size_of_buffers(
         &options,
         "allow this process fewer CPUs (taskset -c), or measure less at once",
     )?;
-    Ok(Room::usual_size(cache, (allowed.bytes - others) / buffers))
+    Ok(BufferSettings::usual_size(
+        cache,
+        (allowed.bytes - others) / buffers,
+    ))
 }
 
 /// A load from its beginning to its end. The generators rest once it is dropped.
 #[derive(Debug)]
-pub struct Drawing<'a> {
+pub struct ActiveLoad<'a> {
     generators: &'a Generators,
-    calibrated: Calibrated,
+    calibrated: CalibratedLoad,
     /// When it began, and the groups until then.
     begun: Option<(Instant, u64)>,
-    drawn: Option<Drawn>,
+    drawn: Option<LoadTraffic>,
 }
 
-impl Drawing<'_> {
+impl ActiveLoad<'_> {
     /// Has the generators begin. When it returns they are at work.
     ///
     /// # Errors
@@ -370,20 +375,20 @@ impl Drawing<'_> {
             return Ok(());
         };
         let groups: u64 = self.generators.groups().sum();
-        self.drawn = Some(Drawn {
-            bytes: Lines::of_groups(groups - before, &self.calibrated.load.accesses).bytes(),
+        self.drawn = Some(LoadTraffic {
+            bytes: LineCounts::of_groups(groups - before, &self.calibrated.load.accesses).bytes(),
             time: begun.elapsed(),
         });
         self.generators.rest()
     }
 
     /// What was issued, once it has ended.
-    pub fn drawn(&self) -> Option<Drawn> {
+    pub fn drawn(&self) -> Option<LoadTraffic> {
         self.drawn
     }
 }
 
-impl Drop for Drawing<'_> {
+impl Drop for ActiveLoad<'_> {
     fn drop(&mut self) {
         // Whatever made it end without being told comes first.
         let _ = self.end();

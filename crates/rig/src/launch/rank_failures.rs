@@ -16,9 +16,9 @@ const MANY: usize = 4;
 
 /// The partners with which each rank failed, and whether each of them has measured well since.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Blame(BTreeMap<u32, BTreeMap<u32, bool>>);
+pub(super) struct RankFailures(BTreeMap<u32, BTreeMap<u32, bool>>);
 
-impl Blame {
+impl RankFailures {
     /// A pair failed.
     pub(super) fn add(&mut self, pair: Pair) {
         for rank in pair.ranks() {
@@ -86,7 +86,7 @@ mod tests {
     use crate::launch::schedule::{Concurrency, Schedule};
 
     fn dropped(ranks: u32, bad: &BTreeSet<u32>) -> BTreeSet<u32> {
-        let (mut blame, mut dropped) = (Blame::default(), BTreeSet::new());
+        let (mut blame, mut dropped) = (RankFailures::default(), BTreeSet::new());
         for batch in Schedule::new(ranks, Concurrency::Together).batches() {
             let there = batch
                 .iter()
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn failures_with_good_measurements_in_between_are_no_rank_s_own() {
-        let mut blame = Blame::default();
+        let mut blame = RankFailures::default();
         for partner in [1, 3, 5] {
             blame.add(Pair::of(0, partner));
             blame.clear(Pair::of(0, partner + 1));
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn one_failure_blames_nobody_and_two_with_the_same_partner_do_not() {
-        let mut blame = Blame::default();
+        let mut blame = RankFailures::default();
         blame.add(Pair::of(1, 2));
         blame.add(Pair::of(2, 1));
         assert_eq!(blame.worst(), None);

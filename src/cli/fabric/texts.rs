@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use super::overview::{Measured, Overview};
+use super::overview::{FabricMeasurements, Overview};
 use crate::bench::fabric::culprits::ranked;
 use crate::bench::fabric::prometheus;
 use crate::bench::fabric::tiers::Tiers;
@@ -18,7 +18,7 @@ const SHOWN: usize = 8;
 /// What the node exporter reads.
 pub(super) fn write_prometheus(
     path: &Path,
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     overview: &Overview,
     tiers: &Tiers,
     verdict: impl Fn(usize, usize) -> PairVerdict,
@@ -60,7 +60,7 @@ pub(super) fn write_prometheus(
 
 /// Who stands out, and the worst pairs.
 pub(super) fn text(
-    measured: &Measured<'_>,
+    measured: &FabricMeasurements<'_>,
     overview: &Overview,
     tiers: &Tiers,
     verdict: impl Fn(usize, usize) -> PairVerdict,

@@ -1,0 +1,144 @@
+//! What a result gives reason to state, and a line about the instrument.
+
+use super::PointResult;
+use crate::bench::hca::message::Message;
+use crate::bench::hca::settings::background::Traffic;
+use crate::bench::hca::settings::config::Config;
+use crate::results::finding::{Finding, kinds};
+use crate::results::schema::hca;
+use crate::results::units;
+use crate::rig::findings::{of_pages, of_percentiles, of_placement, of_rate};
+
+/// A line about the instrument itself, for the points that share a clock and a pair of CPUs.
+pub fn instrument_line(result: &PointResult) -> String {
+    let placement = &result.circumstances.placement;
+    let costs = &result.costs;
+    let clock = result.point.clock.name();
+    let stamp = format!(
+        "a stamp costs {}, resolution {}",
+        costs
+            .stamp
+            .cost_ns
+            .map_or_else(|| "less than can be measured".to_owned(), units::duration),
+        costs
+            .stamp
+            .resolution_ns
+            .map_or_else(|| "unknown".to_owned(), units::duration),
+    );
+    let Some((floor, back)) = costs.floor.zip(costs.floor_back) else {
+        let sender = placement.sender;
+        return format!("instrument: clock {clock}, CPU {sender}, nothing is received: {stamp}");
+    };
+    format!(
+        "instrument: clock {clock}, CPU {} to {}: {stamp}; floor (same loops over shared memory) p50 {}, p99 {}, \
+         back p50 {}; the receiver's clock is ahead by {}",
+        placement.sender,
+        placement.receiver,
+        units::duration(floor.p50_ns),
+        units::duration(floor.p99_ns),
+        units::duration(back.p50_ns),
+        costs.offset.map_or_else(
+            || "an unknown time".to_owned(),
+            |offset| format!(
+                "{} within {}",
+                units::duration(offset.ns),
+                units::duration(offset.bound_ns)
+            )
+        ),
+    )
+}
+
+/// That more was offered than the path took, so that latencies are those of a queue that grows.
+fn of_offer(result: &PointResult) -> Option<Finding> {
+    let growth = result.in_flight.growth?;
+    let found = Finding::of(&kinds::OFFERED_TOO_MUCH)
+        .measure("taken_percent", growth.taken * 100.0)
+        .measure("in_flight", growth.to.round());
+    Some(found)
+}
+
+/// Of fewer messages than these the share that was delivered says nothing.
+const FEWEST_IN_BACKGROUND: f64 = 20.0;
+/// Less of the background than this is too little.
+const LEAST_DELIVERED: f64 = 0.95;
+
+/// That less was delivered in the background than was asked for.
+fn of_background(result: &PointResult) -> Option<Finding> {
+    let (asked, done) = (result.point.background?, result.background?);
+    if asked.traffic == Traffic::None {
+        return None;
+    }
+    let due = f64::from(asked.per_second) * done.time.as_secs_f64();
+    let share = done.messages.completed as f64 / due;
+    let kind = if asked.shares_cpu == Some(true) {
+        kinds::BACKGROUND_SHARES_CPU
+    } else if done.messages.missed > 0 {
+        kinds::BACKGROUND_NOT_TAKEN
+    } else {
+        kinds::BACKGROUND_NOT_POSTED
+    };
+    (due >= FEWEST_IN_BACKGROUND && share < LEAST_DELIVERED).then(|| {
+        Finding::of(&kind)
+            .measure("share_percent", 100.0 * share)
+            .listed("asked", asked.to_string())
+    })
+}
+
+/// What only latencies by one clock show.
+pub fn of_latency(result: &PointResult) -> Vec<Finding> {
+    let costs = &result.costs;
+    let latency = result.latency.as_ref();
+    let floor = costs.floor.map(|floor| floor.p50_ns);
+    let of_floor = floor.and_then(|floor| hca::doubt_of_floor(floor, latency.map(|it| it.p50_ns)));
+    let of_clocks = costs.offset.zip(latency).and_then(|(offset, latency)| {
+        hca::doubt_of_clocks(offset.ns, offset.bound_ns, latency.p50_ns)
+    });
+    let samples = latency.or(result.completion_latency.as_ref());
+    let of_percentiles = of_percentiles(
+        [99.0, 99.9, 99.99],
+        samples.map_or(0, |samples| samples.count),
+        "--repeat or --burst",
+    );
+    let all = [of_floor, of_clocks, of_offer(result), of_percentiles];
+    all.into_iter().flatten().collect()
+}
+
+/// What every result may show.
+pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
+    let obtained = &result.circumstances;
+    let mut all: Vec<Finding> = of_placement(&obtained.placement.warnings).collect();
+    let worst = *obtained.pages.iter().min().expect("three buffers");
+    all.extend(of_pages("buffers", config.huge_pages, worst));
+    all.extend(result.costs.tsc.and_then(|tsc| of_rate(&tsc.rate)));
+    let counts = &result.counts;
+    let is_behind = |message: &&Message| {
+        message
+            .sent_ns
+            .is_some_and(|sent| sent < message.submitted_ns)
+    };
+    let behind = result.messages.iter().filter(is_behind).count() as u64;
+    let negative = result.latency.as_ref().map_or(0, |one| one.negative);
+    let missed = result.schedule.as_ref().map_or(0, |one| one.missed_steps);
+    let (lost, corrupted) = match result.point.operation.is_one_way() {
+        true => (kinds::MESSAGES_LOST, kinds::MESSAGES_CORRUPTED),
+        false => (kinds::REQUESTS_INCOMPLETE, kinds::ANSWERS_CORRUPTED),
+    };
+    let (sent, received) = (Some(counts.sent), Some(counts.received));
+    let counted = [
+        (obtained.loop_faults.total(), None, kinds::PAGE_FAULTS),
+        (counts.lost, sent, lost),
+        (counts.corrupted, None, corrupted),
+        (counts.duplicated, None, kinds::MESSAGES_DUPLICATED),
+        (counts.late, None, kinds::MESSAGES_LATE),
+        (counts.foreign, None, kinds::MESSAGES_FOREIGN),
+        (missed, sent, kinds::STEPS_MISSED),
+        (counts.not_restamped, received, kinds::NOT_RESTAMPED),
+        (behind, None, kinds::STAMPS_OUT_OF_ORDER),
+        (negative, None, kinds::NEGATIVE_LATENCIES),
+    ];
+    let counted = counted.iter();
+    all.extend(counted.filter_map(|(count, of, kind)| Finding::counted(kind, *count, *of)));
+    all.extend(of_background(result));
+    all.extend(result.ports.findings(&result.point, counts));
+    all
+}

@@ -1,0 +1,195 @@
+//! Findings that several benchmarks make: of places, pages, idle states and the rate of the counter.
+
+use std::io;
+
+use crate::buffer::{HugePagePolicy, PageKind};
+use crate::host::Compromise;
+use crate::results::finding::{Finding, kinds};
+use crate::stats::resolvable;
+use crate::time::{RateDoubt, TscRate};
+
+/// What a placement has less than it should.
+pub fn of_placement(compromises: &[Compromise]) -> impl Iterator<Item = Finding> {
+    compromises.iter().map(|compromise| match compromise {
+        Compromise::SingleCpu { cpu } => {
+            Finding::of(&kinds::SINGLE_CPU).listed("cpu", cpu.to_string())
+        }
+        Compromise::SharedCpu { first, second, cpu } => Finding::of(&kinds::SHARED_CPU)
+            .listed("threads", format!("{first} and {second} (CPU {cpu})")),
+        Compromise::SmtSiblings {
+            first,
+            first_cpu,
+            second,
+            second_cpu,
+        } => Finding::of(&kinds::SMT_SIBLINGS).listed(
+            "threads",
+            format!("{first} (CPU {first_cpu}) and {second} (CPU {second_cpu})"),
+        ),
+        Compromise::NumaRemote {
+            role,
+            option,
+            cpu,
+            cpu_node,
+            device_node,
+        } => Finding::of(&kinds::NUMA_REMOTE)
+            .listed(
+                "threads",
+                format!("{role} (CPU {cpu} of node {cpu_node}, device on node {device_node})"),
+            )
+            .listed("options", *option),
+        Compromise::EfficiencyCore { role, option, cpu } => Finding::of(&kinds::EFFICIENCY_CORE)
+            .listed("threads", format!("{role} (CPU {cpu})"))
+            .listed("options", *option),
+        Compromise::NoCoreLeft { role } => {
+            Finding::of(&kinds::NO_CORE_LEFT).listed("threads", *role)
+        }
+        Compromise::SupervisorShares => Finding::of(&kinds::SUPERVISOR_SHARES),
+    })
+}
+
+/// Buffers that were to be in huge pages and are not.
+pub fn of_pages(what: &str, policy: HugePagePolicy, worst: PageKind) -> Option<Finding> {
+    let is_small = policy == HugePagePolicy::Try && worst != PageKind::Huge;
+    is_small.then(|| {
+        Finding::of(&kinds::SMALL_PAGES)
+            .listed("what", what)
+            .listed("pages", worst.describe())
+    })
+}
+
+/// Idle states that could not be held off.
+pub fn of_idle_states(error: &io::Error) -> Finding {
+    Finding::of(&kinds::IDLE_STATES).listed("error", error.to_string())
+}
+
+/// What speaks against a rate of the counter.
+pub fn of_rate(rate: &TscRate) -> Option<Finding> {
+    let kind = match rate.doubt()? {
+        RateDoubt::Given => kinds::TSC_RATE,
+        RateDoubt::Firmware => kinds::FIRMWARE_RATE,
+        RateDoubt::NotCompared => kinds::RATE_NOT_COMPARED,
+    };
+    let khz = |hertz: f64| hertz / 1e3;
+    let mut found = Finding::of(&kind).listed("given", format!("{:.0}", khz(rate.hertz)));
+    if let Some((measured, off)) = rate.measured.zip(rate.given_off_ppm) {
+        found = found
+            .measure("measured_khz", khz(measured.hertz))
+            .measure("off_ppm", off);
+    }
+    Some(found)
+}
+
+/// Where so few samples cannot distinguish percentiles, of which the lowest is first, from the maximum; `options` give
+/// more samples.
+pub fn of_percentiles(
+    percentiles: impl IntoIterator<Item = f64>,
+    samples: u64,
+    options: &str,
+) -> Option<Finding> {
+    let mut percentiles = percentiles.into_iter();
+    let lowest = percentiles.find(|percent| !resolvable(*percent, samples))?;
+    (samples > 0).then(|| {
+        Finding::of(&kinds::PERCENTILES_UNRESOLVED)
+            .listed("lowest", format!("p{lowest}"))
+            .measure("samples", samples as f64)
+            .listed("options", options)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Has as _;
+    use crate::time::RateSource;
+
+    #[test]
+    fn each_compromise_is_a_finding_with_its_threads() {
+        let (first, second) = ("sender", "receiver");
+        let (option, role) = ("--sender-cpu", "sender");
+        let device_node = 1;
+        for (compromise, kind, text) in [
+            (
+                Compromise::SingleCpu { cpu: 0 },
+                kinds::SINGLE_CPU,
+                "only CPU (0)",
+            ),
+            (
+                Compromise::SharedCpu {
+                    first,
+                    second,
+                    cpu: 3,
+                },
+                kinds::SHARED_CPU,
+                "sender and receiver (CPU 3)",
+            ),
+            (
+                Compromise::SmtSiblings {
+                    first,
+                    first_cpu: 1,
+                    second,
+                    second_cpu: 5,
+                },
+                kinds::SMT_SIBLINGS,
+                "sender (CPU 1) and receiver (CPU 5)",
+            ),
+            (
+                Compromise::NumaRemote {
+                    role,
+                    option,
+                    cpu: 2,
+                    cpu_node: 0,
+                    device_node,
+                },
+                kinds::NUMA_REMOTE,
+                "name CPUs of the device's node with --sender-cpu",
+            ),
+            (
+                Compromise::EfficiencyCore {
+                    role,
+                    option,
+                    cpu: 9,
+                },
+                kinds::EFFICIENCY_CORE,
+                "sender (CPU 9)",
+            ),
+            (
+                Compromise::NoCoreLeft { role },
+                kinds::NO_CORE_LEFT,
+                "threads: sender",
+            ),
+            (
+                Compromise::SupervisorShares,
+                kinds::SUPERVISOR_SHARES,
+                "rest of the process",
+            ),
+        ] {
+            let found = of_placement(&[compromise]).next().unwrap();
+            assert_eq!(found.kind, kind.id);
+            found.line(1).has(&[text]);
+            assert!(!found.line(1).contains('{'), "{}", found.line(1));
+        }
+    }
+
+    #[test]
+    fn a_rate_in_doubt_is_named_with_how_far_it_is_off() {
+        let rate = TscRate {
+            hertz: 1.002e9,
+            source: RateSource::TscKhz,
+            measured: None,
+            given_off_ppm: None,
+        };
+        let found = of_rate(&rate).unwrap();
+        assert_eq!(found.kind, kinds::RATE_NOT_COMPARED.id);
+        found.problem.has(&["--tsc-khz 1002000"]);
+    }
+
+    #[test]
+    fn the_lowest_percentile_that_few_samples_do_not_reach_is_named() {
+        let found = of_percentiles([50.0, 99.0, 99.9], 50, "--count").unwrap();
+        found
+            .line(1)
+            .has(&["p99 and higher percentiles", "50 samples"]);
+        assert_eq!(of_percentiles([50.0, 99.0], 100_000, "--count"), None);
+        assert_eq!(of_percentiles([99.0], 0, "--count"), None);
+    }
+}
