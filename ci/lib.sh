@@ -29,27 +29,19 @@ whole_number() {
     fi
 }
 
-# takes COUNT ARGUMENT...: prints the usage text if that is asked for, and refuses more than COUNT arguments.
-takes() {
-    case ${2-} in
-    -h | --help)
-        usage
-        exit
-        ;;
-    esac
-    (($# <= $1 + 1)) || usage_error "unexpected argument '${*:$1+2:1}'"
-}
-
 # read_options ARGUMENT...: sets a variable for each option, for_ever for --for-ever, and rest to what is behind --. The
 # table options says what is allowed: MIN and MAX of a whole number; =PATTERN|WHAT; flag; list, which may be there
-# again, and is an array; or nothing for any text. Its key words is how many words that are no option there may be, which
-# are in rest as well.
+# again, and is an array; or nothing for any text. Its key words is how many words that are no option there may be,
+# which are in rest as well. Prints the usage text if that is asked for.
 read_options() {
     local option allowed
     rest=()
     while (($#)); do
         case $1 in
-        -h | --help) takes 0 "$1" ;;
+        -h | --help)
+            usage
+            exit
+            ;;
         --)
             rest=("${@:2}")
             return
@@ -85,20 +77,6 @@ read_options() {
         esac
         [[ $allowed == list ]] || printf -v "${option//-/_}" %s "$2"
         shift 2
-    done
-}
-
-# files_of INTERPRETER SUFFIX: the files of the repository with that suffix, or whose first line names that interpreter
-# (a pattern), each with a zero behind it. A link leads to a file that is among them.
-files_of() {
-    local file line
-    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
-        [[ -f $file && ! -L $file ]] || continue
-        line=
-        IFS= read -r line <"$file" 2>/dev/null || true
-        if [[ $file == *"$2" || $line =~ ^'#!'.*[/\ ]$1$ ]]; then
-            printf '%s\0' "$file"
-        fi
     done
 }
 
@@ -206,6 +184,15 @@ ended_well() {
     printf '\n%s\n' "${good_ends[@]}"
 }
 
+# tests_in_machine ARGUMENT...: runs tests by ci/vm with these arguments, with their output in the file $log as well.
+tests_in_machine() {
+    # At a signal the machine ends in order, and still writes.
+    # shellcheck disable=SC2154 # set by who calls
+    "$repository/ci/vm" "$@" 2>&1 | (trap '' INT TERM HUP && exec tee -- "$log") ||
+        fail "the tests in the SoftRoCE machine failed, or did not run to their end"
+    ended_well "$log"
+}
+
 # take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
 take_lock() {
     exec 8>"$1"
@@ -214,8 +201,8 @@ take_lock() {
     flock -w 900 8 || fail "another $2 has not ended within 15 minutes"
 }
 
-# is_complete FOLDER STAMP: whether that folder carries this stamp, which is written last, as the file complete, and holds
-# all that its content depends on.
+# is_complete FOLDER STAMP: whether that folder carries this stamp, which is written last, as the file complete, and
+# holds all that its content depends on.
 is_complete() { [[ -e $1/complete && $(<"$1/complete") == "$2" ]]; }
 
 # logged WHAT COMMAND...: runs it, without the lock, with its output behind that in the file $log; shows the end of that

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Usage: ci/python/licences.py [CRATES] <METADATA
 
-Checks that each crate that `cargo metadata --format-version 1` names has a licence that ci/licences allows. With CRATES,
+Checks that each crate that `cargo metadata --format-version 1` names has a licence that ci/check allows. With CRATES,
 the lines "NAME vVERSION" of `cargo tree` of the crates that are built into hcabench, it prints the texts of their
 licences instead, which ask that a copy of the program has them. Each text comes once, with the crates that have it. A
 crate without a text has that of its repository's other crates or, where its licence may be Apache-2.0, which is one
@@ -82,7 +82,7 @@ def print_notices(crates, apache):
             without.append(name)
         for text in found:
             owners.setdefault(text, []).append(name)
-    print("hcabench is built of these crates, beside its own code. Above each text stand the crates that it belongs to.")
+    print("hcabench is built of these crates, beside its own code. Above each text are the crates that it belongs to.")
     owners.setdefault(apache, []).append("the standard library of Rust (MIT OR Apache-2.0)")
     for text, names in sorted(owners.items(), key=lambda item: (sorted(item[1]), item[0])):
         print(f"\n{'-' * 100}\n" + "\n".join(sorted(names)) + f"\n\n{text}")
