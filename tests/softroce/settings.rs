@@ -55,6 +55,10 @@ pub(crate) fn lossy_sweep(
     let rows = results.summary().rows;
     let lost: u64 = rows.iter().map(|row| row.count("messages_lost")).sum();
     assert!(lost > 0 && lost == loss.dropped(), "{lost}");
+    // With what is checked above, all others have arrived.
+    for row in &rows {
+        assert_eq!(row.count("messages_corrupted"), 0, "{row:?}");
+    }
     (machine, loss, rows)
 }
 
