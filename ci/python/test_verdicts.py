@@ -164,7 +164,7 @@ CLEAR = (("a", "-"), ("b", "-"), ("c", "-"), ("d", "5"), ("e", "4"))
 def ranking(queues, title="throughput"):
     """What a run prints of its ranks: queues with the places that are not told apart from each."""
     text = f"queue  through\nbaton  1\n\nranks by {title}\n"
-    text += "place  queue    median  rounds to tell  not told apart from places\n"
+    text += "place  queue    median  rounds needed  not distinguished from places\n"
     text += "                   M/s    from place 1\n-----  -----  ------  ---  ---\n"
     for place, (queue, alike) in enumerate(queues):
         text += f"{place + 1:>5}  {queue:<16}  {'12.34':>6}  {('-', '159', '>1000')[place % 3]:>14}  {alike}\n"
@@ -207,7 +207,7 @@ class Ranks(unittest.TestCase):
 
     def test_that_queues_missed_the_load_has_to_be_said(self):
         def missed(rows):
-            return f"\nranks by median latency\nrank: {rows} of these 5 rows kept the load that was asked for\n"
+            return f"\nranks by median latency\nrank: {rows} of these 5 rows kept the requested load\n"
 
         none, only_one, silent = (ranking(CLEAR) + missed(rows) for rows in ("none", "only one", "all"))
         ranked = ranking(CLEAR) + ranking(CLEAR, "median latency")

@@ -1,4 +1,4 @@
-"""Tests of the words that pages do without."""
+"""Tests of the words that pages and sources do without."""
 
 import contextlib
 import io
@@ -72,6 +72,34 @@ class Words(unittest.TestCase):
         self.assertTrue(all(len(exception) == 3 and all(exception) for exception in words.EXCEPTIONS))
 
 
+class Sources(unittest.TestCase):
+    def test_literals_are_searched_over_their_lines(self):
+        for text, hit in (('fail("it says so")', (1, "says")), ('x\n    "{} it \\\n     says so"', (3, "says")),
+                          ('#[error("one\\n it says so: \\"{0}\\"")]', (1, "says")),
+                          ('r#"it "says" so, and tells"#', (1, "tells")),
+                          ('\'"\'; "it says so"', (1, "says")), ('"// it says so"', (1, "says")),
+                          ('fn f() {} // "quoted\n"it says so"', (2, "says")), ('"What it prints"', (1, "What"))):
+            self.assertEqual(found(text, "a.rs"), [hit], text)
+
+    def test_names_values_code_and_tests_are_skipped(self):
+        for text in ('"says"', 'format!("{told} rows, {says:?}")', '"use `says so`"', "fn says() { told(); }",
+                     "// it says so\n",
+                     'f("short");\n#[cfg(test)]\nmod tests {\n    "it says so"\n}\n', "'a' is said"):
+            self.assertEqual(found(text, "src/a.rs"), [], text)
+
+    def test_comments_of_some_folders_are_searched(self):
+        text = ("/// It has\n/// its own, and\n    //! says `so`, that\n/// tells. What it is.\n"
+                "fn f() {} // it says so\n")
+        with mock.patch.object(words, "COMMENTS", ("crates/rig/",)):
+            self.assertEqual(found(text, "crates/rig/src/a.rs"), [(3, "says"), (4, "tells")])
+            self.assertEqual(found(text, "crates/bench/src/a.rs"), [])
+
+    def test_the_help_in_the_page_of_options_is_searched(self):
+        text = "# Options\n\n    Usage: x\n\n    --a  Set it, which\n         says so\n"
+        self.assertEqual(found(text, "docs/options.md"), [(6, "says")])
+        self.assertEqual(found(text, "docs/other.md"), [])
+
+
 class Run(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -87,7 +115,7 @@ class Run(unittest.TestCase):
         code, printed = self.run_on("Text.\nIt says so.\n")
         self.assertEqual(code, 1)
         self.assertRegex(printed, r"page\.md:2: says: write \w+")
-        self.assertIn("1 findings in 1 pages", printed)
+        self.assertIn("1 findings in 1 files", printed)
 
     def test_it_passes_plain_words(self):
         self.assertEqual(self.run_on("It reports the rate.\n")[0], 0)

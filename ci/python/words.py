@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Usage: python3 ci/python/words.py PAGE...
+"""Usage: python3 ci/python/words.py FILE...
 
-Finds words in pages in Markdown that plain English of the field does without. Prints file, line, the word and what to
-write instead. Exit code 1 if it finds any. It skips blocks of code, `code`, "quotations", *emphasis* (words that the
-program prints), headings, and the first column of tables, which holds names. Exceptions are in EXCEPTIONS.
+Finds words that plain English of the field does without, in pages in Markdown and in sources in Rust. Prints file,
+line, the word and what to write instead. Exit code 1 if it finds any. It skips blocks of code, `code`, "quotations",
+*emphasis* (words that the program prints), headings, and the first column of tables, which holds names. In sources it
+reads literals with a space (others are names), except in modules of tests, and the comments of the folders in COMMENTS.
+Exceptions are in EXCEPTIONS.
 """
 
 import re
@@ -22,17 +24,35 @@ WORDS = (
     (r"\bnobody\b", "no thread, no process, no node"),
     (r"\bwhoever\b", "the thread, process or user that"),
     (r"\bas it were\b", "nothing in its place"),
-    (r"(?<!\bthere)\s(is no)\b(?! longer\b)", "is not"),
+    (r"(?:^|(?<!\bthere)\s)(is no)\b(?! longer\b)", "is not"),
     (r"\bthere is no\b[^.:;]*\bhere\b", "what is missing, and where"),
     (r"\bof (?:its|their|our) own\b", "separate, or its own NOUN"),
     (r"\b(?:stands?|stood)\b(?! (?:for|still|out)\b)", "is"),
     (r"\bthe word to\b", "what it means"),
     (r"\bon whose\b", "which, in a sentence that begins with its subject"),
+)
+# Where a sentence begins with one of these; comments, most of which are no sentences, may.
+FIRST_WORDS = (
     (BEGINS + r"(Of)\b(?! course\b)", "the subject first"),
     (BEGINS + r"(What|Whose|Who)\b(?![^.]*\?)", "the subject first: name the thing"),
 )
-# The end of a page's path, the phrase that may hold one of these words, and why.
-EXCEPTIONS = ()
+# The end of a file's path, the phrase that may hold one of these words, and why.
+EXCEPTIONS = (
+    ("src/bench/clock/cause.rs", "not told apart", "a value in jumps.csv, also of older results"),
+)
+# Folders of sources whose comments are read as well.
+COMMENTS = (
+    "crates/platform/", "crates/queues/", "crates/rdma/", "crates/results/src/plot/", "crates/results/src/results/",
+    "crates/results/src/stats/", "crates/rig/", "src/arguments/", "src/cli/clock/", "src/cli/memory/",
+    "src/cli/queue/", "src/driver/", "src/terminal/",
+)
+# The options are the help of the program, whose blocks are text.
+HELP = "docs/options.md"
+# A comment of whole lines, another one, or a literal; of characters, so that a quotation mark begins none.
+RUST = re.compile(
+    r'(?m:(?P<comment>(?:^[ \t]*//[^\n]*\n)+))|//[^\n]*|b?r(?P<hashes>#*)"(?P<raw>.*?)"(?P=hashes)|'
+    r'"(?P<text>(?:\\.|[^"\\])*)"|\'(?:\\[^\']+|[^\\\'])\'', re.DOTALL)
+TESTS = re.compile(r"\n#\[cfg\((?:all\()?test[^\n]*\n(?:#[^\n]*\n)*mod \w+ \{")
 
 
 def passages(text):
@@ -61,6 +81,22 @@ def passages(text):
     return found
 
 
+def sources(text):
+    """The literals of a source and its comments, as pairs of lists of passages."""
+    literals, comments = [], []
+    for match in RUST.finditer(TESTS.split(text, maxsplit=1)[0]):
+        number = text.count("\n", 0, match.start()) + 1
+        literal = match["text"] or match["raw"]
+        if match["comment"]:
+            plain = re.sub(r"(?m)^[ \t]*//[/!]? ?", "", match["comment"])
+            comments += [(number + line - 1, passage) for line, passage in passages(plain)]
+        elif literal and " " in literal:
+            # A line that goes on, an escaped character, a value.
+            plain = re.sub(r"\\\n\s*", "\n", literal)
+            literals.append((number, re.sub(r"\\.|\{[^{}\n]*\}", "  ", plain)))
+    return literals, comments
+
+
 def blanked(passage):
     """A passage with x for what is quoted, at the same offsets."""
     quoted = (r"`[^`]+`", r"(?<=\])\([^)]*\)", r'"[^"]+"', r"(?<![*\w])\*(?=[^*\s])[^*]+\*(?![*\w])")
@@ -79,12 +115,23 @@ def excepted(page, passage, start, end):
     return None
 
 
+def parts(page, text):
+    """The passages of a file, each with the number of its first line and the words to look for in it."""
+    everything = WORDS + FIRST_WORDS
+    if not page.endswith(".rs"):
+        text = re.sub(r"(?m)^ {4}", "", text) if page.endswith(HELP) else text
+        return [(*passage, everything) for passage in passages(text)]
+    literals, comments = sources(text)
+    comments = comments if any(folder in page for folder in COMMENTS) else []
+    return [(*literal, everything) for literal in literals] + [(*comment, WORDS) for comment in comments]
+
+
 def search(page, text):
     """Findings as line, word and what to write instead, and the exceptions that were needed."""
     found, needed = [], set()
-    for number, passage in passages(text):
+    for number, passage, words in parts(page, text):
         plain = blanked(passage)
-        for pattern, instead in WORDS:
+        for pattern, instead in words:
             flags = 0 if pattern.startswith(BEGINS) else re.IGNORECASE
             for match in re.finditer(pattern.replace(" ", r"\s+"), plain, flags):
                 start, end = match.span(match.lastindex or 0)
@@ -109,7 +156,7 @@ def main(pages):
         if exception not in needed and any(page.endswith(exception[0]) for page in pages):
             print(f"{exception[0]}: remove the exception \"{exception[1]}\", which is not needed")
             count += 1
-    print(f"{count} findings in {len(pages)} pages")
+    print(f"{count} findings in {len(pages)} files")
     return 1 if count else 0
 
 

@@ -23,7 +23,7 @@ const YEAR: Duration = Duration::from_secs(31_557_600);
 /// The most values that a list can have.
 const LONGEST_LIST: usize = 10_000;
 
-/// Values in the order given, each once, at least one. A type of its own, because clap takes a `Vec` for repeated
+/// Values in the order given, each once, at least one. A separate type, because clap takes a `Vec` for repeated
 /// options.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct List<T>(pub Vec<T>);

@@ -36,11 +36,11 @@ const MOST_TOLD: usize = 10;
 /// Arguments of `hcabench compare`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct CompareArguments {
-    /// The results folder to compare with, or that of one of its points
+    /// Compare with this results folder, or with that of one of its points
     #[arg(value_name = "BASE", required_unless_present = "run")]
     pub base: Option<PathBuf>,
 
-    /// The results folder that may be better or worse
+    /// Compare this results folder, which may be better or worse
     #[arg(value_name = "NEW")]
     pub new: Option<PathBuf>,
 
@@ -51,12 +51,11 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
     pub max_regression: Option<List<Limit>>,
 
-    /// Fail with exit code 1 where the rounds do not show that a limit is kept: the figure may be worse by more, as far
-    /// as the bounds of its shift tell
+    /// Exit with code 1 where the rounds do not show that a limit is kept: the bounds of the shift allow more
     #[arg(long, requires = "max_regression")]
     pub strict: bool,
 
-    /// Compare points of one run that differ in this setting only, its first value with each other one: poll_recv
+    /// Compare points of one run that differ in this setting only, its first value with each other one, as in poll_recv
     #[arg(long, value_name = "SETTING", conflicts_with_all = ["new", "allow", "anyway", "run"])]
     pub by: Option<String>,
 
@@ -65,31 +64,31 @@ pub(crate) struct CompareArguments {
         allow_hyphen_values = true)]
     pub run: Vec<values::Words>,
 
-    /// Rounds of each --run
+    /// Measure this many rounds of each --run [default: 1]
     #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
 
-    /// Folder for A and B, the results of --run; refused if it holds anything [default: results/DATE-TIME]
+    /// Write A and B, the results of --run, to this folder; refused if it holds anything [default: results/DATE-TIME]
     #[arg(long, value_name = "DIR", requires = "run")]
     pub out: Option<PathBuf>,
 
-    /// Percentiles to compare beside those of --max-regression, such as p50,p99.9 [default: p50,p99]
+    /// Compare these percentiles beside those of --max-regression, as in p50,p99.9 [default: p50,p99]
     #[arg(long, value_name = "LIST", value_parser = values::percentiles)]
     pub percentiles: Option<List<f64>>,
 
-    /// Compare runs that differ in these settings, such as hugepages,receiver-pause; the machine must be the same
+    /// Compare runs that differ in these settings, as in hugepages,receiver-pause; the machine must be the same
     #[arg(long, value_name = "SETTING,...", value_parser = values::settings)]
     pub allow: Option<List<String>>,
 
-    /// Compare runs of different machines or settings, too; what differs is printed
+    /// Compare runs of different machines or settings as well, and print the differences
     #[arg(long)]
     pub anyway: bool,
 
-    /// Print no table; the exit code tells
+    /// Print no table, and report by the exit code
     #[arg(long, help_heading = "Output")]
     pub quiet: bool,
 
-    /// Print all of it as JSON instead of the table
+    /// Print the comparison as JSON instead of the table
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 

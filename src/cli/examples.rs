@@ -7,7 +7,7 @@ Examples:
   hcabench --service rc,uc,ud --size 8..4k --pause 50us --rounds 8
       The median one-way latency of each service and size, with its bounds over eight rounds
   hcabench --service rc --poll busy,event --burst 500 --pause 200us --rounds 8 --out sweep
-      What is needed to compare busy polling with events: hcabench compare sweep --by poll_recv";
+      The runs to compare busy polling with events: hcabench compare sweep --by poll_recv";
 
 pub(crate) const CLOCK: &str = "\
 Examples:
@@ -50,11 +50,11 @@ Examples:
   hcabench queue --queue all --payload 64 --load constant-rate --rate 500k
       Which queue is best for 500 000 elements of 64 B a second
   hcabench queue --queue baton,b-queue,b-queue:penalty=0 --measure round-trip
-      There and back, also without what B-Queue's authors wait after a look that found nothing
+      There and back, also without the wait of B-Queue's authors after a failed attempt
   hcabench queue --queue baton,rtrb --load-curve --out curve
       Latency by offered rate, from 1 % of saturation up: hcabench plot median curve --out curve.svg
   hcabench queue --queue all --producers 2 --consumers 2 --scenario fan-in,round-robin
-      What goes through queues that several threads share, and whether all get alike";
+      The throughput of queues that several threads share, and the share of each thread";
 
 pub(crate) const MEMORY: &str = "\
 Examples:
@@ -72,7 +72,7 @@ Examples:
   hcabench node --scenario fan-out --publishers 1 --subscribers 4 --rate 1k
       One publisher whose samples go to four subscribers
   hcabench node --rate 10k --duration 2s --samples --out steps
-      The same with each sample: in.csv has what was sent, out.csv what arrived, lost.csv what did not";
+      The same with each sample: in.csv has the sent ones, out.csv those that arrived, lost.csv the others";
 
 pub(crate) const REPORT: &str = "\
 Examples:
@@ -90,16 +90,16 @@ Examples:
   hcabench rerun results/sweep --out again --rounds 8
       The same with an option that overrides the recorded one
   hcabench rerun results/sweep --dry-run
-      What it would measure";
+      The points that it would measure";
 
 pub(crate) const HOST: &str = "\
 Examples:
   hcabench host
-      What of this machine is ready for the HCA benchmark, what is not, and what to change
+      Whether this machine is ready for the HCA benchmark, and what to change
   hcabench host --for queue
       The same for measurements between two threads, which take no RDMA device
   hcabench host --json
-      The same for programs, with all that is recorded of the machine";
+      The same for programs, with all recorded facts about the machine";
 
 pub(crate) const FABRIC: &str = "\
 Examples:
@@ -113,11 +113,11 @@ Examples:
 pub(crate) const SERVE: &str = "\
 Examples:
   hcabench serve
-      On the one host: wait for others that send, on any address of it
+      On one host: wait for senders, at any of its addresses
   hcabench --peer node2 --service rc --inline --burst 8192
-      On the other: send to it, and prove within which bounds one-way latency lies
+      On the other: send to it, and prove bounds of the one-way latency
   hcabench serve --bind 10.0.0.2 --receiver mlx5_0 --once
-      On one address, for one run, over a named port";
+      At one address, for one run, over a named port";
 
 pub(crate) const DEVICES: &str = "\
 Examples:

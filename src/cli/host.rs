@@ -13,7 +13,7 @@ use anyhow::Context;
 /// Arguments of `hcabench host`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct HostArguments {
-    /// What is to be measured: hca, queue (between two threads), clock
+    /// Check for this measurement: hca, queue (between two threads), clock
     #[arg(long = "for", value_name = "BENCHMARK", default_value = "hca", value_parser = one::<Purpose>)]
     pub purpose: Purpose,
 
@@ -115,7 +115,7 @@ fn verdict_in_words(verdict: Verdict) -> &'static str {
     }
 }
 
-/// How the machine is set up, a row each; what it does not say is said too.
+/// How the machine is set up, a row each; what it does not report is listed too.
 fn setup(machine: &Fingerprint) -> Vec<(&'static str, String)> {
     let or_not = |told: &Option<String>, otherwise: &str| {
         told.clone().unwrap_or_else(|| otherwise.to_owned())
@@ -215,7 +215,7 @@ fn summary(readiness: &Readiness, purpose: Purpose) -> String {
     }
 }
 
-/// Wraps, and keeps what stands behind the last colon, the command to type, on one line where it fits.
+/// Wraps, and keeps the text behind the last colon, the command to type, on one line where it fits.
 fn wrap_advice(text: &str, width: usize) -> Vec<String> {
     match text.rsplit_once(": ") {
         Some((why, what)) if what.chars().count() <= width => {

@@ -23,7 +23,7 @@ const MOST_SETTINGS: usize = 4;
 /// Arguments of `hcabench list`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ListArguments {
-    /// The folder that the runs are in or below [default: results]
+    /// Look for runs in and below this folder [default: results]
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
 
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     } else if runs.is_empty() {
         let folder = printable_path(&folder);
         print_text(&format!(
-            "no results in or down to {DEPTH} folders below {folder}\n"
+            "no results in {folder} or up to {DEPTH} folders below\n"
         ))?;
     } else {
         print_text(&table(&runs).render(terminal_width()))?;

@@ -64,10 +64,10 @@ pub struct CommandLine {
     command: Option<Command>,
 }
 
-/// What stands at the end of each help.
+/// The options at the end of each help.
 #[derive(Debug, clap::Args)]
 struct GeneralArguments {
-    /// Print help and errors without colours, as with the variable NO_COLOR; nothing else has any
+    /// Print help and errors without colours, as with the variable NO_COLOR; no other output has colours
     #[arg(long, global = true, help_heading = "General")]
     no_color: bool,
 
@@ -83,11 +83,11 @@ struct GeneralArguments {
 #[derive(Debug, Subcommand)]
 #[command(args_override_self = true)]
 enum Command {
-    /// Watch a clock for jumps: how often, how long and why does this machine stop a thread; and whether its TSC can be
-    /// trusted
+    /// Measure how often, how long and why this machine stops a thread, as jumps of a clock; check whether its TSC can
+    /// be trusted
     #[command(after_help = examples::CLOCK)]
     Clock(Box<clock::ClockArguments>),
-    /// Tell by how much and how surely two runs differ, point by point; exit code 3 on a regression beyond
+    /// Compare two runs point by point: size and certainty of each difference; exit code 3 on a regression beyond
     /// --max-regression
     #[command(after_help = examples::COMPARE)]
     Compare(compare::CompareArguments),
@@ -97,35 +97,36 @@ enum Command {
     /// Measure between all pairs of ranks that srun or mpirun started, and name the slow node
     #[command(after_help = examples::FABRIC)]
     Fabric(Box<fabric::FabricArguments>),
-    /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they can be used
+    /// List the runs in and below a folder: date, benchmark, points, what varied, and whether they are usable
     #[command(after_help = examples::LIST)]
     List(list::ListArguments),
-    /// Measure how long a load from memory takes while others draw bandwidth, as curves by the share of reads
+    /// Measure the latency of a load from memory while others draw bandwidth, as curves by the share of reads
     #[command(after_help = examples::MEMORY)]
     Memory(Box<memory::MemoryArguments>),
-    /// Measure how long a sample takes through a node-type, from publishers to subscribers, at a rate
+    /// Measure the latency of samples through a node-type, from publishers to subscribers, at a fixed rate
     #[command(after_help = examples::NODE)]
     Node(Box<node::NodeArguments>),
     /// Draw results as PDF, SVG or PNG: histograms, medians, surfaces, distribution functions, percentiles, and over time
     #[command(after_help = examples::PLOT)]
     Plot(Box<figures::PlotArguments>),
-    /// Measure what an enqueue and a dequeue cost, and how long an element stays in a queue between two threads
+    /// Measure the cost of an enqueue and a dequeue, and the time of an element in a queue between two threads
     #[command(after_help = examples::QUEUE)]
     Queue(Box<queue::QueueArguments>),
-    /// Put a run into one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
+    /// Write a run to one HTML file that can be sent: machine, warnings, summary, figures, and how to read them
     #[command(after_help = examples::REPORT)]
     Report(report::ReportArguments),
-    /// Measure again what the results folder DIR holds, with the command line that is recorded in it; options that
-    /// follow override those recorded
+    /// Measure the results folder DIR again by the command line recorded in it; options that follow override those
+    /// recorded
     #[command(after_help = examples::RERUN)]
     Rerun(RerunArguments),
-    /// Receive what other hosts send by hcabench --peer, and answer their probes
+    /// Receive messages of hosts that run hcabench --peer, and answer their probes
     #[command(after_help = examples::SERVE)]
     Serve(serve::ServeArguments),
-    /// Print again what a run printed, from its folder: tables, verdict and findings
+    /// Print again the output of a run from its folder: tables, verdict and findings
     #[command(after_help = examples::SHOW)]
     Show(show::ShowArguments),
-    /// Tell whether this machine is ready to measure, and what to change; exit code 1 if something would spoil it
+    /// Check whether this machine is ready to measure, and list what to change; exit code 1 if something would spoil a
+    /// measurement
     #[command(after_help = examples::HOST)]
     Host(host::HostArguments),
 }
@@ -133,11 +134,11 @@ enum Command {
 /// Arguments of `hcabench rerun`, which `driver::command_line::expand` replaces by those of the earlier run.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RerunArguments {
-    /// The results folder of the earlier run
+    /// Read the command line from this results folder
     #[arg(value_name = "DIR")]
     pub folder: std::path::PathBuf,
 
-    /// Options that override those of the earlier run, such as --out DIR
+    /// Override options of the earlier run, as in --out DIR
     #[arg(
         value_name = "OPTION",
         trailing_var_arg = true,
@@ -175,7 +176,7 @@ pub struct DevicesArguments {
 
 /// Parses the command line, runs what it names, and returns the exit code.
 pub fn main() -> ExitCode {
-    // Rounds are started by a name that says nothing. Only those who list processes look at it.
+    // Rounds are started by a name that describes nothing. Only those who list processes look at it.
     let _ = std::fs::write("/proc/self/comm", "hcabench");
     if let Some(commit) = option_env!("HCABENCH_COMMIT") {
         crate::results::document::set_commit(commit);
@@ -279,6 +280,6 @@ fn run_devices(_arguments: &DevicesArguments) -> anyhow::Result<u8> {
     anyhow::bail!("{WITHOUT_RDMA}")
 }
 
-/// What is said where verbs are needed and were left out of the build.
+/// The error where verbs are needed and were left out of the build.
 #[cfg(not(feature = "rdma"))]
 const WITHOUT_RDMA: &str = "this hcabench was built without the feature rdma: build it again with libibverbs and librdmacm installed";

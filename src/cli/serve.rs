@@ -9,13 +9,13 @@ use crate::rig::ports::SERVING;
 /// Arguments of `hcabench serve`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ServeArguments {
-    /// Where to listen for hosts that ask: an address of this host, with a TCP port if it is not 18599 (0: any free one).
-    /// Whoever reaches it can have messages sent here: name the address of the cluster's own network
+    /// Listen at this address of this host, with a TCP port if it is not 18599 (0: any free one). Any host that can
+    /// connect can have messages sent here: use the address of the cluster's internal network
     #[arg(long, value_name = "ADDRESS[:PORT]", default_value = "0.0.0.0", value_parser = bind)]
     pub bind: SocketAddr,
 
-    /// The port that messages arrive at, unless the host that asks names one [default: the first active port, of those with
-    /// an IP address if there is one]
+    /// Receive at this port, unless the connecting host names one [default: the first active port, of those with an IP
+    /// address if there is one]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub receiver: Option<PortRequest>,
 
@@ -23,7 +23,7 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub once: bool,
 
-    /// Say nothing of what is served; errors are still told
+    /// Print errors only
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -62,7 +62,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
         Event::Failed { peer, reason } => {
             eprintln!("hcabench: run of {peer}: {}", printable(&reason));
         }
-        // For whoever starts it and waits until it can be asked.
+        // For a script that starts it and waits until it is ready.
         Event::Listening(address) => println!("serving at {address}"),
         _ if quiet => {}
         Event::Begun { host, peer } => eprintln!("a run of {} ({peer})", printable(&host)),

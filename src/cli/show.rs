@@ -19,7 +19,7 @@ use crate::terminal::table_options::TableOptions;
 /// Arguments of `hcabench show`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ShowArguments {
-    /// The results folders
+    /// Print the runs of these results folders
     #[arg(value_name = "DIR", required = true)]
     pub folders: Vec<PathBuf>,
 
@@ -27,7 +27,7 @@ pub(crate) struct ShowArguments {
     #[arg(long)]
     pub all: bool,
 
-    /// Print as JSON; of one folder
+    /// Print as JSON; takes one folder
     #[arg(long)]
     pub json: bool,
 

@@ -225,23 +225,27 @@ fn from_file(
         wrong(error.to_string().trim_end().replace('\n', "\n  "))
     })?;
     let typed = arguments.first().filter(|first| !is_option(first));
-    let told = match table.get("command") {
+    let recorded = match table.get("command") {
         None => None,
         Some(toml::Value::String(name)) if name == "hca" => None,
         Some(toml::Value::String(name)) if command.find_subcommand(name).is_some() => Some(name),
-        Some(other) => return Err(wrong(format!("command is {other}, no command of hcabench"))),
+        Some(other) => {
+            return Err(wrong(format!(
+                "command is {other}, which is not a command of hcabench"
+            )));
+        }
     };
-    if let (Some(typed), Some(told)) = (typed, told)
-        && typed.as_os_str() != OsStr::new(told)
+    if let (Some(typed), Some(recorded)) = (typed, recorded)
+        && typed.as_os_str() != OsStr::new(recorded)
     {
         let typed = typed.to_string_lossy();
         return Err(wrong(format!(
-            "it has options of {told}, and {typed} was asked for"
+            "it has options of {recorded}, and the command is {typed}"
         )));
     }
     let name = typed
         .and_then(|it| it.to_str())
-        .or(told.map(String::as_str));
+        .or(recorded.map(String::as_str));
     let options = name.map_or(command, |name| {
         command.find_subcommand(name).unwrap_or(command)
     });
@@ -258,7 +262,7 @@ fn from_file(
         if !known || (is_of_one_run(key) && key != "out") {
             let of = name.unwrap_or("the HCA benchmark");
             return Err(wrong(format!(
-                "'{key}' is no option of {of} that a file can hold"
+                "'{key}' is not an option of {of} that a file can set"
             )));
         }
         match value {
@@ -267,7 +271,10 @@ fn from_file(
             value => found.push(format!("--{key}={}", in_words(value).map_err(&wrong)?).into()),
         }
     }
-    Ok((told.filter(|_| typed.is_none()).map(OsString::from), found))
+    Ok((
+        recorded.filter(|_| typed.is_none()).map(OsString::from),
+        found,
+    ))
 }
 
 fn in_words(value: &toml::Value) -> Result<String, String> {
@@ -279,7 +286,7 @@ fn in_words(value: &toml::Value) -> Result<String, String> {
             let all: Result<Vec<String>, String> = values.iter().map(in_words).collect();
             Ok(all?.join(","))
         }
-        other => Err(format!("{other} is no text, number or list of them")),
+        other => Err(format!("{other} is not a text, a number or a list of them")),
     }
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn text(
             plan.left_out[0].text(&REASON)
         );
     }
-    text += "what the devices refuse is known only when they are asked: nothing was opened\n";
+    text += "no device was opened, so points that the devices refuse are not known\n";
     text
 }
 

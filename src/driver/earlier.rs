@@ -29,8 +29,8 @@ impl EarlierRun {
         let document = Document::of_run(folder).map_err(|error| error.to_string())?;
         if document.benchmark != schema.benchmark {
             return Err(format!(
-                "it holds results of the benchmark {}, and {} was asked for: give no options, and those recorded in it \
-                 are taken",
+                "it holds results of the benchmark {}, and the command is {}: give no options, and those recorded in \
+                 it are taken",
                 document.benchmark, schema.benchmark
             ));
         }
@@ -75,7 +75,7 @@ impl EarlierRun {
             return Some(match (other, missing) {
                 (Some(name), _) => format!("the point {name} is not in it"),
                 (None, Some(name)) => format!("its point {name} would not be measured now"),
-                (None, None) => "its points stand in another order".to_owned(),
+                (None, None) => "its points are in another order".to_owned(),
             });
         }
         let planned = planned(plan);

@@ -10,7 +10,7 @@ const LIMIT_BROKEN: u8 = 3;
 
 /// What ended it early.
 pub(crate) enum Ending {
-    /// A signal, or a failure of the measurement; told in the marks on disk.
+    /// A signal, or a failure of the measurement; noted in the marks on disk.
     Failed(String),
     /// Bad input that only the first point shows.
     Refused(String),
@@ -36,7 +36,7 @@ impl fmt::Display for Ending {
     }
 }
 
-/// Marks the folder, has what was measured so far printed, and says where it is. `within`: what `--resume` must be run
+/// Marks the folder, has the results so far printed, and prints where they are. `within`: what `--resume` must be run
 /// in, if that matters. Returns the exit code, which limits that are broken change.
 ///
 /// # Errors

@@ -4,12 +4,12 @@
 //! | --- | --- |
 //! | [`arguments`] | the options of a sweep |
 //! | [`command_line`] | options from a file, and the command line of an earlier run |
-//! | [`worker`] | a round in a process of its own |
+//! | [`worker`] | a round in a separate process |
 //! | [`course`] | measures what is to be measured, and writes all files |
 //! | [`row`] | a row of the summary, and the files in its folder |
 //! | [`earlier`] | what an earlier run left for `--resume` |
 //! | [`shown`] | what is shown at the end |
-//! | [`dry_run`] | says what would be measured |
+//! | [`dry_run`] | prints what would be measured |
 
 pub(crate) mod arguments;
 pub(crate) mod command_line;
@@ -210,7 +210,7 @@ fn check_budget(sweep: &SweepArguments, plan: &Plan) -> Result<(), UsageError> {
     let round = plan.time();
     match sweep.budget {
         Some(budget) if budget < round => Err(UsageError(format!(
-            "--budget {}: one round of this sweep takes about {}: allowed is that or more",
+            "--budget {}: one round of this sweep takes about {}; allow at least that",
             humantime::format_duration(budget),
             dry_run::time_in_words(round)
         ))),

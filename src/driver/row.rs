@@ -34,7 +34,7 @@ impl Run {
         self.document.rounds.planned == 1
     }
 
-    /// The common parts of `settings.json`, of a run or row with so many complete rounds.
+    /// The common parts of `settings.json`, of a run or row with this many complete rounds.
     pub(crate) fn document(&self, failure: Option<&str>, status: &str, done: usize) -> Document {
         let common = self.document.clone();
         Document {
@@ -79,7 +79,7 @@ pub(crate) struct Row {
     /// Its folder, from its first round here until it is complete.
     pub folder: Option<PointFolder>,
     distributions: Distributions,
-    /// What its last round told: the parts of its `settings.json`.
+    /// The facts of its last round: the parts of its `settings.json`.
     pub told: Option<RowOutcome>,
     /// Why it is not measured again.
     pub failure: Option<String>,
@@ -112,7 +112,8 @@ impl Row {
         }
     }
 
-    /// Reads what the last round of an earlier run told, if it is there: a row that is complete tells it no more.
+    /// Reads the facts of the last round of an earlier run, if they are there: a row that is complete does not repeat
+    /// them.
     pub(crate) fn recall(&mut self, run: &Run) {
         let path = run.folder.path().join(&self.planned.name).join(SETTINGS);
         let document = Document::read(&path).ok();

@@ -20,7 +20,7 @@ pub(crate) struct View {
     pub tables: fn(&Shown<'_>) -> String,
     /// The columns that rows can be sorted by, with their headings.
     pub columns: fn() -> Vec<(String, Column)>,
-    /// More for `--json`: an object, whose keys stand beside the common ones.
+    /// More for `--json`: an object, whose keys are beside the common ones.
     pub json: fn(&Shown<'_>) -> Value,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Report {
     pub details: Vec<(String, Value)>,
     /// The common parts of `settings.json`.
     pub document: Document,
-    /// What all rounds told, without their rows.
+    /// The facts of all rounds, without their rows.
     pub told: Outcome,
     /// What to know before the figures are believed; `None` where nothing was measured.
     pub findings: Option<Findings>,
@@ -122,7 +122,7 @@ impl Report {
         output: &OutputArguments,
         order: Option<Order>,
     ) -> anyhow::Result<()> {
-        // What is told as JSON beside the points is in the order of the sweep.
+        // The JSON beside the points is in the order of the sweep.
         if let Some(order) = order.filter(|_| !output.json) {
             let (_, column) = &(view.columns)()[order.column];
             order.sort(&mut self.summary, |row| key_of(row, column));

@@ -1,4 +1,4 @@
-//! A round in a process of its own: the program runs itself again, and the sweep drives it point by point.
+//! A round in a separate process: the program runs itself again, and the sweep drives it point by point.
 
 use std::io;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(crate) fn serve() -> io::Result<u8> {
         let is_asked = |it: &PlannedPoint| it.index == ask.point && it.names().eq(ask.names.iter());
         let outcome = match plan.points.iter().any(is_asked) {
             false => Err(Failure::Run(format!(
-                "a round of its own does not have the point {}: its devices or the machine have changed",
+                "the process of a round does not have the point {}: its devices or the machine have changed",
                 ask.names.join(", ")
             ))),
             true => benchmark.measure(ask.point, &ask.place, &mut |so_far| {

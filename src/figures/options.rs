@@ -90,22 +90,22 @@ pub(super) static SETTINGS: [Setting; 17] = [
     setting(
         "metric",
         "LIST",
-        "What is drawn: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, \
-         loaded, or several with commas between them; in matrix half-round-trip, excess, one-way or lost",
+        "Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, \
+         loaded; in matrix half-round-trip, excess, one-way or lost",
     )
     .form(Form::List),
     setting(
         "percentile",
         "LIST",
-        "What is drawn of each point instead of the median: p99, p99.9 or another, or in median and load several with \
-         commas between them [default: p50; load: p50,p99]",
+        "Draw this percentile of each point, as in p99 or p99.9; in median and load also several [default: p50; load: \
+         p50,p99]",
     )
     .only_in(&[Median, Surface, Load])
     .form(Form::List),
     setting(
         "only",
         "SETTING=LIST",
-        "Draw only points with these values of a setting, as it is called in summary.csv: service=rc,uc; round=2 draws \
+        "Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; round=2 draws \
          the samples of that round; may be repeated",
     )
     // A fabric has pairs, and no points.
@@ -114,64 +114,64 @@ pub(super) static SETTINGS: [Setting; 17] = [
     setting(
         "range",
         "RANGE",
-        "Range of the values: LO..HI, in ns, or with unit (0..50us); auto: from the data",
+        "Set the range of the values: LO..HI, in ns or with unit, as in 0..50us; auto: from the data",
     ),
-    setting("bins", "N", "Bins of the range, 1 to 2000 [default: 100]")
+    setting("bins", "N", "Divide the range into this many bins, 1 to 2000 [default: 100]")
         .only_in(&[Histogram]),
     setting(
         "x",
         "SETTING",
-        "Setting on the first axis, as it is called in summary.csv [default: median: the first that varies; surface: of \
-         those that vary and are numbers, the two with the most values]",
+        "Put this setting, by its name in summary.csv, on the first axis [default: median: the first that varies; \
+         surface: the two numeric settings with the most values]",
     )
     .only_in(&[Median, Surface]),
-    setting("y", "SETTING", "Setting on the second axis")
+    setting("y", "SETTING", "Put this setting on the second axis")
         .only_in(&[Surface]),
     setting(
         "scale",
         "SCALE",
-        "Scale of the values: linear, log [default: the one that fits]",
+        "Set the scale of the values: linear, log [default: the one that fits]",
     )
     // The bins of a histogram are equally wide, and shares are compared by height.
     .not_in(&[Histogram]),
     setting(
         "unit",
         "UNIT",
-        "Unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]",
+        "Set the unit of .hgrm files that are named instead of a folder: ns, us, ms, s [default: ns]",
     )
     .only_in(&[Ecdf, Percentiles]),
     setting(
         "with",
         "CSV",
-        "Published curves to draw beside, from memory_curves.csv of Mess or a table of read_share_percent, \
+        "Draw published curves as well, from memory_curves.csv of Mess or a table of read_share_percent, \
          bandwidth_mb_s and latency_ns",
     )
     .only_in(&[Curves]),
     setting(
         "size",
         "SIZE",
-        "WxH in 1/96 inch, 300 to 4000 each; one-column (3.5 inches wide) or two-columns (7.16 inches) of a paper \
+        "Set the size: WxH in 1/96 inch, 300 to 4000 each; one-column (3.5 inches wide) or two-columns (7.16 inches) of a paper \
          [default: 900x560]",
     )
     .looks(),
-    setting("title", "TEXT", "Title instead of the usual one")
+    setting("title", "TEXT", "Set the title")
         .looks(),
     setting(
         "subtitle",
         "TEXT",
-        "Subtitle instead of the settings that all points share; \"\" for none",
+        "Set the subtitle, \"\" for none [default: the settings that all points share]",
     )
     .looks(),
-    setting("x-label", "TEXT", "Label of the horizontal axis")
+    setting("x-label", "TEXT", "Set the label of the horizontal axis")
         .key("x_label")
         .looks(),
-    setting("y-label", "TEXT", "Label of the vertical axis")
+    setting("y-label", "TEXT", "Set the label of the vertical axis")
         .key("y_label")
         .looks(),
     setting(
         "label",
         "OLD=NEW",
-        "Another name for a line of the legend; may be repeated",
+        "Rename a line of the legend; may be repeated",
     )
     .not_in(&WITHOUT_LEGEND)
     .form(Form::Texts)
@@ -180,7 +180,7 @@ pub(super) static SETTINGS: [Setting; 17] = [
     setting(
         "order",
         "LIST",
-        "Order of the legend, by names as they are shown, commas in them too; those not named follow; may be repeated",
+        "Order the legend by names as they are shown, including commas; other lines follow; may be repeated",
     )
     .not_in(&WITHOUT_LEGEND)
     .form(Form::Several)
@@ -354,12 +354,12 @@ impl Given {
 /// The options that all figures have.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Common {
-    /// Folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles take .hgrm
-    /// files, too
+    /// Draw this folder of a run, or of one of its points; several are drawn into one figure. ecdf and percentiles also
+    /// take .hgrm files
     #[arg(value_name = "DIR", required = true)]
     pub from: Vec<PathBuf>,
 
-    /// Where the figure goes; its ending chooses the format: .svg, .pdf or .png (192 pixels to the inch)
+    /// Write the figure to this file in the format of its ending: .svg, .pdf or .png (192 pixels to the inch)
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 
@@ -367,7 +367,7 @@ pub(super) struct Common {
     #[arg(long, value_name = "FILE", help_heading = "Looks", display_order = 900)]
     pub config: Option<PathBuf>,
 
-    /// No line below the title: neither the settings that all points share nor what bars and rounds are
+    /// Leave out the line below the title: the settings that all points share, and what bars and rounds are
     #[arg(long, help_heading = "Looks", conflicts_with = "subtitle")]
     pub no_subtitle: bool,
 
@@ -375,7 +375,7 @@ pub(super) struct Common {
     #[arg(long, display_order = 901)]
     pub json: bool,
 
-    /// Do not tell where the figure went
+    /// Do not print the path of the figure
     #[arg(long, display_order = 902)]
     pub quiet: bool,
 }

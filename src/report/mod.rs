@@ -22,19 +22,19 @@ use crate::results::text::printable_path;
 /// Arguments of `hcabench report`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReportArguments {
-    /// The results folder, or that of one of its points
+    /// Report this results folder, or that of one of its points
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 
-    /// The file, which is replaced if it is there; its name ends in .html or .htm
+    /// Write or replace this file; its name ends in .html or .htm
     #[arg(long, value_name = "FILE.html", value_parser = html_file)]
     pub out: PathBuf,
 
-    /// Title [default: the benchmark and when it was measured]
+    /// Set the title [default: the benchmark and when it was measured]
     #[arg(long, value_name = "TEXT")]
     pub title: Option<String>,
 
-    /// Do not tell where the report went
+    /// Do not print the path of the report
     #[arg(long)]
     pub quiet: bool,
 }

@@ -15,13 +15,13 @@ pub(crate) fn text_width() -> usize {
     text_width_of(output::terminal_width())
 }
 
-/// The columns that it fits in where so many are there; `None` where there is no limit.
+/// The columns that it fits in where this many are there; `None` where there is no limit.
 pub(crate) fn text_width_of(width: Option<usize>) -> usize {
     let width = width.unwrap_or(TEXT_WIDTH);
     width.clamp(LEAST_TEXT_WIDTH, TEXT_WIDTH)
 }
 
-/// Breaks a text between words into lines of at most `width` characters; a longer word has a line of its own.
+/// Breaks a text between words into lines of at most `width` characters; a longer word has a separate line.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -17,7 +17,7 @@ use crate::results::text::printable;
 /// Where the results of a benchmark go, and how they are shown.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct OutputArguments {
-    /// Folder for the results; refused if it holds any, unless --force [default: results/DATE-TIME]
+    /// Write the results to this folder; refused if it holds any, unless --force [default: results/DATE-TIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -33,7 +33,7 @@ pub(crate) struct OutputArguments {
     #[arg(long, help_heading = "Output")]
     pub verbose: bool,
 
-    /// Print what was found as JSON instead of the tables
+    /// Print the results as JSON instead of the tables
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 
@@ -66,13 +66,13 @@ pub(crate) fn default_folder(now: SystemTime) -> PathBuf {
     }
 }
 
-/// Columns of the terminal; `None` when standard output is no terminal and nobody says how wide it will be shown.
+/// Columns of the terminal; `None` when standard output is not a terminal and its width is unknown.
 pub(crate) fn terminal_width() -> Option<usize> {
     let told = || {
         std::env::var("COLUMNS")
             .ok()
             .and_then(|text| text.parse().ok())
-            // A terminal that does not know its size says 0.
+            // A terminal that does not know its size reports 0.
             .filter(|width| *width > 0)
     };
     let found =
@@ -98,7 +98,7 @@ pub(crate) fn labelled(label: &str, text: &str) -> String {
     lines.join("\n  ")
 }
 
-/// Tells on standard error what ended the program, in the lines that it has.
+/// Prints on standard error what ended the program, in the lines that it has.
 pub(crate) fn print_error(error: &str) {
     let lines: Vec<_> = error.lines().map(printable).collect();
     eprintln!("hcabench: {}", lines.join("\n"));
@@ -118,7 +118,7 @@ pub(crate) fn heading_of(column: &str) -> (String, &'static str) {
 /// Writes a text to standard output.
 ///
 /// # Errors
-/// When it cannot be written; a reader that has seen enough (head, a pager) is no failure.
+/// When it cannot be written; a reader that has seen enough (head, a pager) is not a failure.
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     print(|out| out.write_all(text.as_bytes()))
 }

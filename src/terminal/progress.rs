@@ -1,6 +1,6 @@
 //! A bar over a sweep, on standard error.
 //!
-//! The bar is redrawn when a point begins or ends, and when its caller says how far the point is: no thread of its own
+//! The bar is redrawn when a point begins or ends, and when its caller reports how far the point is: no further thread
 //! runs beside a measurement. It shows the points done, the time passed and the time left by the mean of the points so
 //! far, the figures of the last point and the name of the one being measured.
 //!
@@ -40,14 +40,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar over so many points.
+    /// A bar over this many points.
     pub(crate) fn new(points: usize) -> Self {
         Self::with(points as u64, |done, points| {
             format!("{}/{points}", (done + 1).min(points))
         })
     }
 
-    /// A bar over so many of what is called `what`, of which many may be done at once.
+    /// A bar over this many items called `what`, of which many may be done at once.
     pub(crate) fn counting(all: u64, what: &'static str) -> Self {
         Self::with(all, move |done, all| format!("{done}/{all} {what}"))
     }
@@ -64,7 +64,7 @@ impl Progress {
             }
         };
         let number = move |state: &ProgressState, out: &mut dyn fmt::Write| {
-            // A bar without its number is no reason to end a run.
+            // A bar without its number must not end a run.
             let _ = out.write_str(&number(state.pos(), state.len().unwrap_or(0)));
         };
         let style = ProgressStyle::with_template("{number} [{bar:8}] {wide_msg}")
@@ -86,7 +86,7 @@ impl Progress {
         self.bar.update(|state| state.set_pos(state.pos() + 1));
     }
 
-    /// So many more are done.
+    /// This many more are done.
     pub(crate) fn advance(&self, by: u64) {
         self.bar.update(|state| state.set_pos(state.pos() + by));
     }
@@ -111,7 +111,7 @@ impl Progress {
     /// Writes a line to standard error, above the bar if there is one.
     pub(crate) fn warn(&self, text: &str) {
         self.bar.suspend(|| {
-            // Nobody is left to be told that standard error is closed.
+            // No reader is left to report a closed standard error to.
             let _ = writeln!(io::stderr(), "{text}");
         });
     }
@@ -123,7 +123,7 @@ impl Drop for Progress {
     }
 }
 
-/// One line on standard error of so many characters, redrawn with carriage returns. It stays one character short,
+/// One line on standard error of this many characters, redrawn with carriage returns. It stays one character short,
 /// because some terminals break the line after the last.
 #[derive(Debug)]
 struct PlainLine(u16);

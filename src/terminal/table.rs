@@ -1,15 +1,15 @@
 //! Aligned tables for a terminal.
 //!
-//! Numbers stand right with their decimal points under each other, units in a line of their own below the titles.
-//! Settings that are the same in every row stand in a line above the table, if they are not off; when the table is wider
-//! than the terminal, figures that are the same do, too. What is still too wide continues in a further block that repeats
-//! the settings. No cell is ever cut, and none is dropped unless a brief table is asked for.
+//! Numbers are aligned right by their decimal points, units in a separate line below the titles. Settings that are the
+//! same in every row are in a line above the table, if they are not off; when the table is wider than the terminal,
+//! figures that are the same do, too. What is still too wide continues in a further block that repeats the settings. No
+//! cell is ever cut, and none is dropped unless a brief table is asked for.
 
 use std::fmt::Write;
 
 use crate::results::text::printable;
 
-/// What stands between two columns.
+/// The separator of two columns.
 const GAP: &str = "  ";
 
 /// A column: its title, its unit, and how its cells are aligned.
@@ -43,14 +43,14 @@ impl Column {
         }
     }
 
-    /// Says that the column tells what was measured rather than what came out: it is the first to move above the table
-    /// when it does not vary, and is repeated when the table continues below.
+    /// Marks a column of settings rather than results: it is the first to move above the table when it does not vary,
+    /// and is repeated when the table continues below.
     pub fn setting(mut self) -> Self {
         self.setting = true;
         self
     }
 
-    /// Says that the column holds a figure that people ask for first, which a brief table shows.
+    /// Marks a column with a main figure, which a brief table shows.
     pub fn first(mut self) -> Self {
         self.first = true;
         self
@@ -110,7 +110,7 @@ impl Table {
         self
     }
 
-    /// The table as text, each line ending in a line break, for a terminal of so many columns; `None` for any width.
+    /// The table as text, each line ending in a line break, for a terminal of this many columns; `None` for any width.
     /// Empty without rows.
     pub fn render(&self, width: Option<usize>) -> String {
         if self.cells().next().is_none() {
@@ -139,7 +139,7 @@ impl Table {
         }
         let mut text = String::new();
         same.sort_unstable();
-        // What is off in all rows goes without saying.
+        // A setting that is off in all rows is left out.
         let is_off = |column: usize| {
             let mut cells = self.cells().map(|cells| cells[column].as_str());
             cells.all(|cell| matches!(cell, "" | "0" | "off" | "none"))
@@ -185,7 +185,7 @@ impl Table {
         layout
     }
 
-    /// Which columns stand beside each other: all that fit, each further block with the settings repeated.
+    /// Which columns are beside each other: all that fit, each further block with the settings repeated.
     fn blocks(&self, layouts: &[Layout], kept: &[usize], width: usize) -> Vec<Vec<usize>> {
         if total_width(layouts, kept) <= width {
             return if kept.is_empty() {
@@ -288,7 +288,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// What stands left and right of where the decimal points are aligned.
+    /// The parts left and right of the aligned decimal points.
     fn split<'a>(&self, cell: &'a str) -> (&'a str, &'a str) {
         match cell.find('.') {
             // With a unit, its end is aligned.

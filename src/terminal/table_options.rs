@@ -11,7 +11,7 @@ use crate::sorting::sort_by;
 /// Of the commands that show a table or a list.
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct BriefOption {
-    /// Show less: of a table, the settings that vary and the figures that are asked for first
+    /// Print fewer columns: the settings that vary and the main figures
     #[arg(long, help_heading = "Output")]
     pub brief: bool,
 }
@@ -23,7 +23,7 @@ pub struct TableOptions {
     #[command(flatten)]
     pub brief: BriefOption,
 
-    /// Sort the rows by a column, by its heading or its name in summary.csv; with - before it, from high to low
+    /// Sort the rows by a column, named by its heading or its name in summary.csv; with - before it, from high to low
     #[arg(
         long,
         value_name = "[-]COLUMN",
@@ -76,7 +76,8 @@ pub struct Order {
     pub descending: bool,
 }
 
-/// What a row is sorted by. Text stands behind numbers, and what was not measured at the end in either direction.
+/// What a row is sorted by. Text follows numbers, and figures that were not measured are at the end in either
+/// direction.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Key {
     /// A number.

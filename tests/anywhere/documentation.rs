@@ -131,8 +131,8 @@ fn check_page(name: &str, page: &str) {
 #[test]
 fn the_page_of_options_is_the_help_of_the_program() {
     let mut page = "# Options\n\n\
-         What `hcabench --help` and `hcabench COMMAND --help` print, generated from the program. An option takes one \
-         value,\nor, where it says LIST, several with commas between them: a sweep is the product of all lists.\n\n\
+         The output of `hcabench --help` and `hcabench COMMAND --help`, generated from the program. An option takes one \
+         value,\nor several with commas between them where its value is LIST: a sweep is the product of all lists.\n\n\
          Some points cannot exist: a write on UD, a UD message above the path's MTU, more inline data than the device \
          takes,\n`--timestamp send` with inline. Such a point is an error when it is asked for alone. As part of a \
          sweep it is listed\nwith the reason in `left_out.csv`.\n\n\

@@ -76,7 +76,7 @@ fn load_alone_is_refused_where_no_cpu_is_left() {
     let words = format!("{QUEUE} --memory-load 50 --dry-run");
     let code = if has_room() { 0 } else { 2 };
     let told = ends(folder, &words, code).stderr;
-    let is_refused = told.contains("--memory-load 50% is impossible here");
+    let is_refused = told.contains("--memory-load 50% is impossible on this machine");
     assert_eq!(is_refused, code == 2, "{told}");
     for bad in ["0", "101%", "half"] {
         let ended = ends(folder, &format!("{QUEUE} --memory-load {bad}"), 2);

@@ -190,7 +190,7 @@ fn a_report_of_node_types() {
         "at 12 points, which differ in type, rate, values",
         "Median latency of a sample 898 ns",
         "128 of 9280 copies lost",
-        "the colour tells the share of missed steps",
+        "colour is the share of missed steps",
         "Steps for which no sample was made",
     ]);
     // A median, a surface for each type, and two tails.

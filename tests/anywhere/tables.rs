@@ -244,9 +244,17 @@ fn hcabench(words: &str, width: usize) -> Ended {
 
 /// That each block of the tables with one of these headings at its beginning has all of them, and fits.
 fn assert_tells_apart(text: &str, headings: &[&str], width: usize) {
-    let blocks = text
-        .lines()
-        .filter(|line| line.split_whitespace().next() == Some(headings[0]));
+    let lines: Vec<&str> = text.lines().collect();
+    let is_ruled = |at: usize| {
+        lines[at + 1..]
+            .iter()
+            .take(2)
+            .any(|line| line.starts_with("--"))
+    };
+    let blocks = lines.iter().enumerate().filter_map(|(at, line)| {
+        let is_heading = line.split_whitespace().next() == Some(headings[0]) && is_ruled(at);
+        is_heading.then_some(line)
+    });
     let mut found = 0;
     for line in blocks {
         let there: Vec<&str> = line.split_whitespace().collect();

@@ -1,4 +1,4 @@
-//! The ground that all measurements stand on: clocks, memory, facts about the machine, and the wait between operations.
+//! The base of all measurements: clocks, memory, facts about the machine, and the wait between operations.
 //!
 //! Nothing here knows of RDMA or of a benchmark.
 

@@ -1,5 +1,5 @@
-//! The memory of a queue, whoever wrote it: huge pages that are touched and locked, at an address that differs from run
-//! to run, because addresses decide as much as queues differ.
+//! The memory of a queue of any author: huge pages that are touched and locked, at an address that differs from run to
+//! run, because addresses decide as much as queues differ.
 //!
 //! Crates allocate by themselves. So the program's [`Allocator`] gives a thread that makes a queue memory of an
 //! [`Arena`], and everybody else that of the system.
@@ -97,7 +97,7 @@ unsafe impl GlobalAlloc for Allocator {
         from_range(layout).unwrap_or_else(|| unsafe { System.alloc(layout) })
     }
 
-    // The system's own ways: pages that nobody wrote are zero, and large memory grows without a copy.
+    // The system's own ways: pages that were not written are zero, and large memory grows without a copy.
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match from_range(layout) {
@@ -121,7 +121,7 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: the size is not 0, by the caller's word.
         let moved = unsafe { self.alloc(wanted) };
         if !moved.is_null() {
-            // SAFETY: two allocations, each of at least so many bytes.
+            // SAFETY: two allocations, each of at least this many bytes.
             unsafe { std::ptr::copy_nonoverlapping(start, moved, layout.size().min(size)) };
             // SAFETY: by the caller's word.
             unsafe { self.dealloc(start, layout) };
@@ -150,7 +150,7 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// What one takes for a queue of so many bytes.
+    /// The size of one for a queue of this many bytes.
     pub fn length_for(queue: u64, policy: HugePagePolicy) -> Bytes {
         HugeBuffer::length_for(Self::asked(queue), policy)
     }
@@ -159,7 +159,7 @@ impl Arena {
         Bytes(queue.saturating_add((FURTHEST + BESIDE) as u64))
     }
 
-    /// For a queue of so many bytes, which begins at one of many addresses: `place` decides which. `None` if too many
+    /// For a queue of this many bytes, which begins at one of many addresses: `place` decides which. `None` if too many
     /// were left behind.
     ///
     /// # Errors
@@ -197,8 +197,8 @@ impl Arena {
         }))
     }
 
-    /// Does what allocates, and has it allocate here; what does not fit is of the system's memory, and [`pages`](Self::pages)
-    /// says nothing any more.
+    /// Does what allocates, and has it allocate here; what does not fit is of the system's memory, and
+    /// [`pages`](Self::pages) reports nothing any more.
     pub fn within<T>(&self, make: impl FnOnce() -> T) -> T {
         struct Before(Option<usize>);
         impl Drop for Before {

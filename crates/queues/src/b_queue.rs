@@ -7,7 +7,7 @@
 //! nothing is left of it. What it found is where the next search begins, half a batch larger. After each look that
 //! found nothing an end waits.
 //!
-//! The parameters are those of the authors' program: a batch is a sixteenth of the ring, a wait is 1000 cycles. It says
+//! The parameters are those of the authors' program: a batch is a sixteenth of the ring, a wait is 1000 cycles. It is
 //! "full" while up to a batch of slots is free.
 
 use crate::element::Words;

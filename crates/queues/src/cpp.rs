@@ -159,7 +159,7 @@ pub struct BatonByCall;
 pub struct BoxedEnd<E>(Box<E>);
 
 /// # Safety
-/// The end is there, and nobody else uses it; the element is there.
+/// The end is there, and no other thread uses it; the element is there.
 #[inline(never)]
 unsafe extern "C" fn call_enqueue<const N: usize>(
     end: *mut BatonSender<N>,
@@ -170,7 +170,7 @@ unsafe extern "C" fn call_enqueue<const N: usize>(
 }
 
 /// # Safety
-/// The end is there, and nobody else uses it; there is room for an element.
+/// The end is there, and no other thread uses it; there is room for an element.
 #[inline(never)]
 unsafe extern "C" fn call_dequeue<const N: usize>(
     end: *mut BatonReceiver<N>,

@@ -45,7 +45,7 @@ pub struct DemotingBatonEnd<const N: usize> {
     inside_line: usize,
 }
 
-/// Which bits of an index say that a line has not ended: none where each slot has lines of its own, all where no line
+/// The bits of an index that show that a line has not ended: none where each slot has separate lines, all where no line
 /// is to be demoted.
 pub(crate) const fn inside_line(capacity: usize, words: usize) -> usize {
     if capacity * words > LARGEST_DEMOTED {
@@ -144,7 +144,7 @@ pub(super) unsafe fn demote_lines(first: *const u64, lines: usize) {
     let _ = (first, lines);
 }
 
-/// Has the compiler keep the branch that this stands in.
+/// Has the compiler keep the branch that this is in.
 #[inline(always)]
 fn keep_branch() {
     #[cfg(not(miri))]

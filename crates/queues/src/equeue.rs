@@ -2,10 +2,11 @@
 //! it empty.
 //!
 //! Junchang Wang, Yangfeng Tian, Xiong Fu: EQueue: Elastic Lock-Free FIFO Queue for Core-to-Core Communication on
-//! Multi-Core Processors. IEEE Access 8, 2020. The slots are FastForward's. The sender looks at the last slot of a batch,
-//! in halving steps down to a slice, and waits after each look that found it full. The capacity is the largest size,
-//! with which it starts; once it has shrunk it says "full" earlier, until it has grown again. The parameters are those
-//! of the authors' program: its ring begins with 2048 slots, of which a batch is a quarter and a slice a sixteenth.
+//! Multi-Core Processors. IEEE Access 8, 2020. The slots are FastForward's. The sender looks at the last slot of a
+//! batch, in halving steps down to a slice, and waits after each look that found it full. The capacity is the largest
+//! size, with which it starts; once it has shrunk it is "full" earlier, until it has grown again. The parameters are
+//! those of the authors' program: its ring begins with 2048 slots, of which a batch is a quarter and a slice a
+//! sixteenth.
 //!
 //! In the paper the receiver shrinks the ring, by compare-and-swap on a word that the sender writes too. Here the
 //! sender does both at the end of a lap, where it knows the receiver's count of failures; each lap has its own size,
@@ -24,9 +25,9 @@ use crate::sync::{Arc, AtomicUsize, Ordering, wait_cycles};
 pub(crate) struct Elasticity {
     /// It does not shrink below this size.
     pub smallest: usize,
-    /// So many more failures of the sender than of the receiver double the size.
+    /// This many more failures of the sender than of the receiver double the size.
     pub enlarge: usize,
-    /// So many more failures of the receiver than of the sender halve it.
+    /// This many more failures of the receiver than of the sender halve it.
     pub shrink: usize,
 }
 
@@ -145,10 +146,10 @@ impl<const N: usize> EQueueSender<N> {
 }
 
 impl<const N: usize> EQueueSender<N> {
-    /// Looks for a batch of empty slots, of which the last tells, in halving steps down to a slice.
+    /// Looks for a batch of empty slots, by the last of them, in halving steps down to a slice.
     #[inline(always)]
     fn search(&mut self) -> bool {
-        // A slot beyond the lap before was empty already in that lap, and tells nothing of those that were not.
+        // A slot beyond the lap before was empty already in that lap, and does not show that the others are.
         let limit = match self.next < self.size_before {
             true => self.size.min(self.size_before),
             false => self.size,

@@ -1,11 +1,11 @@
-//! FastForward: no shared index at all; a slot says itself whether it is full.
+//! FastForward: no shared index at all; a slot itself shows whether it is full.
 //!
 //! John Giacomoni, Tipp Moseley, Manish Vachharajani: FastForward for Efficient Pipeline Parallelism: A Cache-Optimized
 //! Concurrent Lock-Free Queue. PPoPP 2008. Each end keeps its index to itself, and the one line that travels is that of
 //! the element. By the paper's temporal slip the receiver keeps some lines behind the sender, so that neither takes a
 //! line that the other works on: where it has come too close it waits until there is room between them again, or the
 //! sender does not go on. Such a wait is latency, so it has to be asked for. So has demoting lines, which is ours (see
-//! [`demoting`](super::demoting)) and here to tell what it alone brings, against `demote=0`.
+//! [`demoting`](super::demoting)) and here to show its effect alone, against `demote=0`.
 
 use super::demoting::{LINE, demote, inside_line};
 use crate::element::Words;
@@ -37,7 +37,7 @@ const PAUSES_PER_LINE: usize = 8;
 #[derive(Debug)]
 pub struct FastForward;
 
-/// FastForward with parameters. It is a type of its own, as asking for them takes registers and instructions even where
+/// FastForward with parameters. It is a separate type, as asking for them takes registers and instructions even where
 /// none is given.
 #[derive(Debug)]
 pub(crate) struct TunedFastForward;
@@ -54,7 +54,7 @@ pub struct FastForwardEnd<const N: usize> {
 #[derive(Debug)]
 pub struct DemotingEnd<const N: usize> {
     end: FastForwardEnd<N>,
-    /// Which bits of an index say that a line has not ended.
+    /// The bits of an index that show that a line has not ended.
     inside_line: usize,
 }
 
@@ -90,7 +90,7 @@ impl<const N: usize> FastForwardEnd<N> {
         unsafe { self.slots.at(self.next) }
     }
 
-    /// The slot so many ahead of the next one, which are fewer than there are.
+    /// The slot this many ahead of the next one, fewer than there are.
     fn ahead(&self, distance: usize) -> &FusedSlot<N> {
         let mut index = self.next + distance;
         if index >= self.slots.count() {
@@ -100,7 +100,7 @@ impl<const N: usize> FastForwardEnd<N> {
         unsafe { self.slots.at(index) }
     }
 
-    /// Goes on, and demotes the lines of the slot where these bits of an index say that they end.
+    /// Goes on, and demotes the lines of the slot where these bits of an index show that they end.
     #[inline(always)]
     fn advance(&mut self, inside_line: Option<usize>) {
         let after = self.next + 1;

@@ -3,7 +3,7 @@
 //! Sergei Arnautov, Pascal Felber, Christof Fetzer, Bohdan Trach: FFQ: A Fast Single-Producer/Multiple-Consumer
 //! Concurrent FIFO Queue. IPDPS 2017. A receiver knows its element by the rank in the slot, so several could wait for
 //! different ones without touching a common index. Here there is one receiver: it takes a rank when it finds the
-//! element instead of in advance (it must not block), and the sender says "full" where the paper's would skip a slot
+//! element instead of in advance (it must not block), and the sender reports "full" where the paper's would skip a slot
 //! that is still in use.
 
 use crate::element::Element;

@@ -54,7 +54,7 @@ impl Ends {
         }
     }
 
-    /// Whether so many senders and receivers can share the queue.
+    /// Whether these numbers of senders and receivers can share the queue.
     pub const fn serve(self, senders: usize, receivers: usize) -> bool {
         match self {
             Ends::Spsc => senders == 1 && receivers == 1,
@@ -95,7 +95,7 @@ pub trait Queue<T: Element>: 'static {
     /// The receiving end.
     type Receiver: Receiver<T> + 'static;
 
-    /// Makes a queue for `capacity` elements, with all its memory touched; some say "full" before they hold as many.
+    /// Makes a queue for `capacity` elements, with all its memory touched; some are "full" before they hold as many.
     /// Indices that count elements begin at `start`, so that tests can begin just before they wrap around; most queues
     /// have none.
     fn starting_at(capacity: usize, start: usize) -> NewEnds<Self, T>;
@@ -110,7 +110,7 @@ pub trait Queue<T: Element>: 'static {
         Self::with_capacity(capacity)
     }
 
-    /// The same for so many senders and receivers that share it, by a queue that is made for them.
+    /// The same for several senders and receivers that share it, by a queue that is made for them.
     ///
     /// # Panics
     /// If it is not: see [`Ends::serve`].

@@ -2,7 +2,7 @@
 //!
 //! Leslie Lamport: Specifying Concurrent Program Modules. ACM Transactions on Programming Languages and Systems 5 (2),
 //! 1983. The measure of all that came after: each operation reads the other end's index, so the line that holds it
-//! travels between the caches with almost every element. The indices stand alone on their cache lines.
+//!    travels between the caches with almost every element. The indices are alone on their cache lines.
 
 use crossbeam_utils::CachePadded;
 

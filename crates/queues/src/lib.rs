@@ -2,15 +2,15 @@
 //!
 //! All but `Baton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published, with the
 //! parameters of their authors where they are known, but for what a non-blocking queue of any capacity needs. Where
-//! that changes something, the file and `--list` say what. What an end does after a failed attempt is up to who calls
-//! it. Indices that count elements run freely and wrap around with the integer. A mask makes slots of them, and the
-//! capacity is kept exactly nevertheless.
+//! that changes something, the file and `--list` describe it. What an end does after a failed attempt is up to who
+//! calls it. Indices that count elements run freely and wrap around with the integer. A mask makes slots of them, and
+//! the capacity is kept exactly nevertheless.
 //!
-//! Each ordering stands with its reason, in terms of the language's memory model, which both architectures keep: on
-//! x86-64 a load with acquire and a store with release are plain moves, and the reason shows only in what the compiler may
-//! do; on Arm they are `ldar` (or `ldapr`) and `stlr`, and without them a slot can be seen before what is in it. Nothing
-//! relies on the order of relaxed accesses, nor on data dependencies. That each ordering is needed is shown by loom:
-//! with any one taken away it finds a wrong queue (`loom_tests`).
+//! Each ordering has its reason beside it, in terms of the language's memory model, which both architectures keep: on
+//! x86-64 a load with acquire and a store with release are plain moves, and the reason shows only in what the compiler
+//! may do; on Arm they are `ldar` (or `ldapr`) and `stlr`, and without them a slot can be seen before what is in it.
+//! Nothing relies on the order of relaxed accesses, nor on data dependencies. That each ordering is needed is shown by
+//! loom: with any one taken away it finds a wrong queue (`loom_tests`).
 //!
 //! Values of two threads are 128 bytes apart (`CachePadded`, and the alignments written here): two lines of 64 bytes,
 //! as x86-64 fetches lines in pairs, and one line of those Arm processors whose lines have 128. On one with lines of 256

@@ -177,8 +177,8 @@ impl<T> LinkedBlocksReceiver<T> {
         let queue = &self.queue;
         // SAFETY: kept below the number of blocks.
         let place = unsafe { queue.pool.at(self.pool_place) };
-        // Relaxed: the count of the elements taken publishes it, and `returned`. What
-        // stood there was read long ago: there is room for all numbers.
+        // Relaxed: the count of the elements taken publishes it, and `returned`. The element that was there was read
+        // long ago: there is room for all numbers.
         place.store(self.block, Ordering::Relaxed);
         self.pool_place += 1;
         if self.pool_place == queue.pool.count() {

@@ -5,9 +5,9 @@
 //! empty, so control lines travel once a batch. How large a batch is the paper leaves to its user.
 //!
 //! What is held back must get out in the end. An end publishes the rest of its batch when it finds the queue full or
-//! empty, and the sender when it is told to [flush](Sender::flush). So a receiver that was told "empty" has given back
-//! all it took, a sender that was told "full" has handed over all it put in, and neither can wait for the other for
-//! ever, whatever the capacity. Until then the sender can find the queue full although up to a batch of slots is free.
+//! empty, and the sender on [flush](Sender::flush). So a receiver that found it "empty" has given back all it took, a
+//! sender that found it "full" has handed over all it put in, and neither can wait for the other for ever, whatever the
+//! capacity. Until then the sender can find the queue full although up to a batch of slots is free.
 
 use crossbeam_utils::CachePadded;
 

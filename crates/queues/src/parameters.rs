@@ -1,4 +1,4 @@
-//! Parameters of queues that have any. They stand behind the name, as in `b-queue:batch=64:penalty=0`.
+//! Parameters of queues that have any. They follow the name, as in `b-queue:batch=64:penalty=0`.
 
 use serde::Serialize;
 
@@ -52,7 +52,7 @@ impl Parameter {
         }
     }
 
-    /// One that is no, 0, or yes, 1.
+    /// A switch: 0 is off, 1 is on.
     pub(super) const fn switch(name: &'static str, meaning: &'static str) -> Self {
         Parameter {
             most: 1,
@@ -103,13 +103,14 @@ impl Parameters {
             };
             let most = parameters[at].most;
             let number = number.parse().ok().filter(|number| *number <= most);
-            let number = number.ok_or_else(|| format!("{part:?} is no number from 0 to {most}"))?;
+            let number =
+                number.ok_or_else(|| format!("{part:?} is not a number from 0 to {most}"))?;
             if let Some(instruction) = parameters[at].instruction
                 && number > 0
                 && cfg!(not(target_arch = "x86_64"))
             {
                 return Err(format!(
-                    "{part:?} takes the instruction {instruction} of x86-64, and {} has none like it: leave it out",
+                    "{part:?} needs the instruction {instruction} of x86-64, which {} does not have: leave it out",
                     std::env::consts::ARCH
                 ));
             }
@@ -177,8 +178,11 @@ mod tests {
         let refused = |text| Parameters::parse(text, &ALL).unwrap_err();
         let expected = "\"size=1\" is none of its parameters: batch=capacity/16, twice=0";
         assert_eq!(refused("size=1"), expected);
-        assert_eq!(refused("twice=2"), "\"twice=2\" is no number from 0 to 1");
-        let expected = "\"batch=-1\" is no number from 0 to 1000000";
+        assert_eq!(
+            refused("twice=2"),
+            "\"twice=2\" is not a number from 0 to 1"
+        );
+        let expected = "\"batch=-1\" is not a number from 0 to 1000000";
         assert_eq!(refused("batch=-1"), expected);
         assert_eq!(refused("batch=1:batch=2"), "\"batch=2\" is given twice");
         assert!(refused("").starts_with("\"\" is none of"));
@@ -190,7 +194,7 @@ mod tests {
         #[cfg(not(target_arch = "x86_64"))]
         {
             let why = demoted.unwrap_err();
-            let words = "\"demote=1\" takes the instruction cldemote of x86-64, and ";
+            let words = "\"demote=1\" needs the instruction cldemote of x86-64, which ";
             assert!(why.starts_with(words), "{why}");
         }
         let none = Parameters::parse("batch=1", &[]).unwrap_err();

@@ -95,7 +95,7 @@ registry! {
     Here super::DemotingBaton: "baton-demoting", Spsc, "hcabench",
         differs "for processors with cldemote: its ends demote the cache lines that they are done with";
     Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983",
-        differs "the indices have cache lines of their own";
+        differs "the indices have separate cache lines";
     Here super::FastForward: "fastforward", Spsc,
         "Giacomoni, Moseley, Vachharajani: FastForward for Efficient Pipeline Parallelism. PPoPP 2008",
         differs "keeps no temporal slip unless slip is given; demote is not of the paper",
@@ -117,7 +117,8 @@ registry! {
     Here super::Ffq: "ffq", Spsc,
         "Arnautov, Felber, Fetzer, Trach: FFQ: A Fast Single-Producer/Multiple-Consumer Concurrent FIFO Queue. IPDPS \
          2017",
-        differs "one receiver, which takes a rank when it finds the element; the sender says full instead of skipping";
+        differs "one receiver, which takes a rank when it finds the element; the sender reports a full queue instead \
+                 of skipping";
     Here super::LinkedBlocks: "linked-blocks", Spsc,
         "Aldinucci, Danelutto, Kilpatrick, Meneghin, Torquati: An Efficient Unbounded Lock-Free Queue for Multi-core \
          Systems. Euro-Par 2012",
@@ -170,7 +171,7 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
     ENTRIES.iter().find(|entry| entry.name == parts(name).0)
 }
 
-/// The parameters that stand behind the name of a queue.
+/// The parameters that follow the name of a queue.
 ///
 /// # Errors
 /// What is wrong with them, and what is allowed.
@@ -186,7 +187,7 @@ pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
 }
 
-/// Makes a queue once, for so many senders and receivers.
+/// Makes a queue once, for several senders and receivers.
 struct QueueTrial(usize, Parameters, [usize; 2]);
 
 impl QueueUser for QueueTrial {
@@ -203,7 +204,7 @@ pub fn refusal(name: &str, capacity: usize) -> Option<String> {
     refusal_of_shared(name, capacity, [1, 1])
 }
 
-/// The same with so many senders and receivers that share it.
+/// The same with several senders and receivers that share it.
 pub fn refusal_of_shared(name: &str, capacity: usize, ends: [usize; 2]) -> Option<String> {
     if let Some(entry) = entry(name)
         && !entry.ends.serve(ends[0], ends[1])

@@ -1,6 +1,6 @@
 //! The baton that demotes, for elements whose size is known only at run time, in memory that the caller brings.
 //!
-//! As in [`demoting`](super::demoting) each slot tells itself whether it is full, is given back at once, and its lines
+//! As in [`demoting`](super::demoting) each slot itself shows whether it is full, is given back at once, and its lines
 //! are demoted by the end that is done with them. A slot begins on a cache line with the first word of its element, or
 //! with zero if it is empty. So that word is never zero, and an element of up to eight words travels in one line.
 //!
@@ -28,7 +28,7 @@ impl Memory for AtomicWords {
         #[cfg(not(loom))]
         return self;
         #[cfg(loom)]
-        unreachable!("loom has atomics of its own, and checks the rings alone")
+        unreachable!("loom has separate atomics, and checks the rings alone")
     }
 }
 
@@ -90,7 +90,7 @@ impl<M: Memory> RingEnd<M> {
     }
 
     /// The first word of the next slot, 0 if it is empty. Acquire: who sees it empty comes after the receiver's reading
-    /// of the element, and who sees it full after the sender's writing of it. So the rest needs no order of its own.
+    /// of the element, and who sees it full after the sender's writing of it. So the rest needs no separate order.
     #[inline(always)]
     fn first_word(&self) -> u64 {
         self.slot().0.load(Ordering::Acquire)
@@ -126,13 +126,13 @@ impl<M: Memory> RingSender<M> {
         RingSender(RingEnd::new(memory, ring, shape))
     }
 
-    /// Whether there is room for an element. It stays, as nobody else fills the ring.
+    /// Whether there is room for an element. It stays, as no other thread fills the ring.
     #[inline(always)]
     pub fn has_room(&self) -> bool {
         self.0.first_word() == 0
     }
 
-    /// Puts an element in, of which `word` tells each word, if there is room. A first word of 0 comes out as 1.
+    /// Puts an element in, whose words `word` returns, if there is room. A first word of 0 comes out as 1.
     #[inline(always)]
     pub fn enqueue(&mut self, word: impl Fn(usize) -> u64) -> bool {
         if !self.has_room() {

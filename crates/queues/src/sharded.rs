@@ -5,9 +5,8 @@
 //! A receiver goes on to the ring of the next sender after each element, so that none starves, however fast another one
 //! is.
 //!
-//! What is given up is order: elements of one sender come out in order at each receiver, and nothing is said of two
-//! senders, or of two receivers. An attempt that fails has looked at as many rings as there are threads at the other
-//! end.
+//! What is given up is order: elements of one sender come out in order at each receiver, and no order holds between two
+//! senders, or two receivers. An attempt that fails has looked at as many rings as there are threads at the other end.
 
 use super::demoting::DemotingBaton;
 use super::element::Words;

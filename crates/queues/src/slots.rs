@@ -56,7 +56,7 @@ pub(super) struct SharedSlots<S> {
 }
 
 impl<S> SharedSlots<S> {
-    /// So many new slots, as [`Slots::new`] makes them.
+    /// This many new slots, as [`Slots::new`] makes them.
     pub(crate) fn new(count: usize, slot: impl FnMut() -> S) -> Self {
         Self::of(Arc::new(Slots::new(count, slot)))
     }
@@ -84,7 +84,7 @@ impl<S> Deref for SharedSlots<S> {
 }
 
 impl<S> Slots<S> {
-    /// So many new slots, each of them written, so that their pages are there.
+    /// This many new slots, each of them written, so that their pages are there.
     pub(crate) fn new(count: usize, mut slot: impl FnMut() -> S) -> Self {
         const { assert!(size_of::<S>() > 0) };
         let layout = Self::layout(count);
@@ -126,7 +126,7 @@ impl<S> Slots<S> {
 impl<S> Drop for Slots<S> {
     fn drop(&mut self) {
         let Slots { first, count } = *self;
-        // SAFETY: each slot was written in `new`, and nobody can have a reference any more.
+        // SAFETY: each slot was written in `new`, and no thread can have a reference any more.
         unsafe { NonNull::slice_from_raw_parts(first, count).drop_in_place() };
         // SAFETY: allocated in `new` with the same layout.
         unsafe { dealloc(first.as_ptr().cast(), Self::layout(count)) };
@@ -151,7 +151,7 @@ impl<T: Copy> ValueSlot<T> {
     /// Puts an element in.
     ///
     /// # Safety
-    /// Nobody reads or writes this slot at the same time.
+    /// No other thread reads or writes this slot at the same time.
     #[inline(always)]
     pub(crate) unsafe fn write(&self, element: T) {
         // SAFETY: no other access, by the caller's word.
@@ -169,7 +169,7 @@ impl<T: Copy> ValueSlot<T> {
     /// The element that was put in.
     ///
     /// # Safety
-    /// An element was put in, what did that happened before, and nobody writes to the slot at the same time.
+    /// An element was put in, what did that happened before, and no other thread writes to the slot at the same time.
     #[inline(always)]
     pub(crate) unsafe fn read(&self) -> T {
         // SAFETY: written before and not being written now, by the caller's word.
@@ -183,7 +183,7 @@ impl<T: Copy> ValueSlot<T> {
     }
 }
 
-/// Room for an element whose first word tells whether there is one.
+/// Room for an element whose first word shows whether there is one.
 ///
 /// The protocol of a slot, whatever the queue: the sender fills it while it is empty, and stores the first word last.
 /// While it is full only the receiver touches it, until it clears the first word.
@@ -191,7 +191,7 @@ impl<T: Copy> ValueSlot<T> {
 #[cfg_attr(not(loom), repr(transparent))]
 pub(super) struct FusedSlot<const N: usize> {
     words: UnsafeCell<[u64; N]>,
-    /// Loom's atomics are no plain memory: the first word stands apart.
+    /// Loom's atomics are no plain memory: the first word is apart.
     #[cfg(loom)]
     first: AtomicU64,
 }

@@ -1,6 +1,6 @@
 //! Atomics and shared ownership for the queues: those of the standard library, or those of the model checker loom.
 
-/// Waits so many cycles of the time-stamp counter: published queues do after a look that found nothing.
+/// Waits this many cycles of the time-stamp counter: published queues do after a look that found nothing.
 #[inline(always)]
 pub(super) fn wait_cycles(cycles: usize) {
     // Checked by interpreters it would only take their time.
@@ -14,7 +14,7 @@ pub(super) fn wait_cycles(cycles: usize) {
         let begun = now();
         while now().wrapping_sub(begun) < cycles as u64 {}
     }
-    // The generic timer counts slower than a TSC, at a rate of its own: as long as the cycles of one of 3 GHz.
+    // The generic timer counts slower than a TSC, at a separate rate: as long as the cycles of one of 3 GHz.
     #[cfg(target_arch = "aarch64")]
     {
         let (hertz, begun): (u64, u64);

@@ -1,6 +1,6 @@
 //! Atomics for loom of which one ordering can be taken away, to see whether loom finds it missing.
 //!
-//! An ordering is named by where it stands: `file:line:column`. Relaxed accesses have none.
+//! An ordering is named by its place: `file:line:column`. Relaxed accesses have none.
 
 use std::collections::BTreeSet;
 use std::panic::Location;

@@ -2,7 +2,7 @@
 //! `ibv_modify_qp(3)`, with the LID or GID of its peer (InfiniBand Architecture Specification, volume 1, 10.3.1).
 //!
 //! Both ends are in one process, so what the connection manager would exchange is handed over: an
-//! [`UnconnectedQueuePair`] tells its [`QueuePairAddress`], takes its peer's, and is a [`DirectConnection`] then. There
+//! [`UnconnectedQueuePair`] returns its [`QueuePairAddress`], takes its peer's, and is a [`DirectConnection`] then. There
 //! is no message that ends a connection, so one end notices only by its completions that the other has gone.
 
 use std::net::Ipv6Addr;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// What their names begin with: `getenv` in providers/mlx5, in libibverbs, and in what both share (rdma-core 55). The
-/// older mlx4 has some of its own.
+/// older mlx4 has separate ones.
 const PREFIXES: [&str; 4] = ["MLX5_", "MLX4_", "IBV_", "RDMAV_"];
 
 /// Those that are set in this process, with their values.

@@ -60,7 +60,7 @@ impl VerbsError {
             }
             _ => {
                 ": install them (Debian: libibverbs1, librdmacm1 and ibverbs-providers; Fedora: libibverbs and \
-                 librdmacm). hcabench queue, clock, host, plot, compare and report run without them"
+                 librdmacm). Commands that use no RDMA device run without them"
             }
         };
         VerbsError {

@@ -48,11 +48,11 @@ const DURATION_OF_EACH: Duration = Duration::from_secs(2);
 /// Arguments of `hcabench clock`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ClockArguments {
-    /// How long to watch, with unit: ms, s, min, h [default: 10s]
+    /// Watch for this time, in ms, s, min or h [default: 10s]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub duration: Option<Duration>,
 
-    /// CPUs to watch, a thread pinned to each: 3, or 0-3,8 [default: one, isolated if there is one]
+    /// Watch these CPUs, with a thread pinned to each: 3, or 0-3,8 [default: one CPU, an isolated one if there is one]
     #[arg(long, value_name = "LIST", conflicts_with = "all_cpus", value_parser = values::cpus)]
     pub cpu: Option<CpuSet>,
 
@@ -60,47 +60,48 @@ pub(crate) struct ClockArguments {
     #[arg(long)]
     pub all_cpus: bool,
 
-    /// How the clock is read: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp),
-    /// rdtscp-lfence; on aarch64 instead of those: counter (isb; mrs cntvct_el0), counter-ss (mrs cntvctss_el0)
+    /// Read this clock: realtime, monotonic, monotonic-raw, rdtsc (lfence; rdtsc), rdtscp (cpuid; rdtscp),
+    /// rdtscp-lfence; on aarch64 counter (isb; mrs cntvct_el0) and counter-ss (mrs cntvctss_el0) instead of the last
+    /// three
     #[arg(long, value_name = "LIST", default_value = DEFAULT_CLOCK, value_parser = named::<ReadingKind>)]
     pub clock: List<ReadingKind>,
 
-    /// All clocks that can be read here and all reports, wakeup among them, one after the other; percentiles, which
-    /// takes much memory, only if --report asks for it
+    /// Watch by each readable clock in turn, with all reports including wakeup; percentiles, which takes much memory,
+    /// only with --report percentiles
     #[arg(long, conflicts_with_all = ["clock", "until"])]
     pub everything: bool,
 
-    /// Exit with 3 if a difference, or a percentile of all, is above a time: 50us, 2us@p99.99
+    /// Exit with code 3 if a difference, or a percentile of all, exceeds a time, as in 50us or 2us@p99.99
     #[arg(long, value_name = "LIST", value_parser = common::limits)]
     pub fail_above: Option<List<Limit>>,
 
-    /// Tell instead whether the processor's counter can be trusted: its flags, its rate by every source, the offsets between CPUs,
-    /// steps back; exit code 1 if it cannot
+    /// Check instead whether the processor's counter can be trusted: flags, rate by each source, offsets between CPUs,
+    /// steps back; exit code 1 if not
     #[arg(long, conflicts_with_all = ["clock", "report", "iterations", "duration", "cpu", "all_cpus",
           "hugepages", "threshold", "baseline_iterations", "window", "coincidence", "keep_jumps", "fail_above", "out", "force",
           "rounds", "order_seed", "budget", "dry_run", "resume", "brief", "sort", "everything", "until", "causes", "interval",
           "priority", "allow_idle_states"])]
     pub trust: bool,
 
-    /// What is reported: highest, cumulative, histogram (in constant memory), percentiles (keeps every difference: 4
-    /// bytes each), all of these; wakeup: how late clock_nanosleep and timerfd wake a thread
+    /// Report these: highest, cumulative, histogram (constant memory), percentiles (4 bytes for each difference), all
+    /// (the four before); wakeup (lateness of clock_nanosleep and timerfd)
     #[arg(long, value_name = "LIST", default_value = "highest,cumulative,histogram", value_parser = values::reports, help_heading = "Jumps")]
     pub report: BTreeSet<Report>,
 
-    /// Readings on each CPU, with k, M or G for thousands, millions, thousands of millions
+    /// Read the clock this many times on each CPU, with k, M or G for 10^3, 10^6 or 10^9
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = values::count, help_heading = "Sweep")]
     pub iterations: Option<u64>,
 
-    /// End when each CPU has so many jumps, with k, M or G
+    /// End when each CPU has this many jumps, with k, M or G
     #[arg(long, value_name = "JUMPS", conflicts_with_all = ["duration", "iterations"], value_parser = values::count, help_heading = "Sweep")]
     pub until: Option<u64>,
 
-    /// What is read to find out what causes a jump: counters (the kernel's), trace (its tracepoints: who had the CPU for
-    /// how long, exactly; takes root), off (hardly any time goes unwatched)
+    /// Read this to find the causes of jumps: counters (of the kernel), trace (its tracepoints, with the thread that
+    /// had the CPU and its exact time; needs root), off (almost all of the time is watched)
     #[arg(long, value_name = "WHAT", default_value = "counters", help_heading = "Jumps", value_parser = one::<Causes>)]
     pub causes: Causes,
 
-    /// Time between two wake-ups of --report wakeup, 10us to 10s
+    /// Wait this long between two wake-ups of --report wakeup, 10us to 10s
     #[arg(long, value_name = "TIME", default_value = "1ms", help_heading = "Jumps", value_parser = values::interval)]
     pub interval: Nanos,
 
@@ -108,39 +109,39 @@ pub(crate) struct ClockArguments {
     #[command(flatten)]
     pub schedule: ScheduleArguments,
 
-    /// Huge pages for the differences of percentiles: required, try, off
+    /// Use huge pages for the differences of percentiles: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
-    /// Longer differences are jumps, whose causes are looked for, with unit: ns, us, ms, s [default: the baseline]
+    /// Treat longer differences as jumps and find their causes, in ns, us, ms or s [default: the baseline]
     #[arg(long, value_name = "TIME", help_heading = "Jumps", value_parser = common::length)]
     pub threshold: Option<Nanos>,
 
-    /// Readings whose mean, doubled, is the baseline; fewer where they would take more than 10 s [default: those
-    /// of half a second]
+    /// Read the clock this many times for the baseline, which is twice their mean difference; at most 10 s [default:
+    /// half a second of readings]
     #[arg(long, value_name = "N", help_heading = "Jumps", value_parser = values::count)]
     pub baseline_iterations: Option<u64>,
 
-    /// Length of the sliding windows of cumulative, and of clusters, with unit: us, ms, s
+    /// Set the length of the sliding windows of cumulative and of clusters, in us, ms or s
     #[arg(long, value_name = "TIME", default_value = "1ms", help_heading = "Jumps", value_parser = common::length)]
     pub window: Nanos,
 
-    /// Jumps of several CPUs that begin within this time of each other count as one event, with unit: ns, us, ms
+    /// Count jumps of several CPUs as one event if they begin within this time of each other, in ns, us or ms
     #[arg(long, value_name = "TIME", default_value = "10us", help_heading = "Jumps", value_parser = common::length)]
     pub coincidence: Nanos,
 
-    /// Jumps of each CPU that are kept for jumps.csv; if there are more, the longest; 2 to 100M [default: as fit into
-    /// 32 MiB for all CPUs, at most 262144]
+    /// Keep this many jumps of each CPU for jumps.csv, the longest if there are more; 2 to 100M [default: 32 MiB for
+    /// all CPUs, at most 262144]
     #[arg(long, value_name = "N", help_heading = "Jumps", value_parser = values::kept)]
     pub keep_jumps: Option<usize>,
 
-    /// Reads for --trust in which the counter must not step back, 10000 to 10000000000
+    /// Read the counter this many times for steps back in --trust, 10000 to 10000000000
     #[arg(long, value_name = "N", default_value_t = DEFAULT_READS, requires = "trust", help_heading = "TSC",
           value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
     pub trust_reads: u64,
 
-    /// Rate of the processor's counter in kHz, 100000 to 10000000 (on aarch64 from 1000) [default: measured against
-    /// CLOCK_MONOTONIC_RAW; on aarch64 what CNTFRQ_EL0 tells]
+    /// Set the rate of the processor's counter in kHz, 100000 to 10000000 (on aarch64 from 1000) [default: measured
+    /// against CLOCK_MONOTONIC_RAW; on aarch64 CNTFRQ_EL0]
     #[arg(long, value_name = "KHZ", help_heading = "TSC")]
     pub tsc_khz: Option<TscKilohertz>,
 

@@ -111,7 +111,7 @@ fn verdict(shown: &Shown<'_>) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Of each CPU what its last round told.
+/// The last round of each CPU.
 fn document(shown: &Shown<'_>) -> Value {
     serde_json::json!({ "cpus": details(shown) })
 }

@@ -46,7 +46,7 @@ fn sort(error: TrustError) -> anyhow::Error {
 fn in_words(report: &Report) -> String {
     let Judgement { verdict, reasons } = &report.judgement;
     let why = if reasons.is_empty() {
-        "; nothing speaks against it"
+        "; no finding contradicts it"
     } else {
         ", because"
     };
@@ -90,12 +90,12 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
     let flag = |has: Option<bool>| match has {
         Some(true) => "yes",
         Some(false) => "no",
-        None => "the kernel does not tell",
+        None => "not reported by the kernel",
     };
     let source = match (&clock.source, &clock.available) {
         (Some(source), Some(all)) => format!("{source} (available: {})", all.join(", ")),
-        (Some(source), None) => format!("{source} (the kernel does not tell the others)"),
-        (None, _) => missing("the kernel does not tell"),
+        (Some(source), None) => format!("{source} (the kernel does not report the others)"),
+        (None, _) => missing("not reported by the kernel"),
     };
     let below = &report.virtualisation;
     let hypervisor = match below.guest {
@@ -107,7 +107,7 @@ fn facts(report: &Report) -> Vec<(&'static str, String)> {
         Some(rate) => {
             let by = match rate.source {
                 RateSource::Measured => "measured",
-                RateSource::Cntfrq => "told by CNTFRQ_EL0",
+                RateSource::Cntfrq => "reported by CNTFRQ_EL0",
                 RateSource::TscKhz => "given by --tsc-khz",
             };
             format!("{:.6} MHz, {by}", rate.hertz / 1e6)

@@ -58,7 +58,7 @@ fn what_is_missing_says_so_with_its_reason() {
         assert!(text.contains(&line), "{label} in\n{text}");
     }
     assert!(text.starts_with(&format!(
-        "The {COUNTER_IN_WORDS} of this machine: trusted; nothing speaks against it\n"
+        "The {COUNTER_IN_WORDS} of this machine: trusted; no finding contradicts it\n"
     )));
     for label in ["clock source", "rate in use", "largest distance"] {
         let line = format!("\n{label:20}  missing: ");

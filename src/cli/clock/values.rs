@@ -46,9 +46,7 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
         .and_then(|number| number.checked_mul(unit))
         .filter(|number| (1..=9_000_000_000_000_000_000).contains(number))
         .ok_or_else(|| {
-            format!(
-                "{text:?} is not a number from 1 up to 9e18; k, M and G may stand behind it, as in 100M"
-            )
+            format!("{text:?} is not a number from 1 to 9e18, with k, M or G as in 100M")
         })
 }
 

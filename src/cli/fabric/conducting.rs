@@ -35,7 +35,7 @@ pub(crate) struct FabricOutput {
 }
 
 impl FabricOutput {
-    /// As the command line says; it is known to be good before anybody measures.
+    /// As the command line sets it; it is known to be good before anybody measures.
     pub(crate) fn find(arguments: &FabricArguments, identity: &Identity) -> anyhow::Result<Self> {
         let output = &arguments.hca.output;
         let groups = arguments.group.as_ref().map(|file| {

@@ -48,7 +48,7 @@ pub(super) struct FabricRun {
     kept: RowFigures,
     /// What came of pairs that were measured again alone.
     again: Option<RowFigures>,
-    /// What all pairs together tell, if suspects were asked for: since then `kept` takes no more rows.
+    /// The verdicts by all pairs together, if suspects are measured again: since then `kept` takes no more rows.
     overview: Option<Overview>,
     /// Ordered pairs.
     left_out_count: usize,
@@ -126,7 +126,7 @@ impl FabricRun {
         schedule.batches_of(all.filter(|pair| !self.kept.is_whole(*pair, round)))
     }
 
-    /// Shows the progress over so many pairs from here on.
+    /// Shows the progress over this many pairs from here on.
     pub(super) fn show_progress(&mut self, pairs: u64) {
         self.progress = Some(Progress::counting(pairs, "pairs"));
     }
@@ -156,7 +156,7 @@ impl FabricRun {
         suspects
     }
 
-    /// What all pairs together tell, with bounds as tight as third hosts leave them.
+    /// The verdicts by all pairs together, with bounds as tight as third hosts leave them.
     fn look(&mut self, most: usize) -> Overview {
         // Bounds of clocks that drift hold at a moment each, and these are of several.
         let narrow = !self.known.drift;
@@ -166,7 +166,7 @@ impl FabricRun {
         Overview::of(&self.kept, &self.known, most)
     }
 
-    /// What is to be told beside the tables.
+    /// The messages beside the tables.
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut remarks = self.document.contradictions.clone();
         if self.again_failed > 0 {
@@ -244,7 +244,7 @@ impl FabricRun {
                     rows.push(cells);
                 }
                 let mut row = over.fold(&rows);
-                // Of several rounds the least sure one tells.
+                // The least sure one of several rounds counts.
                 let least = [CONTRADICTION, DECLARED].map(Cell::from).into_iter();
                 let mut least =
                     least.filter(|it| rows.iter().any(|cells| cells[narrow.status] == *it));
@@ -269,7 +269,7 @@ impl FabricRun {
                 "clocks contradict each other over third hosts: fabric.json has which".to_owned(),
             )),
             (left_out, failed) => Err(Ending::Failed(format!(
-                "{left_out} ordered pairs were left out and {failed} failed: left_out.csv and runs.csv say why"
+                "{left_out} ordered pairs were left out and {failed} failed; left_out.csv and runs.csv have the reasons"
             ))),
         }
     }
@@ -389,7 +389,7 @@ fn go_on(
     Ok((file, kept, next))
 }
 
-/// `fabric.json`: also the ranks that took part in the earlier run only stand in it.
+/// `fabric.json`: it also contains the ranks that took part in the earlier run only.
 fn document(
     identity: &Identity,
     arguments: &FabricArguments,

@@ -15,7 +15,7 @@ use crate::terminal::table::{Column, Table};
 
 /// Connecting, probes and taking in what comes of a pair, in both directions.
 const OF_A_PAIR: Duration = Duration::from_millis(300);
-/// Of so many ranks each pair is told.
+/// Up to this many ranks each pair is printed.
 const ALL_PAIRS_TOLD: u32 = 8;
 
 /// About how long a pair takes in both directions.
@@ -120,7 +120,7 @@ impl DryRunPlan {
             }
             text += &format!("\n{}", table.render(terminal_width()));
         }
-        text + "\nno device was opened: what a pair takes is an estimate\n"
+        text + "\nno device was opened: the time of a pair is an estimate\n"
     }
 
     fn document(&self) -> Value {

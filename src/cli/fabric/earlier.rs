@@ -28,7 +28,7 @@ pub(super) struct FabricDocument {
     pub(super) schedule: Value,
     /// What is measured between two ranks.
     pub(super) settings: Value,
-    /// What clocks contradict each other in over third hosts: nobody is blamed for it.
+    /// What clocks contradict each other in over third hosts: no rank is blamed for it.
     #[serde(default)]
     pub(super) contradictions: Vec<String>,
     /// The rounds in which they do. A run that goes on measures them again.

@@ -8,7 +8,7 @@ use crate::results::folder::PointFolder;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::results::{ReportError, ResultsFolder, SampleWriter};
 
-/// Up to so many ranks each pair has a folder: beyond, there are too many files for a file system to like.
+/// Up to this many ranks each pair has a folder: beyond, there are too many files for a file system to like.
 const MOST_RANKS: u32 = 64;
 
 /// Which pairs have a folder.
@@ -23,7 +23,7 @@ pub(crate) enum PairFolders {
 }
 
 impl PairFolders {
-    /// As it was asked for, or as it fits to so many ranks.
+    /// As it was set, or as it fits to this many ranks.
     pub(super) fn of(arguments: &FabricArguments, ranks: u32) -> Self {
         let usual = match ranks <= MOST_RANKS {
             true => PairFolders::All,

@@ -1,4 +1,4 @@
-//! What is said of pairs, nodes and tiers, by what is kept of all rows.
+//! The verdicts on pairs, nodes and tiers, by the figures kept of all rows.
 
 use std::collections::BTreeMap;
 
@@ -30,11 +30,11 @@ pub(super) struct FabricJudgement {
     pub(super) text: String,
     /// Limits that are broken.
     pub(super) broken: Vec<String>,
-    /// Why monitoring is not told.
+    /// Why monitoring gets nothing.
     pub(super) not_written: Option<anyhow::Error>,
 }
 
-/// What looking at all pairs tells of one.
+/// The verdict on a pair by all pairs.
 struct PairContext<'a> {
     overview: &'a Overview,
     kept: &'a RowFigures,
@@ -80,7 +80,7 @@ impl PairContext<'_> {
     }
 }
 
-/// Judges all, by what all pairs together tell. `write_pairs` is given what tells the last cells of a pair's row.
+/// Judges all, by all pairs together. `write_pairs` gets the function that returns the last cells of a pair's row.
 pub(super) fn judge(
     measured: &FabricMeasurements<'_>,
     overview: &Overview,

@@ -145,7 +145,7 @@ impl RowFigures {
         if from != to && from.max(to) < self.nodes {
             return Ok(());
         }
-        let reason = format!("{from} to {to} is no pair of {} ranks", self.nodes);
+        let reason = format!("{from} to {to} is not a pair of {} ranks", self.nodes);
         Err(ReportError::unfit("read", path, reason))
     }
 

@@ -9,9 +9,9 @@
 //! | [`kept`] | what rank 0 keeps of all rows in memory |
 //! | [`names`] | what nodes are called |
 //! | [`overview`] | what all pairs together show |
-//! | [`judgement`] | what is said of pairs, nodes and tiers |
-//! | [`texts`] | the texts and files about them |
-//! | [`dry_run`] | says what would be measured |
+//! | [`judgement`] | the verdicts on pairs, nodes and tiers |
+//! | [`told`] | what is printed of them |
+//! | [`dry_run`] | prints what would be measured |
 
 mod conducting;
 mod course;
@@ -45,7 +45,7 @@ use crate::rig::limit::Limit;
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FabricArguments {
-    /// How many pairs are measured at once: together (all of a round of the schedule), alone (one), or a number
+    /// Measure this many pairs at once: together (all of a round of the schedule), alone (one), or a number
     #[arg(
         long,
         value_name = "HOW",
@@ -54,50 +54,50 @@ pub(crate) struct FabricArguments {
     )]
     pub concurrency: Concurrency,
 
-    /// Suspect pairs that are measured again alone, beside as many others drawn at random; 0: none
+    /// Measure this many suspect pairs again alone, beside the same number drawn at random; 0: none
     #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Fabric")]
     pub again: u32,
 
-    /// How long a pair may take: who takes longer is taken for hung
+    /// Give up a pair that takes longer than this
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Fabric", value_parser = duration)]
     pub pair_timeout: Duration,
 
-    /// The groups of nodes, of which only pairs of one distance are compared: a file with a node, or nodes as in n[1-4], and
-    /// its group in each line [default: as Slurm tells it]
+    /// Read the groups of nodes from a file, with a node or nodes as in n[1-4] and a group in each line; only pairs of
+    /// one distance are compared [default: the switches of Slurm]
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub group: Option<PathBuf>,
 
-    /// This process's number among all, from 0, where no engine tells it
+    /// Set the number of this process among all, from 0 [default: from the engine]
     #[arg(long, value_name = "N", help_heading = "Fabric")]
     pub rank: Option<u32>,
 
-    /// How many processes there are
+    /// Set the number of processes [default: from the engine]
     #[arg(long, value_name = "N", help_heading = "Fabric")]
     pub ranks: Option<u32>,
 
-    /// The host of rank 0, with a TCP port if the engine tells none
+    /// Set the host of rank 0, with a TCP port if the engine provides none
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Fabric")]
     pub rendezvous: Option<String>,
 
-    /// The address of this host where it serves the other ranks, which may differ from rank to rank [default: all of them,
-    /// those of IPv6 too]
+    /// Serve the other ranks at this address of this host, which may differ from rank to rank [default: all addresses,
+    /// IPv6 included]
     #[arg(long, value_name = "ADDRESS", help_heading = "Fabric")]
     pub bind: Option<IpAddr>,
 
-    /// Exit code 3 if half a round trip of any pair is longer, such as 5us@p99 or 1ms
+    /// Exit with code 3 if half a round trip of any pair exceeds this, as in 5us@p99 or 1ms
     #[arg(long, value_name = "LIST", help_heading = "Fabric", value_parser = limits)]
     pub fail_above: Option<crate::arguments::values::List<Limit>>,
 
-    /// Exit code 3 if more nodes and pairs stand out
+    /// Exit with code 3 if more nodes and pairs than this stand out
     #[arg(long, value_name = "N", help_heading = "Fabric")]
     pub max_outliers: Option<usize>,
 
-    /// Which pairs have a folder with their messages and probes: all, again (those that are measured again alone) or none
-    /// [default: all up to 64 ranks, again beyond]
+    /// Write folders with messages and probes for these pairs: all, again (those that are measured again alone) or none
+    /// [default: all up to 64 ranks, else again]
     #[arg(long, value_name = "WHICH", help_heading = "Fabric")]
     pub pair_folders: Option<PairFolders>,
 
-    /// Write what was found for the node exporter's textfile collector
+    /// Write the results to this file for the textfile collector of Prometheus' node exporter
     #[arg(long, value_name = "FILE", help_heading = "Fabric")]
     pub prometheus: Option<PathBuf>,
 
@@ -125,7 +125,7 @@ impl FabricArguments {
 fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow::Result<()> {
     let (sweep, output) = (&arguments.hca.sweep, &arguments.hca.output);
     let not_here = "there is one point and no table of points";
-    let whom = "rank 0 tells who measures to whom, and each rank is both ends in turn";
+    let whom = "rank 0 assigns the pairs, and each rank is both ends in turn";
     let one = "it is measured on one host only";
     let given = [
         ("--peer", arguments.hca.between.peer.is_some(), whom),
@@ -139,7 +139,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
         (
             "--json",
             output.json && !sweep.dry_run,
-            "what was found stands in the tables of its folder",
+            "the results are in the tables of its folder",
         ),
     ];
     let refused = given.into_iter().find(|(_, given, _)| *given);
@@ -149,8 +149,8 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
     let (pair, limit) = (dry_run::of_a_pair(arguments, point), arguments.pair_timeout);
     if pair.saturating_add(config.timeout) > limit {
         return Err(UsageError(format!(
-            "--pair-timeout {}: a pair takes about {}, and --timeout {} beyond where messages are lost: a rank that takes \
-             longer is taken for hung",
+            "--pair-timeout {}: a pair takes about {}, and --timeout {} beyond where messages are lost: a rank that \
+             takes longer is given up",
             humantime::format_duration(limit),
             humantime::format_duration(pair),
             humantime::format_duration(config.timeout)

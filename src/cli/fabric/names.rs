@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::sorting::distinct;
 
-/// What stands between two names in the name of a pair's folder.
+/// The separator of two names in the name of a pair's folder.
 pub(super) const BETWEEN: &str = "-to-";
 
-/// A name in which nothing looks like what stands between two names: of no two pairs the folders are called the same.
+/// A name in which nothing looks like the separator of two names: of no two pairs the folders are called the same.
 fn apart_from_between(name: &str) -> String {
     let mut name = name.replace(BETWEEN, "_to_");
     if name.starts_with("to-") {

@@ -33,7 +33,7 @@ impl FabricFacts {
     }
 }
 
-/// The tiers, as the user's file `groups`, else the engine tells them.
+/// The tiers, by the user's file `groups`, else by the engine.
 pub(super) fn known(
     arguments: &FabricArguments,
     groups: Option<String>,
@@ -76,7 +76,7 @@ pub(super) struct FabricMeasurements<'a> {
     pub(super) is_whole: bool,
 }
 
-/// Effects that are worth telling: above this, in ns.
+/// Effects that are worth reporting: above this, in ns.
 fn least(figure: &Matrix) -> f64 {
     let all = median(figure.each().map(|(.., value)| value).collect());
     all.unwrap_or(0.0) * OF_NO_CONSEQUENCE
@@ -154,13 +154,13 @@ impl Matrices {
     }
 }
 
-/// What all pairs together tell, and which of them are to be measured again, alone.
+/// The verdicts by all pairs together, and the pairs that are to be measured again, alone.
 #[derive(Debug)]
 pub(super) struct Overview {
     pub(super) matrices: Matrices,
     pub(super) judged: Vec<NodeJudgement>,
     pub(super) fit: Fit,
-    /// Ways that are slower than they have to be: by so many nanoseconds at least.
+    /// Ways that are slower than they have to be: by at least this many nanoseconds.
     pub(super) slow_ways: BTreeMap<Ends, u64>,
     pub(super) least: f64,
     pub(super) chosen: Remeasurements,

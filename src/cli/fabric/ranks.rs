@@ -101,7 +101,7 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
                 Event::Refused { peer, reason } => {
                     eprintln!("hcabench: refused {peer}: {}", printable(&reason));
                 }
-                // The rank that asked tells it.
+                // The rank that asked reports it.
                 Event::Failed { .. } | Event::Begun { .. } | Event::Over { .. } => {}
             };
             if let Err(error) = serve(&service, tell) {
@@ -135,7 +135,7 @@ fn lead(
         ..Limits::default()
     };
     let code = conduct(arguments, identity, &place, (listener, terms, limits))?;
-    // It ends by what it is told, unless its device keeps it.
+    // It ends on command, unless its device keeps it.
     let until = Instant::now() + LEAVING;
     while !agent.is_finished() && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(5));

@@ -1,4 +1,4 @@
-//! What is told of a fabric: who stands out and the worst pairs, and what the node exporter reads.
+//! The terminal output of a fabric: who stands out and the worst pairs, and what the node exporter reads.
 
 use std::path::Path;
 use std::time::SystemTime;
@@ -12,7 +12,7 @@ use crate::results::units;
 use crate::sorting::sort_by;
 use crate::terminal::table::{Column as Heading, Table};
 
-/// So many of the worst pairs are shown.
+/// This many of the worst pairs are shown.
 const SHOWN: usize = 8;
 
 /// What the node exporter reads.

@@ -46,133 +46,134 @@ use crate::time::{COUNTER_IN_WORDS, ClockKind, Nanos, TscKilohertz};
 /// Arguments of the benchmark. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct HcaArguments {
-    /// Service types: rc, uc, ud
+    /// Use these service types: rc, uc, ud
     #[arg(long, value_name = "LIST", default_value = "rc", value_parser = named::<Service>)]
     pub service: List<Service>,
 
-    /// Operations: send, write (both with immediate data), write-polled (without, found by polling memory), read,
-    /// compare-swap, fetch-add (8 bytes); UC has send and write, UD send
+    /// Use these operations: send, write (both with immediate data), write-polled (found by polling memory), read,
+    /// compare-swap, fetch-add (8 B); UC has send and write, UD send
     #[arg(long, value_name = "LIST", default_value = "send", value_parser = named::<Operation>)]
     pub operation: List<Operation>,
 
-    /// Message sizes in bytes, from 8 to the device's largest; units as in 4k or 1MiB; a range 8..32768 doubles
+    /// Send messages of these sizes in bytes, from 8 to the device's maximum, as in 4k or 1MiB; the range 8..32768
+    /// doubles
     #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::sizes)]
     pub size: List<u32>,
 
-    /// Messages of a burst, posted one after the other; 1 to 8192; a range A..B doubles from A to B
+    /// Post this many messages in a row, 1 to 8192; a range A..B doubles
     #[arg(long, value_name = "LIST", default_value = "1000", value_parser = values::bursts)]
     pub burst: List<u32>,
 
-    /// Bursts of each point in a round, each with fresh stamps
+    /// Send this many bursts of each point in a round, each with fresh stamps
     #[arg(long, value_name = "N", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..=65_535))]
     pub repeat: u32,
 
-    /// Copy the data into the work request; alone: on; a list of off, on sweeps [default: off]
+    /// Copy the data into the work request: off, on; without a value: on [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
           hide_default_value = true, value_parser = named::<Switch>)]
     pub inline: List<Switch>,
 
-    /// How both sides wait for completions: busy, event
+    /// Wait for completions on both sides by: busy, event
     #[arg(long, value_name = "LIST", default_value = "busy", value_parser = named::<Poll>)]
     pub poll: List<Poll>,
 
-    /// Times between two posts, with unit: ns, us, ms, s
+    /// Wait between posts, in ns, us, ms or s
     #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::pauses)]
     pub pause: List<Nanos>,
 
-    /// Messages posted in a second, whatever a post takes, such as 5k,20k,100k; instead of --pause
+    /// Post this many messages a second at fixed times, as in 5k,20k,100k; instead of --pause
     #[arg(long, value_name = "LIST", conflicts_with = "pause", value_parser = values::rates)]
     pub rate: Option<List<u32>>,
 
-    /// Traffic in the background while latency is measured: 0 (none), or messages a second @ bytes of each, with x queue
-    /// pairs if not one (1 to 64), such as 0,200@4KiB,4k@4KiBx2; RDMA writes over RC between the same ports
+    /// Send other traffic while latency is measured, as RDMA writes over RC between the same ports: 0 (none), or
+    /// messages a second @ bytes of each, x queue pairs (1 to 64), as in 0,200@4KiB,4k@4KiBx2
     #[arg(long, value_name = "LIST", default_value = "0", value_parser = values::backgrounds)]
     pub background: List<Option<Background>>,
 
-    /// Memory bandwidth that others draw meanwhile: off, or per cent of what generators on the CPUs that are left draw at
-    /// most, such as off,50%,100%
+    /// Draw memory bandwidth on other CPUs while latency is measured: off, or per cent of the maximum of their
+    /// generators, as in off,50%,100%
     #[arg(long, value_name = "LIST", default_value = "off", value_parser = memory_loads)]
     pub memory_load: List<MemoryLoad>,
 
-    /// The sending port [default: the first active port, of those with an IP address if there are two]
+    /// Send from this port [default: the first active port, of those with an IP address if there are two]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub sender: Option<PortRequest>,
 
-    /// The receiving port [default: the next one, on another device if there is one]
+    /// Receive at this port [default: the next one, on another device if there is one]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request)]
     pub receiver: Option<PortRequest>,
 
-    /// Ask for a completion of the last message of a queue's length only; alone: on; a list of off, on sweeps [default: off]
+    /// Request a completion only for the last message of a queue length: off, on; without a value: on [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
           hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub unsignaled: List<Switch>,
 
-    /// As --poll, for the receiver alone
+    /// Wait for messages at the receiver by: busy, event [default: --poll]
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = named::<Poll>)]
     pub poll_recv: Option<List<Poll>>,
 
-    /// As --poll, for send completions alone
+    /// Wait for send completions by: busy, event [default: --poll]
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = named::<Poll>)]
     pub poll_comp: Option<List<Poll>>,
 
-    /// How posts at a --rate are spread over time: constant, poisson (random, drawn before)
+    /// Spread the posts of --rate over time: constant, poisson (random, drawn before the burst)
     #[arg(long, value_name = "LIST", default_value = "constant", requires = "rate", help_heading = "Sweep",
           value_parser = named::<Arrivals>)]
     pub arrivals: List<Arrivals>,
 
-    /// Seed of --arrivals poisson
+    /// Set the seed of --arrivals poisson
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep")]
     pub seed: u64,
 
-    /// Times the receiver does other work before each poll of its completion queue, with unit, below --timeout
+    /// Keep the receiver away before each poll of its completion queue, in ns, us, ms or s, for less than --timeout
     #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
     pub receiver_pause: List<Nanos>,
 
-    /// Which moment a message carries: submit (before posting), send (rewritten until the HCA reads it)
+    /// Put this moment into each message: submit (before posting), send (rewritten until the HCA reads it)
     #[arg(long, value_name = "LIST", default_value = "submit", help_heading = "Sweep", value_parser = named::<Timestamp>)]
     pub timestamp: List<Timestamp>,
 
-    /// Clocks: monotonic, monotonic-raw, tsc (counter on aarch64)
+    /// Take stamps by these clocks: monotonic, monotonic-raw, tsc (counter on aarch64)
     #[arg(long, value_name = "LIST", default_value = "monotonic", help_heading = "Sweep", value_parser = named::<ClockKind>)]
     pub clock: List<ClockKind>,
 
-    /// Rate of the processor's counter in kHz, 100000 to 10000000 (on aarch64 from 1000), for --clock tsc or counter
-    /// [default: measured against CLOCK_MONOTONIC_RAW; on aarch64 what CNTFRQ_EL0 tells]
+    /// Set the rate of the processor's counter in kHz, 100000 to 10000000 (on aarch64 from 1000), for --clock tsc or
+    /// counter [default: measured against CLOCK_MONOTONIC_RAW; on aarch64 CNTFRQ_EL0]
     #[arg(long, value_name = "KHZ", help_heading = "Machine")]
     pub tsc_khz: Option<TscKilohertz>,
 
-    /// Queue pairs that the messages of a burst are spread over in turn, all with one completion queue; 1 to 1024
+    /// Spread a burst over this many queue pairs in turn, all with one completion queue; 1 to 1024
     #[arg(long, value_name = "LIST", default_value = "1", help_heading = "Sweep", value_parser = values::queue_pairs)]
     pub queue_pairs: List<u32>,
 
-    /// Messages in flight at most, 1 to 8192: queues hold so many requests, and what was taken is posted anew [default: the
-    /// burst, and nothing is posted anew]
+    /// Keep at most this many messages in flight, 1 to 8192, which is the length of the queues; receive requests are
+    /// posted anew [default: the burst, with nothing posted anew]
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::depths)]
     pub depth: Option<List<u32>>,
 
-    /// What comes before the measured messages of each point and is discarded, in whole bursts: at least so many messages,
-    /// 0 to 8192, or at least so long, as in 1s
+    /// Discard whole bursts before the measured messages of each point: at least this many messages, 0 to 8192, or this
+    /// time, as in 1s
     #[arg(long, value_name = "N|TIME", default_value = "100", help_heading = "Sweep", value_parser = values::warmup)]
     pub warmup: Warmup,
 
-    /// CPU of the sending thread [default: chosen near the device, isolated ones first]
+    /// Pin the sending thread to this CPU [default: chosen near the device, isolated CPUs first]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub sender_cpu: Option<usize>,
 
-    /// CPU of the receiving thread
+    /// Pin the receiving thread to this CPU [default: as for the sender]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub receiver_cpu: Option<usize>,
 
-    /// CPU of the completion thread [default: its own core if one is left, else the sender takes the completions]
+    /// Pin the completion thread to this CPU [default: a separate core if one is left, else the sender polls]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub completion_cpu: Option<usize>,
 
-    /// CPU of the thread that rewrites the stamps of --timestamp send
+    /// Pin the thread that rewrites the stamps of --timestamp send to this CPU [default: as for the sender]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub stamp_cpu: Option<usize>,
 
-    /// CPU of the thread in the background [default: its own if one is left, else the sender's]
+    /// Pin the thread of --background to this CPU [default: a separate CPU if one is left, else the sender's]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub background_cpu: Option<usize>,
 
@@ -180,19 +181,21 @@ pub(crate) struct HcaArguments {
     #[command(flatten)]
     pub schedule: ScheduleArguments,
 
-    /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
+    /// Connect UC by: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that
+    /// works)
     #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Machine", value_parser = one::<UcRouteRequest>)]
     pub uc_route: UcRouteRequest,
 
-    /// Interrupt vector of the completion queues of both ends, or of sender and receiver, for --poll event [default: 0]
+    /// Set the interrupt vector of the completion queues of both ends, or of sender and receiver, for --poll event
+    /// [default: 0]
     #[arg(long, value_name = "N|N,M", help_heading = "Machine", value_parser = values::comp_vectors)]
     pub comp_vector: Option<CompletionVectors>,
 
-    /// Huge pages: required, try, off
+    /// Use huge pages: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
-    /// How long without an arrival before what is missing counts as lost; at least 1ms
+    /// Count missing messages as lost after this time without an arrival, at least 1ms
     #[arg(long, value_name = "TIME", default_value = "5s", help_heading = "Sweep", value_parser = timeout)]
     pub timeout: Duration,
 

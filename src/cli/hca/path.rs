@@ -13,44 +13,45 @@ use crate::bench::hca::settings::path::PathSettings;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Path")]
 pub(crate) struct PathArguments {
-    /// How queue pairs are connected: cm (the RDMA connection manager), direct (moved to RTS with the LID or GID of the
-    /// other), auto (cm where it can set what is asked for)
+    /// Connect queue pairs by: cm (the RDMA connection manager), direct (moved to RTS with the peer's LID or GID), auto
+    /// (cm where it supports the settings)
     #[arg(long, value_name = "LIST", default_value = "auto", value_parser = crate::arguments::values::named::<Connect>)]
     pub connect: List<Connect>,
 
-    /// Indices of the GID, the same at both ends, 0 to 255; not with cm
+    /// Set the index of the GID, the same at both ends, 0 to 255; not with cm
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=255))]
     pub gid_index: Option<List<u8>>,
 
-    /// Service levels, 0 to 15; on Ethernet the priority, 0 to 7; not with cm
+    /// Set the service level, 0 to 15; on Ethernet the priority, 0 to 7; not with cm
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=15))]
     pub service_level: Option<List<u8>>,
 
-    /// Traffic classes, 0 to 255 or 0x0 to 0xff: with RoCE v2 the type of service
+    /// Set the traffic class, 0 to 255 or 0x0 to 0xff; the type of service of RoCE v2
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=255))]
     pub traffic_class: Option<List<u8>>,
 
-    /// Largest payloads of a packet in bytes: 256, 512, 1024, 2048 or 4096; not with cm, not on UD
+    /// Set the largest payload of a packet in bytes: 256, 512, 1024, 2048 or 4096; not with cm, not on UD
     #[arg(long, value_name = "LIST", value_parser = path_mtus)]
     pub path_mtu: Option<List<u32>>,
 
-    /// Indices of the partition key, the same at both ends; not with cm
+    /// Set the index of the partition key, the same at both ends; not with cm
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u16>(text, 0..=65_535))]
     pub pkey_index: Option<List<u16>>,
 
-    /// Flow labels, 0 to 1048575 or 0x0 to 0xfffff; not with cm
+    /// Set the flow label, 0 to 1048575 or 0x0 to 0xfffff; not with cm
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u32>(text, 0..=0xf_ffff))]
     pub flow_label: Option<List<u32>>,
 
-    /// Repetitions of a packet without an answer, 0 to 7, of which 7 can mean without end; RC only [default: 6]
+    /// Repeat a packet without an answer this many times, 0 to 7 (7 can mean without end); RC only [default: 6]
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
     pub retry_count: Option<List<u8>>,
 
-    /// Repetitions when the receiver has no request posted, 0 to 7, of which 7 means without end; RC only [default: 6]
+    /// Repeat a packet this many times while the receiver has no request posted, 0 to 7 (7: without end); RC only
+    /// [default: 6]
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
     pub rnr_retry: Option<List<u8>>,
 
-    /// Times until a packet without an answer is sent again: 4.096 us x 2^N, N from 1 to 31; RC only [default: 15]
+    /// Repeat a packet without an answer after 4.096 us x 2^N, N from 1 to 31; RC only [default: 15]
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 1..=31))]
     pub qp_timeout: Option<List<u8>>,
 }

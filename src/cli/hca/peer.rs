@@ -19,24 +19,23 @@ const DRIFT: u32 = 1_000;
 /// The other host.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct PeerArguments {
-    /// The host where messages arrive, on which hcabench serve runs: a name or an address, with its TCP port if that is not
-    /// 18599; --receiver and --receiver-cpu are then its own
+    /// Send to this host, on which hcabench serve runs: a name or an address, with its TCP port if that is not 18599;
+    /// --receiver and --receiver-cpu then apply to it
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Two hosts")]
     pub peer: Option<String>,
 
-    /// Messages to and fro before, between and after the bursts, each time, which bound the offset of the two clocks; 10 to
-    /// 100000 [default: 500]
+    /// Exchange this many messages before, between and after the bursts, each time, which bound the offset of the two
+    /// clocks; 10 to 100000 [default: 500]
     #[arg(long, value_name = "N", help_heading = "Two hosts",
           value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub probes: Option<u32>,
 
-    /// How far the times of day of the two hosts lie apart at the most, as PTP or NTP keeps them, with unit: narrows the bounds
-    /// if the exchanges do not contradict it; for --clock monotonic
+    /// Narrow the bounds by the largest difference of the two times of day, as PTP or NTP keeps them, with unit, unless
+    /// the exchanges contradict it; for --clock monotonic
     #[arg(long, value_name = "TIME", help_heading = "Two hosts", value_parser = uncertainty)]
     pub clock_uncertainty: Option<Duration>,
 
-    /// How far the rates of the two clocks lie apart at the most, in parts per million, 0 to 1000000; 0: they are the same
-    /// [default: 1000]
+    /// Set the largest difference of the rates of the two clocks in parts per million, 0 to 1000000 [default: 1000]
     #[arg(long, value_name = "PPM", help_heading = "Two hosts",
           value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     pub clock_drift: Option<u32>,
@@ -53,7 +52,7 @@ impl PeerArguments {
         self.clock_drift.unwrap_or(DRIFT)
     }
 
-    /// Refuses a declaration of clocks that nobody keeps.
+    /// Refuses a declaration for clocks that are not synchronised.
     pub(crate) fn check_clocks(&self, clocks: &[ClockKind]) -> Result<(), UsageError> {
         if let Some(uncertainty) = self.clock_uncertainty
             && clocks != [ClockKind::Monotonic]

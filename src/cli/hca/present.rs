@@ -8,7 +8,7 @@ use crate::results::schema::{Column, ColumnKind, Data};
 use crate::results::units;
 use crate::terminal::table::{Column as Heading, Table};
 
-/// The figures of the table; before them stand the settings.
+/// The figures of the table; the settings come before them.
 const FIGURES: [Column; 12] = [
     columns::SENT,
     columns::LOST,
@@ -81,7 +81,7 @@ pub(crate) fn json(shown: &Shown<'_>) -> serde_json::Value {
     serde_json::json!({ "inline_savings": saving::all(shown) })
 }
 
-/// The settings that tell points apart at a glance: all but those that only say how long it was measured.
+/// The settings that distinguish points at a glance: all but those that only set how long it was measured.
 pub(super) fn settings() -> impl Iterator<Item = Column> {
     let repeated = [columns::WARMUP, columns::REPEAT];
     let point = columns::POINT.into_iter();

@@ -39,7 +39,7 @@ pub(crate) struct InlineSaving {
 fn reason(send: &Record, saving: Option<f64>, shares_cpu: bool) -> Option<&'static str> {
     if shares_cpu {
         return Some(
-            "the stamp thread shared a CPU with another measuring thread: give it one of its own (--stamp-cpu, or \
+            "the stamp thread shared a CPU with another measuring thread; give it a separate one (--stamp-cpu, or \
              HCABENCH_VM_CPUS=4 with ci/hcabench)",
         );
     }
@@ -50,12 +50,12 @@ fn reason(send: &Record, saving: Option<f64>, shares_cpu: bool) -> Option<&'stat
         left_out <= LARGEST_SHARE_LEFT_OUT * number(&columns::RECEIVED).unwrap_or(0.0),
     ) else {
         return Some(
-            "more than 5 % of the messages were received before their stamp was rewritten: give the stamp thread a core \
-             of its own (--stamp-cpu)",
+            "more than 5 % of the messages were received before their stamp was rewritten; give the stamp thread a \
+             separate core (--stamp-cpu)",
         );
     };
     match number(&columns::STAMP_REFRESH) {
-        None => Some("messages were lost, so nobody knows how old the stamps were"),
+        None => Some("messages were lost, so the age of the stamps is unknown"),
         Some(age) if age > LARGEST_AGE * saving => Some(
             "stamps could be older than half of the difference: with a longer --pause fewer messages are in flight, and \
              their stamps are rewritten more often",
@@ -129,7 +129,7 @@ pub(crate) fn text(shown: &Shown<'_>) -> String {
     }
     let mut text = format!("\n{}", table.render(shown.width));
     for (reason, points) in reasons {
-        text += &format!("note: what inline saves is not told of {points} point(s): {reason}\n");
+        text += &format!("note: inline savings are unknown for {points} point(s): {reason}\n");
     }
     text
 }
@@ -193,7 +193,7 @@ mod tests {
             let (found, text) = saving(send, shares_cpu);
             assert_eq!(found.saving_ns, None);
             assert!(found.reason.unwrap().contains(words), "{found:?}");
-            let told = format!("not told of 1 point(s): {}", found.reason.unwrap());
+            let told = format!("unknown for 1 point(s): {}", found.reason.unwrap());
             assert!(text.contains(&told) && !text.contains("0.400"), "{text}");
         }
     }

@@ -27,71 +27,71 @@ use crate::terminal::output::OutputArguments;
 /// Arguments of `hcabench memory`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MemoryArguments {
-    /// Per cent of the accesses that read; the others store. Even numbers
+    /// Read with this per cent of the accesses and store with the others; even numbers
     #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares)]
     pub read_share: List<u32>,
 
-    /// How lines are stored: regular (through the caches), non-temporal (past them)
+    /// Store lines: regular (through the caches), non-temporal (past them)
     #[arg(long, value_name = "LIST", default_value = "regular", value_parser = named::<Store>)]
     pub store: List<Store>,
 
-    /// Nops behind each group of 50 accesses: 0 (full speed) up to max (next to no bandwidth), with k for 1024; off
-    /// (generators rest)
+    /// Run this many nops after each group of 50 accesses: 0 (full speed) to max (almost no bandwidth), with k for
+    /// 1024; off (generators rest)
     #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses)]
     pub pause: List<Pause>,
 
-    /// Instruction set of the accesses: sse2, avx2, avx512, on aarch64 neon, sve; auto (the widest that there is)
+    /// Access memory by this instruction set: sse2, avx2, avx512, on aarch64 neon, sve; auto (the widest available)
     #[arg(long, value_name = "SET", default_value = "auto", value_parser = values::or_auto::<InstructionSet>)]
     pub isa: values::OrAuto<InstructionSet>,
 
-    /// Bytes of each buffer: one for the chase, two for each generator; k, M and G are binary [default: four times the last
-    /// level of cache, where that fits]
+    /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary
+    /// [default: four times the last level of cache, where that fits]
     #[arg(long, value_name = "SIZE", value_parser = values::size)]
     pub size: Option<Bytes>,
 
-    /// Pages of all buffers: 4k, 2m (reserved, or transparent ones that were verified), 1g [default: the largest that can
-    /// be had]
+    /// Use these pages for all buffers: 4k, 2m (reserved, or transparent and verified), 1g [default: the largest
+    /// available]
     #[arg(long, value_name = "SIZE", value_parser = one::<PageSize>)]
     pub pages: Option<PageSize>,
 
-    /// Time of a window
+    /// Set the length of a window
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = values::window)]
     pub window: Duration,
 
-    /// Windows of a point in a round
+    /// Measure this many windows of a point in a round
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub windows: u32,
 
-    /// How long is waited at most until the bandwidth is stable; points that are not then are marked
+    /// Wait at most this long for a stable bandwidth; points that are unstable then are marked
     #[arg(long, value_name = "TIME", default_value = "500ms", value_parser = values::settle)]
     pub settle: Duration,
 
-    /// CPU of the pointer chase [default: one that little else runs on]
+    /// Pin the pointer chase to this CPU [default: one that runs little else]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub chase_cpu: Option<usize>,
 
-    /// CPUs of the generators: 3, or 0-3,8 [default: all others of the package of the chase]
+    /// Pin generators to these CPUs: 3, or 0-3,8 [default: all others of the package of the chase]
     #[arg(long, value_name = "LIST", help_heading = "Machine", value_parser = values::cpus)]
     pub generators: Option<CpuSet>,
 
-    /// NUMA node of all buffers, also one without CPUs [default: that of each thread]
+    /// Bind all buffers to this NUMA node, with or without CPUs [default: the node of each thread]
     #[arg(long, value_name = "NODE", help_heading = "Machine")]
     pub memory_node: Option<u32>,
 
-    /// Where measured bandwidths come from: auto (counters of the memory controllers, if they can be read), uncore (these,
-    /// or an error), software (nowhere: accesses are counted, and no more)
+    /// Measure bandwidth by: auto (counters of the memory controllers, if they can be read), uncore (these, or an
+    /// error), software (only the accesses are counted)
     #[arg(long, value_name = "SOURCE", default_value = "auto", help_heading = "Machine", value_parser = one::<Bandwidth>)]
     pub bandwidth: Bandwidth,
 
-    /// Which windows do not count: mad (by the median absolute deviation), sigma3, none
+    /// Leave out windows by: mad (median absolute deviation), sigma3, none
     #[arg(long, value_name = "RULE", default_value = "mad", help_heading = "Analysis", value_parser = one::<Outliers>)]
     pub outliers: Outliers,
 
-    /// How the latencies of a curve are smoothed, in the order of load: savgol:WINDOW:ORDER (Savitzky-Golay), none
+    /// Smooth the latencies of a curve in the order of load: savgol:WINDOW:ORDER (Savitzky-Golay), none
     #[arg(long, value_name = "FILTER", default_value = "savgol:11:3", help_heading = "Analysis", value_parser = values::smoothing)]
     pub smooth: Smoothing,
 
-    /// Seed of the order of the chase
+    /// Set the seed of the order of the chase
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Analysis")]
     pub seed: u64,
 

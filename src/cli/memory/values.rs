@@ -91,7 +91,7 @@ pub(crate) fn settle(text: &str) -> Result<Duration, String> {
 pub(crate) fn cpus(text: &str) -> Result<CpuSet, String> {
     let cpus: CpuSet = text.parse().map_err(|error| format!("{error}"))?;
     match cpus.is_empty() {
-        true => Err("there must be one at least, such as 3 or 0-3,8".to_owned()),
+        true => Err("name at least one, as in 3 or 0-3,8".to_owned()),
         false => Ok(cpus),
     }
 }

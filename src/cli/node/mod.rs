@@ -46,82 +46,80 @@ pub(crate) struct NodeArguments {
     #[arg(long = "type", value_name = "LIST", default_value = "udp", value_parser = named::<NodeType>, help = types())]
     pub node_type: List<NodeType>,
 
-    /// Service types of infiniband: rc, uc, ud
+    /// Use these service types of infiniband: rc, uc, ud
     #[arg(long, value_name = "LIST", default_value = "rc", value_parser = named::<Service>)]
     pub service: List<Service>,
 
-    /// Samples of each publisher in a second, such as 250 or 10k; 100..100k is 100 and each tenfold
+    /// Send this many samples a second from each publisher, as in 250 or 10k; 100..100k is 100 and each tenfold
     #[arg(long, value_name = "LIST", default_value = "1k", value_parser = values::rates)]
     pub rate: List<f64>,
 
-    /// Values of a sample, of 8 bytes each; 1..64 is 1 and each twofold. A stamp and a number of 8 bytes come before
-    /// them
+    /// Send samples of this many values of 8 B, after a stamp and a number of 8 B each; 1..64 doubles
     #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::values)]
     pub values: List<u32>,
 
-    /// Steps of each publisher that are measured in a round [default: those of --duration]
+    /// Measure this many steps of each publisher in a round [default: those of --duration]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), conflicts_with = "duration")]
     pub count: Option<u64>,
 
-    /// Time that is measured in a round, with unit
+    /// Measure for this time in a round, with unit
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     pub duration: Duration,
 
-    /// Who is wired to whom: straight-run, fan-in, fan-out, round-robin [default: straight-run]
+    /// Connect publishers and subscribers by: straight-run, fan-in, fan-out, round-robin [default: straight-run]
     #[arg(long, value_name = "LIST", value_parser = named::<Scenario>)]
     pub scenario: Option<List<Scenario>>,
 
-    /// Ends that send
+    /// Start this many publishers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENDS)))]
     pub publishers: u32,
 
-    /// Ends that receive
+    /// Start this many subscribers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENDS)))]
     pub subscribers: u32,
 
-    /// What ends are: threads (of one process), processes (one for each, except of loopback)
+    /// Run each publisher and subscriber in: threads (of one process), processes (one for each; not for loopback)
     #[arg(long, value_name = "LIST", default_value = "threads", value_parser = named::<RunsAs>)]
     pub ends: List<RunsAs>,
 
-    /// What publishers wait for: tsc (the counter is read again and again; counter on aarch64), timerfd (the kernel wakes
-    /// them)
+    /// Time the steps of publishers by: tsc (the counter, polled; counter on aarch64), timerfd (the kernel wakes them)
     #[arg(long, value_name = "TIMER", default_value = ClockKind::Counter.name(), value_parser = one::<TimerKind>)]
     pub timer: TimerKind,
 
-    /// How subscribers wait: busy, event
+    /// Wait for samples at subscribers by: busy, event
     #[arg(long, value_name = "MODE", default_value = "busy", value_parser = one::<Poll>)]
     pub poll: Poll,
 
-    /// What becomes of steps that were due while a publisher was busy: skip (they are missed), catch-up (they follow at
-    /// once) [default: skip; with --scenario catch-up]
+    /// Treat steps that were due while a publisher was busy: skip (they are missed), catch-up (they follow at once)
+    /// [default: skip; with --scenario catch-up]
     #[arg(long, value_name = "WAY", value_parser = one::<MissPolicy>, help_heading = "Load")]
     pub after_miss: Option<MissPolicy>,
 
-    /// Time before what is measured, at the same rate
+    /// Send for this time before the measurement, at the same rate
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = zero_or_duration, help_heading = "Load")]
     pub warmup: Duration,
 
-    /// How long is waited at most, once all publishers have ended, for what is still under way
+    /// Wait at most this long for samples under way after all publishers have ended
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = zero_or_duration, help_heading = "Load")]
     pub drain: Duration,
 
-    /// Seed of the values of samples
+    /// Set the seed of the values of samples
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
 
-    /// Samples that a subscriber takes in one call at most
+    /// Take at most this many samples in one call of a subscriber
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096), help_heading = "Nodes")]
     pub vectorize: u16,
 
-    /// Samples that may be on their way to be sent
+    /// Queue at most this many samples for sending
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
     pub send_queue: u32,
 
-    /// Samples that there is room for before they are read
+    /// Queue at most this many samples before they are read
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
     pub receive_queue: u32,
 
-    /// Bytes of a sample up to which infiniband copies it into the work request
+    /// Copy samples of infiniband up to this size in bytes into the work request
     #[arg(
         long,
         value_name = "BYTES",
@@ -130,66 +128,67 @@ pub(crate) struct NodeArguments {
     )]
     pub max_inline: u32,
 
-    /// One in so many inline samples of infiniband is signalled, and not inline [default: half of --send-queue]
+    /// Signal one of this many inline samples of infiniband, which is sent without inline [default: half of
+    /// --send-queue]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Nodes")]
     pub signal_every: Option<u32>,
 
-    /// Receive requests that a subscriber of infiniband posts before it looks for samples [default: --receive-queue - 2 *
-    /// --vectorize]
+    /// Post this many receive requests at a subscriber of infiniband before it looks for samples [default:
+    /// --receive-queue - 2 * --vectorize]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Nodes")]
     pub receive_threshold: Option<u32>,
 
-    /// What a publisher of infiniband does that cannot connect: fatal (the run ends), listen (its subscriber connects)
+    /// Handle a publisher of infiniband that cannot connect: fatal (the run ends), listen (its subscriber connects to
+    /// it)
     #[arg(long, value_name = "WAY", default_value = "fatal", value_parser = one::<Fallback>, help_heading = "Nodes")]
     pub fallback: Fallback,
 
-    /// The port of infiniband's publishers [default: as without a command]
+    /// Send from this port with infiniband [default: as without a command]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
     pub sender: Option<PortRequest>,
 
-    /// The port of its subscribers [default: as without a command]
+    /// Receive at this port with infiniband [default: as without a command]
     #[arg(long, value_name = "DEVICE[:PORT][@ADDRESS]", value_parser = port_request, help_heading = "Nodes")]
     pub receiver: Option<PortRequest>,
 
-    /// Route to UC: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that works)
+    /// Connect UC by: endpoint (rdma_create_ep), patched (rdma_create_id2 of rdma-cm-patch), auto (the first that
+    /// works)
     #[arg(long, value_name = "ROUTE", default_value = "auto", help_heading = "Nodes", value_parser = one::<UcRouteRequest>)]
     pub uc_route: UcRouteRequest,
 
-    /// Of mqtt, the quality of service: 0 (at most once), 1 (at least once), 2 (exactly once)
+    /// Set the quality of service of mqtt: 0 (at most once), 1 (at least once), 2 (exactly once)
     #[arg(long, value_name = "LEVEL", default_value = "0", value_parser = one::<Qos>, help_heading = "Nodes")]
     pub qos: Qos,
 
-    /// Of mqtt, the broker: HOST:PORT, or spawn, which starts mosquitto on the loopback for each run
+    /// Use this broker of mqtt: HOST:PORT, or spawn, which starts mosquitto on the loopback for each run
     #[arg(long, value_name = "BROKER", default_value = "spawn", value_parser = values::broker, help_heading = "Nodes")]
     pub broker: BrokerChoice,
 
-    /// Of zeromq: the TCP port at which the first end that binds listens; each further one has the next [default: free
-    /// ones]
+    /// Listen at this TCP port and the next ones with zeromq, one for each end that binds [default: free ports]
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Nodes")]
     pub zeromq_port: Option<u16>,
 
-    /// How long connecting may take; of infiniband, that to each subscriber
+    /// Connect within this time; for infiniband, to each subscriber
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = timeout, help_heading = "Nodes")]
     pub timeout: Duration,
 
-    /// Huge pages for samples and stamps: required, try, off
+    /// Use huge pages for samples and stamps: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
-    /// Where ends note what they send and receive while they do: memory, file (in the results' folder; a write in the
-    /// path is a stall)
+    /// Record sent and received samples in: memory, file (in the results folder; each write can delay a sample)
     #[arg(long, value_name = "PLACE", default_value = "memory", value_parser = one::<LogChoice>, help_heading = "Output")]
     pub log: LogChoice,
 
-    /// Of --log file: how much an end notes before it writes that; in sizes k is 1024
+    /// Write the records of --log file in blocks of this size; k is 1024
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = values::buffer, help_heading = "Output")]
     pub log_buffer: Bytes,
 
-    /// Write each sample to in.csv and out.csv as well; some 160 bytes each
+    /// Write each sample to in.csv and out.csv as well, some 160 bytes each
     #[arg(long, help_heading = "Output")]
     pub samples: bool,
 
-    /// Formats of these: hcabench, villas (in.villas and out.villas, as villas.human of VILLASnode) [default: hcabench]
+    /// Write samples as: hcabench, villas (in.villas and out.villas, as villas.human of VILLASnode) [default: hcabench]
     #[arg(long, value_name = "LIST", requires = "samples", value_parser = named::<Format>, help_heading = "Output")]
     pub format: Option<List<Format>>,
 

@@ -33,14 +33,14 @@ use crate::time::ClockKind;
 /// What an end does between two operations, as it is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LoadKind {
-    /// As fast as it can
+    /// No wait
     #[value(alias = "max")]
     None,
     /// The same time from the end of one operation to the start of the next
     ConstantWait,
     /// The same time from start to start; nothing is left out after a stall
     ConstantRate,
-    /// Groups without a wait, and their waits together behind them
+    /// Groups without a wait, and all waits of a group after it
     Bursty,
 }
 
@@ -51,32 +51,32 @@ pub(crate) struct QueueArguments {
     #[arg(long)]
     pub list: bool,
 
-    /// Queues: all, or names (see --list)
+    /// Measure these queues: all, or names (see --list)
     #[arg(long, value_name = "LIST", default_value = "all", value_parser = values::queues)]
     pub queue: List<String>,
 
-    /// Sizes of an element in bytes: 8, 64, 256
+    /// Use elements of these sizes in bytes: 8, 64, 256
     #[arg(long, value_name = "LIST", default_value = "8", value_parser = values::payloads)]
     pub payload: List<usize>,
 
-    /// Capacities in elements; a queue that does not come in one is left out with the reason
+    /// Use queues of these capacities in elements; a queue that is not available in one is left out with the reason
     #[arg(long, value_name = "LIST", default_value = "1024", value_parser = values::capacities)]
     pub capacity: List<usize>,
 
-    /// What the sender does between two enqueues
+    /// Pace the sender's enqueues
     #[arg(long, value_name = "LOAD", default_value = "none")]
     pub load: LoadKind,
 
-    /// Enqueues a second with --load constant-rate, such as 250k or 1M [default: 1M]
+    /// Enqueue this many elements a second with --load constant-rate, as in 250k or 1M [default: 1M]
     #[arg(long, value_name = "LIST", value_parser = values::rates)]
     pub rate: Option<List<f64>>,
 
-    /// Offer rates from 1 % to 100 % of what the queue takes, which is measured first
+    /// Offer rates from 1 % to 100 % of the saturation of the queue, which is measured first
     #[arg(long, conflicts_with_all = ["load", "rate", "wait", "group"])]
     pub load_curve: bool,
 
-    /// time: the clock around each operation; round-trip: an element there and its answer back, which no offset of clocks
-    /// is in; throughput: no clock; counters: the processor's, over the loops
+    /// Measure by: time (the clock around each operation), round-trip (an element there and its answer back, free of
+    /// clock offsets), throughput (without a clock), counters (of the processor, over the loops)
     #[arg(
         long,
         value_name = "WHAT",
@@ -85,27 +85,26 @@ pub(crate) struct QueueArguments {
     )]
     pub measure: Measure,
 
-    /// How long a round is measured: it has as many elements as go through in this time, 10 at least [default: 20ms; with
-    /// several threads 200ms]
+    /// Measure a round for this time, and at least 10 elements [default: 20ms; with several threads 200ms]
     #[arg(long, value_name = "TIME", value_parser = values::run_length)]
     pub duration: Option<Duration>,
 
-    /// Elements that are measured in a round, instead of --duration
+    /// Measure this many elements in a round, instead of --duration
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
     pub count: Option<u64>,
 
-    /// Threads that enqueue. With several threads at an end, queues that are made for them are measured, and whether all
-    /// get alike
+    /// Enqueue from this many threads. With several threads at an end, only queues made for them are measured, with the
+    /// share of each thread
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
     pub producers: u32,
 
-    /// Threads that dequeue
+    /// Dequeue from this many threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
     pub consumers: u32,
 
-    /// How several threads share queues: straight-run (each pair has one), fan-in (each consumer has one, and the
-    /// producers are divided among them), fan-out (each consumer has one, and gets all elements), round-robin (all share
-    /// one, and each element goes to whoever takes it) [default: round-robin]
+    /// Share queues between several threads: straight-run (one for each pair), fan-in (one for each consumer and its
+    /// share of the producers), fan-out (one for each consumer, which gets all elements), round-robin (one for all, and
+    /// each element goes to one consumer) [default: round-robin]
     #[arg(long, value_name = "LIST", value_parser = named::<Scenario>)]
     pub scenario: Option<List<Scenario>>,
 
@@ -113,24 +112,23 @@ pub(crate) struct QueueArguments {
     #[arg(long, conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
     pub topology: bool,
 
-    /// Time between two enqueues with --load constant-wait or bursty, with unit: ns, us, ms, s [default: 100ns]
+    /// Wait between two enqueues with --load constant-wait or bursty, in ns, us, ms or s [default: 100ns]
     #[arg(long, value_name = "TIME", help_heading = "Load", value_parser = values::wait)]
     pub wait: Option<f64>,
 
-    /// Enqueues of a group with --load bursty: they come without a wait, and their waits together behind them
-    /// [default: 20]
+    /// Enqueue groups of this many elements with --load bursty; all waits of a group follow it [default: 20]
     #[arg(long, alias = "burst", value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub group: Option<u32>,
 
-    /// Make each wait longer or shorter at random by up to this share, such as 10% [default: 0%]
+    /// Lengthen or shorten each wait at random by up to this share, as in 10% [default: 0%]
     #[arg(long, value_name = "SHARE", help_heading = "Load", value_parser = values::share)]
     pub jitter: Option<f64>,
 
-    /// Seed of --jitter; the receiver's seed follows from it
+    /// Set the seed of --jitter, from which the receiver's seed follows
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
 
-    /// What the receiver does between two dequeues
+    /// Pace the receiver's dequeues
     #[arg(
         long,
         value_name = "LOAD",
@@ -139,41 +137,40 @@ pub(crate) struct QueueArguments {
     )]
     pub receiver_load: LoadKind,
 
-    /// As --rate, for the receiver; after a stall it starts over
+    /// Dequeue this many elements a second; the schedule starts over after a stall
     #[arg(long, value_name = "RATE", help_heading = "Load", value_parser = crate::arguments::values::rate)]
     pub receiver_rate: Option<f64>,
 
-    /// As --wait, for the receiver
+    /// Wait between two dequeues
     #[arg(long, value_name = "TIME", help_heading = "Load", value_parser = values::wait)]
     pub receiver_wait: Option<f64>,
 
-    /// As --group, for the receiver
+    /// Dequeue groups of this many elements
     #[arg(long, alias = "receiver-burst", value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub receiver_group: Option<u32>,
 
-    /// As --jitter, for the receiver
+    /// Lengthen or shorten each wait of the receiver at random by up to this share
     #[arg(long, value_name = "SHARE", help_heading = "Load", value_parser = values::share)]
     pub receiver_jitter: Option<f64>,
 
-    /// Memory bandwidth that others draw meanwhile: off, or per cent of what generators on the CPUs that are left draw at
-    /// most, such as off,50%,100%
+    /// Draw memory bandwidth on other CPUs while queues are measured: off, or per cent of the maximum of their
+    /// generators, as in off,50%,100%
     #[arg(long, value_name = "LIST", default_value = "off", help_heading = "Load", value_parser = memory_loads)]
     pub memory_load: List<MemoryLoad>,
 
-    /// How long elements go through before those that are measured; 0 for none
+    /// Pass elements for this time before the measured ones; 0 for none
     #[arg(long, value_name = "TIME", default_value = "50ms", value_parser = values::warm_up, help_heading = "Sweep")]
     pub warmup: Duration,
 
-    /// The same as --rounds, whose default is 9 here
+    /// Set --rounds by its other name; its default is 9 here
     #[arg(long, value_name = "N", overrides_with = "rounds", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Sweep")]
     pub repeat: Option<u32>,
 
-    /// Count the time of failed attempts as part of the operation that succeeds at last
+    /// Include the time of failed attempts in the operation that succeeds at last
     #[arg(long, help_heading = "Sweep")]
     pub measure_failed: bool,
 
-    /// What an end does after an attempt that failed: none, pause (the processor's hint, once) or backoff (1, 2, 4 to 64
-    /// times)
+    /// Act after a failed attempt: none, pause (the processor's hint, once) or backoff (1, 2, 4 to 64 times)
     #[arg(
         long,
         value_name = "POLICY",
@@ -183,32 +180,32 @@ pub(crate) struct QueueArguments {
     )]
     pub retry: Retry,
 
-    /// Clock of stamps and waits: monotonic, monotonic-raw, tsc (counter on aarch64) [default: that one, or
-    /// monotonic where nobody vouches for it]
+    /// Take stamps and time waits by this clock: monotonic, monotonic-raw, tsc (counter on aarch64) [default: tsc or
+    /// counter where it can be trusted, else monotonic]
     #[arg(long, value_name = "CLOCK", value_parser = one::<ClockKind>, help_heading = "Sweep")]
     pub clock: Option<ClockKind>,
 
-    /// Give a queue up after this time without progress, the pauses of the load not counted; at least 1ms
+    /// Give up a queue after this time without progress, not counting the pauses of the load; at least 1ms
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout, help_heading = "Sweep")]
     pub timeout: Duration,
 
-    /// CPU of the sending thread [default: a core of its own, isolated ones first]
+    /// Pin the sending thread to this CPU [default: a separate core, isolated ones first]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub sender_cpu: Option<usize>,
 
-    /// CPU of the receiving thread
+    /// Pin the receiving thread to this CPU [default: as for the sender]
     #[arg(long, value_name = "CPU", help_heading = "Machine")]
     pub receiver_cpu: Option<usize>,
 
-    /// SCHED_FIFO priority of both ends, 1 to 99 [default: none]
+    /// Run both ends at this SCHED_FIFO priority, 1 to 99 [default: none]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), help_heading = "Machine")]
     pub priority: Option<u8>,
 
-    /// Huge pages for the stamps and the queues: required, try, off
+    /// Use huge pages for the stamps and the queues: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
 
-    /// Write the stamps of each element to elements.csv as well; some 100 bytes each
+    /// Write the stamps of each element to elements.csv as well, some 100 bytes each
     #[arg(long, help_heading = "Output")]
     pub elements: bool,
 

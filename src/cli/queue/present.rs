@@ -44,7 +44,7 @@ fn p50(operation: &columns::Operation) -> Column {
     operation.columns[PERCENTILES[0]]
 }
 
-/// The tables, with what is to be said below them.
+/// The tables, with the lines below them.
 pub(crate) fn tables(shown: &Shown<'_>) -> String {
     let finished: Vec<FinishedPoint> = (shown.summary.iter())
         .map(|record| FinishedPoint::new(record, shown.runs))
@@ -110,7 +110,7 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
     words
 }
 
-/// A column of settings, what rows are sorted by and mostly what stands in it, and what stands there else.
+/// A column of settings, the key that rows are sorted by, mostly its text, and its other text.
 type SettingColumn = (Heading, Column, Option<fn(&FinishedPoint) -> String>);
 
 fn settings() -> [SettingColumn; 11] {
@@ -220,7 +220,7 @@ fn interval(found: Option<[f64; 2]>, unit: f64, decimals: usize) -> String {
 /// A line for each operation of each point, with all percentiles; empty where no time was measured.
 fn details(finished: &[FinishedPoint], width: Option<usize>) -> String {
     let mut headings = setting_columns();
-    // Without it the lines of a queue could not be told apart where the table continues below.
+    // Without it the lines of a queue could not be distinguished where the table continues below.
     headings.push(Heading::text("operation").setting());
     headings.push(Heading::number("floor", "min ns"));
     headings.push(Heading::number("floor", "p50 ns"));
@@ -386,7 +386,7 @@ fn is_next_step(before: &FinishedPoint, one: &FinishedPoint) -> bool {
         && before.record.text(&columns::QUEUE) == one.record.text(&columns::QUEUE)
 }
 
-/// A unit in which two decimals tell something of each throughput, and what it is in elements a second.
+/// A unit in which two decimals suffice for each throughput, and its size in elements a second.
 fn unit_of_throughput(finished: &[FinishedPoint]) -> (&'static str, f64) {
     let medians = finished
         .iter()

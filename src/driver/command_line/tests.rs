@@ -55,10 +55,13 @@ fn options_of_a_file_stand_before_those_typed() {
 fn a_file_that_cannot_be_used_is_bad_input_that_names_it() {
     for (file, part) in [
         ("burst = ", "run.toml"),
-        ("bursts = 7", "'bursts' is no option of the HCA benchmark"),
-        ("command = \"nothing\"", "no command of hcabench"),
-        ("burst = { a = 1 }", "no text, number or list"),
-        ("config = \"x\"", "no option of"),
+        (
+            "bursts = 7",
+            "'bursts' is not an option of the HCA benchmark",
+        ),
+        ("command = \"nothing\"", "not a command of hcabench"),
+        ("burst = { a = 1 }", "not a text, a number or a list"),
+        ("config = \"x\"", "not an option of"),
     ] {
         expanded("hcabench --config FILE", file).refused(&[part]);
     }

@@ -116,7 +116,7 @@ fn it_speaks_of_a_chase_and_of_no_message() {
     for text in [what, found, doubts].into_iter().chain(&page.warnings) {
         text.lacks(&["message", "one-way"]);
     }
-    told(&reading, "It is no message");
+    told(&reading, "No message is involved");
     untold(&reading, "percentiles");
     untold(&page.warnings, "is not here");
     let html = page.html();

@@ -90,7 +90,7 @@ pub enum BufferError {
     },
     /// Memory could not be mapped at all.
     #[error(
-        "mmap of {size} failed ({source}): ask for less to be measured at a time, or use a machine with more memory"
+        "mmap of {size} failed ({source}): measure less at a time, or use a machine with more memory"
     )]
     Map {
         /// What was asked for.
@@ -138,11 +138,11 @@ impl Mapping {
     }
 
     /// Pages as the kernel is advised, beginning at a multiple of `page`. mlockall(MCL_FUTURE) populates what may be
-    /// accessed at once, in small pages: so nobody may access it until the kernel is advised.
+    /// accessed at once, in small pages: so no thread may access it until the kernel is advised.
     pub(super) fn advised(length: usize, page: usize, advice: MmapAdvise) -> Result<Self, Errno> {
         let whole = Self::new(length + page, ProtFlags::PROT_NONE, MapFlags::empty())?;
         let mapping = whole.aligned_part(length, page);
-        // SAFETY: the range is this mapping, which nobody else knows. A kernel without transparent huge pages refuses
+        // SAFETY: the range is this mapping, which no other thread has. A kernel without transparent huge pages refuses
         // the advice; what was obtained is read back.
         let _ = unsafe { madvise(mapping.start, length, advice) };
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
@@ -154,7 +154,7 @@ impl Mapping {
     /// Touches every page of a mapping that is writable and not yet known to anybody else.
     pub(super) fn touch(&self) {
         for at in (0..self.length).step_by(SMALL_PAGE) {
-            // SAFETY: `at` is below the length of the mapping, and the memory as the caller says.
+            // SAFETY: `at` is below the length of the mapping, and the memory as the caller states.
             unsafe { self.start.cast::<u8>().add(at).write_volatile(0) };
         }
     }
@@ -299,7 +299,7 @@ pub(super) fn transparent_share(start: usize, length: usize) -> PageKind {
             _ => {}
         }
     }
-    // The kernel tells it of a whole mapping, to which neighbours may have been joined. In doubt it is less.
+    // The kernel reports it for a whole mapping, to which neighbours may have been joined. In doubt it is less.
     match huge_kib {
         0 => PageKind::Small,
         _ if huge_kib == all_kib => PageKind::TransparentHuge,

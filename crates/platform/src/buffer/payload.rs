@@ -78,7 +78,7 @@ impl Slot<'_> {
     }
 }
 
-/// Slots for messages of one size, each on cache lines of its own.
+/// Slots for messages of one size, each on separate cache lines.
 #[derive(Debug)]
 pub struct PayloadBuffer {
     memory: HugeBuffer,
@@ -298,7 +298,7 @@ impl PayloadBuffer {
     }
 }
 
-/// A word that tells burst, message and place apart. The mixing is the finaliser of SplitMix64 (Steele et al., 2014).
+/// A word that differs by burst, message and place. The mixing is the finaliser of SplitMix64 (Steele et al., 2014).
 pub(super) fn pattern(burst: u32, seq: u32, word: usize) -> u64 {
     let mut bits =
         ((burst as u64) << 32 | seq as u64) ^ (word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);

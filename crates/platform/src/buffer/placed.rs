@@ -78,8 +78,8 @@ impl<T: ?Sized> Deref for MappedValue<T> {
 
     #[inline(always)]
     fn deref(&self) -> &T {
-        // SAFETY: it was placed in the memory, aligned, and was a value from the beginning, of zeros. Whoever has the
-        // memory mapped changes it by its atomics only.
+        // SAFETY: it was placed in the memory, aligned, and was a value from the beginning, of zeros. All processes
+        // that have the memory mapped change it by its atomics only.
         unsafe { self.value.as_ref() }
     }
 }
@@ -108,7 +108,7 @@ impl MappedArena {
         }
     }
 
-    /// What so many values take.
+    /// The size of this many values.
     pub const fn bytes_for<T: Atomic>(count: usize) -> Bytes {
         Bytes((count * size_of::<T>()).next_multiple_of(ALIGNMENT) as u64)
     }

@@ -4,7 +4,7 @@
 //! so that any change of it is the message, whatever its pattern and size. A message of eight bytes is a time stamp,
 //! never zero: it has arrived when the word is not zero any more.
 //!
-//! That the last byte is the last to be written is no promise of the InfiniBand Architecture Specification, which
+//! That the last byte is the last to be written is not promised by the InfiniBand Architecture Specification, which
 //! orders the bytes of a message by its completion only (volume 1, 9.5, transaction ordering). Adapters write the bytes
 //! of a message in ascending order, and PCI Express keeps the order of writes unless relaxed ordering is allowed, which
 //! has to be asked for when the memory is registered. Whether all bytes are as they were sent shows afterwards.
@@ -20,7 +20,7 @@ use super::payload::pattern;
 #[derive(Debug)]
 pub struct PolledSlots {
     payload: Payload,
-    /// The word with the last byte, and which bytes of it tell.
+    /// The word with the last byte, and the bytes of it that count.
     word: usize,
     mask: u64,
     /// What these bytes are before the message, slot by slot.
@@ -91,8 +91,8 @@ impl PolledSlots {
 /// Has what is read behind this be not older than what was seen before it, which a device wrote.
 ///
 /// An acquire fence orders what processors write: on Arm it is `dmb ishld`, for the inner shareable domain. A device
-/// may stand in the outer one, so that the fence there is `dmb oshld`, as in `udma_from_device_barrier` of rdma-core.
-/// On x86-64 loads stay in their order, and only the compiler is held.
+/// may be in the outer one, so that the fence there is `dmb oshld`, as in `udma_from_device_barrier` of rdma-core. On
+/// x86-64 loads stay in their order, and only the compiler is held.
 #[inline(always)]
 fn behind_the_device() {
     #[cfg(all(target_arch = "aarch64", not(miri)))]

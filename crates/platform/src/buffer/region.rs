@@ -16,7 +16,7 @@ use super::{Bytes, HUGE_PAGE, PageKind, SMALL_PAGE};
 /// A size of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum PageSize {
-    /// 4 KiB, which the kernel is told not to join.
+    /// 4 KiB, which the kernel is advised not to join.
     #[serde(rename = "4k")]
     Small,
     /// 2 MiB: of the reserved pool, else transparent ones.
@@ -67,9 +67,7 @@ pub enum RegionError {
         source: io::Error,
     },
     /// There is no room for it: on the node, or in the machine.
-    #[error(
-        "{size} of memory cannot be had ({source}): use smaller buffers, or memory of another node"
-    )]
+    #[error("no {size} of memory ({source}): use smaller buffers, or memory of another node")]
     Populate {
         /// What was asked for.
         size: Bytes,
@@ -93,9 +91,8 @@ pub enum RegionError {
     },
     /// The pool has too few pages, and the kernel did not join small ones.
     #[error(
-        "{size} in pages of 2 MiB cannot be had: none are reserved, and the kernel joined {got}: reserve {count} of them \
-         (sysctl vm.nr_hugepages), allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled), or use smaller \
-         pages"
+        "no {size} in pages of 2 MiB: none are reserved, and the kernel joined {got}: reserve {count} of them (sysctl \
+         vm.nr_hugepages), allow transparent ones (/sys/kernel/mm/transparent_hugepage/enabled), or use smaller pages"
     )]
     NotJoined {
         /// What was asked for.
@@ -120,7 +117,7 @@ pub struct Region {
 }
 
 impl Region {
-    /// So many bytes in pages of that size, on that node; without one, where the calling thread's memory goes.
+    /// This many bytes in pages of that size, on that node; without one, where the calling thread's memory goes.
     ///
     /// # Errors
     /// When there are no such pages, or not as many, or not on that node.
@@ -129,7 +126,7 @@ impl Region {
         Ok(Region { length, ..whole })
     }
 
-    /// So many bytes, which are whole pages.
+    /// This many bytes, which are whole pages.
     fn whole(size: Bytes, page: PageSize, node: Option<u32>) -> Result<Self, RegionError> {
         match page {
             PageSize::Small => Self::advised(size, page, MmapAdvise::MADV_NOHUGEPAGE, node),
@@ -249,9 +246,9 @@ impl Region {
     }
 }
 
-/// Has the kernel give all pages, writable. It says where it cannot, other than by a signal.
+/// Has the kernel give all pages, writable. It reports where it cannot, other than by a signal.
 fn populate(map: &Mapping) -> io::Result<()> {
-    // SAFETY: the mapping is writable, and known to nobody else; zeros stay zeros.
+    // SAFETY: the mapping is writable, and no other thread has it; zeros stay zeros.
     let told = unsafe { libc::madvise(map.start.as_ptr(), map.length, libc::MADV_POPULATE_WRITE) };
     if told == 0 {
         return Ok(());

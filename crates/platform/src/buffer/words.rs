@@ -77,8 +77,8 @@ impl AtomicWords {
         while !left.is_empty() {
             let start = left.as_ptr().cast::<u8>().wrapping_add(skip);
             let bytes = size_of_val(left) - skip;
-            // SAFETY: so many bytes from there on are words of this memory. The kernel reads them by address; whoever
-            // else accesses them does so atomically.
+            // SAFETY: this many bytes from there on are words of this memory. The kernel reads them by address; other
+            // threads access them atomically.
             let written = unsafe { libc::write(file.as_raw_fd(), start.cast(), bytes) };
             match usize::try_from(written) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

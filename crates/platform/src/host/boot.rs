@@ -1,4 +1,4 @@
-//! What the kernel was told at its start that matters to a measurement, by name.
+//! The parameters of the kernel's command line that matter to a measurement, by name.
 
 use serde::{Serialize, Serializer};
 
@@ -25,7 +25,7 @@ impl BootParameters {
     pub fn from_command_line(line: &str) -> Self {
         let words = words(line);
         Self(NAMES.map(|name| {
-            // The kernel takes the last one, and does not tell a dash from an underscore in names.
+            // The kernel takes the last one, and treats a dash as an underscore in names.
             words.iter().rev().find_map(|word| {
                 let (key, value) = word.split_once('=').unwrap_or((word, ""));
                 (key.replace('-', "_") == name).then(|| value.to_owned())

@@ -74,7 +74,7 @@ fn read(group: &Path, files: &ControlGroupFiles) -> Option<MemoryLimit> {
     };
     let sum = |names: &[&str; 2]| names.iter().filter_map(count).sum::<u64>();
     let reclaimable = sum(&files.of_files).saturating_sub(sum(&files.unwritten));
-    // Version 1 says "no limit" by the largest number of pages.
+    // Version 1 writes "no limit" as the largest number of pages.
     (limit < 1 << 60).then(|| MemoryLimit {
         limit,
         free: limit.saturating_sub(taken.saturating_sub(reclaimable)),

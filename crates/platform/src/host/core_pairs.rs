@@ -36,7 +36,7 @@ impl CoreRelation {
         }
     }
 
-    /// The relation of two CPUs; `None` for one and the same, and where sysfs does not tell.
+    /// The relation of two CPUs; `None` for one and the same, and where sysfs does not report it.
     pub fn between(first: &Cpu, second: &Cpu) -> Option<Self> {
         if first.id == second.id {
             return None;

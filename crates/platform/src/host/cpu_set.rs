@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// to.
 pub const HIGHEST_CPU: usize = 65_535;
 
-/// A text that is no list of CPUs.
+/// A text that is not a list of CPUs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a list of CPUs: {reason}; write for example 0-3,8")]
 pub struct CpuListError {
@@ -89,7 +89,7 @@ impl FromStr for CpuSet {
             reason,
         };
         let number = |part: &str| {
-            let no_number = |_| malformed(format!("{part:?} is no number"));
+            let no_number = |_| malformed(format!("{part:?} is not a number"));
             let value: usize = part.trim().parse().map_err(no_number)?;
             if value > HIGHEST_CPU {
                 return Err(malformed(format!("CPU {value} is beyond {HIGHEST_CPU}")));
@@ -167,9 +167,9 @@ mod tests {
     fn refuses_what_is_no_list_and_says_why() {
         for (text, reason) in [
             ("3-1", "backwards"),
-            ("a", "no number"),
-            ("1,,2", "no number"),
-            ("-1", "no number"),
+            ("a", "not a number"),
+            ("1,,2", "not a number"),
+            ("-1", "not a number"),
             ("0-18446744073709551615", "beyond"),
             ("70000", "beyond"),
         ] {

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum HostError {
     /// A file of procfs or sysfs that must be there could not be read.
-    #[error("cannot read {}: {source}; are /proc and /sys mounted?", path.display())]
+    #[error("cannot read {}: {source}; mount /proc and /sys", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -71,8 +71,8 @@ pub enum HostError {
 
     /// Pinning to the first set returned success, and the thread runs on the second.
     #[error(
-        "the thread was pinned to CPU {0} and runs on {1}; \
-         does something else (a cpuset, taskset) move the threads of this process?"
+        "the thread was pinned to CPU {0} and runs on {1}; keep other programs (cpusets, taskset) from moving its \
+         threads"
     )]
     NotPinned(CpuSet, CpuSet),
 
@@ -82,7 +82,7 @@ pub enum HostError {
 
     /// Setting the first policy and priority returned success, and the thread has the second.
     #[error(
-        "the thread was given {0} and has {1}; does something else set the scheduling of this process?"
+        "the thread was given {0} and has {1}; keep other programs from setting the scheduling of this process"
     )]
     PriorityNotSet(String, String),
 

@@ -1,8 +1,9 @@
-//! What a machine is, so that a result can be told from one of another machine, or of the same one set up otherwise.
+//! The facts about a machine that distinguish a result from one of another machine, or of the same one set up
+//! otherwise.
 //!
-//! Each field is what the machine says of itself. What it does not say is null, never a guess.
-//! Left out: the RDMA devices (they are in a result by themselves), and what changes from second to second; the virtual
-//! machines that run beside are in all the same, since they change what a figure means.
+//! Each field is reported by the machine. A fact that is not reported is null, never a guess. Left out: the RDMA
+//! devices (they are in a result by themselves), and what changes from second to second; the virtual machines that run
+//! beside are in all the same, since they change what a figure means.
 
 use super::boot::BootParameters;
 use super::cpu_set::CpuSet;
@@ -40,7 +41,7 @@ pub struct Fingerprint {
     pub memory: Memory,
 }
 
-/// The firmware, as DMI tells; null where there is no DMI or it may not be read.
+/// The firmware, by DMI; null where there is no DMI or it may not be read.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Firmware {
     pub vendor: Option<String>,
@@ -90,15 +91,15 @@ pub struct ClockFacts {
     pub nonstop_tsc: Option<bool>,
     /// Whether cpuid promises both.
     pub invariant_tsc: Option<bool>,
-    /// Whether the kernel was told the TSC's frequency and did not have to measure it.
+    /// Whether the kernel got the TSC's frequency and did not have to measure it.
     pub tsc_known_freq: Option<bool>,
-    /// Whether the kernel was told to trust the TSC without watching it.
+    /// Whether the kernel was started to trust the TSC without watching it.
     pub tsc_reliable: Option<bool>,
     /// Arm's counter; null where there is another one.
     pub generic_timer: Option<GenericTimer>,
 }
 
-/// What stands between the kernel and the hardware.
+/// The layer between the kernel and the hardware.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Virtualisation {
     pub guest: Option<bool>,
@@ -242,12 +243,12 @@ impl ClockFacts {
 impl Virtualisation {
     fn from_files(files: &SystemFiles, cpuid: &Cpuid) -> Self {
         let vendor = files.optional("sys/class/dmi/id/sys_vendor");
-        // Where there is no cpuid, Xen and QEMU tell in other ways; that nobody tells proves nothing.
+        // Without cpuid, Xen and QEMU are recognised in other ways; that none is recognised proves nothing.
         let told = files
             .optional("sys/hypervisor/type")
             .or_else(|| vendor.clone().filter(|it| it == "QEMU"))
             .or_else(|| {
-                // The machine that QEMU makes up for a kernel that is told of it by a device tree.
+                // The machine that QEMU makes up for a kernel that gets a device tree.
                 let model = files.optional("sys/firmware/devicetree/base/model");
                 model
                     .filter(|it| it.trim_end_matches('\0') == "linux,dummy-virt")
@@ -263,7 +264,7 @@ impl Virtualisation {
     }
 }
 
-/// What the processor itself tells: by the instruction cpuid, or by Arm's registers.
+/// The facts that the processor itself reports: by the instruction cpuid, or by Arm's registers.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Cpuid {
     pub invariant_tsc: Option<bool>,

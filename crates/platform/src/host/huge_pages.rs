@@ -10,7 +10,7 @@ use serde::Serialize;
 pub struct HugePages {
     /// Pages in the pool.
     pub total: u64,
-    /// Those nobody has touched.
+    /// Those that are not touched yet.
     pub free: u64,
     /// Those among the free ones that are promised to a mapping.
     pub reserved: u64,
@@ -42,10 +42,10 @@ impl HugePages {
 }
 
 /// When the kernel makes huge pages out of small ones by itself (transparent huge pages), in its word: `always`,
-/// `madvise` or `never`; none if it does not tell.
+/// `madvise` or `never`; none if it does not report it.
 pub(crate) fn transparent_huge_pages(files: &SystemFiles) -> Option<String> {
     let modes = files.optional("sys/kernel/mm/transparent_hugepage/enabled")?;
-    // The one in force stands in brackets.
+    // The one in force is in brackets.
     let mode = modes.split_once('[')?.1.split_once(']')?.0;
     matches!(mode, "always" | "madvise" | "never").then(|| mode.to_owned())
 }

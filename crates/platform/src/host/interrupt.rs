@@ -1,8 +1,8 @@
 //! SIGINT and SIGTERM as a request to end: what is finished stays whole on disk, and the run stops between two points.
 //!
-//! The first signal sets a flag, the second of the same kind kills at once (but not the child of a sweep). Whoever
-//! waits must look at the flag: nothing is woken but a `poll` or a sleep of the thread that happens to get the signal.
-//! To get a thread out of a system call, use [`super::wake`].
+//! The first signal sets a flag, the second of the same kind kills at once (but not the child of a sweep). A thread
+//! that waits must look at the flag: nothing is woken but a `poll` or a sleep of the thread that happens to get the
+//! signal. To get a thread out of a system call, use [`super::wake`].
 
 use super::error::HostError;
 use nix::errno::Errno;
@@ -60,7 +60,7 @@ pub fn requested() -> Option<Signal> {
     }
 }
 
-/// Does work that does not look for signals itself, however long it takes: in a thread of its own, which is left behind
+/// Does work that does not look for signals itself, however long it takes: in a separate thread, which is left behind
 /// when a signal comes. Only a program that ends then may use it.
 ///
 /// # Errors
@@ -80,7 +80,7 @@ fn unless<T: Send + 'static>(
 ) -> Result<T, Signal> {
     let (give, take) = channel();
     let worker = std::thread::spawn(move || {
-        // Nobody listens after a signal.
+        // No thread listens after a signal.
         let _ = give.send(work());
     });
     loop {

@@ -4,7 +4,7 @@ use super::cpu_set::CpuSet;
 use super::system_files::SystemFiles;
 
 /// The CPUs that the interrupt of this name in /proc/interrupts goes to; `None` where there is no such one, or the
-/// kernel does not tell (proc_interrupts(5), Documentation/core-api/irq/irq-affinity.rst of the kernel).
+/// kernel does not report it (proc_interrupts(5), Documentation/core-api/irq/irq-affinity.rst of the kernel).
 pub fn cpus_of_interrupt(name: &str) -> Option<CpuSet> {
     cpus_from(&SystemFiles::of_this_machine(), name)
 }
@@ -13,7 +13,7 @@ fn cpus_from(files: &SystemFiles, name: &str) -> Option<CpuSet> {
     let lines = files.optional("proc/interrupts")?;
     let number = lines.lines().find_map(|line| {
         let (number, rest) = line.split_once(':')?;
-        // The names of all who share it stand last, with commas between them.
+        // The names of all drivers that share it are last, with commas between them.
         let mut words = rest.split([' ', ',']);
         words.any(|word| word == name).then(|| number.trim())
     })?;

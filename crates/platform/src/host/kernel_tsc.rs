@@ -1,8 +1,7 @@
 //! How fast the time stamp counter is by the kernel's word: a file, the page of a perf event, the log, and what NTP has
 //! found of the kernel's second.
 //!
-//! No source needs to be there; each says why it is not. Turning what they say into a rate belongs to
-//! `rig::trust::frequency`.
+//! No source needs to be there; each has the reason why it is not. `rig::trust::frequency` turns them into a rate.
 
 use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read};
@@ -17,13 +16,13 @@ use perf_event::events::Software;
 
 use super::system_files::SystemFiles;
 
-/// Why a source does not tell.
+/// Why a source does not report it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub enum TscRateError {
     #[error("this kernel has no file {0}")]
     NoFile(&'static str),
-    #[error("{0} holds {1:?}, no number")]
+    #[error("{0} holds {1:?}, which is not a number")]
     NoNumber(&'static str, String),
     /// The kernel refuses this operation; what would help.
     #[error("{0} is refused ({1}): {2}")]
@@ -202,7 +201,7 @@ mod tests {
         machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "2300000");
         assert_eq!(read(), Ok(2_300_000.0));
         machine.file("sys/devices/system/cpu/cpu0/tsc_freq_khz", "fast");
-        read().refused(&["tsc_freq_khz holds \"fast\", no number"]);
+        read().refused(&["tsc_freq_khz holds \"fast\", which is not a number"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What tells this machine from others.
+//! An identifier of this machine.
 
 /// Its name, and what the kernel drew when it was booted: two machines never have the same, and a machine has another
-/// one after each boot. Empty where the kernel does not tell.
+/// one after each boot. Empty where the kernel does not report it.
 pub fn machine_name() -> (String, String) {
     let name = nix::unistd::gethostname().ok();
     let name = name.and_then(|name| name.into_string().ok());

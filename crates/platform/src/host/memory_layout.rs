@@ -4,7 +4,7 @@ use super::cpu_set::CpuSet;
 use super::error::HostError;
 use super::system_files::SystemFiles;
 
-/// Bytes of the last level of cache of a CPU; none if sysfs does not tell. A guest's may be that of its host.
+/// Bytes of the last level of cache of a CPU; none if sysfs does not report it. A guest's may be that of its host.
 pub fn last_level_cache(cpu: usize) -> Option<u64> {
     last_level_cache_of(&SystemFiles::of_this_machine(), cpu)
 }
@@ -20,7 +20,7 @@ fn last_level_cache_of(files: &SystemFiles, cpu: usize) -> Option<u64> {
     levels.max().map(|(_, size)| size)
 }
 
-/// Bytes of a cache line of a CPU; none if sysfs does not tell.
+/// Bytes of a cache line of a CPU; none if sysfs does not report it.
 pub fn cache_line() -> Option<u64> {
     cache_line_of(&SystemFiles::of_this_machine())
 }
@@ -37,14 +37,14 @@ fn cache_line_of(files: &SystemFiles) -> Option<u64> {
 /// The NUMA nodes that have memory, also those without CPUs; node 0 where the kernel knows none.
 ///
 /// # Errors
-/// When what sysfs holds is no list.
+/// When the text in sysfs is not a list.
 pub fn nodes_with_memory() -> Result<CpuSet, HostError> {
     let files = SystemFiles::of_this_machine();
     let nodes = files.cpu_list("sys/devices/system/node/has_memory")?;
     Ok(nodes.unwrap_or_else(|| CpuSet::from_iter([0])))
 }
 
-/// Bytes of a node's memory that nobody has; none if sysfs does not tell.
+/// Bytes of a node's memory that are free; none if sysfs does not report it.
 pub fn free_on_node(node: u32) -> Option<u64> {
     free_of(&SystemFiles::of_this_machine(), node)
 }

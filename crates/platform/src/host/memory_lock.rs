@@ -78,7 +78,7 @@ impl MemoryLock {
     /// Checks that `bytes`, all that is to be locked together, can be locked.
     ///
     /// # Errors
-    /// [`HostError::MemoryLockLimit`] if not, which says how the limit is raised.
+    /// [`HostError::MemoryLockLimit`] if not, with the command that raises the limit.
     pub fn require(&self, bytes: u64) -> Result<(), HostError> {
         if self.permits(bytes) {
             return Ok(());
@@ -144,7 +144,7 @@ pub fn lock_all() -> Result<(), HostError> {
     if matches!(locked, Err(Errno::ENOMEM | Errno::EPERM)) {
         MemoryLock::read()?.require(address_space_size().unwrap_or(0))?;
     }
-    let advice = "is there enough free memory for all that the process has mapped?";
+    let advice = "free memory for all that the process has mapped";
     let object = "all memory of this process";
     locked.map_err(HostError::system("mlockall", object, advice))
 }

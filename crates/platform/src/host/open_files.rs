@@ -4,11 +4,11 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::error::HostError;
 
-/// Lets this process, and those that it starts, have so many files open, as far as its hard limit allows: no privilege
-/// is needed for that. Returns the limit then in force.
+/// Lets this process, and those that it starts, have this many files open, as far as its hard limit allows: no
+/// privilege is needed for that. Returns the limit then in force.
 ///
 /// # Errors
-/// When the system does not tell the limit, or does not raise it.
+/// When the system does not report the limit, or does not raise it.
 pub fn raise(files: u64) -> Result<u64, HostError> {
     let advice = "raise it with ulimit -n before the program starts";
     let failed = HostError::system("setrlimit(RLIMIT_NOFILE)", "this process", advice);

@@ -68,7 +68,7 @@ pub struct ThreadMigration {
 }
 
 /// Whether the calling thread is still where [`pin_current_thread`] put it: an administrator, another program or a CPU
-/// that went offline moves threads without telling them. Two system calls.
+/// that went offline moves threads without notice. Two system calls.
 ///
 /// # Errors
 /// [`ThreadMigration`], also if the thread is back by now but may run elsewhere.
@@ -97,7 +97,7 @@ pub fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
 
 /// All CPUs the kernel would let this process run on, whatever its affinity is now.
 ///
-/// A thread of its own asks for every CPU there is, and reads what is left of that after the cpuset.
+/// A separate thread asks for every CPU there is, and reads what is left of that after the cpuset.
 pub fn reachable_cpus() -> Result<CpuSet, HostError> {
     let every: CpuSet = (0..sched::CpuSet::count()).collect();
     std::thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn set_affinity(cpus: &CpuSet) -> Result<(), HostError> {
     let failed = |errno| {
         let advice = match errno {
             Errno::EINVAL => {
-                "is that CPU online, and in the cpuset of this process (taskset -p shows it)?"
+                "name a CPU that is online and in the cpuset of this process (taskset -p shows it)"
             }
             Errno::EPERM => "a security policy forbids pinning: run outside of that sandbox",
             _ => "see man 2 sched_setaffinity",

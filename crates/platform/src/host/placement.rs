@@ -3,8 +3,8 @@
 //! A pure function of the topology and of the roles, which are data: [`Placement::plan`]. Pinning itself is
 //! [`super::pinning`].
 //!
-//! In this order, what matters to a role: a CPU of its own; a physical core of its own; an isolated CPU; a big core of
-//! a hybrid processor; the NUMA node of its device; not CPU 0, which gets most interrupts; the lowest number.
+//! In this order, what matters to a role: a separate CPU; a separate physical core; an isolated CPU; a big core of a
+//! hybrid processor; the NUMA node of its device; not CPU 0, which gets most interrupts; the lowest number.
 //!
 //! Left out: caches shared between cores, and where the interrupts of the devices go.
 
@@ -50,12 +50,12 @@ pub struct RoleSpec {
     pub waiting: WaitMode,
     pub need: Need,
     /// Where no core is left: the role, by its place in the list, whose core it shares, or in the end whose CPU. A role
-    /// without one is an end of the measurement, with which nobody shares that can help it.
+    /// without one is an end of the measurement, with which no other role shares a CPU if that can be avoided.
     pub beside: Option<usize>,
 }
 
 impl RoleSpec {
-    /// One that spins, must have a thread, and shares with nobody.
+    /// One that spins, must have a thread, and shares with no other role.
     pub fn new(name: &'static str, option: &'static str, cpu: Option<usize>) -> Self {
         RoleSpec {
             name,
@@ -76,7 +76,7 @@ pub struct Placement {
     pub cpus: Vec<Option<usize>>,
     /// The CPUs of all other threads: where no role runs, if there are any, else all allowed ones.
     ///
-    /// Of those where no role runs, it is the ones on cores of their own and not isolated, as far as there are any.
+    /// It runs on CPUs without a role, on separate cores and not isolated ones, as far as there are any.
     pub supervisor: CpuSet,
     pub warnings: Vec<Compromise>,
 }

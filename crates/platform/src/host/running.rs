@@ -1,4 +1,4 @@
-//! Which threads of the machine ran, as `/proc` tells everybody.
+//! The threads of the machine that ran, as `/proc` reports to all users.
 //!
 //! Two looks at `schedstat` and `stat` of each thread give how long it ran between them, to the nanosecond. On which
 //! CPU it ran is known for a thread that may run on one only. Of others it is known where they ran last: that they had
@@ -85,7 +85,7 @@ impl Threads {
 }
 
 /// How long the calling thread has been ready to run without a CPU, in nanoseconds; `None` where the kernel does not
-/// tell.
+/// report it.
 pub fn waited() -> Option<u64> {
     times("/proc/thread-self/schedstat").map(|[_, waited]| waited)
 }

@@ -17,7 +17,7 @@ pub struct Cpu {
     pub numa_node: Option<usize>,
     /// The online CPUs of the same physical core, itself among them.
     pub siblings: CpuSet,
-    /// The online CPUs that share its last level of cache, itself among them; `None` if sysfs does not tell.
+    /// The online CPUs that share its last level of cache, itself among them; `None` if sysfs does not report it.
     pub last_level_cache: Option<CpuSet>,
     /// Whether the scheduler keeps other threads off it (`isolcpus`, or an isolated cpuset).
     pub isolated: bool,
@@ -66,7 +66,7 @@ impl Topology {
         let mut cpus = Vec::with_capacity(online.len());
         for id in online.iter() {
             let topology = format!("{CPUS}/cpu{id}/topology");
-            // Named core_cpus_list since Linux 5.3; the older name still stands beside it.
+            // Named core_cpus_list since Linux 5.3; the older name is still beside it.
             let siblings = match files.cpu_list(&format!("{topology}/core_cpus_list"))? {
                 None => files.cpu_list(&format!("{topology}/thread_siblings_list"))?,
                 found => found,
@@ -131,7 +131,7 @@ impl Topology {
         self.cpus.iter().any(|cpu| cpu.siblings.len() > 1)
     }
 
-    /// The number of packages, if sysfs tells them.
+    /// The number of packages, if sysfs reports them.
     pub fn packages(&self) -> Option<usize> {
         let packages: Option<BTreeSet<usize>> = self.cpus.iter().map(|cpu| cpu.package).collect();
         packages.map(|packages| packages.len())

@@ -40,8 +40,8 @@ const PARANOID: &str = "proc/sys/kernel/perf_event_paranoid";
 pub enum UncoreError {
     /// perf has no such device.
     #[error(
-        "no memory controller shows its counters below /{} (uncore_imc*, amd_umc*): virtual machines have none as a \
-         rule, and elsewhere the kernel's module intel_uncore or amd_uncore must be loaded",
+        "no memory controller shows its counters below /{} (uncore_imc*, amd_umc*): virtual machines usually have \
+         none; elsewhere load the kernel's module intel_uncore or amd_uncore",
         DEVICES
     )]
     NoDevice,
@@ -59,8 +59,8 @@ pub enum UncoreError {
     Files(#[from] HostError),
     /// It may not be opened.
     #[error(
-        "perf_event_open of {device} on CPU {cpu} is not allowed ({errno}): be root, have CAP_PERFMON, or set /{}, \
-         which is {paranoid}, to 0 or less",
+        "perf_event_open of {device} on CPU {cpu} is not allowed ({errno}): run as root or with CAP_PERFMON, or set \
+         /{}, which is {paranoid}, to 0 or less",
         PARANOID
     )]
     NotAllowed {
@@ -108,7 +108,7 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// Opens those of the package of a NUMA node if there is a node and its package can be told, else all of them. They
+    /// Opens those of the package of a NUMA node if there is a node and its package is known, else all of them. They
     /// count from now on.
     ///
     /// # Errors

@@ -6,8 +6,8 @@ use crate::time::{Clock, Ticks};
 /// How a schedule goes on when an operation was still running at the moment the next one was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissPolicy {
-    /// It stands as it was: what is overdue follows without a wait, until all is made up for. Load that comes from
-    /// outside behaves so, and a latency from the intended moment holds what a stall has caused.
+    /// It is as it was: what is overdue follows without a wait, until all is made up for. Load that comes from outside
+    /// behaves so, and a latency from the intended moment holds what a stall has caused.
     CatchUp,
     /// It begins anew at this moment. Someone who needs the time between two operations for other work behaves so.
     StartOver,
@@ -15,7 +15,7 @@ pub enum MissPolicy {
 
 /// The same time from the start of one operation to the start of the next; what the operation takes is part of it.
 ///
-/// An operation that takes longer than that makes the next one late. It is counted, and [`MissPolicy`] says how it goes
+/// An operation that takes longer than that makes the next one late. It is counted, and [`MissPolicy`] sets how it goes
 /// on. With a jitter the times between two starts vary, and the schedule follows from the seed alone.
 #[derive(Debug, Clone, Copy)]
 pub struct ConstantRate {
@@ -59,7 +59,7 @@ impl ConstantRate {
         None
     }
 
-    /// The first `count` moments after a start, with `each` of them kept for so many operations.
+    /// The first `count` moments after a start, with `each` of them kept for this many operations.
     pub(super) fn moments(&self, start: Ticks, count: usize, each: usize) -> Option<Vec<Ticks>> {
         if self.after_miss != MissPolicy::CatchUp {
             return None;

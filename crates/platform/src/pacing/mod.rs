@@ -61,8 +61,8 @@ pub trait Pacing {
         0
     }
 
-    /// When each of the first `count` operations is meant to start, if it was told to [start](Self::start_at) at
-    /// `start`; `None` when that depends on how long the operations take.
+    /// When each of the first `count` operations is meant to start, if it [starts](Self::start_at) at `start`; `None`
+    /// when that depends on how long the operations take.
     fn intended_starts(&self, _start: Ticks, _count: usize) -> Option<Vec<Ticks>> {
         None
     }

@@ -1,4 +1,4 @@
-//! A clock for tests that moves by a fixed step at each reading, and when it is told to.
+//! A clock for tests that moves by a fixed step at each reading, and on request.
 
 use std::cell::Cell;
 
@@ -22,7 +22,7 @@ impl Clock for Scripted {
     }
 }
 
-/// A clock that stands at `now` and moves by `step` with each reading, before it.
+/// A clock that is at `now` and moves by `step` with each reading, before it.
 pub fn set(now: u64, step: u64) -> Scripted {
     NOW.set(now);
     Scripted { step }

@@ -24,7 +24,7 @@ struct Anchor {
 #[derive(Debug, Clone, Default)]
 pub struct Anchors {
     kept: Vec<Anchor>,
-    /// Of so many only the first is kept.
+    /// Only the first of this many is kept.
     every: usize,
     seen: usize,
 }
@@ -111,7 +111,7 @@ fn between(from: &Anchor, to: &Anchor, ticks: u64) -> u64 {
 
 #[cfg(any(test, feature = "testing"))]
 impl Anchors {
-    /// At so many ticks so many nanoseconds, each within 10.
+    /// The nanoseconds at a number of ticks, each within 10.
     pub fn made_up(points: &[(u64, u64)]) -> Self {
         let anchor = |&(ticks, nanos): &(u64, u64)| Anchor {
             ticks,

@@ -2,7 +2,7 @@
 //!
 //! A pair (counter, reference) is taken by reading the reference between two readings of the counter and keeping the
 //! tightest of many tries: its width bounds the error of the pair. The rate over growing intervals is accepted when
-//! three in a row agree; else the attempt fails and says how far apart they were.
+//! three in a row agree; else the attempt fails and reports how far apart they were.
 
 use std::time::Duration;
 

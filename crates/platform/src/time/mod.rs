@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 #[repr(transparent)]
 pub struct Ticks(pub u64);
 
-/// A number of nanoseconds: a point on a clock or a length of time, as its name says.
+/// A number of nanoseconds: a point on a clock or a length of time, by its name.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -86,10 +86,11 @@ impl ClockKind {
 
 /// A source of time stamps that are comparable between the CPUs of one host.
 pub trait Clock: Copy + Send + Sync + 'static {
-    /// Reads the clock. What stands before the call in the program has happened before the reading.
+    /// Reads the clock. Instructions before the call have been executed before the reading.
     fn now(&self) -> Ticks;
 
-    /// The point in nanoseconds that a reading stands for; a tick is a nanosecond unless the clock says otherwise.
+    /// The point in nanoseconds that a reading stands for; a tick is a nanosecond unless the clock defines it
+    /// otherwise.
     fn to_nanos(&self, reading: Ticks) -> Nanos {
         Nanos(reading.0)
     }
@@ -148,15 +149,15 @@ pub enum ClockError {
          monotonic-raw"
     )]
     NoCounter,
-    /// Firmware has not told the rate of Arm's generic timer, so it may not have set it up either.
+    /// Firmware does not report the rate of Arm's generic timer, so it may not have set it up either.
     #[error(
         "the counter cannot be used as a clock: CNTFRQ_EL0, where firmware writes its rate, is 0: use --clock monotonic"
     )]
     NoRate,
     /// The same, for a way of reading it.
     #[error(
-        "the clock {name} reads a counter that this architecture ({}) has not: use --clock monotonic-raw, monotonic or \
-         realtime",
+        "the clock {name} reads a counter that this architecture ({}) does not have: use --clock monotonic-raw, \
+         monotonic or realtime",
         std::env::consts::ARCH
     )]
     NotThisArchitecture {
@@ -192,8 +193,8 @@ impl AnyClock {
         }
     }
 
-    /// The clock as another process of the same run has it, which has found the counter to be trusted and to count so many
-    /// times a second.
+    /// The clock as another process of the same run has it, which has found the counter to be trusted, and its counts a
+    /// second.
     ///
     /// # Errors
     /// When the counter cannot be trusted.

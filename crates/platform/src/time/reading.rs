@@ -122,7 +122,7 @@ impl Reading for Rdtsc {
     fn read_beside<T>(&self, work: impl FnOnce() -> T) -> (Ticks, T) {
         use std::arch::x86_64::{_mm_lfence, _rdtsc};
         // SAFETY: SSE2 (lfence) and the TSC are part of every x86-64 processor; where the kernel forbids RDTSC to user
-        // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is no memory error.
+        // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is not a memory error.
         let ticks = unsafe {
             _mm_lfence();
             _rdtsc()
@@ -195,7 +195,7 @@ impl Reading for SelfSynchronised {
     }
 }
 
-/// Any POSIX clock, as a [`Reading`]. `CLOCK_REALTIME`, the time of day, can be stepped in both directions: it is no
+/// Any POSIX clock, as a [`Reading`]. `CLOCK_REALTIME`, the time of day, can be stepped in both directions: it is not a
 /// [`Clock`](super::Clock), of whose stamps differences are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PosixReading(libc::clockid_t);

@@ -1,8 +1,8 @@
 //! The SPSC queue of heapless: indices modulo the number of slots, of which one stays free.
 //!
 //! Its capacity is part of its type, so it comes in a few only. Both ends of this crate work on a view that has the
-//! number of slots beside it, and divide by that. Who uses the crate has one capacity, which the compiler knows once the
-//! ends are inlined, and nothing is divided. So the capacities that are compared most have ends of their own.
+//! number of slots beside it, and divide by that. Who uses the crate has one capacity, which the compiler knows once
+//! the ends are inlined, and nothing is divided. So the capacities that are compared most have separate ends.
 
 use heapless::spsc::{Consumer, Producer, Queue as HeaplessQueue, QueueView};
 
@@ -24,8 +24,8 @@ unsafe impl<T: Send> Sync for Storage<T> {}
 
 impl<T> Drop for Storage<T> {
     fn drop(&mut self) {
-        // SAFETY: it was a box, and both ends, which borrow from it, are gone before their share of this one: they
-        // stand before it in their structures.
+        // SAFETY: it was a box, and both ends, which borrow from it, are gone before their share of this one: they are
+        // before it in their structures.
         drop(unsafe { Box::from_raw(self.0) });
     }
 }
@@ -94,7 +94,7 @@ impl<T: Element, const KNOWN: usize> Queue<T> for Heapless<KNOWN> {
         let queue = capacities!(capacity, 1 2 3 7 16 64 100 256 1000 1024 4096 16384 65536);
         let queue = Box::into_raw(queue);
         let storage = Arc::new(Storage(queue));
-        // SAFETY: valid until the storage is dropped, which both ends outlive by no moment; nobody else has a
+        // SAFETY: valid until the storage is dropped, which both ends outlive by no moment; no other thread has a
         // reference.
         let (sender, receiver) = unsafe { &mut *queue }.split_const();
         let sender = HeaplessEnd {

@@ -194,7 +194,7 @@ impl ConnectionRequest {
         self.accept_by(Arc::new(queue_pair), retries, reads)
     }
 
-    /// Accepts the request of one that will send datagrams, and tells it a queue pair that there is already, on the
+    /// Accepts the request of one that will send datagrams, and sends it the number of an existing queue pair, on the
     /// device of this end: any number of peers send to one queue pair of UD.
     ///
     /// # Errors
@@ -228,12 +228,12 @@ impl ConnectionRequest {
 pub struct PendingConnection {
     queue_pair: Arc<QueuePair>,
     id: Arc<Id>,
-    /// What the connection manager is still to tell of, in words, unless the end stands at once.
+    /// The event of the connection manager that is still to come, in words, unless the end is connected at once.
     awaited: Option<&'static str>,
 }
 
 impl PendingConnection {
-    /// Waits until the connection stands.
+    /// Waits until the connection is established.
     ///
     /// # Errors
     /// When it does not come about, or not in time.

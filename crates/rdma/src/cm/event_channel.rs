@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Where connection manager ids report.
 #[derive(Debug)]
 pub struct EventChannel {
-    /// Those that were read, and that nobody has asked for yet.
+    /// Those that were read, and not yet taken.
     kept: Mutex<VecDeque<Event>>,
     raw: NonNull<sys::rdma_event_channel>,
     given_up: AtomicBool,
@@ -72,7 +72,7 @@ impl EventChannel {
         self.raw.as_ptr()
     }
 
-    /// Whoever waits here gives up soon, and whoever is to wait at once.
+    /// A thread that waits here gives up soon, and one that is to wait at once.
     pub fn give_up(&self) {
         self.given_up.store(true, Ordering::Relaxed);
     }
@@ -81,7 +81,7 @@ impl EventChannel {
         self.given_up.load(Ordering::Relaxed)
     }
 
-    /// Waits until there may be an event, for some 100 ms at most. Returns false if whoever waits is to give up.
+    /// Waits until there may be an event, for some 100 ms at most. Returns false if the waiting thread is to give up.
     pub fn wait(&self) -> bool {
         let goes_on = !self.is_given_up();
         if goes_on {
@@ -93,7 +93,7 @@ impl EventChannel {
     /// Waits until there may be an event, within the limit and for some 100 ms at most.
     pub(super) fn wait_within(&self, limit: Duration) {
         let limit = PollTimeout::try_from(limit.min(LOOK)).unwrap_or(PollTimeout::ZERO);
-        // Whatever ends it, the next look tells what there is.
+        // Whatever ends it, the next look shows what there is.
         let _ = poll(
             &mut [PollFd::new(self.descriptor(), PollFlags::POLLIN)],
             limit,
@@ -105,7 +105,7 @@ impl EventChannel {
         unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().fd) }
     }
 
-    /// Reads what has come, and returns all that nobody has asked for yet. Never blocks.
+    /// Reads the events that have come, and returns all that were not yet taken. Never blocks.
     fn events(&self) -> MutexGuard<'_, VecDeque<Event>> {
         // The queue is consistent after every statement, so a panic elsewhere does not spoil it.
         let kept = self.kept.lock();
@@ -133,7 +133,7 @@ impl EventChannel {
         place.and_then(|place| events.remove(place))
     }
 
-    /// The first event of a kind that came for the id of this key and that nobody expected. Never blocks.
+    /// The first unexpected event of a kind that came for the id of this key. Never blocks.
     pub(super) fn find(&self, key: usize, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
         self.events()
             .iter()
@@ -154,7 +154,7 @@ impl EventChannel {
 
 fn destroy_requests(events: impl IntoIterator<Item = Event>) {
     for request in events.into_iter().filter_map(|event| event.request) {
-        // SAFETY: the id came with a request that nobody has taken, and the event was acknowledged.
+        // SAFETY: the id came with a request that was not taken, and the event was acknowledged.
         unsafe { loaded::rdma_destroy_id(request as *mut sys::rdma_cm_id) };
     }
 }

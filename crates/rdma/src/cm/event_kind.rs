@@ -17,7 +17,7 @@ pub enum EventKind {
     ConnectRequest,
     /// Connecting failed.
     ConnectError,
-    /// Nobody answered.
+    /// No answer came.
     Unreachable,
     /// The peer does not want to.
     Rejected,

@@ -37,7 +37,7 @@ impl Id {
     /// Takes over an id that reports to `channel`.
     ///
     /// # Safety
-    /// Nobody else may destroy `raw`, and it must belong to `channel`.
+    /// Only this object may destroy `raw`, and it must belong to `channel`.
     pub(super) unsafe fn from_raw(
         raw: NonNull<sys::rdma_cm_id>,
         channel: &Arc<EventChannel>,
@@ -48,14 +48,14 @@ impl Id {
         }
     }
 
-    /// The id that a connection request brought, as a handle of its own.
+    /// The id that a connection request brought, as a separate handle.
     pub(super) fn requested(event: Event, channel: &Arc<EventChannel>) -> Option<Self> {
         let raw = NonNull::new(event.request? as *mut sys::rdma_cm_id)?;
         // SAFETY: the id came with the event, which is consumed here, so it has no other owner.
         Some(unsafe { Id::from_raw(raw, channel) })
     }
 
-    /// The first event of a kind that came for it and that nobody expected. Never blocks.
+    /// The first unexpected event of a kind that came for it. Never blocks.
     pub(super) fn find(&self, is_wanted: impl Fn(EventKind) -> bool) -> Option<Event> {
         self.channel.find(self.key(), is_wanted)
     }
@@ -197,7 +197,7 @@ impl Id {
         CmError::check(code, "rdma_resolve_route", self.describe())
     }
 
-    /// Listens; of requests that nobody has asked for yet at most so many are kept, the others rejected.
+    /// Listens; at most this many requests that were not yet taken are kept, and the others are rejected.
     pub(super) fn listen(&self, waiting: usize) -> Result<(), CmError> {
         let backlog = i32::try_from(waiting).unwrap_or(i32::MAX);
         // SAFETY: the id exists.
@@ -260,7 +260,7 @@ impl Id {
         CmError::check(code, "rdma_set_option", format!("traffic class {class}"))
     }
 
-    /// Kernels before 5.10 or service types without acknowledgements refuse it; the kernel's choice then stands, unless
+    /// Kernels before 5.10 or service types without acknowledgements refuse it; the kernel's choice then holds, unless
     /// another than the usual timeout was asked for.
     fn set_ack_timeout(&self, retries: Retries) -> Result<(), CmError> {
         let code = self.set_option(OPTION_ACK_TIMEOUT, retries.timeout);

@@ -3,8 +3,8 @@
 //! The kernel takes a service type beside the port space, and with `RDMA_PS_IB` it makes UC, also for IPv4 addresses
 //! and on RoCE. `rdma_create_id` does not let the caller choose: it derives the service type from the port space.
 //!
-//! - [`UcRoute::Endpoint`]: `rdma_create_ep` passes on what stands in the address information it is handed. It works
-//!   with a channel of its own, from which the id is then moved to ours. Both ends are made as passive ones, which are
+//! - [`UcRoute::Endpoint`]: `rdma_create_ep` passes on the content of the address information it is handed. It works
+//!   with a separate channel, from which the id is then moved to ours. Both ends are made as passive ones, which are
 //!   only bound to their address: for an active one it would resolve the way to the peer as well, but in a call that
 //!   blocks, that no signal ends and that makes one attempt.
 //! - [`UcRoute::Patched`]: `rdma_create_id2`, which `rdma-cm-patch` makes public, creates the id on our channel. It is

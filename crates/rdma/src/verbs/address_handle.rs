@@ -8,7 +8,7 @@ use rdma_sys as sys;
 use super::{ProtectionDomain, VerbsError};
 use crate::loaded;
 
-/// The way to a UD queue pair, as the connection manager's event tells it.
+/// The way to a UD queue pair, from the connection manager's event.
 #[derive(Clone, Copy)]
 pub struct AddressVector {
     pub(crate) attributes: sys::ibv_ah_attr,

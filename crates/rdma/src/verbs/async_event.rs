@@ -1,7 +1,7 @@
 //! Asynchronous events of a device, kept for each end that they concern.
 //!
 //! Both ends of a connection can be on ports of one device, and then share its context. The kernel gives out each event
-//! once, whoever asks. So what is read is kept, for all who share the context.
+//! once, to any reader. So what is read is kept, for all who share the context.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};

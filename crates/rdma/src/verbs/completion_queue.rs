@@ -1,4 +1,4 @@
-//! Completion queues: how the HCA tells that a work request is done.
+//! Completion queues: by which the HCA reports that a work request is done.
 
 use std::ffi::CStr;
 use std::os::fd::BorrowedFd;
@@ -12,7 +12,7 @@ use rdma_sys as sys;
 use super::{Context, VerbsError};
 use crate::loaded;
 
-/// A completion queue, with a channel of its own if it is to be waited for.
+/// A completion queue, with a separate channel if it is to be waited for.
 #[derive(Debug)]
 pub struct CompletionQueue {
     raw: NonNull<sys::ibv_cq>,
@@ -68,7 +68,7 @@ pub struct WorkCompletion {
     pub immediate_data: u32,
     /// Bytes received, for UD with the global route header; meaningless for a send request's completion.
     pub byte_count: u32,
-    /// The queue pair that sent the message; told on UD only, and meaningless for a send request's completion.
+    /// The queue pair that sent the message; set on UD only, and meaningless for a send request's completion.
     pub source_queue_pair: u32,
 }
 
@@ -203,7 +203,7 @@ impl CompletionQueue {
         let mut descriptors = [PollFd::new(descriptor, PollFlags::POLLIN)];
         match poll(&mut descriptors, limit) {
             Ok(1..) => self.wait_for_event(),
-            // Nothing in time, or a signal: whoever waits looks whether it is to stop.
+            // Nothing in time, or a signal: a waiting thread looks whether it is to stop.
             Ok(_) | Err(_) => Ok(false),
         }
     }

@@ -26,7 +26,7 @@ pub(super) const PACKETS_RECEIVED: &[&str] = &[
     "counters/port_rcv_packets",
 ];
 
-/// Why a requester sends again, each counted at the sender: it was told of a gap, got no answer in time, or the
+/// Why a requester sends again, each counted at the sender: it got notice of a gap, or no answer in time, or the
 /// receiver was not ready.
 pub(super) const RETRANSMISSIONS: &[&str] = &[
     // rxe

@@ -26,7 +26,7 @@ pub struct Device {
     /// Its node GUID, as 16 hexadecimal digits.
     pub node_guid: String,
     /// The GUID of the adapter that it is a part of: that of two ports of one card is the same, though they are often
-    /// two devices. None where the driver does not tell.
+    /// two devices. None where the driver does not report it.
     pub adapter_guid: Option<String>,
     /// What carries its messages.
     pub transport: Transport,
@@ -36,7 +36,7 @@ pub struct Device {
     pub vendor: (u32, u32),
     /// NUMA node of the slot it sits in, where it has one.
     pub numa_node: Option<usize>,
-    /// Where it sits on PCI, such as `0000:3b:00.0`; `None` for what is no PCI function itself.
+    /// Where it sits on PCI, such as `0000:3b:00.0`; `None` for a device that is not a PCI function itself.
     pub pci_address: Option<String>,
     /// Whether it is a driver in software (rxe, siw), which sits in no slot.
     pub software: bool,
@@ -63,7 +63,7 @@ pub struct DeviceLimits {
     pub max_served_reads: u8,
     /// Whether it has atomic operations, between queue pairs of this device at least (`atomic_cap`).
     pub atomics: bool,
-    /// Whether it can stamp completions itself; `None` if its driver does not tell.
+    /// Whether it can stamp completions itself; `None` if its driver does not report it.
     pub completion_timestamps: Option<bool>,
 }
 
@@ -85,7 +85,7 @@ pub enum LinkLayer {
     InfiniBand,
     /// Ethernet: RoCE.
     Ethernet,
-    /// Neither, or not told.
+    /// Neither, or not reported.
     Unspecified,
 }
 
@@ -125,7 +125,7 @@ pub struct Port {
     pub lid: u16,
     /// The LID of its subnet manager; 0 on Ethernet.
     pub sm_lid: u16,
-    /// The upper half of its first GID, by which an InfiniBand subnet is told from another.
+    /// The upper half of its first GID, which identifies an InfiniBand subnet.
     pub subnet_prefix: Option<String>,
 }
 
@@ -378,7 +378,7 @@ impl Context {
         }
     }
 
-    /// Asks for the attributes of a port, by the extended verbs where the provider has them: only these tell a speed
+    /// Asks for the attributes of a port, by the extended verbs where the provider has them: only these have a speed
     /// above that of NDR.
     fn port_attributes(&self, number: u8) -> Result<PortAttributes, VerbsError> {
         let mut attributes = MaybeUninit::<PortAttributes>::zeroed();
@@ -388,7 +388,7 @@ impl Context {
             .extended(offset)
             .and_then(|extended| unsafe { (*extended).query_port });
         // SAFETY: the context is open and the attributes are writable; zero is a value of them, and what either
-        // function writes is the beginning of them, the first one no more than it is told that they have.
+        // function writes is the beginning of them, the first one no more than the length that it gets.
         let (code, attributes) = unsafe {
             let pointer = attributes.as_mut_ptr();
             let size = size_of::<PortAttributes>();
@@ -438,7 +438,8 @@ impl Context {
         })
     }
 
-    /// Takes an asynchronous event if one waits. Never blocks, provided that nobody else takes this device's events.
+    /// Takes an asynchronous event if one waits. Never blocks, provided that no other thread takes this device's
+    /// events.
     fn take_async_event(&self) -> Result<Option<AsyncEvent>, VerbsError> {
         // SAFETY: the context is open, and so is its descriptor.
         let descriptor = unsafe { BorrowedFd::borrow_raw(self.raw.as_ref().async_fd) };
@@ -470,7 +471,7 @@ impl Context {
     }
 
     /// What has happened to the device as a whole, or to this port of it, so that no further message can be expected.
-    /// Never blocks, provided that nobody else takes this device's events.
+    /// Never blocks, provided that no other thread takes this device's events.
     ///
     /// # Errors
     /// When a waiting event cannot be read.
@@ -486,7 +487,7 @@ impl Context {
     }
 
     /// What has changed of this port since this handle was made, each change once, in words: LID, GIDs, partition keys,
-    /// subnet manager. Never blocks, provided that nobody else takes this device's events.
+    /// subnet manager. Never blocks, provided that no other thread takes this device's events.
     ///
     /// # Errors
     /// When a waiting event cannot be read.

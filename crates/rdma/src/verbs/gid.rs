@@ -13,7 +13,7 @@ pub struct Gid {
     pub index: u8,
     /// The GID in eight groups of four hexadecimal digits.
     pub gid: String,
-    /// What packets look like that are sent by it: `IB/RoCE v1` or `RoCE v2`. None where the kernel does not tell.
+    /// What packets look like that are sent by it: `IB/RoCE v1` or `RoCE v2`. None where the kernel does not report it.
     pub kind: Option<String>,
     /// The network interface that it was made from (RoCE).
     pub interface: Option<String>,
@@ -42,7 +42,7 @@ impl Gid {
         })
     }
 
-    /// The first half, by which an InfiniBand subnet is told from another.
+    /// The first half, which identifies an InfiniBand subnet.
     pub fn subnet_prefix(&self) -> &str {
         let end = self.gid.match_indices(':').nth(3);
         end.map_or(self.gid.as_str(), |(end, _)| &self.gid[..end])

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// A library as it was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Library {
-    /// Its version, as its file name tells it; the last number is that of rdma-core.
+    /// Its version, by its file name; the last number is that of rdma-core.
     pub version: Option<String>,
     /// Its file, with all links followed.
     pub path: PathBuf,
@@ -23,7 +23,7 @@ pub fn library_versions() -> BTreeMap<String, Library> {
 
 fn from_maps(maps: &str) -> BTreeMap<String, Library> {
     let mut found = BTreeMap::new();
-    // Five columns without white space stand before the path, which may hold some.
+    // Five columns without white space precede the path, which may hold some.
     for path in maps
         .lines()
         .filter_map(|line| Some(&line[line.find('/')?..]))

@@ -16,7 +16,8 @@ pub fn partition_keys(device: &str, port: u8) -> PartitionKeys {
     keys_in(&port_folder(device, port))
 }
 
-/// From `pkeys/INDEX` in the folder of a port (Documentation/ABI/stable/sysfs-class-infiniband of the kernel); 0 is no key.
+/// From `pkeys/INDEX` in the folder of a port (Documentation/ABI/stable/sysfs-class-infiniband of the kernel); 0 is not
+/// a key.
 fn keys_in(port: &Path) -> PartitionKeys {
     let entries = std::fs::read_dir(port.join("pkeys"))
         .into_iter()

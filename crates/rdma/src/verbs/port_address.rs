@@ -64,7 +64,7 @@ pub fn port_addresses(device: &str, port: u8) -> Vec<(IpAddr, IpNetwork)> {
             let prefix_bits = match entry.netmask.as_ref().and_then(ip_of) {
                 Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones() as u8,
                 Some(IpAddr::V6(mask)) => mask.to_bits().leading_ones() as u8,
-                // A network of its own.
+                // A separate network.
                 None => u8::MAX,
             };
             Some((address, IpNetwork::of(address, prefix_bits)))

@@ -1,4 +1,4 @@
-//! The codes in which a port tells its state, MTU, width and speed.
+//! The codes in which a port reports its state, MTU, width and speed.
 
 use rdma_sys as sys;
 

@@ -84,7 +84,7 @@ impl QueuePairAttributes {
                 max_inline_data: self.capabilities.inline_bytes,
             },
             qp_type: self.service.raw(),
-            // Each request says itself whether it wants a completion.
+            // Each request itself requests a completion or does not.
             sq_sig_all: 0,
         }
     }
@@ -188,7 +188,7 @@ impl QueuePair {
         })
     }
 
-    /// Sets the attributes that the mask names. `step` says in words what for.
+    /// Sets the attributes that the mask names. `step` is its purpose in words.
     pub(crate) fn modify(
         &self,
         attributes: &mut sys::ibv_qp_attr,

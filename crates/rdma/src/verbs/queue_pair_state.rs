@@ -87,7 +87,8 @@ pub struct ConnectionNumbers {
     pub queue_pair: u32,
     /// That of the other end's.
     pub destination: Option<u32>,
-    /// The first packet sequence numbers, of what is sent and of what is received. Some devices tell the current ones.
+    /// The first packet sequence numbers, of what is sent and of what is received. Some devices report the current
+    /// ones.
     pub send_psn: u32,
     /// See `send_psn`.
     pub receive_psn: Option<u32>,

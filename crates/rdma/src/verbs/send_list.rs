@@ -29,8 +29,8 @@ pub struct SendList {
 unsafe impl Send for SendList {}
 
 impl SendList {
-    /// A list for at most `capacity` messages of `length` bytes out of `source`, of which the first `head` bytes are an
-    /// element of their own; on UD with the way to the peer.
+    /// A list for at most `capacity` messages of `length` bytes out of `source`, of which the first `head` bytes are a
+    /// separate element; on UD with the way to the peer.
     ///
     /// # Panics
     /// If the region is shorter, or `head` longer, than a message.

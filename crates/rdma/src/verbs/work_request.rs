@@ -57,7 +57,7 @@ impl Destination {
         }
     }
 
-    /// What a request of it begins with. Nobody sets another member of the union afterwards.
+    /// What a request of it begins with. No other member of the union is set afterwards.
     fn remote(&self) -> sys::wr_t {
         let rdma = |rkey: u32| sys::wr_t {
             rdma: sys::rdma_t {
@@ -104,7 +104,7 @@ pub struct SendRequest {
     reach: RemoteAddressing,
 }
 
-/// Which member of the request's union says where in the peer's memory it goes.
+/// The member of the request's union that holds its place in the peer's memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RemoteAddressing {
     Nowhere,
@@ -221,7 +221,7 @@ impl SendRequest {
         }
     }
 
-    /// Says what a compare and swap expects, and what it writes then.
+    /// Sets the value that a compare and swap expects, and the one that it writes then.
     ///
     /// # Panics
     /// If the request is none.

@@ -2,7 +2,7 @@
 //!
 //! It is made from plain data and knows no benchmark. All text is escaped. The tables can be sorted by a click where
 //! the small script in the page runs, and are whole where it does not; a policy in the page keeps a browser from
-//! fetching anything, whatever stands in a label. Light or dark is the reader's choice.
+//! fetching anything, with any text in a label. Light or dark is the reader's choice.
 
 use std::io::Write as _;
 use std::path::Path;

@@ -64,7 +64,7 @@ pub struct Curves {
 /// The highest percentile shown is 99.9999 %.
 const MOST_INVERSE: f64 = 1e6;
 
-/// Where a share stands: the inverse of what is above it; `None` for what is not shown.
+/// The place of a share: the inverse of what is above it; `None` for what is not shown.
 fn inverse(share: f64) -> Option<f64> {
     let inverse = 1.0 / (1.0 - share.clamp(0.0, 1.0 - 1e-12));
     (inverse <= MOST_INVERSE * 1.0001).then_some(inverse)
@@ -77,7 +77,7 @@ impl Curves {
         self.chart.legend(labels, LegendSymbol::Line)
     }
 
-    /// Draws shares up to each value, which stands on the horizontal axis.
+    /// Draws shares up to each value, which is on the horizontal axis.
     pub fn ecdf(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let chart = &self.chart;
         let values = || {
@@ -88,7 +88,7 @@ impl Curves {
         at_most(self.curves.len(), MOST_SERIES, "curves")?;
         let (range, kind) = (chart.range.unwrap_or(ends), fitting(ends, chart.scale));
         let x = Axis::new(&chart.x, range, kind, Unit::Nanoseconds);
-        // A curve that lies beyond the range still tells so: it stays at 0 % or at 100 %.
+        // A curve that lies beyond the range still shows it: it stays at 0 % or at 100 %.
         x.outside("samples", values())?;
         let y = Axis::new(&chart.y, (0.0, 100.0), ScaleKind::Linear, Unit::Percent);
         let (mut drawing, plot) = chart.framed(size, "", (x, y), &self.legend())?;

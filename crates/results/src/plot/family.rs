@@ -2,7 +2,7 @@
 //! the order of load, never by bandwidth, so that a curve that bends backwards is seen to.
 //!
 //! Dots are what was measured. The line through them is the smoothed one; where there is none, a thin one joins the
-//! dots. Hollow marks are points that something speaks against. Curves of others lie below, dashed and grey.
+//! dots. Hollow marks are points with a reservation. Curves of others lie below, dashed and grey.
 
 use serde::Serialize;
 
@@ -20,14 +20,14 @@ pub struct Dot {
     pub latency_ns: f64,
     /// The interval of the latency over rounds, where it is known.
     pub interval: Option<(f64, f64)>,
-    /// What speaks against it, with blanks between; empty if nothing.
+    /// Its reservations, with blanks between; empty if nothing.
     pub marks: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FamilyCurve {
     pub label: String,
-    /// Where its colour stands between the first and the last, 0 to 1: its share of reads.
+    /// The place of its colour between the first and the last, 0 to 1: its share of reads.
     pub shade: f64,
     /// Which kind of line and mark it has: curves that differ in more than the share of reads have another.
     pub kind: usize,
@@ -40,7 +40,7 @@ pub struct FamilyCurve {
 /// A curve of others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Published {
-    /// What stands at its end: its share of reads.
+    /// The text at its end: its share of reads.
     pub label: String,
     /// Bandwidth in 10^9 bytes a second and latency in nanoseconds, in the order of load.
     pub points: Vec<(f64, f64)>,

@@ -24,7 +24,7 @@ pub(super) const HEIGHT: f64 = 2384.0 / 2048.0;
 /// The font at a size as `plotters` counts it.
 pub(super) fn at(size: f64) -> FontDesc<'static> {
     REGISTERED.call_once(|| {
-        // Only what is no font is refused; a test draws with it.
+        // Only data that is not a font is refused; a test draws with it.
         let _ = register_font(FAMILY, FontStyle::Normal, &BYTES);
     });
     FontDesc::new(FontFamily::Name(FAMILY), size, FontStyle::Normal)

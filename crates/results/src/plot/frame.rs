@@ -1,4 +1,4 @@
-//! What stands around the data in a figure: title, subtitle, axes with ticks and grid, and the legend below.
+//! The parts around the data in a figure: title, subtitle, axes with ticks and grid, and the legend below.
 
 use serde::Serialize;
 
@@ -26,7 +26,7 @@ impl FigureTexts {
     }
 }
 
-/// Ends of what is said of one and of more that have no place on an axis.
+/// The ends of sentences about one and several values without a place on an axis.
 pub(super) const NOT_DRAWN: (&str, &str) = (
     "lies outside of the axis and is not drawn",
     "lie outside of the axis and are not drawn",
@@ -54,7 +54,7 @@ pub struct Chart {
     /// The scale of values; `None` for the one that fits.
     pub scale: Option<ScaleKind>,
     /// Which look each series has, so that what is the same in several figures looks the same; without a number here,
-    /// that of its own.
+    /// its own.
     #[serde(skip)]
     pub looks: Vec<StyleNumber>,
 }

@@ -10,7 +10,7 @@ use super::scale::{Axis, ScaleKind, Unit, duration};
 use super::{PlotError, at_most, font};
 use crate::stats::percentile_of_sorted;
 
-/// As many distributions as can be told apart over each other.
+/// The number of distributions that can be distinguished over each other.
 pub const MOST: usize = 8;
 
 pub const WHAT: &str = "histograms over each other";
@@ -203,7 +203,7 @@ impl OutlierBox {
     fn of(figure: &Histogram) -> Self {
         let series = &figure.series;
         let below = series.iter().any(|series| series.below > 0);
-        // Nothing is said of what is below, if nothing is.
+        // Samples below are mentioned only if there are any.
         let cells = |cells: [String; 3]| cells.into_iter().skip(usize::from(!below)).collect();
         let (low, high) = figure.range();
         let (low, high) = (duration(low), duration(high));

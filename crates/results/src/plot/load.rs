@@ -14,7 +14,7 @@ use super::{PlotError, at_most};
 
 /// The share of the axis that is left free at its end.
 const ROOM: f64 = 0.04;
-/// What is offered is shown up to so many times the most that is delivered.
+/// The offered load is shown up to this many times the largest delivered one.
 const MOST_OFFERED: f64 = 3.0;
 
 /// One mark.

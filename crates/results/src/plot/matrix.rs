@@ -1,8 +1,8 @@
 //! A figure of each ordered pair of nodes as a coloured square: rows send, columns receive.
 //!
 //! A pair without a figure is hatched, so that it is never taken for a good one. Where there are more nodes than can be
-//! told apart, each square shows the worst of several pairs, is hatched if one of them has no figure, and names of
-//! groups stand in place of those of nodes.
+//! distinguished, each square shows the worst of several pairs, is hatched if one of them has no figure, and names of
+//! groups replace those of nodes.
 
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub const MOST: usize = 2048;
 
 /// The least side of a square that is drawn.
 const LEAST_SIDE: f64 = 1.5;
-/// From so many units on a side can be told from its neighbours.
+/// From this many units on, a side can be distinguished from its neighbours.
 const LEAST_GROUP: f64 = 4.0;
 /// Steps of the colours: squares side by side of one step are drawn as one.
 const STEPS: usize = 64;
@@ -79,7 +79,7 @@ impl Ground {
         self.side * node.min(self.nodes) as f64 / self.nodes as f64
     }
 
-    /// How many squares stand side by side.
+    /// The number of squares side by side.
     fn squares(&self) -> usize {
         self.nodes.div_ceil(self.of)
     }
@@ -123,7 +123,7 @@ impl Matrix {
 
         let mut drawing = Drawing::new(size, &self.chart.words.title);
         let ground = |top: f64, room: f64, of: usize| self.ground(size, top, room, of);
-        // Words above take room of the squares, of which one of them tells.
+        // Text above takes room of the squares, one of which describes it.
         let most = 0.2 * drawing.width.min(drawing.height);
         let side = ground(0.2 * drawing.height, most, 1).side;
         let of = ((nodes as f64 * LEAST_SIDE / side).ceil() as usize).max(1);
@@ -442,7 +442,7 @@ fn hatch(drawing: &mut Drawing, [left, top, right, bottom]: [f64; 4], apart: f64
     }
 }
 
-/// The bar that tells what the colours are; under it, what is hatched.
+/// The bar that explains the colours; under it, what is hatched.
 fn bar(drawing: &mut Drawing, ground: &Ground, axis: &Axis, is_hatched: bool, counted: bool) {
     let (left, wide) = (ground.left + ground.side + 24.0, 16.0);
     let title = font::wrap(&axis.title(), SUBTITLE_EM, BAR_ROOM - 30.0, 4);

@@ -15,7 +15,7 @@ const ROOM: f64 = 0.05;
 /// One mark: a median with what 10 % of the samples lie below and above, or another percentile.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct MedianMark {
-    /// The setting: its number, or where it stands among `names`.
+    /// The setting: its number, or its place among `names`.
     pub x: f64,
     pub value: f64,
     /// The 10th and the 90th percentile, where they are known and it is the median.
@@ -38,7 +38,7 @@ pub struct MedianLine {
 pub struct Medians {
     #[serde(flatten)]
     pub chart: Chart,
-    /// The values of the setting with their texts, ascending; words stand at 0, 1, 2 and so on.
+    /// The values of the setting with their texts, ascending; words are at 0, 1, 2 and so on.
     pub ticks: Vec<(f64, String)>,
     /// Whether the values of the setting are words.
     pub named: bool,
@@ -81,7 +81,7 @@ impl Medians {
         let axes = (self.setting_axis(), y);
         let (mut drawing, plot) = self.chart.framed(size, &note, axes, &entries)?;
 
-        // Marks of one place stand beside each other, on an axis of numbers within the room at its ends.
+        // Marks of one place are beside each other, on an axis of numbers within the room at its ends.
         let places = self.ticks.len().max(2) as f64;
         let width = plot.right - plot.left;
         let most = match self.named {
@@ -133,7 +133,7 @@ impl Medians {
                 }
             }
         }
-        // On top, so that no other mark stands in the ring.
+        // On top, so that no other mark is in the ring.
         for (median, look) in incomplete {
             drawing.dot(median, 5.4, Colour::WHITE);
             look.mark_at(&mut drawing, median, 4.0);

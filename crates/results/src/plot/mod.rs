@@ -4,7 +4,7 @@
 //! benchmarks, folders or files. It becomes a [`Drawing`], a list of shapes, which can be looked at in tests, and which
 //! [`write()`] turns into a file.
 //!
-//! Each figure has a module; below them are [`scale`] (axes and ticks), `frame` (what stands around the data),
+//! Each figure has a module; below them are [`scale`] (axes and ticks), `frame` (the parts around the data),
 //! [`palette`], [`font`], [`drawing`] and [`render`]. Left out: anything that moves or answers the mouse.
 
 pub mod curves;
@@ -45,7 +45,7 @@ pub enum PlotError {
     #[error("there is nothing to draw: {0}")]
     Nothing(String),
     #[error(
-        "{found} {what} cannot be told apart or leave no room, {most} can: choose some by --only{}",
+        "{found} {what} cannot be distinguished or leave no room, {most} can; choose some by --only{}",
         room.map_or(String::new(), |(width, height)| format!(", or ask for --size {width}x{height}"))
     )]
     TooMuch {

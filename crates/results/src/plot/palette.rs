@@ -1,6 +1,6 @@
 //! Colours that stay apart for the colour-blind (those of Okabe and Ito, 2008), in an order in which neighbours differ
-//! in lightness, and a second sign for each: a kind of line and of mark. What has one colour is told apart by shades of
-//! it and by the kind of line.
+//! in lightness, and a second sign for each: a kind of line and of mark. Series of one colour differ by shades of it
+//! and by the kind of line.
 
 use super::drawing::{Colour, Drawing};
 
@@ -25,7 +25,7 @@ const DASHES: [&[f64]; 5] = [
     &[14.0, 4.0],
 ];
 
-/// As many series as can be told apart.
+/// The number of series that can be distinguished.
 pub const MOST_SERIES: usize = 14;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +75,7 @@ pub fn look((colour, shade): StyleNumber) -> CurveStyle {
     CurveStyle {
         colour: of.towards(away, 0.3 * (shade % 3) as f64),
         dashes: DASHES[(colour + shade) % DASHES.len()],
-        // Marks alone tell three shades apart.
+        // Marks alone distinguish three shades.
         mark: MARKS[(colour + 3 * (shade / 3)) % MARKS.len()],
     }
 }

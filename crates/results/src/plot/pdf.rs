@@ -156,7 +156,7 @@ impl PdfPage {
             Anchor::Middle => width / 2.0,
             Anchor::End => width,
         };
-        // Letters stand on their heads where places are counted downwards.
+        // Letters are upside down where places are counted downwards.
         let matrix = match text.upwards {
             true => [0.0, -1.0, -1.0, 0.0, text.x, text.y + before],
             false => [1.0, 0.0, 0.0, -1.0, text.x - before, text.y],

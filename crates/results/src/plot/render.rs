@@ -1,4 +1,4 @@
-//! From a drawing to a file: SVG, and PNG in so many pixels to a unit, both by the backends of `plotters`; and PDF.
+//! From a drawing to a file: SVG, and PNG in this many pixels to a unit, both by the backends of `plotters`; and PDF.
 
 use std::io::Write;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub const PIXELS_PER_UNIT: u32 = 2;
 const SVG_GRID: u32 = 10;
 /// A PNG is drawn larger and made smaller, which smooths what the backend does not.
 const SMOOTHING: u32 = 2;
-/// Unless that takes more pixels than these: 192 MB. There is little to smooth in a figure of so many.
+/// Unless that takes more pixels than these: 192 MB. There is little to smooth in a figure of this many.
 const MOST_PIXELS: u64 = 1 << 26;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

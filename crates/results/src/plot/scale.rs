@@ -34,7 +34,7 @@ pub struct Axis {
     pub high: f64,
     pub kind: ScaleKind,
     pub unit: Unit,
-    /// Ticks given by whoever made the axis; of others there are as many as fit.
+    /// Ticks given by the caller; of others there are as many as fit.
     pub given: Option<Vec<(f64, String)>>,
     /// Whether these are names of places 0, 1, 2 and so on.
     pub named: bool,
@@ -101,7 +101,7 @@ impl Axis {
         }
     }
 
-    /// The unit that the numbers are shown in, and how many of its own make one of it.
+    /// The unit that the numbers are shown in, and how many of the values make one of it.
     fn shown_in(&self) -> (f64, &'static str) {
         let largest = self.high.abs().max(self.low.abs());
         match self.unit {
@@ -129,13 +129,13 @@ impl Axis {
         let in_words = self.kind == ScaleKind::Log && self.unit == Unit::Nanoseconds;
         match self.shown_in() {
             (_, "") => self.label.clone(),
-            // Each tick has a unit of its own.
+            // Each tick has a separate unit.
             _ if in_words || self.given.is_some() => self.label.clone(),
             (_, unit) => format!("{} ({unit})", self.label),
         }
     }
 
-    /// Values and texts of its ticks, at most about so many.
+    /// Values and texts of its ticks, at most about this many.
     pub fn ticks(&self, most: usize) -> Vec<(f64, String)> {
         if let Some(given) = &self.given {
             return given.clone();
@@ -159,7 +159,7 @@ impl Axis {
     }
 
     fn log_ticks(&self, most: usize) -> Vec<(f64, String)> {
-        /// Of each so many powers of ten, these multiples.
+        /// These multiples of each of a number of powers of ten.
         const SETS: [(i32, &[f64]); 6] = [
             (1, &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]),
             (1, &[1.0, 2.0, 5.0]),
@@ -261,7 +261,7 @@ fn trimmed(text: &str) -> &str {
     }
 }
 
-/// A number in as few digits as tell it, thousands and millions by their letters.
+/// A number in as few digits as it needs, thousands and millions by their letters.
 pub fn plain(value: f64) -> String {
     // From where on, what one of them is, and its letter.
     let letters = [(1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")];

@@ -41,7 +41,7 @@ pub struct Surface {
 /// As many values of a setting as have room on their axis.
 pub const MOST: usize = 40;
 
-/// In a figure narrower than this the titles of the settings stand below the ground, not beside it.
+/// In a figure narrower than this the titles of the settings are below the ground, not beside it.
 const NARROW: f64 = 480.0;
 
 /// The view: from the front right, a little from above; and the axis of heights.
@@ -75,7 +75,7 @@ impl View {
         x * sin + y * cos
     }
 
-    /// How high a value stands: at the end of the axis, if it is beyond; what has none lies on the ground.
+    /// The height of a value: at the end of the axis, if it is beyond; what has none lies on the ground.
     fn up(&self, value: Option<f64>) -> f64 {
         value.map_or(0.0, |value| self.z.share(value).clamp(0.0, 1.0))
     }
@@ -161,7 +161,7 @@ impl Surface {
         })
     }
 
-    /// Where the value of this number of a setting, the first or the second, stands.
+    /// The place of the value of this number of a setting, the first or the second.
     fn along(&self, axis: usize, number: usize) -> f64 {
         number as f64 / (self.texts[axis].len() - 1) as f64 - 0.5
     }
@@ -342,8 +342,8 @@ impl Surface {
         }
     }
 
-    /// Triangles at points whose height is beyond the range, which stand at its end: over all else, as these heights
-    /// are not the true ones.
+    /// Triangles at points whose height is beyond the range, which are at its end: over all else, as these heights are
+    /// not the true ones.
     fn beyond(&self, drawing: &mut Drawing, view: &View) {
         const SIDE: f64 = 6.0;
         let is_beyond = |height: &Height| height.value.is_some_and(|value| !view.z.holds(value));
@@ -358,7 +358,7 @@ impl Surface {
         }
     }
 
-    /// The bar that tells what the colours are; under it, what the ring is.
+    /// The bar that explains the colours; under it, what the ring is.
     fn bar(&self, drawing: &mut Drawing, worst: f64, top: f64) {
         const STEPS: usize = 48;
         let is_narrow = drawing.width < NARROW;

@@ -17,7 +17,7 @@ pub struct Cloud {
     pub lost: u64,
     /// Samples outside of the range that was asked for.
     pub outside: u64,
-    /// Time and value, both in nanoseconds; of many, those that can be told apart.
+    /// Time and value, both in nanoseconds; of many, those that can be distinguished.
     pub points: Vec<(i64, i64)>,
 }
 
@@ -31,10 +31,10 @@ pub struct OverTime {
 
 pub const WHAT: &str = "kinds of marks";
 
-/// Marks nearer than this to one of their kind that is drawn already are left out: nobody could see them.
+/// Marks nearer than this to one of their kind that is drawn already are left out: they could not be seen.
 const GRAIN: f64 = 1.5;
 
-/// Marks of one kind while they come in, of which so many are kept as the figure can show: a file of millions would not
+/// Marks of one kind while they come in, of which as many are kept as the figure can show: a file of millions would not
 /// fit into memory.
 #[derive(Debug, Clone)]
 pub struct ThinnedCloud {

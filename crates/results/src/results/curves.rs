@@ -3,18 +3,18 @@
 //!
 //! A curve has the complete rows that agree in all settings of a point but the pause, in the order of load: from the
 //! longest pause to none. That order stays, also where the bandwidth falls with the load: a curve that bends backwards
-//! tells of a memory that is over-saturated. A row without generators is the first of its curve, or of each curve that
-//! differs from it in settings that only generators have.
+//! shows an over-saturated memory. A row without generators is the first of its curve, or of each curve that differs
+//! from it in settings that only generators have.
 
 use super::record::{Cell, Record};
 use super::schema::{COMPLETE, Column, CrossRowFigure, STATUS, Schema, memory};
 use crate::sorting::{sort_by, sort_by_key};
 use crate::stats::Smoothing;
 
-/// Settings that say nothing where there are no generators.
+/// Settings without effect where there are no generators.
 const OF_GENERATORS: [&str; 2] = [memory::GENERATORS.name, memory::GENERATOR_COUNT.name];
 
-/// The shares of the largest bandwidth at which the latency is told, in per cent.
+/// The shares of the largest bandwidth at which the latency is given, in per cent.
 pub const SHARES_OF_PEAK: [f64; 3] = [50.0, 80.0, 95.0];
 
 /// A point of a curve.
@@ -146,7 +146,7 @@ fn in_common() -> impl Iterator<Item = &'static Column> {
     settings.filter(|column| **column != memory::PAUSE)
 }
 
-/// What a row says of a curve; `None` where it is not complete or has no latency.
+/// The facts about a curve in a row; `None` where it is not complete or has no latency.
 fn load(row: usize, bandwidth: &Column, text: impl Fn(&str) -> String) -> Option<(Settings, Load)> {
     let number = |column: &Column| text(column.name).parse::<f64>().ok();
     let latency_ns = number(&memory::LATENCY).filter(|_| text(STATUS.name) == COMPLETE)?;
@@ -179,7 +179,7 @@ pub fn complete(schema: &Schema, summary: &mut [Record]) {
     }
 }
 
-/// Of each row, its latency smoothed along its curve. A row that is in several curves has none of its own.
+/// Of each row, its latency smoothed along its curve. A row that is in several curves has no single one.
 fn smoothed(summary: &[Record]) -> Vec<Option<f64>> {
     let text = |row: &Record, column: &str| row.get(column).map(Cell::text).unwrap_or_default();
     let mut found: Vec<Vec<Option<f64>>> = vec![Vec::new(); summary.len()];

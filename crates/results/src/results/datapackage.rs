@@ -1,5 +1,5 @@
-//! `datapackage.json`: a Frictionless Tabular Data Package, which tells programs that know nothing of hcabench the
-//! type, the unit and the meaning of each column of each CSV file.
+//! `datapackage.json`: a Frictionless Tabular Data Package, which describes the type, the unit and the meaning of each
+//! column of each CSV file to other programs.
 
 use std::path::Path;
 
@@ -48,7 +48,7 @@ pub fn write(
     json::write(&run.join(PACKAGE), &package)
 }
 
-/// A name as the format allows it, told apart by the number where small letters are not enough.
+/// A name as the format allows it, made distinct by the number where small letters are not enough.
 fn name_of(path: &str, number: usize) -> String {
     let stem = path.strip_suffix(".csv").unwrap_or(path);
     let plain = stem

@@ -61,7 +61,7 @@ pub fn set_commit(commit: &'static str) {
 pub struct Program {
     /// Its version.
     pub version: String,
-    /// The commit that it was built from, where that was told when it was built.
+    /// The commit that it was built from, where it was known when it was built.
     pub commit: Option<String>,
     /// The version of the format.
     pub format: u64,
@@ -96,9 +96,9 @@ impl fmt::Display for Program {
 /// The rounds of a run or point.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rounds {
-    /// So many were asked for.
+    /// The number that was requested.
     pub planned: u32,
-    /// So many are complete.
+    /// The number that is complete.
     pub done: u32,
     /// What the order of the points was shuffled from; none where it is the sweep's.
     pub seed: Option<u64>,
@@ -123,7 +123,7 @@ impl Document {
     }
 }
 
-/// The document as it stands in the file, of this version of the format.
+/// The document as it is in the file, of this version of the format.
 pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
     let why = "settings and machine are in it; copy it from where it was measured";
     let text = whole(path, why)?;
@@ -135,13 +135,13 @@ pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
             ReadError::foreign(path, line, reason)
         }
     })?;
-    // Format 1 did not tell its number; its clock benchmark not even the object.
+    // Format 1 did not contain its number; its clock benchmark not even the object.
     match value["hcabench"]["format"].as_u64() {
         Some(FORMAT) => Ok(value),
         Some(format) if format > FORMAT => Err(ReadErrorKind::NewerFormat(format).at(path)),
         _ if value["machine"].is_object() => Err(ReadErrorKind::OlderFormat.at(path)),
         _ => {
-            let reason = "it does not tell of a format of results";
+            let reason = "it does not contain a format of results";
             Err(ReadError::foreign(path, 1, reason))
         }
     }
@@ -187,7 +187,7 @@ mod tests {
         for (text, told) in [
             (newer.as_str(), "newer hcabench (results format 3)"),
             (older, "(results format 1); this version reads format 2"),
-            ("{\"editor.tabSize\": 4}", "does not tell of a format"),
+            ("{\"editor.tabSize\": 4}", "does not contain a format"),
         ] {
             fs::write(&path, text).unwrap();
             Document::read(&path).refused(&[told]);

@@ -41,7 +41,7 @@ pub(crate) fn create_numbered(name: &Path) -> io::Result<(PathBuf, File)> {
     unreachable!("the last attempt returns")
 }
 
-/// The text of a file that a user names: what is no file, such as a pipe, is refused.
+/// The text of a file that a user names: other objects, such as a pipe, are refused.
 pub fn read_text(path: &Path) -> io::Result<String> {
     io::read_to_string(open_regular(path)?)
 }
@@ -71,7 +71,7 @@ fn open(path: &Path, found: fs::Metadata, how: &mut OpenOptions, flags: i32) -> 
     Ok(file)
 }
 
-/// Cuts off what stands behind the last whole line, and stands at the end to go on there. Returns the length.
+/// Cuts off the text behind the last whole line, and seeks to the end to go on there. Returns the length.
 pub(crate) fn cut_torn_line(file: &mut File) -> io::Result<u64> {
     const PART: u64 = 1 << 16;
     let mut end = file.seek(SeekFrom::End(0))?;

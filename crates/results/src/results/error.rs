@@ -48,7 +48,7 @@ pub enum ReportError {
     /// A name that cannot be one of a file or folder among the results, and why not.
     #[error("{:?} cannot be a name among the results in {}: {}", .1, shown(.0), .2)]
     BadName(PathBuf, String, &'static str),
-    /// The folder was to be called complete while so many of its points were not.
+    /// The folder was to be marked complete while this many of its points were not.
     #[error("{} cannot be marked as complete: {} of its points are not", shown(.0), .1)]
     UnfinishedPoints(PathBuf, usize),
 }

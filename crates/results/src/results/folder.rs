@@ -1,7 +1,7 @@
 //! The folder of a run's results, and one folder in it for each point of the sweep.
 //!
 //! Each of them holds a file named `INCOMPLETE` from its creation until it is called complete. A run that was killed,
-//! or a machine that lost power, therefore leaves results that say so themselves.
+//! or a machine that lost power, therefore leaves results that are marked.
 //!
 //! Each file and folder is put on a list (`.hcabench-files`) before it comes into being. Replacing an earlier run
 //! removes what is on that list and nothing else: whatever the user keeps in the same folder stays.
@@ -59,7 +59,7 @@ pub struct ResultsFolder {
     shared: Arc<FolderState>,
 }
 
-/// The folder of an earlier run that is to go on: nobody writes to it while this is open.
+/// The folder of an earlier run that is to go on: no process writes to it while this is open.
 #[derive(Debug)]
 pub struct EarlierFolder {
     path: PathBuf,
@@ -89,7 +89,7 @@ impl ResultsFolder {
     /// Makes the folder, with its parents, and proves that it can be written to, before anything is measured.
     ///
     /// An earlier run in it is an error, or with `force` is removed: its own files and no others. `needed_bytes` is an
-    /// upper estimate of what the results will take; on a file system that does not tell its size it is not checked.
+    /// upper estimate of what the results will take; on a file system that does not report its size it is not checked.
     ///
     /// # Errors
     /// [`ReportError::ExistingResults`] without `force`; [`ReportError::ForeignResults`] with it, when what looks like
@@ -304,8 +304,8 @@ impl PointFolder {
 }
 
 impl FolderState {
-    /// Puts a file or folder of this run on the list, once, and returns its path; `free` tells from whether something
-    /// of that name is there already whether it may be taken.
+    /// Puts a file or folder of this run on the list, once, and returns its path; `free` decides whether a name may be
+    /// taken, from whether it exists already.
     fn give(&self, relative: &str, free: impl Fn(bool) -> bool) -> Result<PathBuf, ReportError> {
         let path = self.path.join(relative);
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
@@ -351,7 +351,7 @@ fn nearest_existing(path: &Path) -> &Path {
     found.unwrap_or(Path::new("."))
 }
 
-/// Bytes free to this user on the file system of `path`; `None` when it does not tell its size.
+/// Bytes free to this user on the file system of `path`; `None` when it does not report its size.
 fn free_bytes(path: &Path) -> Option<u64> {
     let told = nix::sys::statvfs::statvfs(path).ok()?;
     (told.blocks() > 0)
@@ -396,7 +396,7 @@ pub fn is_incomplete(folder: &Path) -> bool {
 /// little longer than the one that gave it the folder.
 pub fn hold(path: &Path) -> io::Result<File> {
     let folder = File::open(path)?;
-    // A file system without locks keeps nobody apart.
+    // A file system without locks separates no processes.
     let _ = folder.try_lock_shared();
     Ok(folder)
 }
@@ -447,7 +447,7 @@ fn check_space(
 /// Removes folders that were just made, the deepest first; those that are not empty stay.
 fn unmake_folders(made: &[PathBuf]) {
     for folder in made.iter().rev() {
-        // Only empty folders go; what is left behind is no error.
+        // Only empty folders go; what is left behind is not an error.
         let _ = fs::remove_dir(folder);
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! Mean, standard deviation (divisor n - 1) and maximum are those of the samples themselves, and no value exceeds the
 //! maximum, where the other implementations give a bucket's middle and end. Samples below zero have no place in the
-//! format: a comment line says how many there were.
+//! format: a comment line has their number.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -29,7 +29,7 @@ impl fmt::Display for ReadError {
 pub enum ReadErrorKind {
     #[error("does not exist; give the folder that --out named, or that of one of its points")]
     NoSuchFolder,
-    #[error("is no folder; give the folder of a run, or that of one of its points")]
+    #[error("is not a folder; give the folder of a run, or that of one of its points")]
     NotAFolder,
     #[error("is empty; give the folder that --out named")]
     EmptyFolder,
@@ -49,14 +49,13 @@ pub enum ReadErrorKind {
     #[error("holds no fabric: {0} is not in it, and only the folder of hcabench fabric has it")]
     OfNoFabric(&'static str),
     #[error(
-        "was written by an older hcabench (results format 1); this version reads format 2; \
-         measure again, or use hcabench 0.1"
+        "was written by an older hcabench (results format 1); this version reads format 2; measure again"
     )]
     OlderFormat,
     /// A newer version wrote it, in this format.
     #[error("was written by a newer hcabench (results format {0}); this version reads format 2")]
     NewerFormat(u64),
-    /// The run ended before its first point was measured: what its mark says.
+    /// The run ended before its first point was measured: the reason in its mark.
     #[error("holds a run that ended before anything was measured: {}", printable(.0))]
     NothingMeasured(String),
     /// A file that belongs to the results is not there: why it should be, and what to do.
@@ -65,16 +64,14 @@ pub enum ReadErrorKind {
     /// A file ends in the middle of a row or document: the line, and how it shows.
     #[error("is cut off {}: {}; copy it again, or measure again", place(*.0), printable(.1))]
     Truncated(u64, String),
-    /// A file is not what its name says: the line, and what is wrong.
+    /// A file does not have the content of its name: the line, and what is wrong.
     #[error(
         "is not as hcabench writes it, {}: {}; it was changed, or is another program's",
         place(*.0), printable(.1)
     )]
     Foreign(u64, String),
     /// A file that is read in one piece is too large for that: its bytes, and the limit.
-    #[error(
-        "has {0} bytes, where {1} are the most that is read in one piece; it is no result of hcabench"
-    )]
+    #[error("has {0} bytes, and at most {1} are read in one piece; it is not a result of hcabench")]
     TooLarge(u64, u64),
     /// Any other failure of the system.
     #[error("{0}")]
@@ -116,7 +113,7 @@ impl ReadError {
         ReadErrorKind::Io(cause).at(path)
     }
 
-    /// A failure to open a file, of which `why` says what it would be there for.
+    /// A failure to open a file, with its purpose in `why`.
     pub(super) fn opening(path: &Path, cause: io::Error, why: &str) -> Self {
         match cause.kind() {
             io::ErrorKind::NotFound => ReadErrorKind::MissingFile(why.to_owned()).at(path),

@@ -63,7 +63,7 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
 }
 
 impl Cell {
-    /// The cell as it stands in a CSV file.
+    /// The cell as it is written in a CSV file.
     pub fn text(&self) -> String {
         match self {
             Self::Empty => String::new(),
@@ -172,7 +172,7 @@ impl Record {
         self.push(column.name, cell)
     }
 
-    /// The figures of a distribution; without a summary all of them stand empty. `columns`: the list that
+    /// The figures of a distribution; without a summary all of them are empty. `columns`: the list that
     /// `distribution_columns!` declares.
     pub fn distribution(&mut self, columns: &[Column; 13], summary: Option<&Summary>) -> &mut Self {
         let figures: [fn(&Summary) -> Option<f64>; 13] = [
@@ -196,7 +196,7 @@ impl Record {
         self
     }
 
-    /// The cells in the order of the columns; those that were not set stand empty.
+    /// The cells in the order of the columns; those that were not set are empty.
     pub fn arranged(&self, columns: &[NamedColumn]) -> Record {
         for (name, _) in &self.cells {
             let known = columns.iter().any(|(column, _)| column == name);

@@ -1,8 +1,8 @@
 //! The tables of a run: `runs.csv`, a durable row for each point and round, and `summary.csv`, which is made from it.
 //!
-//! Where there are many rows, they are told as lists of cells in the order of the columns. `runs.csv` is then durable
-//! once for many ([`RunsFile::append_cells`], [`RunsFile::sync`]), its rows are read one by one, and tables are written
-//! row by row ([`write_each`]).
+//! Many rows are sent as lists of cells in the order of the columns. `runs.csv` is then durable once for many
+//! ([`RunsFile::append_cells`], [`RunsFile::sync`]), its rows are read one by one, and tables are written row by row
+//! ([`write_each`]).
 
 use std::fs::File;
 use std::io::{self, Seek, Write};

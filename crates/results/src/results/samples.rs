@@ -12,8 +12,8 @@ use super::schema::{Column, ROUND, SampleFile};
 
 /// Appends the samples of one round, buffered.
 ///
-/// The header stands in the file even if no row follows. Until [`finish`](Self::finish) returns, nothing is promised to
-/// be on disk; a file dropped before keeps what was written so far.
+/// The header is in the file even if no row follows. Until [`finish`](Self::finish) returns, nothing is promised to be
+/// on disk; a file dropped before keeps what was written so far.
 #[derive(Debug)]
 pub struct SampleWriter {
     path: PathBuf,
@@ -74,7 +74,7 @@ impl SampleWriter {
             let is_fit = row.len() == self.file.columns.len()
                 && round.and_then(|round| round.parse().ok()) == Some(self.round);
             if !is_fit {
-                let reason = format!("{row:?} is no row of round {}", self.round);
+                let reason = format!("{row:?} is not a row of round {}", self.round);
                 return Err(ReportError::unfit("write a row to", &self.path, reason));
             }
             self.writer.write_record(&row).map_err(failed)?;
@@ -111,8 +111,8 @@ impl SampleWriter {
         sync_folder(folder_of(&self.path))
     }
 
-    /// Rewrites a file without the rows of rounds of which `keep` says no, and without a last row that is not whole, in
-    /// one step. A file that is not there is left so.
+    /// Rewrites a file without the rows of rounds for which `keep` returns false, and without a last row that is not
+    /// whole, in one step. A file that is not there is left so.
     ///
     /// # Errors
     /// [`ReportError::Unfit`] when the file has other columns, or a row has another number of cells or no round; others
@@ -178,7 +178,7 @@ fn place_of_round(file: &SampleFile) -> usize {
     place.expect("each file has the column")
 }
 
-/// Opens a file that is there, cuts a torn row off and stands at its end; returns its length, 0 without a header.
+/// Opens a file that is there, cuts a torn row off and seeks to its end; returns its length, 0 without a header.
 fn open_whole(path: &Path, as_declared: &SampleFile) -> Result<(File, u64), ReportError> {
     let failed = |cause| ReportError::from_io("open", path, cause);
     let mut file = durable::open_to_go_on(path).map_err(failed)?;

@@ -108,7 +108,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     format!("{} {}", fixed(scaled, decimals(scaled.abs())), units[unit])
 }
 
-/// A number with exactly so many decimals, and without a minus sign in front of nothing but zeros.
+/// A number with exactly this many decimals, and without a minus sign in front of nothing but zeros.
 pub fn fixed(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     match text.strip_prefix('-') {

@@ -1,9 +1,9 @@
-//! What a set of samples says: percentiles, summaries, confidence, differences, histograms.
+//! The statistics of a set of samples: percentiles, summaries, confidence, differences, histograms.
 //!
 //! A sample is an `i64` number of nanoseconds. A latency comes out negative when the two clocks it was taken from
 //! disagree, and such a sample is kept, ordered and counted like any other, because clamping it to zero would hide the
-//! fault. All figures are over all samples: nothing is removed, trimmed or rounded here. Of windows, which are means of
-//! many samples, [`outliers`] tells which count.
+//! fault. All figures are over all samples: nothing is removed, trimmed or rounded here. [`outliers`] decides which
+//! windows, which are means of many samples, count.
 //!
 //! Left out: nothing here knows what was measured, and no unit other than the nanosecond appears.
 

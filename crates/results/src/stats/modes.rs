@@ -5,13 +5,13 @@
 
 use serde::Serialize;
 
-/// The gap between the groups is more than so many times what either of them spreads over.
+/// The gap between the groups is more than this many times the spread of either.
 pub const GAP_TO_SPREAD: f64 = 3.0;
 /// And more than this share of the median of all: smaller differences are of no consequence.
 pub const GAP_TO_MEDIAN: f64 = 0.1;
-/// A group has at least so many runs: one alone is an outlier.
+/// A group has at least this many runs: one alone is an outlier.
 pub const SMALLEST_GROUP: usize = 2;
-/// From so many runs on, one alone that is the lowest or the highest of all is no reason to overlook two groups.
+/// From this many runs on, a single lowest or highest one does not hide two groups.
 pub const RUNS_WITH_OUTLIER: usize = 7;
 
 /// Two groups of runs, far from each other.

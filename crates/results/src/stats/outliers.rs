@@ -1,17 +1,18 @@
-//! Which of several figures are outliers. Nothing is removed here: who asks keeps all of them, and is told which count.
+//! Which of several figures are outliers. Nothing is removed here: the caller keeps all of them, and gets those that
+//! count.
 
 use serde::{Deserialize, Serialize};
 
 use super::modes::median_of;
 
-/// From so many deviations on a figure is an outlier by its modified z-score (Iglewicz and Hoaglin, 1993).
+/// From this many deviations on a figure is an outlier by its modified z-score (Iglewicz and Hoaglin, 1993).
 pub const MAD_LIMIT: f64 = 3.5;
 /// The standard deviation of a normal distribution in units of its median absolute deviation.
 pub const DEVIATIONS_PER_MAD: f64 = 1.4826;
-/// From so many standard deviations on a figure is an outlier.
+/// From this many standard deviations on a figure is an outlier.
 pub const SIGMA_LIMIT: f64 = 3.0;
 
-/// How outliers are told.
+/// How outliers are found.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -42,7 +43,7 @@ impl Outliers {
 }
 
 /// Of each figure, in any order, whether it counts. Where more than half of them are the same, the median absolute
-/// deviation is 0 and tells nothing: then all count.
+/// deviation is 0 and of no use: then all count.
 pub fn kept(figures: &[f64], by: Outliers) -> Vec<bool> {
     let limits = match by {
         Outliers::Mad => around_median(figures),

@@ -31,7 +31,7 @@ pub fn percentile_of_sorted(sorted: &[i64], percent: f64) -> Option<f64> {
     })
 }
 
-/// Whether `count` samples can tell the given percentile from the maximum: at least one sample lies beyond it.
+/// Whether `count` samples can distinguish the given percentile from the maximum: at least one sample lies beyond it.
 ///
 /// With 1000 samples the 99.9th percentile is resolvable, with 999 it is the maximum under another name.
 pub fn resolvable(percent: f64, count: u64) -> bool {

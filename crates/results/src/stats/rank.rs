@@ -2,7 +2,7 @@
 //! by.
 //!
 //! A figure is that of one round. The shift is that of Hodges and Lehmann, its interval that of Moses: both are order
-//! statistics of one list of effects, and the interval's bounds stand where the same test has its critical value. A
+//! statistics of one list of effects, and the interval's bounds are where the same test has its critical value. A
 //! difference is therefore shown exactly when the interval leaves zero outside.
 //!
 //! | test | takes | effects |
@@ -10,7 +10,7 @@
 //! | [`Test::MannWhitney`] | two samples | all differences of a figure of one and a figure of the other |
 //! | [`Test::SignedRank`] | the differences of pairs | all means of two of them, or of one with itself |
 //!
-//! Equal figures count against a difference: an effect of exactly zero speaks for neither side. A test by mid-ranks
+//! Equal figures count against a difference: an effect of exactly zero counts for neither side. A test by mid-ranks
 //! would find a little more among many ties, and would not agree with any interval.
 //!
 //! Samples that share a drift (taken in turn) make Mann and Whitney's test careful, not wrong: the drift widens both
@@ -38,7 +38,7 @@ pub struct Shift {
     pub interval: (f64, f64),
     /// The probability of a difference as large, or larger, between equals.
     pub p_value: f64,
-    /// Whether any figures, however far apart, could be told apart with that error.
+    /// Whether any figures, however far apart, could be distinguished with that error.
     pub can_be_shown: bool,
 }
 
@@ -110,11 +110,11 @@ pub fn rounds_needed(test: Test, error: f64) -> usize {
     }
 }
 
-/// How many rounds of either side would show with that error that `new` lies above `base`, in `POWER` of all tries,
-/// if the two differ as these figures do; `None` where it would take more than [`MOST_ROUNDS`], or where they do not
-/// speak for `new`. Equal figures speak for neither, as in the test.
+/// How many rounds of either side would show with that error that `new` lies above `base`, in `POWER` of all tries, if
+/// the two differ as these figures do; `None` where it would take more than [`MOST_ROUNDS`], or where they do not
+/// favour `new`. Equal figures count for neither, as in the test.
 ///
-/// It is an estimate. Few figures say little of how much two differ, and of two equals one has the higher figures by
+/// It is an estimate. Few figures show little of how much two differ, and of two equals one has the higher figures by
 /// chance. Where two hardly overlap the formula asks for a few too many.
 ///
 /// Noether, "Sample Size Determination for Some Common Nonparametric Tests", Journal of the American Statistical
@@ -140,14 +140,14 @@ const POWER: f64 = 0.8;
 /// More rounds are never asked for.
 pub const MOST_ROUNDS: usize = 1000;
 
-/// So many figures of both sides together (of pairs, so many pairs) have their distribution counted exactly: the counts
-/// fit 127 bits. Beyond, it is as good as normal.
+/// Up to this many figures of both sides together (or pairs) have their distribution counted exactly: the counts fit
+/// 127 bits. Beyond, it is as good as normal.
 const EXACT_FIGURES: usize = 128;
 const EXACT_PAIRS: usize = 120;
 
 /// The distribution of the number of effects on one side of zero between equals.
 enum NullDistribution {
-    /// The share of all orders with at most so many.
+    /// The share of all orders with at most this many.
     Exact(Vec<f64>),
     /// That of a normal variable, with the correction for whole numbers.
     Normal { mean: f64, deviation: f64 },
@@ -207,7 +207,7 @@ impl NullDistribution {
         NullDistribution::Exact(cumulated.collect())
     }
 
-    /// The probability of at most so many.
+    /// The probability of at most this many.
     fn at_most(&self, effects: usize) -> f64 {
         match self {
             NullDistribution::Exact(shares) => shares[effects.min(shares.len() - 1)],

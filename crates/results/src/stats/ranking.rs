@@ -1,23 +1,23 @@
-//! In which order several things come by their rounds, and which of them cannot be told apart.
+//! In which order several things come by their rounds, and which of them cannot be distinguished.
 //!
-//! The order is that of the medians. Whoever wants to know which of many is best looks at all pairs, and among many
-//! pairs some differ by chance. So all pairs are one family with one error, shared by Holm's procedure (Scandinavian
-//! Journal of Statistics 6, 1979): the probability that any two equals are told apart is at most the error. Each pair
-//! is compared by Mann and Whitney's test, as in [`rank`](super::rank).
+//! The order is that of the medians. The search for the best of many looks at all pairs, and among many pairs some
+//! differ by chance. So all pairs are one family with one error, shared by Holm's procedure (Scandinavian Journal of
+//! Statistics 6, 1979): the probability that any two equals are distinguished is at most the error. Each pair is
+//! compared by Mann and Whitney's test, as in [`rank`](super::rank).
 
 use super::modes::median_of;
 use super::rank::{Shift, Test, rounds_needed, rounds_to_show};
 use crate::sorting::sort_by;
 
-/// The probability that anything is told apart that is alike.
+/// The probability that equals are distinguished.
 pub const ERROR: f64 = 0.05;
 
 /// An order, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// Which of the things given stands at each place, best first.
+    /// The item at each place, best first.
     pub order: Vec<usize>,
-    /// By place and place, whether the two are told apart.
+    /// By place and place, whether the two are distinguished.
     told: Vec<Vec<bool>>,
     /// By place, what [`Self::rounds_from_first`] gives.
     from_first: Vec<Option<usize>>,
@@ -40,14 +40,14 @@ impl Ranking {
             for behind in place + 1..order.len() {
                 let [better, worse] = [place, behind].map(|place| &figures[order[place]]);
                 let shift = Shift::of_samples(better, worse, ERROR);
-                // A difference that speaks against the order shows nothing.
+                // A difference against the order shows nothing.
                 let shift = shift.filter(|shift| sign * shift.value > 0.0);
                 pairs.push((shift.map_or(1.0, |shift| shift.p_value), place, behind));
             }
         }
         sort_by(&mut pairs, |(one, ..), (other, ..)| one.total_cmp(other));
         let mut told = vec![vec![false; order.len()]; order.len()];
-        // What is left to each pair, which grows with those that are told apart.
+        // The error left to each pair, which grows with those that are distinguished.
         let mut error = ERROR;
         for (before, &(p_value, place, behind)) in pairs.iter().enumerate() {
             error = ERROR / (pairs.len() - before) as f64;
@@ -79,20 +79,20 @@ impl Ranking {
         self.order.len() * self.order.len().saturating_sub(1) / 2
     }
 
-    /// The other places that cannot be told from this one, in order.
+    /// The other places that cannot be distinguished from this one, in order.
     pub fn alike(&self, place: usize) -> Vec<usize> {
         let others = (0..self.order.len()).filter(|other| *other != place);
         others.filter(|other| !self.told[place][*other]).collect()
     }
 
-    /// About how many rounds would tell what stands at this place from the first, with the error that what is told
-    /// apart already leaves to the rest; `None` for the first itself and as [`rounds_to_show`] says.
+    /// About how many rounds would distinguish this place from the first, with the error that the distinguished pairs
+    /// leave to the rest; `None` for the first itself and as for [`rounds_to_show`].
     pub fn rounds_from_first(&self, place: usize) -> Option<usize> {
         self.from_first[place]
     }
 
-    /// How many rounds it takes before a pair could be told apart, if these are fewer and none was: where things have
-    /// different numbers of rounds, those with enough can be.
+    /// How many rounds it takes before a pair could be distinguished, if these are fewer and none was: where things
+    /// have different numbers of rounds, those with enough can be.
     pub fn rounds_needed(&self) -> Option<usize> {
         let needed = rounds_needed(Test::MannWhitney, ERROR / self.pairs().max(1) as f64);
         let any_told = self.told.iter().flatten().any(|told| *told);

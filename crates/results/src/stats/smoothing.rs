@@ -14,7 +14,7 @@ const WIDEST: usize = 999;
 pub enum Smoothing {
     /// They are not.
     None,
-    /// By polynomials of this order over so many neighbours.
+    /// By polynomials of this order over this many neighbours.
     Savgol {
         /// How many figures each polynomial is fitted to: odd, 3 to 999.
         window: usize,
@@ -64,8 +64,8 @@ impl FromStr for Smoothing {
 /// A text that names no smoothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no smoothing: savgol:WINDOW:ORDER is needed, with an odd window of 3 to {widest} points and an order \
-     below it, such as savgol:11:3; or none",
+    "{0:?} is not a smoothing; use savgol:WINDOW:ORDER, with an odd window of 3 to {widest} points and an order below \
+     it, as in savgol:11:3, or none",
     widest = WIDEST
 )]
 pub struct NoSmoothing(String);
@@ -79,7 +79,7 @@ impl Smoothing {
         }
     }
 
-    /// Why a curve of so many points is not smoothed; `None` if it is.
+    /// Why a curve of this many points is not smoothed; `None` if it is.
     pub fn lacks(self, points: usize) -> Option<String> {
         match self {
             Self::None => Some("no smoothing was asked for".to_owned()),

@@ -1,4 +1,4 @@
-//! The figures of one set of samples, as they stand in a row of a results file.
+//! The figures of one set of samples, as they are in a row of a results file.
 
 use serde::Serialize;
 
@@ -8,10 +8,10 @@ use super::percentile::percentile_of_sorted;
 /// The limit of [`Summary::share_above_limit`]: 10 us.
 pub const LIMIT_NS: i64 = 10_000;
 
-/// What all samples of one set say together, in nanoseconds.
+/// The statistics of all samples of one set, in nanoseconds.
 ///
-/// Extremes are the true ones. Percentiles follow [`percentile_of_sorted`]; with few samples the high ones say no more
-/// than the maximum (see [`resolvable`](super::resolvable)).
+/// Extremes are the true ones. Percentiles follow [`percentile_of_sorted`]; with few samples the high ones are
+/// essentially the maximum (see [`resolvable`](super::resolvable)).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Number of samples.

@@ -42,15 +42,15 @@ impl ChaseTiming {
 }
 
 impl Chase {
-    /// Makes one cycle of all lines of a region, which follows from a seed. `goes_on` is asked now and then; `None` once
-    /// it says no. It takes four more bytes a line meanwhile.
+    /// Makes one cycle of all lines of a region, which follows from a seed. `goes_on` is asked now and then; `None`
+    /// once it returns false. It takes four more bytes a line meanwhile.
     pub fn new(region: Region, seed: u64, goes_on: impl Fn() -> bool) -> Option<Self> {
         let lines = u32::try_from(region.length().0 as usize / LINE).ok()?;
         let next = cycle(lines, seed, &goes_on)?;
         let start = region.as_ptr();
         for (line, next) in next.iter().enumerate() {
             let next = start.wrapping_add(*next as usize * LINE);
-            // SAFETY: both lines are in the region, which nobody else knows, on the boundaries of lines.
+            // SAFETY: both lines are in the region, which no other thread has, on the boundaries of lines.
             unsafe { start.add(line * LINE).cast::<*const u8>().write(next) };
         }
         Some(Chase {
@@ -84,7 +84,7 @@ impl Chase {
         stretch
     }
 
-    /// Makes so many steps, a multiple of those that are done at once.
+    /// Makes this many steps, a multiple of those that are done at once.
     #[inline(never)]
     fn steps(&mut self, count: u64) {
         let mut at = self.at;
@@ -103,7 +103,7 @@ impl Chase {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn steps_at_once(mut at: *const u8) -> *const u8 {
-    // SAFETY: loads alone, from where the caller says that they may come.
+    // SAFETY: loads alone, from where the caller allows them.
     unsafe {
         std::arch::asm!(
             ".rept 16",
@@ -138,7 +138,7 @@ unsafe fn steps_at_once(mut at: *const u8) -> *const u8 {
 #[inline(always)]
 unsafe fn steps_at_once(mut at: *const u8) -> *const u8 {
     for _ in 0..STEPS_AT_ONCE {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller states.
         at = unsafe { at.cast::<*const u8>().read_volatile() };
     }
     at

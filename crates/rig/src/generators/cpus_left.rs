@@ -41,7 +41,11 @@ impl<'a> CpusLeft<'a> {
         measuring: &CpuSet,
         near: usize,
     ) -> Result<(), String> {
-        let impossible = |why: &str| Err(format!("--memory-load {load} is impossible here: {why}"));
+        let impossible = |why: &str| {
+            Err(format!(
+                "--memory-load {load} is impossible on this machine: {why}"
+            ))
+        };
         if InstructionSet::widest().is_none() {
             return impossible("generators of memory load run on x86-64 and aarch64 only");
         }
@@ -61,7 +65,7 @@ impl<'a> CpusLeft<'a> {
         if left.is_empty() {
             return impossible(&format!(
                 "CPU {}, which this point leaves, has threads that measure at other points, and all have the same \
-                 generators: measure it in a run of its own",
+                 generators: measure it in a separate run",
                 allowed.difference(measuring)
             ));
         }
@@ -183,7 +187,7 @@ mod tests {
             "--memory-load 50%",
             "CPU 1",
             "other points",
-            "a run of its own",
+            "a separate run",
         ];
         left.keep_free(half(), &set("0,2"), 2).refused(&told);
         assert_eq!(left.for_generators(), set("2"));

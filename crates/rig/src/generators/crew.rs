@@ -1,5 +1,5 @@
 //! Generators on their CPUs, a thread each, with buffers that their own threads have made: near their CPU, if nothing
-//! else is asked for. They generate or rest as they are told, and sleep meanwhile.
+//! else is asked for. They generate or rest on command, and sleep meanwhile.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -18,7 +18,7 @@ use crate::rig::role::Role;
 
 /// How long making the buffers may take, of all of them.
 const MAKING: Duration = Duration::from_secs(300);
-/// How long generators may take to do as they are told: the longest pause, and a CPU that somebody else has.
+/// How long generators may take to follow a command: the longest pause, and a CPU that somebody else has.
 const OBEYING: Duration = Duration::from_secs(5);
 /// The same once a signal has come. A thread that is left behind ends with the program.
 const AFTER_SIGNAL: Duration = Duration::from_millis(300);
@@ -30,7 +30,7 @@ const STACK: usize = 256 << 10;
 
 const GENERATOR: Role = Role::new("generator of memory load", "memory-load");
 
-/// Generators could not be had, or do not do as they are told.
+/// Generators could not be had, or do not follow commands.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorsError {
     /// A thread could not be started or did not get to its CPU, or a signal has come.
@@ -45,8 +45,8 @@ pub enum GeneratorsError {
     /// A thread has ended before its buffers were made.
     #[error("a generator of memory load ended before it had its buffers")]
     Ended,
-    /// A thread was not heard of.
-    #[error("the generator on CPU {cpu} did not do as it was told within {} s: does something else have its CPU?",
+    /// A thread gave no sign of life.
+    #[error("the generator on CPU {cpu} did not follow a command within {} s; keep other threads off that CPU",
         OBEYING.as_secs())]
     Silent {
         /// Its CPU.
@@ -75,7 +75,7 @@ impl From<HostError> for GeneratorsError {
 pub const BUFFERS: u64 = 2;
 /// A buffer that the last level of cache holds a quarter of leaves it.
 pub const CACHES: u64 = 4;
-/// The largest buffer that nobody asked for: making it takes a second or so.
+/// The largest buffer by default: making it takes a second or so.
 const LARGEST: u64 = 1 << 30;
 
 impl BufferSettings {
@@ -291,7 +291,7 @@ fn serve(cpu: usize, room: BufferSettings, made: &StartupSender, shared: &CrewSt
     let (mut generator, kinds) = match make() {
         Ok(parts) => parts,
         Err(error) => {
-            // Nobody listens once another one has failed.
+            // No thread listens once another one has failed.
             let _ = made.send(Err(error));
             return;
         }

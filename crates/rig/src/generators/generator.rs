@@ -26,7 +26,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// By so many groups of a generator two stretches may differ in which as much was done: a count is late by a look.
+    /// Two stretches of equal work may differ by this many groups of a generator: a count is late by a look.
     pub fn late_groups(&self) -> u64 {
         2 * self.groups_per_look()
     }
@@ -47,7 +47,7 @@ pub struct LineCounts {
 }
 
 impl LineCounts {
-    /// Those of so many groups.
+    /// Those of this many groups.
     pub fn of_groups(groups: u64, accesses: &Accesses) -> Self {
         LineCounts {
             read: groups * accesses.reads as u64,
@@ -134,8 +134,8 @@ impl Generator {
         while goes_on() {
             for _ in 0..per_look {
                 let (read, stored) = (self.read.next(reads), self.stored.next(stores));
-                // SAFETY: as many lines of both buffers follow, which begin at a page. Nobody else accesses them. The
-                // function is there for processors that have its instructions only.
+                // SAFETY: as many lines of both buffers follow, which begin at a page. No other thread accesses them.
+                // The function is there for processors that have its instructions only.
                 unsafe { access(read, stored) };
                 nops(load.pause);
             }
@@ -162,12 +162,12 @@ fn fence() {
     };
 }
 
-/// So many nops.
+/// This many nops.
 #[inline(always)]
 fn nops(count: u64) {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
-        /// Nops that are done at once, as a loop of its own takes time.
+        /// Nops that are done at once, as a separate loop takes time.
         const AT_ONCE: u64 = 64;
         for _ in 0..count / AT_ONCE {
             // SAFETY: it does nothing.

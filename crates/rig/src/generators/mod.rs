@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`accesses`] | a function for each instruction set, kind of store and share of reads: a group of 50 lines each |
 //! | [`generator`] | the loop of a generator, and its count of groups |
-//! | [`crew`] | generators on their CPUs, which generate or rest as they are told |
+//! | [`crew`] | generators on their CPUs, which generate or rest on command |
 //! | [`calibration`] | the pause that draws a share of the generators' own peak |
 //! | [`cpus_left`] | the CPUs of generators beside what another benchmark measures |
 //! | [`run_generators`] | their load while it measures |

@@ -1,5 +1,5 @@
-//! Memory load beside what another benchmark measures: generators draw a share of their own peak while a point is
-//! measured, and sleep at all other times.
+//! Memory load beside what another benchmark measures: generators draw a share of their peak while a point is measured,
+//! and sleep at all other times.
 //!
 //! The load is the same mix everywhere: half of the lines are read and half are stored through the caches, by the widest
 //! instructions that the processor has. A run has one set of generators ([`CpusLeft`](super::CpusLeft)). They are made
@@ -27,7 +27,7 @@ const READ_SHARE: u32 = 50;
 /// Bytes of buffers that are made in a second, at least.
 const MADE_PER_S: u64 = 1 << 30;
 
-/// How much of their own peak generators draw, in per cent: 1 to 100; 0 where there is no load.
+/// The share of their peak that generators draw, in per cent: 1 to 100; 0 where there is no load.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -202,7 +202,7 @@ impl RunGenerators {
         }
     }
 
-    /// What to tell of a run with them.
+    /// The facts about a run with them.
     pub fn announcement(&self) -> String {
         let several = if self.cpus.len() == 1 { "" } else { "s" };
         format!(
@@ -390,7 +390,7 @@ impl ActiveLoad<'_> {
 
 impl Drop for ActiveLoad<'_> {
     fn drop(&mut self) {
-        // Whatever made it end without being told comes first.
+        // The cause of an unexpected end comes first.
         let _ = self.end();
     }
 }

@@ -1,5 +1,5 @@
-//! A generator under valgrind's tool lackey, which tells each access of a program: what is counted as issued is what is
-//! accessed. valgrind knows no AVX-512.
+//! A generator under valgrind's tool lackey, which prints each access of a program: what is counted as issued is what
+//! is accessed. valgrind knows no AVX-512.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
@@ -10,7 +10,7 @@ use super::generator::{Generator, Groups, LineCounts, Load};
 use crate::buffer::{Bytes, PageSize, Region};
 use crate::rig::named::Named;
 
-/// Tells the program under valgrind that it is.
+/// Set for the program under valgrind.
 const TRACED: &str = "HCABENCH_TRACED";
 const BUFFER: usize = 64 << 10;
 /// What begins a line of the traced program.
@@ -36,8 +36,8 @@ fn loads() -> Vec<Load> {
     Store::ALL.iter().copied().flat_map(of).collect()
 }
 
-/// Does the loads, one after the other, and tells where, and how many lines they issued. A store of two bytes to the
-/// buffer that is read begins each of them.
+/// Does the loads, one after the other, and prints the buffers, and how many lines they issued. A store of two bytes to
+/// the buffer that is read begins each of them.
 fn generate() {
     let region = || Region::new(Bytes(BUFFER as u64), PageSize::Small, None).unwrap();
     let (read, stored) = (region(), region());
@@ -96,7 +96,7 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
         .stderr(Stdio::piped());
     let mut child = command
         .spawn()
-        .unwrap_or_else(|error| panic!("{command:?}: {error}: is it installed? (ci/setup test)"));
+        .unwrap_or_else(|error| panic!("{command:?}: {error}: install it (ci/setup test)"));
     // What it writes to standard output fits into the pipe.
     let accesses = accesses_in(child.stderr.take().unwrap());
     let mut told = String::new();
@@ -109,7 +109,7 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
     assert!(child.wait().unwrap().success(), "{told}");
     let told: Vec<[usize; 2]> = told.lines().filter_map(numbers).collect();
     let [buffers, issued @ ..] = told.as_slice() else {
-        panic!("nothing was told");
+        panic!("nothing was printed");
     };
     let found = during_loads(&accesses, *buffers);
     assert_eq!(found.len(), loads().len());
@@ -126,7 +126,7 @@ fn lackey_finds_as_many_loads_and_stores_as_lines_were_issued() {
 
 /// The two numbers of a line of the traced program.
 fn numbers(line: &str) -> Option<[usize; 2]> {
-    // The test's own name may stand before it, without an end of line.
+    // The test's own name may precede it, without an end of line.
     let (_, numbers) = line.split_once(TOLD)?;
     let (one, other) = numbers.split_once(' ')?;
     Some([one.parse().ok()?, other.parse().ok()?])

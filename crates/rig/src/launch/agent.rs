@@ -1,4 +1,4 @@
-//! What every rank does, also rank 0 beside its conductor: it measures what it is told to, and sleeps in between.
+//! What every rank does, also rank 0 beside its conductor: it measures on command, and sleeps in between.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::rendezvous;
 use super::wire::Wire;
 use crate::host::interrupt;
 
-/// How long rank 0 may take to take a message in, and beyond `limit` to say that all have come.
+/// How long rank 0 may take to take a message in, and beyond `limit` to report that all have come.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// What is done in a pair.
@@ -31,7 +31,7 @@ pub trait RankWork {
     /// Measures a pair in both directions, within the order's limit.
     ///
     /// # Errors
-    /// Why nothing was measured. Where one direction failed, the report says so.
+    /// Why nothing was measured. The report names a direction that failed.
     fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String>;
 }
 
@@ -60,12 +60,12 @@ impl Agent {
         }
     }
 
-    /// What rank 0 has said to begin with.
+    /// The first message of rank 0.
     pub fn start(&self) -> &Start {
         &self.start
     }
 
-    /// Measures what it is told to, until rank 0 says that this is all.
+    /// Measures on command, until rank 0 ends the run.
     ///
     /// # Errors
     /// When rank 0 has gone or ends the run, a signal comes, or the work could not be prepared.
@@ -105,5 +105,5 @@ impl Agent {
 }
 
 fn unasked(message: &ToRank) -> LaunchError {
-    LaunchError::Ended(format!("it says {message:?}, which has no place here"))
+    LaunchError::Ended(format!("it sent {message:?} out of turn"))
 }

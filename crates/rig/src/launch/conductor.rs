@@ -183,7 +183,7 @@ impl Conductor {
         })
     }
 
-    /// Whether ranks on other hosts can reach each of them, as far as addresses tell.
+    /// Whether ranks on other hosts can reach each of them, as far as addresses show.
     fn can_be_reached(&mut self) -> Result<(), LaunchError> {
         let hosts = distinct(self.members().map(|(hello, _)| &*hello.boot_id));
         let mut only_here = self.members().filter_map(|(hello, _)| {
@@ -201,7 +201,7 @@ impl Conductor {
         Err(error)
     }
 
-    /// Tells the ranks that all are there, and waits until they are ready.
+    /// Notifies the ranks that all are there, and waits until they are ready.
     fn prepare(&mut self) -> Result<(), LaunchError> {
         let hosts = places(
             self.members()
@@ -217,7 +217,7 @@ impl Conductor {
             heartbeat,
             ..
         } = self.limits;
-        // The one that serves a measurement hears nothing while it lasts.
+        // The one that serves a measurement receives nothing while it lasts.
         let silence_ms =
             milliseconds(2 * (measure + heartbeat + 2 * answer).max(self.limits.prepare));
         let run = machine_name::unique_name();
@@ -251,7 +251,7 @@ impl Conductor {
         Ok(())
     }
 
-    /// The ranks that take part, each with what it said and what it has prepared.
+    /// The ranks that take part, each with its greeting and what it has prepared.
     pub fn members(&self) -> impl Iterator<Item = (&Hello, &Value)> {
         let members = self.roster.members.values();
         members.map(|member| {
@@ -436,7 +436,7 @@ impl Conductor {
             }
             if !is_kept {
                 let gone = gone.map(|gone| format!("{gone}; ")).unwrap_or_default();
-                let reason = format!("{gone}rank {} says: {reason}", pair.lower());
+                let reason = format!("{gone}rank {}: {reason}", pair.lower());
                 sink.left_out(pair, round, &reason)?;
             }
             self.roster.set_busy(pair, false);

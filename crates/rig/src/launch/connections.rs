@@ -1,4 +1,4 @@
-//! Rank 0's connections, in one thread: who connects is let in or refused, and what ranks say is handed on.
+//! Rank 0's connections, in one thread: connections are accepted or refused, and messages of ranks are handed on.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,11 +19,11 @@ use crate::host::open_files;
 const LOOK_MS: u8 = 100;
 /// How long a rank may take to take a message in: one that does not read has its kernel's buffers full.
 const SENDING: Duration = Duration::from_secs(1);
-/// The longest line of one who has not said who it is.
+/// The longest line before a rank is known.
 const LONGEST_HELLO: usize = 64 << 10;
-/// So many may be connected, besides the ranks.
+/// This many may be connected, besides the ranks.
 const MOST_STRANGERS: usize = 64;
-/// A rank that says so much at once, unasked, is out of its mind.
+/// A rank that sends this much at once, unrequested, is faulty.
 const MOST_AT_ONCE: usize = 8;
 /// The listener among what is waited for. Ranks are there by their numbers, strangers from [`STRANGER`] on.
 const LISTENER: u64 = u64::MAX;
@@ -34,7 +34,7 @@ const STRANGER: u64 = 1 << 32;
 pub(super) enum RankEvent {
     /// A rank is there.
     Joined(Box<Hello>),
-    /// A rank has said something.
+    /// A rank has sent a message.
     Said(u32, FromRank),
     /// A rank's connection has ended, and why.
     Lost(u32, String),
@@ -49,10 +49,10 @@ pub(super) struct Connections {
     epoll: Epoll,
     terms: Terms,
     ranks: Vec<Option<Wire>>,
-    /// Those who have not said who they are, each with the end of its time.
+    /// Connections without a known rank, each with the end of its time.
     strangers: BTreeMap<u64, (Wire, Instant)>,
     next_stranger: u64,
-    /// How long somebody may take to say who it is.
+    /// How long a connection may take to send its rank.
     patience: Duration,
     /// Whether ranks are still let in.
     open: bool,
@@ -70,7 +70,7 @@ impl Connections {
     ) -> Result<Self, LaunchError> {
         let failed = |errno: Errno| LaunchError::io("setting up the connections of rank 0", errno);
         let count = terms.ranks as usize;
-        // As far as it goes: who cannot be connected is told so.
+        // As far as it goes: a connection that cannot be accepted gets the reason.
         let _ = open_files::raise((count + MOST_STRANGERS + 256) as u64);
         listener
             .set_nonblocking(true)
@@ -126,7 +126,7 @@ impl Connections {
             .filter(|entry| entry.get().1 <= now)
         {
             let (wire, _) = stranger.remove();
-            let_go(&wire, "it did not say in time who it is", &mut events);
+            let_go(&wire, "it did not send its rank in time", &mut events);
         }
         Ok(events)
     }
@@ -145,7 +145,7 @@ impl Connections {
                     return;
                 }
             };
-            // Who has gone already is no matter.
+            // A connection that has closed already does not matter.
             let Ok(mut wire) = Wire::of(stream) else {
                 continue;
             };
@@ -169,7 +169,7 @@ impl Connections {
         }
     }
 
-    /// Hears who a stranger is.
+    /// Receives the rank of a new connection.
     fn meet(&mut self, name: u64, events: &mut Vec<RankEvent>) {
         let Some((wire, _)) = self.strangers.get_mut(&name) else {
             return;
@@ -183,7 +183,7 @@ impl Connections {
         };
         let hello = match said {
             Ok(Some(FromRank::Hello(hello))) => hello,
-            Ok(_) => return refuse(wire, "it did not say who it is", events),
+            Ok(_) => return refuse(wire, "it did not send its rank", events),
             Err(error) => return refuse(wire, &error.to_string(), events),
         };
         if let Err(reason) = self.check(&hello) {
@@ -238,7 +238,7 @@ impl Connections {
         Ok(())
     }
 
-    /// Takes what a rank says.
+    /// Takes the messages of a rank.
     fn read_from(&mut self, rank: u32, events: &mut Vec<RankEvent>) {
         let Some(wire) = &mut self.ranks[rank as usize] else {
             return;
@@ -256,11 +256,11 @@ impl Connections {
         self.close(rank);
         events.push(RankEvent::Lost(
             rank,
-            "it says more than it is asked for".to_owned(),
+            "it sent more than was requested".to_owned(),
         ));
     }
 
-    /// Tells a rank something. One that does not take it is lost.
+    /// Sends a rank a message. One that does not take it is lost.
     pub(super) fn send(&mut self, rank: u32, message: &ToRank) {
         let Some(wire) = &mut self.ranks[rank as usize] else {
             return;
@@ -296,13 +296,13 @@ impl Connections {
     }
 }
 
-/// Tells somebody why it is not let in, if it listens.
+/// Sends the reason of a refusal, if the other end listens.
 fn refuse(mut wire: Wire, reason: &str, events: &mut Vec<RankEvent>) {
     let _ = wire.send(&ToRank::Refused(reason.to_owned()), Duration::ZERO);
     let_go(&wire, reason, events);
 }
 
-/// Somebody is not let in and not told so: a rank whose host is busy tries again.
+/// A connection is refused without a reason: a rank whose host is busy tries again.
 fn let_go(wire: &Wire, reason: &str, events: &mut Vec<RankEvent>) {
     let reason = format!("{}: {reason}", wire.peer());
     events.push(RankEvent::Refused(None, reason));

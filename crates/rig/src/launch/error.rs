@@ -33,7 +33,7 @@ pub enum LaunchError {
     },
     /// Rank 0 was not met.
     #[error(
-        "rank 0 was not met within {} s ({looked}): does it run, and may this host connect to it?",
+        "rank 0 was not reached within {} s ({looked}): check that it runs, and that this host may connect to it",
         limit.as_secs()
     )]
     NotMet {

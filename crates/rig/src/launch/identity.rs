@@ -1,4 +1,4 @@
-//! Who a process is among those that measure together, told by the engine that started it or by options.
+//! The rank of a process among those that measure together, from the engine that started it or from options.
 //!
 //! | engine | rank and number | job, step | where rank 0 may be |
 //! | --- | --- | --- | --- |
@@ -8,7 +8,7 @@
 //! | Slurm | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` | `SLURM_JOB_ID`, `SLURM_STEP_ID` | the nodes of the step |
 //!
 //! They are asked in this order, because a process of mpirun inside a job of Slurm sees the variables of both.
-//! `--rendezvous` goes before what an engine tells.
+//! `--rendezvous` precedes the value of an engine.
 
 use std::fmt;
 use std::net::Ipv6Addr;
@@ -21,7 +21,7 @@ use crate::rig::named::named;
 /// The environment: the value of a variable, if it is set.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// The environment of this process. What is no Unicode is as good as not set.
+/// The environment of this process. A value that is not Unicode counts as not set.
 pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -42,14 +42,14 @@ named! {
         Slurm = "slurm",
         /// Open MPI's mpirun.
         OpenMpi = "openmpi",
-        /// Another one that tells ranks by PMI: MPICH, Intel MPI.
+        /// Another one that sets ranks by PMI: MPICH, Intel MPI.
         Pmi = "pmi",
-        /// Somebody, who says so by options.
+        /// A user, by options.
         Options = "options",
     }
 }
 
-/// What tells the processes of a run from those of another one.
+/// An identifier of the run, which its processes share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
     /// What started it.
@@ -107,13 +107,13 @@ pub struct Identity {
     pub node: String,
     /// The job that it is part of.
     pub job: Job,
-    /// Where the node is in the network, as Slurm tells it: `top.s1.n2`.
+    /// Where the node is in the network, from Slurm: `top.s1.n2`.
     pub topology: Option<String>,
     /// Where rank 0 is met.
     pub rendezvous: Rendezvous,
 }
 
-/// What options tell.
+/// The values of options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// `--rank`.
@@ -127,9 +127,9 @@ pub struct Options {
 /// Why it is not known who a process is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// No engine has started it, and no option tells.
+    /// No engine has started it, and no option sets it.
     #[error(
-        "no engine has told this process its rank: start it by srun or mpirun, or give each process --rank, --ranks \
+        "no engine has set the rank of this process; start it by srun or mpirun, or give each process --rank, --ranks \
          and --rendezvous"
     )]
     Unknown,
@@ -138,7 +138,7 @@ pub enum IdentityError {
     Value {
         /// The variable or option.
         name: &'static str,
-        /// What it says.
+        /// Its value.
         value: String,
         /// What is allowed.
         allowed: String,
@@ -153,9 +153,9 @@ pub enum IdentityError {
         /// What to do.
         advice: &'static str,
     },
-    /// An engine does not say where rank 0 runs.
+    /// An engine does not report where rank 0 runs.
     #[error(
-        "where rank 0 runs is not told by {engine}: give --rendezvous HOST[:PORT], the same to all ranks"
+        "the host of rank 0 is not given by {engine}; give all ranks the same --rendezvous HOST[:PORT]"
     )]
     NoHost {
         /// What started it.
@@ -167,7 +167,7 @@ impl Identity {
     /// Who this process is. `hostname` is the node's name where no engine has another one.
     ///
     /// # Errors
-    /// When it is not told, or what is told cannot be.
+    /// When it is missing or invalid.
     pub fn find(
         options: &Options,
         environment: Environment<'_>,
@@ -274,7 +274,7 @@ fn given(text: &str, port: u16) -> Result<Rendezvous, IdentityError> {
             .split_once(']')
             .ok_or_else(|| refuse("a '[' is not closed"))?;
         let port = match rest.strip_prefix(':') {
-            None if !rest.is_empty() => return Err(refuse("behind ']' only :PORT may stand")),
+            None if !rest.is_empty() => return Err(refuse("only :PORT may follow ']'")),
             port => port,
         };
         (host, port)
@@ -295,7 +295,7 @@ fn given(text: &str, port: u16) -> Result<Rendezvous, IdentityError> {
     })
 }
 
-/// What the engines tell.
+/// The values of the engines.
 struct EngineEnvironment<'a> {
     environment: Environment<'a>,
 }
@@ -317,7 +317,7 @@ impl EngineEnvironment<'_> {
         Ok(Some(number))
     }
 
-    /// Both numbers, if the first is told.
+    /// Both numbers, if the first is set.
     fn two(
         &self,
         rank: &'static str,
@@ -361,7 +361,7 @@ impl EngineEnvironment<'_> {
             return Err(IdentityError::Missing {
                 present: "SLURM_PROCID",
                 missing: "SLURM_STEP_ID",
-                advice: "this is no step of the job: start it by srun",
+                advice: "this process is not a step of the job; start it by srun",
             });
         }
         let ranks = match self.number("SLURM_STEP_NUM_TASKS")? {

@@ -1,4 +1,4 @@
-//! What rank 0 and the ranks tell each other, a line of JSON each.
+//! The messages between rank 0 and the ranks, a line of JSON each.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub struct Terms {
     pub settings: Value,
 }
 
-/// Who a rank is: the first that it says.
+/// Who a rank is: its first message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Hello {
     /// What it has in common with the others.
@@ -34,7 +34,7 @@ pub struct Hello {
     pub rank: u32,
     /// The engine's name of its node.
     pub node: String,
-    /// Where the node is in the network, if the engine tells.
+    /// Where the node is in the network, if the engine reports it.
     pub topology: Option<String>,
     /// What the kernel of its host drew when it was booted.
     pub boot_id: String,
@@ -77,13 +77,13 @@ impl Hello {
 /// What a rank learns when all have come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Start {
-    /// What tells this run from others.
+    /// An identifier of this run.
     pub run: String,
     /// Its place among the ranks on its host (those with its boot id), in the order of ranks, from 0.
     pub place: u32,
     /// Its place among those on its host that may run on the same CPUs, and how many these are.
     pub share: (u32, u32),
-    /// Rank 0 has gone if nothing is heard of it for so long, in ms.
+    /// Rank 0 has gone if nothing comes from it for this long, in ms.
     pub silence_ms: u64,
 }
 

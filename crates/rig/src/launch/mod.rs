@@ -6,14 +6,14 @@
 //! | `node_list` | lists of nodes as Slurm writes them |
 //! | `identity` | who a process is among them: rank, ranks, node, job, where rank 0 is met |
 //! | `schedule` | which pairs measure at once, and how long all of it takes |
-//! | `message` | what rank 0 and the ranks tell each other |
+//! | `message` | the messages between rank 0 and the ranks |
 //! | `error` | why processes cannot measure together |
 //! | `rendezvous` | where rank 0 listens, and how the others find it |
 //! | `connections` | rank 0's connections, and who is let in |
 //! | `rank_failures` | who is to blame for what failed in pairs |
 //! | `roster` | which ranks take part, are alive, and are dropped |
 //! | `conductor` | rank 0: has pairs measured, and finds who is dead or hung |
-//! | `agent` | every rank: measures what it is told to |
+//! | `agent` | every rank: measures on command |
 
 pub mod agent;
 pub mod conductor;

@@ -18,7 +18,7 @@ pub fn expand(list: &str) -> Result<Vec<String>, String> {
     Ok(nodes)
 }
 
-/// What stands between the commas outside of brackets.
+/// The text between the commas outside of brackets.
 fn elements(list: &str) -> Result<Vec<&str>, String> {
     let mut elements = Vec::new();
     let (mut start, mut inside) = (0, false);
@@ -26,7 +26,7 @@ fn elements(list: &str) -> Result<Vec<&str>, String> {
         match (letter, inside) {
             ('[', false) => inside = true,
             (']', true) => inside = false,
-            ('[' | ']', _) => return Err(format!("a '{letter}' stands where none may")),
+            ('[' | ']', _) => return Err(format!("a '{letter}' is not allowed in its place")),
             (',', false) => {
                 elements.push(&list[start..at]);
                 start = at + 1;
@@ -56,7 +56,7 @@ fn expand_element(before: &str, element: &str, nodes: &mut Vec<String>) -> Resul
         let number = |text: &str| {
             let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
             let number = digits.then(|| text.parse::<u64>().ok()).flatten();
-            number.ok_or_else(|| format!("'{range}' is no number and no range of numbers"))
+            number.ok_or_else(|| format!("'{range}' is neither a number nor a range of numbers"))
         };
         let (from, to) = (number(first)?, number(last)?);
         if from > to {

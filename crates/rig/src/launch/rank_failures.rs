@@ -1,17 +1,17 @@
 //! Who is to blame for measurements that failed: of each only the pair is known.
 //!
-//! A rank is to blame when two of its failures, with nothing measured well in between, can hardly be the partner's: the partner has measured well since then,
-//! or has failed with nobody else. A good rank that meets two bad ones is not, and they are when they have met two good
-//! ones.
+//! A rank is to blame when two of its failures, with nothing measured well in between, can hardly be the partner's: the
+//! partner has measured well since then, or has failed with no other. A good rank that meets two bad ones is not, and
+//! they are when they have met two good ones.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::schedule::Pair;
 
-/// So many failures that are hardly the partner's are a rank's own.
+/// This many failures that are hardly the partner's are a rank's own.
 const OWN: usize = 2;
-/// A rank that failed with so many partners takes too much time, whoever is to blame.
+/// A rank that failed with this many partners takes too much time, with or without a fault.
 const MANY: usize = 4;
 
 /// The partners with which each rank failed, and whether each of them has measured well since.

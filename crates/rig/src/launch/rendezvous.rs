@@ -50,7 +50,7 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
 /// Has rank 0 listen.
 ///
 /// # Errors
-/// When it runs elsewhere than is said, or the port is taken.
+/// When it runs elsewhere than is set, or the port is taken.
 pub fn listen(rendezvous: &Rendezvous) -> Result<TcpListener, LaunchError> {
     let mut own = Vec::new();
     let mut looked = Vec::new();
@@ -97,7 +97,7 @@ fn anywhere(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(any, address.port())
 }
 
-/// Finds rank 0 and says who this rank is, until it is welcome or `limit` has passed.
+/// Finds rank 0 and sends it this rank, until it is accepted or `limit` has passed.
 ///
 /// # Errors
 /// When rank 0 refuses it or is not met.
@@ -137,7 +137,7 @@ pub(super) fn meet(
     }
 }
 
-/// Says who this rank is to whoever listens there; the inner error: rank 0 does not want it.
+/// Sends this rank to the process that listens there; the inner error: rank 0 does not want it.
 fn greet(address: SocketAddr, hello: &Hello) -> Result<Result<Wire, String>, WireError> {
     let mut wire = Wire::connect(address, ATTEMPT)?;
     wire.send(&FromRank::Hello(Box::new(hello.clone())), ANSWER)?;

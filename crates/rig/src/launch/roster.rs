@@ -11,11 +11,11 @@ use super::message::{FromRank, Hello, ToRank};
 use super::rank_failures::RankFailures;
 use super::schedule::Pair;
 
-/// So many remarks are kept: a port scan is not to fill the memory.
+/// At most this many remarks are kept: a port scan is not to fill the memory.
 const MOST_REMARKS: usize = 100;
 
-/// What a rank did that says what it was not asked for.
-pub(super) const UNASKED: &str = "said what it was not asked for";
+/// The reason why a rank that sends unrequested messages is dropped.
+pub(super) const UNASKED: &str = "sent a message that was not requested";
 
 /// A rank that has come.
 #[derive(Debug)]
@@ -106,7 +106,8 @@ impl Roster {
         }
     }
 
-    /// Asks ranks with nothing to measure whether they are alive, from time to time, and drops who does not say so.
+    /// Asks ranks with nothing to measure whether they are alive, from time to time, and drops those that do not
+    /// answer.
     pub(super) fn beat(&mut self) {
         let now = Instant::now();
         let [answer, heartbeat] = self.limits;
@@ -153,7 +154,7 @@ impl Roster {
         Ok(())
     }
 
-    /// Waits a moment for what happens. Returns reports, and what else ranks say.
+    /// Waits a moment for what happens. Returns reports, and other messages of ranks.
     pub(super) fn look(&mut self) -> Result<Vec<(u32, FromRank)>, LaunchError> {
         let mut said = Vec::new();
         for event in self.connections.wait()? {

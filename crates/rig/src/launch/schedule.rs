@@ -59,7 +59,7 @@ pub enum Concurrency {
     Alone,
     /// All of a round.
     Together,
-    /// So many, at the most.
+    /// This many at most.
     AtMost(NonZeroU32),
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for Concurrency {
     }
 }
 
-/// All pairs of so many ranks.
+/// All pairs of this many ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     ranks: u32,
@@ -112,7 +112,7 @@ impl Schedule {
         Schedule { ranks, concurrency }
     }
 
-    /// How many there are on the circle: with an odd number, one more, who is nobody.
+    /// How many there are on the circle: with an odd number, one more, which does not exist.
     fn places(self) -> u32 {
         self.ranks.next_multiple_of(2)
     }

@@ -100,7 +100,7 @@ fn good(_: &MeasurementOrder) -> Result<PairReport, String> {
     Ok(PairReport::default())
 }
 
-/// A place to meet, and what all ranks say there.
+/// A place to meet, and the messages of all ranks there.
 struct SimulatedRendezvous {
     listener: TcpListener,
     place: Rendezvous,
@@ -155,7 +155,7 @@ impl SimulatedRendezvous {
             .collect()
     }
 
-    /// A rank that comes, gets ready, and then does what is said, with its connection.
+    /// A rank that comes, gets ready, and then runs a script, with its connection.
     fn misbehave(&self, rank: u32, then: impl FnOnce(Wire) + Send + 'static) -> JoinHandle<()> {
         let (place, hello) = (self.place.clone(), self.hello(rank));
         spawn(move || {
@@ -373,9 +373,7 @@ fn who_fails_with_two_partners_is_dropped_and_nobody_else() {
         let (missing, reasons) = meeting.measure(&mut conductor).missing();
         assert_eq!(dropped(&conductor), *bad, "{reasons}");
         assert_eq!(missing, pairs_with(8, bad));
-        assert!(
-            reasons.contains("says: retries exceeded") && reasons.contains("failed with ranks")
-        );
+        assert!(reasons.contains(": retries exceeded") && reasons.contains("failed with ranks"));
         conductor.end(Some("incomplete"));
         for ended in joined(attending).into_iter().filter_map(Result::err) {
             assert!(

@@ -1,4 +1,4 @@
-//! Lines of JSON over TCP: what processes tell each other, each step with a time limit.
+//! Lines of JSON over TCP: the messages between processes, each step with a time limit.
 //!
 //! A line holds one message. Nothing in it is trusted: it may be too long, no JSON, or another message than the expected
 //! one, and each is an error that names it.
@@ -27,7 +27,7 @@ pub const MAX_LINE: usize = 16 << 20;
 /// How often a wait looks whether a signal has come.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// After so many seconds without a packet the kernel asks whether the other host is still there, so often, so many times.
+/// The seconds without a packet after which the kernel probes the other host, their interval, and the number of probes.
 const KEEP_ALIVE: (u32, u32, u32) = (10, 5, 4);
 
 /// How long, in ms, what was sent may stay without an acknowledgement: a host without power gives none.
@@ -53,7 +53,7 @@ pub enum WireError {
     #[error("{0} has closed the connection")]
     Closed(String),
     /// A line that is not the message that was expected.
-    #[error("{peer} sent what is no message here: {reason}: {excerpt}")]
+    #[error("{peer} sent an invalid message: {reason}: {excerpt}")]
     Unfit {
         /// Who.
         peer: String,
@@ -93,11 +93,11 @@ pub struct Wire {
     end: Option<Instant>,
 }
 
-/// Listens at an address. Who listens at all addresses of IPv6 listens at those of IPv4 as well, whatever
-/// `net.ipv6.bindv6only` says.
+/// Listens at an address. A socket at all addresses of IPv6 listens at those of IPv4 as well, with any
+/// `net.ipv6.bindv6only`.
 ///
 /// # Errors
-/// When it is no address of this host, or the port is taken.
+/// When it is not an address of this host, or the port is taken.
 pub fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::Inet,
@@ -125,7 +125,7 @@ impl Wire {
     /// Connects within `limit`.
     ///
     /// # Errors
-    /// When nobody listens there, or not in time.
+    /// When no process listens there, or not in time.
     pub fn connect(to: SocketAddr, limit: Duration) -> Result<Self, WireError> {
         let failed = |source| WireError::Io {
             operation: "connecting to",
@@ -164,7 +164,7 @@ impl Wire {
         })
     }
 
-    /// Takes lines of at most so many bytes from here on: who is not known yet is to take little memory.
+    /// Takes lines of at most this many bytes from here on: who is not known yet is to take little memory.
     pub fn limit_lines(&mut self, longest: usize) {
         self.longest = longest;
     }
@@ -177,7 +177,7 @@ impl Wire {
     /// The address of this end.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel does not report it.
     pub fn local(&self) -> Result<SocketAddr, WireError> {
         self.stream
             .local_addr()

@@ -1,4 +1,4 @@
-//! A broker of MQTT of our own: mosquitto, as a child that ends with this process.
+//! A broker of MQTT that we start: mosquitto, as a child that ends with this process.
 
 use std::env;
 use std::ffi::OsStr;
@@ -100,7 +100,7 @@ impl Broker {
             NodeError::Setting(refusal().unwrap_or_else(|| format!("{PROGRAM} has gone")))
         })?;
         let failed = |operation| {
-            let advice = "does it start by hand (mosquitto -v)?";
+            let advice = "check that it starts by hand (mosquitto -v)";
             NodeError::io(operation, PROGRAM, advice)
         };
         let port = free_port().map_err(failed("find a port for"))?;
@@ -149,7 +149,7 @@ impl Broker {
             if begun.elapsed() >= LONGEST_START {
                 let limit = LONGEST_START.as_secs();
                 return Err(NodeError::Gone(format!(
-                    "{PROGRAM} does not listen on port {port} after {limit} s: is the machine too busy?"
+                    "{PROGRAM} does not listen on port {port} after {limit} s: the machine may be too busy"
                 )));
             }
             std::thread::sleep(BETWEEN_LOOKS);
@@ -172,7 +172,7 @@ impl Broker {
         let status = self.process.try_wait().ok().flatten()?;
         let mut told = String::new();
         if let Some(mut errors) = self.process.stderr.take() {
-            // What it said is of help only.
+            // Its output only helps.
             let _ = errors.read_to_string(&mut told);
         }
         let told = match told.trim() {
@@ -208,7 +208,7 @@ impl Drop for Broker {
     }
 }
 
-/// A port that nobody listens on now.
+/// A port that no process listens on now.
 fn free_port() -> io::Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?
         .local_addr()?

@@ -48,10 +48,10 @@ pub enum NodeError {
         /// The error.
         reason: String,
     },
-    /// The other end, or what stands between, has gone.
+    /// The other end, or a broker between, has gone.
     #[error("{0}")]
     Gone(String),
-    /// It was told to stop before it was ready.
+    /// It was stopped before it was ready.
     #[error("the connection was given up before it was there")]
     GivenUp,
 }

@@ -23,7 +23,7 @@ named! {
         Route = "route error",
         /// The connection was agreed on, and one of the queue pairs does not take it.
         Connect = "connect error",
-        /// The peer does not want to, or nobody listens there.
+        /// The peer refuses, or no process listens there.
         Rejected = "rejected",
         /// The peer does not answer.
         Unreachable = "unreachable",

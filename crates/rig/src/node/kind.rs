@@ -56,7 +56,7 @@ impl Named for NodeType {
 /// What the ends of a node-type are made with.
 #[derive(Debug)]
 pub struct MakerInputs<'a> {
-    /// Which publisher is heard by which subscriber.
+    /// The subscribers of each publisher.
     pub wiring: &'a Wiring,
     /// The address of a broker among them, where there is one.
     pub settings: &'a Settings,
@@ -142,7 +142,7 @@ impl NodeType {
         }
     }
 
-    /// Why this node-type cannot be wired, or told to wait, so, or not be used on this machine, if it cannot.
+    /// Why this node-type cannot be wired so, cannot wait so, or cannot be used on this machine, if it cannot.
     pub fn refusal(self, wiring: &Wiring, settings: &Settings) -> Option<String> {
         wiring.refusal().or_else(|| match self {
             NodeType::InfiniBand if !cfg!(feature = "rdma") => Some(
@@ -153,8 +153,8 @@ impl NodeType {
                 let verbs = &settings.verbs;
                 let blind = verbs.service == Service::Ud && verbs.fallback == Fallback::Listen;
                 blind.then(|| {
-                    "--fallback listen is impossible with --service ud: an end that is connected to is not told where \
-                    to send datagrams to"
+                    "--fallback listen is impossible with --service ud: an end that is connected to does not get the \
+                     address to send datagrams to"
                         .to_owned()
                 })
             }
@@ -175,7 +175,7 @@ impl NodeType {
                 "with --type loopback: its rings lie in the memory of one process: use --type shmem"
             }
             NodeType::InfiniBand if listens => {
-                "with --fallback listen: ends tell each other where they listen in the memory of one process"
+                "with --fallback listen: ends exchange the addresses where they listen in the memory of one process"
             }
             _ => return None,
         };

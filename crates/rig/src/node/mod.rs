@@ -1,14 +1,14 @@
 //! Messaging as applications see it: nodes that are started, written to, read from and stopped.
 //!
 //! A node is one end of a connection. Samples lie in slots of a [`Pool`], which is mapped once. A slot has one owner at
-//! a time: whoever holds its [`Slot`]. A node that still needs a sample after `write` or `read` has returned, because
+//! a time: the holder of its [`Slot`]. A node that still needs a sample after `write` or `read` has returned, because
 //! hardware works on it, keeps the slot, and gives it back in a later call or when it stops.
 //!
 //! | module | what is in it |
 //! | --- | --- |
 //! | [`pool`] | slots for samples in memory that is mapped, touched and locked |
-//! | [`wiring`] | which publisher is heard by which subscriber: the four scenarios |
-//! | [`settings`] | what node-types can be told |
+//! | [`wiring`] | the subscribers of each publisher: the four scenarios |
+//! | [`settings`] | the settings of node-types |
 //! | [`kind`] | the node-types by name, and what each can do |
 //! | [`fallback`] | what an end does that cannot connect |
 //! | [`error`] | what can go wrong in any of them |
@@ -53,7 +53,7 @@ pub trait Node: Send + 'static {
     /// Connects, and takes from the pool what it needs before anything is sent. `go_on` is asked while it waits.
     ///
     /// # Errors
-    /// When there is no connection, or `go_on` says no before there is.
+    /// When there is no connection, or `go_on` returns false before there is.
     fn start(
         &mut self,
         _pool: &mut Pool,
@@ -72,9 +72,9 @@ pub trait Node: Send + 'static {
         Ok(0)
     }
 
-    /// Waits for samples while `go_on` says yes, and returns how many have come: they lie in the first slots. On return
-    /// `samples` holds the slots that are the caller's to release, after it has looked at them. It was given empty ones
-    /// for as many as may come; a node that needs them for later keeps them.
+    /// Waits for samples while `go_on` returns true, and returns how many have come: they lie in the first slots. On
+    /// return `samples` holds the slots that are the caller's to release, after it has looked at them. It was given
+    /// empty ones for as many as may come; a node that needs them for later keeps them.
     ///
     /// # Errors
     /// When the connection is broken.
@@ -145,7 +145,7 @@ pub trait Maker {
     type Publisher: Node;
     /// The end that reads.
     type Subscriber: Node;
-    /// What an end that was made tells those of the other side, if it is made first.
+    /// The address of an end that is made first, for those of the other side.
     type Told: Serialize + DeserializeOwned;
 
     /// Whose ends are made first.

@@ -13,7 +13,7 @@ const LINE: usize = 64;
 /// Bytes of a word.
 pub const WORD: usize = size_of::<u64>();
 
-/// A slot of a pool. Whoever holds it is its only owner; it cannot be copied, so nothing is released twice.
+/// A slot of a pool. Its holder is its only owner; it cannot be copied, so nothing is released twice.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Slot(u32);
 
@@ -55,7 +55,7 @@ pub struct Pool {
 unsafe impl Send for Pool {}
 
 impl Pool {
-    /// A pool of `count` slots for samples of so many words of 8 bytes.
+    /// A pool of `count` slots for samples of this many words of 8 bytes.
     ///
     /// # Errors
     /// When the memory cannot be had or locked.
@@ -80,7 +80,7 @@ impl Pool {
         self.free.pop()
     }
 
-    /// Takes free slots until `samples` has so many, or none is left.
+    /// Takes free slots until `samples` has this many, or none is left.
     #[inline(always)]
     pub fn fill(&mut self, samples: &mut Vec<Slot>, count: usize) {
         while samples.len() < count
@@ -176,14 +176,14 @@ impl Pool {
     pub fn set_word(&mut self, slot: &Slot, at: usize, value: u64) {
         assert!(at < self.words);
         let word = self.address(slot.0).cast::<u64>().wrapping_add(at);
-        // SAFETY: as above, and whoever has the slot is the only one who may write it.
+        // SAFETY: as above, and only the holder of the slot may write it.
         unsafe { word.write_volatile(value.to_le()) };
     }
 
     /// The bytes of a sample, for libraries that copy them.
     #[inline(always)]
     pub fn bytes(&self, slot: &Slot) -> &[u8] {
-        // SAFETY: the sample lies in the memory, which is initialised. Nobody writes it while its owner has lent the
+        // SAFETY: the sample lies in the memory, which is initialised. No thread writes it while its owner has lent the
         // slot for as long as the bytes are used.
         unsafe { std::slice::from_raw_parts(self.address(slot.0), self.sample_bytes()) }
     }

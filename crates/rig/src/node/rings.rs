@@ -1,4 +1,4 @@
-//! Rings of our queue `baton-demoting`, one for each publisher and subscriber that hears it.
+//! Rings of our queue `baton-demoting`, one for each publisher and each of its subscribers.
 //!
 //! Inside the latency of a sample: copying it into a slot of the ring, the cache lines on their way to the other
 //! processor, and copying it out. Nothing is lost: a full ring refuses a sample. A publisher distributes its samples
@@ -124,7 +124,7 @@ pub fn bytes(wiring: &Wiring, settings: &Settings) -> Bytes {
 /// Why rings cannot be waited for so, if they cannot.
 pub fn refusal(poll: Poll) -> Option<String> {
     (poll == Poll::Event).then(|| {
-        "--poll event is impossible with --type loopback and shmem: a ring wakes nobody, use --poll busy"
+        "--poll event is impossible with --type loopback and shmem: a ring wakes no thread; use --poll busy"
             .to_owned()
     })
 }

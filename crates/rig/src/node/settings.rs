@@ -1,4 +1,4 @@
-//! What node-types can be told. Each takes what concerns it.
+//! The settings of node-types. Each takes what concerns it.
 
 use std::fmt;
 use std::time::Duration;
@@ -77,7 +77,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// For samples of so many words, with the usual of all else in small pages.
+    /// For samples of this many words, with defaults for all else, in small pages.
     pub fn of_words(words: usize) -> Self {
         Settings {
             words,
@@ -116,7 +116,7 @@ pub struct Verbs {
     pub service: Service,
     /// Bytes of a sample up to which it is copied into the work request.
     pub max_inline: u32,
-    /// One in so many inline samples is sent without, and signalled: its completion frees the send queue.
+    /// One of this many inline samples is sent without, and signalled: its completion frees the send queue.
     pub signal_every: u32,
     /// Receive requests that are posted before a subscriber looks for samples; see
     /// [`Settings::receive_threshold`].

@@ -36,7 +36,7 @@ pub struct UdpSubscriber {
 /// Opens sockets, of which the kernel chooses the ports.
 #[derive(Debug)]
 pub struct Udp<'a> {
-    /// Who hears whom.
+    /// The subscribers of each publisher.
     pub wiring: &'a Wiring,
     /// What concerns it of these.
     pub settings: &'a Settings,
@@ -89,7 +89,7 @@ fn open() -> Result<(UdpSocket, SocketAddr), NodeError> {
     let socket = UdpSocket::bind(address).map_err(NodeError::io(
         "bind",
         address,
-        "is the loopback up (ip link)?",
+        "check that the loopback is up (ip link)",
     ))?;
     let address = socket.local_addr();
     let address = address.map_err(NodeError::io(

@@ -1,4 +1,4 @@
-//! Which publisher is heard by which subscriber.
+//! The subscribers of each publisher.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,7 @@ pub struct Wiring {
 }
 
 impl Wiring {
-    /// A scenario with so many publishers and subscribers.
+    /// A scenario with numbers of publishers and subscribers.
     pub const fn new(scenario: Scenario, publishers: u32, subscribers: u32) -> Self {
         Wiring {
             scenario,
@@ -79,7 +79,7 @@ impl Wiring {
         (0..self.subscribers).filter(move |&subscriber| self.receives_from(subscriber, publisher))
     }
 
-    /// The publishers that are heard by that subscriber.
+    /// The publishers of that subscriber.
     pub fn publishers_of(&self, subscriber: u32) -> impl Iterator<Item = u32> + '_ {
         (0..self.publishers).filter(move |&publisher| self.receives_from(subscriber, publisher))
     }
@@ -92,13 +92,13 @@ impl Wiring {
         }
     }
 
-    /// Whether a sample goes to one of the subscribers that hear its publisher, in turn.
+    /// Whether a sample goes to one of the subscribers of its publisher, in turn.
     pub fn takes_turns(&self) -> bool {
         self.scenario == Scenario::RoundRobin
     }
 
-    /// The most samples that a subscriber gets where each publisher sends so many. Who distributes them in turn may be
-    /// unfair: then one may get them all.
+    /// The most samples that a subscriber gets where each publisher sends this many. Who distributes them in turn may
+    /// be unfair: then one may get them all.
     pub fn most_at(&self, subscriber: u32, sent_by_each: u64) -> u64 {
         (self.publishers_of(subscriber).count() as u64).saturating_mul(sent_by_each)
     }

@@ -1,8 +1,8 @@
 //! What a benchmark is, to whatever runs it: a plan, and a way to measure one point of it.
 //!
 //! The sweep, its rounds, the folders, `summary.csv` and `runs.csv`, the progress, signals between two points and the
-//! exit code are the driver's. A benchmark says what it would measure and what that takes, measures a point of its plan
-//! when it is told to, writes the samples of it into the folders it is given, and hands out the rest as data.
+//! exit code are the driver's. A benchmark plans what it would measure and what that takes, measures a point of its
+//! plan on request, writes the samples of it into the folders it is given, and hands out the rest as data.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,8 +27,8 @@ pub trait Benchmark {
     /// (clocks, memory lock). Called once, before the first point of a process.
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure>;
 
-    /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is told
-    /// in the outcome, with what was measured until then.
+    /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is
+    /// reported in the outcome, with what was measured until then.
     ///
     /// # Errors
     /// When there is nothing to show.
@@ -123,12 +123,12 @@ pub struct PlannedRow {
 pub struct Ready {
     /// The plan, without what the devices cannot do.
     pub plan: Plan,
-    /// What is the same for all points: devices, libraries, routes (an object; it stands in `obtained`).
+    /// What is the same for all points: devices, libraries, routes (an object; it is in `obtained`).
     pub obtained: Value,
-    /// What is the same for all points of the instrument: the clock (an object, or null; it stands in `instrument`).
+    /// What is the same for all points of the instrument: the clock (an object, or null; it is in `instrument`).
     /// Calibrations differ from run to run, and what is obtained does not.
     pub instrument: Value,
-    /// Lines for people that say what is measured on: devices, clock.
+    /// Lines for people that describe what is measured on: devices, clock.
     pub announcements: Vec<String>,
     /// What is known before the first point.
     pub findings: Vec<Finding>,
@@ -148,7 +148,7 @@ pub struct SampleFolders {
 pub struct Progress {
     /// Samples so far, or another measure.
     pub done: u64,
-    /// Of so many.
+    /// The total number.
     pub of: u64,
     /// What is shown in their place.
     pub text: Option<String>,
@@ -161,7 +161,7 @@ pub struct Outcome {
     pub rows: Vec<RowOutcome>,
     /// Lines about the instrument for `--verbose`, each shown once.
     pub notes: Vec<String>,
-    /// What only one round can tell people, in place of the table of the summary.
+    /// A table that only one round has, in place of that of the summary.
     pub text: Option<String>,
     /// Exit code 3 at the end: limits that are broken.
     pub broken_limits: Vec<String>,

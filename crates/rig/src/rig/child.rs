@@ -23,7 +23,7 @@ use super::benchmark::Failure;
 use super::json_lines::{LineBuffer, line_of};
 use crate::host::interrupt::{self, BlockedSignals};
 
-/// The environment variable that makes the program a child: its value says of which kind.
+/// The environment variable that makes the program a child: its value is the kind.
 pub const VARIABLE: &str = "HCABENCH_CHILD";
 
 /// How often the parent looks for an answer once it has passed on a signal.
@@ -33,7 +33,7 @@ const GRACE: Duration = Duration::from_millis(800);
 /// How long a child whose parent has gone may take to end what it is at.
 const ORPHAN: Duration = Duration::from_secs(2);
 
-/// This very program, also where another one has taken its name since; in a process group of its own, so that a
+/// This very program, also where another one has taken its name since; in a separate process group, so that a
 /// terminal's signal comes to it once, through the process that started it.
 pub fn this_program() -> Command {
     let mut command = Command::new("/proc/self/exe");
@@ -94,7 +94,7 @@ pub struct ChildProcess {
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     answers: LineBuffer,
-    /// The signal that was passed on, and when. A second one would kill the child before it says what it has.
+    /// The signal that was passed on, and when. A second one would kill the child before it reports its results.
     told: Option<(Instant, Signal)>,
 }
 
@@ -113,7 +113,7 @@ impl ChildHandle {
 
     /// Kills it, if it has not ended.
     pub fn kill(&self) {
-        // One that has ended was told as it did.
+        // One that has ended was reported as it did.
         let _ = locked(&self.0).kill();
     }
 }
@@ -186,8 +186,8 @@ impl ChildProcess {
         self.status(GRACE);
     }
 
-    /// The next answer. A signal to this process is passed on; the child then says what it has. Sleeps until there is
-    /// one of the two: the parent may sit on a CPU that is measured.
+    /// The next answer. A signal to this process is passed on; the child then reports its results. Sleeps until there
+    /// is one of the two: the parent may sit on a CPU that is measured.
     ///
     /// # Errors
     /// When it has ended, or does not answer in time.
@@ -240,9 +240,7 @@ impl ChildProcess {
     /// An answer that was not asked for.
     pub fn unexpected(&self, why: &dyn Display) -> Failure {
         let what = &self.what;
-        Failure::Run(format!(
-            "{what} gave an answer that was not asked for: {why}"
-        ))
+        Failure::Run(format!("{what} gave an invalid answer: {why}"))
     }
 
     fn failed(&self, error: &dyn Display) -> Failure {
@@ -257,7 +255,7 @@ impl ChildProcess {
         let what = &self.what;
         Failure::Run(match status {
             Some(status) => format!("{what} ended early: {status}"),
-            None => format!("{what} said no more"),
+            None => format!("{what} sent nothing more"),
         })
     }
 

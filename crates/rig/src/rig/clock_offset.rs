@@ -13,7 +13,7 @@ use crate::time::{Clock, Ticks};
 pub struct ClockOffset {
     /// How far it is ahead, in nanoseconds; negative where it is behind.
     pub ns: f64,
-    /// The offset lies within so many nanoseconds on either side: half of the shortest round trip.
+    /// The offset lies within this many nanoseconds on either side: half of the shortest round trip.
     pub bound_ns: f64,
 }
 

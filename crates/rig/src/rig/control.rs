@@ -1,8 +1,8 @@
-//! What the threads of a run, or its processes, tell each other while it lasts: that they are ready, alive, or have failed, and the stop
-//! flag.
+//! The flags between the threads of a run, or its processes, while it lasts: that they are ready, alive, or have
+//! failed, and the stop flag.
 //!
-//! A benchmark keeps its own counters beside it. Nothing here costs a hot loop more than a load of a line that nobody
-//! writes.
+//! A benchmark keeps its own counters beside it. Nothing here costs a hot loop more than a load of a line that no
+//! thread writes.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ impl Heartbeat {
     /// No sign is to be expected any more.
     const OVER: u64 = u64::MAX;
 
-    /// Gives a sign. A load and a store, because nobody else stores; relaxed, as nothing else is learnt from it.
+    /// Gives a sign. A load and a store, because no other thread stores; relaxed, as nothing else is learnt from it.
     #[inline(always)]
     pub fn beat(&self) {
         let count = self.0.load(Ordering::Relaxed);
@@ -140,7 +140,7 @@ impl Control {
 pub struct Silence(Vec<(Option<u64>, Instant)>);
 
 impl Silence {
-    /// Of so many threads, from now on.
+    /// For this many threads, from now on.
     pub fn of(threads: usize) -> Self {
         Silence(vec![(Some(0), Instant::now()); threads])
     }

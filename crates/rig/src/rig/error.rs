@@ -34,15 +34,15 @@ pub enum RigError {
     },
     #[error("the {role} could not be started: {source}: raise the limit with ulimit -u")]
     Spawn { role: Role, source: std::io::Error },
-    #[error("the {role} was not ready within {} s: is the machine out of memory or too busy?", limit.as_secs())]
+    #[error("the {role} was not ready within {} s: the machine may be out of memory or too busy", limit.as_secs())]
     NotReady { role: Role, limit: Duration },
     #[error(
-        "nothing was heard of the {role} for {} s: an operation took so long, or something else has its CPU: a longer \
-         --timeout allows more",
+        "the {role} gave no sign of life for {} s: an operation took that long, or another thread has its CPU; allow \
+         more by --timeout",
         silence.as_secs_f64()
     )]
     Silent { role: Role, silence: Duration },
-    #[error("the {role} did not leave its loop within {} s after it was told to", grace.as_secs_f64())]
+    #[error("the {role} did not leave its loop within {} s after the stop flag was raised", grace.as_secs_f64())]
     Stuck { role: Role, grace: Duration },
     #[error("the {role} ended without a report")]
     NoReport { role: Role },
@@ -50,7 +50,7 @@ pub enum RigError {
     Panicked { role: Role },
     /// A thread did not stay where it was put.
     #[error(
-        "the {role} {moved}: what was measured then is not what the results say; keep other programs from moving its threads"
+        "the {role} {moved}: the measurement is not the one in the results; keep other programs from moving its threads"
     )]
     Moved {
         role: Role,

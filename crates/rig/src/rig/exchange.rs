@@ -27,7 +27,7 @@ struct Exchange {
 pub struct Offset {
     /// How far it is ahead, in counts; negative where it is behind.
     pub ticks: f64,
-    /// The offset lies within so many counts on either side: half of the shortest round trip.
+    /// The offset lies within this many counts on either side: half of the shortest round trip.
     pub uncertainty_ticks: f64,
     pub round_trip_ticks: u64,
     pub exchanges: u64,

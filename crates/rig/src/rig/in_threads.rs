@@ -23,7 +23,7 @@ pub enum ThreadsError {
     Interrupted,
 }
 
-/// Does each job in a thread of its own, by its name, and returns what they come to. `over` is raised when one fails or
+/// Does each job in a separate thread, by its name, and returns their results. `over` is raised when one fails or
 /// panics: the others must not wait for it. A panic goes on here.
 pub fn in_threads<T: Send>(
     jobs: Vec<(String, ThreadJob<'_, T>)>,

@@ -61,7 +61,7 @@ impl Ledger {
         Self::shared(sent, 1)
     }
 
-    /// The same where each of these is to arrive at one of so many receivers, whichever it is.
+    /// The same where each of these is to arrive at any one of several receivers.
     pub fn shared(sent: &[usize], receivers: usize) -> Self {
         Ledger {
             arrived: sent.iter().map(|&count| vec![false; count]).collect(),

@@ -22,7 +22,7 @@ pub struct Allowance {
 
 impl Allowance {
     /// What this machine and the control group of this process allow: half of the machine's memory, and nine tenths of
-    /// what is left of the group's. `None` where neither is told.
+    /// what is left of the group's. `None` where neither is known.
     pub fn of_this_process() -> Option<Self> {
         let machine = memory_lock::physical_memory().map(|total| Allowance {
             bytes: total / 2,
@@ -66,7 +66,8 @@ impl Allowance {
 /// A run takes more memory than it may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{options} is impossible here: it takes {needed} of memory, most of it for {mostly}; allowed is {allowed}, {by}: {advice}"
+    "{options} is impossible on this machine: it takes {needed} of memory, most of it for {mostly}; allowed is \
+     {allowed}, {by}: {advice}"
 )]
 pub struct MemoryLimitError {
     /// The options that decide, with their values.

@@ -21,8 +21,8 @@ pub enum ChoiceError {
         value: String,
         reason: String,
     },
-    /// The ports that were named cannot talk to each other.
-    #[error("--sender {sender} and --receiver {receiver} cannot talk to each other: {reason}")]
+    /// The ports that were named cannot communicate.
+    #[error("--sender {sender} and --receiver {receiver} cannot communicate: {reason}")]
     Apart {
         sender: String,
         receiver: String,
@@ -108,7 +108,7 @@ impl ChosenPort {
 }
 
 impl PortPair {
-    /// Why the two cannot talk to each other, if that is certain.
+    /// Why the two cannot communicate, if that is certain.
     fn obstacle(&self) -> Option<String> {
         let (sender, receiver) = (&self.sender, &self.receiver);
         let layers = [sender, receiver].map(|end| end.port.link_layer);
@@ -116,7 +116,7 @@ impl PortPair {
         if known && layers[0] != layers[1] {
             let [sender, receiver] = layers.map(LinkLayer::name);
             return Some(format!(
-                "the one is {sender}, the other {receiver}; name two ports of one kind (hcabench devices lists them)"
+                "one is {sender}, the other {receiver}; name two ports of one kind (hcabench devices lists them)"
             ));
         }
         let [first, second] = [sender, receiver].map(|end| end.device.transport);
@@ -134,7 +134,8 @@ impl PortPair {
     fn reach(&self) -> Reachability {
         let same = match self.sender.port.link_layer {
             LinkLayer::InfiniBand => {
-                // Subnets that nobody named all have the default prefix; the subnet manager tells them apart.
+                // Subnets without a configured prefix all have the default prefix; the subnet manager distinguishes
+                // them.
                 let subnet =
                     |end: &ChosenPort| Some((end.port.subnet_prefix.clone()?, end.port.sm_lid));
                 subnet(&self.sender)
@@ -204,12 +205,12 @@ impl PortPair {
 }
 
 /// Chooses the sending and the receiving port among those that were named, else among the active ports. Ports that
-/// cannot talk to each other are no pair. Of the others the best is taken: first two with IP addresses, then two in the
-/// same subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
+/// cannot communicate are no pair. Of the others the best is taken: first two with IP addresses, then two in the same
+/// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
 /// A port is both only if it was named twice.
 ///
 /// # Errors
-/// When a named port cannot be used, the named ones cannot talk to each other, or there are not two.
+/// When a named port cannot be used, the named ones cannot communicate, or there are not two.
 pub fn choose(
     all: &Devices,
     sender: Option<&PortRequest>,
@@ -274,7 +275,7 @@ pub fn choose(
         }
     } else {
         ChoiceError::TooFew(format!(
-            "no two usable RDMA ports can talk to each other; of {sender} and {receiver}, {reason}"
+            "no two usable RDMA ports can communicate; of {sender} and {receiver}, {reason}"
         ))
     })
 }
@@ -385,8 +386,8 @@ pub fn without_immediate_data(ends: [(&str, Transport); 2]) -> Option<String> {
     let mut ends = ends.into_iter();
     let (device, _) = ends.find(|(_, transport)| *transport == Transport::Iwarp)?;
     Some(format!(
-        "{device} is iWARP, which has no immediate data, and each message of --operation send and write is known by it: use \
-         --operation write-polled or read, or an adapter for InfiniBand or RoCE"
+        "{device} is iWARP, which has no immediate data, by which messages of --operation send and write are \
+         identified: use --operation write-polled or read, or an adapter for InfiniBand or RoCE"
     ))
 }
 

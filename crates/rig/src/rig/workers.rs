@@ -113,7 +113,7 @@ pub struct Reporter<R> {
 }
 
 impl<R: Send + 'static> Reporter<R> {
-    /// Sends a report. Returns false where nobody listens any more: the supervisor has given up.
+    /// Sends a report. Returns false where no thread listens any more: the supervisor has given up.
     pub fn send(&self, report: R) -> bool {
         let place = self.channel.place;
         self.channel
@@ -179,11 +179,11 @@ where
         Ok(Crew { team, sends })
     }
 
-    /// Starts a worker: it goes to its CPU, takes its priority, and does `work`. Its failure, or its panic, is told to
-    /// the supervisor and to all who wait for it.
+    /// Starts a worker: it goes to its CPU, takes its priority, and does `work`. Its failure, or its panic, is reported
+    /// to the supervisor and to all threads that wait for it.
     ///
     /// # Errors
-    /// [`RigError::Spawn`]; the workers started before are told to leave.
+    /// [`RigError::Spawn`]; the workers started before are stopped.
     pub fn start(
         &mut self,
         seat: WorkerPlacement,
@@ -451,7 +451,7 @@ impl Team {
                 std::thread::sleep(Duration::from_micros(100));
             }
             if worker.thread.is_finished() {
-                // Nothing to say: a worker sends what it failed by.
+                // Nothing to report: a worker sends what it failed by.
                 let _ = worker.thread.join();
             }
         }

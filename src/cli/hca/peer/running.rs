@@ -12,7 +12,7 @@ use crate::results::schema::{Column, between as columns, hca};
 use crate::time::Nanos;
 
 impl PeerArguments {
-    /// What the benchmark is told of it.
+    /// The settings of the benchmark for it.
     pub(crate) fn config(&self) -> PeerConfig {
         PeerConfig {
             run: None,

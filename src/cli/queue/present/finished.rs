@@ -1,4 +1,4 @@
-//! A row of the summary with its rounds, and what is to be said of it in a word.
+//! A row of the summary with its rounds, and its mark.
 
 use super::p50;
 use crate::bench::queue::config::Measure;

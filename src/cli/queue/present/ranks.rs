@@ -1,4 +1,4 @@
-//! Which queue is how good by its rounds, and which cannot be told apart.
+//! The ranking of queues by their rounds, with those that cannot be distinguished.
 
 use super::finished::LOAD_MISSED;
 use super::*;
@@ -127,13 +127,13 @@ fn of_group(
             Heading::number("place", "").setting(),
             Heading::text("queue").setting(),
             Heading::number("median", by.unit.0),
-            Heading::number("rounds to tell", "from place 1"),
-            Heading::text("not told apart from places"),
+            Heading::number("rounds needed", "against place 1"),
+            Heading::text("not distinguished from places"),
         ]);
         for (place, &at) in ranking.order.iter().enumerate() {
             let value = ranked[at].number(&by.column).map(|value| value / by.unit.1);
             let alike = ranking.alike(place);
-            // Those told from it already have enough.
+            // Those distinguished from it already have enough.
             let from_first = match ranking.rounds_from_first(place) {
                 _ if !alike.contains(&0) => "-".to_owned(),
                 Some(rounds) => rounds.to_string(),
@@ -152,8 +152,8 @@ fn of_group(
     let others_missed_the_load = left_out.iter().all(|one| excuse(one) == Some(LOAD_MISSED));
     let verdict = match ranked.len() < 2 && others_missed_the_load {
         true => format!(
-            "rank: {} of these {} rows kept the load that was asked for: no queue can be chosen by them; use a lower \
-             --rate, or a machine with a core for each end.",
+            "rank: {} of these {} rows kept the requested load: no queue can be chosen by them; use a lower --rate, or \
+             a machine with a core for each end.",
             if ranked.is_empty() {
                 "none"
             } else {
@@ -178,12 +178,12 @@ fn of_group(
     text + &lines.join("\n  ") + "\n"
 }
 
-/// What can be said of the first places.
+/// The verdict on the first places.
 fn verdict(ranking: &Ranking, name: impl Fn(usize) -> String) -> String {
     let percent = ERROR * 100.0;
     let (count, pairs) = (ranking.order.len(), ranking.pairs());
     if count < 2 {
-        return "rank: there are no two queues to compare.".to_owned();
+        return "rank: fewer than two queues to compare.".to_owned();
     }
     let basis = match pairs {
         1 => format!("1 pair by its rounds at an error of {percent} %"),
@@ -191,19 +191,19 @@ fn verdict(ranking: &Ranking, name: impl Fn(usize) -> String) -> String {
     };
     if let Some(needed) = ranking.rounds_needed() {
         return format!(
-            "rank: cannot be told: {} rounds are too few for {basis}: it takes {needed} (--rounds).",
+            "rank: not decided: {} rounds are too few for {basis}; use --rounds {needed}.",
             ranking.rounds
         );
     }
     match ranking.alike(0).as_slice() {
         [] => format!(
-            "rank: {} is first, and is told apart from all others ({basis}).",
+            "rank: {} is first, and distinguished from all others ({basis}).",
             name(0)
         ),
         alike => {
             let names = alike.iter().map(|place| name(*place));
             format!(
-                "rank: which one is first cannot be told: {} cannot be told apart from {} ({basis}).",
+                "rank: the first is not decided: {} is not distinguished from {} ({basis}).",
                 name(0),
                 Vec::from_iter(names).join(", ")
             )

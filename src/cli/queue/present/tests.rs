@@ -155,22 +155,22 @@ fn latencies_of_queues_that_kept_the_load_are_ranked() {
         assert_eq!(row[4..].join(" "), alike.to_owned(), "{text}");
     }
     text.replace("\n  ", " ").has(&[
-        "which one is first cannot be told: fair cannot be told apart from alike (3 pairs",
+        "the first is not decided: fair is not distinguished from alike (3 pairs",
         "Not ranked: fast (load missed).",
     ]);
     let marked = |line: &str| line.starts_with("fast") && line.ends_with("load missed");
     assert!(text.lines().any(marked), "{text}");
     let none = [("a", 9000), ("b", 9000)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
     let none = shown(none.into(), None);
-    none.has(&["none of these 2 rows kept the load"]);
+    none.has(&["none of these 2 rows kept the requested load"]);
     let one = [("a", 9000), ("b", 0)].map(|(queue, late)| at_a_rate(queue, &[40; 6], late));
     let one = shown(one.into(), None);
-    one.has(&["only one of these 2 rows kept the load"]);
+    one.has(&["only one of these 2 rows kept the requested load"]);
     // A queue that is broken did not just miss the load.
     let broken = [("a", Outcome::Wrong), ("b", Outcome::Clean)]
         .map(|(queue, outcome)| ended_at_a_rate(queue, &[40; 6], outcome, 9000));
     let broken = shown(broken.into(), None);
-    broken.has(&["there are no two queues to compare. Not ranked: a (BROKEN)"]);
+    broken.has(&["fewer than two queues to compare. Not ranked: a (BROKEN)"]);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn rates_are_ranked_without_a_load_each_kind_of_point_by_itself() {
             .unwrap();
         group.split("ranks by").next().unwrap()
     };
-    firsts("8").has(&["rank: baton is first, and is told apart from all others"]);
+    firsts("8").has(&["rank: baton is first, and distinguished from all others"]);
     assert!(firsts("8").contains("Not ranked: ffq (BROKEN)"), "{text}");
     assert!(firsts("64").contains("rank: lamport is first"), "{text}");
     assert!(!firsts("64").contains("ffq"), "{text}");

@@ -15,8 +15,8 @@ pub enum RunError {
     #[error("CPU {cpu}: {source}")]
     Buffer { cpu: usize, source: BufferError },
     #[error(
-        "--keep-jumps {keep}: the memory for so many jumps, {} on each CPU, cannot be had (ulimit -v and the machine \
-         decide): allowed are 2 to 100M, as far as there is memory; the default is at most 262144",
+        "--keep-jumps {keep}: no memory for {} jumps on each CPU; allowed are 2 to 100M, as far as the machine and \
+         ulimit -v permit; use fewer, or the default of at most 262144",
         Bytes(JumpStore::bytes(*keep))
     )]
     Jumps { keep: usize },

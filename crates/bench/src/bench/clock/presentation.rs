@@ -59,8 +59,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     reading: &[
         "jump: A difference between two readings of the clock far above the usual: time in which the thread did not \
          run.",
-        "cause: What the kernel's counters say rose in that time. Unexplained: nothing did; on several CPUs at once \
-         that speaks for the firmware or the hypervisor.",
+        "cause: The kernel's counter that rose in that time. Unexplained: none did; on several CPUs at once that \
+         indicates the firmware or the hypervisor.",
         "jumps together: The time of all jumps. The percentiles are of all differences, with the loop's own cost.",
     ],
     ..Presentation::of(&SCHEMA)

@@ -39,7 +39,7 @@ fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static st
         ),
         Cause::Steal => HYPERVISOR,
         Cause::Unexplained if is_trace => (
-            "what no tracepoint tells: page faults, NMIs, the firmware (SMIs) or a hypervisor",
+            "events without a tracepoint: page faults, NMIs, the firmware (SMIs) or a hypervisor",
             "compare with --causes counters, which counts page faults, steal time and, as root, SMIs",
         ),
         Cause::Unexplained if cpu.guest => (
@@ -51,15 +51,15 @@ fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static st
             "run it as root, which may count SMIs",
         ),
         Cause::NotSampled if config.causes == Causes::Off => (
-            "what nobody looked for",
+            "causes that were not read",
             "leave out --causes off to find out",
         ),
         Cause::RecordsLost => (
-            "what the records that the trace lost would tell",
+            "events whose records the trace lost",
             "leave a CPU that is not watched to the thread that reads them",
         ),
         Cause::NotSampled if is_trace && cpu.traced.is_none() => (
-            "what no trace can tell, as the clock was set back",
+            "events hidden from the trace, as the clock was set back",
             "choose another --clock",
         ),
         Cause::NotSampled if is_trace => (
@@ -67,7 +67,7 @@ fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static st
             "raise --threshold, so that the stops that matter are kept",
         ),
         Cause::NotToldApart | Cause::NotWatched | Cause::NotSampled => (
-            "what no counter tells",
+            "events without a counter",
             "raise --threshold, so that counters are read behind the stops that matter",
         ),
     };
@@ -76,7 +76,7 @@ fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static st
 
 const HYPERVISOR: (&str, &str) = (
     "the hypervisor",
-    "have each virtual CPU pinned to a CPU of its own on the host",
+    "pin each virtual CPU to a separate CPU of the host",
 );
 
 pub(super) fn of(result: &ClockResult, config: &Config) -> String {
@@ -91,7 +91,7 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     let length = |ticks: u64| units::duration(result.nanos_f64(ticks as f64));
     let name = match result.cpus.len() {
         1 => format!("CPU {}", cpu.cpu),
-        cpus => format!("Of {cpus} CPUs, CPU {}", cpu.cpu),
+        cpus => format!("CPU {} of {cpus}", cpu.cpu),
     };
     let (taken, of) = (cpu.jumped(), length(cpu.watched.elapsed()));
     if taken.count == 0 {
@@ -229,8 +229,8 @@ mod tests {
             (Cause::Backward, 50_000),
         ];
         let told = verdict(None, &[&[], &jumps]);
-        let expected = "Of 2 CPUs, CPU 1 was taken for 2.000 % of 1.00 ms, for 9.00 us at the worst (interrupt ?). \
-                        The main cause is other threads, 55 % of that: keep";
+        let expected = "CPU 1 of 2 was taken for 2.000 % of 1.00 ms, for 9.00 us at the worst (interrupt ?). The main \
+                        cause is other threads, 55 % of that: keep";
         told.begins(expected);
         told.has(&["--priority"]);
         let told = verdict(Some(50), &[&jumps]);
@@ -238,7 +238,7 @@ mod tests {
         told.has(&["sched_rt_runtime_us"]);
         let told = verdict(None, &[&[(timer, 700)]]);
         told.has(&["interrupts, 100 % of that, most of them interrupt ?: move"]);
-        // The scheduler's word goes before what no counter tells.
+        // The scheduler's word goes before events without a counter.
         let hidden = [(Cause::NotWatched, 8_000), (others, 1_000), (timer, 3_000)];
         having_waited(6_000, None, &[&hidden]).has(&["other threads, 50 % of that"]);
         let told = verdict(None, &[&[(Cause::Backward, 700)]]);

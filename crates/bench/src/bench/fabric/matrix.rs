@@ -44,7 +44,7 @@ impl Matrix {
     /// # Panics
     /// When both are the same node.
     pub fn set(&mut self, from: usize, to: usize, value: f64) {
-        assert!(from != to, "node {from} is no pair with itself");
+        assert!(from != to, "node {from} is not a pair with itself");
         let value = if value.is_finite() { value } else { f64::NAN };
         self.values[from * self.nodes + to] = value;
     }

@@ -142,7 +142,7 @@ impl Text {
     fn nodes(&mut self, nodes: &[Node<'_>]) {
         self.metric(
             "node_slow",
-            "Whether the node is named, by direction; unknown if only round trips tell.",
+            "Whether the node is named, by direction; unknown if only round trips show it.",
         );
         for node in nodes {
             let direction = node.judged.verdict.direction();
@@ -196,7 +196,7 @@ impl Text {
                 self.pair(pair, &[("quantile", quantile)], seconds(value));
             }
         }
-        let help = "What messages took beyond the least of their direction.";
+        let help = "Latency of messages above the minimum of their direction.";
         self.metric("pair_excess_seconds", help);
         for pair in pairs {
             self.pair(pair, &[("quantile", "0.99")], seconds(pair.excess_p99_ns));

@@ -76,14 +76,14 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "surface",
             "Median latency over two settings",
-            "Height is the median; the colour tells the share of lost messages.",
+            "Height is the median; colour is the share of lost messages.",
         )
         .with("percentile", "p50"),
         ReportFigure::new(
             "histogram",
             "Latencies",
-            "How many messages took how long; the vertical line is the median, the box tells the \
-             share above the range and the maximum.",
+            "Number of messages by latency; the vertical line is the median, the box has the share above the range and \
+             the maximum.",
         )
         .with("range", "auto"),
         ReportFigure::new(
@@ -103,13 +103,13 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         "latency: One way, from right before a message is posted (or, where the time stamp is 'send', until when the \
          adapter read it) to right after its completion was found at the receiver, both on one clock of one host. \
          Nothing is halved, and nothing is subtracted.",
-        "comp: From the same beginning to when the sender found the completion of its own request: when it may use its \
-         buffer again.",
+        "comp: From the same beginning to when the sender found the completion of its request, and may use its buffer \
+         again.",
         "pause 0, and a burst: Without a pause messages queue behind each other, and latency grows with the burst. \
          With a pause longer than the latency each message is alone.",
         "lost: UC and UD may lose messages on a bad link. They are counted, and are in no percentile of the summary.",
-        "the floor: The same two loops over shared memory between the same two cores. A latency close to it says more \
-         about the machine than about the fabric.",
+        "the floor: The same two loops over shared memory between the same two cores. A latency close to it describes \
+         the machine more than the fabric.",
     ],
     ..Presentation::of(&SCHEMA)
 };

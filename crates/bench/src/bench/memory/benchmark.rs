@@ -268,7 +268,7 @@ impl Benchmark for MemoryBenchmark {
         self.bench = Some(made);
         Ok(Ready {
             plan,
-            obtained: json!({ "latency_is": "a load that waits for the one before it, of a line of its own",
+            obtained: json!({ "latency_is": "a load that waits for the one before it, of a separate line",
                 "memory_controllers_are_read": unread.is_none(),
                 "memory_controllers_are_not_read_because": unread,
             }),

@@ -31,9 +31,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "curves",
             "Latency by bandwidth",
-            "A curve for each share of reads, from no load to full load: a dot is a point as \
-             measured, the thick line is smoothed. A curve that bends backwards tells of a memory \
-             that is over-saturated.",
+            "A curve for each share of reads, from no load to full load: a dot is a point as measured, the thick line \
+             is smoothed. A curve that bends backwards shows an over-saturated memory.",
         ),
         ReportFigure::new(
             "curves",
@@ -51,16 +50,16 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     ],
     reading: &[
         "latency: The time of a load that waits for the one before it: a pointer chase over all lines of a buffer in \
-         an order that no prefetcher foresees. It is no message, and nothing is halved or subtracted. Of a round it is \
-         the mean of the windows that were kept.",
-        "bandwidth: What generators on other CPUs draw meanwhile. Counted by the memory controllers where that is \
-         possible, else estimated: an upper bound, with a line read for each line that a regular store writes.",
+         an order that no prefetcher foresees. No message is involved, and nothing is halved or subtracted. A round \
+         has the mean of the windows that were kept.",
+        "bandwidth: Bandwidth that generators on other CPUs draw meanwhile. Counted by the memory controllers where \
+         that is possible, else estimated: an upper bound, with a line read for each line that a regular store writes.",
         "unloaded, at 50 % of it: Without generators (or with the least load), and on the straight line between two \
          points before the largest bandwidth, by latencies as they were measured.",
         "smoothed: Savitzky and Golay's filter over the latencies in the order of load. Bandwidths are never smoothed, \
          and points are never sorted by them: a curve may bend backwards.",
         "in-cache, core-limited: The buffers may lie in the last level of cache, or one core alone draws the \
-         bandwidth: the figures say little about the memory.",
+         bandwidth: the figures do not describe the memory.",
         "stalled, unstable: A generator did nothing for half of a window or longer, which then does not count; or the \
          bandwidth had not settled before the first window.",
     ],

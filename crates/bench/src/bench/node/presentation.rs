@@ -49,7 +49,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "surface",
             "Median latency over two settings",
-            "Height is the median; the colour tells the share of missed steps.",
+            "Height is the median; colour is the share of missed steps.",
         )
         .with("percentile", "p50"),
         ReportFigure::new(

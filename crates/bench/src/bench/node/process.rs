@@ -347,7 +347,9 @@ fn end() -> Result<Report, RunError> {
 }
 
 fn misunderstood(error: serde_json::Error) -> Failure {
-    Failure::Run(format!("the process of an end was told: {error}"))
+    Failure::Run(format!(
+        "the process of an end got an invalid message: {error}"
+    ))
 }
 
 struct EndProcess<'a> {

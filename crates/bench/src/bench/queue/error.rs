@@ -39,7 +39,7 @@ pub enum RunError {
     Counters(#[from] CounterError),
     #[error(
         "--topology: no two CPUs of this process have a known relation; it may use one only, or the kernel does not \
-         tell: name two by --sender-cpu and --receiver-cpu"
+         report it; name two by --sender-cpu and --receiver-cpu"
     )]
     NoPair,
     /// No queue comes in any of the capacities, or no CPU is left for memory load.

@@ -145,7 +145,7 @@ impl Verdict {
             ),
             (
                 self.indistinguishable,
-                "not to be told apart, because the clock stood still",
+                "not distinguished, because the clock did not advance",
             ),
         ]
         .into_iter()

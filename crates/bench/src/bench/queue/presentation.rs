@@ -6,7 +6,7 @@ use crate::results::schema::queue::{
     QUEUE, RATE, SCHEMA, THROUGHPUT, dequeue, element, enqueue, intended, latency,
 };
 
-const MEASURED: &str = "What queues between two threads cost";
+const MEASURED: &str = "The cost of queues between two threads";
 
 pub(crate) static PRESENTATION: Presentation = Presentation {
     title: "Queues between two threads",
@@ -48,7 +48,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
     figures: &[
         ReportFigure::new(
             "median",
-            "What an operation takes",
+            "The time of an operation",
             "The median of each point, the time stamp included; the bars hold the middle 80 %.",
         )
         .with("percentile", "p50"),
@@ -67,7 +67,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         .with("metric", "enqueue"),
     ],
     reading: &[
-        "enqueue, dequeue: What one operation takes, the time stamp included.",
+        "enqueue, dequeue: The time of one operation, the time stamp included.",
         "latency: From before the first attempt to enqueue an element to after its dequeue: a full queue is in it.",
         "intended: From when the schedule wanted the element sent: a sender that was stalled does not hide what that \
          caused.",

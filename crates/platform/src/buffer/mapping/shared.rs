@@ -21,7 +21,7 @@ pub struct SharedMemory {
     kind: PageKind,
 }
 
-/// Shared memory as a child is told of it that has inherited its file.
+/// Shared memory, as described to a child that has inherited its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InheritedMemory {
     file: RawFd,
@@ -29,8 +29,8 @@ pub struct InheritedMemory {
     kind: PageKind,
 }
 
-/// A file that this process has inherited under that number, as one of its own: with a place of its own in it, and not
-/// inherited by others.
+/// A file that this process has inherited under that number, as one that it opened: with a separate place in it, and
+/// not inherited by others.
 ///
 /// # Errors
 /// When it has not.
@@ -65,7 +65,7 @@ impl SharedMemory {
         })
     }
 
-    /// In reserved huge pages. The kernel tells only when they are mapped whether there are enough.
+    /// In reserved huge pages. The kernel reports only when they are mapped whether there are enough.
     fn reserved(size: Bytes) -> Result<Self, Errno> {
         let memory = Self::of_kind(size, PageKind::Huge)?;
         memory.mapping()?;
@@ -83,7 +83,7 @@ impl SharedMemory {
         Ok(SharedMemory { file, size, kind })
     }
 
-    /// What a child is told that inherits the file.
+    /// The description for a child that inherits the file.
     pub fn inherited(&self) -> InheritedMemory {
         InheritedMemory {
             file: self.file.as_raw_fd(),

@@ -15,7 +15,8 @@ const BITS: usize = u64::BITS as usize;
 pub enum NodeError {
     /// The kernel refused it.
     #[error(
-        "mbind to NUMA node {node} failed ({source}): does it have memory (see hcabench host, or numactl --hardware)?"
+        "mbind to NUMA node {node} failed ({source}): name a node with memory (hcabench host or numactl --hardware \
+         lists them)"
     )]
     Bind {
         /// The node.
@@ -23,7 +24,7 @@ pub enum NodeError {
         /// The system's reason.
         source: io::Error,
     },
-    /// The kernel does not tell where memory is.
+    /// The kernel does not report where memory is.
     #[error("move_pages failed ({0}): it cannot be verified on which NUMA node memory lies")]
     Ask(io::Error),
     /// It is somewhere else.
@@ -38,7 +39,7 @@ pub enum NodeError {
     },
 }
 
-/// Says that what is not yet touched of a range is to come from a node only.
+/// Has the pages of a range that are not yet touched come from a node only.
 pub(super) fn bind(start: NonNull<u8>, length: usize, node: u32) -> Result<(), NodeError> {
     let failed = |source| NodeError::Bind { node, source };
     let mut mask = [0_u64; MOST_NODES / BITS];
@@ -47,7 +48,7 @@ pub(super) fn bind(start: NonNull<u8>, length: usize, node: u32) -> Result<(), N
         return Err(failed(io::ErrorKind::InvalidInput.into()));
     };
     *word = 1 << (place % BITS);
-    // The kernel reads one bit less than it is told.
+    // The kernel reads one bit less than it is given.
     let bits = MOST_NODES + 1;
     // SAFETY: the range is a mapping of the caller's; the mask has as many bits as are read.
     let done = unsafe {
@@ -68,7 +69,8 @@ pub(super) fn bind(start: NonNull<u8>, length: usize, node: u32) -> Result<(), N
     }
 }
 
-/// How many pages of a touched range lie on each node; by a negative number those of which the kernel told an error.
+/// How many pages of a touched range lie on each node; by a negative number those for which the kernel reported an
+/// error.
 pub(super) fn of_pages(
     start: NonNull<u8>,
     length: usize,

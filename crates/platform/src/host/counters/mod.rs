@@ -177,7 +177,7 @@ impl CpuCounters {
         let mut available = CounterAvailability::default();
         let steal = match guest {
             true => StealCounter::open(cpu),
-            false => Err("this is no guest".to_owned()),
+            false => Err("this machine is not a guest".to_owned()),
         };
         let table = |path| CounterTable::open(path, cpu);
         CpuCounters {

@@ -76,7 +76,9 @@ fn open_perf(cpu: usize) -> Result<Counter, String> {
     let opened = event.exclude_kernel(false).exclude_hv(false).build();
     opened.map_err(|error| {
         let errno = Errno::try_from(error).unwrap_or(Errno::UnknownErrno);
-        format!("perf_event_open of msr/smi/ on CPU {cpu}: {errno} (root, or CAP_PERFMON, may)")
+        format!(
+            "perf_event_open of msr/smi/ on CPU {cpu}: {errno} (run as root or with CAP_PERFMON)"
+        )
     })
 }
 

@@ -14,7 +14,7 @@ pub(super) struct StealCounter {
     value: u64,
 }
 
-/// CPU lines stand first in the file, each of at most so many bytes.
+/// CPU lines are first in the file, each of at most this many bytes.
 const LINE: usize = 256;
 
 impl StealCounter {

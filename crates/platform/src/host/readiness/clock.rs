@@ -4,7 +4,7 @@ use super::{Assessment, Facts, ToAssessment};
 
 pub(super) fn source(facts: &Facts) -> Assessment {
     let Some(source) = &facts.fingerprint.clock.source else {
-        return "the kernel does not tell"
+        return "not reported by the kernel"
             .advise("look at dmesg for what it takes as clock source");
     };
     let found = source.as_str();
@@ -17,9 +17,9 @@ pub(super) fn source(facts: &Facts) -> Assessment {
              clocksource=tsc",
         ),
         _ => found.spoils(
-            "each stamp costs a system call, up to a microsecond: \
-             echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource as root, or boot with tsc=reliable \
-             clocksource=tsc (dmesg tells why the kernel gave the TSC up)",
+            "each stamp costs a system call, up to a microsecond: echo tsc > \
+             /sys/devices/system/clocksource/clocksource0/current_clocksource as root, or boot with tsc=reliable \
+             clocksource=tsc (dmesg reports why the kernel gave the TSC up)",
         ),
     }
 }
@@ -28,8 +28,9 @@ pub(super) fn source(facts: &Facts) -> Assessment {
 pub(super) fn generic_timer(facts: &Facts) -> Assessment {
     let timer = facts.fingerprint.clock.generic_timer?;
     let Some(count_ns) = timer.count_ns() else {
-        return "CNTFRQ_EL0 is 0"
-            .spoils("firmware has not told its rate: do not use --clock counter here");
+        return "CNTFRQ_EL0 is 0".spoils(
+            "firmware does not report its rate: do not use --clock counter on this machine",
+        );
     };
     let has = |what: &str, it: bool| format!("{}{what}", if it { "" } else { "no " });
     let megahertz = 1e3 / count_ns;

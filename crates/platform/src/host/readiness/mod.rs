@@ -95,7 +95,7 @@ impl Needs {
         }
     }
 
-    /// What a watch over the clock needs that keeps so many bytes: one core is enough to watch it.
+    /// The needs of a watch over the clock that keeps this many bytes: one core is enough to watch it.
     pub fn of_a_watch(kept_bytes: u64) -> Self {
         Self {
             devices: false,
@@ -204,7 +204,7 @@ const CHECKS: [(&str, &str, CheckFunction); 19] = [
     ),
 ];
 
-/// What to say of how the machine was found, which is a text.
+/// The text that describes how the machine was found.
 trait ToAssessment: Into<String> {
     fn good(self) -> Assessment {
         Some((self.into(), Verdict::Good, None))

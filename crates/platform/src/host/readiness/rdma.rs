@@ -6,7 +6,7 @@ pub(super) fn nodes(facts: &Facts) -> Assessment {
     const DEVICES: &str = "sys/class/infiniband";
     let with_node = |name: String| {
         let file = format!("{DEVICES}/{name}/device/numa_node");
-        // -1, which is no usize, where the firmware does not tell; no file at all for a software device.
+        // -1, which is not a usize, where the firmware does not report it; no file at all for a software device.
         (name, facts.files.number(&file))
     };
     let names = facts.files.names(DEVICES).into_iter();

@@ -8,10 +8,10 @@ pub(super) fn virtualisation(facts: &Facts) -> Assessment {
     let name = name.unwrap_or("an unknown hypervisor");
     match (found.guest, found.emulated) {
         (_, Some(true)) => format!("{name}, the processor is emulated in software")
-            .spoils("figures test the tool and say nothing of hardware: use KVM, or measure on the machine itself"),
+            .spoils("figures test the tool and do not describe hardware: use KVM, or measure on the machine itself"),
         (Some(true), _) => format!("guest of {name}").advise(
-            "the host may stop a CPU of the guest at any moment: measure on the machine itself, or pin each virtual CPU to a \
-             core of its own",
+            "the host may stop a CPU of the guest at any moment: measure on the machine itself, or pin each virtual \
+             CPU to a separate core",
         ),
         (Some(false), _) => "none".good(),
         (None, _) => "none that shows".good(),

@@ -321,7 +321,7 @@ fn memory_that_cannot_be_locked() {
 fn a_guest_is_advice_and_emulation_spoils() {
     for (hypervisor, emulated, verdict, advice) in [
         ("KVM", false, Advice, "pin each virtual CPU"),
-        ("QEMU TCG", true, Spoils, "say nothing of hardware"),
+        ("QEMU TCG", true, Spoils, "do not describe hardware"),
     ] {
         let cpuid = Cpuid {
             hypervisor_present: Some(true),
@@ -356,7 +356,7 @@ fn load_matters_where_nothing_is_isolated() {
 fn a_machine_that_tells_nothing_is_assessed_all_the_same() {
     let readiness = Readiness::from_facts(facts(&Machine::new(1, 1, 1), &Cpuid::default()));
     said(&readiness, ("cores", Spoils, "", ""));
-    let told = "the kernel does not tell";
+    let told = "not reported by the kernel";
     said(&readiness, ("clock_source", Advice, "", told));
 }
 

@@ -1,4 +1,4 @@
-//! Where the fields of a tracepoint's record lie, as tracefs tells.
+//! The places of the fields in a tracepoint's record, as tracefs describes them.
 
 /// The record of one tracepoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(super) struct Format {
 pub(super) struct Field {
     offset: usize,
     size: usize,
-    /// Whether it says where the text is, and is not the text.
+    /// Whether it holds the place of the text, and not the text.
     located: bool,
 }
 
@@ -68,7 +68,7 @@ impl Field {
         Some(u32::from_le_bytes(number))
     }
 
-    /// The text that it holds, or that it says the place of.
+    /// The text that it holds, or whose place it holds.
     pub(super) fn text(self, record: &[u8]) -> Option<&[u8]> {
         let bytes = match self.located {
             false => self.bytes(record)?,

@@ -1,7 +1,7 @@
 //! What takes a CPU, by the kernel's tracepoints: each interrupt, softirq and switch of threads, with its time.
 //!
 //! The records come from perf, which stamps them with CLOCK_MONOTONIC_RAW. All tracepoints of a CPU write to one ring
-//! of memory, so that they come in order. Where it is full, records are lost; the next one tells so.
+//! of memory, so that they come in order. Where it is full, records are lost; the next one reports that.
 //!
 //! Left out: what has no tracepoint. That are system management interrupts, NMIs, page faults, the hypervisor, and the
 //! way into and out of the kernel; and the interrupt `irq_work`, which perf raises itself.
@@ -55,11 +55,11 @@ const SET_OUTPUT: u64 = 0x2405;
 pub enum TraceError {
     /// There is none, or it may not be read.
     #[error(
-        "the tracepoints cannot be read ({0}): it takes root, and tracefs at /sys/kernel/tracing (mount -t tracefs \
-         tracefs /sys/kernel/tracing), which a kernel without tracepoints does not have"
+        "the tracepoints cannot be read ({0}): run as root, with tracefs at /sys/kernel/tracing (mount -t tracefs \
+         tracefs /sys/kernel/tracing); a kernel without tracepoints has none"
     )]
     NoTracefs(#[from] HostError),
-    /// The limit of open files is not told, or cannot be raised.
+    /// The limit of open files is unknown, or cannot be raised.
     #[error(transparent)]
     Limit(HostError),
     /// A file of it holds something else than it should.
@@ -67,8 +67,8 @@ pub enum TraceError {
     Malformed(String),
     /// perf refuses.
     #[error(
-        "perf_event_open of tracepoint {id} on CPU {cpu} is not allowed ({errno}): be root, have CAP_PERFMON, or set \
-         /{PARANOID}, which is {paranoid}, to -1"
+        "perf_event_open of tracepoint {id} on CPU {cpu} is not allowed ({errno}): run as root or with CAP_PERFMON, or \
+         set /{PARANOID}, which is {paranoid}, to -1"
     )]
     NotAllowed {
         /// The tracepoint.
@@ -96,7 +96,7 @@ pub enum TraceError {
     },
     /// The ids of threads are others here than in the records.
     #[error(
-        "this process is in a PID namespace of its own, as in a container, and the kernel's records have the machine's \
+        "this process is in a separate PID namespace, as in a container, and the kernel's records have the machine's \
          ids of threads: run it outside, or in a container that has the machine's (docker run --pid=host)"
     )]
     OtherNamespace,
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Ring {
 }
 
 impl Tracer {
-    /// Opens the tracepoints on each of `cpus` with a ring of so many bytes. They write from now on.
+    /// Opens the tracepoints on each of `cpus` with a ring of this many bytes. They write from now on.
     ///
     /// # Errors
     /// With what is missing: tracefs, the permission, or files that may be open.
@@ -223,7 +223,7 @@ impl Tracer {
             let found = match record.ty() {
                 // The time, the size of the rest, and that.
                 SAMPLE => stamp(0).zip(bytes.get(12..).and_then(|raw| self.decoder.decode(raw))),
-                // The time stands last.
+                // The time is last.
                 LOST | THROTTLE | UNTHROTTLE | LOST_SAMPLES => bytes
                     .len()
                     .checked_sub(8)
@@ -254,7 +254,7 @@ fn open(id: u16, cpu: usize) -> io::Result<Counter> {
         .sample(SampleFlag::TIME | SampleFlag::RAW)
         .sample_id_all(true)
         .clockid(Clock::MONOTONIC_RAW)
-        // Nobody waits for the ring: who reads it looks by itself, and no interrupt is raised for it until then.
+        // No thread waits for the ring: who reads it looks by itself, and no interrupt is raised for it until then.
         .wakeup_watermark(i32::MAX as usize);
     builder.build()
 }
@@ -273,7 +273,7 @@ fn in_first_namespace(files: &SystemFiles) -> Result<(), TraceError> {
     }
 }
 
-/// `limit`: raises the limit of open files as far as it can, and tells it.
+/// `limit`: raises the limit of open files as far as it can, and returns it.
 fn enough_files(
     of_a_cpu: u64,
     cpus: usize,

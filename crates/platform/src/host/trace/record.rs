@@ -1,4 +1,4 @@
-//! What the kernel's records say: who begins and ends to take a CPU.
+//! The content of the kernel's records: who begins and ends to take a CPU.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use crate::host::system_files::SystemFiles;
 pub enum Interrupter {
     /// An interrupt with a handler, by its number.
     Interrupt(u32),
-    /// An interrupt with a vector of its own in x86, by its place in [`Decoder`]'s list.
+    /// An interrupt with a separate vector in x86, by its place in [`Decoder`]'s list.
     Vector(u8),
     Softirq(u8),
     Thread(i32),
 }
 
-/// What a record says.
+/// The content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordKind {
     Begin(Interrupter),
@@ -58,7 +58,7 @@ const VECTORS: [(&str, &str); 8] = [
 /// perf refuses it: writing the records raises it.
 const NOT_TRACED: &str = "irq_work";
 
-/// Names that are remembered; of sources beyond, the number is told.
+/// Names that are remembered; of further sources, their number is used.
 const NAMES: usize = 1 << 14;
 
 /// The tracepoints to open, and what their records mean.
@@ -84,7 +84,7 @@ enum InterrupterFields {
 }
 
 impl Decoder {
-    /// Of what stands below `events`, a folder of tracefs.
+    /// The kinds below `events`, a folder of tracefs.
     pub(super) fn read(files: &SystemFiles, events: &str) -> Result<Self, TraceError> {
         let format = |name: &str| {
             let path = format!("{events}/{name}/format");
@@ -146,7 +146,7 @@ impl Decoder {
         self.points.iter().map(|(id, _)| *id)
     }
 
-    /// What a record of one of the tracepoints says. `raw`: as the tracepoint's format has it.
+    /// The content of a record of one of the tracepoints. `raw`: as the tracepoint's format has it.
     pub(super) fn decode(&mut self, raw: &[u8]) -> Option<RecordKind> {
         let id = u16::from_le_bytes(*raw.first_chunk()?);
         let (_, point) = *self.points.iter().find(|(of, _)| *of == id)?;

@@ -1,8 +1,8 @@
 //! From records to stretches: times in which a thread did not have its CPU, and who had it for how long.
 //!
 //! At each moment the CPU is charged to one: to the innermost interrupt or softirq, or else to the thread that runs.
-//! While that is the thread in question nobody takes anything. Behind records that are lost it is not known which
-//! thread runs; the next switch tells which one it was since then.
+//! While that is the thread in question, no other thread takes anything. Behind records that are lost it is not known
+//! which thread runs; the next switch shows which one it was since then.
 //!
 //! An interrupt ends before the softirqs and the switch that follow it on its way out of the kernel: they are one
 //! stretch.
@@ -11,9 +11,9 @@ use std::ops::Range;
 
 use super::{Interrupter, Record, RecordKind};
 
-/// Who can be told apart in one stretch; the last place is for all others.
+/// The threads that are distinguished in one stretch; the last place is for all others.
 pub const PARTS: usize = 8;
-/// Losses that are told apart; of more, those closest together are joined.
+/// Losses that are distinguished; of more, those closest together are joined.
 const LOSSES: usize = 1 << 12;
 /// From the end of an interrupt to what follows it on its way out, at most, in nanoseconds.
 const WAY_OUT: u64 = 5_000;
@@ -46,7 +46,7 @@ pub struct Stretches {
     parts: Parts,
     /// The stretch before, which may go on.
     last: Option<Stretch>,
-    /// Since when it is not known who runs, and how long that was nobody else.
+    /// Since when the running thread is unknown, and for how long no other thread ran.
     unsure: (u64, u64),
     lost: Vec<(u64, u64)>,
     /// Records so far, from the first switch of the thread in question on.
@@ -78,7 +78,7 @@ impl Default for Stretches {
 }
 
 impl Stretches {
-    /// Tells which thread is meant; records before a switch names it tell nothing.
+    /// Sets the thread that is meant; records before a switch names it show nothing.
     pub fn of_thread(&mut self, thread: i32) {
         self.watcher = thread;
     }
@@ -181,7 +181,7 @@ impl Stretches {
         last.into_iter().for_each(keep);
     }
 
-    /// Records since the last one are lost: nobody is charged for that time.
+    /// Records since the last one are lost: no thread is charged for that time.
     fn lose(&mut self, now: u64, keep: &mut impl FnMut(Stretch)) {
         let from = self.since;
         if let Some(began) = self.began {

@@ -6,7 +6,7 @@ use super::super::system_files::SystemFiles;
 use super::UncoreError;
 use super::device::{DEVICES, Device};
 
-/// What a count stands for where the kernel does not say: a cache line.
+/// The bytes of a count where the kernel does not report them: a cache line.
 const LINE: u64 = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -157,7 +157,7 @@ pub(super) fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>,
     }
 }
 
-/// The CPUs of the package that a node is in; `None` for a node without CPUs, which says nothing of it.
+/// The CPUs of the package that a node is in; `None` for a node without CPUs, from which it cannot be derived.
 fn cpus_of_package(files: &SystemFiles, node: u32) -> Result<Option<CpuSet>, HostError> {
     const CPUS: &str = "sys/devices/system/cpu";
     let package = |cpu| files.optional(&format!("{CPUS}/cpu{cpu}/topology/physical_package_id"));

@@ -31,7 +31,7 @@ impl Device<'_> {
     /// Its number.
     pub(super) fn kind(&self) -> Result<u32, HostError> {
         let number = self.files.number(&self.file("type"));
-        number.ok_or_else(|| self.malformed("type", "it is no number"))
+        number.ok_or_else(|| self.malformed("type", "it is not a number"))
     }
 
     /// Where its counters must be opened.
@@ -47,7 +47,7 @@ impl Device<'_> {
         self.files.optional(&self.file(&format!("events/{event}")))
     }
 
-    /// What a count of an event stands for, if the kernel says so.
+    /// The bytes of a count of an event, if the kernel reports them.
     pub(super) fn bytes_of(&self, event: &str) -> Result<Option<u64>, HostError> {
         let (scale, unit) = (
             format!("events/{event}.scale"),
@@ -65,11 +65,11 @@ impl Device<'_> {
             .map_or(0.0, |scale: f64| (scale * MEBIBYTE).round());
         match bytes {
             1.0..=1e6 => Ok(Some(bytes as u64)),
-            _ => Err(self.malformed(&scale, "it is no scale of bytes in MiB")),
+            _ => Err(self.malformed(&scale, "it is not a scale of bytes in MiB")),
         }
     }
 
-    /// The numbers of terms such as `event=0x04,umask=0x03`, each put where its format says.
+    /// The numbers of terms such as `event=0x04,umask=0x03`, each put into the bits of its format.
     pub(super) fn config(&self, terms: &str) -> Result<[u64; 3], HostError> {
         let mut config = [0; 3];
         for term in terms.split(',') {

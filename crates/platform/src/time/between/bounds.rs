@@ -133,7 +133,7 @@ impl Bounds {
         })
     }
 
-    /// The bounds if the clocks are declared to agree within so many nanoseconds on either side, from the first stamp
+    /// The bounds if the clocks are declared to agree within this many nanoseconds on either side, from the first stamp
     /// to the last. What is proved still holds in them: they are no wider, and no longer proved.
     ///
     /// # Errors
@@ -208,7 +208,7 @@ impl Bounds {
     }
 
     /// How much faster clock B runs than clock A: at least and at most, in parts per million, rounded outwards to four
-    /// decimals, which results show. Where the limit is all that bounds it, that is what stands here.
+    /// decimals, which results show. Where the limit is all that bounds it, it is the limit.
     pub fn rate_ppm(&self) -> [f64; 2] {
         [self.least.ppm_down(), self.most.ppm_up()]
     }

@@ -151,7 +151,7 @@ impl Hosts {
     }
 
     /// A cycle of hosts whose bounds contradict each other, where there is one: of two or three hosts the worst, if
-    /// there is one of so few, since it says most about who it is.
+    /// there is one of so few, since it shows best which one it is.
     fn cycle(&self, origins: &[i128]) -> Cycle {
         let matrix = self.matrix(origins);
         let numbers = self

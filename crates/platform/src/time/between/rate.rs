@@ -65,12 +65,12 @@ impl Rate {
         }
     }
 
-    /// What is gained in so many nanoseconds, rounded up.
+    /// The gain in this many nanoseconds, rounded up.
     pub(super) fn gain_up(self, ns: i128) -> i128 {
         -(-self.rise * ns).div_euclid(self.run)
     }
 
-    /// What is gained in so many nanoseconds, rounded down.
+    /// The gain in this many nanoseconds, rounded down.
     pub(super) fn gain_down(self, ns: i128) -> i128 {
         (self.rise * ns).div_euclid(self.run)
     }
@@ -97,7 +97,7 @@ impl Rate {
     }
 }
 
-/// So many steps of 0.0001 ppm are 1.
+/// This many steps of 0.0001 ppm are 1.
 const STEPS: i128 = 10_000_000_000;
 
 impl Neg for Rate {

@@ -42,9 +42,9 @@ impl ClosestMessages {
 #[derive(Debug, Clone)]
 pub(super) struct BestRate {
     pub(super) rate: Rate,
-    /// So many nanoseconds are missing, rounded up.
+    /// This many nanoseconds are missing, rounded up.
     pub(super) missing: i128,
-    /// The messages that say so: one pair or two.
+    /// The messages that show it: one pair or two.
     pub(super) pairs: Vec<ClosestMessages>,
 }
 

@@ -7,7 +7,7 @@ use crate::time::Nanos;
 pub(super) const START: i128 = 3_000_000_000_000_000_000;
 pub(super) const BILLION: i128 = 1_000_000_000;
 
-/// A clock B that is ahead of A by `theta` when A reads [`START`], and gains so many parts per billion.
+/// A clock B that is ahead of A by `theta` when A reads [`START`], and gains this many parts per billion.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Truth {
     pub(super) theta: i128,

@@ -44,7 +44,7 @@ impl Span {
         )
     }
 
-    /// So many nanoseconds further on either side.
+    /// Wider by this many nanoseconds on either side.
     pub fn widened(self, by_ns: u64) -> Span {
         Span::new(
             self.low_ns.saturating_sub_unsigned(by_ns),

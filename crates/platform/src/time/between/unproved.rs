@@ -19,7 +19,7 @@ pub enum BoundsError {
     /// The stamps cannot be those of one measurement.
     #[error(
         "the stamps of the {} message posted at {} ns and received at {} ns are years away from those of the first \
-         message, or above 2^63 ns: they are no readings of the clocks of one measurement",
+         message, or above 2^63 ns: they are not readings of the clocks of one measurement",
         .message.direction.name(), .message.posted.0, .message.received.0
     )]
     TooFarApart {

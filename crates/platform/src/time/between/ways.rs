@@ -10,9 +10,9 @@
 //!
 //! where all offsets cancel out: the way from A to B takes so much longer than the ways from A to C and from C to B
 //! together. A detour over C would have been faster. Where this is above 0 for any third host, the direction is named.
-//! A delay of all that a host sends is on both sides, and is not found: nothing but the clock tells of it.
-//! All of this takes that clocks keep their rates while all pairs of a round are measured, one after the other. A change
-//! that is small against the round trips is no contradiction yet, and may be taken for a slow way of about its size.
+//! A delay of all that a host sends is on both sides, and is not found: only the clock shows it. All of this takes that
+//! clocks keep their rates while all pairs of a round are measured, one after the other. A change that is small against
+//! the round trips is not a contradiction yet, and may be taken for a slow way of about its size.
 //!
 //! Clocks that drift are compared at one moment. The bounds of a pair hold in the middle of its exchanges, and grow from
 //! there with the bounds of its rate; these are narrowed by the pair's two measurements, each by one of its hosts, which
@@ -65,21 +65,21 @@ pub struct HostExchanges {
     rows: Vec<Option<ExchangeSummary>>,
 }
 
-/// What third hosts tell.
+/// The bounds by third hosts.
 #[derive(Debug, Clone)]
 pub struct ThirdHostComparison {
     hosts: usize,
     slower: Vec<Option<u64>>,
     is_concerned: Vec<bool>,
-    /// Clocks that contradict each other, the first of them; nothing is said of these pairs.
+    /// Clocks that contradict each other, the first of them; these pairs have no bounds.
     pub disagreements: Vec<Disagreement>,
     /// How many there are beyond these; of three hosts up to three, as each two of them look at the third.
     pub untold: usize,
 }
 
-/// So many third hosts are asked at most, those whose exchanges were nearest in time.
+/// At most this many third hosts are used, those whose exchanges were nearest in time.
 const THIRD_HOSTS: usize = 32;
-/// So many contradictions are told.
+/// At most this many contradictions are listed.
 const MOST_TOLD: usize = 32;
 /// What the last decimal of a rate may have been rounded by, and more, in nanoseconds a nanosecond.
 const ROUNDED: f64 = 1e-10;
@@ -187,7 +187,7 @@ impl HostExchanges {
 impl ExchangeSummary {
     /// The first and the last moment, with the lines there, rounded so that no message is on the wrong side.
     fn ends(&self) -> [(i64, BoundingLines); 2] {
-        // What stands in a file may be anything.
+        // The content of a file may be anything.
         let lasted = i64::try_from(self.lasted_ns).unwrap_or(i64::MAX);
         [-(lasted / 2), lasted - lasted / 2].map(|past| {
             let gained = i128::from(past) * i128::from(self.lines.rate_ppb);

@@ -1,11 +1,11 @@
 //! The counter of Arm's generic timer.
 //!
 //! Sources: Arm Architecture Reference Manual for A-profile, D12 (the generic timer), CNTVCT_EL0, CNTVCTSS_EL0 and
-//! CNTFRQ_EL0. A reading of CNTVCT_EL0 may be executed early: before a load that stands in front of it, whose value
-//! nothing has asked for yet. The manual's own example polls a word, branches on it, issues ISB, and reads the counter:
-//! what the branch lets pass has been read, and behind the ISB nothing is executed before it. Who polls here branches
-//! too. A reading of CNTVCTSS_EL0 (FEAT_ECV) waits for all that by itself. The second ISB keeps what stands behind the
-//! reading, a store to a doorbell say, from being executed before it.
+//! CNTFRQ_EL0. A reading of CNTVCT_EL0 may be executed early: before a load in front of it, whose value nothing has
+//! used yet. The manual's own example polls a word, branches on it, issues ISB, and reads the counter: what the branch
+//! lets pass has been read, and behind the ISB nothing is executed before it. Who polls here branches too. A reading of
+//! CNTVCTSS_EL0 (FEAT_ECV) waits for all that by itself. The second ISB keeps instructions behind the reading, such as
+//! a store to a doorbell, from being executed before it.
 
 use std::arch::asm;
 
@@ -20,12 +20,12 @@ pub const COUNTER_IN_WORDS: &str = "counter";
 pub struct SelfSynchronised(());
 
 impl SelfSynchronised {
-    /// The register, if the processor has it (FEAT_ECV) and the kernel says so.
+    /// The register, if the processor has it (FEAT_ECV) and the kernel reports it.
     pub fn find() -> Option<Self> {
         super::generic_timer::is_self_synchronised().then_some(Self(()))
     }
 
-    /// Reads it alone: what stands before has been executed.
+    /// Reads it alone: the instructions before it have been executed.
     #[inline(always)]
     pub fn read_alone(self) -> Ticks {
         let ticks: u64;
@@ -36,7 +36,7 @@ impl SelfSynchronised {
     }
 }
 
-/// Reads CNTVCT_EL0 behind an ISB: what stands before has been executed.
+/// Reads CNTVCT_EL0 behind an ISB: the instructions before it have been executed.
 #[inline(always)]
 pub(in crate::time) fn read_behind_isb() -> Ticks {
     let ticks: u64;
@@ -45,7 +45,7 @@ pub(in crate::time) fn read_behind_isb() -> Ticks {
     Ticks(ticks)
 }
 
-/// Has what stands behind be executed behind what stands before.
+/// Orders the instructions behind it after those before it.
 #[inline(always)]
 fn isb() {
     // SAFETY: it accesses nothing.
@@ -81,7 +81,7 @@ pub(super) fn reported_hertz() -> Option<f64> {
 }
 
 impl TscTrust {
-    /// The architecture vouches for the counter, if firmware has told its rate.
+    /// The architecture vouches for the counter, if firmware has set its rate.
     pub fn find() -> Result<Self, ClockError> {
         match reported_hertz() {
             Some(_) => Ok(TscTrust::Architecture),

@@ -1,4 +1,4 @@
-//! What an Arm processor's generic timer is: its rate, and what the kernel says of it.
+//! What an Arm processor's generic timer is: its rate, and the kernel's facts about it.
 
 use serde::Serialize;
 

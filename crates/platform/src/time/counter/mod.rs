@@ -47,7 +47,7 @@ pub struct Counter {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TscTrust {
-    /// The processor says that its TSC is invariant (CPUID 8000_0007H, EDX bit 8).
+    /// The processor reports that its TSC is invariant (CPUID 8000_0007H, EDX bit 8).
     Invariant,
     /// The processor does not, but the kernel keeps its own time by it.
     ClockSource,
@@ -57,7 +57,7 @@ pub enum TscTrust {
 }
 
 impl Counter {
-    /// Checks that the counter can be trusted, and takes the given rate, or the one that the processor tells, or the
+    /// Checks that the counter can be trusted, and takes the given rate, or the one that the processor reports, or the
     /// measured one. It is measured in all cases.
     pub fn with_rate(given: Option<TscKilohertz>) -> Result<Self, ClockError> {
         let trust = TscTrust::find()?;
@@ -86,7 +86,7 @@ impl Counter {
     }
 }
 
-/// Measures the rate of the counter against `CLOCK_MONOTONIC_RAW`, whoever vouches for it; takes 60 ms as a rule.
+/// Measures the rate of the counter against `CLOCK_MONOTONIC_RAW`, also where it is not trusted; takes 60 ms as a rule.
 pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
     let reader = CounterReader::find();
     calibrate_against(
@@ -96,7 +96,7 @@ pub fn measure_tsc_rate() -> Result<Calibration, CalibrationError> {
     )
 }
 
-/// Counts per second as the processor itself tells, where it does.
+/// Counts per second as the processor itself reports them, where it does.
 pub fn reported_counter_rate() -> Option<f64> {
     processor::reported_hertz()
 }

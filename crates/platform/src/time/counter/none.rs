@@ -6,7 +6,7 @@ use crate::time::{ClockError, Ticks};
 /// What the counter is called in messages.
 pub const COUNTER_IN_WORDS: &str = "counter";
 
-/// How the counter would be read. Nobody vouches for it, so that no clock is made of it.
+/// How the counter would be read. It is not trusted, so that no clock is made of it.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterReader(());
 
@@ -22,7 +22,7 @@ impl CounterReader {
     }
 }
 
-/// Nobody tells.
+/// It is unknown.
 pub(super) fn reported_hertz() -> Option<f64> {
     None
 }

@@ -28,7 +28,7 @@ impl CounterReader {
     }
 }
 
-/// Counts per second as the processor itself tells: the TSC has no register for it.
+/// Counts per second as the processor itself reports them: the TSC has no register for it.
 pub(super) fn reported_hertz() -> Option<f64> {
     None
 }
@@ -59,7 +59,7 @@ impl TscTrust {
 #[inline(always)]
 pub fn read_tsc() -> Ticks {
     // SAFETY: SSE2 (lfence) and the TSC are part of every x86-64 processor; where the kernel forbids RDTSC to user
-    // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is no memory error.
+    // space (PR_TSC_SIGSEGV) the process is killed by a signal, which is not a memory error.
     unsafe {
         // Earlier instructions end before the reading, later ones start behind it.
         _mm_lfence();

@@ -64,7 +64,7 @@ fn what_cannot_be_drawn_says_why() {
     let many: Vec<Vec<i64>> = (0..15).map(|set| samples(set, 10)).collect();
     ecdf(&many)
         .ecdf(SIZE)
-        .refused(&["15 curves cannot be told apart"]);
+        .refused(&["15 curves cannot be distinguished"]);
     let histograms = histogram(&many, (0.0, 1.0)).draw(SIZE);
     histograms.refused(&["15 histograms over each other cannot be"]);
     let small = ecdf(&many[..14]).ecdf((300, 300));

@@ -98,7 +98,7 @@ impl EarlierContent {
     }
 }
 
-/// Removes what a killed process left of a file that it was writing; what is no file is not ours.
+/// Removes what a killed process left of a file that it was writing; other objects than files are not ours.
 fn remove_partial(file: &Path) -> Result<(), ReportError> {
     let partial = partial_path(file);
     let found = partial.symlink_metadata();

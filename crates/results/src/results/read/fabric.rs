@@ -35,7 +35,7 @@ pub struct Fabric {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FabricNode {
     pub name: String,
-    /// The highest first; empty where nobody knows.
+    /// The highest first; empty where unknown.
     pub groups: Vec<String>,
     /// The verdict of `nodes.csv`; empty without one.
     pub verdict: String,
@@ -47,7 +47,7 @@ impl Fabric {
         is_of_a_fabric(path)
     }
 
-    /// Reads the nodes; of a run that was killed those that pairs tell of.
+    /// Reads the nodes; for a run that was killed, those in pairs.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let names = names_in(path)?;
         if !Self::is_one(path) {
@@ -76,7 +76,7 @@ impl Fabric {
         Ok(fabric)
     }
 
-    /// What `fabric.json` tells; null without it.
+    /// The content of `fabric.json`; null without it.
     pub fn document(&self) -> &Value {
         &self.document
     }
@@ -183,7 +183,7 @@ impl Fabric {
                 .filter(|(from, to)| from != to)
                 .ok_or_else(|| {
                     let reason = format!(
-                        "{:?} to {:?} is no pair of {NODES}",
+                        "{:?} to {:?} is not a pair of {NODES}",
                         cells.text(0),
                         cells.text(1)
                     );

@@ -2,8 +2,8 @@
 //!
 //! Names of columns come from the schema of the benchmark. A run has a summary with one row a point, and `runs.csv`
 //! with one for each point and round; a point has a folder with a `settings.json` and files of samples, whose columns
-//! are asked for by name. What it cannot tell apart from damage is an error that names file and line; what was marked
-//! as incomplete is read and stays marked. Folders of an older hcabench (format 1) are refused.
+//! are asked for by name. Anything that it cannot distinguish from damage is an error that names file and line; what
+//! was marked as incomplete is read and stays marked. Folders of an older hcabench (format 1) are refused.
 //!
 //! | piece | what it reads |
 //! | --- | --- |

@@ -1,7 +1,7 @@
 //! Files of many rows, read as a stream.
 //!
-//! A file of 10 million messages has about 700 MB: nothing but a line is kept of it. A file that has no lines as
-//! hcabench writes them is told from its beginning, and never kept as one large cell.
+//! A file of 10 million messages has about 700 MB: nothing but a line is kept of it. A file without lines as hcabench
+//! writes them is recognised by its beginning, and never kept as one large cell.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -95,7 +95,7 @@ impl RowFile {
             })?;
         }
         if let Some(told) = self.told.filter(|&told| told != rows) {
-            let reason = format!("{rows} rows, where the summary tells of {told}");
+            let reason = format!("{rows} rows instead of the {told} in the summary");
             return Err(if rows < told {
                 ReadError::truncated(path, 0, reason)
             } else {
@@ -199,7 +199,7 @@ impl Cells<'_> {
         self.row.cell(self.places[index])
     }
 
-    /// A cell as text; what is no UTF-8 is replaced.
+    /// A cell as text; bytes that are not UTF-8 are replaced.
     pub fn text(&self, index: usize) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(self.bytes(index))
     }
@@ -234,7 +234,8 @@ impl Cells<'_> {
             .and_then(|text| text.parse().ok());
         number.map(Some).ok_or_else(|| {
             let (column, text) = (self.columns[index], self.text(index));
-            let reason = format!("{column} is {text:?}, no whole number of nanoseconds");
+            let reason =
+                format!("{column} is {text:?}, which is not a whole number of nanoseconds");
             ReadError::foreign(self.path, self.line, reason)
         })
     }

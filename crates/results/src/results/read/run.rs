@@ -164,7 +164,7 @@ impl Run {
         &self.document
     }
 
-    /// The machine; `null` where it is not told.
+    /// The machine; `null` where it is missing.
     pub fn machine(&self) -> &Value {
         &self.document["machine"]
     }
@@ -202,7 +202,7 @@ impl Run {
         if !path.exists() {
             return Ok(Table::default());
         }
-        Table::of(&path, &whole(&path, "it tells what was left out")?)
+        Table::of(&path, &whole(&path, "it lists points that were left out")?)
     }
 }
 
@@ -295,7 +295,7 @@ impl Point {
         Ok(rows)
     }
 
-    /// The rows that a file must have, by the summary. Of an incomplete point nobody knows.
+    /// The rows that a file must have, by the summary. For an incomplete point it is unknown.
     fn rows_told(&self, file: &str) -> Option<u64> {
         if self.incomplete.is_some() {
             return None;
@@ -351,7 +351,7 @@ fn summary_of(schema: &'static Schema, runs: &Table, older: &Table) -> Table {
 fn read_document(path: &Path) -> Result<(Value, &'static Schema), ReadError> {
     let document = read_value(path)?;
     let schema = document["benchmark"].as_str().and_then(Schema::of);
-    let unknown = "it does not tell of a benchmark that this version knows";
+    let unknown = "it does not name a benchmark that this version has";
     let schema = schema.ok_or_else(|| ReadError::foreign(path, 1, unknown))?;
     Ok((document, schema))
 }
@@ -372,7 +372,7 @@ fn points_of(
     for (place, (name, _)) in rows.iter().enumerate() {
         let line = place as u64 + 2;
         if !is_plain(name) || rows[..place].iter().any(|(other, _)| other == name) {
-            let reason = format!("{name:?} is no name of a point, or not its first row");
+            let reason = format!("{name:?} is not the name of a point, or not its first row");
             return Err(ReadError::foreign(&path.join(SUMMARY), line, reason));
         }
     }
@@ -406,13 +406,13 @@ fn points_of(
     Ok(points)
 }
 
-/// Whether all rounds that the summary tells of are there.
+/// Whether all rounds of the summary are there.
 fn check_rounds(path: &Path, points: &[Point]) -> Result<(), ReadError> {
     for point in points.iter().filter(|point| point.incomplete.is_none()) {
         let (name, found) = (&point.name, point.rounds.len() as u64);
         let told = point.count(&ROUNDS);
         if let Some(told) = told.filter(|told| *told != found) {
-            let reason = format!("{found} rounds of {name}, where the summary tells of {told}");
+            let reason = format!("{found} rounds of {name} instead of the {told} in the summary");
             return Err(ReadError::truncated(&path.join(RUNS), 0, reason));
         }
     }

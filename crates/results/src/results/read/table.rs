@@ -82,7 +82,7 @@ impl Row {
         self.cells.get(place).map(String::as_str)
     }
 
-    /// A cell as a finite number; `None` without such a column, when it is empty, or when it is no number.
+    /// A cell as a finite number; `None` without such a column, when it is empty, or when it is not a number.
     pub fn number(&self, column: &str) -> Option<f64> {
         let number: f64 = self.text(column)?.parse().ok()?;
         number.is_finite().then_some(number)

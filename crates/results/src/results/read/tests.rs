@@ -118,7 +118,7 @@ fn points_have_the_order_of_the_summary_with_the_list_or_without() {
     let last = summary.lines().last().unwrap();
     for row in [last, &last.replace("rc-send", "../rc-send")] {
         fs::write(path.join(SUMMARY), format!("{summary}{row}\n")).unwrap();
-        Run::open(&path).refused(&["in line 5", "is no name of a point"]);
+        Run::open(&path).refused(&["in line 5", "is not the name of a point"]);
     }
 }
 
@@ -179,7 +179,7 @@ fn older_folders_are_refused() {
     fs::create_dir(&clock).unwrap();
     fs::write(clock.join(SETTINGS), old).unwrap();
     for path in [&run, &run.join("rc-send-8B"), &clock] {
-        Run::open(path).refused(&["measure again, or use hcabench 0.1"]);
+        Run::open(path).refused(&["this version reads format 2; measure again"]);
     }
 }
 
@@ -261,7 +261,7 @@ fn what_is_no_results_folder_is_told_apart() {
     Run::open(&path).refused(&["is empty"]);
     fs::write(path.join("holiday.jpg"), "x").unwrap();
     Run::open(&path).refused(&["holds no results of hcabench: neither"]);
-    Run::open(&path.join("holiday.jpg")).refused(&["is no folder"]);
+    Run::open(&path.join("holiday.jpg")).refused(&["is not a folder"]);
     two_points(&path.join("run1"));
     Run::open(&path).refused(&["but these in it do: run1"]);
     let begun = folder.path().join("begun");
@@ -288,9 +288,9 @@ fn files_that_were_changed_name_file_line_and_column() {
         ("1500,", "15x0,", "in line 2: latency_ns is \"15x0\""),
         ("2500,", "2500,,", "in line 4: 13 cells under 11 columns"),
         ("latency_ns", "delay", columns),
-        ("1500,", "99999999999999999999,", "no whole number"),
-        (&*good, &*shorter, "2 rows, where the summary tells of 4"),
-        (&good, &longer, "5 rows, where the summary tells of 4"),
+        ("1500,", "99999999999999999999,", "not a whole number"),
+        (&*good, &*shorter, "2 rows instead of the 4"),
+        (&good, &longer, "5 rows instead of the 4"),
         (&good, "", "header is not whole"),
         (&good, "repeat,se", "header is not whole"),
         (&good, "\u{0}\u{1}ELF\n", "there is no column"),

@@ -29,7 +29,7 @@ pub fn over_rounds(schema: &Schema, rows: &[Record]) -> Record {
 #[derive(Debug, Clone, Copy)]
 enum Rule {
     First,
-    /// Of words only one is told: of a round that failed, if there is one.
+    /// Only one of several words is kept: of a round that failed, if there is one.
     FirstOfFailed,
     Status,
     Rounds,

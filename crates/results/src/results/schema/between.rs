@@ -1,4 +1,4 @@
-//! The HCA benchmark between two hosts, each with a clock of its own.
+//! The HCA benchmark between two hosts, each with a separate clock.
 
 use super::hca::{self, COMPLETIONS, COUNTERS, COUNTS, PATH, POST_RATE, STAMP_COST};
 use super::hca::{PAGE_FAULTS, RESOLUTION, SENT, STAMP_REFRESH, completion};
@@ -26,8 +26,8 @@ pub const CONTRADICTION: &str = "contradiction";
 columns! {
     /// The bounds of one-way latency, and of the clocks.
     BOUNDS;
-    CLOCKS = label("clocks", "what is known of the clocks: proven (by the exchanges alone) or declared (within what \
-        --clock-uncertainty says, too)");
+    CLOCKS = label("clocks", "what is known of the clocks: proven (by the exchanges alone) or declared (also by \
+                              --clock-uncertainty)");
     MIN_LOW = measured("one_way_min_low_ns", "least one-way latency, at least", 0);
     MIN_HIGH = measured("one_way_min_high_ns", "least one-way latency, at most", 0);
     P50_LOW = measured("one_way_p50_low_ns", "median of the lower bounds of the messages' latency", 1)
@@ -95,7 +95,7 @@ columns! {
 /// The settings of a point.
 pub const POINT: [Column; hca::POINT.len() + 2] = join(&[&hca::POINT, &OF_CLOCKS]);
 
-/// What a row tells of a message, beside what it tells on one host.
+/// The columns of a message, beside those on one host.
 pub mod message {
     use super::{Better, Column, columns};
 
@@ -130,7 +130,7 @@ pub const MESSAGES: SampleFile = SampleFile {
     meaning: "a row a message; t_recv is of the peer's clock",
 };
 
-/// What a row tells of a probe.
+/// The columns of a probe.
 pub mod probe {
     use super::{Better, Column, Data, columns};
 

@@ -92,7 +92,7 @@ columns! {
     PAGE_FAULTS = count("page_faults", "page faults of the thread").better(Better::Lower);
 }
 
-/// What a row tells of a jump.
+/// The columns of a jump.
 pub mod jump {
     use super::{Better, Column, columns};
 
@@ -103,7 +103,7 @@ pub mod jump {
             .whole().better(Better::Neither);
         CYCLES = measured("jump_cycles", "its length in cycles; empty where the clock is not the TSC", 0).whole();
         LENGTH = measured("jump_ns", "its length; negative for a step of the clock backwards", 0).whole();
-        CAUSE = label("cause", "what the kernel's counters, or its trace, tell of its cause");
+        CAUSE = label("cause", "its cause by the kernel's counters, or by its trace");
         OTHER_CPUS = count("other_cpus", "other CPUs that jumped at the same time");
         WINDOW = measured("window_ns", "time since the counters were read before", 0).whole().better(Better::Neither);
         WINDOW_OTHER_JUMPS = count("window_other_jumps",
@@ -117,7 +117,8 @@ pub mod jump {
         INTERRUPTS = label("interrupts", "interrupts of the CPU, as LOC:2;RES:1");
         SOFTIRQS = label("softirqs", "softirqs of the CPU, in the same way");
         TRACE = label("trace", "who had the CPU by the trace, and for how many ns, as sshd (812):40125;LOC local timer:1920");
-        REST = measured("rest_ns", "what is left of its length: the way into and out of the kernel, or what no trace tells", 0)
+        REST = measured("rest_ns", "the rest of its length: the way into and out of the kernel, or events that are not \
+                                    in the trace", 0)
             .whole();
     }
 }

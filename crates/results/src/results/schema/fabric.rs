@@ -1,8 +1,8 @@
 //! The fabric benchmark.
 //!
 //! A *pair* is ordered: what goes from one endpoint to another. `runs.csv` has a row for each pair and round, and
-//! `pairs.csv` one for each pair, which [`over_rounds`](crate::results::runs::over_rounds) makes of it. What is found
-//! by looking at all pairs together stands in more columns of `pairs.csv`, in `nodes.csv` and in `summary.csv`.
+//! `pairs.csv` one for each pair, which [`over_rounds`](crate::results::runs::over_rounds) makes of it. The results of
+//! all pairs together are in more columns of `pairs.csv`, in `nodes.csv` and in `summary.csv`.
 
 use super::{Better, Column, Data, NamedColumn, Over, Schema};
 use super::{columns, plain};
@@ -93,13 +93,13 @@ columns! {
     VERDICT = label("verdict", "ok, slow (also alone), congested (beside others, and not alone), suspect (not measured \
         alone) or missing");
     SLOWER_WAY = label("slower_way", "whether this direction is proved to be slower than the other: yes or no; empty \
-        if the bounds do not tell");
+                                      if the bounds do not show it");
     SLOWER_BY = measured("slower_by_at_least_ns", "by how much this direction is slower than it has to be, at least, in each \
         round: so much longer each of its messages took than the ways over a third host; empty if that is not proved", 0)
         .whole().title("slower by at least");
 }
 
-/// What a row tells of a node.
+/// The columns of a node.
 pub mod node {
     use super::super::{Better, Column, Data, columns};
 
@@ -108,13 +108,14 @@ pub mod node {
         NODE;
         NAME = label("node", "the node, as the engine names it, with its rank where it has several");
         RANK = label("rank", "its rank").data(Data::Whole);
-        GROUP = label("group", "the switch or group that it belongs to; empty if nobody knows");
+        GROUP = label("group", "the switch or group that it belongs to; empty if unknown");
         PAIRS = count("pairs", "ordered pairs with it that have figures");
         MISSING = count("pairs_missing", "ordered pairs with it that have none").better(Better::Lower).title("missing");
         SCORE = measured("score", "how far its worst direction stands out, in robust standard deviations", 2)
             .title("score");
         VERDICT = label("verdict", "ok, slow, not-judged (three nodes or fewer, or too few pairs) or missing");
-        DIRECTION = label("direction", "egress, ingress or both; unknown if only round trips tell; empty if not slow");
+        DIRECTION = label("direction", "egress, ingress or both; unknown if only round trips show it; empty if not \
+                                        slow");
         FIGURE = label("figure", "the figure that the score is of");
         EGRESS = measured("egress_ns", "by how much what it sends takes longer than what others send", 1);
         INGRESS = measured("ingress_ns", "by how much what it receives takes longer than what others receive", 1);
@@ -123,7 +124,7 @@ pub mod node {
     }
 }
 
-/// What a row tells of a tier.
+/// The columns of a tier.
 pub mod tier {
     use super::super::{Better, Column, Data, columns};
 

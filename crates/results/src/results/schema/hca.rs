@@ -88,8 +88,9 @@ columns! {
     BACKGROUND_THREAD = setting("background_thread",
         "where the thread in the background runs: own-cpu, or cpu-shared on that of a measuring thread; empty without one")
         .title("bg thread");
-    MEMORY_LOAD = setting("memory_load_percent", "what generators on other CPUs draw of memory bandwidth, in per cent of \
-        their own peak; 0 is off, empty in a run without such a load").whole().title("memory load");
+    MEMORY_LOAD = setting("memory_load_percent", "the memory bandwidth that generators on other CPUs draw, in per cent \
+                                                  of their peak; 0 is off, empty in a run without such a \
+                                                  load").whole().title("memory load");
 }
 
 columns! {
@@ -142,7 +143,7 @@ columns! {
     STAMP_COST = measured("stamp_cost_ns", "what a time stamp costs", 1).over(Over::Median);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 1);
     STAMP_REFRESH = measured("stamp_refresh_ns",
-        "mean time between two rewritings of a message's stamp, which is how old t_send can be; empty where nobody knows",
+        "mean time between two rewritings of a message's stamp, which is the maximum age of t_send; empty if unknown",
         1);
     FLOOR_P50 = measured("floor_p50_ns",
         "median of the floor: the same loops over shared memory between the same CPUs", 1);
@@ -154,7 +155,7 @@ columns! {
 }
 
 columns! {
-    /// The path, as the counters of the ports tell it. Empty where the driver does not count it.
+    /// The path, by the counters of the ports. Empty where the driver does not count it.
     PATH;
     PACKETS_SENT = count("packets_sent", "packets of any kind that left the sender's port during the bursts");
     PACKETS_RECEIVED = count("packets_received", "packets of any kind that came to the receiver's port during them");
@@ -200,7 +201,7 @@ pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 5] = join(&[
     &IN_BACKGROUND,
 ]);
 
-/// What a row tells of a message.
+/// The columns of a message.
 pub mod message {
     use super::{Better, Column, Data, columns};
 
@@ -258,7 +259,7 @@ pub const SCHEMA: Schema = Schema {
     headline: [RECEIVED, latency::P50, latency::P99],
 };
 
-/// Above this the floor's median says that something else had the CPUs: two stamps and a cache line that changes hands
+/// Above this the floor's median shows that something else had the CPUs: two stamps and a cache line that changes hands
 /// take less than a microsecond, and a few where instructions are emulated.
 const HIGHEST_FLOOR_NS: f64 = 10_000.0;
 /// Above this share of the median latency the floor's median is most of what was measured.
@@ -276,11 +277,11 @@ pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<Finding> {
     Some(found.measure("floor_ns", floor))
 }
 
-/// Above this share of the median latency the clocks of the two CPUs say too little of it.
+/// Above this share of the median latency the clocks of the two CPUs differ too much for it.
 const LARGEST_SHARE_OF_CLOCKS: f64 = 0.25;
 
-/// Why latencies say little, where the clocks of the two CPUs may differ by more than a quarter of the median latency:
-/// their offset and its bound, and the latency, in nanoseconds.
+/// Why latencies are uncertain, where the clocks of the two CPUs may differ by more than a quarter of the median
+/// latency: their offset and its bound, and the latency, in nanoseconds.
 pub fn doubt_of_clocks(offset: f64, bound: f64, latency: f64) -> Option<Finding> {
     let most = offset.abs() + bound;
     (most > LARGEST_SHARE_OF_CLOCKS * latency).then(|| {

@@ -57,8 +57,8 @@ columns! {
         .whole().over(Over::Greatest);
     IN_CACHE = label("in_cache", "whether a buffer is smaller than four times the last level of cache")
         .data(Data::Flag);
-    CORE_LIMITED = label("core_limited", "whether there is one generator, whose bandwidth is its core's at most and says \
-        nothing of the memory's").data(Data::Flag);
+    CORE_LIMITED = label("core_limited", "whether there is one generator, whose bandwidth is limited by its core and \
+                                          does not show that of the memory").data(Data::Flag);
     CORE_SHARED = label("core_shared", "whether a generator runs on the core of the chase, as another thread of it: they \
         share its caches and its way to memory").data(Data::Flag);
     PAGES = label("pages", "the pages that the buffers got: 4k, 2m (reserved), 2m-transparent or 1g");
@@ -66,7 +66,7 @@ columns! {
         unstable; empty if nothing");
 }
 
-/// What a row tells of a window.
+/// The columns of a window.
 pub mod window {
     use super::{Better, Column, Data, columns};
 

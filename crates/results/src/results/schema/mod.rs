@@ -1,4 +1,4 @@
-//! What stands in results: each column of each file, declared once.
+//! The content of results: each column of each file, declared once.
 //!
 //! A [`Column`] has a name that ends in its unit, a kind, the direction in which it is better, and what becomes of it
 //! over several rounds. Writers set cells by column ([`Record::set`](crate::results::Record::set)), and readers,
@@ -20,7 +20,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ColumnKind {
-    /// Tells which row it is, or how it ended.
+    /// Identifies the row, or how it ended.
     Label,
     /// Was set, or follows from what was set.
     Setting,
@@ -37,7 +37,7 @@ pub enum Data {
     Text,
     /// A whole number.
     Whole,
-    /// A number with so many decimals.
+    /// A number with this many decimals.
     Number(usize),
     /// `true` or `false`.
     Flag,
@@ -60,7 +60,7 @@ pub enum Better {
 /// What becomes of it over several rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Over {
-    /// It is the same in all of them, or only the first one's is told.
+    /// It is the same in all of them, or only the first one's is kept.
     First,
     /// The least of all.
     Least,
@@ -125,7 +125,7 @@ impl Column {
         }
     }
 
-    /// A word that tells which row it is, or how it ended.
+    /// A word that identifies the row, or how it ended.
     pub const fn label(name: &'static str, meaning: &'static str) -> Self {
         Self::new(ColumnKind::Label, Data::Text, Over::First, name).meaning(meaning)
     }
@@ -135,7 +135,7 @@ impl Column {
         Self::new(ColumnKind::Setting, Data::Text, Over::First, name).meaning(meaning)
     }
 
-    /// A measured figure with so many decimals, of which less is better: its median over rounds counts.
+    /// A measured figure with this many decimals, of which less is better: its median over rounds counts.
     pub const fn measured(name: &'static str, decimals: usize, meaning: &'static str) -> Self {
         let column = Self::new(
             ColumnKind::Measured,
@@ -196,7 +196,7 @@ impl Column {
     }
 
     /// Of `completion_latency_p999_ns` what comes before the percentile, `completion_latency`, and that, 99.9; `None`
-    /// of a column that is no percentile.
+    /// for a column that is not a percentile.
     pub fn percentile(&self) -> Option<(&'static str, f64)> {
         let (stem, _) = split_unit(self.name);
         let (of, digits) = stem
@@ -221,7 +221,7 @@ impl Column {
 pub fn split_unit(name: &str) -> (&str, &'static str) {
     let units = UNITS.iter();
     let found = units.filter_map(|(end, unit)| Some((name.strip_suffix(end)?, *unit)));
-    // The longest end: `_per_element` may stand behind another.
+    // The longest end: `_per_element` may follow another.
     let longest = found.min_by_key(|(stem, _)| stem.len());
     longest.unwrap_or((name, ""))
 }
@@ -241,14 +241,14 @@ pub struct SampleFile {
     pub name: &'static str,
     /// Its columns; one of them is [`ROUND`].
     pub columns: &'static [Column],
-    /// The count in the summary that tells how many rows it has.
+    /// The count in the summary that is its number of rows.
     pub counted_by: Column,
     /// What it holds, in a sentence.
     pub meaning: &'static str,
 }
 
 impl SampleFile {
-    /// What stands between two cells: a tab in files as VILLASnode writes them, else a comma.
+    /// The separator of two cells: a tab in files as VILLASnode writes them, else a comma.
     pub fn delimiter(&self) -> u8 {
         match self.name.ends_with(VILLAS) {
             true => b'\t',
@@ -312,7 +312,7 @@ pub const COMPLETE: &str = "complete";
 /// [`STATUS`] of what is not.
 pub const INCOMPLETE: &str = "incomplete";
 
-/// The version of the format of results, as `settings.json` tells it.
+/// The version of the format of results, as in `settings.json`.
 pub const FORMAT: u64 = 2;
 
 /// A column of a file: as declared, or the bound of one.

@@ -29,8 +29,8 @@ columns! {
     RECEIVE_QUEUE = setting("receive_queue", "samples that there is room for before they are read").whole();
     INLINE = setting("inline", "whether samples are copied into their work requests; infiniband only, as the next two")
         .data(Data::Flag);
-    SIGNAL_EVERY = setting("signal_every", "one in so many inline samples is signalled, and not inline; empty if none \
-        is inline").whole();
+    SIGNAL_EVERY = setting("signal_every", "one of this many inline samples is signalled, and not inline; empty if \
+                                            none is inline").whole();
     RECEIVE_THRESHOLD = setting("receive_threshold", "receive requests that are posted before a subscriber looks for \
         samples").whole();
     STEPS = setting("steps", "steps of each publisher that count, in a round").whole();
@@ -47,8 +47,9 @@ distribution_columns!(
 );
 
 columns! {
-    /// The latency as benchmarks of messaging tell it: of a histogram from 1 us to 10 s with three digits, in which what
-    /// is negative counts as 0 and what is longer as 10 s. They repeat `latency`, so none of them is better or worse.
+    /// The latency as benchmarks of messaging report it: of a histogram from 1 us to 10 s with three digits, in which
+    /// what is negative counts as 0 and what is longer as 10 s. They repeat `latency`, so none of them is better or
+    /// worse.
     MICROSECONDS;
     MIN_US = measured("latency_min_us", "least latency, of the histogram in microseconds", 0)
         .whole().over(Over::Least).better(Better::Neither);
@@ -142,7 +143,7 @@ pub const FIGURES: [Column; 13 + 13 + 8 + 22 + 5 + 3] = join(&[
     &BROKER,
 ]);
 
-/// What a row tells of a sample.
+/// The columns of a sample.
 pub mod sample {
     use super::{Better, Column, Data, columns};
 

@@ -125,8 +125,9 @@ columns! {
         .data(Data::Number(2)).title("receiver jitter");
     PERCENT_OF_SATURATION = setting("percent_of_saturation",
         "on a load curve, the offered rate in per cent of the saturation").whole().title("of saturation");
-    MEMORY_LOAD = setting("memory_load_percent", "what generators on other CPUs draw of memory bandwidth, in per cent of \
-        their own peak; 0 is off, empty in a run without such a load").whole().title("memory load");
+    MEMORY_LOAD = setting("memory_load_percent", "the memory bandwidth that generators on other CPUs draw, in per cent \
+                                                  of their peak; 0 is off, empty in a run without such a \
+                                                  load").whole().title("memory load");
     SCENARIO = setting("scenario", "with several threads, how they share queues: straight-run, fan-in, fan-out or \
         round-robin");
     PRODUCERS = setting("producers", "threads that enqueue; empty in a run of one and one").whole();
@@ -234,7 +235,7 @@ pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 5 + 8 + 6] = join(&[
 /// More per cent of the starts being late than this mean that the load asked for was not had.
 pub const LATE_PERCENT: f64 = 5.0;
 
-/// Whether a sender was late so often that the load asked for was not had: so many of `count` enqueues, or of their
+/// Whether a sender was late so often that the load asked for was not had: this many of `count` enqueues, or of their
 /// groups.
 pub fn misses_load(late: f64, count: f64, group: Option<f64>) -> bool {
     100.0 * late > LATE_PERCENT * (count / group.unwrap_or(1.0)).ceil()
@@ -247,10 +248,10 @@ pub fn row_misses_load(number: impl Fn(&str) -> Option<f64>) -> bool {
     late.is_some_and(|(late, count)| misses_load(late, count, of(&GROUP)))
 }
 
-/// Who has less than so many per cent of an equal share is starved.
+/// A thread with less than this many per cent of an equal share is starved.
 pub const STARVED_PERCENT: f64 = 10.0;
 
-/// What a row tells of an element.
+/// The columns of an element.
 pub mod element {
     use super::{Better, Column, Data, columns};
 

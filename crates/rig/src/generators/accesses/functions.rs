@@ -1,4 +1,4 @@
-//! The functions of x86-64: loops over the lines of a group, with a bit for each line that says whether it is read.
+//! The functions of x86-64: loops over the lines of a group, with a bit for each line that is set where it is read.
 //!
 //! There is one load of a line in a function and one store, as in a loop of a compiled program. Fifty of each, one behind
 //! the other, draw up to a fifth less on processors whose prefetchers know a stream by the address of its instruction.

@@ -1,5 +1,5 @@
-//! The functions of aarch64: as those of x86-64, loops over the lines of a group, with a bit for each line that says
-//! whether it is read, and one load of a line in a function and one store.
+//! The functions of aarch64: as those of x86-64, loops over the lines of a group, with a bit for each line that is set
+//! where it is read, and one load of a line in a function and one store.
 //!
 //! Sources: Arm Architecture Reference Manual for A-profile, STNP (a hint that what is stored is not soon needed again)
 //! and the SVE instructions LD1B, ST1B and STNT1B. A call may change vector registers 0 to 7 and predicate 0 (Procedure
@@ -100,7 +100,7 @@ macro_rules! neon_store {
         concat!($store, " q0, q1, [x1]\n", $store, " q0, q1, [x1, #32]")
     };
 }
-/// The assembler is told of SVE, and the predicate has so many bytes.
+/// SVE is enabled in the assembler, and the predicate has this many bytes.
 macro_rules! sve {
     ($bytes:literal) => {
         concat!(".arch_extension sve\nmov z0.b, #0\nptrue p0.b, vl", $bytes)

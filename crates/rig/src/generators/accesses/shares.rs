@@ -1,6 +1,6 @@
 //! The functions of an instruction set and a kind of store, by their share of reads.
 
-/// `functions!` with a function for each number of reads, whose names tell the share of reads in percent.
+/// `functions!` with a function for each number of reads, whose names contain the share of reads in percent.
 macro_rules! all_shares {
     ($($begin:tt)*) => {
         functions! {

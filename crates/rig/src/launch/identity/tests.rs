@@ -108,7 +108,7 @@ fn pmi_tells_ranks_and_slurm_or_an_option_the_host() {
     assert_eq!(identity.rendezvous.hosts[0], "n3");
     let by_srun = by(&[&[("SLURM_STEP_NUM_TASKS", "16")], pmi, SLURM]).unwrap();
     assert_eq!(by_srun.node, "n5");
-    by(&[pmi]).refused(&["told by pmi", "--rendezvous HOST[:PORT]"]);
+    by(&[pmi]).refused(&["not given by pmi", "--rendezvous HOST[:PORT]"]);
     let given = Options {
         rendezvous: Some("head".to_owned()),
         ..Options::default()
@@ -173,7 +173,7 @@ fn what_cannot_be_is_refused_by_name_and_value() {
         rendezvous: None,
         ..options(0, 2, "")
     };
-    found(&no_host, &[SLURM]).refused(&["told by options", "--rendezvous"]);
+    found(&no_host, &[SLURM]).refused(&["not given by options", "--rendezvous"]);
     for text in [
         "",
         ":7000",

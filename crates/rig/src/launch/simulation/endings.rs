@@ -96,7 +96,7 @@ fn a_sink_that_can_keep_nothing_ends_the_run_and_so_does_rank_0() {
             Err(Failure::Run("no space left on device".to_owned()).into())
         }
         fn left_out(&mut self, _: Pair, _: u32, _: &str) -> Result<(), LaunchError> {
-            unreachable!("nobody fails")
+            unreachable!("none fails")
         }
     }
     let meeting = SimulatedRendezvous::of(2);
@@ -136,7 +136,7 @@ fn a_rank_does_not_wait_for_ever_for_a_rank_0_that_hangs_or_is_not_there() {
     let nobody = rendezvous::meet(&place, &SimulatedRendezvous::of(2).hello(1), SHORT);
     nobody
         .map(drop)
-        .refused(&["not met within 0 s", "127.0.0.1"]);
+        .refused(&["not reached within 0 s", "127.0.0.1"]);
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn rank_0_listens_only_where_it_is() {
         port,
     };
     let free = SimulatedRendezvous::of(2).place.port;
-    // Of the addresses for documentation nobody has one.
+    // No host has an address for documentation.
     rendezvous::listen(&at(&["192.0.2.7"], free)).refused(&["192.0.2.7", "--rendezvous"]);
     let listening = rendezvous::listen(&at(&["192.0.2.7", "127.0.0.1"], free)).unwrap();
     assert_eq!(

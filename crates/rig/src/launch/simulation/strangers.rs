@@ -1,4 +1,4 @@
-//! Who is refused, or says what it should not.
+//! Connections that are refused, or send what they should not.
 
 use super::*;
 use crate::testing::Refused as _;
@@ -17,7 +17,7 @@ fn who_does_not_belong_to_the_run_is_refused_and_the_run_goes_on() {
             let met = rendezvous::meet(&place, &hello, LONG);
             met.map(drop).refused(words);
         };
-        // A port scan, and a connection that says nothing and stays.
+        // A port scan, and a connection that sends nothing and stays.
         drop(TcpStream::connect(address).unwrap());
         let silent = TcpStream::connect(address).unwrap();
         for nonsense in ["GET / HTTP/1.1\r\n\r\n", "{}\n", "\"Pong\"\n", "\u{0}\n"] {
@@ -107,7 +107,7 @@ fn who_says_nothing_or_a_letter_now_and_then_keeps_nobody_waiting() {
     };
     let conductor = meeting.gather(limits).unwrap();
     let remarks = format!("{:?}", conductor.remarks());
-    let late = remarks.matches("it did not say in time who it is").count();
+    let late = remarks.matches("it did not send its rank in time").count();
     assert!(late >= 2, "{remarks}");
     conductor.end(None);
     assert!(joined(attending).iter().all(Result::is_ok));
@@ -123,14 +123,14 @@ fn a_rank_that_says_what_it_was_not_asked_for_is_dropped() {
         report: Box::new(Ok(PairReport::default())),
     };
     let sayings: [(&str, Vec<FromRank>); 3] = [
-        ("not asked for", vec![report(Pair::of(0, 1))]),
+        ("not requested", vec![report(Pair::of(0, 1))]),
         (
-            "not asked for",
+            "not requested",
             vec![FromRank::Hello(Box::new(
                 SimulatedRendezvous::of(3).hello(2),
             ))],
         ),
-        ("more than it is asked for", vec![FromRank::Pong; 20]),
+        ("more than was requested", vec![FromRank::Pong; 20]),
     ];
     for (reason, sayings) in sayings {
         let meeting = SimulatedRendezvous::of(3);

@@ -1,5 +1,5 @@
 //! How the connections of an end come about: it connects to its peers, or they connect to it. An end that cannot
-//! connect falls back to listening, if it is told to, and then its peer is the one that connects.
+//! connect falls back to listening, if so set, and then its peer is the one that connects.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -97,7 +97,7 @@ pub(super) struct ConnectedEnd {
 
 /// Why a connection did not come about.
 enum ConnectorError {
-    /// The connection manager says so.
+    /// The connection manager reports it.
     Cm(CmError),
     /// What it takes could not be made.
     Node(NodeError),
@@ -224,8 +224,8 @@ impl Connector<'_> {
         Ok(accepted.established(self.way.limit)?)
     }
 
-    /// Connects to all targets. Where that fails by one of the five errors, and it may fall back, it listens, tells the
-    /// target where, and is connected to.
+    /// Connects to all targets. Where that fails by one of the five errors, and it may fall back, it listens, sends the
+    /// target its address, and is connected to.
     fn connect_to_all(&mut self, role: &Active) -> Result<FallbackCounts, NodeError> {
         let (mut fell_back, mut to_be_told) = (FallbackCounts::default(), Vec::new());
         for target in &role.targets {
@@ -281,7 +281,7 @@ impl Connector<'_> {
         })
     }
 
-    /// Accepts requests, and takes connections that come `otherwise`, until there are so many.
+    /// Accepts requests, and takes connections that come `otherwise`, until there are this many.
     fn accept_until(
         &mut self,
         count: usize,
@@ -312,7 +312,7 @@ impl Connector<'_> {
                             let last =
                                 passed_over.map(|error| format!("; the last request: {error}"));
                             return Err(NodeError::Verbs(format!(
-                                "nobody connected to {device} within {} s: {} of {count} did{}",
+                                "only {} of {count} connected to {device} within {} s{}",
                                 patience.as_secs_f64(),
                                 self.connections.len(),
                                 last.unwrap_or_default()

@@ -92,7 +92,7 @@ impl Fabric {
         })
     }
 
-    /// Why these ports cannot carry samples of so many bytes by a service, whatever the queues.
+    /// Why these ports cannot carry samples of this many bytes by a service, with queues of any length.
     pub fn refusal(&self, service: Service, sample_bytes: u64) -> Option<String> {
         if service == Service::Uc {
             return self.uc_route.clone().err();
@@ -151,7 +151,7 @@ impl Fabric {
             };
             return Err(NodeError::Setting(format!(
                 "{option} be at least the number of publishers of a subscriber, which is {sources}: each has a \
-                receive queue of its own"
+                 separate receive queue"
             )));
         }
         for (end, capabilities, count, options) in sides {

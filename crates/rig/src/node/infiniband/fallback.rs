@@ -10,7 +10,7 @@ use crate::rdma::cm::{CmError, EventKind};
 
 impl ConnectFailure {
     /// That of an active end's error, if it is one of the five: by the event that came or, if none came in time, by the
-    /// one that was waited for. The kernel tells of some by the call already.
+    /// one that was waited for. The kernel reports some by the call already.
     pub(super) fn of(error: &CmError) -> Option<Self> {
         match error {
             CmError::Event { event, .. } => match event {
@@ -66,7 +66,7 @@ pub(super) fn passes_over(error: &CmError, fallback: Fallback) -> bool {
 #[derive(Debug, Clone)]
 pub struct Notices {
     subscribers: usize,
-    /// 0: nothing was told.
+    /// 0: nothing was reported.
     ports: Arc<[AtomicU16]>,
 }
 
@@ -85,12 +85,12 @@ impl Notices {
         &self.ports[publisher as usize * self.subscribers + subscriber as usize]
     }
 
-    /// A publisher tells a subscriber to connect to this port.
+    /// A publisher has a subscriber connect to this port.
     pub(super) fn post(&self, publisher: u32, subscriber: u32, port: u16) {
         (self.place(publisher, subscriber)).store(port, Ordering::Release);
     }
 
-    /// What a publisher has told a subscriber, once.
+    /// The notice of a publisher to a subscriber, once.
     pub(super) fn take(&self, publisher: u32, subscriber: u32) -> Option<u16> {
         let port = self.place(publisher, subscriber).swap(0, Ordering::Acquire);
         (port > 0).then_some(port)

@@ -12,7 +12,7 @@ use super::connector::{ConnectRole, ConnectedEnd, ConnectorSettings, LOOK, conne
 use crate::node::NodeError;
 use crate::rdma::cm::{Connection, EventChannel};
 
-/// What the thread tells of the connections.
+/// The thread's report on the connections.
 #[derive(Debug, Default)]
 pub(super) struct State {
     is_gone: AtomicBool,
@@ -58,7 +58,7 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    /// Starts the thread, which waits until it is told to connect.
+    /// Starts the thread, which waits for the command to connect.
     pub(super) fn new(
         channel: Arc<EventChannel>,
         way: ConnectorSettings,
@@ -91,7 +91,7 @@ impl Manager {
         })
     }
 
-    /// Has it connect, and waits for it while `go_on` says yes.
+    /// Has it connect, and waits for it while `go_on` returns true.
     pub(super) fn connect(
         &mut self,
         go_on: &mut dyn FnMut() -> bool,
@@ -110,7 +110,7 @@ impl Manager {
         }
     }
 
-    /// What it has told.
+    /// Its report.
     #[inline(always)]
     pub(super) fn state(&self) -> &State {
         &self.state
@@ -120,7 +120,7 @@ impl Manager {
     pub(super) fn end(&mut self) {
         self.channel.give_up();
         self.start = None;
-        // A panic of it was told as it happened.
+        // A panic of it was reported as it happened.
         let _ = self.thread.take().map(JoinHandle::join);
     }
 }
@@ -142,7 +142,7 @@ fn manage(
     let connected = connect(channel, way, role);
     let connections = connected.as_ref().map(|it| Arc::clone(&it.connections));
     let connections = connections.unwrap_or_default();
-    // If nobody hears it, the end has been given up.
+    // If no thread receives it, the end has been given up.
     let _ = tell.send(connected);
     while channel.wait() {
         let ended = connections.iter().find_map(Connection::ending);

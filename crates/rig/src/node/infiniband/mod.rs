@@ -17,8 +17,8 @@
 //! serves all peers: publishers send to the number that the subscriber accepts them with, and a publisher has an address
 //! handle for each of its subscribers.
 //!
-//! An end is active if it is given addresses to connect to: publishers are. One that cannot connect fails, or falls back
-//! to listening on its own address: then its subscriber connects, as soon as it is told where (`Notices`).
+//! An end is active if it is given addresses to connect to: publishers are. One that cannot connect fails, or falls
+//! back to listening on its own address: then its subscriber connects, as soon as it has the address (`Notices`).
 //!
 //! | file | what is in it |
 //! | --- | --- |
@@ -106,7 +106,7 @@ impl Maker for InfiniBand<'_> {
     }
 }
 
-/// One subscriber, and the address at which it listens from here on. It connects, too: to the publishers that tell it
+/// One subscriber, and the address at which it listens from here on. It connects, too: to the publishers that report
 /// that they cannot.
 ///
 /// # Errors
@@ -140,8 +140,8 @@ pub fn subscriber(
     Ok((InfiniBandSubscriber::new(manager, settings), address))
 }
 
-/// One publisher, which connects to these subscribers when it is started. If it falls back to listening, it tells so by
-/// the notices.
+/// One publisher, which connects to these subscribers when it is started. If it falls back to listening, it reports
+/// that by the notices.
 ///
 /// # Errors
 /// When the connection manager cannot be had.

@@ -49,7 +49,7 @@ struct PublisherState {
     copies: Vec<u32>,
     /// Their sum.
     under_way: u64,
-    /// Requests of which one completion tells that they are done: those before it in their queue, too.
+    /// Requests that one completion reports as done: those before it in their queue, too.
     per_completion: usize,
     poller: Poller,
     inline: bool,
@@ -60,7 +60,7 @@ struct PublisherState {
 struct Queue {
     pair: Arc<QueuePair>,
     signals: Signals,
-    /// Requests that it has room for, by what completions have told.
+    /// Requests that it has room for, by the completions so far.
     room: usize,
     /// Copies of a sample that it carries.
     copies: usize,
@@ -144,7 +144,7 @@ impl PublisherState {
         })
     }
 
-    /// Whether all of the targets have room for so many samples.
+    /// Whether all of the targets have room for this many samples.
     #[inline(always)]
     fn has_room(&self, mut targets: Range<usize>, samples: usize) -> bool {
         targets.all(|target| {
@@ -211,7 +211,7 @@ impl PublisherState {
             PollResult::Failed(failure) => (failure.work_request_id, Some(failure)),
             PollResult::Broken(code) => return Some(Err(broken(code))),
         };
-        // Of those that are not signalled only failures are told, and their slots are somebody else's by now.
+        // Unsignalled requests report failures only, and their slots belong to others by now.
         let mut slot = None;
         if number & SIGNALED > 0 {
             self.queues[((number & !SIGNALED) >> QUEUE_SHIFT) as usize].room += self.per_completion;

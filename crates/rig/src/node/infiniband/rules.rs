@@ -61,7 +61,7 @@ impl Signals {
             || (u64::from(self.since) + ahead as u64 + 1).is_multiple_of(u64::from(self.every))
     }
 
-    /// So many more were posted.
+    /// This many more were posted.
     #[inline(always)]
     pub fn advance(&mut self, posted: usize) {
         self.since = ((u64::from(self.since) + posted as u64) % u64::from(self.every)) as u32;
@@ -82,12 +82,12 @@ pub fn to_poll(count: usize, taken: usize, released: usize) -> usize {
 pub enum ReadAction {
     /// It posts all that it was given, and looks for nothing.
     Fill,
-    /// It waits for completions, at least one and at most so many.
+    /// It waits for completions, at least one and at most this many.
     Poll(usize),
 }
 
 impl ReadAction {
-    /// With so many requests posted, and so many empty slots given.
+    /// With this many requests posted, and this many empty slots given.
     #[inline(always)]
     pub fn of(posted: usize, threshold: usize, given: usize) -> Self {
         match posted < threshold {

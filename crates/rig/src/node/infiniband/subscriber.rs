@@ -105,7 +105,7 @@ impl SubscriberState {
         Ok(())
     }
 
-    /// Takes completions until there are so many, or none is left.
+    /// Takes completions until there are this many, or none is left.
     #[inline(always)]
     fn poll(&mut self, pool: &Pool, most: usize) -> Result<(), NodeError> {
         while self.arrived.len() < most {

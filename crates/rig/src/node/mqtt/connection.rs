@@ -22,7 +22,7 @@ pub(super) fn broker(settings: &Settings) -> Result<&BrokerAddress, NodeError> {
     settings.broker.as_ref().ok_or_else(none)
 }
 
-/// A client of that name, which holds so many requests and waits for as many acknowledgements.
+/// A client of that name, which holds this many requests and waits for as many acknowledgements.
 ///
 /// # Errors
 /// When there is no broker.
@@ -38,7 +38,7 @@ pub(super) fn client(
     let packet = settings.words * crate::node::pool::WORD + BESIDE_THE_SAMPLE;
     options
         .set_network_options(network)
-        // The thread that waits for the connection gives up first, and says so.
+        // The thread that waits for the connection gives up first, and reports it.
         .set_connection_timeout(settings.timeout.as_secs() + 2)
         .set_max_packet_size(u32::try_from(packet).ok())
         .set_outgoing_inflight_upper_limit(u16::try_from(requests).unwrap_or(u16::MAX));
@@ -98,13 +98,13 @@ pub(super) fn qos(qos: Qos) -> QoS {
 pub(super) fn not_connected(broker: &BrokerAddress, reason: impl ToString) -> NodeError {
     let reason = reason.to_string();
     NodeError::NoBroker(format!(
-        "--broker {broker}: cannot connect: {reason}: is a broker running there, and may it be reached?"
+        "--broker {broker}: cannot connect: {reason}: check that a broker runs there and can be reached"
     ))
 }
 
 /// There is none any more.
 pub(super) fn lost(broker: &BrokerAddress, error: &ConnectionError) -> String {
-    format!("the connection to the broker at {broker} has ended: {error}: is it still running?")
+    format!("the connection to the broker at {broker} has ended: {error}: check that it still runs")
 }
 
 /// How long connecting may still take.

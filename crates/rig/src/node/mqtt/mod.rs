@@ -11,10 +11,10 @@
 //!
 //! Inside the latency of a sample: the client's channel and the thread behind it, which writes to the connection; TCP
 //! to the broker, the broker, TCP from there; the client's event loop, which the subscriber's thread drives itself.
-//! `TCP_NODELAY` is set on both connections. The thread behind the channel has no CPU of its own: it runs where the
-//! rest of the process does. The client allocates memory for the topic and for each sample.
+//! `TCP_NODELAY` is set on both connections. The thread behind the channel has no separate CPU: it runs where the rest
+//! of the process does. The client allocates memory for the topic and for each sample.
 //!
-//! The channel holds as many samples as the send queue's setting says; beyond that, samples are refused. With a quality
+//! The channel holds as many samples as the setting of the send queue; beyond that, samples are refused. With a quality
 //! of service above 0 as many again may be on their way to be acknowledged.
 
 mod connection;
@@ -53,7 +53,7 @@ fn filter(prefix: &str, wiring: &Wiring, subscriber: u32) -> String {
 /// Makes clients. They connect when they are started.
 #[derive(Debug)]
 pub struct Mqtt<'a> {
-    /// Who hears whom.
+    /// The subscribers of each publisher.
     pub wiring: &'a Wiring,
     /// What concerns it of these.
     pub settings: &'a Settings,

@@ -34,7 +34,7 @@ pub struct MqttPublisher {
     taken: u64,
 }
 
-/// What the thread behind the channel tells.
+/// The state of the thread behind the channel.
 #[derive(Debug, Default)]
 struct ConnectionState {
     connected: AtomicBool,
@@ -153,7 +153,7 @@ impl Drop for MqttPublisher {
     fn drop(&mut self) {
         self.link.stop.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic of it is no reason for another.
+            // A panic of it must not cause another.
             let _ = thread.join();
         }
     }

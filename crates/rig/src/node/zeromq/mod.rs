@@ -1,4 +1,4 @@
-//! ZeroMQ over TCP of the loopback: a socket for each end, in a context of its own.
+//! ZeroMQ over TCP of the loopback: a socket for each end, in a separate context.
 //!
 //! | scenario | sockets | who binds |
 //! | --- | --- | --- |
@@ -8,10 +8,10 @@
 //! | round-robin | PUSH and PULL | each publisher |
 //!
 //! Inside the latency of a sample: `zmq_send`, which copies it, the I/O threads of the library at both ends, TCP over
-//! the loopback, and `zmq_recv`. These threads have no CPU of their own: they run where the rest of the process does.
-//! The library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It distributes samples.
+//! the loopback, and `zmq_recv`. These threads have no separate CPU: they run where the rest of the process does. The
+//! library sets `TCP_NODELAY` on each connection, and allocates memory for each message. It distributes samples.
 //!
-//! Each socket holds so many messages for each peer as the queues' settings say (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), beside
+//! Each socket holds as many messages for each peer as the settings of the queues (`ZMQ_SNDHWM`, `ZMQ_RCVHWM`), beside
 //! what the kernel's buffers hold. Beyond that, PUB drops samples without a word; PAIR and PUSH refuse them.
 
 mod library;
@@ -60,10 +60,11 @@ pub fn binds(scenario: Scenario) -> Side {
     }
 }
 
-/// Opens sockets. Those of one side bind and tell where, those of the other connect. [`load`] must have been called.
+/// Opens sockets. Those of one side bind and report their addresses, those of the other connect. [`load`] must have
+/// been called.
 #[derive(Debug)]
 pub struct Zeromq<'a> {
-    /// Who hears whom.
+    /// The subscribers of each publisher.
     pub wiring: &'a Wiring,
     /// What concerns it of these.
     pub settings: &'a Settings,
@@ -94,7 +95,7 @@ impl Zeromq<'_> {
         Ok((socket, CString::default()))
     }
 
-    /// The port of that one of so many ends, if they do not get free ones.
+    /// The port of one of several ends, if they do not get free ones.
     fn port(&self, number: u32, count: u32) -> Result<Option<u16>, NodeError> {
         let Some(first) = self.settings.zeromq_port else {
             return Ok(None);

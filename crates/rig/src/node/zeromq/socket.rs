@@ -1,4 +1,4 @@
-//! A socket of libzmq, in a context of its own.
+//! A socket of libzmq, in a separate context.
 
 use std::ffi::{CStr, CString, c_int, c_long, c_void};
 use std::io;
@@ -38,7 +38,7 @@ fn errno() -> c_int {
     unsafe { zmq_errno() }
 }
 
-/// libzmq has numbers of its own beside those of the system, and texts for them.
+/// libzmq has additional numbers of errors beside those of the system, and texts for them.
 fn last_error() -> io::Error {
     let errno = errno();
     // SAFETY: it returns a text that is never freed, for any number.
@@ -55,7 +55,7 @@ pub fn version() -> String {
 }
 
 impl Socket {
-    /// A socket of that kind that holds so many messages for each peer. libzmq must have been loaded.
+    /// A socket of that kind that holds this many messages for each peer. libzmq must have been loaded.
     ///
     /// # Errors
     /// When there is no memory or no file left.
@@ -83,7 +83,7 @@ impl Socket {
     }
 
     fn set(&self, option: c_int, value: &[u8]) -> Result<(), NodeError> {
-        // SAFETY: the socket is live, and the value is as long as is told; it is copied.
+        // SAFETY: the socket is live, and the value has the given length; it is copied.
         let set = unsafe {
             zmq_setsockopt(
                 self.socket.as_ptr(),
@@ -120,7 +120,7 @@ impl Socket {
         }
         let mut found = [0; LONGEST_ENDPOINT];
         let mut bytes = found.len();
-        // SAFETY: the socket is live, and there is room for as many bytes as is told.
+        // SAFETY: the socket is live, and there is room for the given number of bytes.
         let got = unsafe {
             zmq_getsockopt(
                 self.socket.as_ptr(),
@@ -204,8 +204,8 @@ impl Socket {
             events: ZMQ_POLLIN,
             revents: 0,
         };
-        // An interrupted wait is like one that was in vain.
-        // SAFETY: one item is told, and there is one; its socket is live and used by this thread alone.
+        // An interrupted wait is like one that was in vain. SAFETY: the number of items is one, and there is one; its
+        // socket is live and used by this thread alone.
         unsafe { zmq_poll(&mut item, 1, c_long::from(limit_ms)) };
     }
 }

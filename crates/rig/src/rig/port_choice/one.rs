@@ -37,7 +37,7 @@ pub fn choose_one(
 /// active ones, each by its first address, that of this place, in the order of their names.
 ///
 /// # Errors
-/// When the named port cannot be used, or there are not so many.
+/// When the named port cannot be used, or there are fewer.
 pub fn choose_nth(
     all: &Devices,
     request: Option<&PortRequest>,
@@ -49,7 +49,9 @@ pub fn choose_nth(
             _ => Err(ChoiceError::Named {
                 option: "--sender",
                 value: request.to_string(),
-                reason: "another rank of this host has it: leave it out, and each takes a port of its own".to_owned(),
+                reason:
+                    "another rank of this host has it: leave it out, and each takes a separate port"
+                        .to_owned(),
             }),
         };
     }

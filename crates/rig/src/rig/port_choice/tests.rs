@@ -205,7 +205,7 @@ fn ports_that_cannot_talk_are_passed_over_and_refused_where_they_are_named() {
     }
     leads(Ok(pair), [("v6", 1), ("both", 1)]);
     for (sender, receiver, reason) in [
-        ("ib", "v4", "the one is InfiniBand, the other Ethernet"),
+        ("ib", "v4", "one is InfiniBand, the other Ethernet"),
         (
             "v6",
             "v4",
@@ -217,14 +217,14 @@ fn ports_that_cannot_talk_are_passed_over_and_refused_where_they_are_named() {
         let error = choose(&of(&devices), Some(&sender), Some(&receiver)).unwrap_err();
         assert!(matches!(error, ChoiceError::Apart { .. }), "{error}");
         let begins = format!(
-            "--sender {}:1 and --receiver {}:1 cannot talk to each other: {reason}",
+            "--sender {}:1 and --receiver {}:1 cannot communicate: {reason}",
             sender.device, receiver.device
         );
         assert!(error.to_string().starts_with(&begins), "{error}");
     }
     let two = [devices[0].clone(), devices[4].clone()];
     let error = choose(&of(&two), None, None).unwrap_err().to_string();
-    let said = "no two usable RDMA ports can talk to each other; of ib:1 and v4:1, the one is";
+    let said = "no two usable RDMA ports can communicate; of ib:1 and v4:1, one is";
     assert!(error.starts_with(said), "{error}");
 }
 

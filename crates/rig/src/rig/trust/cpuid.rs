@@ -1,4 +1,4 @@
-//! What the instruction cpuid says of the counter's rate.
+//! The counter's rate by the instruction cpuid.
 //!
 //! Sources: Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2, CPUID, leaves 15H and 16H; for leaf
 //! 4000_0010H the agreement between VMware and others (<https://lwn.net/Articles/301888/>).
@@ -40,7 +40,7 @@ pub(super) fn by_hypervisor<R: CpuIdReader>(cpuid: &CpuId<R>) -> Result<f64, Str
         .ok_or("no hypervisor shows itself")?;
     // Hyper-V and Xen give these numbers to other things.
     if matches!(told.identify(), Hypervisor::HyperV | Hypervisor::Xen) {
-        return Err("this hypervisor tells it in another way".to_owned());
+        return Err("this hypervisor reports it in another way".to_owned());
     }
     match told.tsc_frequency() {
         None => Err("the hypervisor has no leaf 40000010H".to_owned()),

@@ -60,7 +60,7 @@ pub fn examine(
         };
         (rdtscp.is_some(), read)
     };
-    // No other counter tells the CPU with its reading.
+    // No other counter returns the CPU with its reading.
     #[cfg(not(target_arch = "x86_64"))]
     let (rdtscp, read) = (false, move || -> CountAndAux { (counter.read().0, None) });
     let offsets = offsets(&cpus, hertz(rate, &frequencies), stop)?;

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::time::Calibration;
 
-/// Who says how fast the counter is. Some of them are to be found on one architecture only.
+/// A source of the counter's rate. Some of them are to be found on one architecture only.
 #[allow(dead_code)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -71,7 +71,7 @@ impl Frequency {
     fn of(source: FrequencySource, found: SourceResult<f64>, calibration: Option<f64>) -> Self {
         let (hertz, missing) = match found {
             Ok(hertz) if hertz.is_finite() && hertz > 0.0 => (Some(hertz), None),
-            Ok(hertz) => (None, Some(format!("{hertz} Hz is no rate"))),
+            Ok(hertz) => (None, Some(format!("{hertz} Hz is not a rate"))),
             Err(reason) => (None, Some(reason)),
         };
         Self {
@@ -87,7 +87,7 @@ impl Frequency {
     }
 }
 
-/// What a source tells, or the reason why it does not.
+/// The rate by a source, or the reason why it has none.
 pub type SourceResult<T> = Result<T, String>;
 
 /// The two sources that lie farthest apart.
@@ -109,7 +109,7 @@ pub struct Frequencies {
 }
 
 impl Frequencies {
-    /// Puts the calibration before what others say, and compares.
+    /// Puts the calibration before other sources, and compares.
     pub fn compare(
         calibration: SourceResult<Calibration>,
         others: impl IntoIterator<Item = (FrequencySource, SourceResult<f64>)>,
@@ -197,7 +197,7 @@ pub fn hertz_by_log<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Source
             continue;
         };
         refined = megahertz(told, "Refined TSC clocksource calibration:").or(refined);
-        // A kernel that tells the core's frequency and the counter's apart tells the counter's last.
+        // A kernel that prints the frequencies of core and counter prints the counter's last.
         detected = megahertz(told, "Detected ").or(detected);
     }
     let found = refined.or(detected).map(|megahertz| megahertz * 1e6);
@@ -238,7 +238,7 @@ mod tests {
         assert!((farthest.ppm - 400_000.0 / 1999.8).abs() < 1e-9);
         // The wider of the two: half of 4 ppm.
         assert_eq!(found.sources[0].uncertainty_ppm, Some(2.0));
-        let expected = Some("0 Hz is no rate");
+        let expected = Some("0 Hz is not a rate");
         assert_eq!(found.by(Hypervisor).unwrap().missing.as_deref(), expected);
         // Without a calibration only the others are compared.
         let found = Frequencies::compare(Err("did not settle".to_owned()), others);

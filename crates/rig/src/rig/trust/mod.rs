@@ -31,7 +31,7 @@ use crate::rig::in_threads::ThreadsError;
 use crate::rig::trust::frequency::Frequencies;
 use crate::time::TscRate;
 
-/// Readings for the monotony if nobody asks for another number.
+/// Readings for the monotony by default.
 pub const DEFAULT_READS: u64 = 4_000_000;
 
 /// Why nothing could be examined.
@@ -39,8 +39,7 @@ pub const DEFAULT_READS: u64 = 4_000_000;
 pub enum TrustError {
     /// This is neither x86-64 nor aarch64.
     #[error(
-        "no counter is known of this architecture ({}), so there is nothing to trust: the clocks monotonic, monotonic-raw \
-         and realtime work here",
+        "this architecture ({}) has no known counter to check: use the clocks monotonic, monotonic-raw or realtime",
         std::env::consts::ARCH
     )]
     NoCounter,

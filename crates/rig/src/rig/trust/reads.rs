@@ -112,7 +112,7 @@ pub struct MigrationReadings {
     pub monotony: Monotony,
 }
 
-/// A reading of the counter, and what TSC_AUX said with it.
+/// A reading of the counter, and of TSC_AUX with it.
 pub type CountAndAux = (u64, Option<u32>);
 
 /// The CPU in TSC_AUX as Linux fills it: below the node's number, in twelve bits.
@@ -170,7 +170,7 @@ fn across(
     Ok(found)
 }
 
-/// How long so many readings may take: far more than they do, so that a machine under load comes to an end too.
+/// How long this many readings may take: far more than they do, so that a machine under load comes to an end too.
 fn deadline(reads: u64) -> Instant {
     Instant::now() + Duration::from_secs(10) + Duration::from_micros(reads)
 }
@@ -191,7 +191,7 @@ pub fn across_migrations(
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
-/// The latest reading of all threads, on a line of its own.
+/// The latest reading of all threads, on a separate line.
 #[repr(align(128))]
 #[derive(Default)]
 struct LatestReading(AtomicU64);

@@ -11,13 +11,13 @@ use crate::sorting::sort_by_key;
 
 /// A proven offset beyond this spoils latencies between CPUs, in nanoseconds.
 pub(super) const SPOILING_OFFSET_NS: f64 = 100.0;
-/// An uncertainty of an offset beyond this tells too little, in nanoseconds.
+/// An uncertainty of an offset beyond this is too large, in nanoseconds.
 pub(super) const UNCERTAIN_OFFSET_NS: f64 = 1000.0;
 /// Sources of the rate that disagree by more are to be looked at, in parts per million.
 pub(super) const DISAGREEING_PPM: f64 = 500.0;
-/// Sources of the rate that disagree by more do not speak of the same counter, in parts per million.
+/// Sources of the rate that disagree by more are not about the same counter, in parts per million.
 pub(super) const CONTRADICTING_PPM: f64 = 10_000.0;
-/// An uncertainty of the calibration beyond this tells too little, in parts per million.
+/// An uncertainty of the calibration beyond this is too large, in parts per million.
 pub(super) const UNCERTAIN_RATE_PPM: f64 = 100.0;
 
 /// Fewer readings that follow another CPU's compare the CPUs too seldom.
@@ -26,7 +26,7 @@ pub(super) const LEAST_CROSSINGS: u64 = 1000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Nothing speaks against it.
+    /// No finding contradicts it.
     #[default]
     Trusted,
     /// It can be used by someone who knows the reasons against it.
@@ -47,7 +47,7 @@ impl Verdict {
     }
 }
 
-/// Something that speaks against the counter. The figures behind it stand in the report.
+/// A finding against the counter. The figures behind it are in the report.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Reason {
     /// The verdict that it alone would lead to.
@@ -124,7 +124,7 @@ impl Reasons {
         }
         if let Some(stays @ 1..) = crossed.and_then(|it| it.wrong_cpu_names) {
             let text = format!(
-                "TSC_AUX named another CPU in {stays} stays: rdtscp does not tell where it was read"
+                "TSC_AUX named another CPU in {stays} stays: rdtscp does not report where it was read"
             );
             self.warns("wrong-cpu-names", text);
         }
@@ -160,13 +160,13 @@ impl Reasons {
             _ if dropped => {
                 let left = available.join(", ");
                 let text = format!(
-                    "the kernel has dropped it from its clock sources ({left}); its log says why"
+                    "the kernel has dropped it from its clock sources ({left}); its log has the reason"
                 );
                 self.spoils("dropped", text);
             }
             None => self.warns(
                 "clock-source-unknown",
-                "the kernel does not tell its clock source",
+                "the kernel does not report its clock source",
             ),
             Some(source) if source == name => {}
             Some(other) => {
@@ -218,7 +218,7 @@ impl Reasons {
             let weighs = heavy_if(farthest.ppm > CONTRADICTING_PPM);
             self.add(weighs, "rates-differ", text);
         }
-        // Where nothing settled to compare it with, that is told above.
+        // Where nothing settled to compare it with, that is reported above.
         let compared = report.rate.filter(|rate| rate.given_off_ppm.is_some());
         if let Some(doubt) = compared.and_then(|rate| findings::of_rate(&rate)) {
             self.warns("given-rate", doubt.line(1));
@@ -275,8 +275,8 @@ impl Reasons {
         } else if found.guest == Some(true) {
             let name = found.hypervisor.as_deref().unwrap_or("of unknown make");
             let text = format!(
-                "a hypervisor ({name}) stands in between: it may offset or scale the counter, and a migration to another host \
-                 changes both"
+                "a hypervisor ({name}) is in between: it may offset or scale the counter, and a migration to another \
+                 host changes both"
             );
             self.warns("guest", text);
         }

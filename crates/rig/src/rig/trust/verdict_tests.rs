@@ -228,7 +228,7 @@ fn what_is_usable_with_care_says_why() {
     warns(few, |it| it.shared().crossings = 999);
     let other = "other-clock-source: by hpet";
     warns(other, |it| it.clock.source = Some("hpet".to_owned()));
-    let unknown = "clock-source-unknown: not tell";
+    let unknown = "clock-source-unknown: not report";
     warns(unknown, |it| it.clock.source = None);
     let not_invariant = "not-invariant: only the kernel";
     warns(not_invariant, |it| it.clock.invariant_tsc = Some(false));

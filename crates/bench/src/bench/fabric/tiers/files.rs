@@ -25,7 +25,7 @@ fn wrong(line: usize, reason: impl Into<String>) -> TierError {
 /// The nodes of a list in that line.
 fn listed(line: usize, list: &str) -> Result<Vec<String>, TierError> {
     let nodes = expand(list);
-    nodes.map_err(|reason| wrong(line, format!("{list:?} is no list of nodes: {reason}")))
+    nodes.map_err(|reason| wrong(line, format!("{list:?} is not a list of nodes: {reason}")))
 }
 
 /// A file with a node, or a list of them, and its group in each line.

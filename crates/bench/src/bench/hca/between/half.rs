@@ -180,7 +180,7 @@ impl OpenPort {
         let there = receive_message(wire, WORK, only!(WireMessage::Addresses(there) => there))?;
         if there.len() != unconnected.len() {
             let text = format!(
-                "tells of {} queue pairs instead of {}",
+                "sent {} queue pairs instead of {}",
                 there.len(),
                 unconnected.len()
             );

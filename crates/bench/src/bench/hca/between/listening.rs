@@ -320,7 +320,7 @@ fn greet(
     let theirs = said.pointer("/hello/program").cloned();
     let theirs = theirs.and_then(|theirs| serde_json::from_value::<Program>(theirs).ok());
     let Some(theirs) = theirs else {
-        let failure = Failure::Run("says what no hcabench says".to_owned());
+        let failure = Failure::Run("sent a greeting that is not of hcabench".to_owned());
         return Err(RunError::Peer(peer, failure));
     };
     if theirs != ours {
@@ -334,7 +334,7 @@ fn greet(
     let said = serde_json::from_value(said).map_err(|error| {
         RunError::Peer(
             peer,
-            Failure::Run(format!("says what is no greeting: {error}")),
+            Failure::Run(format!("sent an invalid greeting: {error}")),
         )
     })?;
     let hello = take(&wire, said, only!(WireMessage::Hello(hello) => *hello))?;

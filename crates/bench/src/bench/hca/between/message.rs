@@ -67,7 +67,7 @@ pub(super) struct PreparedPoint {
     pub(super) path: Value,
     /// How far the time of day is ahead of the point's clock.
     pub(super) time_of_day: TimeOfDayOffset,
-    /// RecordKind is known of this end.
+    /// What is known of this end.
     pub(super) findings: Vec<Finding>,
 }
 
@@ -215,7 +215,7 @@ pub(super) fn take<T>(
         other => {
             let text = serde_json::to_string(&other).unwrap_or_default();
             let said: String = text.chars().take(80).collect();
-            let failure = Failure::Run(format!("says {said}, which is not its turn"));
+            let failure = Failure::Run(format!("sent {said} out of turn"));
             RunError::Peer(wire.peer(), failure)
         }
     })

@@ -244,7 +244,7 @@ impl RankWork for &PairEnd {
             .towards(order.partner, measured, limit)
             .map_err(|error| error.to_string())?;
         let left = limit.saturating_sub(begun.elapsed());
-        let serves = self.serves.get().ok_or("this rank serves nobody")?;
+        let serves = self.serves.get().ok_or("this rank serves no peer")?;
         let back = runner
             .peer
             .ask_back(*serves, measured, left.max(Duration::from_secs(1)))

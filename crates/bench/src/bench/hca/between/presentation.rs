@@ -74,7 +74,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         "at least, at most: Between these bounds lies the one-way latency. They follow from all exchanges, as no \
          message arrives before it is posted; with --clock-uncertainty also from what was declared.",
         "excess: The latency of a message above the least of its round. The offset of the two clocks is not in it: it \
-         tells of queueing in this direction.",
+         shows queueing in this direction.",
         "t_comp: It is of one clock, and exact.",
     ],
     ..Presentation::of(&SCHEMA)

@@ -152,7 +152,7 @@ impl Serving {
                 limit_ms,
             } => {
                 let Some(pair) = &self.pair else {
-                    let text = "this is no rank of a fabric";
+                    let text = "this process is not a rank of a fabric";
                     return Err(RunError::Peer(wire.peer(), Failure::Run(text.to_owned())));
                 };
                 let mut to = serves;
@@ -205,7 +205,9 @@ fn check(point: &Point) -> Result<(), RunError> {
         && (SMALLEST_SIZE..=LARGEST_SIZE).contains(&point.size);
     match possible {
         true => Ok(()),
-        false => Err(RunError::Usage(format!("{point} is no point of any run"))),
+        false => Err(RunError::Usage(format!(
+            "{point} is not a point of any run"
+        ))),
     }
 }
 

@@ -338,8 +338,8 @@ fn impossible_anywhere(point: &Point) -> Option<String> {
     }
     if queue_pairs > 1 && point.timestamp == Timestamp::Send {
         return Some(format!(
-            "--queue-pairs {queue_pairs} is impossible with --timestamp send: messages of different queue pairs overtake each \
-             other, so nobody knows whose stamps are still to be rewritten; use --timestamp submit"
+            "--queue-pairs {queue_pairs} is impossible with --timestamp send: messages of different queue pairs \
+             overtake each other, so the stamps still to be rewritten are unknown; use --timestamp submit"
         ));
     }
     let depth = point.depth;

@@ -268,8 +268,8 @@ fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
     }
     assert_eq!(
         stalled().to_string(),
-        "nothing was heard of the receiver for 5.4 s: an operation took so long, or something else has its CPU: a longer \
-         --timeout allows more"
+        "the receiver gave no sign of life for 5.4 s: an operation took that long, or another thread has its CPU; \
+         allow more by --timeout"
     );
 }
 

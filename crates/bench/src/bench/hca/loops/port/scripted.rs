@@ -152,7 +152,7 @@ impl CompletionPort for Script<'_> {
         if self.control.stopped() {
             self.after_stop += 1;
             let patient = self.after_stop < PATIENCE;
-            assert!(patient, "the loop hangs: it was told to stop");
+            assert!(patient, "the loop hangs after it was stopped");
         }
         match look {
             Look::Empty | Look::Stop => PollResult::Empty,
