@@ -25,7 +25,7 @@ use hcabench::launch::rendezvous::listen;
 use hcabench::results::schema::fabric::{self, FIGURES};
 use hcabench::results::schema::{Column, Data};
 use hcabench::results::{Cell, Record};
-use shared::{Failed, arguments, ended, thread_time};
+use shared::{Failed, thread_time};
 
 mod shared;
 
@@ -40,17 +40,10 @@ const MEMORY_LIMIT_MIB: u64 = 2048;
 const SLOW: u32 = 3;
 
 fn main() -> ExitCode {
-    let mut arguments = arguments().into_iter();
-    let ranks = match arguments.next().map(|argument| argument.parse()) {
-        None => RANKS,
-        Some(Ok(ranks)) => ranks,
-        Some(Err(_)) => {
-            eprintln!("{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    let options: Vec<String> = arguments.collect();
-    ended("conductor", run(ranks, &options))
+    shared::main("conductor", USAGE, |words| match words {
+        [] => Some(run(RANKS, &[])),
+        [ranks, options @ ..] => Some(run(ranks.parse().ok()?, options)),
+    })
 }
 
 struct Scripted;
@@ -114,7 +107,7 @@ fn cell(column: &Column, number: f64) -> Cell {
     }
 }
 
-fn run(ranks: u32, options: &[String]) -> Result<bool, Failed> {
+fn run(ranks: u32, options: &[&str]) -> Result<bool, Failed> {
     let hellos = (0..ranks)
         .map(|rank| hello(rank, ranks))
         .collect::<Result<Vec<_>, Failed>>()?;
@@ -141,7 +134,7 @@ fn run(ranks: u32, options: &[String]) -> Result<bool, Failed> {
     let out = folder.path().join("out");
     let mut words = vec!["fabric", "--quiet", "--out"];
     words.push(out.to_str().ok_or("a path that is no text")?);
-    words.extend(options.iter().map(String::as_str));
+    words.extend(options);
     let (begun, before) = (Instant::now(), thread_time()?);
     let code = rank_zero(&words, &identity, (listener, terms, limits))?;
     let (elapsed, cpu) = (begun.elapsed(), thread_time()? - before);

@@ -23,7 +23,7 @@ use hcabench::generators::chase::Chase;
 use hcabench::pacing::{NoPause, Pacing};
 use hcabench::terminal::table::{Column, Table};
 use hcabench::time::{Reading, Ticks};
-use shared::{Counter, Failed, arguments, callgrind, ended};
+use shared::{Counter, Failed, callgrind};
 
 #[path = "../tests/loops/completed.rs"]
 mod completed;
@@ -62,22 +62,12 @@ impl Reading for Steady {
 }
 
 fn main() -> ExitCode {
-    let arguments = arguments();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
-        [] => print_table(),
-        ["-h" | "--help"] => {
-            println!("{USAGE}");
-            Ok(true)
-        }
+    shared::main("instructions", USAGE, |words| match words {
+        [] => Some(print_table()),
         // What callgrind runs.
-        ["once", kind, count] => once(kind, count),
-        other => {
-            eprintln!("instructions: unknown arguments {other:?}\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    };
-    ended("instructions", done)
+        ["once", kind, count] => Some(once(kind, count)),
+        _ => None,
+    })
 }
 
 fn print_table() -> Result<bool, Failed> {

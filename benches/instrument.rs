@@ -21,7 +21,7 @@ use hcabench::host::pinning;
 use hcabench::stats::percentile_of_sorted;
 use hcabench::terminal::table::{Column, Table};
 use hcabench::time::{AnyClock, Clock, ClockKind, ClockUser, Nanos, Ticks};
-use shared::{Counter, Failed, arguments, ended};
+use shared::{Counter, Failed};
 
 mod shared;
 
@@ -47,18 +47,7 @@ const TIME_LIMIT: Duration = Duration::from_secs(8);
 const PAUSE: Nanos = Nanos(5_000);
 
 fn main() -> ExitCode {
-    match arguments().first().map(String::as_str) {
-        None => {}
-        Some("-h" | "--help") => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
-        Some(other) => {
-            eprintln!("instrument: unknown argument '{other}'\n{USAGE}");
-            return ExitCode::from(2);
-        }
-    }
-    ended("instrument", run())
+    shared::main("instrument", USAGE, |words| words.is_empty().then(run))
 }
 
 fn run() -> Result<bool, Failed> {

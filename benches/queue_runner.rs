@@ -37,7 +37,7 @@ use hcabench::queues::{FastForward, Lamport};
 use hcabench::stats::median_of;
 use hcabench::terminal::table::{Column, Table};
 use hcabench::time::Ticks;
-use shared::{Counter, Failed, arguments, callgrind, ended, thread_time};
+use shared::{Counter, Failed, callgrind, thread_time};
 
 #[path = "queue_runner/by_hand.rs"]
 mod by_hand;
@@ -104,30 +104,16 @@ impl Side {
 }
 
 fn main() -> ExitCode {
-    let arguments = arguments();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
-        ["-h" | "--help"] => {
-            println!("{USAGE}");
-            return ExitCode::SUCCESS;
-        }
+    shared::main("queue_runner", USAGE, |words| match words {
         // What callgrind runs.
-        ["once", queue, measurer, side, batches] => once(queue, measurer, side, batches),
+        ["once", queue, measurer, side, batches] => Some(once(queue, measurer, side, batches)),
         // What is run of each program.
-        ["times", queue, measurer] => print_times(queue, measurer),
-        options if options.iter().any(|word| word.starts_with('-')) => {
-            eprintln!("queue_runner: unknown arguments {words:?}\n{USAGE}");
-            return ExitCode::from(2);
-        }
+        ["times", queue, measurer] => Some(print_times(queue, measurer)),
         programs => {
-            if let Some(missing) = programs.iter().find(|name| !Path::new(name).is_file()) {
-                eprintln!("queue_runner: '{missing}' is neither a program nor an option\n{USAGE}");
-                return ExitCode::from(2);
-            }
-            compare(programs)
+            let are_there = programs.iter().all(|name| Path::new(name).is_file());
+            are_there.then(|| compare(programs))
         }
-    };
-    ended("queue_runner", done)
+    })
 }
 
 fn case_of(queue: &str, measurer: &str) -> Result<Case, Failed> {

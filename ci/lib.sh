@@ -29,27 +29,19 @@ whole_number() {
     fi
 }
 
-# takes COUNT ARGUMENT...: prints the usage text if that is asked for, and refuses more than COUNT arguments.
-takes() {
-    case ${2-} in
-    -h | --help)
-        usage
-        exit
-        ;;
-    esac
-    (($# <= $1 + 1)) || usage_error "unexpected argument '${*:$1+2:1}'"
-}
-
 # read_options ARGUMENT...: sets a variable for each option, for_ever for --for-ever, and rest to what is behind --. The
 # table options says what is allowed: MIN and MAX of a whole number; =PATTERN|WHAT; flag; list, which may be there
-# again, and is an array; or nothing for any text. Its key words is how many words that are no option there may be, which
-# are in rest as well.
+# again, and is an array; or nothing for any text. Its key words is how many words that are no option there may be,
+# which are in rest as well. Prints the usage text if that is asked for.
 read_options() {
     local option allowed
     rest=()
     while (($#)); do
         case $1 in
-        -h | --help) takes 0 "$1" ;;
+        -h | --help)
+            usage
+            exit
+            ;;
         --)
             rest=("${@:2}")
             return
@@ -85,20 +77,6 @@ read_options() {
         esac
         [[ $allowed == list ]] || printf -v "${option//-/_}" %s "$2"
         shift 2
-    done
-}
-
-# files_of INTERPRETER SUFFIX: the files of the repository with that suffix, or whose first line names that interpreter
-# (a pattern), each with a zero behind it. A link leads to a file that is among them.
-files_of() {
-    local file line
-    git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
-        [[ -f $file && ! -L $file ]] || continue
-        line=
-        IFS= read -r line <"$file" 2>/dev/null || true
-        if [[ $file == *"$2" || $line =~ ^'#!'.*[/\ ]$1$ ]]; then
-            printf '%s\0' "$file"
-        fi
     done
 }
 
@@ -143,22 +121,76 @@ cross_for_aarch64() {
     export BINDGEN_EXTRA_CLANG_ARGS_aarch64_unknown_linux_gnu="-I$root/usr/include -I/usr/aarch64-linux-gnu/include"
 }
 
-# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now; says which, and
-# exports that variable.
-find_program() {
-    local target=${CARGO_TARGET_DIR:-$repository/target}
+# Sets program to the one that the variable HCABENCH_PROGRAM names, else to a release build made now, and exports that
+# variable.
+build_program() {
+    local target=${CARGO_TARGET_DIR:-$repository/target} quiet=(--quiet) before began=$SECONDS
     program=${HCABENCH_PROGRAM-}
     if [[ -n $program ]]; then
-        [[ -f $program && -x $program ]] || fail "HCABENCH_PROGRAM: '$program' is no program that can be run"
+        [[ -f $program && -x $program ]] || usage_error "HCABENCH_PROGRAM: '$program' is no program that can be run"
     else
         find_cargo
-        "$cargo" build --quiet --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
-            --target-dir "$target" || fail "hcabench could not be built"
         program=$target/release/hcabench
+        # Cargo draws its progress on a terminal.
+        [[ ! -t 2 ]] || quiet=()
+        before=$(stat -c %Y -- "$program" 2>/dev/null) ||
+            say "building hcabench, which takes some minutes the first time"
+        "$cargo" build "${quiet[@]}" --release --locked --bin hcabench --manifest-path "$repository/Cargo.toml" \
+            --target-dir "$target" || fail "hcabench could not be built"
+        [[ $before == "$(stat -c %Y -- "$program")" ]] ||
+            say "built hcabench in $(((SECONDS - began) / 60)) min $(((SECONDS - began) % 60)) s"
     fi
     program=$(realpath -- "$program")
     export HCABENCH_PROGRAM=$program
+}
+
+# The same, and says which it is.
+find_program() {
+    build_program
     say "the program is $program"
+}
+
+# built MESSAGES KIND NAME: the program of that kind and name that cargo has built, of a file of its messages in JSON.
+built() {
+    local path
+    path=$(sed -n 's/.*"kind":\["'"$2"'"\],"crate_types":\[[^]]*\],"name":"'"$3"'".*"executable":"\([^"]*\)".*/\1/p' \
+        "$1")
+    [[ -x $path ]] || fail "cargo named no program $3 ($2): '$path'"
+    printf '%s\n' "$path"
+}
+
+# What stands before a program to run it, and the lines that end the runs of tests well.
+emulated=() good_ends=()
+
+# has_tests PROGRAM [FILTER...]: prints how many tests its runner takes by these filters; exit code 1 where that is
+# none.
+has_tests() { "${emulated[@]}" "$@" --list | grep -c ': test$'; }
+
+# expect PROGRAM [FILTER...]: adds to good_ends the line that ends a run of these tests well.
+expect() {
+    local all count
+    all=$(has_tests "$1") || fail "$1 has no test"
+    count=$(has_tests "$@") || fail "$1 has no test for ${*:2}"
+    good_ends+=("test result: ok. $count passed; 0 failed; 0 ignored; 0 measured; $((all - count)) filtered out")
+}
+
+# ended_well LOG: whether these are, in order, all the results in there, and prints them. Neither silence nor an
+# ignored test passes.
+ended_well() {
+    local results
+    results=$(grep '^test result: ' "$1" | sed 's/; finished in .*//') || true
+    [[ $results == "$(printf '%s\n' "${good_ends[@]}")" ]] ||
+        fail "it ended well, but with other results than: $(printf '%s; ' "${good_ends[@]}")"
+    printf '\n%s\n' "${good_ends[@]}"
+}
+
+# tests_in_machine ARGUMENT...: runs tests by ci/vm with these arguments, with their output in the file $log as well.
+tests_in_machine() {
+    # At a signal the machine ends in order, and still writes.
+    # shellcheck disable=SC2154 # set by who calls
+    "$repository/ci/vm" "$@" 2>&1 | (trap '' INT TERM HUP && exec tee -- "$log") ||
+        fail "the tests in the SoftRoCE machine failed, or did not run to their end"
+    ended_well "$log"
 }
 
 # take_lock FILE WHAT: as descriptor 8, until this script ends; waits for another one of the same kind.
@@ -169,26 +201,9 @@ take_lock() {
     flock -w 900 8 || fail "another $2 has not ended within 15 minutes"
 }
 
-# is_complete FOLDER STAMP: whether that folder carries this stamp, which is written last, as the file complete, and holds
-# all that its content depends on.
+# is_complete FOLDER STAMP: whether that folder carries this stamp, which is written last, as the file complete, and
+# holds all that its content depends on.
 is_complete() { [[ -e $1/complete && $(<"$1/complete") == "$2" ]]; }
-
-# begin_fetch: makes the folder $home, where the caller's finish_if_complete has not found all, waits for another fetch
-# into it, and sets log. $work is removed at the end.
-# shellcheck disable=SC2154 # set by who calls
-begin_fetch() {
-    mkdir -p -- "$home" || fail "$home cannot be made: use a checkout of your own"
-    finish_if_complete
-    [[ -w $home && (! -e $home/lock || -w $home/lock) ]] ||
-        fail "$home belongs to $(stat -c %U -- "$home"), and is to be fetched or renewed: run ci/vm-fetch as that" \
-            "user, or use a checkout of your own"
-    take_lock "$home/lock" "fetch into $home"
-    # The one that was waited for may have fetched it all.
-    finish_if_complete
-    log=$home/fetch.log
-    : >"$log"
-    trap 'rm -rf -- "$work"' EXIT
-}
 
 # logged WHAT COMMAND...: runs it, without the lock, with its output behind that in the file $log; shows the end of that
 # only when it fails.

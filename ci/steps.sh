@@ -50,7 +50,8 @@ took() { printf '%s\t%s\n' "$1" "$2" >>"$step_logs/took"; }
 print_times() {
     title "minutes by step"
     printf 'all\t%s\n' "$SECONDS" | cat -- "$step_logs/took" - |
-        awk -F'\t' '$1 == "all" { $1 = $2; $2 = "all, since it began" } { printf "%4d:%02d  %s\n", $1 / 60, $1 % 60, $2 }'
+        awk -F'\t' '$1 == "all" { $1 = $2; $2 = "all, since it began" }
+            { printf "%4d:%02d  %s\n", $1 / 60, $1 % 60, $2 }'
 }
 
 # step TITLE COMMAND...
@@ -67,8 +68,8 @@ read_by_tools='^(HCABENCH_|RUST|CARGO_|CC|CXX|CPP|CFLAGS|CPATH|C_INCLUDE|AR|AS|L
 read_by_tools+='|BINDGEN|LIBCLANG|CLANG|LLVM|CMAKE|MAKE|PYTHONPATH|PYTHONHOME|QEMU|RDMAV|IBV_|MLX|GLIBC|MALLOC|TZ)'
 only_where='^(HCABENCH_TEST_|RUSTUP_|CARGO_(HOME|NET|HTTP|REGISTR|SOURCE|TERM|TARGET_DIR))'
 # What each step depends on beside files of the repository: Rust, the packages of ci/setup with all that they depend
-# on (ci/test has PATH lead to these and the base system only), the environment, the processor, and what the SoftRoCE machines boot with. Not
-# the kernel of this machine: what tests it runs each time. Exit code 1 where any of it cannot be read.
+# on (ci/test has PATH lead to these and the base system only), the environment, the processor, and what the SoftRoCE
+# machines boot with. Not the kernel of this machine: what tests it runs each time. Exit code 1 where any of it cannot be read.
 machine_state() {
     local file files folder packages
     rustc -vV && cargo -V && uname -sm && nproc && cat /etc/os-release || return 1
@@ -81,7 +82,8 @@ machine_state() {
     dpkg-query -W -f '${Package} ${Priority} ${Version} ${Architecture} ${db:Status-Abbrev}\n' \
         >"$step_logs/installed" || return 1
     grep '^[a-z0-9]' <<<"$packages" | sed 's/:.*//' | awk '
-        NR == FNR { wanted[$1]; next } $1 in wanted || $2 == "required" || $2 == "important"' - "$step_logs/installed" | LC_ALL=C sort || return 1
+        NR == FNR { wanted[$1]; next } $1 in wanted || $2 == "required" || $2 == "important"' \
+        - "$step_logs/installed" | LC_ALL=C sort || return 1
     env | { grep -E "$read_by_tools" || true; } | { grep -vE "$only_where" || true; } | LC_ALL=C sort
     # Of cargo's configuration all but where packages come from: Cargo.lock has the sum of each.
     files=("${CARGO_HOME:-$HOME/.cargo}"/config{,.toml})

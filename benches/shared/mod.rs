@@ -10,17 +10,28 @@ use nix::time::{ClockId, clock_gettime};
 
 pub(crate) type Failed = Box<dyn std::error::Error>;
 
-/// Those behind `--bench`, which Cargo passes.
-pub(crate) fn arguments() -> Vec<String> {
-    let all = std::env::args().skip(1);
-    all.filter(|argument| argument != "--bench").collect()
-}
-
-pub(crate) fn ended(program: &str, done: Result<bool, Failed>) -> ExitCode {
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
+/// Runs a program by its arguments, without `--bench`, which Cargo passes; `run` returns nothing where it knows no such
+/// arguments.
+pub(crate) fn main(
+    program: &str,
+    usage: &str,
+    run: impl FnOnce(&[&str]) -> Option<Result<bool, Failed>>,
+) -> ExitCode {
+    let all: Vec<String> = std::env::args().skip(1).collect();
+    let words = all.iter().map(String::as_str);
+    let words: Vec<&str> = words.filter(|word| *word != "--bench").collect();
+    if let ["-h" | "--help"] = words[..] {
+        println!("{usage}");
+        return ExitCode::SUCCESS;
+    }
+    match run(&words) {
+        None => {
+            eprintln!("{program}: unknown arguments {words:?}\n{usage}");
+            ExitCode::from(2)
+        }
+        Some(Ok(true)) => ExitCode::SUCCESS,
+        Some(Ok(false)) => ExitCode::FAILURE,
+        Some(Err(error)) => {
             eprintln!("{program}: {error}");
             ExitCode::FAILURE
         }

@@ -1,29 +1,25 @@
-"""The clock benchmark against C and cyclictest, and what memory it takes."""
+"""The clock benchmark against C and cyclictest."""
 
+import itertools
 import json
 import os
 import re
-import subprocess
 import sys
-import time
 
 import compare
 import results
 
 CPU = max(os.sched_getaffinity(0))
 REPORTS = {"percentiles": "percentiles", "default": "highest,cumulative,histogram"}
-LOOP_LIMIT, AGAIN_LIMIT = 1.05, 0.25
+CLOCKS = "realtime", "monotonic", "monotonic-raw", "rdtsc", "rdtscp", "rdtscp-lfence"
 WAKEUPS, FACTOR, SLACK_US = 5000, 1.25, 2
-MOST_KIB, START_MS, GROWTH = 65536, 1000, 1.25
 
 
-def judge_loop(ours, theirs):
-    """The ratio to C, how runs of one command line agree, and whether both are within their limits."""
-    found = compare.of_rounds(ours, theirs)
-    # As many of either have either order.
-    halves = [[of for at, of in enumerate(ours) if at % 4 in part] for part in ((0, 1), (2, 3))]
-    again = compare.of_medians(*halves)
-    return found, again, 0 < found <= LOOP_LIMIT and abs(again - 1) <= AGAIN_LIMIT
+def again(ours):
+    """How runs of one command line agree: the median of rounds 1, 2, 5, 6 and so on over that of the others, as many of
+    which had either order.
+    """
+    return compare.of_medians(*([of for at, of in enumerate(ours) if at % 4 in part] for part in ((0, 1), (2, 3))))
 
 
 @compare.measurement("the loop of the clock benchmark against the bare instructions in C",
@@ -32,28 +28,27 @@ def compare_clock(rounds):
     """Compares the loop of `hcabench clock` with the bare instruction sequence of each clock in C, compiled with -O2
     (listings/clock_loop.c): the median iteration, with --report percentiles and with its default,
     highest,cumulative,histogram, on the last CPU that this may use, in turn, after one round that does not count.
-    Prints the median of the medians of both, and the median of the rounds' ratios: a processor that changes its speed
-    between two rounds changes both sides of a round. Besides, `again`: the median over rounds 1, 2, 5, 6 and so on by
-    that over the others, which tells how well runs of one command line agree; as many of both have either order. Exit
-    code 1 if a ratio is above 1.05, if `again` is off one by more than a quarter (as docs/clock.md says), or if
-    anything went wrong. Clocks that hcabench cannot read here (exit code 2) are named; at least one must be compared.
+    Prints the medians of both, and the median of the rounds' ratios: a processor that changes its speed between two
+    rounds changes both sides of a round. Besides, the median over rounds 1, 2, 5, 6 and so on by that over the others,
+    which shows how well runs of one command line agree. Exit code 1 if the first is above 1.05, if the second is off
+    one by more than a quarter (as docs/clock.md says), or if anything went wrong. Clocks that hcabench cannot read here
+    (exit code 2) are named; at least one must be compared.
     """
     listing = compare.listings() / "clock_loop"
-    compared, failed = 0, False
-    head = ("clock", "report", "iterations", "ours [tick]", "C [tick]", "ratio", "again")
-    print("{:14} {:12} {:>10} {:>12} {:>12} {:>8} {:>8}".format(*head))
-    for clock in ("realtime", "monotonic", "monotonic-raw", "rdtsc", "rdtscp", "rdtscp-lfence"):
+    compared, all_met = 0, True
+    for clock, (name, report) in itertools.product(CLOCKS, REPORTS.items()):
         # In a virtual machine each of them may leave it.
         iterations = 20_000 if clock == "rdtscp" else 2_000_000
+        print(f"\n{clock}, {name}, {iterations} iterations")
 
-        def measured(report):
+        def measured():
             return compare.hcabench(
-                "clock", "--clock", clock, "--report", REPORTS[report], "--iterations", iterations,
+                "clock", "--clock", clock, "--report", report, "--iterations", iterations,
                 "--baseline-iterations", "10k", "--threshold", "1s", "--cpu", CPU,
             )
 
-        def ours(report):
-            compare.checked(measured(report))
+        def ours():
+            compare.checked(measured())
             row = results.first(compare.OUT / "summary.csv")
             return round(float(row["p50_ns"]) / float(row["nanos_per_tick"]))
 
@@ -61,26 +56,19 @@ def compare_clock(rounds):
             return json.loads(compare.run("taskset", "-c", CPU, listing, clock, iterations))["median"]
 
         # Does not count: it settles the processor's speed, and shows whether the clock can be read.
-        trial = measured("percentiles")
+        trial = measured()
         if trial.returncode == 2:
-            print(f"{clock:14} cannot be read here: {trial.stderr.strip().splitlines()[-1]}")
+            print(f"cannot be read here: {trial.stderr.strip().splitlines()[-1]}")
             continue
         compare.checked(trial)
         theirs()
-        sides = {"percentiles": lambda: ours("percentiles"), "C": theirs, "default": lambda: ours("default")}
-        *_, figures = compare.alternate(rounds, sides)
-        for report in REPORTS:
-            found, again, met = judge_loop(figures[report], figures["C"])
-            medians = results.median(figures[report]), results.median(figures["C"])
-            print(f"{clock:14} {report:12} {iterations:10} {medians[0]:12.1f} {medians[1]:12.1f} {found:8.3f} "
-                  f"{again:8.3f}{'' if met else '  NOT MET'}", flush=True)
-            failed |= not met
+        figures = compare.turns(rounds, ours, theirs, "C", "tick")
+        all_met &= compare.judge(compare.of_rounds(*figures), most=1.05)
+        all_met &= compare.judge(again(figures[0]), 0.75, 1.25)
         compared += 1
     if not compared:
         sys.exit("no clock could be compared")
-    word = "NOT MET" if failed else "met"
-    print(f"at most {LOOP_LIMIT} is required, and two runs within {AGAIN_LIMIT}: {word}")
-    return not failed
+    return all_met
 
 
 def of_cyclictest(text):
@@ -135,47 +123,3 @@ def compare_wakeup(rounds):
         all_met &= met
     print(f"median and mean within a factor of {FACTOR} and {SLACK_US} us: {'met' if all_met else 'NOT MET'}")
     return all_met
-
-
-def taken(*arguments):
-    """The most memory that a run had (VmHWM, in KiB), and how long it took in ms."""
-    command, most, begun = [compare.PROGRAM, "clock", *arguments], 0, time.monotonic()
-    with open(compare.FOLDER / "log", "w+") as log:
-        run = subprocess.Popen([*command, "--quiet", "--force", "--out", compare.OUT], stderr=log, stdout=log)
-        while run.poll() is None:
-            with open(f"/proc/{run.pid}/status") as status:
-                most = max([most, *(int(line.split()[1]) for line in status if line.startswith("VmHWM"))])
-            time.sleep(0.02)
-        log.seek(0)
-        compare.checked(subprocess.CompletedProcess(command, run.returncode, log.read(), ""))
-    return most, (time.monotonic() - begun) * 1000
-
-
-def judge_memory(runs):
-    """Of runs of 2 s the most memory, the shortest start and end, and whether both are within their limits."""
-    most, least = max(kib for kib, _ in runs), min(ms for _, ms in runs) - 2000
-    return most, least, most <= MOST_KIB and least <= START_MS
-
-
-@compare.measurement("its memory over short and long runs, and a second to start",
-                     seconds=(60, compare.whole(2, 3600), "how long the longer run is"))
-def clock_memory(seconds):
-    """Compares the memory (VmHWM) of `hcabench clock --report histogram` over SECONDS with that over one second. Exit
-    code 1 if the longer run takes more than 1.25 times as much, if the default on one CPU takes more than 64 MiB, or
-    if it does not begin to watch within a second, in the best of three runs. With --causes trace the same, where this
-    user may trace (root, in ci/vm for instance); else that is said and left out.
-    """
-    all_met = True
-    for causes in ("counters", "trace"):
-        if causes == "trace" and not os.access("/sys/kernel/tracing/events/sched/sched_switch/format", os.R_OK):
-            print("--causes trace: this user may not trace here")
-            continue
-        most, least, met = judge_memory([taken("--duration", "2s", "--causes", causes) for _ in range(3)])
-        print(f"--causes {causes}: {most} KiB (at most {MOST_KIB}), start and end {least:.0f} ms (at most {START_MS}): "
-              f"{'met' if met else 'NOT MET'}", flush=True)
-        all_met &= met
-    histogram = ["--report", "histogram", "--baseline-iterations", "1M"]
-    short, long = (taken(*histogram, "--duration", f"{length}s")[0] for length in (1, seconds))
-    print(f"memory of a histogram: {short} KiB over 1 s, {long} KiB over {seconds} s, ratio {long / short:.3f} "
-          f"(at most {GROWTH} is required)")
-    return all_met and long <= short * GROWTH

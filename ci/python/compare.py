@@ -3,6 +3,8 @@
 import argparse
 import atexit
 import collections
+import importlib
+import inspect
 import os
 import re
 import shlex
@@ -40,6 +42,23 @@ def measurement(shows, setup="run", program=True, machine=None, folder=None, **o
         return measure
 
     return add
+
+
+def add_all():
+    """Fills the table, in the order in which all are run: those on this machine first."""
+    for module in ("cargo", "clock", "big", "memory", "queues", "ranks", "latency", "nodes", "equals"):
+        importlib.import_module(module)
+
+
+def options_of(name, words):
+    """What the options of a measurement are set to."""
+    one = MEASUREMENTS[name]
+    parser = argparse.ArgumentParser(prog=f"ci/measure {name}", description=inspect.getdoc(one.measure),
+                                     formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    for option, (default, read, says) in one.options.items():
+        says += f" [default: {default}]" * bool(default)
+        parser.add_argument("--" + option.replace("_", "-"), default=default, type=read, help=says)
+    return vars(parser.parse_args(words))
 
 
 def whole(least, most):
@@ -137,7 +156,9 @@ def alternate(rounds, sides, turn=0):
 
 
 def turns(rounds, ours, theirs, name, unit="us"):
-    """Measures both in turn, and shows each round and the medians; the figures of both."""
+    """Measures both in turn, and shows each round, the medians, and how far the least and the greatest lie apart, in
+    percent of these; the figures of both.
+    """
 
     def line(label, pair):
         print(f"{label!s:8} {pair[0]:14.2f} {pair[1]:14.2f}", flush=True)
@@ -146,6 +167,7 @@ def turns(rounds, ours, theirs, name, unit="us"):
     for figures in alternate(rounds, {"ours": ours, "theirs": theirs}):
         line(len(figures["ours"]), [of[-1] for of in figures.values()])
     line("median", [results.median(of) for of in figures.values()])
+    line("spread %", [100 * ratio(max(of) - min(of), results.median(of)) for of in figures.values()])
     return list(figures.values())
 
 
@@ -172,6 +194,6 @@ def judge(found, least=None, most=None, expected=None):
     limits = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
     word = "" if met else "  NOT MET"
     if expected is not None and found < expected:
-        word += f"  below {expected}, which is expected"
+        word += f"  below {expected:.2f}, which is expected"
     print(f"{'ratio':8} {found:14.3f}   {', '.join(limits)}{word}", flush=True)
     return met

@@ -36,7 +36,7 @@ PAIRS = {
 }
 # From the folder of the repository, in which each measurement runs: make knows no path with white space.
 ONEWAY = "target/listings/compare/oneway"
-ALLOWED, NOISY_PERCENT = 1.03, 25
+ALLOWED = 1.03
 
 
 def hcabench_us(arguments, messages, bursts=1, columns=ARRIVED):
@@ -133,17 +133,13 @@ def compare_perftest(rounds, pair):
     return all_met
 
 
-def side(ours, theirs):
-    """Whether the ratio of medians is above, below or within what is allowed."""
-    found = compare.of_medians(ours, theirs)
-    return "above" if found > ALLOWED else "below" if found < 1 / ALLOWED else "within"
-
-
-def words_of(ours, theirs):
-    """What is remarked behind the figures of a point."""
-    is_noisy = any(results.spread_percent(figures) > NOISY_PERCENT for figures in (ours, theirs))
-    word = {"above": "  too much", "below": "  lower", "within": ""}[side(ours, theirs)]
-    return word + ("  noisy" if is_noisy else "")
+def with_listing(rounds, messages, kernel):
+    """Builds the listing anew, by what is said here and not by what somebody tried before; the options of ci/vm."""
+    program = Path("..") / ONEWAY
+    compare.build("make", "--silent", "--always-make", "-C", "listings", "CC=gcc", f"OUT={program.parent}", program,
+                  "CFLAGS=-std=gnu11 -O2 -g -Wall -Wextra -Werror", MAKEFLAGS="")
+    # Six points, both programs. A run takes some seconds, more than 30 only where the machine does something else.
+    return [*compare.on(kernel), "--hugepages", 64, "--timeout", 600 + 6 * (rounds + 1) * 2 * 30]
 
 
 def other_pages(ours, theirs):
@@ -154,88 +150,46 @@ def other_pages(ours, theirs):
     return f"not the same pages: hcabench {ours}, C {theirs}"
 
 
-class Point:
-    """A service and a size, measured by both programs."""
-
-    def __init__(self, service, size, messages):
-        self.messages = messages
-        self.options = ["--service", service, "--size", size, "--sender-cpu", 1, "--receiver-cpu", 0]
-        self.options += ["--inline"] * (size <= 8)
-        self.figures, self.pages = {"hcabench": [], "C": []}, {"hcabench": set(), "C": set()}
-
-    def hcabench(self):
-        # What the last one left to do is done by then.
-        time.sleep(0.7)
-        median = hcabench_us(["--pause", "50us", *self.options], self.messages)
-        (settings,) = compare.OUT.glob("*/settings.json")
-        self.pages["hcabench"].add(",".join(results.document(settings)["obtained"]["pages"]))
-        return median
-
-    def in_c(self):
-        time.sleep(0.7)
-        said = results.values(compare.run(
-            ONEWAY, "--from", "10.77.0.1", "--to", "10.77.0.2", "--burst", self.messages, "--pause", 50_000,
-            *self.options,
-        ))
-        self.pages["C"].add(said["pages"])
-        return results.time_us(said, "latency_p50_ns", "received", self.messages)
-
-    def measure(self, rounds, turn):
-        """Who comes second finds the machine as the first left it, so they take turns, from `turn` on."""
-        *_, new = compare.alternate(rounds, {"hcabench": self.hcabench, "C": self.in_c}, turn)
-        for name, figures in new.items():
-            self.figures[name] += figures
-        return side(*self.figures.values())
-
-
-def with_listing(runs, messages, kernel):
-    """Builds the listing anew, by what is said here and not by what somebody tried before; the options of ci/vm."""
-    program = Path("..") / ONEWAY
-    compare.build("make", "--silent", "--always-make", "-C", "listings", "CC=gcc", f"OUT={program.parent}", program,
-                  "CFLAGS=-std=gnu11 -O2 -g -Wall -Wextra -Werror", MAKEFLAGS="")
-    # Six points, each at most three times, both programs. A run takes some seconds, more than 30 only where the
-    # machine does something else.
-    return [*compare.on(kernel), "--hugepages", 64, "--timeout", 600 + 6 * 3 * runs * 2 * 30]
-
-
 @compare.measurement("medians against the same method in C", setup="run vm test", machine=with_listing,
-                     runs=(5, compare.whole(1, 100), "runs of each program at each point"),
-                     messages=(4000, compare.whole(100, 8192), "messages in a run"), kernel=compare.KERNEL)
-def compare_listings(runs, messages, kernel):
+                     rounds=compare.rounds(15), messages=(4000, compare.whole(100, 8192), "messages in a run"),
+                     kernel=compare.KERNEL)
+def compare_listings(rounds, messages, kernel):
     """Compares hcabench with listings/oneway, the same method in plain C, in one boot of the SoftRoCE machine: RC, UC
     and UD at 8 and 4096 bytes (UD at what the MTU allows), both programs in turn on the same CPUs, busy polling, 50 us
-    between messages. Prints for each the median over all runs of the median one-way latency, how far the runs lie
-    apart, and the ratio.
-
-    A ratio above 1.03 or below 1/1.03 is not believed at once: that point gets twice as many runs again, and all of
-    them together are judged. Exit code 1 if hcabench's median is then anywhere more than 1.03 times that of C. Where
-    it is below 1/1.03 a line says so: the two should be equal, so one of them was disturbed, or does less than the
-    other. A point is called noisy when the runs of a program lie more than 25 % of their median apart. Beside the
-    ratio stands that of the smallest of each: other work only adds, so where the two differ much the machine was not
-    idle.
+    between messages. Prints for each the median of each run, the median of these, how far they lie apart, and the
+    ratio. Exit code 1 if hcabench's median is anywhere more than 1.03 times that of C. Where it is below 1/1.03 a line
+    says so: the two should be equal, so one of them was disturbed, or does less than the other.
     """
     devices = json.loads(compare.run(compare.PROGRAM, "devices", "--json"))["devices"]
     mtu = min(port["mtu"] for one in devices for port in one["device"]["ports"])
-    # Not counted: what runs first finds nothing in any cache, and an emulator that has translated none of it.
-    Point("rc", 8, messages).measure(1, 0)
-    columns = "{:7} {:>6} {:>5} {:>12} {:>8} {:>12} {:>8} {:>8} {:>10}"
-    print(columns.format("", "size", "runs", "hcabench", "spread", "C", "spread", "ratio", "smallest"))
-    print(columns.format("service", "B", "each", "p50 us", "%", "p50 us", "%", "", "ratio"), flush=True)
-    remarks, over = [], False
-    for number, (service, size) in enumerate(itertools.product(("rc", "uc", "ud"), (8, 4096))):
+    all_met = True
+    for service, size in itertools.product(("rc", "uc", "ud"), (8, 4096)):
         size = min(size, mtu) if service == "ud" else size
-        point = Point(service, size, messages)
-        if point.measure(runs, number) != "within":
-            # All of them, whatever they give: to stop at a good moment would be to choose the result.
-            point.measure(2 * runs, number + runs)
-        ours, theirs = point.figures.values()
-        cells = [f"{results.median(of):12.2f} {results.spread_percent(of):8.1f}" for of in (ours, theirs)]
-        ratios = f"{compare.of_medians(ours, theirs):8.3f} {min(ours) / min(theirs):10.3f}"
-        print(f"{service:7} {size:6} {len(ours):5}", *cells, ratios + words_of(ours, theirs), flush=True)
-        over |= side(ours, theirs) == "above"
-        if side(ours, theirs) == "below":
-            remarks.append(f"{service} {size}: hcabench lower than C: look why")
-        warning = other_pages(*point.pages.values())
-        remarks += [f"warning: {service} {size}: {warning}"] * bool(warning)
-    print("\n".join([*remarks, f"at most {ALLOWED} is allowed as a ratio"]))
-    return not over
+        options = ["--service", service, "--size", size, "--sender-cpu", 1, "--receiver-cpu", 0]
+        options += ["--inline"] * (size <= 8)
+        pages = set(), set()
+
+        def ours():
+            # What the last one left to do is done by then.
+            time.sleep(0.7)
+            median = hcabench_us(["--pause", "50us", *options], messages)
+            (settings,) = compare.OUT.glob("*/settings.json")
+            pages[0].add(",".join(results.document(settings)["obtained"]["pages"]))
+            return median
+
+        def theirs():
+            time.sleep(0.7)
+            said = results.values(compare.run(ONEWAY, "--from", "10.77.0.1", "--to", "10.77.0.2", "--burst", messages,
+                                              "--pause", 50_000, *options))
+            pages[1].add(said["pages"])
+            return results.time_us(said, "latency_p50_ns", "received", messages)
+
+        print(f"\n{service}, {size} B")
+        # Not counted: what runs first finds nothing in any cache, and an emulator that has translated none of it.
+        ours()
+        theirs()
+        figures = compare.turns(rounds, ours, theirs, "C")
+        all_met &= compare.judge(compare.of_medians(*figures), None, ALLOWED, 1 / ALLOWED)
+        if warning := other_pages(*pages):
+            print(f"warning: {warning}")
+    return all_met

@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
-"""Usage: ci/python/licences.py <METADATA
+"""Usage: ci/python/licences.py [CRATES] <METADATA
 
-Checks that each crate that `cargo metadata --format-version 1` names has a licence that ci/licences allows.
+Checks that each crate that `cargo metadata --format-version 1` names has a licence that ci/check allows. With CRATES,
+the lines "NAME vVERSION" of `cargo tree` of the crates that are built into hcabench, it prints the texts of their
+licences instead, which ask that a copy of the program has them. Each text comes once, with the crates that have it. A
+crate without a text has that of its repository's other crates or, where its licence may be Apache-2.0, which is one
+text for all, that of hcabench. Exit code 1 if a crate has none of them.
 """
 
 import hashlib
@@ -56,8 +60,46 @@ def refusal(package):
     return None if licence is not None and allows(licence) else f"{name}: {licence}"
 
 
+def texts(package):
+    """Those in the crate's folder."""
+    is_licence = re.compile(r"(licen[sc]e|copying|notice|unlicense)", re.IGNORECASE)
+    files = (path for path in Path(package["manifest_path"]).parent.iterdir() if is_licence.match(path.name))
+    return {path.read_text(encoding="utf-8", errors="replace").strip() for path in files if path.is_file()}
+
+
+def print_notices(crates, apache):
+    """Prints the texts of the licences of crates; those without one end it."""
+    own = {package["id"]: texts(package) for package in crates}
+    by_repository, owners, without = {}, {}, []
+    for package in crates:
+        by_repository.setdefault(package["repository"], set()).update(own[package["id"]])
+    for package in crates:
+        name = f"{package['name']} {package['version']} ({package['license'] or 'see its text'})"
+        found = own[package["id"]] or by_repository[package["repository"]]
+        if not found and "Apache-2.0" in (package["license"] or ""):
+            found = {apache}
+        if not found:
+            without.append(name)
+        for text in found:
+            owners.setdefault(text, []).append(name)
+    print("hcabench is built of these crates, beside its own code. Above each text are the crates that it belongs to.")
+    owners.setdefault(apache, []).append("the standard library of Rust (MIT OR Apache-2.0)")
+    for text, names in sorted(owners.items(), key=lambda item: (sorted(item[1]), item[0])):
+        print(f"\n{'-' * 100}\n" + "\n".join(sorted(names)) + f"\n\n{text}")
+    if without:
+        print("\n".join(sorted(without)), file=sys.stderr)
+        sys.exit(f"{len(without)} crates come without the text of their licence")
+
+
 if __name__ == "__main__":
-    packages = json.load(sys.stdin)["packages"]
+    metadata = json.load(sys.stdin)
+    packages = metadata["packages"]
+    if sys.argv[1:]:
+        built_in = {tuple(line.split()[:2]) for line in sys.argv[1].splitlines() if line.strip()}
+        print_notices([package for package in packages if package["id"] not in metadata["workspace_members"]
+                       and (package["name"], "v" + package["version"]) in built_in],
+                      Path("LICENSE-APACHE").read_text(encoding="utf-8").strip())
+        sys.exit()
     refused = [reason for package in packages if (reason := refusal(package))]
     if refused or len(packages) < 20:
         print("\n".join(refused), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What a node-type adds to what it is made of, and a million samples through a pool."""
+"""What a node-type adds to what it is made of."""
 
 import subprocess
 import sys
@@ -9,8 +9,6 @@ import results
 MESSAGES, RATE, BYTES = 2000, 1000, 64
 # Stamp and number take two words of a sample.
 VALUES = BYTES // 8 - 2
-# Of inline samples one in so many has a completion.
-EVERY = 100
 
 
 def node_type(name, their_options, rounds, most, *options):
@@ -82,41 +80,3 @@ def timer(rounds):
 
     print("\nsteps missed of 1000000 at 100 kHz")
     return compare.judge(compare.of_medians(*compare.turns(rounds, ours, theirs, "C", "steps")), most=1)
-
-
-def judge_million(count, divisor, row):
-    """Whether each sample came back, and so many requests had a completion; the figures that are shown."""
-    names = ("messages_received", "send_requests", "send_completions", "messages_lost", "messages_refused")
-    received, requests, completions, lost, refused = (int(row[name]) for name in names)
-    met = completions == requests // divisor and lost == 0 and received + refused == count
-    return met, (received, requests, completions, lost)
-
-
-@compare.measurement(
-    "a million samples through a pool of 512, each comes back", setup="run vm",
-    machine=lambda count, rate: ["--kernel", "6.1"],
-    count=(1_000_000, compare.whole(1, 100_000_000), "samples"),
-    rate=(4000, compare.whole(1, 1_000_000), "samples a second"),
-)
-def node_million(count, rate):
-    """Passes samples through the node-type infiniband with a pool of 512, over RC, UC and UD, in one boot of the
-    SoftRoCE machine: a quarter of an hour. Samples that are inline must have a completion each 100, others one each,
-    and all must have come back to their pools at the end, which hcabench checks. Exit code 1 if not, or if a sample
-    was lost.
-    """
-    all_met, columns = True, "{:12}" + " {:>12}" * 4 + " {:>8}  {}"
-    print(columns.format("", "samples", "received", "requests", "completions", "lost", ""))
-    inline = ["--signal-every", EVERY]
-    for name, service, divisor, options in (
-        ("rc, inline", "rc", EVERY, inline), ("uc, inline", "uc", EVERY, inline), ("ud, inline", "ud", EVERY, inline),
-        ("rc", "rc", 1, ["--max-inline", 0]),
-    ):
-        row = compare.summary(
-            "node", "--type", "infiniband", "--send-queue", 510, "--receive-queue", 512, "--rate", rate, "--count",
-            count, "--after-miss", "catch-up", "--warmup", 0, "--service", service, *options,
-            seconds=count * 2 // rate + 60,
-        )
-        met, figures = judge_million(count, divisor, row)
-        print(columns.format(name, count, *figures, "ok" if met else "wrong"), flush=True)
-        all_met &= met
-    return all_met

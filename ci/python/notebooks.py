@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Usage: ci/python/notebooks.py COMMAND...
 
-Changes results for ci/notebooks and ci/notebook-sample, and looks at notebooks:
+Changes results for ci/notebooks, and looks at notebooks:
   cleared NOTEBOOK...                     they have no outputs; exit code 1 where one has
   lose-ud FOLDER                          a sweep of adapters in which nothing arrived over UD
   reorder FOLDER                          the rows of each out.csv, in another order

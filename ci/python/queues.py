@@ -21,18 +21,15 @@ FASTER_THAN_BASELINE = ["b-queue", "fastforward", "mcringbuffer"]
 
 
 def medians(folders, column, scale):
-    """By capacity and size, and queue: the median over rounds in each place."""
+    """By capacity and size, and queue: what the summary says of all rounds, in each place."""
     found = collections.defaultdict(lambda: collections.defaultdict(dict))
     for place, folder in enumerate(folders):
-        figures = collections.defaultdict(list)
-        path = folder / "runs.csv"
+        path = folder / "summary.csv"
         # What was not measured at all is missed below, in each verdict.
         for row in results.rows(path) if path.exists() else []:
-            if row["status"] == "complete":
+            if row[column] and row["rounds"] != "0":
                 shape = int(row["capacity"]), int(row["payload_bytes"])
-                figures[shape, row["queue"]].append(float(row[column]) * scale)
-        for (shape, queue), values in figures.items():
-            found[shape][queue][place] = median(values)
+                found[shape][row["queue"]][place] = float(row[column]) * scale
     return found
 
 
@@ -105,7 +102,7 @@ def compare_queues(capacity, payload, queue, rounds, places):
     and sizes of elements. The program is built six times with its code aligned in other ways. In each of these places
     our own queue (baton, or baton-demoting where the processor has cldemote) is compared with the best of the others
     there, and the median of these ratios counts. Our other queues are among the others. Prints a table for each
-    capacity and size, made of runs.csv, with the median over the places, and one of the verdicts for
+    capacity and size, made of summary.csv, with the median over the places, and one of the verdicts for
     docs/validation.md. Exit code 1 when our own queue is not the best everywhere, or when an idea that was published
     as faster than Lamport's queue is not. Takes half an hour beside the first builds, on CPUs that the program
     chooses: leave it some with taskset. With --places 3 --rounds 5 it takes at most twelve minutes.

@@ -1,11 +1,4 @@
-#!/usr/bin/env python3
-"""Whether two runs of `hcabench queue --queue all` rank queues alike, or say what they cannot tell apart.
-
-Usage: ci/python/ranks.py OUTPUT OUTPUT [FIFTH [TITLE]...]
-
-Measures nothing: compares what two runs have printed. With 1 behind them the machine was idle: the first has to be told
-apart from the fifth, and the load to be kept; what is ranked by has to be each TITLE.
-"""
+"""Whether two runs of `hcabench queue --queue all` rank queues alike, or say what they cannot tell apart."""
 
 import contextlib
 import os
@@ -56,7 +49,9 @@ def told(ranking):
 
 
 def judge(texts, fifth, expected):
-    """Whether two runs hold against each other; prints why."""
+    """Whether what two runs have printed holds against each other; prints why. With `fifth` the machine was idle: the
+    first has to be told apart from the fifth, and the load to be kept. What is ranked by has to be each of `expected`.
+    """
     (one, missed), (other, missed_there) = (rankings(text.splitlines()) for text in texts)
     if not one or one.keys() != other.keys() or not one.keys() >= set(expected):
         wanted = expected or "the same"
@@ -178,11 +173,3 @@ def check_ranks(rounds, only):
             texts = [run(rounds), run(rounds)]
         all_met &= judge(texts, idle, [f"{ranked}, {kind}" for kind, (ranked, _) in KINDS.items()])
     return all_met
-
-
-if __name__ == "__main__":
-    outputs = []
-    for path in sys.argv[1:3]:
-        with open(path, encoding="utf-8") as file:
-            outputs.append(file.read())
-    sys.exit(not judge(outputs, sys.argv[3:4] == ["1"], sys.argv[4:]))

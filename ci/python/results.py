@@ -48,11 +48,6 @@ def time_us(row, column, counted, messages):
     return float(row[column]) / 1000
 
 
-def spread_percent(figures):
-    """How far the least and the greatest lie apart, in percent of the median."""
-    return 100 * (max(figures) - min(figures)) / median(figures)
-
-
 def boot_ids(hosts, count=2):
     """The boot ids of hosts, which must be as many kernels."""
     ids = sorted({host["boot_id"] or "" for host in hosts})

@@ -12,9 +12,10 @@ import clock
 import compare
 import equals
 import latency
-import measure
 import memory
-import nodes
+import ranks
+
+compare.add_all()
 
 
 def silently(function, *arguments):
@@ -25,12 +26,12 @@ def silently(function, *arguments):
 
 class Table(unittest.TestCase):
     def test_options_are_read_and_refused(self):
-        asked = measure.options_of("compare-perftest", ["--rounds", "2", "--pair", "send,peer"])
+        asked = compare.options_of("compare-perftest", ["--rounds", "2", "--pair", "send,peer"])
         self.assertEqual(asked, {"rounds": 2, "pair": ["send", "peer"]})
-        self.assertEqual(measure.options_of("compare-equals", [])["away_rounds"], 8)
+        self.assertEqual(compare.options_of("compare-equals", [])["away_rounds"], 8)
         for words in (["--rounds", "0"], ["--rounds", "101"], ["--rounds", "1.5"], ["--pair", "send,sent"], ["7"]):
             with self.assertRaises(SystemExit), contextlib.redirect_stderr(io.StringIO()) as said:
-                measure.options_of("compare-perftest", words)
+                compare.options_of("compare-perftest", words)
             self.assertIn(words[-1].split(",")[-1], said.getvalue())
 
     def test_each_has_a_usage_text_and_takes_its_options(self):
@@ -68,7 +69,9 @@ class Ratios(unittest.TestCase):
         self.assertEqual(figures, {"a": [1, 4, 5], "b": [2, 3, 6]})
         (ours, theirs), said = silently(compare.turns, 2, lambda: 1, lambda: 3, "C")
         self.assertEqual((ours, theirs), ([1, 1], [3, 3]))
-        self.assertRegex(said, r"median +1\.00 +3\.00")
+        self.assertRegex(said, r"median +1\.00 +3\.00\nspread % +0\.00 +0\.00")
+        *_, last = silently(compare.turns, 3, iter((8, 10, 12)).__next__, lambda: 1, "C")[1].splitlines()
+        self.assertRegex(last, r"spread % +40\.00 +0\.00")
 
     def test_a_command_that_fails_ends_the_comparison(self):
         self.assertEqual(compare.run("echo", 1), "1\n")
@@ -95,12 +98,11 @@ class Cargo(unittest.TestCase):
 
 
 class Clock(unittest.TestCase):
-    def test_the_loop_and_whether_runs_agree(self):
-        self.assertEqual(clock.judge_loop([20, 20, 20, 20], [20, 20, 20, 20]), (1, 1, True))
-        self.assertFalse(clock.judge_loop([22, 22, 22, 22], [20, 20, 20, 20])[2])
-        self.assertFalse(clock.judge_loop([0, 0, 1, 1], [1, 1, 1, 1])[2])
-        # Slower in the rounds 3 and 4, of either program: runs do not agree.
-        self.assertFalse(clock.judge_loop([20, 20, 30, 30], [20, 20, 30, 30])[2])
+    def test_whether_runs_agree(self):
+        self.assertEqual(clock.again([20, 20, 20, 20]), 1)
+        # Slower in the rounds 3 and 4.
+        self.assertEqual(clock.again([20, 20, 40, 40, 20, 20, 40, 40]), 0.5)
+        self.assertEqual(clock.again([0, 0, 1, 1]), 0)
 
     def test_wakeups(self):
         table = "# Histogram\n000001 00001\n000003 00002\n000004 0\n000100 00001\n# Total: 4\n"
@@ -109,23 +111,13 @@ class Clock(unittest.TestCase):
             self.assertEqual(clock.judge_wakeup("median", ours, theirs), met)
             self.assertTrue(clock.judge_wakeup("max", ours, theirs))
 
-    def test_memory_and_start(self):
-        self.assertEqual(clock.judge_memory([(1000, 3500), (65536, 2400)]), (65536, 400, True))
-        self.assertFalse(clock.judge_memory([(65537, 2400)])[2])
-        self.assertFalse(clock.judge_memory([(1000, 3100), (1000, 3001)])[2])
+    def test_memory_of_figures(self):
         self.assertEqual(big.verdict(1024, 10, 10), "")
         self.assertIn("MEMORY", big.verdict(1025, 1, 10))
         self.assertIn("SLOW", big.verdict(1, 11, 10))
 
 
 class Latency(unittest.TestCase):
-    def test_listings(self):
-        sides = [latency.side([of], [100]) for of in (103, 104, 97.2, 97)]
-        self.assertEqual(sides, ["within", "above", "within", "below"])
-        self.assertEqual(latency.words_of([100, 100, 120], [100, 100, 100]), "")
-        self.assertEqual(latency.words_of([100, 100, 130], [100, 100, 100]), "  noisy")
-        self.assertEqual(latency.words_of([110], [100]), "  too much")
-
     def test_all_runs_have_the_same_pages(self):
         self.assertIsNone(latency.other_pages({"2m,2m"}, {"2m,2m"}))
         for ours, theirs in (({"2m,2m"}, {"4k,2m"}), ({"2m", "4k"}, {"2m"}), (set(), set()), ({""}, {""})):
@@ -155,13 +147,6 @@ class Others(unittest.TestCase):
         with self.assertRaises(ZeroDivisionError):
             silently(memory.judge_levels, 1e9, [])
 
-    def test_each_sample_comes_back(self):
-        row = {"messages_received": "990", "send_requests": "1001", "send_completions": "10", "messages_lost": "0",
-               "messages_refused": "10"}
-        self.assertEqual(nodes.judge_million(1000, 100, row), (True, (990, 1001, 10, 0)))
-        for column, value in (("messages_received", "989"), ("send_completions", "9"), ("messages_lost", "1")):
-            self.assertFalse(nodes.judge_million(1000, 100, {**row, column: value})[0], column)
-
     def test_equal_runs(self):
         def comparison(*verdicts):
             return {"comparison": {"points": [{"figures": [{"figure": "f", "verdict": it} for it in verdicts]}]}}
@@ -171,3 +156,78 @@ class Others(unittest.TestCase):
             with self.assertRaises(SystemExit):
                 equals.shown(nothing)
         self.assertEqual(equals.limits(200, 20), (10, 18))
+
+
+CLEAR = (("a", "-"), ("b", "-"), ("c", "-"), ("d", "5"), ("e", "4"))
+
+
+def ranking(queues, title="throughput"):
+    """What a run prints of its ranks: queues with the places that are not told apart from each."""
+    text = f"queue  through\nbaton  1\n\nranks by {title}\n"
+    text += "place  queue    median  rounds needed  not distinguished from places\n"
+    text += "                   M/s    from place 1\n-----  -----  ------  ---  ---\n"
+    for place, (queue, alike) in enumerate(queues):
+        text += f"{place + 1:>5}  {queue:<16}  {'12.34':>6}  {('-', '159', '>1000')[place % 3]:>14}  {alike}\n"
+    return text + "rank: what there is to say.\n"
+
+
+class Ranks(unittest.TestCase):
+    def judged(self, runs, accepted, *said, fifth=False, expected=()):
+        texts = [run if isinstance(run, str) else ranking(run) for run in runs]
+        found, printed = silently(ranks.judge, texts, fifth, expected)
+        self.assertEqual(found, accepted, printed)
+        for part in said:
+            self.assertIn(part, printed)
+
+    def test_two_runs_alike_and_two_that_contradict_each_other(self):
+        self.judged([CLEAR, CLEAR], True, "alike: throughput: a, b, c", "a is told apart from the fifth, e")
+        a, b, c, d, e = CLEAR
+        self.judged([CLEAR, [a, c, b, d, e]], False, "b and c change places")
+        # Behind the first three it does not matter.
+        d, e = ("d", "-"), ("e", "-")
+        self.judged([[a, b, c, e, d], CLEAR], True)
+        # One that comes from behind, and is told apart from the first three.
+        self.judged([CLEAR, [d, a, b, c, e]], False, "a and d change places")
+
+    def test_who_says_that_it_cannot_tell_does_not_contradict(self):
+        unsure = [("c", "2..5"), ("a", "1, 3..5"), ("b", "1, 2, 4, 5"), ("e", "1..3, 5"), ("d", "1..4")]
+        self.judged([CLEAR, unsure], True, "not told apart: throughput: a, b, c in one run, c, a, b in the other",
+                    "c is not told apart from the fifth, d")
+        # Of the places it says that it cannot tell, not of others.
+        half = [("c", "3"), ("a", "3"), ("b", "1, 2"), ("d", "-"), ("e", "-")]
+        self.judged([CLEAR, half], False, "a and c change places")
+        # A queue that missed the load is not ranked, and its run says so.
+        self.judged([CLEAR, CLEAR[1:]], True, "ranked in one run only: a")
+
+    def test_what_was_not_ranked_was_not_compared(self):
+        for runs, where in (([(), ()], "either run"), ([CLEAR, ()], "one run"), ([(), CLEAR], "one run")):
+            self.judged(runs, False, f"NOT RANKED: throughput: no queue in {where}")
+        self.judged([CLEAR, CLEAR], True, expected=["throughput"])
+        self.judged([CLEAR, CLEAR], False, "NOT COMPARED", "median latency", expected=["throughput", "median latency"])
+
+    def test_that_queues_missed_the_load_has_to_be_said(self):
+        def missed(rows):
+            return f"\nranks by median latency\nrank: {rows} of these 5 rows kept the requested load\n"
+
+        none, only_one, silent = (ranking(CLEAR) + missed(rows) for rows in ("none", "only one", "all"))
+        ranked = ranking(CLEAR) + ranking(CLEAR, "median latency")
+        both = "cannot be told: median latency: no two queues kept the load, as both runs said"
+        not_ranked = "NOT RANKED: median latency: no queue in either run"
+        self.judged([none, none], True, both)
+        self.judged([none, only_one], True, both)
+        self.judged([ranked, none], True, "as one run said")
+        # Nothing is compared where there is nothing else.
+        self.judged([missed("none"), missed("none")], False, "NOT COMPARED: no ranking has queues in both")
+        # On an idle machine they have to keep it.
+        self.judged([none, none], False, not_ranked, fifth=True)
+        # One that ranks nothing without saying why is no such run.
+        self.judged([none, silent], False, not_ranked)
+
+    def test_where_the_first_has_to_be_told_apart_from_the_fifth_there_is_a_fifth(self):
+        self.judged([CLEAR, CLEAR], True, fifth=True)
+        few = CLEAR[:4]
+        self.judged([few, few], True, "no fifth, as 4 are ranked")
+        self.judged([few, few], False, fifth=True)
+        alike = [("a", "5"), *CLEAR[1:4], ("e", "1, 4")]
+        self.judged([alike, alike], True)
+        self.judged([alike, CLEAR], False, "a is not told apart from the fifth, e", fifth=True)

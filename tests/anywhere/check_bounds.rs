@@ -1,6 +1,6 @@
 //! `ci/check-bounds` comes to the same bounds as `time::between`, by a way of its own, and finds what is wrong.
 
-use crate::testing::Has as _;
+use crate::testing::{Has as _, Noise, temporary};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,6 @@ use std::path::Path;
 use crate::program::Program;
 use hcabench::time::Nanos;
 use hcabench::time::between::{Bounds, Direction, Message, Probe, RateLimit, Span};
-
-/// The same on each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: u64) -> u64 {
-        let Random(state) = self;
-        *state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (*state >> 33) % end
-    }
-}
 
 /// Clock B at a time of clock A.
 #[derive(Clone, Copy)]
@@ -42,7 +29,7 @@ fn a(at: i64) -> Nanos {
     Nanos(at as u64)
 }
 
-fn probes(peer: Peer, random: &mut Random) -> Vec<Probe> {
+fn probes(peer: Peer, random: &mut Noise) -> Vec<Probe> {
     let probe = |number: i64| {
         let sent = START + number * 10_000_000;
         let received = sent + 700 + random.below(3_000) as i64;
@@ -58,7 +45,7 @@ fn probes(peer: Peer, random: &mut Random) -> Vec<Probe> {
     (0..60).map(probe).collect()
 }
 
-fn bursts(peer: Peer, direction: Direction, random: &mut Random) -> Vec<Message> {
+fn bursts(peer: Peer, direction: Direction, random: &mut Noise) -> Vec<Message> {
     let message = |number: i64| {
         let posted = START + 100_000_000 + number * 3_000;
         let received = posted + 800 + random.below(20_000) as i64;
@@ -147,8 +134,8 @@ fn check(folder: &Path, code: i32, parts: &[&str]) -> String {
 
 #[test]
 fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
-    let mut random = Random(16);
-    let folder = tempfile::tempdir().unwrap();
+    let mut random = Noise::new(16);
+    let folder = &*temporary("");
     for (theta, ppm, limit) in [
         (-1_600_000_000_000_000_000, 0, 0),
         (4_321, 0, 1_000_000),
@@ -164,8 +151,8 @@ fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
                 messages: bursts(peer, direction, &mut random),
                 without_bounds: Vec::new(),
             };
-            round.write(folder.path(), |span| span);
-            check(folder.path(), 0, &["ok   p round 0: 420 messages prove"]);
+            round.write(folder, |span| span);
+            check(folder, 0, &["ok   p round 0: 420 messages prove"]);
             type Change = fn(Span) -> Span;
             let higher: Change = |span| Span::new(span.low_ns + 1, span.high_ns);
             let lower: Change = |span| Span::new(span.low_ns, span.high_ns - 1);
@@ -175,8 +162,8 @@ fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
                 (lower, "theta_high_ns is"),
                 (wider, "theta_low_ns is"),
             ] {
-                round.write(folder.path(), change);
-                check(folder.path(), 1, &[found, "FAIL"]);
+                round.write(folder, change);
+                check(folder, 1, &[found, "FAIL"]);
             }
         }
     }
@@ -184,8 +171,8 @@ fn it_comes_to_the_same_bounds_and_finds_those_that_differ() {
 
 #[test]
 fn messages_without_bounds_prove_nothing() {
-    let mut random = Random(23);
-    let folder = tempfile::tempdir().unwrap();
+    let mut random = Noise::new(23);
+    let folder = &*temporary("");
     let direction = Direction::Forward;
     let peer = Peer { theta: 77, ppm: 0 };
     for bounded in [0, 5] {
@@ -198,16 +185,16 @@ fn messages_without_bounds_prove_nothing() {
             messages,
             without_bounds,
         };
-        round.write(folder.path(), |span| span);
+        round.write(folder, |span| span);
         let counted = format!("{} messages prove", 120 + bounded);
-        check(folder.path(), 0, &[&counted]);
+        check(folder, 0, &[&counted]);
     }
 }
 
 #[test]
 fn it_finds_contradictions_and_what_is_missing() {
-    let mut random = Random(7);
-    let folder = tempfile::tempdir().unwrap();
+    let mut random = Noise::new(7);
+    let folder = &*temporary("");
     let drifting = Peer { theta: 9, ppm: 200 };
     let mut round = Round {
         direction: Direction::Forward,
@@ -217,9 +204,9 @@ fn it_finds_contradictions_and_what_is_missing() {
         without_bounds: Vec::new(),
     };
     assert!(round.prove().is_none());
-    round.write(folder.path(), |span| span);
-    check(folder.path(), 0, &["a contradiction, and no bounds"]);
-    let runs = folder.path().join("runs.csv");
+    round.write(folder, |span| span);
+    check(folder, 0, &["a contradiction, and no bounds"]);
+    let runs = folder.join("runs.csv");
     for (row, said) in [
         // Bounds all the same.
         ("0,5,1,2,0,0", "a contradiction, but bounds"),
@@ -228,14 +215,14 @@ fn it_finds_contradictions_and_what_is_missing() {
     ] {
         let row = format!("{HEADER}\np,0,complete,forward,{row}\n");
         fs::write(&runs, row).unwrap();
-        check(folder.path(), 1, &[said]);
+        check(folder, 1, &[said]);
     }
 
     round.probes.clear();
-    round.write(folder.path(), |span| span);
-    check(folder.path(), 1, &["no messages in both directions"]);
+    round.write(folder, |span| span);
+    check(folder, 1, &["no messages in both directions"]);
     fs::write(&runs, format!("{HEADER}\n")).unwrap();
-    assert_eq!(check(folder.path(), 1, &[]), "0 rounds, 0 failed\n");
+    assert_eq!(check(folder, 1, &[]), "0 rounds, 0 failed\n");
     fs::remove_file(&runs).unwrap();
-    check(folder.path(), 1, &[]).begins("FAIL these are no results");
+    check(folder, 1, &[]).begins("FAIL these are no results");
 }

@@ -3,7 +3,6 @@
 use crate::common;
 use crate::testing::{Has as _, temporary};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::program::{Ended, LIMIT, Program, Running, hcabench as program, threads};
@@ -177,8 +176,8 @@ fn all_cpus_start_together_and_each_has_a_row() {
 #[test]
 fn bad_input_ends_with_2_and_names_the_option() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
-    let holding = folder.path().join("holding");
+    let folder = &*temporary("");
+    let holding = folder.join("holding");
     std::fs::create_dir(&holding).unwrap();
     std::fs::write(holding.join("summary.csv"), "x").unwrap();
     for (words, out, expected) in [
@@ -209,10 +208,10 @@ fn bad_input_ends_with_2_and_names_the_option() {
         ),
         ("--report most", "new", ["--report", "most", "histogram"]),
     ] {
-        let ended = hcabench(words, &folder.path().join(out)).ends(2);
+        let ended = hcabench(words, &folder.join(out)).ends(2);
         ended.stderr.has(&expected);
     }
-    assert!(!folder.path().join("new").exists());
+    assert!(!folder.join("new").exists());
 }
 
 #[test]
@@ -577,8 +576,8 @@ fn a_given_rate_that_is_off_is_doubted() {
 }
 
 fn most_memory(words: &str) -> u64 {
-    let folder = tempfile::tempdir().unwrap();
-    let mut running = hcabench(words, &folder.path().join("out")).start();
+    let folder = &*temporary("");
+    let mut running = hcabench(words, &folder.join("out")).start();
     let mut most = 0;
     while !running.has_ended() {
         let status = std::fs::read_to_string(format!("/proc/{}/status", running.id()));
@@ -603,10 +602,24 @@ fn a_longer_run_of_the_histogram_takes_no_more_memory() {
 }
 
 #[test]
-fn by_default_it_takes_at_most_64_mib() {
+fn by_default_it_takes_at_most_64_mib_and_begins_soon() {
     let _alone = alone();
-    let most = most_memory("--clock monotonic-raw --duration 2s");
-    assert!((1000..=64 << 10).contains(&most), "{most} KiB");
+    let may_trace =
+        std::fs::File::open("/sys/kernel/tracing/events/sched/sched_switch/format").is_ok();
+    for causes in ["counters", "trace"]
+        .iter()
+        .take(1 + usize::from(may_trace))
+    {
+        // The best of three: other work makes it longer.
+        let begins_soon = (0..3).any(|_| {
+            let begun = Instant::now();
+            let words = format!("--clock monotonic-raw --duration 2s --causes {causes}");
+            let most = most_memory(&words);
+            assert!((1000..=64 << 10).contains(&most), "{causes}: {most} KiB");
+            begun.elapsed() <= Duration::from_secs(2) + end_after_signal()
+        });
+        assert!(begins_soon, "{causes}");
+    }
 }
 
 #[test]
@@ -614,15 +627,11 @@ fn it_begins_with_a_verdict_and_names_the_thread_that_ran_instead() {
     let _alone = alone();
     let allowed = pinning::current_affinity().unwrap();
     let cpu = allowed.iter().next().unwrap();
-    let mut beside = Command::new("taskset")
-        .args(["-c", &cpu.to_string(), "sh", "-c", "while :; do :; done"])
-        .spawn()
-        .unwrap();
+    let on_cpu = ["taskset", "-c", &cpu.to_string()];
+    let beside = Program::under(&on_cpu, "sh", "-c 'while :; do :; done'").start();
     let words =
         format!("--clock monotonic-raw --duration 1s --baseline-iterations 10k --cpu {cpu}");
     let (_folder, out, ended) = ends(&words, 0);
-    beside.kill().unwrap();
-    beside.wait().unwrap();
     let text = ended.stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let begin = format!("CPU {cpu} was taken for ");
@@ -732,12 +741,12 @@ fn a_thread_that_is_moved_off_its_cpu_marks_its_point() {
 #[test]
 fn memory_for_jumps_that_is_refused_is_told_with_its_option() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "clock --clock monotonic-raw --iterations 1k --baseline-iterations 1k --report highest --keep-jumps 10M";
     // 400 MiB of address space: the jumps take more.
     let limited = ["prlimit", "--as=419430400"];
     let program = Program::under(&limited, crate::program::path(), words);
-    let ended = program.out(folder.path().join("out")).ends(2);
+    let ended = program.out(folder.join("out")).ends(2);
     ended
         .stderr
         .has(&["--keep-jumps 10000000", "ulimit -v", "2 to 100M"]);

@@ -1,14 +1,13 @@
 //! `hcabench compare` as its user has it: exit codes, tables, JSON, and what it refuses.
 
 use crate::common;
-use crate::made_up_rounds;
 use crate::testing::{Has as _, temporary};
 
 use hcabench::results::schema::{Column, hca};
 use serde_json::json;
 
+use crate::made_up_run::rounds::{Made, document, hca_point, run};
 use common::expect;
-use made_up_rounds::{Made, document, hca_point, run};
 
 fn poll(service: &'static str, poll: &'static str) -> [(Column, &'static str); 3] {
     [

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{ends, json};
-use crate::testing::Has as _;
+use crate::testing::{Has as _, temporary};
 
 /// A run whose queue is gone through fewer than four times in a round, which is a finding, in two rounds.
 const FEW_LAPS: &str =
@@ -17,8 +17,7 @@ fn joined(text: &str) -> String {
 
 #[test]
 fn a_finding_is_the_same_wherever_it_is_shown() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let printed = ends(folder, &format!("{FEW_LAPS} --out run"), 0).stdout;
     let (_, verdict) = printed.split_once("\nverdict: ").unwrap();
     let verdict = joined(verdict.split("\n- ").next().unwrap());
@@ -48,8 +47,7 @@ fn a_finding_is_the_same_wherever_it_is_shown() {
 
 #[test]
 fn what_is_not_whole_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let until = format!("{FEW_LAPS} --until-round 1 --out run");
     ends(folder, &until, 0);
     let shown = ends(folder, "show run", 0).stdout;
@@ -69,8 +67,7 @@ fn what_is_not_whole_says_so() {
 
 #[test]
 fn folders_of_others_are_named_and_end_no_list() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let folder = &*temporary("");
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
     let copy = folder.join("project/results/run");
     fs::create_dir_all(&copy).unwrap();

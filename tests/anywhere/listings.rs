@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::LIMIT;
-use common::listings::{COMPILERS, LISTINGS, Said, run, start};
+use crate::program::said::Said;
+use common::listings::{COMPILERS, LISTINGS, run, start};
 use hcabench::time::TscTrust;
 use nix::sys::signal::Signal;
 
@@ -158,7 +159,7 @@ fn trusted() -> &'static str {
 fn rdtsc_rdtscp_and_clock_gettime_measure_the_same_interval() {
     let trust = trusted();
     for compiler in COMPILERS {
-        let said = Said::by(compiler, "clocks", "--interval 300 --readings 200000");
+        let said = Said::by(&run(compiler, "clocks", "--interval 300 --readings 200000").expect(0));
         assert_eq!(said.text("tsc_trust"), trust);
         assert_eq!(said.count("readings"), 200_000);
         let raw = said.number("raw_ns");
@@ -196,7 +197,7 @@ fn the_two_waits_lose_no_step_and_count_those_of_a_stall() {
         for wait in ["timerfd", "rdtscp"] {
             for rate in [1_000, 100_000] {
                 let words = format!("--wait {wait} --rate {rate} --duration 200 --stall 30");
-                let said = Said::by(compiler, "signal_generation", &words);
+                let said = Said::by(&run(compiler, "signal_generation", &words).expect(0));
                 if wait == "rdtscp" {
                     assert_eq!(said.text("tsc_trust"), trusted());
                     if trusted() == "none" {
@@ -234,7 +235,7 @@ fn a_program_that_is_stopped_has_missed_as_many_steps_as_that_took() {
         std::thread::sleep(Duration::from_millis(200));
         let length = stopped.elapsed();
         running.signal(Signal::SIGCONT);
-        let said = Said::in_text(&running.wait(LIMIT).expect(0).stdout);
+        let said = Said::by(&running.wait(LIMIT).expect(0));
         adds_up(&said);
         // It may take some milliseconds until the signal stops it.
         let least = length.as_millis() as u64 - 50;
@@ -284,7 +285,7 @@ fn the_pointer_chase_goes_along_all_lines_in_the_pages_that_were_asked_for() {
                 ended.stderr.has(&["asked for huge pages"]);
                 continue;
             }
-            let said = Said::in_text(&ended.stdout);
+            let said = Said::by(&ended);
             let expected: &[&str] = match pages {
                 "4k" => &["small"],
                 _ => &["huge", "transparent-huge"],
@@ -321,7 +322,7 @@ fn each_bandwidth_is_measured_by_each_instruction_set_that_there_is() {
                         continue;
                     }
                     let ended = ended.expect(0);
-                    let said = Said::in_text(&ended.stdout);
+                    let said = Said::by(&ended);
                     assert_eq!((said.text("set"), said.count("threads")), (set, 2));
                     assert!(said.number("mb_s") > 0.0 && said.number("mean_mb_s") > 0.0);
                 }

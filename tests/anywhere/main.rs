@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 mod common;
-mod made_up_rounds;
 mod made_up_run;
 #[path = "../program/mod.rs"]
 mod program;
@@ -11,7 +10,6 @@ mod program;
 mod testing;
 
 mod check_bounds;
-mod check_ranks;
 mod clock;
 #[cfg(target_arch = "x86_64")]
 mod clock_trust;

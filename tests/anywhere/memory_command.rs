@@ -2,7 +2,7 @@
 
 use crate::LIMIT;
 use crate::common;
-use crate::testing::Has as _;
+use crate::testing::{Has as _, temporary};
 use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -18,19 +18,19 @@ fn memory(folder: &Path, words: &str) -> Program {
 
 #[track_caller]
 fn refused(words: &str, told: &[&str]) {
-    let folder = tempfile::tempdir().unwrap();
-    memory(folder.path(), words).ends(2).stderr.has(told);
-    assert!(!folder.path().join("run").exists(), "{words}");
+    let folder = &*temporary("");
+    memory(folder, words).ends(2).stderr.has(told);
+    assert!(!folder.join("run").exists(), "{words}");
 }
 
 #[test]
 fn each_point_has_a_row_and_each_window_counts() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--read-share 50,100 --store regular,non-temporal --pause 0,max,off --pages 4k --windows 8 --window 5ms \
                  --settle 50ms --rounds 2 --smooth none";
-    memory(folder.path(), words).ends(0);
-    let out = folder.path().join("run");
+    memory(folder, words).ends(0);
+    let out = folder.join("run");
     let summary = rows(&out.join("summary.csv"));
     let left_out = rows(&out.join("left_out.csv"));
     assert_eq!((summary.len(), left_out.len()), (9, 3));
@@ -75,12 +75,12 @@ fn each_point_has_a_row_and_each_window_counts() {
 
 /// The least latency of all windows of its only point, in nanoseconds: nothing makes a step faster than it is.
 fn least_latency(size: &str) -> f64 {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = format!(
         "memory --pause off --read-share 100 --rounds 1 --windows 500 --window 1ms --smooth none --size {size} --out run"
     );
-    common::ends(folder.path(), &words, 0);
-    let point = folder.path().join("run/reads100-regular-pause-off");
+    common::ends(folder, &words, 0);
+    let point = folder.join("run/reads100-regular-pause-off");
     let windows = rows(&point.join("windows.csv"));
     let latencies = windows.iter().map(|window| figure(window, "latency_ns"));
     latencies.min_by(f64::total_cmp).unwrap()
@@ -121,11 +121,11 @@ fn what_cannot_be_is_refused_with_what_can() {
 #[test]
 fn one_cpu_is_not_enough_unless_nothing_is_generated() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let with_one = |words: &str| {
         let words = format!("memory --size 1M --out run {words}");
         let program = Program::under(&["taskset", "-c", "0"], program::path(), &words);
-        program.in_folder(folder.path())
+        program.in_folder(folder)
     };
     let refused = with_one("--pause 0").ends(2);
     (refused.stderr).has(&["--generators", "no CPU is left", "--pause off"]);
@@ -136,13 +136,13 @@ fn one_cpu_is_not_enough_unless_nothing_is_generated() {
 fn huge_pages_that_are_not_there_are_refused() {
     use std::os::unix::process::CommandExt as _;
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let pool = std::fs::read_to_string("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages");
     let free: u64 = pool.map_or(0, |text| text.trim().parse().unwrap());
     // Three buffers: more than there is.
     let size = format!("{}M", 2 * (free / 3 + 1));
     let words = format!("--pages 2m --pause 0 --rounds 1 --windows 2 --smooth none --size {size}");
-    let program = memory(folder.path(), &words).change(|command| {
+    let program = memory(folder, &words).change(|command| {
         // SAFETY: one system call, which may be made between fork and exec.
         unsafe {
             command.pre_exec(|| match libc::prctl(libc::PR_SET_THP_DISABLE, 1, 0, 0, 0) {
@@ -157,15 +157,15 @@ fn huge_pages_that_are_not_there_are_refused() {
 #[test]
 fn counters_that_are_required_are_read_or_refused() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--bandwidth uncore --pause 0 --read-share 50 --rounds 1 --windows 4 --smooth none";
-    let ended = memory(folder.path(), words).run();
+    let ended = memory(folder, words).run();
     if ended.status.code() == Some(2) {
         ended.stderr.has(&["--bandwidth uncore"]);
-        assert!(!folder.path().join("run").exists());
+        assert!(!folder.join("run").exists());
     } else {
         ended.expect(0);
-        let row = &rows(&folder.path().join("run/summary.csv"))[0];
+        let row = &rows(&folder.join("run/summary.csv"))[0];
         assert_eq!(row["bandwidth_source"], "measured");
     }
 }
@@ -174,11 +174,11 @@ fn counters_that_are_required_are_read_or_refused() {
 fn a_signal_ends_it_at_once_and_what_there_is_stays() {
     let _alone = alone();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words =
             "--read-share 50 --pause off,0 --rounds 1 --windows 200 --window 5ms --smooth none";
-        let running = memory(folder.path(), words).start();
-        let second = folder.path().join("run/reads50-regular-pause-0");
+        let running = memory(folder, words).start();
+        let second = folder.join("run/reads50-regular-pause-0");
         until("the second point", || second.exists().then_some(()));
         sleep(Duration::from_millis(200));
         let begun = Instant::now();
@@ -186,7 +186,7 @@ fn a_signal_ends_it_at_once_and_what_there_is_stays() {
         running.wait(LIMIT).expect(1).stderr.has(&[signal.as_str()]);
         // The bound is of the program; a busy machine makes it later.
         assert!(begun.elapsed() < Duration::from_secs(20));
-        let out = folder.path().join("run");
+        let out = folder.join("run");
         assert!(out.join("INCOMPLETE").exists());
         let summary = rows(&out.join("summary.csv"));
         let status: Vec<&str> = summary.iter().map(|row| row["status"].as_str()).collect();
@@ -253,11 +253,11 @@ fn stop_thread(thread: i32, time: Duration) {
 #[test]
 fn latencies_are_smoothed_over_all_points_of_a_curve() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--read-share 50,100 --pause 0,64,off --windows 20 --window 5ms --settle 10ms --rounds 2 --outliers none \
                  --smooth savgol:3:1 --json";
-    let told = memory(folder.path(), words).ends(0).json();
-    let summary = rows(&folder.path().join("run/summary.csv"));
+    let told = memory(folder, words).ends(0).json();
+    let summary = rows(&folder.join("run/summary.csv"));
     let number = |row: &Row, column: &str| row[column].parse::<f64>().ok();
     for (row, point) in summary.iter().zip(told["points"].as_array().unwrap()) {
         let smoothed = number(row, "latency_smoothed_ns");

@@ -2,7 +2,7 @@
 
 use crate::LIMIT;
 use crate::common;
-use crate::testing::Has as _;
+use crate::testing::{Has as _, temporary};
 use std::path::Path;
 use std::time::Duration;
 
@@ -34,10 +34,10 @@ fn has_room() -> bool {
 
 #[test]
 fn points_with_load_are_measured_where_a_cpu_is_left_else_left_out_with_the_reason() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = format!("{QUEUE} --memory-load off,50%,100% --rounds 2 --out results");
-    let ended = ends(folder.path(), &words, 0);
-    let results = folder.path().join("results");
+    let ended = ends(folder, &words, 0);
+    let results = folder.join("results");
     let (summary, loads) = loads_of(&results.join("summary.csv"));
     for row in &summary {
         assert_eq!([&row["status"], &row["rounds"]], ["complete", "2"]);
@@ -65,31 +65,31 @@ fn points_with_load_are_measured_where_a_cpu_is_left_else_left_out_with_the_reas
         assert!(found["obtained"]["memory_load"]["buffer_bytes"].as_u64() >= Some(2 << 20));
     }
     // One setting, by which points are compared and drawn.
-    ends(folder.path(), "compare results --by memory-load", 0);
+    ends(folder, "compare results --by memory-load", 0);
     let plot = "plot median results --x memory-load --out load.svg";
-    ends(folder.path(), plot, 0);
+    ends(folder, plot, 0);
 }
 
 #[test]
 fn load_alone_is_refused_where_no_cpu_is_left() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = format!("{QUEUE} --memory-load 50 --dry-run");
     let code = if has_room() { 0 } else { 2 };
-    let told = ends(folder.path(), &words, code).stderr;
+    let told = ends(folder, &words, code).stderr;
     let is_refused = told.contains("--memory-load 50% is impossible on this machine");
     assert_eq!(is_refused, code == 2, "{told}");
     for bad in ["0", "101%", "half"] {
-        let ended = ends(folder.path(), &format!("{QUEUE} --memory-load {bad}"), 2);
+        let ended = ends(folder, &format!("{QUEUE} --memory-load {bad}"), 2);
         ended.stderr.has(&["--memory-load", "from 1 to 100"]);
     }
 }
 
 #[test]
 fn without_load_points_are_named_as_ever() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let names = |words: &str| {
         let words = format!("{QUEUE} --dry-run --json {words}");
-        let plan = ends(folder.path(), &words, 0).json();
+        let plan = ends(folder, &words, 0).json();
         let time = plan["time_s"].as_f64().unwrap();
         (plan["points"][0]["rows"].clone(), time)
     };
@@ -105,11 +105,11 @@ fn without_load_points_are_named_as_ever() {
 
 #[test]
 fn a_run_under_load_is_taken_up_again_and_ends_by_a_signal() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = format!("{QUEUE} --memory-load off,100% --rounds 3 --order-seed 1 --out results");
-    ends(folder.path(), &format!("{words} --until-round 1"), 0);
-    ends(folder.path(), "queue --resume results", 0);
-    let results = folder.path().join("results");
+    ends(folder, &format!("{words} --until-round 1"), 0);
+    ends(folder, "queue --resume results", 0);
+    let results = folder.join("results");
     let points = if has_room() { 2 } else { 1 };
     assert_eq!(rows(&results.join("runs.csv")).len(), 3 * points);
 
@@ -118,8 +118,8 @@ fn a_run_under_load_is_taken_up_again_and_ends_by_a_signal() {
         "queue --queue baton --count 1000000 --load constant-wait --wait 100us --clock monotonic --memory-load {load} \
          --rounds 1 --quiet --out ended"
     );
-    let running = hcabench(folder.path(), &words).start();
-    let ended = folder.path().join("ended");
+    let running = hcabench(folder, &words).start();
+    let ended = folder.join("ended");
     until("its begin", || {
         ended.join("runs.csv").exists().then_some(())
     });
@@ -132,16 +132,16 @@ fn a_run_under_load_is_taken_up_again_and_ends_by_a_signal() {
 #[cfg(feature = "rdma")]
 #[test]
 fn the_hca_benchmark_knows_before_it_opens_a_device() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--memory-load off,50% --dry-run --json";
-    let plan = ends(folder.path(), words, 0).json();
+    let plan = ends(folder, words, 0).json();
     // The completion thread takes a third CPU.
     let measured = if cpus() > 3 && has_room() { 2 } else { 1 };
     let count = |what: &str| plan[what].as_array().map(Vec::len);
     assert_eq!(count("points"), Some(measured));
     assert_eq!(count("left_out"), Some(2 - measured));
     if measured == 1 {
-        let ended = ends(folder.path(), "--memory-load 50% --dry-run", 2);
+        let ended = ends(folder, "--memory-load 50% --dry-run", 2);
         (ended.stderr).has(&["no CPU is left for a generator"]);
     }
 }

@@ -34,7 +34,7 @@ fn summary(folder: &Path) -> Vec<(Row, PathBuf)> {
 
 #[test]
 fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     for (words, parts) in [
         (
             "--type tcp",
@@ -91,22 +91,22 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
             ["--receive-queue", "most of it for rings"],
         ),
     ] {
-        ends(folder.path(), words, 2).stderr.has(&parts);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{words}");
+        ends(folder, words, 2).stderr.has(&parts);
+        assert_eq!(fs::read_dir(folder).unwrap().count(), 0, "{words}");
     }
 }
 
 #[test]
 fn what_a_wiring_or_a_type_rules_out_is_listed_and_the_rest_is_measured() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--type loopback,udp --scenario straight-run,fan-in --publishers 2 --count 20 --warmup 0 \
                  --poll event --rate 1k";
-    ends(folder.path(), words, 0);
-    let found = summary(folder.path());
+    ends(folder, words, 0);
+    let found = summary(folder);
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].0["type"], "udp");
     assert_eq!(found[0].0["scenario"], "fan-in");
-    let left_out = rows(&folder.path().join("run/left_out.csv"));
+    let left_out = rows(&folder.join("run/left_out.csv"));
     let reasons: BTreeSet<(&str, &str, bool)> = left_out
         .iter()
         .map(|row| {
@@ -125,14 +125,14 @@ fn what_a_wiring_or_a_type_rules_out_is_listed_and_the_rest_is_measured() {
 
 #[test]
 fn a_dry_run_measures_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--type loopback,udp --rate 100..10k --values 1..4 --rounds 3 --dry-run --json";
-    let document = ends(folder.path(), words, 0).json();
+    let document = ends(folder, words, 0).json();
     assert_eq!(document["rounds"], 3);
     assert_eq!(document["points"].as_array().unwrap().len(), 2 * 3 * 3);
     // Warm-up and measurement take 5 s each.
     assert!(document["time_s"].as_f64().unwrap() >= 3.0 * 18.0 * 10.0);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
 }
 
 #[test]
@@ -172,14 +172,14 @@ fn what_a_kill_leaves_is_completed_by_resume() {
 #[test]
 fn an_interrupt_ends_it_with_files_that_are_marked() {
     for node_type in ["loopback", "udp --poll event"] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         // It would go on for an hour: who does not look for the signal hangs.
         let words = format!("--type {node_type} --rate 1 --duration 1h --warmup 0");
-        let running = start(folder.path(), &words);
+        let running = start(folder, &words);
         publishes(&running);
         running.signal(Signal::SIGINT);
         running.wait(LIMIT).expect(1);
-        let run = folder.path().join("run");
+        let run = folder.join("run");
         let mark = fs::read_to_string(run.join("INCOMPLETE")).unwrap();
         mark.has(&["interrupted by SIGINT"]);
         assert_eq!(json(&run.join("settings.json"))["status"], "incomplete");
@@ -203,14 +203,14 @@ fn counts(place: &Path) -> [BTreeMap<u64, u64>; 2] {
 fn each_subscriber_gets_what_its_scenario_says() {
     const STEPS: u64 = 40;
     for (scenarios, publishers) in [("straight-run", 2), ("fan-in,fan-out,round-robin", 4)] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words = format!(
             "--type {} --scenario {scenarios} --publishers {publishers} --subscribers 2 --rate 500 \
              --count {STEPS} --warmup 20ms --samples",
             TYPES.join(",")
         );
-        ends(folder.path(), &words, 0);
-        let found = summary(folder.path());
+        ends(folder, &words, 0);
+        let found = summary(folder);
         assert_eq!(found.len(), 3 * scenarios.split(',').count());
         for (row, place) in found {
             let sent = publishers * STEPS;
@@ -246,15 +246,15 @@ fn files_of_samples_agree_with_the_summary() {
 }
 
 fn check_files_of_samples(log: &str) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     // More than there is time for, and rings of one sample: steps are missed, and samples refused.
     let words = format!(
         "--type {} --rate 500k --count 5000 --receive-queue 1 --warmup 0 --samples --rounds 2 \
          --log {log}",
         TYPES.join(",")
     );
-    ends(folder.path(), &words, 0);
-    let found = summary(folder.path());
+    ends(folder, &words, 0);
+    let found = summary(folder);
     assert_eq!(found.len(), 3);
     for (row, place) in found {
         let [sent, arrived, lost] =
@@ -353,12 +353,12 @@ fn villas(path: &Path) -> Vec<Line> {
 
 #[test]
 fn lines_for_villasnode_tell_what_our_own_rows_tell() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     // Rings of one sample, and more than there is time for: some are refused.
     let words = "--type loopback --scenario fan-in --publishers 2 --rate 500k --count 3000 --receive-queue 1 \
                  --warmup 0 --samples --format hcabench,villas --rounds 2";
-    ends(folder.path(), words, 0);
-    let (row, place) = summary(folder.path()).remove(0);
+    ends(folder, words, 0);
+    let (row, place) = summary(folder).remove(0);
     let sent = rows(&place.join("in.csv"));
     let expected = sent.iter().map(|row| -> Line {
         let signals = ["round", "publisher", "step", "t_intended_ns"];
@@ -407,20 +407,20 @@ fn timers() -> Vec<&'static str> {
 fn a_stopped_process_misses_as_many_steps_as_its_gap_is_long_and_loses_nothing() {
     const PERIOD_NS: f64 = 1e6;
     for timer in timers() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         // The ring holds all: what a busy machine does to the subscriber has nothing refused.
         let words = format!(
             "--type loopback --timer {timer} --rate 1k --count 6000 --warmup 0 --samples \
              --receive-queue 8000"
         );
-        let running = start(folder.path(), &words);
+        let running = start(folder, &words);
         publishes(&running);
         sleep(Duration::from_millis(700));
         running.signal(Signal::SIGSTOP);
         sleep(Duration::from_millis(200));
         running.signal(Signal::SIGCONT);
         running.wait(LIMIT).expect(0);
-        let (row, place) = summary(folder.path()).remove(0);
+        let (row, place) = summary(folder).remove(0);
         let gone = ["messages_lost", "messages_refused"].map(|column| number(&row, column));
         assert_eq!(gone, [0, 0]);
         let made: Vec<[u64; 3]> = rows(&place.join("in.csv"))
@@ -485,15 +485,15 @@ fn traced(folder: &Path, calls: &str, words: &str) -> String {
 #[test]
 fn the_loops_make_no_more_calls_of_timers_than_their_timer_needs() {
     for timer in timers() {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words =
             format!("--type loopback --timer {timer} --rate 1k --count 300 --warmup 0 --samples");
         let trace = traced(
-            folder.path(),
+            folder,
             "read,timerfd_settime,timerfd_gettime,nanosleep,clock_nanosleep,timer_settime,setitimer",
             &words,
         );
-        let (row, place) = summary(folder.path()).remove(0);
+        let (row, place) = summary(folder).remove(0);
         let made = rows(&place.join("in.csv"));
         let stamps = made.iter().map(|row| number(row, "t_sent_ns"));
         let (first, last) = (stamps.clone().min().unwrap(), stamps.max().unwrap());
@@ -543,12 +543,12 @@ fn log_of(calls: &[(u64, &str)]) -> Option<u32> {
 fn a_log_in_a_file_makes_no_more_writes_than_it_has_buffers_and_one_in_memory_none() {
     const BUFFER: u64 = 4096;
     for log in ["memory".to_owned(), format!("file --log-buffer {BUFFER}")] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words = format!(
             "--type loopback --timer timerfd --rate 2k --count 1500 --warmup 0 --samples --log {log}"
         );
-        let trace = traced(folder.path(), "write,pwrite64,writev,openat", &words);
-        let (row, place) = summary(folder.path()).remove(0);
+        let trace = traced(folder, "write,pwrite64,writev,openat", &words);
+        let (row, place) = summary(folder).remove(0);
         let [sent, read] = [("in.csv", "t_sent_ns"), ("out.csv", "t_received_ns")].map(
             |(file, column)| -> Vec<u64> {
                 let rows = rows(&place.join(file));

@@ -2,7 +2,7 @@
 
 use crate::LIMIT;
 use crate::common;
-use crate::testing::Has as _;
+use crate::testing::{Has as _, temporary};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
@@ -97,13 +97,13 @@ fn processes_get_what_threads_get_in_all_scenarios() {
         ("straight-run", 2, in_file),
         ("fan-in,fan-out,round-robin", 4, ""),
     ] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words = format!(
             "--type {types} --ends threads,processes --scenario {scenarios} --publishers {publishers} --subscribers 2 \
              --rate 200 --count {STEPS} --warmup 20ms --timer timerfd --qos 1 --samples {log}"
         );
-        ends(folder.path(), &words, 0);
-        let summary = rows(&folder.path().join("run/summary.csv"));
+        ends(folder, &words, 0);
+        let summary = rows(&folder.join("run/summary.csv"));
         let points = types.split(',').count() * scenarios.split(',').count();
         assert_eq!(summary.len(), 2 * points);
         for pair in summary.chunks(2) {
@@ -117,7 +117,7 @@ fn processes_get_what_threads_get_in_all_scenarios() {
                     assert_eq!(number(row, &format!("messages_{fault}")), 0, "{row:?}");
                 }
             }
-            let [threads, processes] = [0, 1].map(|at: usize| counts(folder.path(), &pair[at]));
+            let [threads, processes] = [0, 1].map(|at: usize| counts(folder, &pair[at]));
             // A library or a broker that distributes in turn need not be fair.
             let by_others =
                 pair[0]["scenario"] == "round-robin" && pair[0]["distributed_by"] != "sender";
@@ -165,10 +165,10 @@ fn each_end_is_a_process_and_an_interrupt_ends_all() {
         ("udp --poll event", Signal::SIGINT),
         ("shmem", Signal::SIGTERM),
     ] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words =
             format!("--type {node_type} {LONG} --scenario fan-out --publishers 2 --subscribers 3");
-        let run = start(folder.path(), &words);
+        let run = start(folder, &words);
         let ends = ends_of(run.id(), 2, 3);
         assert_eq!(ends.iter().collect::<BTreeSet<_>>().len(), 5);
         for name in ["hcabench-pub", "hcabench-sub"] {
@@ -177,7 +177,7 @@ fn each_end_is_a_process_and_an_interrupt_ends_all() {
         run.signal(signal);
         let told = format!("interrupted by {signal}");
         run.wait(LIMIT).expect(1).stderr.has(&[&told]);
-        assert!(folder.path().join("run/INCOMPLETE").exists());
+        assert!(folder.join("run/INCOMPLETE").exists());
         all_are_gone(&ends);
     }
 }
@@ -185,8 +185,8 @@ fn each_end_is_a_process_and_an_interrupt_ends_all() {
 /// Whoever maps it first touches it, and so decides in which NUMA node it lies.
 #[test]
 fn the_log_of_an_end_is_mapped_by_that_end_alone_while_it_runs() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = start(folder.path(), &format!("--type udp {LONG}"));
+    let folder = &*temporary("");
+    let run = start(folder, &format!("--type udp {LONG}"));
     for end in ends_of(run.id(), 1, 1) {
         let its = until("the log", || {
             Some(shared_memory(end)).filter(|its| its.len() == 2)
@@ -203,10 +203,10 @@ fn the_log_of_an_end_is_mapped_by_that_end_alone_while_it_runs() {
 fn no_end_begins_before_all_are_made() {
     const ENDS: usize = 9;
     loop {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words = "--type udp --poll event --ends processes --scenario fan-in --publishers 8 --rate 50 --count 5 \
                      --warmup 0";
-        let run = start(folder.path(), words);
+        let run = start(folder, words);
         // The subscriber is made before the first publisher is started.
         until("a publisher", || {
             (children(run.id()).len() > 1).then_some(())
@@ -231,22 +231,22 @@ fn no_end_begins_before_all_are_made() {
 #[test]
 fn an_end_that_dies_ends_the_run_and_is_named() {
     for (victim, name) in [(1, "publisher 1"), (2, "subscriber 0")] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         let words = format!("--type udp {LONG} --scenario fan-in --publishers 2");
-        let run = start(folder.path(), &words);
+        let run = start(folder, &words);
         let ends = ends_of(run.id(), 2, 1);
         send(Signal::SIGKILL, ends[victim]);
         let expected = format!("the process of {name} ended early: signal: 9");
         run.wait(LIMIT).expect(1).stderr.has(&[&expected]);
-        assert!(folder.path().join("run/INCOMPLETE").exists());
+        assert!(folder.join("run/INCOMPLETE").exists());
         all_are_gone(&ends);
     }
 }
 
 #[test]
 fn no_end_outlives_the_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let run = start(folder.path(), &format!("--type shmem {LONG}"));
+    let folder = &*temporary("");
+    let run = start(folder, &format!("--type shmem {LONG}"));
     let ends = ends_of(run.id(), 1, 1);
     run.signal(Signal::SIGKILL);
     run.wait(LIMIT);
@@ -254,7 +254,7 @@ fn no_end_outlives_the_run() {
 
     // One that is stopped neither: a process of its session collects it, as in a container.
     set_child_subreaper(true).unwrap();
-    let run = start(folder.path(), &format!("--type shmem {LONG} --force"));
+    let run = start(folder, &format!("--type shmem {LONG} --force"));
     let ends = ends_of(run.id(), 1, 1);
     ends.iter().for_each(|&end| send(Signal::SIGSTOP, end));
     run.signal(Signal::SIGKILL);
@@ -263,7 +263,7 @@ fn no_end_outlives_the_run() {
 
     // Rounds are processes themselves.
     let two = format!("--type shmem {LONG} --rounds 2 --force");
-    let run = start(folder.path(), &two);
+    let run = start(folder, &two);
     let round = until("the round", || children(run.id()).first().copied());
     let ends = ends_of(round, 1, 1);
     run.signal(Signal::SIGKILL);
@@ -285,7 +285,7 @@ fn what_cannot_be_made_is_told_as_of_threads() {
     assert_eq!(place, ["loopback", "processes"]);
     assert!(left_out[0]["reason"].contains("use --type shmem"));
 
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let fan_out = "--scenario fan-out --publishers 1000 --subscribers 1000 --count 1";
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
@@ -304,10 +304,10 @@ fn what_cannot_be_made_is_told_as_of_threads() {
     ] {
         if cfg!(feature = "zeromq") || !words.contains("zeromq") {
             let words = format!("{words} --timer timerfd");
-            ends(folder.path(), &words, 2).stderr.has(&[expected]);
+            ends(folder, &words, 2).stderr.has(&[expected]);
         }
     }
-    assert!(!folder.path().join("run").join("summary.csv").exists());
+    assert!(!folder.join("run").join("summary.csv").exists());
 }
 
 #[test]
@@ -330,12 +330,12 @@ fn the_limit_of_open_files_is_raised_for_the_ends_or_tells_how_many_there_can_be
 
 #[test]
 fn a_run_of_processes_is_resumed_as_one() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words =
         "--type shmem --ends processes --rate 500 --count 50 --warmup 0 --timer timerfd --rounds 3";
-    ends(folder.path(), &format!("{words} --until-round 1"), 0);
-    common::ends(folder.path(), "node --resume run", 0);
-    let summary = rows(&folder.path().join("run/summary.csv"));
+    ends(folder, &format!("{words} --until-round 1"), 0);
+    common::ends(folder, "node --resume run", 0);
+    let summary = rows(&folder.join("run/summary.csv"));
     assert_eq!(summary.len(), 1);
     let row = &summary[0];
     assert_eq!([&row["ends"], &row["rounds"]], ["processes", "3"]);

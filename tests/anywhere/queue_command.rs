@@ -1,7 +1,7 @@
 //! `hcabench queue` as its user has it: exit codes, what is on disk, and what ends it early.
 
 use crate::common;
-use crate::testing::Has as _;
+use crate::testing::{Has as _, temporary};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -25,13 +25,13 @@ fn done(folder: &Path, words: &str) -> Ended {
 
 #[test]
 fn a_run_leaves_whole_files() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue lamport,baton --capacity 64,128 --payload 64 --count 2000 --warmup 1ms --repeat 6 --elements";
-    let ended = done(folder.path(), words);
+    let ended = done(folder, words);
     ended
         .stdout
         .has(&["lamport", "instrument: clock monotonic"]);
-    let results = folder.path().join("results");
+    let results = folder.join("results");
     assert!(!results.join("INCOMPLETE").exists());
     let summary = rows(&results.join("summary.csv"));
     assert_eq!(summary.len(), 4);
@@ -71,11 +71,11 @@ fn a_run_leaves_whole_files() {
 
 #[test]
 fn a_schedule_is_kept_and_measured_from() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue baton --load bursty --burst 20 --wait 2us --jitter 10% --count 4000 --warmup 1ms --repeat 5 \
                  --json --elements";
-    done(folder.path(), words);
-    let results = folder.path().join("results");
+    done(folder, words);
+    let results = folder.join("results");
     let row = &rows(&results.join("summary.csv"))[0];
     assert_eq!(figure(row, "burst"), 20.0);
     assert!(figure(row, "intended_latency_min_ns") > 0.0);
@@ -93,10 +93,10 @@ fn a_schedule_is_kept_and_measured_from() {
 
 #[test]
 fn a_curve_has_a_row_for_each_rate_up_to_saturation() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue lamport --load-curve --count 500 --warmup 1ms --repeat 1 --quiet";
-    done(folder.path(), words);
-    let rows = rows(&folder.path().join("results/summary.csv"));
+    done(folder, words);
+    let rows = rows(&folder.join("results/summary.csv"));
     assert_eq!(rows.len(), 14);
     let saturation = figure(&rows[0], "saturation_per_s");
     for row in &rows {
@@ -108,21 +108,21 @@ fn a_curve_has_a_row_for_each_rate_up_to_saturation() {
 
 #[test]
 fn throughput_alone_leaves_the_times_empty() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue lamport --measure throughput --count 5000 --repeat 1 --quiet";
-    assert_eq!(done(folder.path(), words).stdout, "");
-    let row = &rows(&folder.path().join("results/summary.csv"))[0];
+    assert_eq!(done(folder, words).stdout, "");
+    let row = &rows(&folder.join("results/summary.csv"))[0];
     assert_eq!(row["latency_p50_ns"], "");
     assert!(figure(row, "throughput_per_s") > 0.0);
 }
 
 #[test]
 fn the_memory_of_a_queue_is_locked_or_it_is_said() {
-    let folder = tempfile::tempdir().unwrap();
-    let errors = done(folder.path(), "--queue lamport --count 500 --repeat 1").stderr;
+    let folder = &*temporary("");
+    let errors = done(folder, "--queue lamport --count 500 --repeat 1").stderr;
     let limit = hcabench::host::MemoryLock::read().unwrap();
     let is_permitted = limit.permits(u64::MAX) || limit.hard.permits(u64::MAX);
-    let results = folder.path().join("results");
+    let results = folder.join("results");
     let points = std::fs::read_dir(&results).unwrap();
     let mut paths = points.map(|entry| entry.unwrap().path().join("settings.json"));
     let settings = paths.find(|path| path.exists()).unwrap();
@@ -134,31 +134,31 @@ fn the_memory_of_a_queue_is_locked_or_it_is_said() {
 
 #[test]
 fn huge_pages_that_are_required_and_not_there_are_told_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue lamport --count 5000 --repeat 1 --hugepages required";
     let pool = hcabench::host::HugePages::read();
     let there = pool.map_or(0, |pool| pool.available() + pool.overcommit);
     if there >= 2 {
-        done(folder.path(), words);
+        done(folder, words);
     } else {
-        let ended = queue(folder.path(), words).ends(2);
+        let ended = queue(folder, words).ends(2);
         ended.stderr.has(&["vm.nr_hugepages="]);
-        assert!(!folder.path().join("results").exists());
+        assert!(!folder.join("results").exists());
     }
 }
 
 #[test]
 fn counters_are_had_or_it_is_said_why_not() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue lamport --measure counters --count 5000 --repeat 1 --quiet";
-    let ended = queue(folder.path(), words).run();
+    let ended = queue(folder, words).run();
     if ended.is_success() {
-        let row = &rows(&folder.path().join("results/summary.csv"))[0];
+        let row = &rows(&folder.join("results/summary.csv"))[0];
         let instructions = figure(row, "sender_instructions_per_element");
         assert!(instructions > 1.0, "{row:?}");
     } else {
         ended.expect(2).stderr.has(&["hardware counters"]);
-        assert!(!folder.path().join("results").exists());
+        assert!(!folder.join("results").exists());
     }
 }
 
@@ -168,9 +168,9 @@ type When = fn(&Path, u32) -> bool;
 /// SIGTERM comes so long after `when`. Returns whether there is a mark in the folder.
 fn ends(words: &str, when: When, delay: Duration) -> bool {
     const LIMIT: Duration = Duration::from_secs(60);
-    let folder = tempfile::tempdir().unwrap();
-    let mut running = queue(folder.path(), words).start();
-    let results = folder.path().join("results");
+    let folder = &*temporary("");
+    let mut running = queue(folder, words).start();
+    let results = folder.join("results");
     let id = running.id();
     until(words, LIMIT, || {
         (running.has_ended() || when(&results, id)).then_some(())
@@ -268,12 +268,12 @@ fn a_signal_ends_the_writing_of_elements() {
 
 #[test]
 fn several_threads_leave_a_row_for_each_scenario_and_their_shares() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue lamport,sharded --producers 2 --consumers 2 --scenario straight-run,round-robin --duration 50ms \
                  --warmup 5ms --rounds 2";
-    let ended = done(folder.path(), words);
+    let ended = done(folder, words);
     ended.stdout.has(&["fairness", "2 to 2"]);
-    let results = folder.path().join("results");
+    let results = folder.join("results");
     let summary = rows(&results.join("summary.csv"));
     let found = summary.iter().map(|row| [&row["queue"], &row["scenario"]]);
     let expected = [
@@ -314,7 +314,7 @@ fn a_signal_ends_a_run_of_several_threads_and_keeps_what_was_measured() {
 
 #[test]
 fn bad_input_is_told_before_anything_is_written() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     for (words, expected) in [
         ("--queue nonsense", "lamport"),
         ("--rate 1M", "constant-rate"),
@@ -326,17 +326,17 @@ fn bad_input_is_told_before_anything_is_written() {
         ("--count 1073741824 --warmup 1ms", "allowed is"),
         ("--count 1073741824 --hugepages off", "use --count"),
     ] {
-        let ended = queue(folder.path(), words).ends(2);
+        let ended = queue(folder, words).ends(2);
         ended.stderr.has(&[expected]);
     }
-    assert!(!folder.path().join("results").exists());
+    assert!(!folder.join("results").exists());
 }
 
 #[test]
 fn progress_in_a_pipe_is_one_line_that_is_redrawn_and_warnings_stand_above_it() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "--queue lamport --capacity 64,65536 --count 2000 --repeat 2 --verbose";
-    let program = queue(folder.path(), words).env("HCABENCH_PROGRESS", "always");
+    let program = queue(folder, words).env("HCABENCH_PROGRESS", "always");
     let errors = program.env("COLUMNS", "40").ends(0).stderr;
     errors.has(&["1/4 [        ] 0:00"]);
     let mut parts = errors

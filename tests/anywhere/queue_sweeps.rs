@@ -1,6 +1,6 @@
 //! `hcabench queue` over many points, and what stands in its tables.
 
-use crate::testing::Has as _;
+use crate::testing::{Has as _, temporary};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -10,11 +10,11 @@ use serde_json::Value;
 /// Runs to a good end in a folder of its own; what it printed, and the rows of the summary.
 #[track_caller]
 fn measured(words: &str) -> (String, Vec<Row>) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     // The TSC may not be trusted where the tests run.
     let words = format!("queue {words} --clock monotonic --out r");
-    let ended = ends(folder.path(), &words, 0);
-    (ended.stdout, rows(&folder.path().join("r/summary.csv")))
+    let ended = ends(folder, &words, 0);
+    (ended.stdout, rows(&folder.join("r/summary.csv")))
 }
 
 fn all_queues() -> Vec<Value> {
@@ -76,9 +76,9 @@ fn more_points_than_the_tables_hold_are_told_of() {
 
 #[test]
 fn pairs_of_cores_are_measured_as_far_as_there_are() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let words = "queue --queue baton --topology --count 500 --warmup 1ms --repeat 1 --clock monotonic --out r --json";
-    let ended = hcabench(folder.path(), words).run();
+    let ended = hcabench(folder, words).run();
     if ended.status.code() == Some(2) {
         // A machine that does not tell what its cores have in common.
         ended.stderr.has(&["--topology: no two CPUs"]);

@@ -47,8 +47,8 @@ fn measured(page: &Path, [width, height]: [u32; 2], script: &str) -> Vec<f64> {
 }
 
 fn browsed(page: &Path, options: &[&str]) -> (String, String) {
-    let folder = tempfile::tempdir().unwrap();
-    let profile = format!("--user-data-dir={}", folder.path().display());
+    let folder = &*temporary("");
+    let profile = format!("--user-data-dir={}", folder.display());
     let mut starter = vec![
         "chromium",
         "--headless",

@@ -187,22 +187,22 @@ fn what_a_kill_leaves_is_marked_and_completed_by_resume() {
 #[test]
 fn a_signal_ends_the_run_and_its_child() {
     for signal in [Signal::SIGINT, Signal::SIGKILL] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = &*temporary("");
         // It would go on for minutes: who does not look for the signal hangs.
-        let running = under_way(folder.path(), "--rounds 100");
-        let all = processes(folder.path());
+        let running = under_way(folder, "--rounds 100");
+        let all = processes(folder);
         assert!(!all.is_empty());
         let ended = signalled(running, signal);
         if signal == Signal::SIGINT {
             ended.expect(1);
             // The parent waits for it.
-            assert_eq!(processes(folder.path()), [""; 0]);
-            let run = folder.path().join("run");
+            assert_eq!(processes(folder), [""; 0]);
+            let run = folder.join("run");
             let mark = fs::read_to_string(run.join("INCOMPLETE")).unwrap();
             mark.has(&["interrupted by SIGINT"]);
             assert_eq!(json(&run.join("settings.json"))["status"], "incomplete");
         }
-        let is_over = || processes(folder.path()).is_empty();
+        let is_over = || processes(folder).is_empty();
         until("the end of its child", is_over);
     }
 }
@@ -308,13 +308,13 @@ fn the_settings_of_all_benchmarks_have_the_same_keys() {
 
 #[test]
 fn results_stay_when_nobody_reads_what_is_printed() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     let full = fs::File::options().write(true).open("/dev/full").unwrap();
-    let program = hcabench(folder.path(), &format!("{SHORT} --rounds 2 --out run"));
+    let program = hcabench(folder, &format!("{SHORT} --rounds 2 --out run"));
     let ended = program.change(|command| command.stdout(full)).ends(1);
     ended.stderr.has(&["cannot write to standard output"]);
-    assert!(!folder.path().join("run/INCOMPLETE").exists());
-    assert_eq!(rows(&folder.path().join("run/runs.csv")).len(), 4);
+    assert!(!folder.join("run/INCOMPLETE").exists());
+    assert_eq!(rows(&folder.join("run/runs.csv")).len(), 4);
 }
 
 #[test]
@@ -351,8 +351,8 @@ fn two_command_lines_are_measured_in_turn() {
 
 #[test]
 fn a_round_that_waits_to_be_asked_ends_well_with_its_sweep() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = hcabench(folder.path(), "").env("HCABENCH_CHILD", "round");
+    let folder = &*temporary("");
+    let program = hcabench(folder, "").env("HCABENCH_CHILD", "round");
     let mut command = program.change(|command| command.stdin(Stdio::piped())).0;
     let mut round = command.spawn().unwrap();
     let config = Config {
@@ -412,15 +412,15 @@ fn a_folder_in_use_is_not_resumed_or_replaced() {
 /// As `systemctl stop` and `scancel` do.
 #[test]
 fn a_signal_to_the_run_and_its_child_keeps_what_was_measured() {
-    let folder = tempfile::tempdir().unwrap();
-    let running = under_way(folder.path(), "--rounds 100");
+    let folder = &*temporary("");
+    let running = under_way(folder, "--rounds 100");
     let id = running.id();
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     for round in children.split_whitespace() {
         send(Signal::SIGTERM, round.parse().unwrap());
     }
     signalled(running, Signal::SIGTERM).expect(1);
-    let document = json(&folder.path().join("run/settings.json"));
+    let document = json(&folder.join("run/settings.json"));
     assert_eq!(document["status"], "incomplete");
     document["failure"].has(&["interrupted by SIGTERM"]);
 }

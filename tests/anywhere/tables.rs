@@ -324,11 +324,11 @@ fn no_table_of_a_comparison_loses_what_tells_rows_apart() {
 
 #[test]
 fn no_table_of_a_watch_or_a_plan_loses_what_tells_rows_apart() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = &*temporary("");
     for width in WIDTHS {
         let watch = format!(
             "clock --iterations 100k --baseline-iterations 10k --cpu 0 --force --out {}",
-            folder.path().join("run").display()
+            folder.join("run").display()
         );
         let text = hcabench(&watch, width).expect(0).stdout;
         for heading in ["difference", "rank"] {

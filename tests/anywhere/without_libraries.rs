@@ -1,14 +1,14 @@
 //! The program where libibverbs cannot be loaded.
 use crate::program::{Ended, hcabench};
-use crate::testing::Has as _;
+use crate::testing::{Has as _, temporary};
 use std::fs;
 
 /// Runs the program with a file in place of libibverbs that is no library.
 fn ends(words: &str, code: i32) -> Ended {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("libibverbs.so.1"), "").unwrap();
-    let program = hcabench(words).in_folder(folder.path());
-    program.env("LD_LIBRARY_PATH", folder.path()).ends(code)
+    let folder = &*temporary("");
+    fs::write(folder.join("libibverbs.so.1"), "").unwrap();
+    let program = hcabench(words).in_folder(folder);
+    program.env("LD_LIBRARY_PATH", folder).ends(code)
 }
 
 #[test]

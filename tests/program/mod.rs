@@ -2,6 +2,8 @@
 
 #![allow(dead_code)] // Each test program uses a part of it.
 
+pub(crate) mod said;
+
 pub(crate) use crate::LIMIT;
 use crate::testing::Has as _;
 use std::fs;

@@ -217,15 +217,12 @@ fn the_width_at_one_rate_is_at_most_the_shortest_round_trip() {
     serving.wait();
 }
 
-/// How many clocks are shifted; ci/measure hidden-offsets shifts 200.
-const OFFSETS: &str = "HCABENCH_HIDDEN_OFFSETS";
-
+/// `ci/measure hidden-offsets` shifts 200.
 #[test]
 fn a_hidden_offset_of_the_clocks_is_within_its_bounds() {
     let machine = Machine::take();
     let hidden = machine.out("hidden");
-    let count = std::env::var(OFFSETS).map_or(3, |count| count.parse().expect(OFFSETS));
-    for number in 0..count {
+    for number in 0..crate::count_or(3) {
         let serving = serve_ahead("random", &hidden);
         let out = machine.out(number.to_string());
         let drift = ["", "--clock-drift 0"][number % 2];

@@ -1,81 +1,60 @@
 //! `listings/oneway`, the method in plain C: compiled here and run on the two devices.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::machine::{Away, Disturbance, Machine};
-use crate::program::{Ended, Program};
+use crate::program::Program;
+use crate::program::said::Said;
 use crate::results::Table;
 use crate::scratch;
+use crate::testing::Has as _;
 
 const LISTINGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/listings");
 
-/// Compiles it, which takes some seconds in an emulated machine, the first time that it is asked for.
-fn compiled() -> &'static Path {
+/// It is compiled, which takes some seconds in an emulated machine, the first time that it is asked for.
+fn oneway(words: &str) -> Program {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
+    let program = PROGRAM.get_or_init(|| {
         let folder = scratch().keep();
         let program = folder.join("oneway");
-        Program::under(
-            &["make", "--silent", "-C", LISTINGS],
-            Path::new(&format!("OUT={}", folder.display())),
-            program.to_str().unwrap(),
-        )
-        .ends(0);
+        let make = ["make", "--silent", "-C", LISTINGS];
+        let out = format!("OUT={}", folder.display());
+        Program::under(&make, out, program.to_str().unwrap()).ends(0);
         program
-    })
-}
-
-fn oneway(program: &Path, arguments: &str) -> Program {
-    Program::under(
-        &[],
-        program,
-        &format!("--from 10.77.0.1 --to 10.77.0.2 {arguments}"),
-    )
-}
-
-pub(crate) fn figures(ended: &Ended) -> BTreeMap<String, f64> {
-    let pairs = ended.stdout.lines().filter_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        Some((key.to_owned(), value.parse().ok()?))
     });
-    pairs.collect()
+    let words = format!("--from 10.77.0.1 --to 10.77.0.2 {words}");
+    Program::under(&[], program, &words)
+}
+
+/// What it prints before a good end.
+#[track_caller]
+fn said(words: &str) -> Said {
+    Said::by(&oneway(words).ends(0))
 }
 
 #[test]
 fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcabenchs() {
     let machine = Machine::take();
-    let program = compiled();
-    const BURST: usize = 400;
+    const BURST: u64 = 400;
     for service in ["rc", "uc", "ud"] {
         for operation in ["send", "write"] {
             if (service, operation) == ("ud", "write") {
                 continue;
             }
             let run = format!("--service {service} --operation {operation} --burst {BURST}");
-            let summary = machine
-                .measured_as(
-                    format!("{service}-{operation}"),
-                    &format!("{run} --pause 50us --inline off,on"),
-                )
-                .summary();
+            let words = format!("{run} --pause 50us --inline off,on");
+            let measured = machine.measured_as(format!("{service}-{operation}"), &words);
+            let summary = measured.summary();
             for (inline, setting) in [("", "off"), ("--inline", "on")] {
                 let csv = machine.out("messages.csv");
-                let ended = oneway(
-                    program,
-                    &format!("{run} --pause 50000 {inline} --csv {}", csv.display()),
-                )
-                .ends(0);
+                let words = format!("{run} --pause 50000 {inline} --csv {}", csv.display());
+                let ended = oneway(&words).ends(0);
                 assert_eq!(ended.stderr, "");
-                check_pages(&ended);
-                assert!(
-                    ended
-                        .stdout
-                        .starts_with("connected=1\nsender=rxe0\nreceiver=rxe1\n")
-                );
-                let figure = figures(&ended);
+                (ended.stdout).begins("connected=1\nsender=rxe0\nreceiver=rxe1\n");
+                let said = Said::by(&ended);
+                check_pages(&said);
                 for (name, expected) in [
                     ("sent", BURST),
                     ("received", BURST),
@@ -85,12 +64,12 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
                     ("duplicated", 0),
                     ("late", 0),
                 ] {
-                    assert_eq!(figure[name], expected as f64, "{run} {inline}: {name}");
+                    assert_eq!(said.count(name), expected, "{run} {inline}: {name}");
                 }
-                check_against_csv(&figure, &Table::read(&csv));
+                check_against_csv(&said, &Table::read(&csv));
                 // The smallest depends the least on other work. A wrong unit shows; `ci/measure compare-listings` says more.
                 let row = summary.matching(&[("inline", setting)])[0];
-                let ratio = row.decimal("latency_min_ns") / figure["latency_min_ns"];
+                let ratio = row.decimal("latency_min_ns") / said.number("latency_min_ns");
                 assert!(
                     (0.05..20.0).contains(&ratio),
                     "{run} {inline}: hcabench's minimum is {ratio} times that of C"
@@ -101,29 +80,19 @@ fn every_message_of_every_kind_arrives_and_the_figures_are_of_the_size_of_hcaben
 }
 
 /// What pages there were is told of stamps and messages, in the words of hcabench.
-fn check_pages(ended: &Ended) {
-    let pages = ended
-        .stdout
-        .lines()
-        .find_map(|line| line.strip_prefix("pages="))
-        .expect("it says what pages it got");
-    let kinds: Vec<&str> = pages.split(',').collect();
-    assert_eq!(kinds.len(), 3, "{pages}");
-    for kind in kinds {
-        assert!(
-            [
-                "small",
-                "partly-transparent-huge",
-                "transparent-huge",
-                "huge"
-            ]
-            .contains(&kind),
-            "{pages}"
-        );
-    }
+fn check_pages(said: &Said) {
+    let kinds: Vec<&str> = said.text("pages").split(',').collect();
+    assert_eq!(kinds.len(), 3, "{kinds:?}");
+    let known = [
+        "small",
+        "partly-transparent-huge",
+        "transparent-huge",
+        "huge",
+    ];
+    assert!(kinds.iter().all(|kind| known.contains(kind)), "{kinds:?}");
 }
 
-fn check_against_csv(figure: &BTreeMap<String, f64>, messages: &Table) {
+fn check_against_csv(said: &Said, messages: &Table) {
     let sent: Vec<u64> = messages.rows.iter().map(|row| row.count("seq")).collect();
     assert!(sent.iter().copied().eq(0..sent.len() as u64));
     let mut latencies: Vec<u64> = messages
@@ -134,18 +103,18 @@ fn check_against_csv(figure: &BTreeMap<String, f64>, messages: &Table) {
         .collect();
     latencies.sort_unstable();
     let count = latencies.len();
-    assert_eq!(count as f64, figure["received"]);
+    assert_eq!(count as u64, said.count("received"));
     let median = (latencies[(count - 1) / 2] + latencies[count / 2]) as f64 / 2.0;
-    assert!((figure["latency_p50_ns"] - median).abs() < 0.1);
-    assert_eq!(figure["latency_min_ns"], latencies[0] as f64);
-    assert_eq!(figure["latency_max_ns"], latencies[count - 1] as f64);
-    assert!(figure["latency_p99_ns"] <= figure["latency_max_ns"]);
+    assert!((said.number("latency_p50_ns") - median).abs() < 0.1);
+    assert_eq!(said.number("latency_min_ns"), latencies[0] as f64);
+    let most = said.number("latency_max_ns");
+    assert_eq!(most, latencies[count - 1] as f64);
+    assert!(said.number("latency_p99_ns") <= most);
 }
 
 #[test]
 fn sizes_bursts_and_threads_of_all_kinds() {
     let _machine = Machine::take();
-    let program = compiled();
     for arguments in [
         "--service rc --size 32768 --burst 50",
         "--service uc --operation write --size 4096 --burst 50",
@@ -155,41 +124,37 @@ fn sizes_bursts_and_threads_of_all_kinds() {
         "--service rc --size 64 --burst 50 --pause 200000 --timestamp send --stamp-cpu 0",
         "--service rc --burst 20 --sender-cpu 0 --receiver-cpu 1",
     ] {
-        let ended = oneway(program, arguments).ends(0);
-        let figure = figures(&ended);
-        assert!(figure["sent"] > 0.0 && figure["received"] == figure["sent"]);
-        assert_eq!(figure["completed"], figure["sent"], "{arguments}");
+        let said = said(arguments);
+        let [sent, received, completed] =
+            ["sent", "received", "completed"].map(|name| said.count(name));
+        assert!(sent > 0, "{arguments}");
+        assert_eq!((received, completed), (sent, sent), "{arguments}");
     }
 }
 
 #[test]
 fn what_is_lost_is_counted_and_ends_in_time() {
     let _machine = Machine::take();
-    let program = compiled();
     for service in ["uc", "ud"] {
         let loss = Disturbance::of_messages("veth0", "loss 10%");
-        let ended = oneway(
-            program,
-            &format!("--service {service} --burst 1000 --warmup 0 --timeout 1000"),
-        )
-        .ends(0);
-        let figure = figures(&ended);
-        assert_eq!(figure["sent"], 1000.0);
-        assert_eq!(figure["lost"], loss.dropped() as f64, "{service}");
-        assert!(figure["lost"] > 0.0 && figure["corrupted"] == 0.0);
-        assert_eq!(figure["received"] + figure["lost"], 1000.0);
+        let words = format!("--service {service} --burst 1000 --warmup 0 --timeout 1000");
+        let said = said(&words);
+        let [sent, received, lost, corrupted] =
+            ["sent", "received", "lost", "corrupted"].map(|name| said.count(name));
+        assert_eq!((sent, lost), (1000, loss.dropped()), "{service}");
+        assert!(lost > 0 && corrupted == 0);
+        assert_eq!(received + lost, 1000);
     }
     let loss = Disturbance::of_messages("veth0", "loss 1%");
-    let ended = oneway(program, "--service rc --burst 1000").ends(0);
+    let said = said("--service rc --burst 1000");
     assert!(loss.dropped() > 0);
-    assert_eq!(figures(&ended)["received"], 1000.0);
+    assert_eq!(said.count("received"), 1000);
 }
 
 #[test]
 fn a_device_that_goes_away_ends_it() {
     let _machine = Machine::take();
-    let program = compiled();
-    let running = oneway(program, "--service rc --burst 8000 --pause 2000000").start();
+    let running = oneway("--service rc --burst 8000 --pause 2000000").start();
     running.wait_for_line("connected=1");
     let removal = Instant::now();
     let away = Away::take("rxe1");
@@ -202,7 +167,6 @@ fn a_device_that_goes_away_ends_it() {
 #[test]
 fn what_is_impossible_is_refused() {
     let _machine = Machine::take();
-    let program = compiled();
     for (arguments, code, said) in [
         (
             "--service ud --size 2048",
@@ -232,7 +196,6 @@ fn what_is_impossible_is_refused() {
             "--sender-cpu: '900' is not allowed, must be one of the CPUs 0 1",
         ),
     ] {
-        let ended = oneway(program, arguments).ends(code);
-        assert!(ended.stderr.contains(said), "{arguments}: {}", ended.stderr);
+        oneway(arguments).ends(code).stderr.has(&[said]);
     }
 }

@@ -6,8 +6,9 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::machine::{Disturbance, Machine};
-use crate::program::{Ended, LIMIT, hcabench};
+use crate::program::{LIMIT, hcabench};
 use crate::results::{Results, Row};
+use crate::settings::lossy_sweep;
 
 fn row(out: &Path, service: &str) -> Row {
     let summary = Results::at(out).summary();
@@ -16,50 +17,24 @@ fn row(out: &Path, service: &str) -> Row {
     found[0].clone()
 }
 
-/// Runs UC and UD one after the other and checks their files; returns how it ended, and the lost messages of both.
-fn run_unreliable(arguments: &str, out: &Path) -> (Ended, u64) {
-    let ended = hcabench(&format!("--service uc,ud --timeout 1s {arguments}"))
-        .out(out)
-        .ends(0);
-    Results::at(out).check(2);
-    let lost = ["uc", "ud"].map(|service| row(out, service).count("messages_lost"));
-    (ended, lost.iter().sum())
-}
-
 #[test]
 fn unreliable_services_report_exactly_what_was_dropped() {
-    let machine = Machine::take();
     for percent in [1, 20] {
-        let out = machine.out(format!("{percent}"));
-        let loss = Disturbance::of_messages("veth0", &format!("loss {percent}%"));
         // Without a warm-up, whose losses nobody counts.
-        let (ended, lost) = run_unreliable("--burst 2000 --warmup 0", &out);
-        assert_eq!(lost, loss.dropped());
+        let words = "--service uc,ud --burst 2000";
+        let (_machine, _loss, rows) = lossy_sweep(&format!("loss {percent}%"), words, 2);
+        let lost = rows.iter().map(|row| row.count("messages_lost"));
+        assert!(lost.clone().all(|lost| lost > 0), "{rows:?}");
         // The mean is 40 or 800 of 4000; so far from it netem does not come in the lifetime of the universe.
-        let few = 4000 * percent / 100 / 4;
+        let (lost, few) = (lost.sum::<u64>(), 4000 * percent / 100 / 4);
         assert!((few..10 * few).contains(&lost), "{lost} at {percent} %");
-        ended.warns("were lost");
-        for service in ["uc", "ud"] {
-            let row = row(&out, service);
-            assert!(row.count("messages_lost") > 0);
-            assert_eq!(
-                row.count("messages_sent"),
-                row.count("messages_received") + row.count("messages_lost")
-            );
-        }
     }
 }
 
 #[test]
 fn repetitions_after_losses_stay_right() {
-    let machine = Machine::take();
-    let out = machine.out("results");
-    let loss = Disturbance::of_messages("veth0", "loss 20%");
-    let (_, lost) = run_unreliable(
-        "--burst 500 --repeat 3 --warmup 0 --poll event --size 64",
-        &out,
-    );
-    assert_eq!(lost, loss.dropped());
+    let words = "--service uc,ud --burst 500 --repeat 3 --poll event --size 64";
+    let (machine, _loss, _) = lossy_sweep("loss 20%", words, 2);
     for point in machine.results().points() {
         let messages = point.messages();
         for repeat in 0..3 {
@@ -78,10 +53,12 @@ fn repetitions_after_losses_stay_right() {
 #[test]
 fn unreliable_services_lose_nothing_by_a_loss_on_the_way_back() {
     let machine = Machine::take();
-    let out = machine.out("results");
     let _loss = Disturbance::of_messages("veth1", "loss 20%");
-    let (_, lost) = run_unreliable("--burst 1000", &out);
-    assert_eq!(lost, 0);
+    let results = machine.measured("--service uc,ud --timeout 1s --burst 1000");
+    results.check(2);
+    for row in results.summary().rows {
+        assert_eq!(row.count("messages_lost"), 0, "{row:?}");
+    }
 }
 
 /// Losses that hit the connection manager and ARP too: either the connections come about, or the error names the step.
@@ -196,21 +173,16 @@ fn what_is_changed_on_the_way_is_lost_or_repeated_and_never_taken_for_whole() {
 #[test]
 fn two_runs_on_the_same_devices_count_their_own_messages_only() {
     let machine = Machine::take();
-    let [one, other] = ["one", "other"].map(|name| machine.out(name));
-    let running = hcabench("--service rc,uc,ud --burst 400 --pause 2ms --timeout 5s")
-        .out(&one)
-        .start();
+    let words = "--service rc,uc,ud --burst 400 --timeout 5s";
+    let running = machine.start(&format!("{words} --pause 2ms"));
     wait_for_traffic();
-    hcabench("--service rc,uc,ud --burst 400 --timeout 5s")
-        .out(&other)
-        .ends(0);
+    let other = machine.measured_as("other", words);
     running.wait(LIMIT).expect(0);
-    for out in [&one, &other] {
-        Results::at(out).check(3);
-        for service in ["rc", "uc", "ud"] {
-            let row = row(out, service);
-            assert_eq!(row.count("messages_received"), 400, "{service}");
-            assert_eq!(row.count("messages_foreign"), 0, "{service}");
+    for results in [machine.results(), other] {
+        results.check(3);
+        for row in results.summary().rows {
+            assert_eq!(row.count("messages_received"), 400, "{row:?}");
+            assert_eq!(row.count("messages_foreign"), 0, "{row:?}");
         }
     }
 }
@@ -222,11 +194,8 @@ fn a_wire_cut_in_mid_run_ends_unreliable_services_by_the_timeout() {
         let out = machine.out(service);
         // There from the beginning: a discipline that comes in the middle loses packets of its own.
         let wire = Disturbance::of_messages("veth0", "loss 0%");
-        let running = hcabench(&format!(
-            "--service {service} --burst 1000 --pause 1ms --timeout 1s --warmup 0"
-        ))
-        .out(&out)
-        .start();
+        let words = "--burst 1000 --pause 1ms --timeout 1s --warmup 0";
+        let running = machine.start_as(&out, &format!("--service {service} {words}"));
         wait_for_traffic();
         wire.change("loss 100%");
         running.wait(LIMIT).expect(0);
@@ -244,11 +213,8 @@ fn a_wire_cut_in_mid_run_ends_a_reliable_connection_with_an_error() {
         let out = machine.out(poll);
         let wire = Disturbance::of_messages("veth0", "loss 0%");
         // Nobody wants to wait for the 100 s that the burst would take.
-        let running = hcabench(&format!(
-            "--burst 5000 --pause 20ms --warmup 0 --poll {poll}"
-        ))
-        .out(&out)
-        .start();
+        let words = format!("--burst 5000 --pause 20ms --warmup 0 --poll {poll}");
+        let running = machine.start_as(&out, &words);
         wait_for_traffic();
         wire.change("loss 100%");
         let ended = running

@@ -58,10 +58,12 @@ impl Machine {
     }
 
     pub(crate) fn start(&self, words: &str) -> Running {
-        hcabench(words)
-            .word("--verbose")
-            .out(self.out("results"))
-            .start()
+        self.start_as("results", words)
+    }
+
+    pub(crate) fn start_as(&self, name: impl AsRef<Path>, words: &str) -> Running {
+        let program = hcabench(words).word("--verbose");
+        program.out(self.out(name)).start()
     }
 
     #[track_caller]
@@ -85,10 +87,7 @@ impl Machine {
 
     #[track_caller]
     pub(crate) fn measured_as(&self, name: impl AsRef<Path>, words: &str) -> Results {
-        hcabench(words)
-            .word("--verbose")
-            .out(self.out(&name))
-            .ends(0);
+        self.start_as(&name, words).wait(LIMIT).expect(0);
         Results::at(self.out(name))
     }
 }

@@ -50,6 +50,11 @@ mod trace;
 /// Emulated, on a busy machine, a run of a few thousand messages takes some seconds.
 pub const LIMIT: std::time::Duration = std::time::Duration::from_secs(120);
 
+/// How often something is done: as `ci/measure` says, or a few times.
+fn count_or(few: usize) -> usize {
+    std::env::var("HCABENCH_COUNT").map_or(few, |count| count.parse().unwrap())
+}
+
 fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/tmp").expect("/tmp can be written to")
 }

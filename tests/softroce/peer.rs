@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use crate::listings::figures;
 use crate::machine::Machine;
-use crate::program::{Program, hcabench};
-use crate::results::Results;
+use crate::program::Program;
+use crate::program::said::Said;
 
 const VARIABLE: &str = "HCABENCH_PEER";
 const ROUNDS: usize = 3;
@@ -31,16 +30,14 @@ fn the_median_is_of_the_order_of_the_peers() {
     let mut theirs = f64::INFINITY;
     for round in 0..ROUNDS {
         let arguments = format!("rxe0 rxe1 8 {BURST} 50000 1 0");
-        let figure = figures(&Program::under(&[], &peer, &arguments).ends(0));
-        assert_eq!(figure["received"], f64::from(BURST));
-        theirs = theirs.min(figure["latency_p50_ns"]);
-        let out = machine.out(format!("{round}"));
-        hcabench(&format!(
+        let said = Said::by(&Program::under(&[], &peer, &arguments).ends(0));
+        assert_eq!(said.count("received"), u64::from(BURST));
+        theirs = theirs.min(said.number("latency_p50_ns"));
+        let words = format!(
             "--service rc --operation send --size 8 --burst {BURST} --pause 50us --sender-cpu 1 --receiver-cpu 0"
-        ))
-        .out(&out)
-        .ends(0);
-        ours = ours.min(Results::at(&out).summary().rows[0].decimal("latency_p50_ns"));
+        );
+        let measured = machine.measured_as(round.to_string(), &words);
+        ours = ours.min(measured.summary().rows[0].decimal("latency_p50_ns"));
     }
     assert!(
         (1.0 / ALLOWED..=ALLOWED).contains(&(ours / theirs)),

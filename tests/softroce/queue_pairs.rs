@@ -10,11 +10,10 @@ use hcabench::rdma::cm::EventChannel;
 use hcabench::time::Ticks;
 
 use crate::connections::{SERVICES, ends, settings};
-use crate::machine::{Disturbance, Machine};
+use crate::machine::Machine;
 use crate::program::hcabench;
-use crate::results::Results;
 use crate::scratch;
-use crate::settings::sweep;
+use crate::settings::{lossy_sweep, sweep};
 
 const LIMIT: Duration = Duration::from_secs(20);
 const QUEUE_PAIRS: u32 = 3;
@@ -115,30 +114,12 @@ fn events_work_over_several_and_stamps_are_rewritten_over_one_only() {
 
 #[test]
 fn losses_over_several_are_counted_right_and_a_reliable_connection_has_none() {
-    let machine = Machine::take();
-    let loss = Disturbance::of_messages("veth0", "loss 10%");
-    let words = "--service uc,ud --queue-pairs 3 --burst 300 --repeat 3 --warmup 0 --timeout 1s";
-    machine.ends(words, 0).warns("were lost");
-    let results = machine.results();
-    results.check(2);
-    let rows = results.summary().rows;
-    let lost: u64 = rows.iter().map(|row| row.count("messages_lost")).sum();
-    assert!(lost > 0 && lost == loss.dropped(), "{lost}");
-    for row in rows {
-        // A request that a lost message left behind keeps its slot, and none runs short in later bursts.
-        let [sent, received, lost] =
-            ["sent", "received", "lost"].map(|name| row.count(&format!("messages_{name}")));
-        assert_eq!((sent, received + lost), (900, 900), "{row:?}");
-        assert_eq!(row.count("messages_corrupted"), 0, "{row:?}");
-    }
-    let out = machine.out("reliable");
-    hcabench("--service rc --queue-pairs 3 --burst 100 --warmup 0")
-        .out(&out)
-        .ends(0);
-    assert_eq!(
-        Results::at(&out).summary().rows[0].count("messages_received"),
-        100
-    );
+    // A request that a lost message left behind keeps its slot, and none runs short in later bursts.
+    let words = "--service uc,ud --queue-pairs 3 --burst 300 --repeat 3";
+    let (machine, _loss, _) = lossy_sweep("loss 10%", words, 2);
+    let words = "--service rc --queue-pairs 3 --burst 100 --warmup 0";
+    let reliable = machine.measured_as("reliable", words).summary();
+    assert_eq!(reliable.rows[0].count("messages_received"), 100);
 }
 
 #[test]

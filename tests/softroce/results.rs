@@ -18,20 +18,13 @@ pub(crate) struct Row(BTreeMap<String, String>);
 
 impl Table {
     pub(crate) fn read(path: &Path) -> Self {
-        let mut reader = csv::Reader::from_path(path)
-            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        let header = reader.headers().unwrap().clone();
-        let rows = reader
-            .records()
-            .map(|record| {
-                let record = record.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-                let cells = header.iter().zip(&record);
-                Row(cells
-                    .map(|(name, cell)| (name.to_owned(), cell.to_owned()))
-                    .collect())
-            })
-            .collect();
-        Table { rows }
+        let failed = |error: csv::Error| -> ! { panic!("{}: {error}", path.display()) };
+        let reader = csv::Reader::from_path(path);
+        let mut reader = reader.unwrap_or_else(|error| failed(error));
+        let row = |row: csv::Result<_>| Row(row.unwrap_or_else(|error| failed(error)));
+        Table {
+            rows: reader.deserialize().map(row).collect(),
+        }
     }
 
     pub(crate) fn matching(&self, cells: &[(&str, &str)]) -> Vec<&Row> {

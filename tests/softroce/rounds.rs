@@ -65,10 +65,8 @@ fn a_sweep_that_was_ended_in_the_middle_is_completed_by_resume() {
     let machine = Machine::take();
     for signal in [Signal::SIGKILL, Signal::SIGINT] {
         let out = machine.out(signal.as_str());
-        let running =
-            hcabench("--service rc,uc --poll busy,event --burst 100 --pause 200us --rounds 3")
-                .out(&out)
-                .start();
+        let words = "--service rc,uc --poll busy,event --burst 100 --pause 200us --rounds 3";
+        let running = machine.start_as(&out, words);
         wait_until("a round and a half", Duration::from_secs(100), || {
             lines(&out).len() > POINTS
         });

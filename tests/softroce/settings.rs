@@ -1,8 +1,8 @@
 //! Every setting: what can be measured is, and delivers everything; what cannot is left out with a reason, or refused.
 
-use crate::machine::Machine;
+use crate::machine::{Disturbance, Machine};
 use crate::program::{Ended, hcabench};
-use crate::results::{Point, Results};
+use crate::results::{Point, Results, Row};
 use crate::testing::Has as _;
 
 pub(crate) struct Swept {
@@ -37,6 +37,29 @@ pub(crate) fn sweep(words: &str, points: usize) -> Swept {
         ended,
         _machine: machine,
     }
+}
+
+/// Runs a sweep over a wire that loses messages, and checks its points: all that is missing was lost there.
+#[track_caller]
+pub(crate) fn lossy_sweep(
+    loss: &str,
+    words: &str,
+    points: usize,
+) -> (Machine, Disturbance, Vec<Row>) {
+    let machine = Machine::take();
+    let loss = Disturbance::of_messages("veth0", loss);
+    let ended = machine.ends(&format!("{words} --warmup 0 --timeout 1s"), 0);
+    ended.warns("were lost");
+    let results = machine.results();
+    results.check(points);
+    let rows = results.summary().rows;
+    let lost: u64 = rows.iter().map(|row| row.count("messages_lost")).sum();
+    assert!(lost > 0 && lost == loss.dropped(), "{lost}");
+    // With what is checked above, all others have arrived.
+    for row in &rows {
+        assert_eq!(row.count("messages_corrupted"), 0, "{row:?}");
+    }
+    (machine, loss, rows)
 }
 
 /// The reasons of these points, which all have these words.

@@ -47,11 +47,8 @@ fn what_was_under_way_on_a_reliable_connection_is_not_lost() {
     for poll in ["busy", "event"] {
         let out = machine.out(poll);
         // As fast as it goes, so that many are under way.
-        let running = hcabench(&format!(
-            "--poll {poll} --burst 8192 --repeat 50 --warmup 0"
-        ))
-        .out(&out)
-        .start();
+        let words = format!("--poll {poll} --burst 8192 --repeat 50 --warmup 0");
+        let running = machine.start_as(&out, &words);
         wait_for_traffic();
         running.signal(Signal::SIGINT);
         let ended = running.wait(LIMIT).expect(1);

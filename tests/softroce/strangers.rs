@@ -16,12 +16,13 @@ use hcabench::time::Ticks;
 use crate::connections::{accepting, connecting, listening};
 use crate::loss::wait_for_traffic;
 use crate::machine::{Machine, sh, wait_until};
-use crate::program::{LIMIT, hcabench};
+use crate::program::LIMIT;
 use crate::results::Results;
 
 const STEP: Duration = Duration::from_secs(20);
 /// Of a burst of so many; a stranger's messages bear the number of the last one, which is not sent yet when they come.
 const BURST: u32 = 5000;
+const WORDS: &str = "--service ud --burst 5000 --pause 2ms --warmup 0";
 /// What the stranger sends; a run has receive requests for some more messages than its own.
 const STRANGE: u64 = 20;
 const LARGEST: u32 = 512;
@@ -97,11 +98,8 @@ library_tests! {
         let known = queue_pairs();
         for timestamp in ["submit", "send"] {
             let out = machine.out(timestamp);
-            let running = hcabench(&format!(
-                "--service ud --burst {BURST} --pause 2ms --warmup 0 --timestamp {timestamp}"
-            ))
-            .out(&out)
-            .start();
+            let words = format!("{WORDS} --timestamp {timestamp}");
+            let running = machine.start_as(&out, &words);
             wait_for_traffic();
             let receiver = new_queue_pair(&known);
             for _ in 0..STRANGE {
@@ -126,7 +124,7 @@ library_tests! {
         let machine = Machine::take();
         let stranger = Stranger::new();
         let known = queue_pairs();
-        let running = machine.start(&format!("--service ud --burst {BURST} --pause 2ms --warmup 0"));
+        let running = machine.start(WORDS);
         wait_for_traffic();
         stranger.send(new_queue_pair(&known), LARGEST, BURST - 1);
         running

@@ -7,4 +7,7 @@ pub mod direct;
 pub mod environment;
 mod error;
 mod loaded;
+#[cfg(test)]
+#[path = "../../testing.rs"]
+mod testing;
 pub mod verbs;

@@ -7,6 +7,9 @@ use hcabench_platform::pacing;
 
 #[allow(missing_docs)]
 pub mod compare;
+#[cfg(test)]
+#[path = "../../../tests/anywhere/made_up_run/mod.rs"]
+mod made_up_run;
 #[allow(missing_docs)]
 pub mod page;
 #[allow(missing_docs)]

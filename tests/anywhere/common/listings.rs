@@ -1,6 +1,5 @@
-//! Running the listings in C, and reading what they print.
+//! Running the listings in C.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -39,34 +38,4 @@ pub(crate) fn built_by(compiler: &'static str) -> PathBuf {
         }
     });
     folder(compiler)
-}
-
-pub(crate) struct Said(BTreeMap<String, String>);
-
-impl Said {
-    pub(crate) fn by(compiler: &'static str, program: &str, words: &str) -> Self {
-        Said::in_text(&run(compiler, program, words).expect(0).stdout)
-    }
-
-    pub(crate) fn in_text(text: &str) -> Self {
-        let pair = |line: &str| {
-            let (key, value) = line.split_once('=').unwrap_or_else(|| panic!("{line:?}"));
-            (key.to_owned(), value.to_owned())
-        };
-        Said(text.lines().map(pair).collect())
-    }
-
-    pub(crate) fn text(&self, key: &str) -> &str {
-        self.0
-            .get(key)
-            .unwrap_or_else(|| panic!("no {key} in {:?}", self.0))
-    }
-
-    pub(crate) fn number(&self, key: &str) -> f64 {
-        self.text(key).parse().unwrap()
-    }
-
-    pub(crate) fn count(&self, key: &str) -> u64 {
-        self.text(key).parse().unwrap()
-    }
 }

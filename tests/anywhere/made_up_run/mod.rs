@@ -4,6 +4,7 @@
 
 pub(crate) mod fabric;
 pub(crate) mod memory;
+pub(crate) mod rounds;
 
 use std::path::{Path, PathBuf};
 
@@ -66,23 +67,31 @@ pub(crate) fn run_of(
         details: json!(null),
     };
     for round in 0..rounds {
-        for (order, (row, place)) in rows.iter().zip(&places).enumerate() {
+        // All but the last round measure in another order than that of the sweep.
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        if round + 1 < rounds {
+            order.reverse();
+        }
+        for (order, number) in order.into_iter().enumerate() {
+            let row = &rows[number];
             let Some(set) = row.rounds.get(round) else {
                 continue;
             };
             let last = unfinished && round + 1 == rounds && order + 1 == rows.len();
-            (row.files)(place, round as u32);
+            (row.files)(&places[number], round as u32);
             let mut record = set.clone();
             fill(&mut record, schema);
+            if record.get(schema::STARTED_AT.name).is_none() {
+                record.set(&schema::STARTED_AT, STARTED_AT);
+            }
             record
                 .set(&schema::POINT, row.name.as_str())
                 .set(&schema::ROUND, round)
                 .set(&schema::ORDER, order)
-                .set(&schema::STARTED_AT, STARTED_AT)
                 .set(&schema::STATUS, status(last))
                 .set(&schema::FAILURE, last.then_some(INTERRUPTED));
             runs_file.append(&record).unwrap();
-            measured[order].push(record);
+            measured[number].push(record);
         }
     }
     let mut summary = Vec::new();

@@ -85,12 +85,7 @@ fn read(group: &Path, files: &ControlGroupFiles) -> Option<MemoryLimit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn put(root: &Path, file: &str, text: &str) {
-        let path = root.join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::testing::put;
 
     #[test]
     fn the_tightest_limit_on_the_way_to_the_root_counts() {

@@ -52,6 +52,7 @@ impl Gid {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::put;
 
     #[test]
     fn an_entry_is_read_with_its_type_and_interface() {
@@ -63,9 +64,7 @@ mod tests {
             ("gid_attrs/ndevs/1", "veth0\n"),
             ("gids/2", "0000:0000:0000:0000:0000:0000:0000:0000\n"),
         ] {
-            let path = port.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            put(&port, name, text);
         }
         let read = |index| Gid::read_in(port.path(), index);
         let first = read(0).unwrap();

@@ -45,6 +45,7 @@ pub fn common_partitions(here: &PartitionKeys, there: &PartitionKeys) -> Vec<u16
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::put;
 
     #[test]
     fn a_partition_has_a_full_member_at_one_end_at_least_and_empty_entries_are_none() {
@@ -61,9 +62,7 @@ mod tests {
             ("b/pkeys/3", "0x0004\n"),
             ("b/pkeys/10", "0x8002\n"),
         ] {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            put(&folder, path, text);
         }
         let keys = |port: &str| keys_in(&folder.path().join(port));
         assert_eq!(common_partitions(&keys("a"), &keys("b")), [0, 10]);

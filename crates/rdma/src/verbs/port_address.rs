@@ -105,6 +105,7 @@ fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::put;
 
     #[test]
     fn a_network_is_what_its_addresses_have_in_common() {
@@ -121,11 +122,7 @@ mod tests {
     #[test]
     fn interfaces_come_from_gids_and_from_the_device_itself() {
         let class = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = class.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
+        let write = |path: &str, text: &str| put(&class, path, text);
         write("roce0/ports/1/gid_attrs/ndevs/0", "eth7\n");
         write("roce0/ports/1/gid_attrs/ndevs/1", "eth7\n");
         write("roce0/ports/2/gid_attrs/ndevs/0", "eth8\n");

@@ -102,6 +102,7 @@ impl PortCounters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::put;
 
     #[test]
     fn both_folders_are_read_without_what_is_no_number() {
@@ -114,9 +115,7 @@ mod tests {
             ("hw_counters/lifespan", "10\n"),
             ("pkeys/0", "65535\n"),
         ] {
-            let path = port.path().join(name);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+            put(&port, name, text);
         }
         let expected = PortCounters::of(&[
             ("counters/port_xmit_packets", 17),

@@ -1,4 +1,4 @@
-use crate::testing::{Refused as _, temporary};
+use crate::testing::{Noise, Refused as _, temporary};
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -8,10 +8,7 @@ use super::*;
 use crate::pacing::SplitMix64;
 use crate::results::schema::{Column, hca, memory};
 
-#[path = "../../../../tests/anywhere/made_up_rounds/mod.rs"]
-mod made_up_rounds;
-
-use made_up_rounds::{Made, document, hca_point, run};
+use crate::made_up_run::rounds::{Made, document, hca_point, run};
 
 const RC: [(Column, &str); 2] = [(hca::SERVICE, "rc"), (hca::SIZE, "8")];
 
@@ -347,8 +344,8 @@ fn equal_points_of_a_sweep_differ_in_at_most_the_nominal_share() {
     const SWEEPS: u64 = 300;
     let sizes = ["8", "16", "32", "64", "128"];
     for (points, rounds) in [(2, 8), (2, 12), (5, 8), (5, 14)] {
-        let mut draws = SplitMix64::new(points as u64 + rounds as u64);
-        let mut uniform = || (draws.draw() >> 11) as f64 / (1_u64 << 53) as f64;
+        let mut noise = Noise::new(points as u64 + rounds as u64);
+        let mut uniform = || noise.share();
         let point = |size: &&'static str| hca_point(&[(hca::SIZE, size)], 1, rounds, 1.0);
         let template = recorded(&sizes[..points].iter().map(point).collect::<Vec<_>>(), 0);
         let one = Request {
@@ -412,8 +409,8 @@ fn a_figure_that_is_no_number_is_named() {
     let path = run(&path, &hca::SCHEMA, &document, &made, 0);
     let file = path.join("runs.csv");
     let text = std::fs::read_to_string(&file).unwrap();
-    assert!(text.contains(",200,"));
-    std::fs::write(&file, text.replace(",200,", ",abc,")).unwrap();
+    assert!(text.contains(",200.0,"));
+    std::fs::write(&file, text.replace(",200.0,", ",abc,")).unwrap();
     let told = ["runs.csv", "floor_p50_ns", "\"abc\""];
     rounds::open(&path).refused(&told);
 }

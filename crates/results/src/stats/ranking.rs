@@ -103,6 +103,7 @@ impl Ranking {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Noise;
 
     fn around(middles: &[f64], rounds: usize) -> Vec<Vec<f64>> {
         let round = |middle: f64, round: usize| middle + 0.001 * ((round * 7) % 9) as f64;
@@ -145,20 +146,12 @@ mod tests {
         assert_eq!((ranking.rounds, ranking.rounds_needed()), (2, None));
     }
 
-    /// Numbers without a pattern, the same each time.
-    fn noise(state: &mut u64) -> f64 {
-        *state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (*state >> 33) as f64
-    }
-
     #[test]
     fn of_equals_any_are_told_apart_as_rarely_as_was_asked() {
-        let mut state = 1;
+        let mut noise = Noise::new(1);
         let trials = 500;
         let mistaken = (0..trials).filter(|_| {
-            let mut rounds = || (0..9).map(|_| noise(&mut state)).collect();
+            let mut rounds = || (0..9).map(|_| noise.share()).collect();
             let figures: Vec<Vec<f64>> = (0..10).map(|_| rounds()).collect();
             let ranking = Ranking::of(&figures, true);
             (0..10).any(|place| ranking.alike(place).len() < 9)

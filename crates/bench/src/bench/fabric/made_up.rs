@@ -3,37 +3,7 @@
 use super::culprits::{Evidence, NodeJudgement, judge};
 use super::matrix::Matrix;
 use super::tiers::Tiers;
-use crate::pacing::SplitMix64;
-
-/// Noise of a seed.
-pub(super) struct Noise(SplitMix64);
-
-impl Noise {
-    pub(super) fn new(seed: u64) -> Self {
-        Noise(SplitMix64::new(seed))
-    }
-
-    /// Above 0, below 1.
-    pub(super) fn share(&mut self) -> f64 {
-        ((self.0.draw() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    /// Below a number.
-    pub(super) fn below(&mut self, limit: usize) -> usize {
-        (self.0.draw() % limit as u64) as usize
-    }
-
-    /// Of a normal distribution around 0 with deviation 1.
-    pub(super) fn normal(&mut self) -> f64 {
-        let (radius, angle) = (self.share(), self.share());
-        (-2.0 * radius.ln()).sqrt() * (std::f64::consts::TAU * angle).cos()
-    }
-
-    /// Of an exponential distribution of mean 1: one-sided, as delays are.
-    pub(super) fn exponential(&mut self) -> f64 {
-        -self.share().ln()
-    }
-}
+pub(super) use crate::testing::Noise;
 
 /// Tiers of nodes in groups of so many.
 pub(super) fn in_groups(nodes: usize, of: usize) -> Tiers {

@@ -192,10 +192,10 @@ fn corners(messages: &[Message], limit_ppm: i128, start: i64) -> Vec<Corner> {
 
 #[test]
 fn a_drift_of_30_ppm_over_a_second_costs_next_to_nothing() {
-    let mut random = Random(16);
+    let mut random = Noise::new(16);
     let (mut drifting, mut constant) = (0, 0);
     for _ in 0..300 {
-        let theta = (random.next() * 1e18) as i128;
+        let theta = (random.share() * 1e18) as i128;
         let truth = Truth { theta, ppb: 30_000 };
         let probes = a_second(truth, &mut random);
         let bounds = Bounds::prove(messages_of(&probes), RateLimit::ANY).unwrap();
@@ -254,7 +254,7 @@ fn one_exchange_gives_bounds_everywhere() {
 
 #[test]
 fn a_hundred_thousand_points_lose_none_that_counts() {
-    let mut random = Random(1);
+    let mut random = Noise::new(1);
     let truth = Truth {
         theta: 77,
         ppb: -123_456,
@@ -263,8 +263,8 @@ fn a_hundred_thousand_points_lose_none_that_counts() {
         .map(|number| {
             truth.probe(
                 number * 20_000,
-                random.delay(1_000, 5_000.0),
-                random.delay(2_000, 50_000.0),
+                delay(&mut random, 1_000, 5_000.0),
+                delay(&mut random, 2_000, 50_000.0),
             )
         })
         .collect();

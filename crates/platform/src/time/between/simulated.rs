@@ -1,6 +1,7 @@
 //! Two clocks, of which the truth is known, and what they exchange; for tests.
 
 use super::*;
+pub(super) use crate::testing::Noise;
 use crate::time::Nanos;
 
 pub(super) const START: i128 = 3_000_000_000_000_000_000;
@@ -49,22 +50,9 @@ impl Truth {
     }
 }
 
-/// The same on each run.
-pub(super) struct Random(pub(super) u64);
-
-impl Random {
-    pub(super) fn next(&mut self) -> f64 {
-        let Random(state) = self;
-        *state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (*state >> 11) as f64 / (1_u64 << 53) as f64
-    }
-
-    /// At least `least`, and longer by so much in the mean.
-    pub(super) fn delay(&mut self, least: i128, mean: f64) -> i128 {
-        least + (-mean * (1.0 - self.next()).ln()) as i128
-    }
+/// At least `least`, and longer by so much in the mean.
+pub(super) fn delay(random: &mut Noise, least: i128, mean: f64) -> i128 {
+    least + (mean * random.exponential()) as i128
 }
 
 pub(super) fn is_in(span: Span, truth: [i128; 2]) -> bool {
@@ -86,8 +74,8 @@ pub(super) fn contradiction(
 }
 
 /// Probes of a second, one each millisecond, with 800 ns one way at least.
-pub(super) fn a_second(truth: Truth, random: &mut Random) -> Vec<Probe> {
+pub(super) fn a_second(truth: Truth, random: &mut Noise) -> Vec<Probe> {
     let at = (0..1_000).map(|number| number * 1_000_000);
-    at.map(|at| truth.probe(at, random.delay(800, 300.0), random.delay(800, 300.0)))
+    at.map(|at| truth.probe(at, delay(random, 800, 300.0), delay(random, 800, 300.0)))
         .collect()
 }

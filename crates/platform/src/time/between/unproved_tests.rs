@@ -6,7 +6,7 @@ use crate::time::Nanos;
 
 #[test]
 fn a_clock_that_is_set_or_changes_its_rate_in_the_middle_is_a_contradiction() {
-    let mut random = Random(7);
+    let mut random = Noise::new(7);
     let before = Truth {
         theta: 5_000,
         ppb: 10_000,
@@ -141,7 +141,7 @@ fn too_few_messages_and_stamps_of_other_years_are_refused() {
 
 #[test]
 fn what_is_declared_narrows_the_bounds_or_contradicts_them() {
-    let mut random = Random(3);
+    let mut random = Noise::new(3);
     let truth = Truth {
         theta: 1_000,
         ppb: 500,

@@ -1,6 +1,6 @@
 //! Ways that are slower than they have to be, in fabrics of which all is known.
 
-use super::simulated::Random;
+use super::simulated::{Noise, delay};
 use super::*;
 use crate::time::Nanos;
 
@@ -29,17 +29,17 @@ struct SimulatedHosts {
     noise: f64,
     /// A host whose clock is set, when, and by how much.
     set: Option<(usize, i128, i128)>,
-    random: Random,
+    random: Noise,
 }
 
 impl SimulatedHosts {
     fn new(hosts: usize, drift_ppb: i128, seed: u64) -> Self {
-        let mut random = Random(seed);
+        let mut random = Noise::new(seed);
         let clocks = (0..hosts).map(|_| {
-            let theta = (random.next() * 1e15) as i128;
+            let theta = (random.share() * 1e15) as i128;
             (
                 theta,
-                ((2.0 * random.next() - 1.0) * drift_ppb as f64) as i128,
+                ((2.0 * random.share() - 1.0) * drift_ppb as f64) as i128,
             )
         });
         SimulatedHosts {
@@ -82,7 +82,7 @@ impl SimulatedHosts {
                     for probe in 0..PROBES {
                         let mut way = |from: usize, to: usize| {
                             let place = from * count + to;
-                            let takes = self.random.delay(self.least[place], self.noise);
+                            let takes = delay(&mut self.random, self.least[place], self.noise);
                             least[place] = least[place].min(takes);
                             takes
                         };
@@ -227,7 +227,10 @@ fn lines_lie_between_all_messages() {
     let mut made = SimulatedHosts::new(2, 80_000, 3);
     let mut messages = Vec::new();
     for at in (0..50).map(|number| number * 1_000_000) {
-        let (there, back) = (made.random.delay(900, 200.0), made.random.delay(800, 200.0));
+        let (there, back) = (
+            delay(&mut made.random, 900, 200.0),
+            delay(&mut made.random, 800, 200.0),
+        );
         messages.push(Message::forward(
             made.clock(0, at),
             made.clock(1, at + there),

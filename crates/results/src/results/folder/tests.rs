@@ -1,4 +1,4 @@
-use crate::testing::{Has as _, Refused as _, temporary};
+use crate::testing::{Has as _, Refused as _, put, temporary};
 use proptest::prelude::*;
 
 use super::earlier::stays_inside;
@@ -72,9 +72,7 @@ fn existing_results_are_refused() {
     ];
     for (file, text) in marks {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        put(&home, file, text);
         let told = ["already holds results", "--force"];
         create(home.path(), false).refused(&told);
     }

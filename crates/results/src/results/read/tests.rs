@@ -10,10 +10,7 @@ use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
 
-#[path = "../../../../../tests/anywhere/made_up_run/mod.rs"]
-mod made_up_run;
-
-use made_up_run::{MadePoint, MadeRow, hca_rounds, hca_run, run_of};
+use crate::made_up_run::{self, MadePoint, MadeRow, hca_rounds, hca_run, run_of};
 
 const MESSAGES: &str = hca::MESSAGES.name;
 const POINTS_SETTINGS: &str = "uc-send-16B-burst8/settings.json";

@@ -1,25 +1,8 @@
 use super::*;
-use crate::pacing::SplitMix64;
+use crate::testing::Noise;
 
-struct Draws(SplitMix64);
-
-impl Draws {
-    fn new(seed: u64) -> Self {
-        Draws(SplitMix64::new(seed))
-    }
-
-    fn uniform(&mut self) -> f64 {
-        ((self.0.draw() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
-    }
-
-    fn normal(&mut self) -> f64 {
-        let (length, angle) = (self.uniform(), self.uniform());
-        (-2.0 * length.ln()).sqrt() * (2.0 * PI * angle).cos()
-    }
-
-    fn normals(&mut self, count: usize, level: f64) -> Vec<f64> {
-        (0..count).map(|_| level + self.normal()).collect()
-    }
+fn normals(noise: &mut Noise, count: usize, level: f64) -> Vec<f64> {
+    (0..count).map(|_| level + noise.normal()).collect()
 }
 
 const BOTH: [Test; 2] = [Test::MannWhitney, Test::SignedRank];
@@ -33,8 +16,8 @@ fn shift(test: Test, base: &[f64], new: &[f64], error: f64) -> Shift {
     shift.unwrap()
 }
 
-fn share(tries: u64, mut is_so: impl FnMut(&mut Draws) -> bool) -> f64 {
-    let mut draws = Draws::new(20_261_122);
+fn share(tries: u64, mut is_so: impl FnMut(&mut Noise) -> bool) -> f64 {
+    let mut draws = Noise::new(20_261_122);
     let found = (0..tries).filter(|_| is_so(&mut draws)).count();
     found as f64 / tries as f64
 }
@@ -125,12 +108,12 @@ fn the_normal_distribution_takes_over_where_the_exact_one_ends() {
 
 #[test]
 fn verdict_and_interval_agree_by_construction() {
-    let mut draws = Draws::new(1);
+    let mut draws = Noise::new(1);
     for round in 0..2000 {
         let rounds = 4 + round % 9;
         // Coarse figures, so that many are equal.
         let mut coarse = |level: f64| -> Vec<f64> {
-            let figures = draws.normals(rounds, level);
+            let figures = normals(&mut draws, rounds, level);
             figures.iter().map(|figure| figure.round()).collect()
         };
         let (base, new) = (coarse(0.0), coarse(1.0));
@@ -188,8 +171,8 @@ fn so_many_rounds_as_are_estimated_show_a_difference_of_that_size() {
         // Many figures are equal, as those of whole nanoseconds are.
         (1.0, 0.05, 0.5),
     ] {
-        let figures = |draws: &mut Draws, count, level| {
-            let exact = draws.normals(count, level).into_iter();
+        let figures = |draws: &mut Noise, count, level| {
+            let exact = normals(draws, count, level).into_iter();
             let rounded = exact.map(|it| {
                 if unit > 0.0 {
                     (it / unit).round() * unit
@@ -200,7 +183,7 @@ fn so_many_rounds_as_are_estimated_show_a_difference_of_that_size() {
             rounded.collect::<Vec<f64>>()
         };
         // As many as leave no doubt of how much two differ.
-        let mut draws = Draws::new(20_261_126);
+        let mut draws = Noise::new(20_261_126);
         let (base, new) = (
             figures(&mut draws, 600, 0.0),
             figures(&mut draws, 600, level),
@@ -243,7 +226,7 @@ fn of_equals_at_most_the_nominal_share_differ() {
     for (rounds, error) in [(8, 0.05), (10, 0.01), (25, 0.05)] {
         for test in BOTH {
             let apart = share(TRIES, |draws| {
-                let (base, new) = (draws.normals(rounds, 0.0), draws.normals(rounds, 0.0));
+                let (base, new) = (normals(draws, rounds, 0.0), normals(draws, rounds, 0.0));
                 shift(test, &base, &new, error).is_shown()
             });
             let is_allowed = apart <= allowed(error, TRIES);
@@ -254,7 +237,7 @@ fn of_equals_at_most_the_nominal_share_differ() {
 }
 
 /// Rounds in turn under a drift that hits both: each is 0.9 of the one before, and something new.
-fn drifting(draws: &mut Draws, rounds: usize) -> (Vec<f64>, Vec<f64>) {
+fn drifting(draws: &mut Noise, rounds: usize) -> (Vec<f64>, Vec<f64>) {
     let mut drift = 2.0 * draws.normal();
     let figures: Vec<f64> = (0..2 * rounds)
         .map(|_| {
@@ -283,7 +266,7 @@ fn a_shift_of_two_deviations_is_found_with_ten_rounds() {
     // Corrected for five figures.
     for test in BOTH {
         let found = share(1000, |draws| {
-            let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 2.0));
+            let (base, new) = (normals(draws, 10, 0.0), normals(draws, 10, 2.0));
             shift(test, &base, &new, 0.01).is_shown()
         });
         assert!(found >= 0.8, "{test:?}: {found}");
@@ -295,8 +278,8 @@ fn intervals_hold_the_shift_as_often_as_they_say() {
     const TRIES: u64 = 2000;
     let within = |shift: Shift| shift.interval.0 <= 3.0 && 3.0 <= shift.interval.1;
     // Of a lopsided distribution, too.
-    let lopsided = |draws: &mut Draws, level: f64| -> Vec<f64> {
-        (0..10).map(|_| level - draws.uniform().ln()).collect()
+    let lopsided = |draws: &mut Noise, level: f64| -> Vec<f64> {
+        (0..10).map(|_| level - draws.share().ln()).collect()
     };
     for error in [0.05, 0.01] {
         let missed = share(TRIES, |draws| {
@@ -305,7 +288,7 @@ fn intervals_hold_the_shift_as_often_as_they_say() {
         });
         assert!(missed <= allowed(error, TRIES), "{missed} of {error}");
         let missed = share(TRIES, |draws| {
-            let differences = draws.normals(10, 3.0);
+            let differences = normals(draws, 10, 3.0);
             !within(Shift::of_pairs(&differences, error).unwrap())
         });
         let most = allowed(error, TRIES);
@@ -319,7 +302,7 @@ fn two_points_less_their_mean_are_no_two_samples() {
     const TRIES: u64 = 2000;
     let apart = |paired: bool| {
         share(TRIES, |draws| {
-            let (base, new) = (draws.normals(10, 0.0), draws.normals(10, 0.0));
+            let (base, new) = (normals(draws, 10, 0.0), normals(draws, 10, 0.0));
             let halves = base.iter().zip(&new).map(|(base, new)| (new - base) / 2.0);
             let (up, down): (Vec<f64>, Vec<f64>) = halves.map(|half| (half, -half)).unzip();
             let found = if paired {
