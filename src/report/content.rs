@@ -105,7 +105,7 @@ fn rounds(document: &Value) -> Option<String> {
         false => format!("{done} of {planned}"),
     };
     if planned > 1 {
-        text += ", each in a process of its own; figures are medians over them";
+        text += ", each in a separate process; figures are medians over them";
     }
     if let Some(seed) = number("seed") {
         text += &format!("; points in an order shuffled from the seed {seed}");
@@ -331,7 +331,7 @@ pub(crate) fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
     let left_out = run.left_out()?;
     let (points, left) = (run.summary.rows.len(), left_out.rows.len());
     let all = format!("All columns of the summary ({points} points)");
-    let why = format!("What was left out, and why ({left})");
+    let why = format!("Points that were left out, and why ({left})");
     let described = "The machine, as it describes itself".to_owned();
     Ok(vec![
         (all, of_table(&run.summary)),
@@ -369,7 +369,7 @@ fn machine(run: &Run) -> Sheet {
     walk("", run.machine(), &mut rows);
     rows.retain(|row| !row[1].is_empty());
     Sheet {
-        columns: ["what", "as told"].map(without_unit).into(),
+        columns: ["fact", "value"].map(without_unit).into(),
         rows,
     }
 }

@@ -326,7 +326,7 @@ fn a_drift_of_the_rounds_goes_where_there_are_enough_of_them() {
 fn what_cannot_be_compared_within_a_sweep_is_told_with_what_varies() {
     let run = recorded(&sweep(8, 30_000.0), 0);
     for (by, reason) in [
-        ("colour", "is no setting"),
+        ("colour", "is not a setting"),
         ("size", "has one value"),
         ("burst", "has one value"),
     ] {

@@ -61,7 +61,7 @@ impl Random {
         (*state >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// At least `least`, and longer by so much in the mean.
+    /// At least `least`, and longer by `mean` on average.
     pub(super) fn delay(&mut self, least: i128, mean: f64) -> i128 {
         least + (-mean * (1.0 - self.next()).ln()) as i128
     }
