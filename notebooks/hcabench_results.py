@@ -21,6 +21,7 @@ VARIABLE = "HCABENCH_RESULTS"
 
 FORMAT = 2
 MARK = "INCOMPLETE"
+FINDINGS = "findings.json"
 
 # Values that go without saying.
 UNREMARKABLE = {
@@ -45,6 +46,7 @@ class Run:
     columns: dict
     incomplete: str | None = None
     left_out: pd.DataFrame = field(default_factory=pd.DataFrame)
+    findings: list | None = None
 
     def settings_columns(self):
         """The columns of the summary that are settings, in its order."""
@@ -87,6 +89,22 @@ class Run:
             parts.append("a virtual machine")
         return " | ".join(part for part in parts if part)
 
+    def findings_in_words(self):
+        """What to know before the figures are believed: a line for each finding but advice, in the words of `hcabench show`."""
+        if self.findings is None:
+            return f"findings: an earlier version recorded no {FINDINGS}; run `hcabench show {self.path} --all`"
+        lines = [self._finding_in_words(finding) for finding in self.findings if finding["severity"] != "advice"]
+        return "\n".join([f"findings: {len(lines) or 'none'}", *lines])
+
+    def _finding_in_words(self, finding):
+        concerned, points = len(finding["points"]), len(self.summary)
+        words = finding["problem"] + (f": {finding['cause']}" if finding["cause"] else "") + (f"; {finding['fix']}" if finding["fix"] else "")
+        if concerned == 1 and points > 1:
+            words = f"{finding['points'][0]}: {words}"
+        elif concerned and points > 1:
+            words = (f"all {points}" if concerned == points else f"{concerned} of {points}") + f" points: {words}"
+        return f"- {finding['severity']}: {words}"
+
     def title(self, what):
         """A figure's title: marked, where the run is not whole."""
         return what if self.incomplete is None else f"{what} (INCOMPLETE run)"
@@ -119,7 +137,7 @@ def load(path, benchmark):
     strange = set(runs.point) - set(summary.point)
     if strange and not mark.exists():
         raise ResultsError(f"{path / 'runs.csv'}: points that the summary does not have: {sorted(strange)}")
-    left_out = path / "left_out.csv"
+    left_out, findings = path / "left_out.csv", path / FINDINGS
     return Run(
         path=path,
         benchmark=benchmark,
@@ -129,6 +147,7 @@ def load(path, benchmark):
         columns=columns,
         incomplete=mark.read_text().strip() if mark.exists() else None,
         left_out=table(left_out) if left_out.exists() else pd.DataFrame(),
+        findings=_document(findings) if findings.exists() else None,
     )
 
 

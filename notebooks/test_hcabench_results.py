@@ -151,6 +151,33 @@ class Folders(unittest.TestCase):
         self.assertIn("Interrupted", run.incomplete)
         self.assertEqual(run.title("Latency"), "Latency (INCOMPLETE run)")
 
+    def test_findings_are_shown_with_the_points_that_they_are_about(self):
+        copy = self.copy("hca")
+        self.assertIn("no findings.json", results.load(copy, "hca").findings_in_words())
+        points = results.load(copy, "hca").summary.point.tolist()
+
+        def finding(severity, problem, points, cause="", fix=""):
+            return {"severity": severity, "problem": problem, "cause": cause, "fix": fix, "points": points}
+
+        found = [
+            finding("invalid", "software devices (rxe0)", [], "no adapter"),
+            finding("reservation", "too few samples", points[:2], fix="use --repeat"),
+            finding("reservation", "memory is shared", points),
+            finding("reservation", "messages were lost", points[:1]),
+            finding("advice", "pages are small", points),
+        ]
+        (copy / "findings.json").write_text(json.dumps(found))
+        self.assertEqual(
+            results.load(copy, "hca").findings_in_words().splitlines(),
+            [
+                "findings: 4",
+                "- invalid: software devices (rxe0): no adapter",
+                f"- reservation: 2 of {len(points)} points: too few samples; use --repeat",
+                f"- reservation: all {len(points)} points: memory is shared",
+                f"- reservation: {points[0]}: messages were lost",
+            ],
+        )
+
     def test_lost_messages_have_no_latency(self):
         run = results.load(SAMPLE / "hca", "hca")
         self.assertGreater(run.summary.messages_lost.sum(), 0, "the sample is to have lost messages")

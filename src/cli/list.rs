@@ -135,8 +135,8 @@ fn listed(folder: &Path) -> RunListing {
     let varying = varying.filter(|(_, texts)| texts.len() > 1);
     let varying: Vec<String> = varying
         .map(|(name, texts)| match &texts[..] {
-            [one, other] => format!("{}, {other}", in_words(name, one)),
-            _ => format!("{} {name}", texts.len()),
+            [one, other] => both(&in_words(name, one), &in_words(name, other)),
+            _ => format!("{name} ({} values)", texts.len()),
         })
         .collect();
     let more = match varying.len().saturating_sub(MOST_SETTINGS) {
@@ -152,6 +152,13 @@ fn listed(folder: &Path) -> RunListing {
         varied: varying.join("; ") + &more,
         ..nothing
     }
+}
+
+/// `burst 32, 192` of `burst 32` and `burst 192`.
+fn both(one: &str, other: &str) -> String {
+    let name = one.split_once(' ').map(|(name, _)| name);
+    let value = name.and_then(|name| other.strip_prefix(name)?.strip_prefix(' '));
+    format!("{one}, {}", value.unwrap_or(other))
 }
 
 /// `2026-11-20 12:20` of a moment in RFC 3339.
