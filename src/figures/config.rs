@@ -310,7 +310,7 @@ fn given(document: &Map<String, Value>) -> Result<Given, String> {
 /// rest for all.
 fn of_text(text: &str, figure: Figure) -> Result<Given, String> {
     let mut document: Map<String, Value> =
-        serde_json::from_str(text).map_err(|cause| format!("is no JSON object: {cause}"))?;
+        serde_json::from_str(text).map_err(|cause| format!("is not a JSON object: {cause}"))?;
     let right = |given: &Given| {
         let checked = checked(given.clone(), Setting::quoted);
         checked.map(drop).map_err(|cause| cause.to_string())
@@ -442,8 +442,8 @@ mod tests {
             (r#"{"bins": "many"}"#, "\"bins\" \"many\""),
             (r#"{"size": true}"#, "\"size\": invalid value: true"),
             (r#"{"only": "rc"}"#, "\"only\": invalid value: \"rc\""),
-            (r#"[1]"#, "no JSON object"),
-            (r#"{"bins": "#, "no JSON object"),
+            (r#"[1]"#, "not a JSON object"),
+            (r#"{"bins": "#, "not a JSON object"),
         ] {
             let error = of_text(text, Figure::Median).unwrap_err();
             assert!(error.contains(named), "{error}");

@@ -72,12 +72,9 @@ fn doubts(run: &Run, warnings: usize) -> String {
         more => against.push(format!("the {more} warnings below")),
     }
     match (against.join("; "), sound.join("; ")) {
-        (against, _) if against.is_empty() => format!(
-            "Nothing in the run speaks against it: {}.",
-            sound.join("; ")
-        ),
-        (against, sound) if sound.is_empty() => format!("What to distrust: {against}."),
-        (against, sound) => format!("What to distrust: {against} (but {sound})."),
+        (against, _) if against.is_empty() => format!("No reservations: {}.", sound.join("; ")),
+        (against, sound) if sound.is_empty() => format!("Reservations: {against}."),
+        (against, sound) => format!("Reservations: {against} (but {sound})."),
     }
 }
 
@@ -173,10 +170,7 @@ fn machine(run: &Run) -> (String, bool) {
             let titles = titles.join(", ");
             (format!("the machine was NOT ready ({titles})"), false)
         }
-        None => (
-            "nothing tells whether the machine was ready".to_owned(),
-            false,
-        ),
+        None => ("whether the machine was ready is unknown".to_owned(), false),
     }
 }
 

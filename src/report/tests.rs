@@ -86,7 +86,7 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
         [
             "One-way latency between two HCAs was measured on made-up in 1 round at 2 points, which differ in size.",
             "Median one-way latency 2.1 µs (one round, so no interval) at the best of 2 points (RC, 8 B).",
-            "What to distrust: 2 of 400 messages lost; nothing tells whether the machine was ready; the \
+            "Reservations: 2 of 400 messages lost; whether the machine was ready is unknown; the \
              warning below.",
         ]
     );
@@ -127,7 +127,7 @@ fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
         r#""readiness": {"ready": false, "checks": [{"title": "load", "found": "9\u001b[2J", "verdict": "spoils", "advice": null}]}"#,
     );
     let page = page_of_run(&path);
-    let ready = "What to distrust: the machine was NOT ready (load); the warning below (but none of 72 messages lost).";
+    let ready = "Reservations: the machine was NOT ready (load); the warning below (but none of 72 messages lost).";
     assert_eq!(page.opening[2], ready);
     told(&page.warnings, "Load: 9");
     assert!(!page.html().contains('\u{1b}'));
@@ -143,7 +143,7 @@ fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
         ),
         (
             "8000000.0",
-            "What to distrust: the floor of 8 ms (p50) is NOT credible;",
+            "Reservations: the floor of 8 ms (p50) is NOT credible;",
         ),
     ] {
         let mut cells: Vec<&str> = row.split(',').collect();
@@ -161,7 +161,7 @@ fn an_incomplete_run_is_marked_in_its_facts_and_its_row() {
     told(&page.incomplete[..1], "interrupted by SIGINT");
     told(
         &page.opening[2..],
-        "What to distrust: 1 of 2 points incomplete;",
+        "Reservations: 1 of 2 points incomplete;",
     );
     assert_eq!(titles(&page.summary).last(), Some(&"mark"));
     let rows = page.summary.rows.iter();
