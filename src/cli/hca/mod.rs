@@ -148,7 +148,7 @@ pub(crate) struct HcaArguments {
     pub queue_pairs: List<u32>,
 
     /// Keep at most this many messages in flight, 1 to 8192, which is the length of the queues, and post receive
-    /// requests again as they complete [default: the burst, all posted before it]
+    /// requests again as they complete [default: the burst, all posted first]
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::depths)]
     pub depth: Option<List<u32>>,
 
