@@ -114,7 +114,7 @@ fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
     let found =
         "Median one-way latency 2.04 µs (95 % interval 2 µs to 2.07 µs over 8 rounds) (UC, 8 B).";
     assert_eq!(page.opening[1], found);
-    assert!(fact(&page, "Rounds").starts_with("8, each in a process of its own"));
+    assert!(fact(&page, "Rounds").starts_with("8, each in a separate process"));
     let change = |file: &str, from: &str, to: &str| {
         let file = path.join(file);
         let text = std::fs::read_to_string(&file).unwrap();
