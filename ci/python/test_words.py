@@ -25,7 +25,13 @@ class Words(unittest.TestCase):
                            ("There is no clock here.", "There is no clock here"), ("A CPU of its own.", "of its own"),
                            ("They have queues of their own.", "of their own"), ("It stands below.", "stands"),
                            ("That is the word to a shape.", "the word to"), ("A CPU on whose node it is.", "on whose"),
-                           ("Of the queues, two are ours.", "Of"), ("It ends. Of each, the first counts.", "Of"),
+                           ("The peer has gone.", "has gone"),
+                           ("Mend the link.", "Mend"), ("2 us in the mean.", "in the mean"),
+                           ("It is little else than noise.", "little else than"), ("Sent out of turn.", "out of turn"),
+                           ("No sign of life came.", "sign of life"), ("It cannot be had here.", "be had"),
+                           ("It costs next to nothing.", "next to nothing"), ("It waits for ever.", "for ever"),
+                           ("It is posted anew.", "anew"), ("Of the queues, two are ours.", "Of"),
+                           ("It ends. Of each, the first counts.", "Of"),
                            ("What it prints is short.", "What"), ("Who changes it tests it.", "Who")):
             self.assertEqual(found(f"Text.\n\n{text}\n"), [(3, word)], text)
             self.assertTrue(all(advice for _, _, advice in words.search("page.md", text)[0]))
@@ -33,7 +39,8 @@ class Words(unittest.TestCase):
     def test_plain_words_pass(self):
         for text in ("Of course it runs.", "There is no authentication.", "It is no longer used.",
                      "RATE stands for a number.", "What is measured?", "It depends on what it prints.",
-                     "A generator stood still.", "It stands out.", "Its own buffer.", "Untolerable."):
+                     "A generator stood still.", "It stands out.", "Its own buffer.", "Untolerable.",
+                     "In the mean time it runs."):
             self.assertEqual(found(text), [], text)
 
     def test_a_phrase_is_found_over_a_line_break_with_its_line(self):
@@ -98,6 +105,15 @@ class Sources(unittest.TestCase):
         text = "# Options\n\n    Usage: x\n\n    --a  Set it, which\n         says so\n"
         self.assertEqual(found(text, "docs/options.md"), [(6, "says")])
         self.assertEqual(found(text, "docs/other.md"), [])
+        text = "    Options:\n          --a\n              Set it\n\n              [as\n              it says]\n"
+        self.assertEqual(found(text, "docs/options.md"), [(6, "says")])
+
+
+class Changelog(unittest.TestCase):
+    def test_only_what_is_unreleased_is_searched(self):
+        text = "# Changelog\n\n## 0.2 (unreleased)\n\n- It says so.\n\n## 0.1\n\n- It tells.\n"
+        self.assertEqual(found(text, "CHANGELOG.md"), [(5, "says")])
+        self.assertEqual(found(text, "docs/page.md"), [(5, "says"), (9, "tells")])
 
 
 class Run(unittest.TestCase):

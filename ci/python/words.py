@@ -4,8 +4,8 @@
 Finds words that plain English of the field does without, in pages in Markdown and in sources in Rust. Prints file,
 line, the word and what to write instead. Exit code 1 if it finds any. It skips blocks of code, `code`, "quotations",
 *emphasis* (words that the program prints), headings, and the first column of tables, which holds names. In sources it
-reads literals with a space (others are names), except in modules of tests, and the comments of the folders in COMMENTS.
-Exceptions are in EXCEPTIONS.
+reads literals with a space (others are names), except in modules of tests, and the comments of the folders in COMMENTS;
+of the change log, what is unreleased. WORDS is the list, EXCEPTIONS has what is allowed, and why.
 """
 
 import re
@@ -30,6 +30,16 @@ WORDS = (
     (r"\b(?:stands?|stood)\b(?! (?:for|still|out)\b)", "is"),
     (r"\bthe word to\b", "what it means"),
     (r"\bon whose\b", "which, in a sentence that begins with its subject"),
+    (r"\b(?:has|have|had) gone\b", "has exited, was removed, is lost, disconnected"),
+    (r"\bmend(?:s|ed|ing)?\b", "fix or repair"),
+    (r"\bin the mean\b(?! time\b)", "on average"),
+    (r"\blittle else than\b", "essentially"),
+    (r"\bout of turn\b", "at the wrong time, out of sequence"),
+    (r"\bsigns? of life\b", "heartbeat or progress"),
+    (r"\b(?:be|been|is|are|was|were) had\b", "allocated, available or used"),
+    (r"\bnext to nothing\b", "almost nothing, a negligible NOUN"),
+    (r"\bfor ever\b", "forever, or without end"),
+    (r"\banew\b", "again"),
 )
 # Where a sentence begins with one of these; comments, most of which are no sentences, may.
 FIRST_WORDS = (
@@ -39,6 +49,7 @@ FIRST_WORDS = (
 # The end of a file's path, the phrase that may hold one of these words, and why.
 EXCEPTIONS = (
     ("src/bench/clock/cause.rs", "not told apart", "a value in jumps.csv, also of older results"),
+    ("src/findings/recorded.rs", "is little else than the maximum", "a warning in older results"),
 )
 # Folders of sources whose comments are read as well.
 COMMENTS = (
@@ -48,6 +59,8 @@ COMMENTS = (
 )
 # The options are the help of the program, whose blocks are text.
 HELP = "docs/options.md"
+# What is released is history: its first section alone is read.
+CHANGELOG = "CHANGELOG.md"
 # A comment of whole lines, another one, or a literal; of characters, so that a quotation mark begins none.
 RUST = re.compile(
     r'(?m:(?P<comment>(?:^[ \t]*//[^\n]*\n)+))|//[^\n]*|b?r(?P<hashes>#*)"(?P<raw>.*?)"(?P=hashes)|'
@@ -119,7 +132,8 @@ def parts(page, text):
     """The passages of a file, each with the number of its first line and the words to look for in it."""
     everything = WORDS + FIRST_WORDS
     if not page.endswith(".rs"):
-        text = re.sub(r"(?m)^ {4}", "", text) if page.endswith(HELP) else text
+        text = re.sub(r"(?m)^ +", "", text) if page.endswith(HELP) else text
+        text = "\n## ".join(text.split("\n## ")[:2]) if page.endswith(CHANGELOG) else text
         return [(*passage, everything) for passage in passages(text)]
     literals, comments = sources(text)
     comments = comments if any(folder in page for folder in COMMENTS) else []

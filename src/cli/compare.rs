@@ -293,7 +293,7 @@ fn check_allowed(
     match names.find(|name| !is_setting(name)) {
         None => Ok(()),
         Some(name) => {
-            Err(UsageError(format!("--allow: {name:?} is no setting of either run")).into())
+            Err(UsageError(format!("--allow: {name:?} is not a setting of either run")).into())
         }
     }
 }
@@ -437,7 +437,7 @@ fn none_left(
     let open = if strict { open() } else { Vec::new() };
     if !open.is_empty() {
         anyhow::bail!(
-            "--strict: the rounds leave open whether a limit is kept; more of them would tell (--rounds):\n  {}",
+            "--strict: the rounds leave open whether a limit is kept; measure more of them (--rounds):\n  {}",
             told(&open)
         );
     }

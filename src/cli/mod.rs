@@ -183,11 +183,11 @@ pub fn main() -> ExitCode {
     }
     if driver::worker::is_worker() {
         let served = driver::worker::serve();
-        return ended(served.context("the sweep that this round belongs to has gone"));
+        return ended(served.context("the sweep that this round belongs to has exited"));
     }
     if node_end::is_asked_for() {
         let served = node_end::serve();
-        return ended(served.context("the run that this end belongs to has gone"));
+        return ended(served.context("the run that this end belongs to has exited"));
     }
     match parse() {
         Ok(line) => ended(run(&line)),

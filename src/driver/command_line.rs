@@ -30,7 +30,7 @@ const OF_ONE_RUN: [(&str, bool); 13] = [
     ("rendezvous", true),
     ("bind", true),
 ];
-/// Options that no setting of a point or run follows from, with whether they take a value: they may stand beside
+/// Options that no setting of a point or run follows from, with whether they take a value: they may accompany
 /// `--resume` without its settings.
 const BESIDE_RESUME: [(&str, bool); 14] = [
     ("resume", true),
@@ -48,7 +48,7 @@ const BESIDE_RESUME: [(&str, bool); 14] = [
     ("rendezvous", true),
     ("bind", true),
 ];
-/// Options of a fabric that say how it is judged and how long it may take.
+/// Options of a fabric that set how it is judged and how long it may take.
 const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pair-timeout"];
 /// Commands that measure a sweep, beside that without a name.
 const SWEEPS: [&str; 4] = ["clock", "fabric", "node", "queue"];
@@ -74,7 +74,7 @@ pub(crate) fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsSt
             .count();
         let mut again = stored(&folder, "--resume")?;
         if named == 0 || again.first() == arguments.first() {
-            // What is left of its budget nobody knows.
+            // What is left of its budget is unknown.
             again = without(&again, &[("budget", true)]);
             again.extend_from_slice(&arguments[named..]);
             arguments = again;
@@ -101,7 +101,7 @@ fn is_option(argument: &OsStr) -> bool {
 }
 
 /// The words of a command line one by one, with the name of an option before them; those of options in `known`, which
-/// says whether they take a value, stand with that.
+/// has whether they take a value, come with that value.
 fn words_of<'a>(
     arguments: &'a [OsString],
     known: &[(&str, bool)],
@@ -132,7 +132,7 @@ fn value_of(arguments: &[OsString], option: &str) -> Option<OsString> {
     }
 }
 
-/// The folder of `--resume` where nothing else says what to measure.
+/// The folder of `--resume` where nothing else sets what to measure.
 fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
     let folder = value_of(arguments, "resume")?;
     let is_sweep = |first: &&OsString| SWEEPS.iter().any(|name| first.as_os_str() == *name);

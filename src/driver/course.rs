@@ -46,7 +46,7 @@ pub(crate) struct SweepRun {
     summary: Option<RunsFile>,
     /// Of each point, its rows of the summary to be.
     rows: Vec<Vec<Row>>,
-    /// What all rounds told, without their rows.
+    /// What all rounds reported, without their rows.
     told: Outcome,
     /// What was shown as it was found: points and kinds.
     warned: BTreeSet<(Option<String>, String)>,
@@ -57,7 +57,7 @@ pub(crate) struct SweepRun {
 }
 
 impl SweepRun {
-    /// Makes the files of a new run; `document` is what stands in each `settings.json`.
+    /// Makes the files of a new run; each `settings.json` contains `document`.
     pub(crate) fn begin(
         folder: ResultsFolder,
         schema: &'static Schema,
@@ -413,7 +413,7 @@ impl SweepRun {
         Ok(())
     }
 
-    /// The sweep ends early: the points that are not whole say why.
+    /// The sweep ends early: the points that are not whole get the reason.
     fn ended(&mut self, reason: &str) -> Ending {
         let begun = Instant::now();
         for row in self.rows.iter_mut().flatten() {
@@ -476,7 +476,7 @@ impl SweepRun {
             .and_then(|()| findings::finish(&mut found, folder, failure.as_deref(), failed))
             .and_then(|()| folder.file(PACKAGE).map(drop))
             .and_then(|()| datapackage::write(folder.path(), schema, &document.started_at, &names));
-        // What ended it before is told, and not that it could not be written either.
+        // The first failure is reported, and not that it could not be written either.
         let outcome = outcome.and(written.map_err(Ending::NotWritten));
         let rows = || self.rows.iter().flatten();
         let details = rows().filter_map(|row| {

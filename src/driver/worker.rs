@@ -82,7 +82,7 @@ pub(crate) fn serve() -> io::Result<u8> {
                 ask.names.join(", ")
             ))),
             true => benchmark.measure(ask.point, &ask.place, &mut |so_far| {
-                // A sweep that has gone shows by the end of standard input.
+                // A sweep that has exited shows by the end of standard input.
                 let _ = answer(&Answer::Progress(so_far));
             }),
         };

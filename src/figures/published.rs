@@ -91,7 +91,7 @@ fn text_of(path: &Path) -> Result<String, String> {
 
 fn of_text(text: &str) -> Result<Found, String> {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
-    let broken = |cause: csv::Error| format!("is no table with commas: {cause}");
+    let broken = |cause: csv::Error| format!("is not a table with commas: {cause}");
     let header: Vec<String> = (reader.headers().map_err(broken)?.iter())
         .map(|name| name.trim().trim_start_matches('\u{feff}').to_owned())
         .collect();

@@ -176,7 +176,7 @@ mod tests {
             "\n- 18 of 34 points: 82 of 2336 messages were lost\n",
             "\n- 8 of 34 points: 37 retransmissions: packets were lost or late",
             " points: p99, p99.9 and higher percentiles are essentially the maximum: a round has 26 to ",
-            " points: the path carries about 0 % to 53 % of what is offered: messages in flight reached ",
+            " points: the path carries about 0 % to 53 % of the offered load: messages in flight reached ",
         ] {
             assert!(joined.contains(line), "{line}: {joined}");
         }

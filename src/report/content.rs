@@ -361,7 +361,7 @@ pub(crate) fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
     let left_out = run.left_out()?;
     let (points, left) = (run.summary.rows.len(), left_out.rows.len());
     let all = format!("All columns of the summary ({points} points)");
-    let why = format!("Left out, and why ({left})");
+    let why = format!("Points that were left out, and why ({left})");
     let described = "The machine, as it describes itself".to_owned();
     Ok(vec![
         (all, of_table(&run.summary)),
@@ -399,7 +399,7 @@ fn machine(run: &Run) -> Sheet {
     walk("", run.machine(), &mut rows);
     rows.retain(|row| !row[1].is_empty());
     Sheet {
-        columns: ["what", "as described"].map(without_unit).into(),
+        columns: ["fact", "value"].map(without_unit).into(),
         rows,
     }
 }

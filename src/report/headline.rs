@@ -163,10 +163,7 @@ fn machine(run: &Run) -> Option<(String, bool)> {
     match run.document()["readiness"]["ready"].as_bool() {
         Some(true) => Some(("the machine was ready".to_owned(), true)),
         Some(false) => None,
-        None => Some((
-            "whether the machine was ready is not recorded".to_owned(),
-            false,
-        )),
+        None => Some(("whether the machine was ready is unknown".to_owned(), false)),
     }
 }
 

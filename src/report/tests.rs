@@ -104,7 +104,7 @@ fn what_varies_is_in_the_table_and_the_rest_is_a_fact() {
          Median one-way latency 2.1 µs (one round, so no interval) at the best of 2 points (8 B)."
     );
     let verdict =
-        "Usable with 1 reservation: messages lost. Whether the machine was ready is not recorded.";
+        "Usable with 1 reservation: messages lost. Whether the machine was ready is unknown.";
     assert_eq!(page.verdict.text, verdict);
     assert_eq!(page.verdict.severity, Some(Severity::Reservation));
     assert_eq!(page.sound, "");

@@ -127,7 +127,7 @@ fn the_points_of_a_sweep_are_compared_by_a_setting() {
     let (table, _) = expect(folder, "compare sweep --by poll-recv", 0);
     table.has(&[
         "median latency: event is higher than busy at all 2 points",
-        "settings: poll_comp goes along with poll_recv",
+        "settings: poll_comp follows from poll_recv",
         "4 worse",
     ]);
     let (_, error) = expect(folder, "compare sweep --by size", 2);

@@ -53,7 +53,7 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
         ),
         (
             "--publishers 2",
-            ["--publishers 2", "as many of the one as of the other"],
+            ["--publishers 2", "both numbers must be equal"],
         ),
         (
             "--scenario fan-in --subscribers 2",

@@ -3,7 +3,7 @@
 //! Junchang Wang, Kai Zhang, Xinan Tang, Bei Hua: B-Queue: Efficient and Practical Queuing for Fast Core-to-Core
 //! Communication. International Journal of Parallel Programming 41 (1), 2013. An end that works through a batch touches
 //! only slots that the other has left, so the two stay a batch apart. A receiver that waited for a whole batch would
-//! wait for ever when the sender stops in the middle of one: it backtracks, halving the batch until its end is full or
+//! wait forever when the sender stops in the middle of one: it backtracks, halving the batch until its end is full or
 //! nothing is left of it. What it found is where the next search begins, half a batch larger. After each look that
 //! found nothing an end waits.
 //!
@@ -18,11 +18,11 @@ use crate::sync::wait_cycles;
 
 /// What can be chosen.
 pub(super) const PARAMETERS: [Parameter; 2] = [
-    Parameter::share("batch", 16, "slots between two looks, at most"),
+    Parameter::share("batch", 16, "slots between two checks, at most"),
     Parameter::number(
         "penalty",
         1000,
-        "cycles to wait after a look that found nothing",
+        "cycles to wait after a check that found nothing",
     ),
 ];
 

@@ -51,12 +51,12 @@ const ELASTICITY: Elasticity = Elasticity {
 
 /// What can be chosen.
 pub(super) const PARAMETERS: [Parameter; 3] = [
-    Parameter::share("batch", 4, "slots that the sender looks for at once"),
-    Parameter::share("slice", 16, "slots that it is content with"),
+    Parameter::share("batch", 4, "slots that the sender checks for at once"),
+    Parameter::share("slice", 16, "smallest number of slots that it goes on with"),
     Parameter::number(
         "penalty",
         1000,
-        "cycles to wait after a look that found none",
+        "cycles to wait after a check that found none",
     ),
 ];
 

@@ -6,7 +6,7 @@
 //!
 //! What is held back must get out in the end. An end publishes the rest of its batch when it finds the queue full or
 //! empty, and the sender on [flush](Sender::flush). So a receiver that found it "empty" has given back all it took, a
-//! sender that found it "full" has handed over all it put in, and neither can wait for the other for ever, whatever the
+//! sender that found it "full" has handed over all it put in, and neither can wait for the other forever, whatever the
 //! capacity. Until then the sender can find the queue full although up to a batch of slots is free.
 
 use crossbeam_utils::CachePadded;

@@ -103,7 +103,7 @@ registry! {
     Here super::McRingBuffer: "mcringbuffer", Spsc,
         "Lee, Bu, Chandranmenon: A Lock-Free, Cache-Efficient Multi-Core Synchronization Mechanism for Line-Rate \
          Network Traffic Monitoring. IPDPS 2010",
-        differs "an end that finds the queue full or empty publishes the rest of its batch, so that none waits for ever",
+        differs "an end that finds the queue full or empty publishes the rest of its batch, so that none waits forever",
         parameters super::mcringbuffer::PARAMETERS;
     Here super::BQueue: "b-queue", Spsc,
         "Wang, Zhang, Tang, Hua: B-Queue: Efficient and Practical Queuing for Fast Core-to-Core Communication. IJPP \

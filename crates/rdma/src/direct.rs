@@ -3,7 +3,7 @@
 //!
 //! Both ends are in one process, so what the connection manager would exchange is handed over: an
 //! [`UnconnectedQueuePair`] returns its [`QueuePairAddress`], takes its peer's, and is a [`DirectConnection`] then. There
-//! is no message that ends a connection, so one end notices only by its completions that the other has gone.
+//! is no message that ends a connection, so one end notices only by its completions that the other is closed.
 
 use std::net::Ipv6Addr;
 use std::sync::Arc;

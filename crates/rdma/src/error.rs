@@ -79,7 +79,7 @@ impl VerbsError {
             Some(libc::EACCES | libc::EPERM) => {
                 ": the devices below /dev/infiniband must be readable and writable for this user"
             }
-            Some(libc::ENODEV | libc::EIO) => ": the device has gone",
+            Some(libc::ENODEV | libc::EIO) => ": the device was removed",
             _ => "",
         };
         VerbsError {

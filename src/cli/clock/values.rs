@@ -49,7 +49,7 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
         })
 }
 
-/// A number of jumps that memory can be had for.
+/// A number of jumps that fits into memory.
 pub(crate) fn kept(text: &str) -> Result<usize, String> {
     let number = count(text).ok();
     let number = number.filter(|number| (2..=100_000_000).contains(number));

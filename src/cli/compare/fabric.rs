@@ -344,7 +344,7 @@ fn warnings(fabrics: &[Fabric; 2], names: &[String; 2]) -> Vec<String> {
         }
         if fabric.document().is_null() {
             warnings.push(format!(
-                "{side} has no fabric.json: nothing tells whether its settings are the same"
+                "{side} has no fabric.json: whether its settings are the same is unknown"
             ));
         }
         let nodes = only(fabric, other);

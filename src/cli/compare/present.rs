@@ -385,7 +385,7 @@ impl<'a> Shown<'a> {
             .filter(|by| !by.along.is_empty())
         {
             followed.push(format!(
-                "{} goes along with {}",
+                "{} follows from {}",
                 by.along.join(", "),
                 by.setting
             ));
@@ -494,7 +494,7 @@ fn limit_lines(comparison: &Comparison, new: &str) -> Vec<String> {
         };
         if open > 0 {
             outcome += &format!(
-                ", left open by {open}: {new} may be worse by up to {worst} %, and more rounds would tell"
+                ", left open by {open}: {new} may be worse by up to {worst} %; measure more rounds"
             );
         }
         if unjudged > 0 {

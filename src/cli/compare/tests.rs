@@ -88,7 +88,7 @@ fn columns_are_headed_by_the_values_and_what_follows_another_setting_is_none() {
     service.lacks(&["BASE", "NEW", "interval", "verdict", "not judged"]);
     words(&text("burst")).has(&[
         "service size inline figure burst 32 burst 192 difference",
-        "settings: warmup goes along with burst",
+        "settings: warmup follows from burst",
     ]);
     words(&text("inline")).has(&["figure inline off inline on difference"]);
 }

@@ -126,7 +126,7 @@ pub(crate) struct HcaArguments {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep")]
     pub seed: u64,
 
-    /// Keep the receiver away before each poll of its completion queue, in ns, us, ms or s, for less than --timeout
+    /// Make the receiver wait before each poll of its completion queue, in ns, us, ms or s, less than --timeout
     #[arg(long, value_name = "LIST", default_value = "0", help_heading = "Sweep", value_parser = values::pauses)]
     pub receiver_pause: List<Nanos>,
 
@@ -147,8 +147,8 @@ pub(crate) struct HcaArguments {
     #[arg(long, value_name = "LIST", default_value = "1", help_heading = "Sweep", value_parser = values::queue_pairs)]
     pub queue_pairs: List<u32>,
 
-    /// Keep at most this many messages in flight, 1 to 8192, which is the length of the queues; receive requests are
-    /// posted anew [default: the burst, with nothing posted anew]
+    /// Keep at most this many messages in flight, 1 to 8192, which is the length of the queues, and post receive
+    /// requests again as they complete [default: the burst, all posted first]
     #[arg(long, value_name = "LIST", help_heading = "Sweep", value_parser = values::depths)]
     pub depth: Option<List<u32>>,
 

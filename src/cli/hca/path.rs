@@ -42,16 +42,17 @@ pub(crate) struct PathArguments {
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u32>(text, 0..=0xf_ffff))]
     pub flow_label: Option<List<u32>>,
 
-    /// Repeat a packet without an answer this many times, 0 to 7 (7 can mean without end); RC only [default: 6]
+    /// Retransmit an unacknowledged packet this many times, 0 to 7 (7: some drivers never give up); RC only
+    /// [default: 6]
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
     pub retry_count: Option<List<u8>>,
 
-    /// Repeat a packet this many times while the receiver has no request posted, 0 to 7 (7: without end); RC only
+    /// Retry a packet this many times if the receiver has no request posted (RNR), 0 to 7 (7: without limit); RC only
     /// [default: 6]
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
     pub rnr_retry: Option<List<u8>>,
 
-    /// Repeat a packet without an answer after 4.096 us x 2^N, N from 1 to 31; RC only [default: 15]
+    /// Retransmit an unacknowledged packet after 4.096 us x 2^N, N from 1 to 31; RC only [default: 15]
     #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 1..=31))]
     pub qp_timeout: Option<List<u8>>,
 }

@@ -24,14 +24,14 @@ pub(crate) struct PeerArguments {
     #[arg(long, value_name = "HOST[:PORT]", help_heading = "Two hosts")]
     pub peer: Option<String>,
 
-    /// Exchange this many messages before, between and after the bursts, each time, which bound the offset of the two
-    /// clocks; 10 to 100000 [default: 500]
+    /// Exchange this many messages before, between and after the bursts to bound the offset of the two clocks;
+    /// 10 to 100000 [default: 500]
     #[arg(long, value_name = "N", help_heading = "Two hosts",
           value_parser = clap::value_parser!(u32).range(10..=100_000))]
     pub probes: Option<u32>,
 
-    /// Narrow the bounds by the largest difference of the two times of day, as PTP or NTP keeps them, with unit, unless
-    /// the exchanges contradict it; for --clock monotonic
+    /// Set the largest difference of the two hosts' times of day, as PTP or NTP keeps them, with unit, to narrow the
+    /// bounds unless the exchanges contradict it; for --clock monotonic
     #[arg(long, value_name = "TIME", help_heading = "Two hosts", value_parser = uncertainty)]
     pub clock_uncertainty: Option<Duration>,
 

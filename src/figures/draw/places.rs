@@ -47,7 +47,7 @@ pub(super) fn choose(
         .map(|(name, _)| name.as_str())
         .collect();
     let names = names.join(", ");
-    let why = format!("it is no setting of these points, only {names}");
+    let why = format!("these points have no such setting, only {names}");
     Err(refused(axis, name, &why))
 }
 

@@ -62,7 +62,7 @@ impl PageKind {
     }
 }
 
-/// A buffer could not be had as asked for.
+/// A buffer could not be allocated as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum BufferError {
     /// Reserved huge pages were required and are not there.

@@ -41,7 +41,7 @@ impl PageSize {
     }
 }
 
-/// Memory could not be had as asked for.
+/// Memory could not be allocated as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum RegionError {
     /// It could not be mapped.
@@ -133,10 +133,10 @@ impl Region {
         }
     }
 
-    /// The same in the largest pages that can be had.
+    /// The same in the largest available pages.
     ///
     /// # Errors
-    /// When it cannot be had in small pages either.
+    /// When it cannot be allocated in small pages either.
     pub fn in_largest(length: Bytes, node: Option<u32>) -> Result<Self, RegionError> {
         // Memory in pages of 1 GiB that would stay empty for the greater part is somebody else's.
         let giant = (length.0 >= PageSize::Giant.bytes() as u64).then_some(PageSize::Giant);

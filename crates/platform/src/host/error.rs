@@ -34,14 +34,14 @@ pub enum HostError {
         advice: String,
     },
 
-    /// A CPU that was asked for cannot be had.
+    /// A requested CPU cannot be used.
     #[error("{option} {cpu}: CPU {cpu} {reason}; choose one of {allowed}")]
     CpuUnavailable {
         /// The option that asked.
         option: &'static str,
         /// The CPU it named.
         cpu: usize,
-        /// Why it cannot be had.
+        /// Why it cannot be used.
         reason: &'static str,
         /// The CPUs that can.
         allowed: CpuSet,
@@ -59,14 +59,12 @@ pub enum HostError {
         second: &'static str,
         /// The CPU both name.
         cpu: usize,
-        /// The CPUs that can be had.
+        /// The CPUs that can be used.
         allowed: CpuSet,
     },
 
     /// There is no CPU to run on.
-    #[error(
-        "no CPU is both online and allowed to this process; look at its cpuset and at taskset -p"
-    )]
+    #[error("no CPU is both online and allowed to this process; check its cpuset and taskset -p")]
     NoCpu,
 
     /// Pinning to the first set returned success, and the thread runs on the second.

@@ -112,7 +112,7 @@ pub struct Virtualisation {
     pub product: Option<String>,
 }
 
-/// The memory, and how much of it can be had in which way.
+/// The memory, and how much of it can be allocated in which way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Memory {
     /// All that the kernel has, in bytes.

@@ -165,7 +165,7 @@ pub fn physical_memory() -> Option<u64> {
     SystemFiles::of_this_machine().kibibytes("proc/meminfo", "MemTotal")
 }
 
-/// The memory that can be had without swapping, in bytes (MemAvailable).
+/// The memory available without swapping, in bytes (MemAvailable).
 pub fn available_memory() -> Option<u64> {
     SystemFiles::of_this_machine().kibibytes("proc/meminfo", "MemAvailable")
 }

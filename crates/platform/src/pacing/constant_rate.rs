@@ -9,7 +9,7 @@ pub enum MissPolicy {
     /// It is as it was: what is overdue follows without a wait, until all is made up for. Load that comes from outside
     /// behaves so, and a latency from the intended moment holds what a stall has caused.
     CatchUp,
-    /// It begins anew at this moment. Someone who needs the time between two operations for other work behaves so.
+    /// It starts again at this moment. Someone who needs the time between two operations for other work behaves so.
     StartOver,
 }
 

@@ -58,7 +58,7 @@ impl EndLoad {
         (self.jitter * 1e10).round() / 1e8
     }
 
-    /// The pause that comes on an operation, in the mean.
+    /// The mean pause per operation.
     pub fn mean_pause(&self) -> Duration {
         let mean_ns = match self.load {
             Load::None => 0.0,

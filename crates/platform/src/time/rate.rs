@@ -76,7 +76,7 @@ pub enum RateSource {
     TscKhz,
 }
 
-/// What speaks against a rate.
+/// Why a rate is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateDoubt {
     /// The one of `--tsc-khz` is far from the measured one.
@@ -96,13 +96,13 @@ pub struct TscRate {
     pub source: RateSource,
     /// What was measured, whether it is used or not; `None` if that did not settle.
     pub measured: Option<Calibration>,
-    /// How far the given rate, or the one that the processor tells, lies from the measured one, in parts per million;
+    /// How far the given rate, or the one that the processor reports, lies from the measured one, in parts per million;
     /// `None` if either is missing.
     pub given_off_ppm: Option<f64>,
 }
 
 impl TscRate {
-    /// The rate to use: the given one if there is one, else the one that the processor tells, else the measured one.
+    /// The rate to use: the given one if there is one, else the one that the processor reports, else the measured one.
     pub fn decide(
         given: Option<TscKilohertz>,
         told: Option<f64>,
@@ -127,7 +127,7 @@ impl TscRate {
         })
     }
 
-    /// What speaks against a given rate; nothing against a measured one.
+    /// Why a given rate is in doubt; a measured one never is.
     pub fn doubt(&self) -> Option<RateDoubt> {
         let is_far = |ppm: f64| ppm.abs() > DOUBTFUL_PPM;
         match (self.source, self.given_off_ppm) {

@@ -23,9 +23,9 @@ pub enum EventKind {
     Rejected,
     /// Connected, or for UD: the peer's address is known.
     Established,
-    /// The peer has gone.
+    /// The peer disconnected.
     Disconnected,
-    /// The device has gone.
+    /// The device was removed.
     DeviceRemoval,
     /// The path has changed under the connection.
     AddressChange,

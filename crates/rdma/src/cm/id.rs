@@ -328,7 +328,7 @@ fn advice_for(kind: EventKind) -> &'static str {
             ": check that the two ports reach each other (cable, subnet manager, and for addresses of one host the \
              policy routing that docs/prepare-host.md shows)"
         }
-        EventKind::DeviceRemoval => ": the device has gone",
+        EventKind::DeviceRemoval => ": the device was removed",
         _ => "",
     }
 }

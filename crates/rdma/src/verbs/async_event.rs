@@ -31,7 +31,7 @@ pub(super) struct AsyncEvent {
 const ENDINGS: [(u32, &str); 6] = [
     (
         of::IBV_EVENT_DEVICE_FATAL as u32,
-        "the device has failed or has gone",
+        "the device failed or was removed",
     ),
     (of::IBV_EVENT_PORT_ERR as u32, "the port went down"),
     (of::IBV_EVENT_CQ_ERR as u32, "a completion queue overran"),

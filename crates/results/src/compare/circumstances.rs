@@ -172,7 +172,7 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
     warnings.extend(order.map(|order| {
         let [first, second] = order.map(|side| &names[side]);
         format!(
-            "{first} was recorded before {second}, not in turn: a drift between them cannot be told from a difference; \
+            "{first} was recorded before {second}, not in turn: a drift between them looks like a difference; \
              compare --run measures both in turn"
         )
     }));

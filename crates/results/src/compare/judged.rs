@@ -172,8 +172,8 @@ impl<'a> Judged<'a> {
         if !shift.can_be_shown {
             let ([base, new], needed) = (rounds, rounds_needed(test, self.error()));
             found.reason = Some(format!(
-                "{base} and {new} rounds can show nothing of {} figures together: it takes {needed} of either \
-                 (--rounds)",
+                "{base} and {new} rounds are too few to judge {} figures together: record {needed} of either \
+                 (--rounds {needed})",
                 self.comparisons()
             ));
             return found;

@@ -287,7 +287,7 @@ impl Comparison {
             });
         }
         for found in self.figures().filter(|found| found.leaves_limit_open()) {
-            let reason = found.reason.as_deref().unwrap_or("no reason told");
+            let reason = found.reason.as_deref().unwrap_or("for an unknown reason");
             let (figure, point) = (&found.figure, &found.point);
             gaps.push(format!("{figure} at {point} is not judged ({reason})"));
         }

@@ -191,7 +191,7 @@ fn runs_one_after_the_other_are_told() {
         let warnings = compare(base, new, &request()).unwrap().warnings;
         warnings
             .join("\n")
-            .contains("a drift between them cannot be told")
+            .contains("a drift between them looks like a difference")
     };
     let first = later(0);
     assert!(warned(&first, &later(600)) && warned(&later(600), &first));
@@ -323,7 +323,7 @@ fn a_drift_of_the_rounds_goes_where_there_are_enough_of_them() {
 fn what_cannot_be_compared_within_a_sweep_is_told_with_what_varies() {
     let run = recorded(&sweep(8, 30_000.0), 0);
     for (by, reason) in [
-        ("colour", "is no setting"),
+        ("colour", "is not a setting"),
         ("size", "has one value"),
         ("burst", "has one value"),
     ] {

@@ -50,7 +50,7 @@ pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError>
         varying: varying().collect::<Vec<_>>().join(", "),
     };
     let name = run.schema.setting(asked);
-    let name = name.ok_or_else(|| refused("is no setting of a point".to_owned()))?;
+    let name = name.ok_or_else(|| refused("is not a setting of a point".to_owned()))?;
     if texts(name).len() < 2 {
         return Err(refused("has one value in this run".to_owned()));
     }

@@ -1,7 +1,7 @@
 //! Files made and read so that nothing but our own is touched, and written so that a power failure leaves either the
 //! old state or the new one.
 //!
-//! A file is only ever made anew and exclusively, so that a link which somebody planted in the folder is never written
+//! A file is only ever created, and exclusively, so that a link which somebody planted in the folder is never written
 //! through. A file is only read if it is a regular one, so that a pipe cannot make us wait.
 
 use std::fs::{self, File, OpenOptions};

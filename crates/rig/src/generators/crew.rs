@@ -30,7 +30,7 @@ const STACK: usize = 256 << 10;
 
 const GENERATOR: Role = Role::new("generator of memory load", "memory-load");
 
-/// Generators could not be had, or do not follow commands.
+/// Generators could not be made, or do not follow commands.
 #[derive(Debug, thiserror::Error)]
 pub enum GeneratorsError {
     /// A thread could not be started or did not get to its CPU, or a signal has come.
@@ -45,7 +45,7 @@ pub enum GeneratorsError {
     /// A thread has ended before its buffers were made.
     #[error("a generator of memory load ended before it had its buffers")]
     Ended,
-    /// A thread gave no sign of life.
+    /// A thread made no progress.
     #[error("the generator on CPU {cpu} did not follow a command within {} s; keep other threads off that CPU",
         OBEYING.as_secs())]
     Silent {
@@ -59,7 +59,7 @@ pub enum GeneratorsError {
 pub struct BufferSettings {
     /// Of each of them.
     pub size: Bytes,
-    /// The largest that can be had, if none is asked for.
+    /// The largest available one, if none is asked for.
     pub page: Option<PageSize>,
     /// The NUMA node; without one, that of the CPU.
     pub node: Option<u32>,

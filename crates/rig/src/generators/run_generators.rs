@@ -268,7 +268,7 @@ impl RunGenerators {
     /// Makes and calibrates them if that was not done before. They rest afterwards.
     ///
     /// # Errors
-    /// When they cannot be had or do not answer, or a signal has come.
+    /// When they cannot be made or do not answer, or a signal has come.
     pub fn prepare(&mut self) -> Result<(), GeneratorsError> {
         if self.made.is_some() {
             return Ok(());

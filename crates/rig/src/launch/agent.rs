@@ -68,7 +68,7 @@ impl Agent {
     /// Measures on command, until rank 0 ends the run.
     ///
     /// # Errors
-    /// When rank 0 has gone or ends the run, a signal comes, or the work could not be prepared.
+    /// When rank 0 is lost or ends the run, a signal comes, or the work could not be prepared.
     pub fn attend(mut self, work: &mut impl RankWork) -> Result<(), LaunchError> {
         let ready = work.prepare(&self.start);
         let unprepared = ready.clone().err();
@@ -105,5 +105,5 @@ impl Agent {
 }
 
 fn unasked(message: &ToRank) -> LaunchError {
-    LaunchError::Ended(format!("it sent {message:?} out of turn"))
+    LaunchError::Ended(format!("it sent {message:?} at the wrong time"))
 }

@@ -155,7 +155,7 @@ impl Conductor {
         }
         self.roster.connections.close_registration();
         for rank in missing(self) {
-            let late = || format!("rank {rank} did not come within {:?}", self.limits.gather);
+            let late = || format!("rank {rank} did not join within {:?}", self.limits.gather);
             let reason = self.roster.refused.remove(&rank).unwrap_or_else(late);
             self.roster.dropped.insert(rank, reason);
         }
@@ -445,7 +445,7 @@ impl Conductor {
         if self.roster.dropped.is_empty() {
             return Ok(());
         }
-        // Of those whose measuring rank has gone nothing will come.
+        // Pairs whose measuring rank is lost report nothing.
         let ended = running
             .iter()
             .copied()

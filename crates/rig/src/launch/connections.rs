@@ -233,7 +233,7 @@ impl Connections {
             return Err("there is such a rank already".to_owned());
         }
         if !self.open {
-            return Err("it comes too late: the ranks measure already".to_owned());
+            return Err("it connects too late: the ranks measure already".to_owned());
         }
         Ok(())
     }

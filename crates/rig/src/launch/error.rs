@@ -66,8 +66,8 @@ pub enum LaunchError {
         /// Its address.
         address: IpAddr,
     },
-    /// Rank 0 has gone, or is hung.
-    #[error("rank 0 has gone: {0}")]
+    /// Rank 0 is lost, or hung.
+    #[error("rank 0 is lost: {0}")]
     Gone(WireError),
     /// Rank 0 ends the run before all is measured.
     #[error("rank 0 ends the run: {0}")]

@@ -83,7 +83,7 @@ pub struct Start {
     pub place: u32,
     /// Its place among those on its host that may run on the same CPUs, and how many these are.
     pub share: (u32, u32),
-    /// Rank 0 has gone if nothing comes from it for this long, in ms.
+    /// Rank 0 is lost if nothing comes from it for this long, in ms.
     pub silence_ms: u64,
 }
 

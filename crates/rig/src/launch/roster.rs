@@ -81,7 +81,7 @@ impl Roster {
         self.pinged.contains_key(&rank)
     }
 
-    /// Why a pair cannot be measured, if a rank of it has gone.
+    /// Why a pair cannot be measured, if a rank of it is lost.
     pub(super) fn gone(&self, pair: Pair) -> Option<String> {
         let reasons = pair
             .ranks()

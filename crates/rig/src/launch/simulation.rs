@@ -292,7 +292,7 @@ fn a_rank_that_dies_is_named_and_the_others_go_on() {
     let dies = meeting.misbehave(2, |mut wire| drop(wire.receive::<ToRank>(LONG).unwrap()));
     let serves = meeting.misbehave(5, drop);
     let fails_with_5 = meeting.attend(3, |order| match order.pair.higher() {
-        5 => Err("the partner has gone".to_owned()),
+        5 => Err("the partner is lost".to_owned()),
         _ => good(order),
     });
     let mut conductor = meeting.gather(LIMITS).unwrap();

@@ -97,7 +97,7 @@ impl Broker {
     /// When there is no mosquitto, or it does not start.
     pub fn spawn(mut go_on: impl FnMut() -> bool) -> Result<Self, NodeError> {
         let program = program().ok_or_else(|| {
-            NodeError::Setting(refusal().unwrap_or_else(|| format!("{PROGRAM} has gone")))
+            NodeError::Setting(refusal().unwrap_or_else(|| format!("{PROGRAM} was removed")))
         })?;
         let failed = |operation| {
             let advice = "check that it starts by hand (mosquitto -v)";

@@ -14,10 +14,10 @@ pub enum NodeError {
     /// Another value of an option would avoid it.
     #[error("{0}")]
     Setting(String),
-    /// A broker does not answer: it is a wrong one, or has gone.
+    /// A broker does not answer: it is a wrong one, or has ended.
     #[error("{0}")]
     NoBroker(String),
-    /// The pool could not be had.
+    /// The pool could not be allocated.
     #[error("the samples of --values: {0}")]
     Buffer(#[from] BufferError),
     /// The system refused something.
@@ -48,7 +48,7 @@ pub enum NodeError {
         /// The error.
         reason: String,
     },
-    /// The other end, or a broker between, has gone.
+    /// The other end, or a broker between, has ended.
     #[error("{0}")]
     Gone(String),
     /// It was stopped before it was ready.

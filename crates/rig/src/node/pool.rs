@@ -58,7 +58,7 @@ impl Pool {
     /// A pool of `count` slots for samples of this many words of 8 bytes.
     ///
     /// # Errors
-    /// When the memory cannot be had or locked.
+    /// When the memory cannot be allocated or locked.
     pub fn new(count: usize, words: usize, pages: HugePagePolicy) -> Result<Self, NodeError> {
         let stride = HEADROOM + (words * WORD).next_multiple_of(LINE);
         let memory = HugeBuffer::new(Bytes((count * stride) as u64), pages)?;

@@ -72,7 +72,7 @@ impl<'a> RingMaker<'a> {
 /// Rings between threads of one process.
 ///
 /// # Errors
-/// When the memory cannot be had or locked.
+/// When the memory cannot be allocated or locked.
 pub fn loopback<'a>(wiring: &'a Wiring, settings: &Settings) -> Result<RingMaker<'a>, NodeError> {
     let memory = AtomicWords::new(words(wiring, settings), settings.huge_pages)?;
     Ok(RingMaker {
@@ -94,7 +94,7 @@ pub fn shmem<'a>(
 /// Shared memory for all rings.
 ///
 /// # Errors
-/// When it cannot be had.
+/// When it cannot be allocated.
 pub fn memory(wiring: &Wiring, settings: &Settings) -> Result<SharedMemory, NodeError> {
     Ok(AtomicWords::shared(
         words(wiring, settings),

@@ -113,7 +113,7 @@ impl Node for UdpPublisher {
                         return Err(NodeError::io(
                             "send to",
                             address,
-                            "has its subscriber gone?",
+                            "check whether its subscriber has exited",
                         )(error));
                     }
                 }
@@ -150,11 +150,9 @@ impl Node for UdpSubscriber {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
-                    return Err(NodeError::io(
-                        "receive from",
-                        "a UDP socket",
-                        "look at dmesg",
-                    )(error));
+                    return Err(
+                        NodeError::io("receive from", "a UDP socket", "check dmesg")(error),
+                    );
                 }
             }
         }

@@ -56,10 +56,10 @@ impl Wiring {
         };
         match self.scenario {
             Scenario::StraightRun if self.publishers != self.subscribers => {
-                refused("it takes as many of the one as of the other")
+                refused("both numbers must be equal")
             }
             Scenario::FanIn if self.publishers < self.subscribers => refused(&format!(
-                "it takes at least as many {publishers} as {subscribers}"
+                "it needs at least as many {publishers} as {subscribers}"
             )),
             _ => None,
         }

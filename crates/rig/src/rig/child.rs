@@ -30,7 +30,7 @@ pub const VARIABLE: &str = "HCABENCH_CHILD";
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a child may take to end after a signal, before it is killed.
 const GRACE: Duration = Duration::from_millis(800);
-/// How long a child whose parent has gone may take to end what it is at.
+/// How long a child whose parent has exited may take to end what it is at.
 const ORPHAN: Duration = Duration::from_secs(2);
 
 /// This very program, also where another one has taken its name since; in a separate process group, so that a
@@ -64,7 +64,7 @@ pub fn answer(answer: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// The lines of standard input. At its end nothing more is asked for, or the parent has gone: then this process is to
+/// The lines of standard input. At its end nothing more is asked for, or the parent has exited: then this process is to
 /// end, too, whatever it is at.
 pub fn listen() -> Receiver<String> {
     // One that is stopped could not see it. It fails for no signal that there is.
@@ -137,7 +137,7 @@ impl ChildProcess {
         let what = what.into();
         let failed = |error: io::Error| {
             Failure::Run(format!(
-                "{what} could not be started: {error}: look at ulimit -u and ulimit -n"
+                "{what} could not be started: {error}: check ulimit -u and ulimit -n"
             ))
         };
         let inherit = |flag: FdFlag| {
@@ -174,7 +174,7 @@ impl ChildProcess {
     pub fn ask(&mut self, ask: &impl Serialize) -> Result<(), Failure> {
         let line = line_of(ask).map_err(|error| Failure::Run(error.to_string()))?;
         if let Some(stdin) = &mut self.stdin {
-            // A child that has gone shows by the end of its answers.
+            // A child that has exited shows by the end of its answers.
             let _ = stdin.write_all(&line);
         }
         Ok(())

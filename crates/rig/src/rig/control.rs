@@ -29,7 +29,7 @@ impl StopFlag {
     }
 }
 
-/// Signs of life of a thread, which it counts up and only the supervisor looks at.
+/// A count of a thread's progress, which it increments and only the supervisor reads.
 #[derive(Debug, Default)]
 pub struct Heartbeat(CachePadded<AtomicU64>);
 
@@ -135,7 +135,7 @@ impl Control {
     }
 }
 
-/// How long threads have given no sign of life.
+/// How long threads have made no progress.
 #[derive(Debug)]
 pub struct Silence(Vec<(Option<u64>, Instant)>);
 

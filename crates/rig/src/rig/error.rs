@@ -37,7 +37,7 @@ pub enum RigError {
     #[error("the {role} was not ready within {} s: the machine may be out of memory or too busy", limit.as_secs())]
     NotReady { role: Role, limit: Duration },
     #[error(
-        "the {role} gave no sign of life for {} s: an operation took that long, or another thread has its CPU; allow \
+        "the {role} made no progress for {} s: an operation took that long, or another thread has its CPU; allow \
          more by --timeout",
         silence.as_secs_f64()
     )]

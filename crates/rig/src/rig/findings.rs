@@ -62,7 +62,7 @@ pub fn of_idle_states(error: &io::Error) -> Finding {
     Finding::of(&kinds::IDLE_STATES).listed("error", error.to_string())
 }
 
-/// What speaks against a rate of the counter.
+/// Why a rate of the counter is in doubt.
 pub fn of_rate(rate: &TscRate) -> Option<Finding> {
     let kind = match rate.doubt()? {
         RateDoubt::Given => kinds::TSC_RATE,

@@ -17,7 +17,7 @@ pub type ThreadJob<'a, T> = Box<dyn FnOnce() -> Result<T, HostError> + Send + 'a
 pub enum ThreadsError {
     #[error(transparent)]
     Host(#[from] HostError),
-    #[error("a thread could not be started: {0}; look at ulimit -u")]
+    #[error("a thread could not be started: {0}; check ulimit -u")]
     Spawn(std::io::Error),
     #[error("interrupted before the end")]
     Interrupted,

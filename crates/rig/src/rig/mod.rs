@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `benchmark` | the trait of a benchmark, its plan and its outcome |
 //! | `child` | this program once more, as a child that is asked and answers |
-//! | `control` | what threads of a run share: ready barrier, stop flag, signs of life |
+//! | `control` | what threads of a run share: ready barrier, stop flag, heartbeats |
 //! | `role` | what a thread does, as data |
 //! | `workers` | pinned threads with roles, and their one supervisor |
 //! | `memory` | whether a run fits into the machine and its control group |

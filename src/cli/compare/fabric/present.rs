@@ -219,8 +219,8 @@ impl Shown<'_> {
         }
         lines.push(labelled(
             "note",
-            "egress and ingress: by how much what a node sends or receives takes longer than what others do; their \
-             difference is a share of the median of all pairs, that of a tier of its own median",
+            "egress, ingress: by how much messages from or to a node take longer than those of other nodes; their \
+             difference is a share of the median of all pairs, that of a tier a share of the tier's median",
         ));
         if left > 0 {
             lines.push(labelled(

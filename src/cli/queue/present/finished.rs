@@ -91,7 +91,7 @@ impl<'a> FinishedPoint<'a> {
             .or(modes.then_some("two modes"))
     }
 
-    /// Whether one of several threads got next to nothing.
+    /// Whether one of several threads got almost nothing.
     pub(super) fn is_unfair(&self) -> bool {
         self.number(&columns::STARVED) > Some(0.0)
     }

@@ -30,7 +30,7 @@ pub enum RunError {
         needed: Bytes,
         available: Bytes,
     },
-    #[error("--causes trace: {0}; or use --causes counters, which takes no root")]
+    #[error("--causes trace: {0}; or use --causes counters, which needs no root")]
     Trace(#[from] TraceError),
     #[error(
         "--causes trace: --clock realtime can be set, so that its jumps cannot be matched with the trace: choose another \

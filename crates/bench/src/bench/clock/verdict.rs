@@ -23,7 +23,7 @@ fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static st
         ),
         Cause::InvoluntarySwitch | Cause::Thread(_) => (
             "threads before a --priority",
-            "raise it, and look at kernel.sched_rt_runtime_us, which takes 5 % of each second by default",
+            "raise it, and check kernel.sched_rt_runtime_us, which takes 5 % of each second by default",
         ),
         Cause::VoluntarySwitch => (
             "what stopped or blocked this process",
@@ -31,7 +31,7 @@ fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static st
         ),
         Cause::MajorFault | Cause::MinorFault => (
             "page faults",
-            "look who takes memory from this process (swap, compaction, NUMA balancing)",
+            "find what takes memory from this process (swap, compaction, NUMA balancing)",
         ),
         Cause::Interrupts(_) | Cause::Softirqs(_) => (
             "interrupts",

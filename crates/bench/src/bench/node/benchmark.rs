@@ -234,7 +234,7 @@ fn failure(run: &Run) -> Option<String> {
         ),
         (
             tally.never_sent,
-            "samples arrived that were never sent to there",
+            "samples arrived at a subscriber they were not sent to",
         ),
         (
             whole.filter(|whole| !whole).count() as u64,

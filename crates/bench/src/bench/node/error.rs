@@ -20,7 +20,7 @@ pub enum NodeThreadError {
     #[error(transparent)]
     Log(#[from] LogError),
     #[error(
-        "no sample of publisher {publisher} came to subscriber {subscriber} within {} s (--timeout)",
+        "no sample of publisher {publisher} arrived at subscriber {subscriber} within {} s (--timeout)",
         within.as_secs_f64()
     )]
     NotReached {
@@ -32,7 +32,7 @@ pub enum NodeThreadError {
     #[error(transparent)]
     Process(#[from] Failure),
     /// Something else ended the run; that says more.
-    #[error("the run was ended before its end")]
+    #[error("the run was stopped early")]
     Stopped,
 }
 

@@ -74,8 +74,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
          caused.",
         "medians over runs: Each figure is the median over the runs of its point. Two modes: the runs fall into two \
          groups, and the median may be a figure that never occurred.",
-        "a time stamp: Its cost is in each of the times. An operation that takes little more than it takes next to \
-         nothing.",
+        "a time stamp: Its cost is in each of the times. An operation that takes little more has a \
+         negligible cost.",
     ],
     ..Presentation::of(&SCHEMA)
 };

@@ -33,7 +33,7 @@ impl RunResult {
             )),
             Outcome::GaveUp => Some(format!(
                 "the run was given up: {words}, and nothing went through for {} ms: a thread had no CPU for so long, or \
-                 the queue is stuck: look at the load of the machine, or raise --timeout",
+                 the queue is stuck: check the load of the machine, or raise --timeout",
                 config.timeout.as_millis()
             )),
             Outcome::Unjudged => Some(format!(

@@ -4,8 +4,7 @@ use super::{Assessment, Facts, ToAssessment};
 
 pub(super) fn source(facts: &Facts) -> Assessment {
     let Some(source) = &facts.fingerprint.clock.source else {
-        return "not reported by the kernel"
-            .advise("look at dmesg for what it takes as clock source");
+        return "not reported by the kernel".advise("check dmesg for its clock source");
     };
     let found = source.as_str();
     match found {

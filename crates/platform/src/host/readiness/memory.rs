@@ -1,4 +1,4 @@
-//! What memory can be had, and what the kernel does to it behind a program's back.
+//! Which memory is available, and what the kernel does to it without a program's request.
 
 use super::{Assessment, Facts, ToAssessment};
 use crate::host::memory_lock::in_units;

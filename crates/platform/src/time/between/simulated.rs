@@ -50,7 +50,7 @@ impl Truth {
     }
 }
 
-/// At least `least`, and longer by so much in the mean.
+/// At least `least`, and longer by `mean` on average.
 pub(super) fn delay(random: &mut Noise, least: i128, mean: f64) -> i128 {
     least + (mean * random.exponential()) as i128
 }

@@ -59,7 +59,7 @@ kinds! {
         "name a CPU with --completion-cpu, or use --poll-comp event";
     SUPERVISOR_SHARES "supervisor-shares" Reservation
         "no CPU is left for the rest of the process"
-        "progress and connection handling may interrupt a measuring thread" "use one CPU less for the measurement";
+        "progress and connection handling may interrupt a measuring thread" "use one CPU fewer for the measurement";
     THREADS_SHARE_CPUS "threads-share-cpus" Reservation
         "{threads} threads share {cpus} CPUs"
         "rates, shares and latencies contain the scheduler's time slices of milliseconds"
@@ -72,15 +72,16 @@ kinds! {
     PAGE_FAULTS "page-faults" Reservation
         "page faults in the hot loops: {count}" "the figures contain their time" "raise --warmup";
     TSC_RATE "tsc-rate" Reservation
-        "--tsc-khz {given} is {off_ppm} off the measured rate ({measured_khz})" "all times are wrong by that"
+        "--tsc-khz {given} is {off_ppm} off the measured rate ({measured_khz})" "all times have that error"
         "leave out --tsc-khz to use the measured rate";
     FIRMWARE_RATE "firmware-rate" Reservation
         "the counter rate from firmware (CNTFRQ_EL0, {given} kHz) is {off_ppm} off the measured rate ({measured_khz})"
-        "all times are wrong by that" "give the right rate with --tsc-khz";
+        "all times have that error" "give the correct rate with --tsc-khz";
     RATE_NOT_COMPARED "rate-not-compared" Reservation
         "--tsc-khz {given} could not be checked" "the measured rate did not settle" "";
     RECEIVER_CLOCK "receiver-clock" Reservation
-        "the clock of the receiver's CPU is ahead by {offset_ns}" "latencies contain that" "use --clock monotonic";
+        "the clock of the receiver's CPU is ahead by {offset_ns}" "latencies contain that offset"
+        "use --clock monotonic";
     NEGATIVE_LATENCIES "negative-latencies" Invalid
         "{count} latencies are negative" "the clock differs between CPUs" "use --clock monotonic";
     PERCENTILES_UNRESOLVED "percentiles-unresolved" Advice
@@ -94,7 +95,8 @@ kinds! {
     INCOMPLETE "incomplete" Reservation "the run was not measured to its end" "{reason}" "";
     POINT_FAILED "point-failed" Reservation "{reason}" "" "";
     ROUNDS_MISSING "rounds-missing" Reservation
-        "{done} of {asked} rounds were measured" "another one would not have fitted into --budget {budget}" "";
+        "{done} of {asked} rounds were measured" "another one would not have fitted into --budget {budget}"
+        "raise --budget";
 
     // One-way latency.
     FLOOR_TOO_HIGH "floor-too-high" Invalid
@@ -107,33 +109,34 @@ kinds! {
         "the clocks of sender and receiver may differ by up to {most_ns}"
         "the latency is p50 {latency_ns}; their offset is {offset_ns} within {bound_ns}" "";
     OFFERED_TOO_MUCH "offered-too-much" Reservation
-        "the path carries about {taken_percent} of what is offered"
-        "messages in flight reached {in_flight} by the end of the burst, so latency is that of a growing queue"
+        "the path carries about {taken_percent} of the offered load"
+        "messages in flight reached {in_flight} by the end of the burst, so latencies contain a growing queue"
         "use a longer --pause or a lower --rate";
     BACKGROUND_SHARES_CPU "background-shares-cpu" Reservation
         "{share_percent} of --background {asked} was delivered" "its thread shares a CPU with a measuring thread"
         "name another CPU with --background-cpu";
     BACKGROUND_NOT_TAKEN "background-not-taken" Reservation
         "{share_percent} of --background {asked} was delivered"
-        "the path carries no more, and latencies are those of a full path" "";
+        "the path carries no more, and latencies are those of a saturated path" "";
     BACKGROUND_NOT_POSTED "background-not-posted" Reservation
         "{share_percent} of --background {asked} was delivered" "its thread cannot post faster" "";
     MESSAGES_LOST "messages-lost" Reservation "{count} of {of} messages were lost" "" "";
     REQUESTS_INCOMPLETE "requests-incomplete" Reservation "{count} of {of} requests did not complete" "" "";
     MESSAGES_CORRUPTED "messages-corrupted" Invalid
-        "{count} messages arrived with other bytes than were sent" "" "do not trust this path with data";
+        "{count} messages arrived with wrong data" "" "check adapters, cables and memory before this path carries data";
     ANSWERS_CORRUPTED "answers-corrupted" Invalid
-        "{count} requests brought back wrong bytes" "" "do not trust this path with data";
+        "{count} reads or atomics returned wrong data" ""
+        "check adapters, cables and memory before this path carries data";
     MESSAGES_DUPLICATED "messages-duplicated" Reservation
         "{count} messages arrived twice" "as many may be counted as lost" "";
     MESSAGES_LATE "messages-late" Reservation
         "{count} messages arrived after their burst was over" "they are counted as lost" "raise --timeout";
     MESSAGES_FOREIGN "messages-foreign" Reservation
-        "{count} messages were sent by something else to this run's queue pair"
+        "{count} messages at this run's queue pair came from other senders"
         "each used a receive request, so messages of this run may be lost" "";
     STEPS_MISSED "steps-missed" Reservation
         "{count} of {of} messages were posted more than a step late"
-        "the sender does not keep the --rate; see intended_latency_p50_ns" "";
+        "the sender does not keep the --rate; intended_latency_p50_ns contains the delay" "";
     NOT_RESTAMPED "not-restamped" Reservation
         "{count} of {of} messages were received before their stamp was rewritten" "they have no t_send and no latency"
         "give the stamp thread its own core (--stamp-cpu), and use a --pause";
@@ -143,13 +146,13 @@ kinds! {
 
     // The path of messages.
     SUBNETS_DIFFER "subnets-differ" Reservation
-        "{ports} are in different subnets ({subnets})" "packets need a router, if they pass at all" "";
+        "{ports} are in different subnets ({subnets})" "packets between them need a router" "";
     RETRANSMISSIONS "retransmissions" Reservation
-        "{count} retransmissions" "packets were lost or late, and latencies contain the repetition" "";
+        "{count} retransmissions" "packets were lost or late, and latencies contain their retransmission" "";
     CONGESTION "congestion" Reservation
-        "{count} congestion notifications" "packets were marked on their way, and the adapter sent slower" "";
+        "{count} congestion notifications" "packets were marked on the path, and the adapter reduced its rate" "";
     FLOW_CONTROL "flow-control" Reservation
-        "{count} ticks in which the sender's port had to wait" "flow control held it back" "";
+        "the sender's port waited for {count} ticks" "flow control held it back" "";
     SENDER_PORT_ERRORS "sender-port-errors" Reservation
         "{count} errors at the sender's port" "counters.csv names them" "";
     RECEIVER_PORT_ERRORS "receiver-port-errors" Reservation
@@ -166,13 +169,14 @@ kinds! {
 
     // Two hosts.
     ONE_HOST "one-host" Advice
-        "both ends are on one host" "without --peer the latency is measured, not bounded" "leave out --peer";
+        "both ends are on one host" "one clock could measure the one-way latency; two clocks only bound it"
+        "leave out --peer";
     STEERED_CLOCK "steered-clock" Reservation
-        "NTP or PTP change the rate of CLOCK_MONOTONIC" "the bounds assume that both clocks run at constant rates"
+        "NTP or PTP adjusts the rate of CLOCK_MONOTONIC" "the bounds assume that both clocks run at constant rates"
         "use --clock monotonic-raw or tsc";
     HALF_ROUND_TRIP "half-round-trip" Advice
-        "half a round trip is the latency of one way only if both ways take the same"
-        "that is assumed; the bounds are proved" "";
+        "half a round trip is the one-way latency only if both directions take the same time"
+        "that is an assumption; the bounds are proved" "";
 
     // Queues.
     ELEMENTS_LOST "elements-lost" Invalid
@@ -184,7 +188,7 @@ kinds! {
         "more than {late_percent} of the {what} of a round started late" "the load is more than this machine can offer"
         "lower the load";
     FEW_LAPS "few-laps" Reservation
-        "each place of a queue of capacity {capacity} is used fewer than {laps} times in a round"
+        "each slot of a queue of capacity {capacity} is used fewer than {laps} times in a round"
         "the queue hardly wraps around" "use a larger --count or --duration, or a smaller --capacity";
     ROUND_CUT_SHORT "round-cut-short" Reservation
         "a round ends after {elements} elements, before --duration {duration}"
@@ -192,13 +196,13 @@ kinds! {
         "raise the memlock limit with ulimit -l unlimited, or shorten --duration";
     RECORD_FULL "record-full" Advice
         "a round ends for all threads when one has recorded {elements} elements, even before --duration is over"
-        "of rounds below {shortest_ns} in which threads share CPUs, starved threads are not reported" "";
+        "rounds shorter than {shortest_ns} with shared CPUs are not checked for starved threads" "";
     STARVED "starved" Reservation
         "in a round a thread had less than {least_percent} of an equal share: {threads}"
         "its row is marked UNFAIR" "";
     BATCHES "batches" Advice
         "these queues hand over in batches: {queues}"
-        "where the sender pauses, the enqueue before it contains the handing over and two stamps" "";
+        "the last enqueue before a pause also contains the publication of the batch and two stamps" "";
 
     // Nodes.
     NODE_STEPS_MISSED "node-steps-missed" Reservation
@@ -206,24 +210,27 @@ kinds! {
     COPIES_LOST "copies-lost" Reservation "{count} of {of} copies were lost" "" "";
     SAMPLES_REFUSED "samples-refused" Reservation "{count} samples were refused" "the node had no room for them" "";
     FELL_BACK "fell-back" Reservation
-        "subscribers made connections that publishers could not ({which})" "those had fallen back to listening" "";
+        "publishers could not connect, so their subscribers did ({which})"
+        "these publishers fell back to listening (--fallback listen)" "";
 
     // Memory.
     CORE_SHARED "core-shared" Reservation
-        "CPU {cpu} and a generator's are threads of one core" "they share its caches and its way to memory"
+        "CPU {cpu} and that of a generator are threads of one core" "they share its caches and its path to memory"
         "choose others with --chase-cpu and --generators";
     UNSTABLE "unstable" Reservation "the bandwidth was not stable when --settle was over" "" "raise --settle";
     STALLED "stalled" Reservation
-        "in some windows (windows_stalled) a generator stood still for half of the time" "they do not count" "";
+        "in some windows (windows_stalled) a generator did nothing for half of the time"
+        "these windows are left out of the figures" "keep other programs off the CPUs of the generators";
     IN_CACHE "in-cache" Reservation
         "buffers of {size_bytes} are smaller than four times the last level of cache"
-        "part of all accesses ends there" "";
+        "the cache serves some of the accesses" "use a larger --size";
     CACHE_UNKNOWN "cache-unknown" Reservation
-        "the size of the last level of cache is unknown" "nothing is marked in-cache" "";
+        "the size of the last level of cache is unknown"
+        "points whose buffers fit into it are not marked in-cache" "";
     CORE_LIMITED "core-limited" Reservation
-        "one generator draws what its core can" "that is less than what the memory has" "";
+        "the core of the only generator limits the bandwidth" "the memory can deliver more" "use more --generators";
     WINDOWS_REMOVED "windows-removed" Reservation
-        "{count} windows were left out of all figures but the greatest latency" "" "";
+        "{count} windows were left out as outliers" "only the greatest latency contains them" "";
 
     // A fabric.
     CLOCKS_CONTRADICT "clocks-contradict" Reservation "{text}" "" "";
@@ -232,23 +239,23 @@ kinds! {
         "ordered pairs that were left out: {count}" "left_out.csv has the reasons" "";
     PAIRS_CONTRADICT "pairs-contradict" Reservation
         "ordered pairs whose clocks contradict each other: {count}"
-        "no offset of the clocks fits all exchanges, so that no bounds of one way hold" "";
+        "no offset of the clocks fits all exchanges, so these pairs have no one-way bounds" "";
     PAIRS_SLOW "pairs-slow" Reservation
         "ordered pairs that are slow, also alone: {count}" "" "";
     PAIRS_CONGESTED "pairs-congested" Reservation
-        "ordered pairs that are slow beside others, and not alone: {count}" "they share a way" "";
+        "ordered pairs that are slow while others measure, and not alone: {count}" "they share a link" "";
     PAIRS_SUSPECT "pairs-suspect" Reservation
-        "ordered pairs that are slow beside others, and were not measured alone: {count}" "" "";
+        "ordered pairs that are slow while others measure, and were not measured alone: {count}" "" "";
     NODES_NOT_JUDGED "nodes-not-judged" Reservation
-        "not all nodes were judged" "it takes more than three nodes, and figures of most pairs of each" "";
+        "not all nodes were judged" "a verdict needs at least four nodes, and figures of most pairs of each" "";
 
     // The clock.
     CLOCK_SET_BACK "clock-set-back" Reservation
-        "the clock was set back {count} times" "that is no jump, and is not part of the times" "";
+        "the clock was set back {count} times" "these steps do not count as jumps, nor in the times" "";
     CLOCK_CAN_BE_SET "clock-can-be-set" Advice
         "CLOCK_REALTIME can be set: a step forward looks like a jump of all CPUs at once" "" "use another --clock";
     NO_FREE_CPU "no-free-cpu" Advice
-        "all CPUs are watched" "the rest of the process wakes on one of them at each update of the progress" "";
+        "all CPUs are watched" "other threads of this process run on one of them, as for the progress line" "";
     RDTSCP_IN_GUEST "rdtscp-in-guest" Reservation
         "each cpuid of --clock rdtscp exits to the hypervisor" "this is a guest, and an exit takes thousands of cycles"
         "use --clock rdtscp-lfence";
@@ -256,33 +263,34 @@ kinds! {
         "the baseline was measured over {iterations} iterations instead of {asked}"
         "all of them would have taken more than {longest_ns}" "";
     COUNTERS_NOT_READABLE "counters-not-readable" Advice
-        "counters cannot be read: {counters}" "no cause of a jump can be found in them" "";
+        "counters cannot be read: {counters}" "causes of jumps that only these show are not found" "";
     JUMPS_NOT_SAMPLED "jumps-not-sampled" Advice
         "{count} jumps are not sampled"
-        "reading counters may take a tenth of the time, of that a hundredth for jumps below 1 us" "";
+        "no counters were read after them: reading is limited to 10 % of the time, 1 % for jumps below 1 us"
+        "raise --threshold";
     TRACE_NOT_MATCHED "trace-not-matched" Reservation
-        "no jump can be matched with the trace" "the clock was set back" "";
+        "jumps cannot be matched with the trace" "the clock was set back" "";
     TRACE_RECORDS_LOST "trace-records-lost" Reservation
-        "records of the trace were lost {count} times, for {lost_ns} on a CPU" "what ran then is unknown" "";
+        "the trace lost records {count} times, for {lost_ns} on a CPU" "causes of jumps in that time are unknown" "";
     TRACE_CUT "trace-cut" Advice
-        "the trace keeps what took more than {kept_above_ns}" "shorter jumps are not sampled" "";
+        "the trace keeps only events longer than {kept_above_ns}" "shorter jumps are not sampled" "";
     TRACE_ERROR "trace-error" Advice
-        "jumps are matched with the trace to {error_ns}" "the clock of the trace is CLOCK_MONOTONIC_RAW" "";
+        "jumps are matched with the trace within {error_ns}" "the clock of the trace is CLOCK_MONOTONIC_RAW" "";
     DIFFERENCES_COUNTED "differences-counted" Advice
-        "the memory held all but {count} of {of} differences"
-        "the clock was read faster than in the baseline; those are counted, to 0.1 %, and exactly below 4096 ticks" "";
+        "{count} of {of} differences are rounded to 0.1 % (those below 4096 ticks are exact)"
+        "the clock was read faster than in the baseline, and the reserved memory was full" "";
     BELOW_RESOLUTION "below-resolution" Advice
-        "the clock does not move between most readings"
-        "a reading takes less than the resolution of the clock, {mean_ns} in the mean" "";
+        "most readings repeat the one before"
+        "a reading takes {mean_ns} on average, less than the resolution of the clock" "";
     WATCHED_SHORT "watched-short" Reservation
-        "watched for {watched_ns} of {asked_ns}" "other processes had the CPU at the beginning or the end" "";
+        "watched for {watched_ns} of {asked_ns}" "other processes used the CPU at the beginning or the end" "";
     WINDOW_SUMS_CUT "window-sums-cut" Reservation
-        "a window had more jumps than there is room for" "the sums over windows are lower bounds"
+        "a window had more jumps than fit into memory" "the sums over windows are lower bounds"
         "use a shorter --window";
     JUMP_COUNTERS_LEFT_OUT "jump-counters-left-out" Advice
-        "{count} jumps up to {longest_ns} have their cause in jumps.csv, but not its counters"
-        "counters are kept for the longest jumps" "";
+        "{count} jumps up to {longest_ns} are in jumps.csv with their cause, without its counters"
+        "counters are kept for the longest jumps only" "";
     JUMPS_COUNTED "jumps-counted" Advice
         "{count} jumps up to {longest_ns} are only counted"
-        "jumps.csv, the pattern and what happened at once have the longer ones" "raise --keep-jumps";
+        "jumps.csv, the pattern and the coincidences contain the longer ones" "raise --keep-jumps";
 }

@@ -28,7 +28,7 @@ pub enum Severity {
     Advice,
     /// The figures hold, with this in mind.
     Reservation,
-    /// The figures say nothing about what was asked.
+    /// The figures do not answer what was asked.
     Invalid,
 }
 
@@ -208,7 +208,7 @@ impl Finding {
             });
             names.collect::<Vec<_>>()
         };
-        // Without its kind at hand a text cannot be worded anew.
+        // Without its kind at hand a text cannot be worded again.
         let same_text = FindingKind::of(&self.kind).is_some() || self.problem == other.problem;
         self.kind == other.kind && same_text && names(self) == names(other)
     }
@@ -244,7 +244,7 @@ impl Finding {
         self.word();
     }
 
-    /// One line: `12 of 48 points: problem: cause; fix`, where the run has that many points.
+    /// One line: `12 of 48 points: problem: cause; fix`, where the run has 48 points.
     pub fn line(&self, points: usize) -> String {
         let mut line = match &self.points[..] {
             [one] if points > 1 => format!("{one}: {}", self.problem),
@@ -371,7 +371,7 @@ impl Findings {
         all
     }
 
-    /// Whether the figures say nothing about what was asked.
+    /// Whether the figures do not answer what was asked.
     pub fn is_invalid(&self) -> bool {
         let mut all = self.0.iter();
         all.any(|found| found.severity == Severity::Invalid)
@@ -430,7 +430,7 @@ impl Findings {
             ));
         }
         if !parts.is_empty() {
-            // What is missing is no matter of how good the rest is.
+            // Incomplete and invalid are separate facts.
             let incomplete = kinds::INCOMPLETE.id;
             if self.0.iter().any(|found| found.kind == incomplete) {
                 parts.push(incomplete.to_owned());
@@ -478,7 +478,7 @@ const RECORDED: &str = "recorded";
 const HOST: &str = "host";
 /// The most names of a list that a text has.
 const MOST_NAMED: usize = 5;
-/// Kinds that say that the tool was tried and no hardware measured.
+/// Kinds by which the run tried the tool and measured no hardware.
 const NOT_HARDWARE: [&str; 2] = [kinds::EMULATED_PROCESSOR.id, kinds::SOFTWARE_DEVICE.id];
 
 #[cfg(test)]

@@ -265,7 +265,7 @@ const HIGHEST_FLOOR_NS: f64 = 10_000.0;
 /// Above this share of the median latency the floor's median is most of what was measured.
 const LARGEST_SHARE: f64 = 0.5;
 
-/// What speaks against figures where the floor is above 10 us or above half of the latency, by their medians in
+/// Why figures are in doubt where the floor is above 10 us or above half of the latency, by their medians in
 /// nanoseconds.
 pub fn doubt_of_floor(floor: f64, latency: Option<f64>) -> Option<Finding> {
     let found = if floor > HIGHEST_FLOOR_NS {

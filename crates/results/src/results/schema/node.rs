@@ -94,7 +94,7 @@ columns! {
         .better(Better::Lower);
     DAMAGED = count("messages_damaged", "copies that arrived with other values than were sent")
         .better(Better::Lower);
-    NEVER_SENT = count("messages_never_sent", "what arrived and was never sent to there").better(Better::Lower);
+    NEVER_SENT = count("messages_never_sent", "samples that arrived at a subscriber they were not sent to").better(Better::Lower);
     NOT_DELIVERED = count("not_delivered", "steps and copies that lost.csv lists: missed, refused or lost")
         .better(Better::Lower);
     BYTES_SENT = count("bytes_sent", "bytes of the samples that nodes took");

@@ -30,7 +30,7 @@ fn who_does_not_come_or_cannot_measure_is_left_out() {
         "{reasons}"
     );
     assert!(
-        reasons.contains("rank 2 did not come within 5s"),
+        reasons.contains("rank 2 did not join within 5s"),
         "{reasons}"
     );
     conductor.end(None);
@@ -108,7 +108,7 @@ fn a_sink_that_can_keep_nothing_ends_the_run_and_so_does_rank_0() {
     // As if it were killed.
     drop(conductor);
     for ended in joined(attending) {
-        ended.refused(&["rank 0 has gone", "closed the connection"]);
+        ended.refused(&["rank 0 is lost", "closed the connection"]);
     }
 }
 
@@ -128,7 +128,7 @@ fn a_rank_does_not_wait_for_ever_for_a_rank_0_that_hangs_or_is_not_there() {
     wire.send(&ToRank::Start(start), LONG).unwrap();
     joined(attending)
         .remove(0)
-        .refused(&["rank 0 has gone", "did not answer within 0.05 s"]);
+        .refused(&["rank 0 is lost", "did not answer within 0.05 s"]);
     let SimulatedRendezvous {
         listener, place, ..
     } = meeting;

@@ -70,7 +70,7 @@ impl Manager {
         let work = {
             let (channel, state) = (Arc::clone(&channel), Arc::clone(&state));
             move || {
-                // Without a word the end has gone before it was started.
+                // Without a message the end was dropped before it was started.
                 if started.recv().is_ok() {
                     manage(&channel, &way, &role, &state, &tell);
                 }

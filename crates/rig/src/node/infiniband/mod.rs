@@ -144,7 +144,7 @@ pub fn subscriber(
 /// that by the notices.
 ///
 /// # Errors
-/// When the connection manager cannot be had.
+/// When the connection manager is not available.
 pub fn publisher(
     fabric: &Fabric,
     wiring: &Wiring,

@@ -22,7 +22,7 @@ use crate::rig::ports::Service;
 const HEADER: u32 = 2 * WORD as u32;
 /// How long is waited at the end for completions of what is on its way.
 const DRAIN: Duration = Duration::from_millis(200);
-/// And then for those of requests that are flushed, which always come, unless the device has gone.
+/// And then for those of requests that are flushed, which always come, unless the device was removed.
 pub(super) const FLUSH: Duration = Duration::from_secs(2);
 /// The bits of a request's number above those of the slot: which queue pair has it, and whether it is signalled.
 pub(super) const QUEUE_SHIFT: u32 = 32;
@@ -354,7 +354,7 @@ impl Node for InfiniBandPublisher {
     }
 }
 
-/// What is left in the hands of a device that has gone completes no more: once the queue pairs are gone too, nothing
+/// Requests on a device that was removed complete no more: once the queue pairs are destroyed too, nothing
 /// works on it.
 pub(super) fn give_back_of_removed(connections: Arc<Vec<Connection>>, pool: &mut Pool) {
     let was_removed = connections.iter().any(Connection::was_removed);

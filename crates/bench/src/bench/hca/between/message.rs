@@ -215,7 +215,7 @@ pub(super) fn take<T>(
         other => {
             let text = serde_json::to_string(&other).unwrap_or_default();
             let said: String = text.chars().take(80).collect();
-            let failure = Failure::Run(format!("sent {said} out of turn"));
+            let failure = Failure::Run(format!("sent {said} at the wrong time"));
             RunError::Peer(wire.peer(), failure)
         }
     })

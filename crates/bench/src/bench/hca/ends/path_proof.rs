@@ -146,7 +146,7 @@ mod tests {
             (
                 "counters/port_xmit_wait",
                 "",
-                "3 ticks in which the sender's port",
+                "the sender's port waited for 3 ticks",
             ),
             ("counters/symbol_error", "", "3 errors at the sender's port"),
             (

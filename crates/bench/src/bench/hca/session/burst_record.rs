@@ -117,7 +117,7 @@ impl BurstRecord {
             let cause = cause();
             return Some(format!(
                 "{missing} {what} within --timeout: {}",
-                cause.unwrap_or_else(|| format!("raise it, or mend the link; {LINK_ADVICE}"))
+                cause.unwrap_or_else(|| format!("raise it, or repair the link; {LINK_ADVICE}"))
             ));
         }
         if posted < count {
@@ -125,7 +125,7 @@ impl BurstRecord {
         }
         (completed < expected).then(|| {
             format!(
-                "{} send requests did not complete within --timeout: raise it, or mend the link",
+                "{} send requests did not complete within --timeout: raise it, or repair the link",
                 expected - completed
             )
         })

@@ -268,7 +268,7 @@ fn a_floor_that_was_disturbed_is_none_and_fails_no_queue() {
     }
     assert_eq!(
         stalled().to_string(),
-        "the receiver gave no sign of life for 5.4 s: an operation took that long, or another thread has its CPU; \
+        "the receiver made no progress for 5.4 s: an operation took that long, or another thread has its CPU; \
          allow more by --timeout"
     );
 }
