@@ -224,7 +224,7 @@ mod tests {
             ),
             (
                 "read_share_percent,bandwidth_mb_s,latency_ns\n50,1\n",
-                "no table with commas",
+                "is not a table with commas",
             ),
         ] {
             of_text(text).refused(&[told]);

@@ -13,7 +13,7 @@ use crate::bench::presentation_of;
 use crate::plot::palette::{COLOURS, StyleNumber};
 use crate::plot::{FigureTexts, INCOMPLETE, both};
 use crate::results::read::{Point, Run};
-use crate::results::schema::{ROUND, memory, queue};
+use crate::results::schema::{ROUND, memory};
 use crate::results::text::printable_path;
 use crate::sorting::distinct;
 
@@ -201,15 +201,15 @@ impl Sources {
         sources.filter_map(move |source| source.point.setting(name))
     }
 
-    /// Whether a setting follows from others: on a load curve the rate, from the share of saturation; of a memory the
+    /// Whether a setting follows from others: it is measured, as the rate on a load curve; or, of a memory, the
     /// generators, where all that differs is that some points have none, as their pause says.
     fn follows(&self, name: &str) -> bool {
         let is_told = |text: &&str| !text.is_empty();
         if name == memory::GENERATORS.name {
             return distinct(self.texts(name).filter(is_told)).len() == 1;
         }
-        let mut shares = self.texts(queue::PERCENT_OF_SATURATION.name);
-        name == queue::RATE.name && shares.any(|text| !text.is_empty())
+        let mut sources = self.all.iter();
+        sources.any(|source| source.point.is_measured(name))
     }
 
     /// A label for each source: what varies but for `but`, the metric if there are several, and the run if that is not

@@ -74,7 +74,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
 pub(crate) fn settings_of(run: &Run) -> Vec<Texts<'_>> {
     let texts = |name: &str| {
         let mut texts: Vec<&str> = Vec::new();
-        for point in &run.points {
+        for point in run.points.iter().filter(|it| !it.is_measured(name)) {
             let text = point.setting(name).unwrap_or_default();
             if !texts.contains(&text) {
                 texts.push(text);
@@ -85,6 +85,7 @@ pub(crate) fn settings_of(run: &Run) -> Vec<Texts<'_>> {
     let settings = run.points.iter().take(1).flat_map(|point| &point.settings);
     settings
         .map(|(name, _)| (name.as_str(), texts(name)))
+        .filter(|(_, texts)| !texts.is_empty())
         .collect()
 }
 

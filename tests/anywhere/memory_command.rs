@@ -214,7 +214,11 @@ fn windows_in_which_generators_stand_still_are_told() {
         } else {
             stop_thread(generator_of(&running), Duration::from_millis(200));
         }
-        running.wait(LIMIT).expect(0).stdout.has(&["stood still"]);
+        running
+            .wait(LIMIT)
+            .expect(0)
+            .stdout
+            .has(&["a generator did nothing for half of the time"]);
         let row = &rows(&folder.path().join("run/summary.csv"))[0];
         let windows = rows(&point.join("windows.csv"));
         let stalled: Vec<&Row> = windows

@@ -124,7 +124,7 @@ fn several_threads_share_queues_by_scenarios() {
 
     let words = "--producers 1 --consumers 2 --scenario";
     for (scenario, rule) in [
-        ("straight-run", "as many"),
+        ("straight-run", "both numbers must be equal"),
         ("round-robin,fan-in", "at least as many"),
     ] {
         let expected = ["--scenario", "--producers 1", "--consumers 2", rule];

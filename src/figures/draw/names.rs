@@ -1,6 +1,5 @@
 //! The names in the legend: other words for them, and which come first.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Asked, Colours, Settings, Told, UsageError};
@@ -75,15 +74,21 @@ pub(super) fn named<T>(
     };
     let there = names(&mut lines);
     let looks = colours.looks(&there);
-    let labels: BTreeMap<String, String> = settings.label.iter().cloned().collect();
-    let is_of_file = |old: &&String| settings.file.label.contains(old);
-    let (of_file, of_options): (Vec<&String>, Vec<&String>) = labels.keys().partition(is_of_file);
-    told.check("label", &of_options, &there, false, settings)?;
-    told.check("label", &of_file, &there, true, settings)?;
+    let labels = settings.label.iter().map(|label| {
+        let is_of_file = settings.file.label.contains(&label.0);
+        (is_of_file, renaming(label, &there))
+    });
+    let labels: Vec<(bool, (String, String))> = labels.collect();
+    for is_of_file in [false, true] {
+        let own = labels.iter().filter(|(it, _)| *it == is_of_file);
+        let own: Vec<&String> = own.map(|(_, (old, _))| old).collect();
+        told.check("label", &own, &there, is_of_file, settings)?;
+    }
     for line in &mut lines {
         let label = label(line);
         let (name, mark) = parts(label);
-        if let Some(new) = labels.get(name) {
+        let renamed = labels.iter().rev().find(|(_, (old, _))| old == name);
+        if let Some((_, (_, new))) = renamed {
             *label = format!("{new}{mark}");
         }
     }
@@ -100,6 +105,19 @@ pub(super) fn named<T>(
     let looks = placed.iter().map(|(number, _)| looks[*number]).collect();
     let lines = placed.into_iter().map(|(_, line)| line).collect();
     Ok((lines, looks, told))
+}
+
+/// A name and the one in place of it. Both may hold `=`, as a queue with a parameter does: of the names that are there,
+/// the longest that fits is meant.
+fn renaming((old, new): &(String, String), there: &[String]) -> (String, String) {
+    let text = format!("{old}={new}");
+    let fits = |name: &&String| {
+        let behind = text.strip_prefix(name.as_str());
+        !name.is_empty() && behind.is_some_and(|it| it.starts_with('='))
+    };
+    let found = there.iter().filter(fits).max_by_key(|name| name.len());
+    let old = found.unwrap_or(old);
+    (old.clone(), text[old.len() + 1..].to_owned())
 }
 
 /// The names of lists, in their order. A name may hold commas, as those of several settings do: of the names that are
@@ -122,4 +140,22 @@ fn order_of(lists: &[String], there: &[String]) -> Vec<String> {
         }
     }
     order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_hold_what_parts_it_from_the_other() {
+        let there = ["b-queue", "b-queue:batch=64"].map(str::to_owned);
+        for (old, new, expected) in [
+            ("b-queue:batch", "64=mine", ["b-queue:batch=64", "mine"]),
+            ("b-queue", "batch=1", ["b-queue", "batch=1"]),
+            ("strange", "a=b", ["strange", "a=b"]),
+        ] {
+            let found = renaming(&(old.to_owned(), new.to_owned()), &there);
+            assert_eq!([found.0, found.1], expected);
+        }
+    }
 }

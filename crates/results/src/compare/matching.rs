@@ -4,13 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Permitted;
 use crate::results::read::{Point, Run};
-use crate::results::schema::queue;
 use crate::sorting::distinct;
-
-/// A setting that follows from another, and is measured: the rate of a point on a load curve is a share of what the
-/// queue took in that run.
-pub(super) const OF_SATURATION: (&str, &str) =
-    (queue::PERCENT_OF_SATURATION.name, queue::RATE.name);
 
 #[derive(Debug, Clone, Copy)]
 pub struct Pair<'a> {
@@ -32,13 +26,11 @@ pub struct Matched<'a> {
 pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<'a> {
     let differing = differing(base, new);
     let key = |point: &'a Point| -> BTreeMap<&'a str, &'a str> {
-        let share = point.setting(OF_SATURATION.0);
-        let of_saturation = share.is_some_and(|text| !text.is_empty());
         let settings = point.settings.iter();
         let settings = settings.map(|(name, text)| (name.as_str(), text.as_str()));
         settings
             .filter(|(_, text)| !text.is_empty())
-            .filter(|(name, _)| !of_saturation || *name != OF_SATURATION.1)
+            .filter(|(name, _)| !point.is_measured(name))
             .filter(|(name, _)| !(permitted.has(name) && differing.iter().any(|one| one == name)))
             .collect()
     };
@@ -61,8 +53,9 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<
 
 fn differing(base: &Run, new: &Run) -> Vec<String> {
     let texts = |run: &Run, name: &str| -> BTreeSet<String> {
+        let chosen = run.points.iter().filter(|point| !point.is_measured(name));
         let text = |point: &Point| point.setting(name).unwrap_or_default().to_owned();
-        distinct(run.points.iter().map(text))
+        distinct(chosen.map(text))
     };
     let is_differing = |name: &&str| {
         let (base, new) = (texts(base, name), texts(new, name));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::figures::Which;
 use super::*;
 use crate::pacing::SplitMix64;
-use crate::results::schema::{Column, hca, memory};
+use crate::results::schema::{Column, hca, memory, queue};
 
 use crate::made_up_run::rounds::{Made, document, hca_point, run};
 
@@ -473,4 +473,47 @@ fn a_memory_is_compared_by_its_latency_and_its_bandwidth() {
         ..request()
     };
     compare(&base, &slower, &asked).refused(&["p90", "latency, bandwidth"]);
+}
+
+/// Two queues, measured for a time: how many elements went through differs from point to point and from run to run.
+fn queues_of_a_duration(counts: [&'static str; 2], seed: u64) -> Run {
+    let point = |(name, count): (&'static str, &'static str)| Made {
+        settings: vec![
+            (queue::QUEUE, name),
+            (queue::COUNT, count),
+            (queue::DURATION, "3000000"),
+        ],
+        rounds: (0..8)
+            .map(|round| {
+                vec![(
+                    queue::latency::P50,
+                    100.0 + (seed * 8 + round) as f64 / 100.0,
+                )]
+            })
+            .collect(),
+    };
+    let points = [("lamport", counts[0]), ("baton", counts[1])].map(point);
+    let (path, schema) = (temporary("run"), &queue::SCHEMA);
+    rounds::open(&run(
+        &path,
+        schema,
+        &document(schema),
+        &points,
+        seed as usize,
+    ))
+    .unwrap()
+}
+
+#[test]
+fn what_is_measured_of_a_setting_distinguishes_no_points() {
+    let base = queues_of_a_duration(["24565", "31646"], 1);
+    let new = queues_of_a_duration(["23001", "30700"], 2);
+    let found = compare(&base, &new, &request()).unwrap();
+    assert_eq!(found.points.len(), 2);
+    for point in &found.points {
+        assert!(point.settings.iter().all(|(name, _)| name != "count"));
+    }
+    assert!(base.points[0].is_measured("count"));
+    let found = compare_within(&base, "queue", &request()).unwrap();
+    assert!(found.by.unwrap().along.is_empty());
 }

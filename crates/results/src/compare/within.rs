@@ -9,7 +9,7 @@
 //! compared as two samples, with the drift in them: that is careful, for the drift widens both alike. Which of the
 //! two it is depends on the number of rounds and of figures alone, never on what was measured.
 
-use super::matching::{OF_SATURATION, Pair};
+use super::matching::Pair;
 use super::{By, CompareError};
 use crate::results::read::{Point, Run};
 use crate::sorting::distinct;
@@ -39,7 +39,10 @@ impl Levels<'_> {
 
 pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError> {
     let text = |point: &'a Point, name: &str| point.setting(name).unwrap_or_default();
-    let texts = |name: &str| distinct(run.points.iter().map(|point| text(point, name)));
+    let texts = |name: &str| {
+        let chosen = run.points.iter().filter(|point| !point.is_measured(name));
+        distinct(chosen.map(|point| text(point, name)))
+    };
     let varying = || {
         let names = run.schema.point.iter().map(|column| column.name);
         names.filter(|name| texts(name).len() > 1)
@@ -64,11 +67,8 @@ pub fn levels<'a>(run: &'a Run, asked: &str) -> Result<Levels<'a>, CompareError>
     let along: Vec<&str> = others.filter(is_decided).collect();
     let key = |point: &'a Point| -> Vec<&'a str> {
         let others = run.schema.point.iter().map(|column| column.name);
-        // What follows from another setting and is measured tells no points apart.
-        let of_saturation = !text(point, OF_SATURATION.0).is_empty();
-        let is_measured = |other: &str| of_saturation && other == OF_SATURATION.1;
-        let others =
-            others.filter(|other| *other != name && !along.contains(other) && !is_measured(other));
+        let others = others
+            .filter(|other| *other != name && !along.contains(other) && !point.is_measured(other));
         others.map(|other| text(point, other)).collect()
     };
     let first = run.points.first().map_or("", |point| text(point, name));

@@ -99,13 +99,16 @@ impl Cell {
         }
     }
 
-    /// With the decimals of its column.
+    /// Rounded to the decimals of its column: what a run prints is then what the file has, from which it is printed
+    /// again.
     pub fn with_decimals_of(self, column: &Column) -> Self {
+        let rounded = |number, decimals| {
+            let cell = Self::Decimal(number, decimals);
+            Self::Decimal(cell.text().parse().unwrap_or(number), decimals)
+        };
         match (self, column.data) {
-            (Self::Integer(number), Data::Number(decimals)) => {
-                Self::Decimal(number as f64, decimals)
-            }
-            (Self::Decimal(number, _), Data::Number(decimals)) => Self::Decimal(number, decimals),
+            (Self::Integer(number), Data::Number(decimals)) => rounded(number as f64, decimals),
+            (Self::Decimal(number, _), Data::Number(decimals)) => rounded(number, decimals),
             (Self::Decimal(number, _), Data::Whole) => Self::Integer(number.round() as i128),
             (cell, _) => cell,
         }
@@ -299,6 +302,15 @@ const MOST_DECIMALS: usize = 9;
 mod tests {
     use super::*;
     use crate::results::schema::hca;
+
+    #[test]
+    fn a_number_is_the_one_that_a_file_has() {
+        let mut record = Record::new();
+        record.set(&hca::latency::P50, 12_345.67);
+        record.set(&hca::latency::P99, 24.996);
+        assert_eq!(record.number(hca::latency::P50.name), Some(12_345.7));
+        assert_eq!(record.number(hca::latency::P99.name), Some(25.0));
+    }
 
     #[test]
     fn json_keeps_order_and_digits() {

@@ -14,7 +14,7 @@ use crate::results::read_error::{ReadError, ReadErrorKind};
 use crate::results::record::{Cell, Record};
 use crate::results::runs::over_rounds;
 use crate::results::schema::{
-    Column, FAILURE, INCOMPLETE, NamedColumn, Over, POINT, ROUNDS, STATUS, Schema,
+    Column, FAILURE, INCOMPLETE, NamedColumn, Over, POINT, ROUNDS, STATUS, Schema, queue,
 };
 use crate::results::whole::whole;
 
@@ -261,6 +261,13 @@ impl Point {
     pub fn setting(&self, name: &str) -> Option<&str> {
         let found = self.settings.iter().find(|(column, _)| column == name);
         found.map(|(_, text)| text.as_str())
+    }
+
+    /// Whether a setting was measured in place of being chosen: it distinguishes no points, and differs from run to run.
+    pub fn is_measured(&self, name: &str) -> bool {
+        queue::MEASURED_SETTINGS.iter().any(|[given, measured]| {
+            *measured == name && self.setting(given).is_some_and(|text| !text.is_empty())
+        })
     }
 
     /// The text of a cell of its row.

@@ -235,6 +235,13 @@ pub const FIGURES: [Column; 3 + 5 * (2 + 13) + 18 + 5 + 8 + 6] = join(&[
 /// More per cent of the starts being late than this mean that the load asked for was not had.
 pub const LATE_PERCENT: f64 = 5.0;
 
+/// Settings that are measured where the one before them is given: the rate of a point on a load curve is a share of
+/// what the queue took in that run, and a round with a duration has as many elements as went through.
+pub const MEASURED_SETTINGS: [[&str; 2]; 2] = [
+    [PERCENT_OF_SATURATION.name, RATE.name],
+    [DURATION.name, COUNT.name],
+];
+
 /// Whether a sender was late so often that the load asked for was not had: this many of `count` enqueues, or of their
 /// groups.
 pub fn misses_load(late: f64, count: f64, group: Option<f64>) -> bool {
