@@ -189,7 +189,7 @@ fn a_report_of_node_types() {
         "The latency of samples through node-types was measured",
         "at 12 points, which differ in type, rate, values",
         "Median latency of a sample 898 ns",
-        "128 of 9280 copies were lost",
+        "128 of 1280 copies were lost",
         "colour is the share of missed steps",
         "Steps for which no sample was made",
     ]);
