@@ -54,7 +54,7 @@ kinds! {
     EFFICIENCY_CORE "efficiency-core" Reservation
         "threads run on efficiency cores: {threads}" "these cores are slower" "name performance cores with {options}";
     NO_CORE_LEFT "no-core-left" Reservation
-        "no core is left for threads: {threads}"
+        "no core is left for the {threads}"
         "the sender polls for completions between posts, and completion latencies contain the wait for that"
         "name a CPU with --completion-cpu, or use --poll-comp event";
     SUPERVISOR_SHARES "supervisor-shares" Reservation
