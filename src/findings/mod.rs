@@ -4,6 +4,8 @@ mod recorded;
 
 use serde_json::Value;
 
+use crate::bench::PRESENTATIONS;
+use crate::bench::presentation::Presentation;
 use crate::results::finding::kinds::{self, INCOMPLETE, POINT_FAILED};
 use crate::results::finding::{FINDINGS, Finding, FindingKind, Findings, Severity};
 use crate::results::folder::NOT_ENDED;
@@ -64,9 +66,15 @@ pub(crate) fn of_machine(document: &Value, machine: &Value) -> Vec<Finding> {
         all.push(Finding::of(&kinds::EMULATED_PROCESSOR).name("hypervisor", hypervisor));
     }
     let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
+    let is_it = |it: &&&Presentation| document["benchmark"] == it.schema.benchmark;
+    let subject = PRESENTATIONS
+        .iter()
+        .find(is_it)
+        .map_or(&[][..], |it| it.subject);
+    let is_subject = |check: &Value| subject.iter().any(|id| check["id"] == *id);
     let mut tunable = Vec::new();
     for check in list(&document["readiness"]["checks"]) {
-        if check["verdict"] == "advice" {
+        if check["verdict"] == "advice" || is_subject(check) {
             tunable.push(text(check, "title"));
         } else if !(is_emulated && check["id"] == "virtualisation") {
             let found = Finding::of(&kinds::MACHINE_NOT_READY)
@@ -151,6 +159,18 @@ mod tests {
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample");
         let run = Run::open(&samples.join(benchmark)).unwrap();
         (of(&run).unwrap(), run.points.len())
+    }
+
+    #[test]
+    fn what_takes_a_cpu_makes_the_figures_of_others_useless_and_is_the_subject_of_a_clock() {
+        let check = serde_json::json!({"id": "load", "title": "load", "found": "4.8", "verdict": "spoils", "advice": "end it"});
+        let of = |benchmark: &str| {
+            let document =
+                serde_json::json!({"benchmark": benchmark, "readiness": {"checks": [check]}});
+            of_machine(&document, &Value::Null)[0].severity
+        };
+        assert_eq!(of("queue"), Severity::Invalid);
+        assert_eq!(of("clock"), Severity::Advice);
     }
 
     #[test]

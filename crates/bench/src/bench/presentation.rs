@@ -42,6 +42,8 @@ pub struct Presentation {
 
     /// Columns of the summary that the table of a report has behind the settings, by what they are of.
     pub columns: &'static [&'static [Column]],
+    /// Checks of the machine (`hcabench host`) that are about what it measures, and make no figure useless.
+    pub subject: &'static [&'static str],
     /// What may be lost: its name, how many were, and of how many.
     pub lost: Option<(&'static str, Column, Column)>,
     /// What a report has of them.
@@ -75,6 +77,7 @@ impl Presentation {
             shares: &[],
             only: None,
             columns: &[],
+            subject: &[],
             lost: None,
             figures: &[],
             reading: &[],

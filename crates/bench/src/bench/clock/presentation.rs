@@ -25,6 +25,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
             ..Metric::new("difference", "difference between two readings", &[])
         },
     ],
+    subject: &["load"],
     usual_percentiles: &["difference"],
     without_file: "name folders of points with jumps; of wake-ups plot percentiles draws the histogram.hgrm",
     time: jump::AT,
