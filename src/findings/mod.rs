@@ -192,11 +192,11 @@ mod tests {
         );
         let joined = text.replace("\n  ", " ");
         for line in [
-            "\n- software devices (rxe0, rxe1): latencies are not those of an adapter\n",
+            "\n- software devices (rxe0, rxe1): latencies are not those of an adapter; measure between two ports",
             "\n- 18 of 34 points: 82 of 2336 messages were lost\n",
             "\n- 8 of 34 points: 37 retransmissions: packets were lost or late",
             " points: p99, p99.9 and higher percentiles are essentially the maximum: a round has 26 to ",
-            " points: the path carries about 0 % to 53 % of the offered load: messages in flight reached ",
+            " points: the path delivers 0 % to 53 % of the rate at which messages are posted: messages in flight reached ",
         ] {
             assert!(joined.contains(line), "{line}: {joined}");
         }

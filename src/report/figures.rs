@@ -62,7 +62,7 @@ pub(crate) fn of(run: &Run, folder: &Path) -> (Vec<Figure>, Vec<String>) {
         drawing.draw(&figure, &[], &parts);
         if let Some(left) = named(&drawing.left) {
             notes.push(format!(
-                "{title}: not shown here are {left}; hcabench plot {} --only SETTING=VALUE draws them.",
+                "{title}: not shown here are {left}. To draw them: hcabench plot {} --only SETTING=VALUE.",
                 of.command()
             ));
         }

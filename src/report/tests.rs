@@ -274,7 +274,8 @@ fn a_surface_is_parted_by_the_settings_that_are_not_on_its_ground() {
     let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
     let page = page_of_points(&many, of(&names));
     assert_eq!(surfaces(&page).len(), 6);
-    let left = "not shown here are G; H; hcabench plot surface --percentile p50 --only";
+    let left =
+        "not shown here are G; H. To draw them: hcabench plot surface --percentile p50 --only";
     told(&page.notes, left);
 
     let with_file = |path: &Path, text: &str| {

@@ -53,8 +53,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "percentiles",
             "Differences between two readings",
-            "Which difference a share of all readings does not exceed: a loop that nothing \
-             disturbs is level.",
+            "Differences of all readings by percentile: a loop that nothing disturbs is level.",
         ),
     ],
     reading: &[

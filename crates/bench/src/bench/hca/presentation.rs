@@ -69,8 +69,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "median",
             "Median latency",
-            "The median of each point; the bars hold the middle 80 % of its messages, thick ones the 95 % \
-             interval over rounds.",
+            "The median of each point; thin bars hold the middle 80 % of its messages, thick bars, with several \
+             rounds, the 95 % interval of the median.",
         )
         .with("percentile", "p50"),
         ReportFigure::new(
@@ -82,32 +82,31 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "histogram",
             "Latencies",
-            "Number of messages by latency; the vertical line is the median, the box has the share above the range and \
+            "Share of messages by latency; the vertical line is the median, the box has the share above the range and \
              the maximum.",
         )
         .with("range", "auto"),
         ReportFigure::new(
             "percentiles",
             "The tail",
-            "Which latency a share of the messages does not exceed; the scale spreads the highest \
-             shares.",
+            "One-way latency by percentile; the axis is stretched towards 100 %.",
         ),
         ReportFigure::new(
             "percentiles",
             "The tail of completions",
-            "The same for the time until the sender found the completion.",
+            "Completion latency by percentile.",
         )
         .with("metric", "completion"),
     ],
     reading: &[
-        "latency: One way, from right before a message is posted (or, where the time stamp is 'send', until when the \
-         adapter read it) to right after its completion was found at the receiver, both on one clock of one host. \
+        "latency: One way, from right before a message is posted (with the time stamp 'send': from the \
+         last moment before the adapter read it) to right after its completion was found at the receiver, both on one clock of one host. \
          Nothing is halved, and nothing is subtracted.",
         "comp: From the same beginning to when the sender found the completion of its request, and may use its buffer \
          again.",
         "pause 0, and a burst: Without a pause messages queue behind each other, and latency grows with the burst. \
          With a pause longer than the latency each message is alone.",
-        "lost: UC and UD may lose messages on a bad link. They are counted, and are in no percentile of the summary.",
+        "lost: UC and UD may lose messages on a bad link, or where a buffer overflows. They are counted, and are in no percentile of the summary.",
         "the floor: The same two loops over shared memory between the same two cores. A latency close to it describes \
          the machine more than the fabric.",
     ],

@@ -43,8 +43,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "median",
             "Median latency",
-            "The median of each point; the bars hold the middle 80 % of its samples, thick ones the 95 % \
-             interval over rounds.",
+            "The median of each point; thin bars hold the middle 80 % of its samples, thick bars, with several \
+             rounds, the 95 % interval of the median.",
         )
         .with("percentile", "p50"),
         ReportFigure::new(
@@ -56,13 +56,12 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "percentiles",
             "The tail",
-            "Which latency a share of the samples does not exceed; the scale spreads the highest \
-             shares.",
+            "Latency of samples by percentile; the axis is stretched towards 100 %.",
         ),
         ReportFigure::new(
             "percentiles",
             "The tail from the intended time",
-            "The same from when a sample was meant to be sent.",
+            "Latency from the intended time of sending, by percentile.",
         )
         .with("metric", "intended"),
     ],

@@ -49,21 +49,20 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "median",
             "The time of an operation",
-            "The median of each point, the time stamp included; the bars hold the middle 80 %, thick ones the 95 % \
-             interval over rounds.",
+            "The median of each point, the time stamp included; thin bars hold the middle 80 %, thick bars, \
+             with several rounds, the 95 % interval of the median.",
         )
         .with("percentile", "p50"),
         ReportFigure::new(
             "percentiles",
             "The tail of the latency in the queue",
-            "Which latency a share of the elements does not exceed; the scale spreads the highest \
-             shares.",
+            "Latency of elements by percentile; the axis is stretched towards 100 %.",
         )
         .with("metric", "latency"),
         ReportFigure::new(
             "percentiles",
             "The tail of an enqueue",
-            "The same for what an enqueue takes, the time stamp included.",
+            "Time of an enqueue by percentile, the time stamp included.",
         )
         .with("metric", "enqueue"),
     ],

@@ -25,9 +25,10 @@ kinds! {
     // The machine.
     EMULATED_PROCESSOR "emulated-processor" Invalid
         "the processor is emulated in software ({hypervisor})" "latencies are not those of hardware"
-        "use KVM, or measure on the machine itself";
+        "measure on the machine itself, or in a virtual machine with KVM";
     SOFTWARE_DEVICE "software-device" Invalid
-        "software devices ({devices})" "latencies are not those of an adapter" "";
+        "software devices ({devices})" "latencies are not those of an adapter"
+        "measure between two ports of RDMA adapters";
     MACHINE_NOT_READY "machine-not-ready" Invalid
         "{check}: {found}" "" "{advice}";
     MACHINE_COULD_BE_TUNED "machine-could-be-tuned" Advice
@@ -57,9 +58,9 @@ kinds! {
         "no core is left for the {threads}"
         "the sender polls for completions between posts, and completion latencies contain the wait for that"
         "name a CPU with --completion-cpu, or use --poll-comp event";
-    SUPERVISOR_SHARES "supervisor-shares" Reservation
+    SUPERVISOR_SHARES "process-shares-cpus" Reservation
         "no CPU is left for the rest of the process"
-        "progress and connection handling may interrupt a measuring thread" "use one CPU fewer for the measurement";
+        "progress and connection handling may interrupt a measuring thread" "use a machine with one CPU more";
     THREADS_SHARE_CPUS "threads-share-cpus" Reservation
         "{threads} threads share {cpus} CPUs"
         "rates, shares and latencies contain the scheduler's time slices of milliseconds"
@@ -108,8 +109,8 @@ kinds! {
     CLOCKS_MAY_DIFFER "clocks-may-differ" Reservation
         "the clocks of sender and receiver may differ by up to {most_ns}"
         "the latency is p50 {latency_ns}; their offset is {offset_ns} within {bound_ns}" "";
-    OFFERED_TOO_MUCH "offered-too-much" Reservation
-        "the path carries about {taken_percent} of the offered load"
+    OFFERED_TOO_MUCH "path-overloaded" Reservation
+        "the path delivers {taken_percent} of the rate at which messages are posted"
         "messages in flight reached {in_flight} by the end of the burst, so latencies contain a growing queue"
         "use a longer --pause or a lower --rate";
     BACKGROUND_SHARES_CPU "background-shares-cpu" Reservation

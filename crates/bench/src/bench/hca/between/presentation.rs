@@ -45,15 +45,13 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         ReportFigure::new(
             "percentiles",
             "Half a round trip",
-            "Which half of a round trip a share of the probes does not exceed. One way only if \
-             both ways are equal.",
+            "Half a round trip of the probes by percentile: the time one way only if both ways are equal.",
         )
         .with("metric", "half-round-trip"),
         ReportFigure::new(
             "percentiles",
             "Latency above the least",
-            "Which excess over the least latency a share of the messages does not exceed. No \
-             clock offset is in it.",
+            "Latency above the least one, by percentile. No clock offset is in it.",
         ),
         ReportFigure::new(
             "median",
