@@ -1,6 +1,7 @@
 # Steps of a run: one after another, or beside those that follow. Sourced behind ci/lib.sh, never run.
 #
-# The first that fails ends the script and all that still runs, with exit code 1.
+# The first that fails ends the script and all that still runs, with exit code 1; what runs beside the steps is looked
+# at where its result is needed.
 # shellcheck shell=bash
 
 declare -A running=() # process groups of steps that have not ended well

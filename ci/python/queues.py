@@ -81,7 +81,10 @@ def measured(place, alignment, queue, rounds, capacities, sizes):
         command = [program, "queue", *options, *how]
         # The options are judged before anything is measured.
         if not place:
-            compare.run(*command, "--dry-run")
+            judged = compare.attempt(*command, "--dry-run")
+            if judged.returncode:
+                print(judged.stderr, file=sys.stderr, end="")
+                sys.exit(judged.returncode)
         folder = compare.FOLDER / f"{kind}-{place}"
         if compare.attempt(*command, "--out", folder, seconds=None, stderr=None).returncode:
             print(f"not all of {kind} with {alignment} was measured", file=sys.stderr)

@@ -50,8 +50,6 @@ const BESIDE_RESUME: [(&str, bool); 14] = [
 ];
 /// Options of a fabric that set how it is judged and how long it may take.
 const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pair-timeout"];
-/// Commands that measure a sweep, beside that without a name.
-const SWEEPS: [&str; 4] = ["clock", "fabric", "node", "queue"];
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 
@@ -66,7 +64,7 @@ pub(crate) fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsSt
         let mut again = stored(Path::new(folder), "rerun")?;
         again.extend_from_slice(&arguments[2..]);
         arguments = again;
-    } else if let Some(folder) = only_resumes(&arguments) {
+    } else if let Some(folder) = only_resumes(&arguments, command) {
         // The command may be named, as that run's is.
         let named = arguments
             .iter()
@@ -81,7 +79,7 @@ pub(crate) fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsSt
         }
     }
     let command_typed = arguments.first().filter(|first| !is_option(first));
-    let is_sweep = command_typed.is_none_or(|name| SWEEPS.iter().any(|it| name == *it));
+    let is_sweep = command_typed.is_none_or(|name| is_sweep(command, name));
     // That of `plot` has sections, and may lie in the folder that is drawn.
     if let Some(file) = value_of(&arguments, "config").filter(|_| is_sweep) {
         let at = usize::from(arguments.first().is_some_and(|first| !is_option(first)));
@@ -132,11 +130,21 @@ fn value_of(arguments: &[OsString], option: &str) -> Option<OsString> {
     }
 }
 
+/// Whether a command measures a sweep, as the one without a name does.
+fn is_sweep(command: &Command, name: &OsStr) -> bool {
+    let found = name.to_str().and_then(|name| command.find_subcommand(name));
+    found.is_some_and(|found| {
+        found
+            .get_arguments()
+            .any(|it| it.get_long() == Some("resume"))
+    })
+}
+
 /// The folder of `--resume` where nothing else sets what to measure.
-fn only_resumes(arguments: &[OsString]) -> Option<PathBuf> {
+fn only_resumes(arguments: &[OsString], command: &Command) -> Option<PathBuf> {
     let folder = value_of(arguments, "resume")?;
-    let is_sweep = |first: &&OsString| SWEEPS.iter().any(|name| first.as_os_str() == *name);
-    let named = arguments.first().filter(is_sweep).is_some();
+    let first = arguments.first();
+    let named = first.is_some_and(|first| is_sweep(command, first));
     let words = words_of(&arguments[usize::from(named)..], &BESIDE_RESUME);
     let is_beside = |name: Option<&str>| BESIDE_RESUME.iter().any(|(it, _)| Some(*it) == name);
     (words.into_iter().all(|(name, _)| is_beside(name))).then(|| folder.into())
@@ -280,6 +288,9 @@ pub(crate) fn arguments_of(
         // Of an option that may be repeated, each time that it is given.
         let may_repeat = matches!(known.get_action(), ArgAction::Append);
         let texts: Vec<String> = match value {
+            toml::Value::Boolean(false) if needs_value(known) => {
+                return Err(format!("{key} = false: --{key} needs a value"));
+            }
             toml::Value::Boolean(given) => {
                 found.extend(given.then(|| format!("--{key}").into()));
                 continue;
@@ -296,6 +307,11 @@ pub(crate) fn arguments_of(
         found.extend(texts.iter().map(|text| format!("--{key}={text}").into()));
     }
     Ok(found)
+}
+
+fn needs_value(option: &Arg) -> bool {
+    let least = option.get_num_args().map_or(1, |count| count.min_values());
+    option.get_action().takes_values() && least > 0
 }
 
 fn in_words(value: &toml::Value) -> Result<String, String> {

@@ -51,6 +51,8 @@ pub(crate) struct SweepRun {
     /// What was shown as it was found: points and kinds.
     warned: BTreeSet<(Option<String>, String)>,
     found: Findings,
+    /// Whether some of them are not in their file yet.
+    has_new: bool,
     progress: Progress,
     /// Whether findings are shown as they come.
     pub verbose: bool,
@@ -106,8 +108,9 @@ impl SweepRun {
         };
         let mut course = Self::with(run, earlier.rounds, plan, file, records);
         let earlier_run = read::Run::open(course.run.folder.path());
-        if let Ok(found) = earlier_run.and_then(|run| findings::of(&run)) {
-            course.found = found;
+        // One that was killed before its first row cannot be opened, and has stated nothing of a point.
+        if let Ok(run) = earlier_run {
+            course.found = findings::of(&run).map_err(|error| error.to_string())?;
             course.found.go_on();
         }
         for row in course.rows.iter_mut().flatten() {
@@ -152,6 +155,7 @@ impl SweepRun {
             told: Outcome::default(),
             warned: BTreeSet::new(),
             found: Findings::default(),
+            has_new: false,
             progress: Progress::new(steps),
             verbose: false,
         }
@@ -178,6 +182,7 @@ impl SweepRun {
             }
             kinds.push(key);
             self.found.add(found, point, round);
+            self.has_new = true;
         }
         self.warned.extend(kinds);
     }
@@ -373,9 +378,11 @@ impl SweepRun {
             Some(file) => first.iter().try_for_each(|row| file.append(row))?,
             None => self.summary = written(&self.run, &self.rows)?,
         }
-        for (name, found) in stated {
+        // A round that is not whole is measured again when the run is resumed, and would count twice.
+        for (name, found) in stated.into_iter().filter(|_| is_whole) {
             self.find(Some(&name), Some(round), found);
         }
+        self.write_found()?;
         self.note(outcome.notes);
         if self.run.has_one_round() && outcome.text.is_some() {
             self.told.text = outcome.text;
@@ -451,6 +458,15 @@ impl SweepRun {
         document.write(&self.run.folder.file(SETTINGS)?)
     }
 
+    /// Writes what is known so far: a run that is killed keeps it.
+    pub(crate) fn write_found(&mut self) -> Result<(), ReportError> {
+        if std::mem::take(&mut self.has_new) {
+            self.run.folder.file(FINDINGS)?;
+            self.found.write(self.run.folder.path())?;
+        }
+        Ok(())
+    }
+
     /// Writes the last files of the run; gives back its folder, which is still marked, what is to be shown, and how it
     /// ended.
     pub(crate) fn finish(
@@ -473,7 +489,10 @@ impl SweepRun {
         });
         let written = written(&self.run, &self.rows)
             .and_then(|_| self.write_settings(status, failure.as_deref()))
-            .and_then(|()| findings::finish(&mut found, folder, failure.as_deref(), failed))
+            .and_then(|()| {
+                let has_rows = self.rows.iter().flatten().any(|row| row.summary.is_some());
+                findings::finish(&mut found, folder, failure.as_deref(), failed, has_rows)
+            })
             .and_then(|()| folder.file(PACKAGE).map(drop))
             .and_then(|()| datapackage::write(folder.path(), schema, &document.started_at, &names));
         // The first failure is reported, and not that it could not be written either.
@@ -483,6 +502,7 @@ impl SweepRun {
             let told = row.told.as_ref()?;
             Some((row.planned.name.clone(), told.details.clone()))
         });
+        let points = names.len();
         let report = Report {
             summary: summary(schema, &self.rows),
             details: details.collect(),
@@ -493,6 +513,7 @@ impl SweepRun {
             left_out: self.plan.left_out,
             told: self.told,
             findings: Some(found),
+            points,
         };
         (self.run.folder, report, outcome)
     }

@@ -158,6 +158,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     };
     course.verbose = output.verbose && !output.quiet;
     course.find(None, None, ready.findings.into_iter().chain(of_machine));
+    course.write_found()?;
     let outcome = course.measure(
         benchmark,
         &|| RoundProcess::start(&request.assignment),

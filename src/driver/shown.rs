@@ -66,6 +66,8 @@ pub(crate) struct Report {
     pub told: Outcome,
     /// What to know before the figures are believed; `None` where nothing was measured.
     pub findings: Option<Findings>,
+    /// How many points it has, those without a row included.
+    pub points: usize,
 }
 
 impl Report {
@@ -108,6 +110,7 @@ impl Report {
                 .collect(),
             told,
             findings: Some(findings::of(run)?),
+            points: run.points.len(),
             document,
         })
     }
@@ -167,7 +170,7 @@ impl Report {
                 false => Detail::Short,
             };
             text += "\n";
-            text += &findings::text(found, self.summary.len(), detail);
+            text += &findings::text(found, self.points, detail);
         }
         // The others are findings.
         let is_of_instrument = |note: &&String| note.starts_with("instrument: ");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgMatches, FromArgMatches as _};
+use clap::{Arg, ArgMatches, FromArgMatches as _};
 use toml::{Table, Value};
 
 use super::options::{Figure, MEDIAN, PlotArguments, Settings, SettingsFile, refused};
@@ -97,7 +97,7 @@ fn file(named: Option<&Path>, from: &[PathBuf]) -> (Option<PathBuf>, bool) {
 /// The settings for a figure in a file. What it says in the section of a figure holds for that figure, the rest for
 /// all.
 fn of_file(path: &Path, figure: Figure) -> Result<Settings, String> {
-    let mut table = table_of(path)?;
+    let mut table = with_long_names(table_of(path)?, figure)?;
     let mut own = Table::new();
     for &section_of in Figure::ALL {
         let name = section_of.name();
@@ -109,7 +109,7 @@ fn of_file(path: &Path, figure: Figure) -> Result<Settings, String> {
                 let given = parsed(&section, section_of).map_err(within)?;
                 Settings::must_fit(&given, section_of).map_err(within)?;
                 if section_of == figure {
-                    own = section;
+                    own = with_long_names(section, figure).map_err(within)?;
                 }
             }
             Some(other) => return Err(within(format!("{other} is not a section"))),
@@ -132,6 +132,25 @@ fn of_file(path: &Path, figure: Figure) -> Result<Settings, String> {
     let folder = path.parent().unwrap_or(Path::new(""));
     settings.with = settings.with.map(|with| folder.join(with));
     Ok(settings)
+}
+
+/// The same with each option by its first name: a section is over the rest, whatever name either uses.
+fn with_long_names(table: Table, figure: Figure) -> Result<Table, String> {
+    let command = Settings::command(figure);
+    let mut named = Table::new();
+    for (key, value) in table {
+        let is_it = |it: &&Arg| {
+            it.get_all_aliases()
+                .unwrap_or_default()
+                .contains(&key.as_str())
+        };
+        let option = command.get_arguments().find(is_it);
+        let long = option.and_then(Arg::get_long).unwrap_or(&key).to_owned();
+        if named.insert(long.clone(), value).is_some() {
+            return Err(format!("'{long}' is set twice, by two names of it"));
+        }
+    }
+    Ok(named)
 }
 
 fn parsed(table: &Table, figure: Figure) -> Result<ArgMatches, String> {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::bench::PRESENTATIONS;
 use crate::bench::presentation::Presentation;
-use crate::results::finding::kinds::{self, INCOMPLETE, POINT_FAILED};
+use crate::results::finding::kinds::{self, INCOMPLETE, NOTHING_MEASURED, POINT_FAILED};
 use crate::results::finding::{FINDINGS, Finding, FindingKind, Findings, Severity};
 use crate::results::folder::NOT_ENDED;
 use crate::results::read::{ReadError, Run};
@@ -30,11 +30,17 @@ pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
     }
     for point in run.points.iter().filter(|_| !are_known) {
         // Of a run that is incomplete each point that was begun is.
-        let known = |reason: &&String| run.incomplete.is_some() && *reason == NOT_ENDED;
+        let known = |reason: &&String| {
+            let of_run = run.incomplete.as_deref();
+            of_run.is_some_and(|of_run| *reason == NOT_ENDED || of_run.ends_with(reason.as_str()))
+        };
         if let Some(reason) = point.incomplete.as_ref().filter(|reason| !known(reason)) {
-            let found = Finding::of(&POINT_FAILED).name("reason", reason);
+            let found = Finding::of(&POINT_FAILED).listed("reason", reason);
             all.add(found, Some(&point.name), None);
         }
+    }
+    if run.points.iter().all(|point| point.row.is_none()) {
+        all.add(Finding::of(&NOTHING_MEASURED), None, None);
     }
     if let [point] = &run.points[..] {
         all.keep_point(&point.name);
@@ -79,13 +85,15 @@ pub(crate) fn of_machine(document: &Value, machine: &Value) -> Vec<Finding> {
         } else if !(is_emulated && check["id"] == "virtualisation") {
             let found = Finding::of(&kinds::MACHINE_NOT_READY)
                 .name("check", text(check, "title"))
-                .name("found", text(check, "found"))
-                .name("advice", text(check, "advice"));
+                .listed("found", text(check, "found"))
+                .listed("advice", text(check, "advice"));
             all.push(found);
         }
     }
     if !tunable.is_empty() {
-        all.push(Finding::of(&kinds::MACHINE_COULD_BE_TUNED).name("checks", tunable.join(", ")));
+        let start = Finding::of(&kinds::MACHINE_COULD_BE_TUNED);
+        let listed = tunable.into_iter();
+        all.push(listed.fold(start, |found, check| found.listed("checks", check)));
     }
     all
 }
@@ -103,12 +111,16 @@ pub(crate) fn finish<'a>(
     folder: &ResultsFolder,
     failure: Option<&str>,
     failed: impl Iterator<Item = (&'a str, &'a str)>,
+    has_rows: bool,
 ) -> Result<(), ReportError> {
+    if !has_rows {
+        found.add(Finding::of(&NOTHING_MEASURED), None, None);
+    }
     if let Some(reason) = failure {
         found.add(Finding::of(&INCOMPLETE).name("reason", reason), None, None);
     }
     for (point, reason) in failed {
-        let of_point = Finding::of(&POINT_FAILED).name("reason", reason);
+        let of_point = Finding::of(&POINT_FAILED).listed("reason", reason);
         found.add(of_point, Some(point), None);
     }
     folder.file(FINDINGS)?;

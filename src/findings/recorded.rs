@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::bench::presentation_of;
 use crate::results::finding::kinds;
 use crate::results::finding::{Finding, FindingKind, Findings};
 use crate::results::read::{Point, Run};
@@ -38,7 +39,7 @@ const COUNTS: [(&str, Column, FindingKind, Option<Column>); 14] = [
         kinds::NOT_RESTAMPED,
         Some(hca::RECEIVED),
     ),
-    ("node", node::LOST, kinds::COPIES_LOST, Some(node::SENT)),
+    ("node", node::LOST, kinds::COPIES_LOST, Some(node::COPIES)),
 ];
 
 /// Flags of a row that are findings where they are set.
@@ -282,6 +283,14 @@ fn counts(run: &Run, all: &mut Findings) {
         for point in &run.points {
             let count = point.count(column).unwrap_or(0);
             let of = of.as_ref().map(|of| point.count(of).unwrap_or(count));
+            // What is lost or corrupted of a read or an atomic is its answer.
+            let is_answered = presentation_of(run.schema).only;
+            let kind = match kind {
+                kind if !is_answered.is_some_and(|(_, _, is_one)| is_one(point)) => kind,
+                kind if kind.id == kinds::MESSAGES_LOST.id => &kinds::REQUESTS_INCOMPLETE,
+                kind if kind.id == kinds::MESSAGES_CORRUPTED.id => &kinds::ANSWERS_CORRUPTED,
+                kind => kind,
+            };
             if let Some(found) = Finding::counted(kind, count, of) {
                 all.add(found, Some(&point.name), None);
             }

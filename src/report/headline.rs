@@ -117,7 +117,8 @@ fn best(run: &Run, (_, column, what): &Best) -> Option<String> {
         "ns" => duration,
         _ => units::rate,
     };
-    let found = run.points.iter().filter(|point| !misses_load(point));
+    let whole = run.points.iter().filter(|point| point.incomplete.is_none());
+    let found = whole.filter(|point| !misses_load(point));
     let found = found.filter_map(|point| Some((point, point.number(column)?)));
     let (point, best) = found.min_by(|(_, one), (_, other)| match column.better {
         Better::Higher => other.total_cmp(one),

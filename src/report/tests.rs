@@ -180,10 +180,11 @@ fn the_opening_has_the_interval_over_rounds_and_what_to_distrust() {
 #[test]
 fn an_incomplete_run_is_marked_in_its_verdict_and_its_row() {
     let page = page(true);
-    told(&lines(&page), "interrupted by SIGINT");
-    page.verdict
-        .text
-        .has(&["reservations: ", "incomplete", "1 of 2 points incomplete;"]);
+    told(&lines(&page), "Interrupted by SIGINT");
+    page.verdict.text.has(&[
+        "Incomplete; usable with 1 reservation: ",
+        "1 of 2 points incomplete;",
+    ]);
     assert!(
         page.answer.sheet.rows[1][1].ends_with(" *"),
         "{:?}",

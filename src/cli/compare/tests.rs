@@ -106,7 +106,7 @@ fn each_run_has_its_verdict_and_the_reason_for_what_is_left_out() {
         verdicts(&both, &[&run, &run], &names),
         [
             "verdict on base: usable",
-            "verdict on new: usable with 1 reservation: incomplete",
+            "verdict on new: incomplete; usable",
             "- new: the run was not measured to its end: killed",
         ]
     );

@@ -18,6 +18,7 @@ fn command() -> Command {
             Arg::new("quiet").long("quiet").action(ArgAction::SetTrue),
             Arg::new("out").long("out"),
             Arg::new("config").long("config"),
+            Arg::new("resume").long("resume"),
         ]
     };
     Command::new("hcabench")
@@ -88,7 +89,8 @@ fn what_is_saved_reads_back() {
 
 #[test]
 fn only_a_bare_resume_takes_the_command_line_of_its_folder() {
-    let only = |text: &str| only_resumes(&words(text));
+    let command = command();
+    let only = |text: &str| only_resumes(&words(text), &command);
     assert_eq!(only("--resume x"), Some("x".into()));
     assert_eq!(only("--resume=x --quiet --until-round 3"), Some("x".into()));
     assert_eq!(only("--rounds 4 --resume x"), Some("x".into()));

@@ -125,5 +125,5 @@ fn it_speaks_of_a_chase_and_of_no_message() {
 fn an_incomplete_point_is_in_no_curve() {
     let page = page_of_curves(&[MadeCurve::bent(50, 12, 2, 9_000.0, 0.0)], 1, true);
     assert_eq!(page.answer.sheet.rows[0][7], "11");
-    told(&lines(&page), "interrupted by SIGINT");
+    told(&lines(&page), "Interrupted by SIGINT");
 }

@@ -48,13 +48,17 @@ pub fn pass_on(signal: Signal, child: &Child) {
 
 /// Whether this process is a child of that kind.
 pub fn is(kind: &str) -> bool {
-    // A child has no arguments: those of a user with the variable in the environment are obeyed.
-    std::env::args_os().len() == 1 && std::env::var_os(VARIABLE).is_some_and(|found| found == kind)
+    kind_of_this().is_some_and(|found| found == kind)
 }
 
 /// Whether this process is a child of any kind.
 pub fn is_any() -> bool {
-    std::env::var_os(VARIABLE).is_some()
+    kind_of_this().is_some()
+}
+
+/// A child has no arguments: those of a user with the variable in the environment are obeyed.
+fn kind_of_this() -> Option<std::ffi::OsString> {
+    std::env::var_os(VARIABLE).filter(|_| std::env::args_os().len() == 1)
 }
 
 /// Answers the parent.

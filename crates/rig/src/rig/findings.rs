@@ -155,7 +155,7 @@ mod tests {
             (
                 Compromise::NoCoreLeft { role },
                 kinds::NO_CORE_LEFT,
-                "threads: sender",
+                "left for the sender",
             ),
             (
                 Compromise::SupervisorShares,

@@ -169,7 +169,12 @@ impl MemoryBenchmark {
         )?;
         let row = RowOutcome {
             figures: rows::figures(&point, &setting, &measured, &found, &around),
-            findings: findings(&setting, &measured, &found),
+            findings: findings(
+                &setting,
+                &measured,
+                &found,
+                point.pause != super::config::Pause::Off,
+            ),
             ends_sweep: ended.is_some(),
             failure: ended.map(|error| error.to_string()),
             obtained: json!({ "pages": around.pages }),
@@ -189,7 +194,12 @@ fn moved(moved: pinning::ThreadMigration) -> RigError {
     }
 }
 
-fn findings(setting: &Setting, measured: &MeasuredWindows, found: &Analysis) -> Vec<Finding> {
+fn findings(
+    setting: &Setting,
+    measured: &MeasuredWindows,
+    found: &Analysis,
+    is_loaded: bool,
+) -> Vec<Finding> {
     let of_cache = match setting.in_cache {
         Some(true) => {
             Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", setting.size.0 as f64))
@@ -204,7 +214,7 @@ fn findings(setting: &Setting, measured: &MeasuredWindows, found: &Analysis) -> 
         is_stalled.then(|| Finding::of(&kinds::STALLED)),
         Finding::counted(&kinds::WINDOWS_REMOVED, removed, None),
         of_cache,
-        (setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
+        (is_loaded && setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
     ];
     stated.into_iter().flatten().collect()
 }

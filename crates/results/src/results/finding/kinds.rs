@@ -94,6 +94,7 @@ kinds! {
         "part of their traffic may never leave the cache" "";
 
     INCOMPLETE "incomplete" Reservation "the run was not measured to its end" "{reason}" "";
+    NOTHING_MEASURED "nothing-measured" Invalid "no point was measured" "" "";
     POINT_FAILED "point-failed" Reservation "{reason}" "" "";
     ROUNDS_MISSING "rounds-missing" Reservation
         "{done} of {asked} rounds were measured" "another one would not have fitted into --budget {budget}"

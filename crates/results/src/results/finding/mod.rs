@@ -351,7 +351,12 @@ impl Findings {
 
     /// Takes away what states that a run is not whole: it goes on.
     pub fn go_on(&mut self) {
-        let ended = [kinds::INCOMPLETE.id, kinds::ROUNDS_MISSING.id];
+        let ended = [
+            kinds::INCOMPLETE.id,
+            kinds::ROUNDS_MISSING.id,
+            kinds::POINT_FAILED.id,
+            kinds::NOTHING_MEASURED.id,
+        ];
         self.0.retain(|found| !ended.contains(&&*found.kind));
     }
 
@@ -360,6 +365,11 @@ impl Findings {
         self.0
             .retain(|found| found.points.is_empty() || found.points.iter().any(|it| it == point));
         for found in &mut self.0 {
+            // Its figures are those of all of them.
+            if let others @ 1.. = found.points.len().saturating_sub(1) {
+                let all = others + 1;
+                found.problem = format!("of {all} points together: {}", found.problem);
+            }
             found.points.retain(|it| it == point);
         }
     }
@@ -403,7 +413,9 @@ impl Findings {
 
     /// The reservations in words, with the number of their points where these are some of `points`.
     pub fn reservations(&self, points: usize) -> Vec<String> {
-        self.titles(points, |found| found.severity == Severity::Reservation)
+        self.titles(points, |found| {
+            found.severity == Severity::Reservation && found.kind != kinds::INCOMPLETE.id
+        })
     }
 
     /// Whether the figures can be used, in one line.
@@ -420,6 +432,11 @@ impl Findings {
         };
         let (unreal, wrong) = (invalid(true), invalid(false));
         let mut parts = Vec::new();
+        // Incomplete and invalid are separate facts.
+        let incomplete = kinds::INCOMPLETE.id;
+        if self.0.iter().any(|found| found.kind == incomplete) {
+            parts.push(incomplete.to_owned());
+        }
         if !wrong.is_empty() {
             parts.push(format!("not usable: {}", wrong.join(", ")));
         }
@@ -429,23 +446,18 @@ impl Findings {
                 unreal.join(", ")
             ));
         }
-        if !parts.is_empty() {
-            // Incomplete and invalid are separate facts.
-            let incomplete = kinds::INCOMPLETE.id;
-            if self.0.iter().any(|found| found.kind == incomplete) {
-                parts.push(incomplete.to_owned());
-            }
-            return parts.join("; ");
+        if !self.is_invalid() {
+            parts.push(match self.reservations(points).as_slice() {
+                [] => "usable".to_owned(),
+                [one] => format!("usable with 1 reservation: {one}"),
+                several => format!(
+                    "usable with {} reservations: {}",
+                    several.len(),
+                    several.join(", ")
+                ),
+            });
         }
-        match self.reservations(points).as_slice() {
-            [] => "usable".to_owned(),
-            [one] => format!("usable with 1 reservation: {one}"),
-            several => format!(
-                "usable with {} reservations: {}",
-                several.len(),
-                several.join(", ")
-            ),
-        }
+        parts.join("; ")
     }
 
     /// Reads those of the run in a folder; `None` where an older hcabench wrote none.
@@ -586,7 +598,34 @@ mod tests {
         all.add(incomplete, None, None);
         assert_eq!(
             all.verdict(),
-            format!("not usable: elements lost; {software}; incomplete")
+            format!("incomplete; not usable: elements lost; {software}")
+        );
+    }
+
+    #[test]
+    fn an_incomplete_run_says_so_first_and_goes_on_without_saying_it() {
+        let mut all = Findings::default();
+        all.add(faults(3), Some("a"), Some(0));
+        for kind in [&kinds::INCOMPLETE, &kinds::POINT_FAILED] {
+            all.add(Finding::of(kind).listed("reason", "a signal"), None, None);
+        }
+        let verdict = "incomplete; usable with 2 reservations: page faults, point failed";
+        assert_eq!(all.verdict(), verdict);
+        all.go_on();
+        assert_eq!(all.verdict(), "usable with 1 reservation: page faults");
+    }
+
+    #[test]
+    fn a_point_alone_shows_figures_of_several_as_such() {
+        let mut all = Findings::default();
+        for point in ["a", "b"] {
+            all.add(faults(3), Some(point), None);
+        }
+        all.keep_point("a");
+        let text = all.all()[0].short(1);
+        assert!(
+            text.starts_with("of 2 points together: page faults in the hot loops: 6"),
+            "{text}"
         );
     }
 
