@@ -72,13 +72,13 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
 /// Takes the runs in or below a folder.
 fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
     let has = |name: &str| folder.join(name).exists();
-    // Other programs have a settings.json, too.
-    if has(SUMMARY)
-        || has(LIST)
-        || Fabric::is_one(folder)
-        || has(SETTINGS) && Run::open(folder).is_ok()
-    {
+    // Other programs have a settings.json or a summary.csv, too.
+    let is_one =
+        Fabric::is_one(folder) || (has(SUMMARY) || has(SETTINGS)) && Run::open(folder).is_ok();
+    if is_one || has(SUMMARY) || has(LIST) {
         runs.push(listed(folder));
+    }
+    if is_one || has(LIST) {
         return;
     }
     let Some(depth) = depth.checked_sub(1) else {

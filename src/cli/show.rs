@@ -62,6 +62,12 @@ pub(crate) fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
             anyhow::anyhow!("this hcabench was built without the benchmark {benchmark}")
         })?;
         let order = view.order(&output.table)?;
+        let report = Report::of(&run)?;
+        let mut points = run.points.iter();
+        if report.summary.is_empty() && points.any(|point| point.folder == run.path) {
+            let folder = printable_path(folder);
+            anyhow::bail!("{folder} is a point without its run: give the folder of the run");
+        }
         if !arguments.json {
             let gap = if place > 0 { "\n" } else { "" };
             let title = content::title(&run);
@@ -72,11 +78,6 @@ pub(crate) fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
             }
             let path = printable_path(&run.path);
             print_text(&format!("{gap}{title}: {path}\n{}\n", label_rows(&facts)))?;
-        }
-        let report = Report::of(&run)?;
-        if report.summary.is_empty() {
-            let folder = printable_path(folder);
-            anyhow::bail!("{folder} is a point without its run: give the folder of the run");
         }
         report.print(&view, &output, order)?;
     }

@@ -157,10 +157,11 @@ impl Report {
             }
             return print_json(&document);
         }
-        if output.quiet || self.summary.is_empty() {
+        if output.quiet {
             return Ok(());
         }
         let mut text = match &self.told.text {
+            _ if self.summary.is_empty() => String::new(),
             Some(text) => text.clone(),
             None => (view.tables)(&shown),
         };
@@ -169,7 +170,9 @@ impl Report {
                 true => Detail::All,
                 false => Detail::Short,
             };
-            text += "\n";
+            if !text.is_empty() {
+                text += "\n";
+            }
             text += &findings::text(found, self.points, detail);
         }
         // The others are findings.

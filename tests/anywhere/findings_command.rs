@@ -3,7 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{ends, json};
+use nix::sys::signal::Signal;
+
+use crate::LIMIT;
+use crate::common::{ends, json, until};
+use crate::program::hcabench;
 use crate::testing::{Has as _, temporary};
 
 /// A run whose queue is gone through fewer than four times in a round, which is a finding, in two rounds.
@@ -66,6 +70,40 @@ fn what_is_not_whole_says_so() {
 }
 
 #[test]
+fn a_killed_run_keeps_its_findings_and_a_resumed_one_counts_no_round_twice() {
+    let folder = &*temporary("");
+    let running = hcabench(&format!("{FEW_LAPS} --rounds 400 --out run"))
+        .in_folder(folder)
+        .start();
+    let found = folder.join("run/findings.json");
+    until("findings of a point", || {
+        let text = fs::read_to_string(&found).unwrap_or_default();
+        text.contains("few-laps").then_some(())
+    });
+    running.signal(Signal::SIGKILL);
+    running.wait(LIMIT);
+    let killed = joined(&ends(folder, "show run", 0).stdout);
+    killed.has(&[
+        "verdict: incomplete; ",
+        "is used fewer than 4 times in a round",
+    ]);
+    ends(folder, "--resume run --until-round 30", 0);
+    let whole = json(&found);
+    let laps = whole
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|it| it["kind"] == "few-laps")
+        .unwrap();
+    let rows = fs::read_to_string(folder.join("run/runs.csv"))
+        .unwrap()
+        .lines()
+        .count()
+        - 1;
+    assert_eq!(laps["rounds"].as_array().unwrap().len(), rows);
+}
+
+#[test]
 fn folders_of_others_are_named_and_end_no_list() {
     let folder = &*temporary("");
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
@@ -86,6 +124,11 @@ fn folders_of_others_are_named_and_end_no_list() {
     .unwrap();
     let listed = ends(folder, "list project", 0).stdout;
     listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
+    // Below what cannot be read there may be runs.
+    fs::write(folder.join("project/summary.csv"), "{}").unwrap();
+    let listed = ends(folder, "list project", 0).stdout;
+    listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
+    fs::remove_file(folder.join("project/summary.csv")).unwrap();
     assert!(!listed.contains('\u{1b}'), "{listed:?}");
     ends(folder, "list nowhere", 1)
         .stderr

@@ -119,6 +119,25 @@ pub(super) fn sentences(names: [&str; 2], outcomes: &[Outcome], places: Places) 
             texts.push(format!("{begins} {}.", listed(&all)));
         }
     }
+    let mixed = figures.iter().filter(|figure| {
+        let of = of(figure);
+        let is_shown = |it: &&Outcome| matches!(it.direction, Direction::Lower | Direction::Higher);
+        !of.iter().any(is_shown) && of.iter().any(|it| it.direction != of[0].direction)
+    });
+    texts.extend(mixed.map(|figure| {
+        let parts = [
+            (Direction::NotShown, "no difference is shown"),
+            (Direction::NotJudged, "too few rounds for a verdict"),
+            (Direction::NotMeasured, "not measured in both"),
+        ];
+        let parts = parts.into_iter().filter_map(|(direction, words)| {
+            let of = of(figure).into_iter();
+            let count = of.filter(|it| it.direction == direction).count();
+            (count > 0).then(|| format!("{words} {} {count}", places.at))
+        });
+        let parts = parts.collect::<Vec<_>>().join(", ");
+        format!("{figure}, of {} {}: {parts}.", at.len(), places.noun)
+    }));
     texts
 }
 
@@ -293,6 +312,15 @@ mod tests {
                 "median latency: uc is lower than rc at 2 of 4 points, most by 30.0 % (23.0 % to 37.0 %) at 1 KiB; \
                  higher at 1 of 4 points by 100 % (93.0 % to 107 %) at 8 KiB; no difference shown at 1.",
                 "No difference is shown in p99 latency and lost.",
+            ]
+        );
+        // A figure that is judged at some points and not at others has a sentence, too.
+        let mut mixed = vec![outcomes[4].clone(), outcomes[6].clone()];
+        mixed[1].direction = Direction::NotJudged;
+        assert_eq!(
+            sentences(["rc", "uc"], &mixed, AT_POINTS),
+            [
+                "p99 latency, of 2 points: no difference is shown at 1, too few rounds for a verdict at 1."
             ]
         );
         outcomes.truncate(2);
