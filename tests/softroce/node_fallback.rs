@@ -183,7 +183,7 @@ fn subscribers_connect_where_publishers_cannot() {
     let machine = Machine::take();
     let out = machine.out("results");
     let ended = one_way("--fallback listen --service rc,uc,ud", &out).expect(0);
-    let text = "subscribers made connections that publishers could not (1 unreachable)";
+    let text = "publishers could not connect, so their subscribers did (1 unreachable)";
     ended.warns(text);
     let rows = Table::read(&out.join("summary.csv")).rows;
     assert_eq!(rows.len(), 2);

@@ -101,10 +101,8 @@ fn both_stamps_on_every_clock() {
             assert!(!refreshed && not_restamped == 0, "{row:?}");
         } else if not_restamped > 0 {
             // On two CPUs the stamp thread has none to itself.
-            let of = row.count("messages_received");
-            let name = point.name();
-            let warning = format!("{name}: {not_restamped} of {of} messages were received before");
-            results.ended.warns(&warning);
+            let warning = "messages were received before their stamp was rewritten";
+            results.ended.warns(warning);
         } else {
             assert!(refreshed, "{row:?}");
         }
