@@ -72,7 +72,7 @@ fn a_run_leaves_whole_files() {
 #[test]
 fn a_schedule_is_kept_and_measured_from() {
     let folder = &*temporary("");
-    let words = "--queue baton --load bursty --burst 20 --wait 2us --jitter 10% --count 4000 --warmup 1ms --repeat 5 \
+    let words = "--queue baton --load bursty --burst 20 --wait 20us --jitter 10% --count 4000 --warmup 1ms --repeat 5 \
                  --json --elements";
     done(folder, words);
     let results = folder.join("results");
@@ -84,10 +84,11 @@ fn a_schedule_is_kept_and_measured_from() {
         let [intended, stamp] = ["t_intended_ns", "t_stamp_ns"].map(|it| number(&element, it));
         assert!(intended <= stamp, "{element:?}");
     }
-    // Blocks come each 2 us an element on average, where the warm-up was not so late that the rest had to catch up.
+    // Blocks come each 20 us an element on average, where the warm-up was not so late that all of the rest had to catch
+    // up; an emulated processor is a few milliseconds late.
     let runs = rows(&results.join("runs.csv"));
     assert_eq!(runs.len(), 5);
-    let is_paced = |run| figure(run, "throughput_per_s") < 550_000.0;
+    let is_paced = |run| figure(run, "throughput_per_s") < 55_000.0;
     assert!(runs.iter().any(is_paced), "{runs:?}");
 }
 
