@@ -23,8 +23,7 @@ impl SystemFiles {
         }
     }
 
-    /// Where a file of the tree is.
-    pub(crate) fn path(&self, path: &str) -> PathBuf {
+    fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 

@@ -27,7 +27,6 @@ mod crowded;
 mod ends;
 #[allow(missing_docs)]
 pub mod error;
-mod estimate;
 #[cfg(test)]
 mod faulty;
 mod findings;
@@ -42,7 +41,6 @@ pub mod memory;
 mod notes;
 mod passage;
 pub mod patience;
-mod per_second;
 #[allow(missing_docs)]
 pub mod plan;
 pub(super) mod presentation;

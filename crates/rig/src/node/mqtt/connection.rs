@@ -78,7 +78,11 @@ pub(super) fn runtime() -> Result<MqttRuntime, NodeError> {
         .enable_all()
         .build();
     made.map(|runtime| MqttRuntime(Some(runtime)))
-        .map_err(NodeError::io("epoll_create", "a node", "see man 7 epoll"))
+        .map_err(NodeError::io(
+            "epoll_create",
+            "a node",
+            "raise the limit of open files with ulimit -n",
+        ))
 }
 
 /// The same in the client's words.

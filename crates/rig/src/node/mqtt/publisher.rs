@@ -14,7 +14,6 @@ use tokio::sync::Notify;
 use super::connection::{
     ConnectDeadline, MqttRuntime, broker, client, lost, not_connected, qos, runtime,
 };
-use crate::host::threads;
 use crate::node::settings::BrokerAddress;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -67,7 +66,12 @@ impl MqttPublisher {
         };
         let runtime = runtime()?;
         let thread = std::thread::Builder::new().name("hcabench-mqtt".to_owned());
-        let thread = threads::start(thread, move || drive.run(&runtime))?;
+        let thread = thread.spawn(move || drive.run(&runtime));
+        let thread = thread.map_err(NodeError::io(
+            "start a thread for",
+            "an MQTT client",
+            "raise the limit with ulimit -u",
+        ))?;
         Ok(MqttPublisher {
             client,
             topic,

@@ -2,7 +2,6 @@
 
 #[cfg(feature = "rdma")]
 pub(crate) mod crowded;
-mod estimate;
 mod operation;
 pub mod placed;
 #[allow(missing_docs)]
