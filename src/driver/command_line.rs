@@ -269,6 +269,15 @@ pub(crate) fn table_of(file: &Path) -> Result<toml::Table, String> {
     }
 }
 
+/// The option of a command that has this name, or had it.
+pub(crate) fn option_of<'a>(command: &'a Command, name: &str) -> Option<&'a Arg> {
+    let is_it = |it: &&Arg| {
+        let aliases = it.get_all_aliases().unwrap_or_default();
+        it.get_long() == Some(name) || aliases.contains(&name)
+    };
+    command.get_arguments().find(is_it)
+}
+
 /// The options in a table as arguments of a command, which is called `of`.
 pub(crate) fn arguments_of(
     table: &toml::Table,
@@ -277,12 +286,7 @@ pub(crate) fn arguments_of(
 ) -> Result<Vec<OsString>, String> {
     let mut found = Vec::new();
     for (key, value) in table {
-        let is_key = |it: &&Arg| {
-            let aliases = it.get_all_aliases().unwrap_or_default();
-            it.get_long() == Some(key) || aliases.contains(&key.as_str())
-        };
-        let known = options.get_arguments().find(is_key);
-        let known = known.filter(|_| !is_of_one_run(key) || key == "out");
+        let known = option_of(options, key).filter(|_| !is_of_one_run(key) || key == "out");
         let known =
             known.ok_or_else(|| format!("'{key}' is not an option of {of} that a file can set"))?;
         // Of an option that may be repeated, each time that it is given.

@@ -461,8 +461,7 @@ impl SweepRun {
     /// Writes what is known so far: a run that is killed keeps it.
     pub(crate) fn write_found(&mut self) -> Result<(), ReportError> {
         if std::mem::take(&mut self.has_new) {
-            self.run.folder.file(FINDINGS)?;
-            self.found.write(self.run.folder.path())?;
+            findings::write(&self.found, &self.run.folder)?;
         }
         Ok(())
     }

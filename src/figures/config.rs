@@ -7,7 +7,7 @@ use toml::{Table, Value};
 
 use super::options::{Figure, MEDIAN, PlotArguments, Settings, SettingsFile, refused};
 use crate::arguments::UsageError;
-use crate::driver::command_line::{arguments_of, table_of};
+use crate::driver::command_line::{arguments_of, option_of, table_of};
 use crate::results::folder::SUMMARY;
 use crate::results::text::printable_path;
 
@@ -139,12 +139,7 @@ fn with_long_names(table: Table, figure: Figure) -> Result<Table, String> {
     let command = Settings::command(figure);
     let mut named = Table::new();
     for (key, value) in table {
-        let is_it = |it: &&Arg| {
-            it.get_all_aliases()
-                .unwrap_or_default()
-                .contains(&key.as_str())
-        };
-        let option = command.get_arguments().find(is_it);
+        let option = option_of(&command, &key);
         let long = option.and_then(Arg::get_long).unwrap_or(&key).to_owned();
         if named.insert(long.clone(), value).is_some() {
             return Err(format!("'{long}' is set twice, by two names of it"));

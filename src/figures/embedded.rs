@@ -63,7 +63,7 @@ impl Embedded {
     /// As it is on a page: of this size, and with this subtitle, if any; unless a file of settings has others.
     fn on_a_page(&self, from: &Path, size: &str, subtitle: Option<&str>) -> Self {
         let mut embedded = self.clone();
-        let of_file = settings(&self.arguments(from), true).ok();
+        let of_file = self.of_file(from);
         let is_given = |has: fn(&Settings) -> bool| of_file.as_ref().is_some_and(has);
         if !is_given(|file| file.size.is_some()) {
             embedded.options.push(format!("--size={size}"));
@@ -77,7 +77,7 @@ impl Embedded {
     /// What a file leaves of the points in a folder: settings with the values that it chooses. A file with a
     /// mistake chooses nothing: drawing the figure tells of it.
     pub(crate) fn chosen(&self, from: &Path) -> Values {
-        let settings = settings(&self.arguments(from), true).ok();
+        let settings = self.of_file(from);
         settings.map_or_else(Values::new, |settings| settings.only())
     }
 
@@ -96,8 +96,7 @@ impl Embedded {
 
     /// The same for a narrow screen; none where it cannot be drawn so, or a file of settings has a size.
     pub(crate) fn narrow(&self, from: &Path, subtitle: Option<&str>) -> Option<String> {
-        let of_file = settings(&self.arguments(from), true);
-        if of_file.is_ok_and(|file| file.size.is_some()) {
+        if self.of_file(from).is_some_and(|file| file.size.is_some()) {
             return None;
         }
         let drawn = self.drawn(from, NARROW, subtitle).ok();
@@ -113,6 +112,11 @@ impl Embedded {
         let page = self.on_a_page(from, size, subtitle);
         let made = page.arguments(from).made(true)?;
         Ok((svg(&made.drawing)?, made.told.asked))
+    }
+
+    /// Its settings with those of a file; `None` where that has a mistake.
+    fn of_file(&self, from: &Path) -> Option<Settings> {
+        settings(&self.arguments(from), true).ok()
     }
 
     fn arguments(&self, from: &Path) -> PlotArguments {

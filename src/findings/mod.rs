@@ -4,12 +4,12 @@ mod recorded;
 
 use serde_json::Value;
 
-use crate::bench::PRESENTATIONS;
-use crate::bench::presentation::Presentation;
+use crate::bench::presentation_of;
 use crate::results::finding::kinds::{self, INCOMPLETE, NOTHING_MEASURED, POINT_FAILED};
 use crate::results::finding::{FINDINGS, Finding, FindingKind, Findings, Severity};
 use crate::results::folder::NOT_ENDED;
 use crate::results::read::{ReadError, Run};
+use crate::results::schema::Schema;
 use crate::results::text::printable;
 use crate::results::{ReportError, ResultsFolder};
 use crate::terminal::{text_width, wrap};
@@ -72,11 +72,8 @@ pub(crate) fn of_machine(document: &Value, machine: &Value) -> Vec<Finding> {
         all.push(Finding::of(&kinds::EMULATED_PROCESSOR).name("hypervisor", hypervisor));
     }
     let text = |check: &Value, key: &str| check[key].as_str().unwrap_or_default().to_owned();
-    let is_it = |it: &&&Presentation| document["benchmark"] == it.schema.benchmark;
-    let subject = PRESENTATIONS
-        .iter()
-        .find(is_it)
-        .map_or(&[][..], |it| it.subject);
+    let schema = document["benchmark"].as_str().and_then(Schema::of);
+    let subject = schema.map_or(&[][..], |schema| presentation_of(schema).subject);
     let is_subject = |check: &Value| subject.iter().any(|id| check["id"] == *id);
     let mut tunable = Vec::new();
     for check in list(&document["readiness"]["checks"]) {
@@ -123,6 +120,14 @@ pub(crate) fn finish<'a>(
         let of_point = Finding::of(&POINT_FAILED).listed("reason", reason);
         found.add(of_point, Some(point), None);
     }
+    write(found, folder)
+}
+
+/// Writes them into the folder of a run.
+///
+/// # Errors
+/// When the file cannot be written.
+pub(crate) fn write(found: &Findings, folder: &ResultsFolder) -> Result<(), ReportError> {
     folder.file(FINDINGS)?;
     found.write(folder.path())
 }

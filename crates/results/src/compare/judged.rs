@@ -110,10 +110,7 @@ impl<'a> Judged<'a> {
             };
             PointComparison {
                 names: [pair.base, pair.new].map(|point| point.name.clone()),
-                settings: (pair.base.settings.iter())
-                    .filter(|(name, _)| !pair.base.is_measured(name))
-                    .cloned()
-                    .collect(),
+                settings: pair.base.chosen().cloned().collect(),
                 level: None,
                 incomplete: [pair.base, pair.new].map(|point| point.incomplete.clone()),
                 figures: figures.iter().map(judge).collect(),

@@ -26,11 +26,10 @@ pub struct Matched<'a> {
 pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<'a> {
     let differing = differing(base, new);
     let key = |point: &'a Point| -> BTreeMap<&'a str, &'a str> {
-        let settings = point.settings.iter();
+        let settings = point.chosen();
         let settings = settings.map(|(name, text)| (name.as_str(), text.as_str()));
         settings
             .filter(|(_, text)| !text.is_empty())
-            .filter(|(name, _)| !point.is_measured(name))
             .filter(|(name, _)| !(permitted.has(name) && differing.iter().any(|one| one == name)))
             .collect()
     };

@@ -366,8 +366,8 @@ impl Findings {
             .retain(|found| found.points.is_empty() || found.points.iter().any(|it| it == point));
         for found in &mut self.0 {
             // Its figures are those of all of them.
-            if let others @ 1.. = found.points.len().saturating_sub(1) {
-                let all = others + 1;
+            let all = found.points.len();
+            if all > 1 {
                 found.problem = format!("of {all} points together: {}", found.problem);
             }
             found.points.retain(|it| it == point);

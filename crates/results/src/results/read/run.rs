@@ -270,6 +270,12 @@ impl Point {
         })
     }
 
+    /// The settings that were chosen, and not measured.
+    pub fn chosen(&self) -> impl Iterator<Item = &(String, String)> {
+        let settings = self.settings.iter();
+        settings.filter(|(name, _)| !self.is_measured(name))
+    }
+
     /// The text of a cell of its row.
     pub fn text(&self, column: &str) -> Option<&str> {
         self.row.as_ref()?.text(column)
