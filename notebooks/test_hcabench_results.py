@@ -1,5 +1,6 @@
 """What the notebooks share, on the sample and on folders that are not whole. Run by ci/notebooks."""
 
+import gzip
 import json
 import shutil
 import tempfile
@@ -93,6 +94,46 @@ class Folders(unittest.TestCase):
         self.refused("not JSON, or not all of it", copy)
         one.unlink()
         self.refused("settings.json: there is no such file", copy)
+
+    def test_the_cause_of_a_damage_is_named(self):
+        copy = self.copy("hca")
+        whole = results.load(copy, "hca")
+        point = next(whole.summary.itertuples())
+        files = [copy / "settings.json", copy / "summary.csv", copy / "runs.csv", point.folder / "settings.json", point.folder / "messages.csv"]
+        for file in files:
+            good = file.read_bytes()
+
+            def refused(words, damaged):
+                file.write_bytes(damaged)
+                with self.assertRaisesRegex(results.ResultsError, f"{file.name}: .*{words}"):
+                    results.messages(next(results.load(copy, "hca").summary.itertuples()))
+
+            refused("compressed with gzip; unpack it with gunzip", gzip.compress(good))
+            refused("UTF-16", good.decode().encode("utf-16"))
+            if file.suffix == ".csv":
+                refused("is empty", b"")
+                refused("semicolons; save it with commas", good.replace(b",", b";"))
+            if file.name in ("summary.csv", "runs.csv"):
+                refused("in it twice", good + good.splitlines(keepends=True)[1])
+            file.unlink()
+            (file.parent / f"{file.name}.gz").write_bytes(gzip.compress(good))
+            with self.assertRaisesRegex(results.ResultsError, f"{file.name}.gz is there in its place; unpack it with gunzip"):
+                results.messages(next(results.load(copy, "hca").summary.itertuples()))
+            (file.parent / f"{file.name}.gz").unlink()
+            for alike in (b"\xef\xbb\xbf" + good, good.replace(b"\n", b"\r\n")):
+                file.write_bytes(alike)
+                again = results.load(copy, "hca")
+                self.assertEqual(list(again.summary.columns), list(whole.summary.columns))
+                self.assertTrue(results.messages(next(again.summary.itertuples())).equals(results.messages(point)) or file.name == "messages.csv")
+            file.write_bytes(good)
+
+    def test_a_distribution_of_others_is_read(self):
+        file = self.folder / "x.hgrm"
+        rows = "Value Percentile TotalCount 1/(1-Percentile)\n\n 1.500 0.500000 1 2.00\n 2.500 1.000000 2\n#[Mean = 2.0, StdDeviation = 0.5]\n"
+        for total in ("Total count = 2", "TotalCount     =        2.000"):
+            file.write_text(f"{rows}  #[Max = 2.5, {total}]\n  #[Buckets = 22, SubBuckets = 2048]\n")
+            read = results.distribution(file)
+            self.assertEqual((list(read.values_ns), list(read.counts)), ([1.5, 2.5], [1, 1]))
 
     def test_a_row_must_say_what_its_folder_says(self):
         copy = self.copy("queue")

@@ -1,5 +1,7 @@
 //! The hot loops allocate nothing and free nothing: counted by an allocator, on the loops' own threads.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};

@@ -13,7 +13,7 @@ use crate::rdma::verbs::{
     Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
 };
 use crate::rig::port_choice::choose;
-use crate::terminal::output::{print_json, print_text, terminal_width};
+use crate::terminal::output::{print_json, print_text, say, terminal_width};
 use crate::terminal::table::{Column, Table};
 
 const SERVICES: [(&str, ServiceType); 3] = [
@@ -48,7 +48,9 @@ pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let described = found.usable.into_iter().map(describe);
     let described = described.collect::<anyhow::Result<Vec<_>>>()?;
     for (name, error) in &found.refused {
-        eprintln!("hcabench: the device {name} cannot be used: {error}");
+        say(format_args!(
+            "hcabench: the device {name} cannot be used: {error}"
+        ));
     }
     let addresses = chosen
         .as_ref()

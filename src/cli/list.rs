@@ -2,15 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::figures::in_words;
-use crate::findings;
+use crate::findings::{self, print_damaged};
 use crate::report::settings_of;
 use crate::results::folder::{LIST, SETTINGS, SUMMARY};
-use crate::results::read::{Fabric, Run};
+use crate::results::read::{Fabric, ReadError, ReadErrorKind, Run};
 use crate::results::text::printable_path;
 use crate::terminal::output::{print_json, print_text, terminal_width};
 use crate::terminal::table::{Column, Table};
@@ -33,6 +34,7 @@ pub(crate) struct ListArguments {
 }
 
 /// What is shown of a run.
+#[derive(Default)]
 struct RunListing {
     date: String,
     benchmark: String,
@@ -40,6 +42,8 @@ struct RunListing {
     verdict: String,
     varied: String,
     folder: PathBuf,
+    /// What could not be read.
+    damaged: Vec<Arc<ReadError>>,
 }
 
 /// Prints a row for each run. Returns the exit code.
@@ -51,6 +55,9 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     let folder = folder.unwrap_or_else(|| PathBuf::from("results"));
     let mut runs = Vec::new();
     if let Err(cause) = fs::read_dir(&folder) {
+        if folder.is_symlink() && !folder.exists() {
+            return Err(ReadErrorKind::NoSuchFolder.at(&folder).into());
+        }
         let folder = printable_path(&folder);
         anyhow::bail!("{folder} cannot be read: {cause}; name the folder with the results");
     }
@@ -66,7 +73,8 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     } else {
         print_text(&table(&runs).render(terminal_width()))?;
     }
-    Ok(0)
+    let damaged = runs.iter().flat_map(|run| &run.damaged);
+    Ok(print_damaged(damaged.map(AsRef::as_ref)))
 }
 
 /// Takes the runs in or below a folder.
@@ -74,7 +82,7 @@ fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
     let has = |name: &str| folder.join(name).exists();
     // Other programs have a settings.json or a summary.csv, too.
     let is_one =
-        Fabric::is_one(folder) || (has(SUMMARY) || has(SETTINGS)) && Run::open(folder).is_ok();
+        Fabric::is_one(folder) || (has(SUMMARY) || has(SETTINGS)) && Run::salvage(folder).is_ok();
     if is_one || has(SUMMARY) || has(LIST) {
         runs.push(listed(folder));
     }
@@ -94,42 +102,36 @@ fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
 }
 
 fn listed(folder: &Path) -> RunListing {
-    let nothing = RunListing {
-        date: String::new(),
-        benchmark: String::new(),
-        points: 0,
-        verdict: String::new(),
-        varied: String::new(),
+    let unreadable = |error: ReadError| RunListing {
+        verdict: match error.path.strip_prefix(folder) {
+            Ok(file) if file != Path::new("") => {
+                format!("cannot be read: {} {}", printable_path(file), error.wrong)
+            }
+            _ => format!("cannot be read: {}", error.wrong),
+        },
         folder: folder.to_path_buf(),
+        damaged: Vec::from_iter(Some(Arc::new(error)).filter(|error| error.is_damage())),
+        ..RunListing::default()
     };
     if Fabric::is_one(folder) {
-        let fabric = Fabric::open(folder);
-        let nodes = fabric.as_ref().map_or(0, |fabric| fabric.nodes.len());
-        return RunListing {
-            date: fabric
-                .as_ref()
-                .map_or_else(|_| String::new(), |it| date(&it.document()["started_at"])),
-            benchmark: "fabric".to_owned(),
-            points: nodes * nodes.saturating_sub(1),
-            verdict: fabric.map_or_else(
-                |error| format!("cannot be read: {error}"),
-                |_| "see hcabench report".to_owned(),
-            ),
-            ..nothing
+        return match Fabric::open(folder) {
+            Err(error) => RunListing {
+                benchmark: "fabric".to_owned(),
+                ..unreadable(error)
+            },
+            Ok(fabric) => RunListing {
+                date: date(&fabric.document()["started_at"]),
+                benchmark: "fabric".to_owned(),
+                points: fabric.nodes.len() * fabric.nodes.len().saturating_sub(1),
+                verdict: "see hcabench report".to_owned(),
+                folder: folder.to_path_buf(),
+                ..RunListing::default()
+            },
         };
     }
-    let run = match Run::open(folder) {
+    let run = match Run::salvage(folder) {
         Ok(run) => run,
-        Err(error) => {
-            return RunListing {
-                verdict: format!("cannot be read: {}", error.wrong),
-                ..nothing
-            };
-        }
-    };
-    let verdict = match findings::of(&run) {
-        Err(error) => format!("cannot be read: {}", error.wrong),
-        Ok(found) => found.verdict(),
+        Err(error) => return unreadable(error),
     };
     let varying = settings_of(&run).into_iter();
     let varying = varying.filter(|(_, texts)| texts.len() > 1);
@@ -148,9 +150,10 @@ fn listed(folder: &Path) -> RunListing {
         date: date(&run.document()["started_at"]),
         benchmark: run.schema.benchmark.to_owned(),
         points: run.points.len(),
-        verdict,
+        verdict: findings::of(&run).verdict(),
         varied: varying.join("; ") + &more,
-        ..nothing
+        folder: folder.to_path_buf(),
+        damaged: run.damaged,
     }
 }
 

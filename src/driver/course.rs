@@ -13,6 +13,7 @@ use super::shown::Report;
 use super::worker::RoundProcess;
 use super::{AS_MANY_AS_FIT, moment};
 use crate::findings;
+use crate::host::cgroup::ThrottleCounters;
 use crate::host::{interrupt, memory_lock};
 use crate::results::document::Document;
 use crate::results::finding::kinds::ROUNDS_MISSING;
@@ -21,7 +22,10 @@ use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_inco
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
 use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
-use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Plan, SampleFolders};
+use crate::rig::benchmark::{
+    self, Benchmark, Failure, Outcome, Plan, PlannedRow, RowOutcome, SampleFolders,
+};
+use crate::rig::findings::of_throttling;
 use crate::rig::sweep::{Budget, Rounds};
 use crate::terminal::output::warning;
 use crate::terminal::progress::Progress;
@@ -109,8 +113,8 @@ impl SweepRun {
         let mut course = Self::with(run, earlier.rounds, plan, file, records);
         let earlier_run = read::Run::open(course.run.folder.path());
         // One that was killed before its first row cannot be opened, and has stated nothing of a point.
-        if let Ok(run) = earlier_run {
-            course.found = findings::of(&run).map_err(|error| error.to_string())?;
+        if let Ok(earlier_run) = earlier_run {
+            course.found = findings::of(&earlier_run);
             course.found.go_on();
         }
         for row in course.rows.iter_mut().flatten() {
@@ -241,6 +245,11 @@ impl SweepRun {
                 if let Some(signal) = interrupt::requested() {
                     return Err(self.ended(&format!("interrupted by {signal}")));
                 }
+                if matches!(&by, PointMeasurer::Child(child) if child.has_ended()) {
+                    // With a point for which memory, threads or files did not suffice.
+                    let again = start().map_err(|failure| self.ended(&failure.to_string()))?;
+                    by = PointMeasurer::Child(again);
+                }
                 self.measure_point(point, round, order, &mut by)?;
             }
             budget.spent(started.elapsed());
@@ -315,6 +324,8 @@ impl SweepRun {
             let text = so_far.text.clone().unwrap_or_else(numbers);
             progress.show(&format!("{shown} ({text})"));
         };
+        // The process of a round is in the control groups of this one.
+        let mut throttling = ThrottleCounters::open();
         let measured = match by {
             PointMeasurer::Benchmark(benchmark) => {
                 benchmark.measure(planned.index, &place, &mut report)
@@ -324,8 +335,28 @@ impl SweepRun {
                 child.measure(planned, &place, limit, &mut report)
             }
         };
+        let throttled = of_throttling(throttling.rise()).map(|mut found| {
+            found.points = planned.names().skip(1).map(str::to_owned).collect();
+            found
+        });
         match measured {
-            Ok(outcome) => self.keep(point, round, order, started_at, outcome),
+            Ok(outcome) => {
+                // As those of the point: a round that is not whole is measured again.
+                let is_whole = outcome.rows.iter().all(|row| row.failure.is_none());
+                self.find(Some(&name), Some(round), throttled.filter(|_| is_whole));
+                self.keep(point, round, order, started_at, outcome)
+            }
+            Err(Failure::Shortage(reason)) => {
+                let failed = |_: &PlannedRow| RowOutcome {
+                    failure: Some(reason.clone()),
+                    ..RowOutcome::default()
+                };
+                let outcome = Outcome {
+                    rows: planned.rows.iter().map(failed).collect(),
+                    ..Outcome::default()
+                };
+                self.keep(point, round, order, started_at, outcome)
+            }
             Err(Failure::Usage(reason)) => {
                 self.ended(&reason);
                 Err(Ending::Refused(reason))

@@ -28,6 +28,7 @@ pub(crate) fn text(
     rounds: &Rounds,
     budget: Option<Duration>,
     width: Option<usize>,
+    has_devices: bool,
 ) -> String {
     let mut table = Table::new(vec![
         Column::text("point").setting(),
@@ -74,7 +75,10 @@ pub(crate) fn text(
             plan.left_out[0].text(&REASON)
         );
     }
-    text += "no device was opened, so points that the devices refuse are not known\n";
+    text += match has_devices {
+        true => "no device was opened, so points that the devices refuse are not known\n",
+        false => "nothing was started, so points that this machine refuses are not known\n",
+    };
     text
 }
 
@@ -121,7 +125,7 @@ mod tests {
                     settings: Record::new(),
                 })
                 .collect(),
-            time: Duration::from_millis(1500),
+            time: Duration::from_millis(1400),
             bytes: 3 << 20,
         };
         Plan {
@@ -133,12 +137,13 @@ mod tests {
     #[test]
     fn time_disk_and_the_rounds_that_fit_are_told() {
         let (four, eight) = (Rounds { count: 4, seed: 1 }, Rounds { count: 8, seed: 1 });
-        let told = text(&plan(), &four, None, None);
+        let told = text(&plan(), &four, None, None, true);
         told.has(&[
             "a round of 2 points takes about 3s",
             "4 rounds take about 12s",
         ]);
-        text(&plan(), &eight, Some(Duration::from_secs(10)), None).has(&["about 3 rounds fit"]);
+        text(&plan(), &eight, Some(Duration::from_secs(10)), None, true)
+            .has(&["about 3 rounds fit"]);
         assert_eq!(document(&plan(), &four, None)["bytes"], 4 * (6 << 20));
         let many = Rounds {
             count: 10_000,

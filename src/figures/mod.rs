@@ -14,6 +14,8 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
 use self::made::{Made, TooMuch};
 pub(crate) use self::options::PlotArguments;
 use self::options::{Figure, Settings, Size};
@@ -21,16 +23,18 @@ pub(crate) use self::settings::{
     apart, axis, capital, goes_without_saying, in_words, is_told, tick,
 };
 use crate::arguments::UsageError;
+use crate::findings::print_damaged;
 use crate::plot::{Format, PlotError, write};
+use crate::results::read::{ReadError, Run};
 use crate::results::text::{printable, printable_path};
-use crate::terminal::output::warning;
+use crate::terminal::output::{say, warning};
 
 impl PlotArguments {
     /// The figure, by its options and a file. Where the program chose what is in it, not each name that the file has
     /// other words for can be there.
     fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
         let mut settings = config::settings(self, chosen_here)?;
-        let made = self.drawn(&settings).or_else(|error| {
+        let made = self.drawn_without(&mut settings).or_else(|error| {
             // The columns of a paper say how wide a figure is, not how high; a page has room below.
             match error.downcast_ref() {
                 Some(PlotError::TooMuch {
@@ -40,12 +44,33 @@ impl PlotArguments {
                         sides: *size,
                         may_grow: false,
                     });
-                    self.drawn(&settings)
+                    self.drawn_without(&mut settings)
                 }
                 _ => Err(error),
             }
         });
         made.map_err(|error| sorted(error, &settings))
+    }
+
+    /// The figure of the files that can be read.
+    fn drawn_without(&self, settings: &mut Settings) -> anyhow::Result<Made> {
+        loop {
+            let error = match self.drawn(settings) {
+                Ok(made) => {
+                    let without = settings.without.clone();
+                    return Ok(Made { without, ..made });
+                }
+                Err(error) => error.downcast::<ReadError>()?,
+            };
+            let is_known = settings
+                .without
+                .iter()
+                .any(|known| known.path == error.path);
+            if is_known || !error.is_damage() {
+                return Err(error.into());
+            }
+            settings.without.push(Arc::new(error));
+        }
     }
 
     fn drawn(&self, settings: &Settings) -> anyhow::Result<Made> {
@@ -63,7 +88,7 @@ impl PlotArguments {
     }
 }
 
-/// Draws a figure; the exit code is 0.
+/// Draws a figure. Returns the exit code, which is 1 where files are left out.
 ///
 /// # Errors
 /// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be
@@ -86,11 +111,19 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     }
     if !options.quiet {
         for hint in &made.told.hints {
-            eprintln!("{}", warning(&printable(hint)));
+            say(warning(&printable(hint)));
         }
-        eprintln!("figure:  {}", printable_path(&options.out));
+        say(format_args!("figure:  {}", printable_path(&options.out)));
     }
-    Ok(0)
+    let runs = options
+        .from
+        .iter()
+        .filter_map(|path| Run::salvage(path).ok());
+    let damaged: Vec<_> = runs
+        .flat_map(|run| run.damaged)
+        .chain(made.without)
+        .collect();
+    Ok(print_damaged(damaged.iter().map(AsRef::as_ref)))
 }
 
 /// What the options can mend is a usage error.

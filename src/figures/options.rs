@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::RangedU64ValueParser;
 use clap::parser::ValueSource;
@@ -14,6 +15,7 @@ use crate::compare::figures::Kind;
 use crate::plot::palette::StyleNumber;
 use crate::plot::scale::ScaleKind;
 use crate::plot::{Chart, DEFAULT_SIZE, FigureTexts, ONE_COLUMN, SIDES, TWO_COLUMNS};
+use crate::results::read::ReadError;
 
 /// The percentile that is drawn where none is asked for.
 pub(super) const MEDIAN: f64 = 50.0;
@@ -115,6 +117,10 @@ pub(super) struct Settings {
     /// Where they are from, beside the command line.
     #[arg(skip)]
     pub file: SettingsFile,
+
+    /// What is left out, as these files cannot be read.
+    #[arg(skip)]
+    pub without: Vec<Arc<ReadError>>,
 }
 
 /// The file with settings of a figure.

@@ -362,7 +362,7 @@ fn figures(arguments: &ReportArguments, read: &Read) -> (Vec<Figure>, Vec<String
         let ReportFigure { title, caption, .. } = of;
         let drawn = Embedded::try_from(of).map_err(|unknown| unknown.to_string());
         let drawn = drawn.and_then(|figure| match figure.draw(&arguments.folder, None) {
-            Ok((svg, _)) => Ok((svg, figure.narrow(&arguments.folder, None))),
+            Ok(drawn) => Ok((drawn.svg, figure.narrow(&arguments.folder, None))),
             Err(failed) => Err(failed.reason),
         });
         match drawn {

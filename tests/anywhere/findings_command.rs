@@ -122,7 +122,11 @@ fn folders_of_others_are_named_and_end_no_list() {
         "point,\u{1b}[31m\n",
     )
     .unwrap();
-    let listed = ends(folder, "list project", 0).stdout;
+    let ended = ends(folder, "list project", 1);
+    ended
+        .stderr
+        .has(&["left out", "project/damaged/settings.json is missing"]);
+    let listed = ended.stdout;
     listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
     // Below what cannot be read there may be runs.
     fs::write(folder.join("project/summary.csv"), "{}").unwrap();

@@ -1,5 +1,7 @@
 //! As one program: each that is linked takes time. Those that need a process of their own are files beside this folder.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 use std::time::Duration;
 
 mod common;
@@ -18,17 +20,21 @@ mod compare_command;
 mod documentation;
 mod fabric_results;
 mod findings_command;
+mod limits_command;
 #[cfg(target_arch = "x86_64")]
 mod listings;
+mod many_at_once;
 mod memory_command;
 #[cfg(target_arch = "x86_64")]
 mod memory_kernels;
 mod memory_load;
+mod namespaces;
 #[cfg(all(feature = "mqtt", feature = "zeromq"))]
 mod node_broker;
 mod node_command;
 mod node_processes;
 mod node_results;
+mod outputs;
 mod plot_command;
 mod queue_command;
 mod queue_sweeps;
@@ -37,6 +43,7 @@ mod report_browser;
 mod requests_command;
 mod sweep_command;
 mod tables;
+mod throttling;
 #[cfg(feature = "rdma")]
 mod without_libraries;
 

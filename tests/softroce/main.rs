@@ -1,6 +1,8 @@
 //! What needs two RDMA devices: run by `ci/test` in the SoftRoCE machine, as root, in one boot. `program` runs the
 //! binary, `results` reads what it wrote, `machine` changes the machine, `own_process` keeps library tests apart.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 #[macro_use]
 mod own_process;
 

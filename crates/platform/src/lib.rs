@@ -2,6 +2,8 @@
 //!
 //! Nothing here knows of RDMA or of a benchmark.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 pub mod buffer;
 pub mod host;
 pub mod named;

@@ -16,6 +16,8 @@
 //! as x86-64 fetches lines in pairs, and one line of those Arm processors whose lines have 128. On one with lines of 256
 //! two threads share a line, which costs time and nothing else.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 use hcabench_platform::buffer;
 
 #[cfg(feature = "cpp")]

@@ -80,8 +80,22 @@ fn verdict(shown: &Shown<'_>) -> String {
         .collect();
     for cpu in watched().filter(|_| !shown.brief) {
         let mut parts = Vec::new();
+        let throttled = &cpu["throttled"];
+        let stopped = throttled["throttled_ns"].as_f64().unwrap_or(0.0);
+        if stopped > 0.0 {
+            let (count, periods) = (&throttled["throttled"], &throttled["periods"]);
+            lines.push(labelled(
+                &format!("{}throttled on CPU {}", by(cpu), cpu["cpu"]),
+                &format!(
+                    "{} in {count} of {periods} periods",
+                    units::duration(stopped)
+                ),
+            ));
+        }
+        // The scheduler counts that as waiting.
         if let Some(waited) = cpu["waited_for_cpu_ns"]
             .as_f64()
+            .map(|waited| waited - stopped)
             .filter(|waited| *waited > 0.0)
         {
             parts.push(format!(

@@ -11,7 +11,7 @@ use crate::rig::trust::{
     Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
 };
 use crate::sorting::sort_by;
-use crate::terminal::output::{print_as, terminal_width, warning};
+use crate::terminal::output::{print_as, say, terminal_width, warning};
 use crate::terminal::table::{Column, Table};
 use crate::terminal::{label_rows, text_width, wrap};
 use crate::time::{COUNTER_IN_WORDS, RateSource};
@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
     let stop = || interrupt::requested().is_some();
     let report = examine(arguments.trust_reads, arguments.tsc_khz, &stop).map_err(sort)?;
     if let Some(doubt) = report.rate.and_then(|rate| findings::of_rate(&rate)) {
-        eprintln!("{}", warning(&doubt.line(1)));
+        say(warning(&doubt.line(1)));
     }
     if !arguments.output.quiet {
         print_as(arguments.output.json, &report, || in_words(&report))?;

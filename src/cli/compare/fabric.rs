@@ -27,7 +27,7 @@ use crate::results::text::printable;
 use crate::results::units::digits;
 use crate::sorting::distinct;
 use crate::stats::rank::Test;
-use crate::terminal::output::{print_json, print_text, terminal_width, warning};
+use crate::terminal::output::{print_json, print_text, say, terminal_width, warning};
 
 /// What is compared: how a limit names it, its percentile and its column.
 const FIGURES: [(&str, f64, Column); 6] = [
@@ -182,7 +182,7 @@ pub(super) fn run(
     let both = names.join(" and ");
     warnings.extend((differs.iter()).map(|it| format!("{both} differ in {it}")));
     for text in &warnings {
-        eprintln!("{}", warning(&printable(text)));
+        say(warning(&printable(text)));
     }
     let columns: Vec<Column> = asked.iter().map(|(.., column)| *column).collect();
     let [base, new] = fabrics;

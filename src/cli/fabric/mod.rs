@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use self::folders::PairFolders;
 use crate::arguments::UsageError;
-use crate::arguments::values::{duration, limits};
+use crate::arguments::values::{count, duration, limits};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::HcaArguments;
@@ -55,7 +55,8 @@ pub(crate) struct FabricArguments {
     pub concurrency: Concurrency,
 
     /// Measure this many suspect pairs again alone, beside the same number drawn at random; 0: none
-    #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Fabric")]
+    #[arg(long, value_name = "N", default_value_t = 16,
+          value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub again: u32,
 
     /// Give up a pair that takes longer than this
@@ -68,11 +69,13 @@ pub(crate) struct FabricArguments {
     pub group: Option<PathBuf>,
 
     /// Set the number of this process among all, from 0 [default: from the engine]
-    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub rank: Option<u32>,
 
     /// Set the number of processes [default: from the engine]
-    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub ranks: Option<u32>,
 
     /// Set the host of rank 0, with a TCP port if the engine provides none
@@ -89,7 +92,8 @@ pub(crate) struct FabricArguments {
     pub fail_above: Option<crate::arguments::values::List<Limit>>,
 
     /// Exit with code 3 if more nodes and pairs than this stand out
-    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<usize>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub max_outliers: Option<usize>,
 
     /// Write folders with messages and probes for these pairs: all, again (those that are measured again alone) or none

@@ -135,7 +135,7 @@ fn errors_name_the_option_the_value_and_what_is_allowed() {
             "--uc-route fast",
             ["--uc-route", "fast", "auto, endpoint, patched"],
         ),
-        ("--priority 100", ["--priority", "100", "1..=99"]),
+        ("--priority 100", ["--priority", "100", "from 1 to 99"]),
         ("--timeout 0", ["--timeout", "0", "1ms"]),
         (
             "--warmup 9000",

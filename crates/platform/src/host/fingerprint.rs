@@ -9,6 +9,7 @@ use super::boot::BootParameters;
 use super::cpu_set::CpuSet;
 use super::huge_pages::{HugePages, transparent_huge_pages};
 use super::idle_states::IdleStates;
+use super::limits::Limits;
 use super::memory_lock::MemoryLock;
 use super::system_files::SystemFiles;
 use super::topology::Topology;
@@ -39,6 +40,8 @@ pub struct Fingerprint {
     /// How many virtual machines run here, by the program that carries them; null where no process shows.
     pub virtual_machines: Option<BTreeMap<String, usize>>,
     pub memory: Memory,
+    /// What limits this process: control groups, as those of containers, and ulimits.
+    pub limits: Limits,
 }
 
 /// The firmware, by DMI; null where there is no DMI or it may not be read.
@@ -174,6 +177,7 @@ impl Fingerprint {
                 transparent_huge_pages: transparent_huge_pages(files),
                 memory_lock,
             },
+            limits: Limits::from_files(files),
         }
     }
 }

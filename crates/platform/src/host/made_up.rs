@@ -106,6 +106,18 @@ impl Machine {
             .file(&format!("{pool}/resv_hugepages"), &reserved.to_string())
     }
 
+    /// Puts the process into control groups, lines of `/proc/self/cgroup`. Each mount has the group at its top, the
+    /// kind of file system and its options; the first is at `cgroup`, the next at `cgroup1` and so on.
+    pub fn in_group(&self, groups: &str, mounts: &[(&str, &str, &str)]) -> &Self {
+        let mounts = mounts.iter().enumerate();
+        let lines = mounts.map(|(at, (group, kind, options))| {
+            let number = if at == 0 { String::new() } else { at.to_string() };
+            format!("3{at} 24 0:2{at} {group} /cgroup{number} rw,nosuid shared:9 - {kind} none {options}\n")
+        });
+        self.file("proc/self/cgroup", groups)
+            .file("proc/self/mountinfo", &lines.collect::<String>())
+    }
+
     /// The folder that stands for `/`.
     pub fn root(&self) -> &Path {
         self.folder.path()

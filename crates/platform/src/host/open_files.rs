@@ -4,6 +4,13 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::error::HostError;
 
+/// Files that this process has open; `None` where that cannot be found out.
+pub fn count() -> Option<u64> {
+    let open = std::fs::read_dir("/proc/self/fd").ok()?.count() as u64;
+    // The directory itself was open.
+    Some(open.saturating_sub(1))
+}
+
 /// Lets this process, and those that it starts, have this many files open, as far as its hard limit allows: no
 /// privilege is needed for that. Returns the limit then in force.
 ///

@@ -23,7 +23,8 @@ impl SystemFiles {
         }
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    /// Where a file of the tree is.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 

@@ -56,9 +56,15 @@ const OBTAINED: &str = "obtained";
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 20] = [
+const NEED_NOT: [&str; 25] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
+    // What they come to is in machine.limits.cpus_by_quota.
+    "machine.limits.cpu_quotas",
+    "machine.limits.cpuset",
+    "machine.limits.memory",
+    "machine.limits.pids",
+    "machine.limits.ulimits",
     "machine.memory.total_bytes",
     "machine.memory.huge_pages.free",
     "machine.memory.huge_pages.reserved",

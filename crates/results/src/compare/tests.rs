@@ -1,4 +1,4 @@
-use crate::testing::{Noise, Refused as _, temporary};
+use crate::testing::{Has as _, Noise, Refused as _, temporary};
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -411,8 +411,13 @@ fn a_figure_that_is_no_number_is_named() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(",200.0,"));
     std::fs::write(&file, text.replace(",200.0,", ",abc,")).unwrap();
-    let told = ["runs.csv", "floor_p50_ns", "\"abc\""];
-    rounds::open(&path).refused(&told);
+    let run = rounds::open(&path).unwrap();
+    let [damaged] = &run.damaged[..] else {
+        panic!("{:?}", run.damaged)
+    };
+    damaged
+        .to_string()
+        .has(&["runs.csv", "in line 2", "floor_p50_ns is \"abc\""]);
 }
 
 fn memory_about(latency: f64, bandwidth: f64, seed: u64) -> Run {

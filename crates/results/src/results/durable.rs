@@ -121,6 +121,14 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
+/// The symbolic link in a path that leads nowhere, and what it leads to.
+pub(super) fn dangling_link(path: &Path) -> Option<(&Path, PathBuf)> {
+    let mut above = path.ancestors();
+    let found = above.find(|it| it.symlink_metadata().is_ok())?;
+    let target = fs::read_link(found).ok()?;
+    (!found.exists()).then_some((found, target))
+}
+
 /// Where [`replace`] prepares the new contents of `path`; a killed process may leave it behind.
 pub(crate) fn partial_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -160,6 +168,14 @@ pub(crate) fn replace_with(
     }
     written?;
     sync_folder(folder_of(path))
+}
+
+/// Writes a short text over a file of ours: on a full disk the block that it has is there.
+pub(crate) fn overwrite(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = open_to_go_on(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()
 }
 
 #[cfg(test)]

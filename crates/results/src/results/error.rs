@@ -31,6 +31,12 @@ pub enum ReportError {
         shown(.0), printable(.1)
     )]
     ExistingResults(PathBuf, String),
+    /// A symbolic link in the path of the folder, and what it leads to, which does not exist.
+    #[error(
+        "{} is a symbolic link to {}, which does not exist; make that folder, or choose another path",
+        shown(.0), shown(.1)
+    )]
+    DanglingLink(PathBuf, PathBuf),
     /// There is no run in the folder to go on with.
     #[error("{} holds no run that could be resumed; give the folder that --out named", shown(.0))]
     NothingToResume(PathBuf),

@@ -3,8 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::fallback::Fallback;
-use super::{Maker, NodeError, Settings, Wiring, rings, udp};
+use super::{Maker, NodeError, Settings, Wiring, loopback_interface, rings, udp};
 use crate::buffer::SharedMemory;
+use crate::host::Needs;
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
@@ -122,6 +123,22 @@ impl NodeType {
         }
     }
 
+    /// Threads and files that ends with these connections take in one process, beside a thread for each end: what
+    /// /proc shows, and of infiniband what its objects have.
+    pub fn needs(self, ends: u64, connections: u64) -> Needs {
+        let (threads, files) = match self {
+            NodeType::Loopback | NodeType::Shmem => (0, 0),
+            NodeType::Udp => (0, ends),
+            NodeType::InfiniBand => (ends, 4 + 4 * ends + 4 * connections),
+            // A client has a socket, and its runtime three files; the broker is started by pipes.
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => (ends + 1, 4 * ends + 4),
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => super::zeromq::needs(ends, connections),
+        };
+        Needs { threads, files }
+    }
+
     /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `library` or `broker`.
     pub fn distributed_by(self) -> &'static str {
         match self {
@@ -159,11 +176,12 @@ impl NodeType {
                 })
             }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
-            NodeType::Udp => None,
+            NodeType::Udp => loopback_interface::refusal("--type udp"),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => None,
             #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => super::zeromq::load().err(),
+            NodeType::Zeromq => (super::zeromq::load().err())
+                .or_else(|| loopback_interface::refusal("--type zeromq")),
         })
     }
 

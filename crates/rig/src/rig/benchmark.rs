@@ -49,6 +49,9 @@ pub enum Failure {
     /// The machine, a device or the measurement failed.
     #[error("{0}")]
     Run(String),
+    /// A limit on threads, files or memory is too low for a point: others may be measured.
+    #[error("{0}")]
+    Shortage(String),
     #[error("interrupted by {0}")]
     Interrupted(String),
 }
@@ -59,6 +62,7 @@ impl From<RigError> for Failure {
         match error {
             RigError::Interrupted(signal) => Failure::Interrupted(signal.to_string()),
             error if error.is_usage() => Failure::Usage(error.to_string()),
+            error if error.is_shortage() => Failure::Shortage(error.to_string()),
             error => Failure::Run(error.to_string()),
         }
     }
@@ -72,10 +76,14 @@ pub struct Plan {
     pub left_out: Vec<Record>,
 }
 
+/// What a round takes beside its points, about: its process starts, looks at the machine and compares clocks.
+const BESIDE_POINTS: Duration = Duration::from_millis(200);
+
 impl Plan {
     /// How long a round takes, about.
     pub fn time(&self) -> Duration {
-        self.points.iter().map(|point| point.time).sum()
+        let points = self.points.iter().map(|point| point.time);
+        points.fold(BESIDE_POINTS, Duration::saturating_add)
     }
 
     /// The names of all rows of the summary to be.

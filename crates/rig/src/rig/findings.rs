@@ -1,9 +1,10 @@
-//! Findings that several benchmarks make: of places, pages, idle states and the rate of the counter.
+//! Findings that several benchmarks make: of places, pages, idle states, CPU quotas and the rate of the counter.
 
 use std::io;
 
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::Compromise;
+use crate::host::cgroup::Throttling;
 use crate::results::finding::{Finding, kinds};
 use crate::stats::resolvable;
 use crate::time::{RateDoubt, TscRate};
@@ -62,6 +63,16 @@ pub fn of_idle_states(error: &io::Error) -> Finding {
     Finding::of(&kinds::IDLE_STATES).listed("error", error.to_string())
 }
 
+/// A CPU quota that stopped this process while it measured.
+pub fn of_throttling(found: Throttling) -> Option<Finding> {
+    (found.throttled > 0).then(|| {
+        Finding::of(&kinds::THROTTLED)
+            .count("throttled", found.throttled)
+            .count("periods", found.periods)
+            .count("throttled_ns", found.throttled_ns)
+    })
+}
+
 /// Why a rate of the counter is in doubt.
 pub fn of_rate(rate: &TscRate) -> Option<Finding> {
     let kind = match rate.doubt()? {
@@ -77,6 +88,20 @@ pub fn of_rate(rate: &TscRate) -> Option<Finding> {
             .measure("off_ppm", off);
     }
     Some(found)
+}
+
+/// A rate may be off the one asked for by so much.
+const RATE_KEPT: f64 = 1e-3;
+
+/// Where a rate is another one than was asked for, with the reason.
+pub fn of_kept_rate(asked: f64, found: f64, why: &str) -> Option<Finding> {
+    let off = found / asked - 1.0;
+    let rounded = (1e5 * off).round() / 1e3;
+    (off.abs() > RATE_KEPT).then(|| {
+        Finding::of(&kinds::RATE_MISSED)
+            .measure("off", rounded)
+            .listed("why", why)
+    })
 }
 
 /// Where so few samples cannot distinguish percentiles, of which the lowest is first, from the maximum; `options` give
@@ -168,6 +193,18 @@ mod tests {
             found.line(1).has(&[text]);
             assert!(!found.line(1).contains('{'), "{}", found.line(1));
         }
+    }
+
+    #[test]
+    fn only_what_was_throttled_is_found() {
+        let mut found = Throttling {
+            periods: 29,
+            ..Throttling::default()
+        };
+        assert_eq!(of_throttling(found), None);
+        (found.throttled, found.throttled_ns) = (28, 1_980_000_000);
+        let text = "throttled in 28 of 29 periods, 1.98 s";
+        assert_eq!(of_throttling(found).unwrap().problem, text);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod one;
 
 use std::net::IpAddr;
+use std::path::Path;
 
 pub use self::one::{choose_nth, choose_one};
 use super::ports::{PortRequest, Service, UcRouteRequest};
@@ -204,6 +205,14 @@ impl PortPair {
     }
 }
 
+/// Why there is no device, and what to do.
+fn no_device() -> &'static str {
+    match Path::new("/sys/class").is_dir() {
+        true => "no RDMA device on this host (libibverbs finds none): load its driver",
+        false => "no RDMA device can be found without /sys: mount it (mount -t sysfs sysfs /sys)",
+    }
+}
+
 /// Chooses the sending and the receiving port among those that were named, else among the active ports. Ports that
 /// cannot communicate are no pair. Of the others the best is taken: first two with IP addresses, then two in the same
 /// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
@@ -219,9 +228,10 @@ pub fn choose(
     let devices = all.usable.as_slice();
     if devices.is_empty() {
         return Err(ChoiceError::TooFew(match all.refused.first() {
-            None => "no RDMA device on this host (libibverbs finds none): load its driver, until `hcabench devices` lists it, \
-                     or run on SoftRoCE in a virtual machine with ci/hcabench"
-                .to_owned(),
+            None => format!(
+                "{}, until `hcabench devices` lists it, or run on SoftRoCE in a virtual machine with ci/hcabench",
+                no_device()
+            ),
             Some((_, reason)) => format!("no RDMA device of this host can be used: {reason}"),
         }));
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::buffer::PageKind;
+use crate::host::cgroup::Throttling;
 use crate::host::counters::{CounterAvailability, ThreadUsage};
 use crate::host::pinning::ThreadMigration;
 use crate::host::running::ThreadRun;
@@ -56,6 +57,8 @@ pub(super) struct CpuResult {
     pub usage: ThreadUsage,
     /// How long it waited for its CPU meanwhile, in nanoseconds; `None` where the kernel does not tell.
     pub waited: Option<u64>,
+    /// How often a CPU quota stopped the control group meanwhile, and for how long of that this CPU's thread.
+    pub throttled: Throttling,
     /// The threads that have or had this CPU and ran meanwhile.
     pub ran: Vec<ThreadRun>,
     /// Whether the machine is a virtual one.
@@ -81,6 +84,7 @@ impl CpuResult {
             available: CounterAvailability::default(),
             usage: ThreadUsage::default(),
             waited: None,
+            throttled: Throttling::default(),
             ran: Vec::new(),
             guest: true,
             traced: None,
@@ -130,6 +134,20 @@ impl CpuResult {
     }
 }
 
+/// Divides the time in which a CPU quota stopped the threads of all CPUs among them: by the time in jumps, which
+/// contains it.
+pub(super) fn share_throttling(cpus: &mut [CpuResult], found: Throttling, nanos_per_tick: f64) {
+    let jumped: Vec<f64> = cpus.iter().map(|cpu| cpu.jumped().total as f64).collect();
+    let all: f64 = jumped.iter().sum();
+    for (cpu, jumped) in cpus.iter_mut().zip(jumped) {
+        let share = found.throttled_ns as f64 * jumped / all.max(1.0);
+        cpu.throttled = Throttling {
+            throttled_ns: share.min(jumped * nanos_per_tick) as u64,
+            ..found
+        };
+    }
+}
+
 /// What came of a watch.
 #[derive(Debug)]
 pub(super) struct ClockResult {
@@ -161,5 +179,38 @@ impl ClockResult {
     /// A fraction of ticks as nanoseconds.
     pub(super) fn nanos_f64(&self, ticks: f64) -> f64 {
         ticks * self.scale.nanos_per_tick()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::clock::jump::Jump;
+    use crate::bench::clock::watcher::WatchTask;
+
+    #[test]
+    fn the_time_of_a_quota_is_divided_by_the_time_in_jumps_and_no_more_than_that() {
+        for (throttled_ns, expected) in [(8_000, [6_000, 2_000]), (80_000, [9_000, 3_000])] {
+            let mut cpus: Vec<CpuResult> = [9_000, 3_000]
+                .into_iter()
+                .enumerate()
+                .map(|(cpu, length)| {
+                    let mut watched = WatchResult::nothing(&WatchTask::made_up(100)).unwrap();
+                    watched
+                        .jumps
+                        .push(Jump::new(1, length, Cause::NotSampled), None);
+                    CpuResult::made_up(cpu, watched)
+                })
+                .collect();
+            let found = Throttling {
+                periods: 29,
+                throttled: 28,
+                throttled_ns,
+            };
+            share_throttling(&mut cpus, found, 1.0);
+            let times = [0, 1].map(|cpu: usize| cpus[cpu].throttled.throttled_ns);
+            assert_eq!(times, expected);
+            assert_eq!(cpus[1].throttled.throttled, 28);
+        }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::buffer::StampBuffer;
+use crate::host::cgroup::Throttling;
 use crate::host::counters::{CounterAvailability, CpuCounters, Deltas, ThreadUsage};
 use crate::host::{pinning, running};
 use crate::rig::control::{Control, StopFlag};
@@ -211,6 +212,7 @@ impl PreparedThread<'_> {
                 .map_or_else(CounterAvailability::default, |it| it.available().clone()),
             usage,
             waited: waited.map(|(after, before)| after.saturating_sub(before)),
+            throttled: Throttling::default(),
             ran: Vec::new(),
             guest: together.guest,
             traced: None,

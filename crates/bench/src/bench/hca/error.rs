@@ -116,6 +116,7 @@ impl From<RunError> for Failure {
                 | RigError::TooFewHugePages { .. },
             ) => Failure::Run(text),
             RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
+            RunError::Rig(error) if error.is_shortage() => Failure::Shortage(text),
             RunError::Usage(_)
             | RunError::Peer(_, Failure::Usage(_))
             | RunError::Choice(ChoiceError::Named { .. } | ChoiceError::Apart { .. }) => {

@@ -147,7 +147,7 @@ struct ControllerReading {
     bytes: u64,
 }
 
-/// Groups of all generators a second.
+/// Groups of all generators a second, of a window that begins and ends at any place of a group: as many as intervals.
 fn rate(window: &Window) -> f64 {
     window.groups.iter().sum::<u64>() as f64 / window.chase.time.as_secs_f64()
 }

@@ -23,7 +23,7 @@ use crate::rig::benchmark::{
     SampleFolders,
 };
 use crate::rig::error::RigError;
-use crate::rig::findings::of_placement;
+use crate::rig::findings::{of_kept_rate, of_placement};
 use crate::rig::memory::{Allowance, MemoryNeed};
 
 /// The distributions in a point's folder.
@@ -34,7 +34,7 @@ pub const INTENDED: &str = "intended.hgrm";
 /// What else a point leaves on disk, in bytes.
 const BYTES_PER_POINT: u64 = 512 << 10;
 /// What a run takes beside its steps: threads, connections, memory.
-const TIME_BESIDE: Duration = Duration::from_millis(200);
+const TIME_BESIDE: Duration = Duration::from_millis(100);
 /// The same for each end that is a process.
 const TIME_OF_A_PROCESS: Duration = Duration::from_millis(20);
 /// More than this share of the steps being missed means that the rate was not had.
@@ -185,7 +185,7 @@ impl NodeBenchmark {
             files::add_samples(folder, place.round, format, &machine.clock, &run)?;
         }
         let found = &run.outcome;
-        let mut findings = findings(found);
+        let mut findings = findings(point, found);
         findings.extend(of_placement(&run.placement.warnings));
         let mut figures = rows::figures(point, found);
         rows::add_broker(&mut figures, run.broker.as_ref());
@@ -248,14 +248,18 @@ fn failure(run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-fn findings(found: &RunOutcome) -> Vec<Finding> {
+fn findings(point: &Point, found: &RunOutcome) -> Vec<Finding> {
     let steps = found.missed + found.sent + found.refused;
     let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
     let missed = if missed { found.missed } else { 0 };
     let (lost, sent) = (found.tally.lost, found.tally.sent);
     let fell_back = found.work.map(|work| work.fell_back);
     let fell_back = fell_back.filter(|it| it.count() > 0);
+    let asked = point.rate_per_s * f64::from(point.wiring.publishers);
+    let is_told = missed + found.refused > 0;
+    let rate = found.send_rate_per_s.filter(|_| !is_told);
     let stated = [
+        rate.and_then(|rate| of_kept_rate(asked, rate, "steps were held up")),
         Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
         Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
         Finding::counted(&kinds::SAMPLES_REFUSED, found.refused, None),

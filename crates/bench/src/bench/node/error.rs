@@ -70,12 +70,28 @@ impl From<HostError> for RunError {
     }
 }
 
+impl RunError {
+    fn is_shortage(&self) -> bool {
+        match self {
+            RunError::Node(error) | RunError::Thread(_, NodeThreadError::Node(error)) => {
+                error.is_shortage()
+            }
+            RunError::Thread(_, NodeThreadError::Host(error)) => error.is_shortage(),
+            _ => false,
+        }
+    }
+}
+
 impl From<RunError> for Failure {
     /// An error that another value of an option would avoid is the user's.
     fn from(error: RunError) -> Self {
         let text = error.to_string();
         match error {
-            RunError::Process(failure) => failure,
+            error if error.is_shortage() => Failure::Shortage(text),
+            RunError::Process(failure)
+            | RunError::Thread(_, NodeThreadError::Process(failure @ Failure::Shortage(_))) => {
+                failure
+            }
             RunError::Rig(error) => error.into(),
             RunError::NothingToMeasure(_)
             | RunError::Node(NodeError::Setting(_) | NodeError::NoBroker(_)) => {

@@ -11,7 +11,7 @@ use super::config::{Config, RunsAs};
 use super::ends::{Common, InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
 use super::error::RunError;
 use super::point::Point;
-use super::process::Processes;
+use super::process::{self, Processes};
 use super::result::{Reports, RunOutcome};
 use super::running_latency::RunningLatency;
 use super::sample::Epoch;
@@ -82,6 +82,7 @@ impl NodeMachine {
         folder: &Path,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, RunError> {
+        process::needs(point, config).require("its ends")?;
         let placement = self.placement(point)?;
         // The rest of the process stays off the CPUs of the ends, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;

@@ -20,14 +20,14 @@ use crate::time::{Clock, Ticks};
 /// How long a receiver goes on when all senders are done: what they put in is there at once or never.
 pub(super) const AFTER_SENDERS: Duration = Duration::from_millis(10);
 
-/// Waits for all threads and lets elements through until the time is over. What was noted, without the warm-up, and how
-/// many of it in the span of the passage.
+/// Waits for all threads and lets elements through until the time is over; beside that, what was counted without the
+/// warm-up.
 pub(super) fn let_through_by_time(
     end: &mut dyn Loop,
     place: ThreadPosition,
     task: &Task,
     stage: &Stage,
-) -> Result<(PassageResult, EndTally, usize), ThreadError> {
+) -> Result<(PassageResult, EndTally), ThreadError> {
     if !stage.control(place).start_together() {
         return Err(ThreadError::Alone);
     }
@@ -48,7 +48,7 @@ fn produce(
     task: &Task,
     stage: &Stage,
     began: Instant,
-) -> (PassageResult, EndTally, usize) {
+) -> (PassageResult, EndTally) {
     let part = part_of(&task.point).min(PART);
     let started = end.start();
     let measured_from = began + task.config.warmup;
@@ -71,15 +71,17 @@ fn produce(
     stage.end_sending();
     end.flush();
     stage.sender_is_done();
+    let tally = end.tally().since(&before);
     let passed = PassageResult {
         started,
         warmed_up,
         span: [first, last],
+        // As many as elements: the pause behind the last one is in it.
+        intervals: tally.noted as u64,
         faults,
         counts: None,
     };
-    let tally = end.tally().since(&before);
-    (passed, tally, tally.noted)
+    (passed, tally)
 }
 
 /// A consumer: it takes elements until the producers are done and nothing more comes.
@@ -89,7 +91,7 @@ fn consume(
     stage: &Stage,
     began: Instant,
     room: usize,
-) -> (PassageResult, EndTally, usize) {
+) -> (PassageResult, EndTally) {
     let part = part_of(&task.point).min(PART);
     let started = end.start();
     // Later than this nothing comes any more, unless the queue makes it up.
@@ -134,8 +136,9 @@ fn consume(
         started,
         warmed_up: end.forget(),
         span,
+        intervals: in_span as u64,
         faults,
         counts: None,
     };
-    (passed, tally, in_span)
+    (passed, tally)
 }

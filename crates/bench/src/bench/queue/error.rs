@@ -89,6 +89,7 @@ impl RunError {
     /// Whether it is the failure of one queue, after which others can be measured, if need be by another process.
     pub(super) fn fails_its_point(&self) -> bool {
         self.leaves_thread_behind()
+            || matches!(self, RunError::Rig(error) if error.is_shortage())
             || matches!(
                 self,
                 RunError::TooSlow { .. }
@@ -127,6 +128,9 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Rig(error) => error.into(),
+            RunError::Offset(ThreadsError::Host(error)) if error.is_shortage() => {
+                Failure::Shortage(text)
+            }
             RunError::NoPair
             | RunError::NothingToMeasure(_)
             | RunError::Counters(CounterError::None(_) | CounterError::Forbidden(_)) => {

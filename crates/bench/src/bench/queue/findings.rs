@@ -1,6 +1,7 @@
 //! What a round gives reason to state.
 
 use super::config::{Config, Measure, RoundLength};
+use super::per_second::asked;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
 use crate::pacing::Load;
@@ -29,6 +30,8 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
     if misses_load(sender.tally.missed as f64, run.elements as f64, group) {
         let found = Finding::of(&kinds::LOAD_MISSED).measure("late_percent", LATE_PERCENT);
         all.push(found.listed("what", what));
+    } else {
+        all.extend(of_rate(point, run));
     }
     let laps = run.elements / point.capacity as u64;
     // One element at a time fills no queue.
@@ -53,6 +56,27 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
         ));
     }
     all
+}
+
+/// Where elements went in or came out at another rate than was asked for. A load curve is meant to reach what is not
+/// kept.
+fn of_rate(point: &Point, run: &RunResult) -> Option<Finding> {
+    let asked = asked(point).filter(|_| point.percent_of_saturation.is_none())?;
+    // What comes out of the queues of several threads is counted in parts.
+    let throughput = run.throughput_per_s.filter(|_| point.wiring.is_none());
+    let off = |rate: &f64| (rate / asked - 1.0).abs();
+    let rates = run.sent_per_s.into_iter().chain(throughput);
+    let found = rates.max_by(|one, other| off(one).total_cmp(&off(other)))?;
+    let why = if point.receiver.mean_pause() > point.sender.mean_pause() {
+        "the load of the receiver takes fewer"
+    } else if run.ends.sender.tally.missed > 0 {
+        "enqueues started late"
+    } else if point.sender.jitter > 0.0 {
+        "with a jitter a rate is kept in the mean of many"
+    } else {
+        "the first or the last element was held up"
+    };
+    findings::of_kept_rate(asked, found, why)
 }
 
 /// Where a round with a duration has as many elements as it may have, and more would go through.
@@ -116,6 +140,41 @@ mod tests {
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         late(rate, 51).unwrap().has(&["% of the enqueues"]);
         assert_eq!(late(rate, 50), None);
+    }
+
+    #[test]
+    fn a_rate_that_is_not_kept_is_told_with_its_reason() {
+        let rate = Load::ConstantRate { rate_per_s: 1e6 };
+        let told = |late, change: fn(&mut RunResult, &mut Point)| {
+            let all = found(rate, late, change);
+            one(&all, &kinds::RATE_MISSED).map(|found| found.line(1))
+        };
+        let kept: fn(&mut RunResult, &mut Point) = |run, _| {
+            (run.sent_per_s, run.throughput_per_s) = (Some(1e6), Some(0.9995e6));
+        };
+        assert_eq!(told(0, kept), None);
+        let missed: fn(&mut RunResult, &mut Point) = |run, _| {
+            (run.sent_per_s, run.throughput_per_s) = (Some(1e6), Some(0.995e6));
+        };
+        told(0, missed).unwrap().has(&["-0.500 %", "was held up"]);
+        told(3, missed).unwrap().has(&["-0.500 %", "started late"]);
+        // That more than a few started late is told in its own words.
+        assert_eq!(told(51, missed), None);
+        let slow = told(0, |run, point| {
+            (run.sent_per_s, run.throughput_per_s) = (Some(1e6), Some(1e3));
+            point.receiver.load = Load::ConstantWait { wait_ns: 1e6 };
+        });
+        slow.unwrap().has(&["-99.90 %", "the receiver"]);
+        let varied = told(0, |run, point| {
+            (run.sent_per_s, run.throughput_per_s) = (Some(1.002e6), Some(1e6));
+            point.sender.jitter = 1.0;
+        });
+        varied.unwrap().has(&["0.200 %", "jitter"]);
+        let curve = told(0, |run, point| {
+            (run.sent_per_s, run.throughput_per_s) = (Some(1e5), Some(1e5));
+            point.percent_of_saturation = Some(100);
+        });
+        assert_eq!(curve, None);
     }
 
     #[test]

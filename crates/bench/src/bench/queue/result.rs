@@ -109,8 +109,10 @@ pub struct PassageResult {
     pub started: Ticks,
     /// The elements of the warm-up.
     pub warmed_up: CarriedElements,
-    /// When the elements that count began, and ended.
+    /// The time that its rate is over, behind the warm-up: see `per_second`.
     pub span: [Ticks; 2],
+    /// The intervals from element to element in it.
+    pub intervals: u64,
     /// Page faults in its loop, after the warm-up.
     pub faults: u64,
     /// The processor's counters, if they were asked for.
@@ -146,7 +148,7 @@ pub struct RunResult {
     /// Elements that should have gone through behind the warm-up.
     pub elements: u64,
     pub times: Option<Times>,
-    /// Elements a second through the queue, by the receiver's clock.
+    /// Elements a second through the queue, by the receiver's clock; `per_second` says over which time.
     pub throughput_per_s: Option<f64>,
     /// Elements a second into it, by the sender's clock.
     pub sent_per_s: Option<f64>,

@@ -8,8 +8,9 @@ use super::error::RunError;
 use super::floor::{self, Handoff, QueueFloor};
 use super::judge::{ObservedElements, Outcome, Verdict};
 use super::notes::{EndReport, Notes};
+use super::per_second;
 use super::plan::Point;
-use super::result::{EndResult, PerEnd, PerOperation, RunResult, Times};
+use super::result::{PerEnd, PerOperation, RunResult, Times};
 use super::shared::{self, EndReports};
 use super::stage::ThreadPosition;
 use super::supervisor::make_run;
@@ -19,7 +20,6 @@ use crate::host::interrupt;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
 use crate::rig::error::RigError;
-use crate::time::{Clock, Ticks};
 use std::time::Duration;
 
 impl RunResult {
@@ -85,14 +85,7 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
     let noted = noted(task, &reports).filter(|_| is_clean);
     let ends = reports.map(|all| shared::merged(all.as_slice()));
     let PerEnd { sender, receiver } = &ends;
-    let per_s = |all: &[EndReport], end: &EndResult| {
-        // Of several from the first element that counts.
-        let began = if wiring.is_some() { sender } else { end }.passed.span[0];
-        let span = Ticks(end.passed.span[1].0.saturating_sub(began.0));
-        let in_span: usize = all.iter().map(|one| one.in_span).sum();
-        let is_known = is_clean && in_span > 0;
-        is_known.then(|| in_span as f64 * 1e9 / task.clock.to_nanos(span).0.max(1) as f64)
-    };
+    let per_second = per_second::of(&task.point, &task.clock, &ends);
     // The floor of what most enqueues were: the median is one of them.
     let enqueue = if sender.tally.extended as u64 * 2 > elements {
         sender.floors.with_flush
@@ -122,8 +115,8 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
         verdict,
         elements,
         times,
-        throughput_per_s: per_s(&reports.receiver, receiver),
-        sent_per_s: per_s(&reports.sender, sender),
+        throughput_per_s: per_second.receiver.filter(|_| is_clean),
+        sent_per_s: per_second.sender.filter(|_| is_clean),
         floors: has_floors.then_some(floors),
         shares: wiring.map(|_| shared::shares(&reports)),
         ends,

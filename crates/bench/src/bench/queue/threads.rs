@@ -22,7 +22,7 @@ use super::result::EndResult;
 use super::roles::RECEIVER;
 use super::stage::{Stage, ThreadPosition};
 use super::task::{PREPARATION, Task};
-use crate::host::{memory_lock, pinning};
+use crate::host::{Needs, memory_lock, pinning};
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, WorkerPlacement};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
@@ -67,6 +67,12 @@ pub(super) fn start(
     let threads: Vec<_> = senders.chain(receivers).collect();
     let (give, take): (Vec<_>, Vec<_>) = threads.iter().map(|_| channel::<UnstartedLoop>()).unzip();
     let mut give = Some(give);
+    let count = threads.len() as u64;
+    let needs = Needs {
+        threads: count,
+        files: count,
+    };
+    needs.require("the threads of a run")?;
     for (&(place, cpu), take) in threads.iter().zip(take) {
         let seat = WorkerPlacement {
             role: place.role(task),
@@ -141,13 +147,13 @@ fn run_end(
     // Ready: from here on the supervisor expects signs of life.
     pulse.beat();
 
-    let (passed, tally, in_span) = if is_shared {
+    let (passed, tally) = if is_shared {
         let_through_by_time(&mut *end, place, task, stage)?
     } else {
         let counters = counters
             .as_mut()
             .map(|counters| counters as &mut dyn LoopCounters);
-        let (passed, tally) = let_through(&mut *end, place.end(), task, control, counters)?;
+        let passage = let_through(&mut *end, place.end(), task, control, counters)?;
         match place {
             ThreadPosition::Sender(_) => stage.sender_is_done(),
             ThreadPosition::Receiver(_) => {
@@ -155,7 +161,7 @@ fn run_end(
                 stage.receiver_is_done();
             }
         }
-        (passed, tally, tally.noted)
+        passage
     };
     pinning::check_still_on(seat.cpu)?;
     // What is handed over only when a sender is dropped comes too late: the receivers have left by then.
@@ -186,7 +192,6 @@ fn run_end(
         end,
         notes,
         leftovers,
-        in_span,
     })
 }
 

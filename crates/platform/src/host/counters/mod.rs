@@ -9,6 +9,7 @@
 //! | softirqs of the CPU, by name | `/proc/softirqs` |
 //! | context switches and page faults of the calling thread | `getrusage(RUSAGE_THREAD)` |
 //! | time that the hypervisor gave to others, in ticks of 10 ms | `/proc/stat`, in guests |
+//! | time that a CPU quota stopped threads of this process's control groups | `cpu.stat`, where there is a quota |
 //! | system management interrupts | perf's `msr` counters, or `/dev/cpu/N/msr` |
 //!
 //! Left out: who sent an interrupt, and what ran instead of the thread; that takes a tracer.
@@ -20,6 +21,7 @@ mod table;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::ThrottleCounters;
 use smi::SmiCounter;
 use steal::StealCounter;
 pub use table::CounterTable;
@@ -77,6 +79,8 @@ pub struct Deltas {
     /// Ticks of 10 ms stolen by the hypervisor.
     pub steal_ticks: u32,
     pub smis: u32,
+    /// How long a CPU quota stopped threads, of all CPUs together.
+    pub throttled_ns: u64,
     /// Interrupts, by row of `/proc/interrupts`.
     pub interrupts: RisenCounters,
     /// Softirqs, by row of `/proc/softirqs`.
@@ -121,6 +125,7 @@ pub struct CpuCounters {
     softirqs: Option<CounterTable>,
     steal: Option<StealCounter>,
     smis: Option<SmiCounter>,
+    throttling: ThrottleCounters,
     available: CounterAvailability,
     usage: ThreadUsage,
 }
@@ -185,6 +190,7 @@ impl CpuCounters {
             softirqs: kept(table("/proc/softirqs"), &mut available.softirqs),
             steal: kept(steal, &mut available.steal),
             smis: kept(SmiCounter::open(cpu), &mut available.smis),
+            throttling: ThrottleCounters::open(),
             available,
             usage: ThreadUsage::now(),
         }
@@ -205,6 +211,7 @@ impl CpuCounters {
             involuntary_switches: narrow(risen.involuntary_switches),
             minor_faults: narrow(risen.minor_faults),
             major_faults: narrow(risen.major_faults),
+            throttled_ns: self.throttling.rise().throttled_ns,
             ..Deltas::default()
         };
         if let Some(smis) = &mut self.smis {

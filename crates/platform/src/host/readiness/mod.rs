@@ -1,6 +1,7 @@
 //! Whether this machine is ready to measure, and what to change if not.
 //!
-//! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `clock`, `memory`, `system`. A check
+//! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `clock`, `memory`, `limits`,
+//! `system`. A check
 //! spoils only where figures would be wrong or a default run impossible; what adds some noise or widens a tail is
 //! advice.
 //!
@@ -8,6 +9,7 @@
 //! anything.
 
 mod clock;
+mod limits;
 mod memory;
 mod processor;
 mod rdma;
@@ -54,6 +56,8 @@ pub struct Needs {
     pub cores: usize,
     /// Physical cores with which no role shares one.
     pub better_cores: usize,
+    /// CPUs that its threads keep busy all the time.
+    pub cpus: usize,
     pub huge_pages: u64,
     /// Bytes to lock: the whole address space of the process in a run.
     pub locked_bytes: u64,
@@ -79,6 +83,7 @@ impl Needs {
             devices: false,
             cores: 2,
             better_cores: 3,
+            cpus: 2,
             huge_pages: BUFFERS,
             locked_bytes: address_space_size().unwrap_or(0) + (BUFFERS + THREADS) * PAGE,
         }
@@ -90,6 +95,7 @@ impl Needs {
             devices: false,
             cores: 2,
             better_cores: 3,
+            cpus: 2,
             huge_pages: 0,
             locked_bytes: 0,
         }
@@ -101,15 +107,23 @@ impl Needs {
             devices: false,
             cores: 1,
             better_cores: 1,
+            cpus: 1,
             huge_pages: kept_bytes.div_ceil(2 << 20),
             locked_bytes: kept_bytes,
         }
+    }
+
+    /// The same, where threads keep this many CPUs busy.
+    #[must_use]
+    pub fn with_busy(self, cpus: usize) -> Self {
+        Self { cpus, ..self }
     }
 }
 
 /// What the checks are made on.
 struct Facts {
     files: SystemFiles,
+    /// Without CPUs where it cannot be read.
     topology: Topology,
     fingerprint: Fingerprint,
     memory_lock: MemoryLock,
@@ -129,9 +143,22 @@ pub struct Readiness {
 impl Readiness {
     /// Checks this machine. Call it before any thread is pinned.
     pub fn assess(needs: Needs) -> Result<Self, HostError> {
+        Self::of(needs, Topology::read()?)
+    }
+
+    /// As [`assess`](Self::assess), of what there is to read where /sys is missing.
+    pub fn assess_in_part(needs: Needs) -> Result<Self, HostError> {
+        let topology = match Topology::read() {
+            Err(HostError::Read { .. }) => Topology::unknown(),
+            read => read?,
+        };
+        Self::of(needs, topology)
+    }
+
+    fn of(needs: Needs, topology: Topology) -> Result<Self, HostError> {
         Ok(Self::from_facts(Facts {
             files: SystemFiles::of_this_machine(),
-            topology: Topology::read()?,
+            topology,
             fingerprint: Fingerprint::collect(),
             memory_lock: MemoryLock::read()?,
             needs,
@@ -140,7 +167,13 @@ impl Readiness {
 
     fn from_facts(facts: Facts) -> Self {
         let check = |(id, title, look): (&'static str, &'static str, CheckFunction)| {
-            look(&facts).map(|(found, verdict, advice)| Check {
+            let assessment = match facts.topology.cpus.is_empty() && BY_SYSFS.contains(&id) {
+                true if id == "cores" => "unknown: /sys cannot be read"
+                    .spoils("the CPUs are listed there: mount -t sysfs sysfs /sys"),
+                true => unknown("sys"),
+                false => look(&facts),
+            };
+            assessment.map(|(found, verdict, advice)| Check {
                 id,
                 title,
                 found,
@@ -170,8 +203,10 @@ type Assessment = Option<(String, Verdict, Option<String>)>;
 type CheckFunction = fn(&Facts) -> Assessment;
 
 /// Each check with its name for programs and for people.
-const CHECKS: [(&str, &str, CheckFunction); 19] = [
+const CHECKS: [(&str, &str, CheckFunction); 24] = [
     ("cores", "cores", processor::cores),
+    ("cpu_quota", "CPU quota", limits::cpu_quota),
+    ("cpuset", "cpuset", limits::cpuset),
     ("isolated_cpus", "isolated CPUs", processor::isolation),
     ("smt", "SMT", processor::smt),
     ("governor", "frequency governor", processor::governor),
@@ -182,6 +217,9 @@ const CHECKS: [(&str, &str, CheckFunction); 19] = [
     ("generic_timer", "generic timer", clock::generic_timer),
     ("huge_pages", "huge pages, 2 MiB", memory::huge_pages),
     ("memlock", "memlock limit", memory::lock_limit),
+    ("memory_limit", "memory limit", limits::memory),
+    ("pids_limit", "pids limit", limits::pids),
+    ("ulimits", "ulimits", limits::ulimits),
     (
         "transparent_huge_pages",
         "transparent huge pages",
@@ -203,6 +241,26 @@ const CHECKS: [(&str, &str, CheckFunction); 19] = [
         system::realtime_throttling,
     ),
 ];
+
+/// The checks that have nothing to judge where there is no /sys.
+const BY_SYSFS: [&str; 10] = [
+    "cores",
+    "isolated_cpus",
+    "smt",
+    "governor",
+    "idle_states",
+    "rdma_devices",
+    "clock_source",
+    "huge_pages",
+    "transparent_huge_pages",
+    "numa_balancing",
+];
+
+/// What cannot be judged without a file of the kernel, or without all of them.
+fn unknown(missing: &str) -> Assessment {
+    let found = format!("unknown: /{missing} cannot be read");
+    Some((found, Verdict::Advice, None))
+}
 
 /// The text that describes how the machine was found.
 trait ToAssessment: Into<String> {

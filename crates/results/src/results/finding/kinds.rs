@@ -295,4 +295,19 @@ kinds! {
     JUMPS_COUNTED "jumps-counted" Advice
         "{count} jumps up to {longest_ns} are only counted"
         "jumps.csv, the pattern and the coincidences contain the longer ones" "raise --keep-jumps";
+
+    // Limits of control groups.
+    THROTTLED "throttled" Invalid
+        "throttled in {throttled} of {periods} periods, {throttled_ns}"
+        "a CPU quota stopped the threads, and the figures contain the pauses"
+        "lift the quota, which `hcabench host` names";
+
+    // Rates.
+    RATE_MISSED "rate-missed" Advice
+        "the rate of a round was {off} % off the one asked for" "{why}" "use longer rounds, or a lower rate";
+
+    // Files of the results.
+    FILES_DAMAGED "files-damaged" Reservation
+        "files are damaged, and what they lack is left out: {files}" "{reasons}"
+        "copy them again, or measure again";
 }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use super::table::Table;
+use crate::results::content::BEGINNING;
+use crate::results::durable::open_regular;
 use crate::results::folder::{MARK, MARK_BEGINS};
 use crate::results::read_error::{ReadError, ReadErrorKind};
 use crate::results::schema::fabric::{FABRIC, PAIRS};
@@ -19,7 +21,7 @@ pub(super) fn is_of_a_fabric(path: &Path) -> bool {
 pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
     let failed = |cause: io::Error| match cause.kind() {
         io::ErrorKind::NotFound => ReadErrorKind::NoSuchFolder.at(path),
-        io::ErrorKind::NotADirectory => ReadErrorKind::NotAFolder.at(path),
+        io::ErrorKind::NotADirectory => no_folder(path).at(path),
         _ => ReadError::io(path, cause),
     };
     let mut names = BTreeSet::new();
@@ -31,6 +33,18 @@ pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
         return Err(ReadErrorKind::EmptyFolder.at(path));
     }
     Ok(names)
+}
+
+/// What a file is that was named in place of a folder.
+fn no_folder(path: &Path) -> ReadErrorKind {
+    let mut beginning = Vec::new();
+    let read =
+        open_regular(path).and_then(|file| file.take(BEGINNING as u64).read_to_end(&mut beginning));
+    let packed = ReadErrorKind::of_beginning(&beginning)
+        .filter(|it| matches!(it, ReadErrorKind::Compressed(..)));
+    packed
+        .filter(|_| read.is_ok())
+        .unwrap_or(ReadErrorKind::NotAFolder)
 }
 
 /// Why a folder is incomplete, by its mark.
@@ -51,14 +65,25 @@ pub(super) fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
 
 /// One of the tables of a run. One that was killed has rows as far as it came.
 pub(super) fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
+    let (table, wrong) = salvage_table(path, name, incomplete);
+    wrong.map_or(Ok(table), Err)
+}
+
+/// The same with the rows before the first that is damaged, and what is wrong with that.
+pub(super) fn salvage_table(
+    path: &Path,
+    name: &str,
+    incomplete: bool,
+) -> (Table, Option<ReadError>) {
     let file = path.join(name);
     let why = "it has the figures of all points; copy the folder whole";
     match whole(&file, why) {
-        Err(error) if incomplete && error.is_missing() => Ok(Table::default()),
+        Err(error) if incomplete && error.is_missing() => (Table::default(), None),
         Ok(text) if incomplete => match text.rfind('\n') {
-            Some(end) => Table::of(&file, &text[..=end]),
-            None => Ok(Table::default()),
+            Some(end) => Table::salvage(&file, &text[..=end]),
+            None => (Table::default(), None),
         },
-        text => Table::of(&file, &text?),
+        Ok(text) => Table::salvage(&file, &text),
+        Err(error) => (Table::default(), Some(error)),
     }
 }

@@ -19,6 +19,7 @@ use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
 use crate::buffer::{Arrival, PageKind};
+use crate::host::cgroup::Throttling;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
 use crate::rig::benchmark::Failure;
@@ -195,6 +196,13 @@ impl FarReceiver {
             .ok()
     }
 
+    /// How a CPU quota stopped the other end since the point was begun.
+    pub(super) fn throttled(&self) -> Throttling {
+        let throttled = only!(WireMessage::Throttled(found) => found);
+        let found = self.ask(&WireMessage::Throttling, ANSWER, throttled);
+        found.unwrap_or_default()
+    }
+
     fn counted(&self, fresh: bool) -> PortCounters {
         let counted = self.ask(
             &WireMessage::Counters { fresh },
@@ -341,6 +349,21 @@ mod tests {
         assert_eq!(far.known().root_cause, None);
         far.set_gone(&error);
         far.root_cause(Duration::ZERO).unwrap()
+    }
+
+    #[test]
+    fn the_other_end_reports_what_was_throttled_there() {
+        let (far, mut other) = far_receiver();
+        let found = Throttling {
+            periods: 29,
+            throttled: 28,
+            throttled_ns: 1_980_000_000,
+        };
+        let line = serde_json::to_string(&WireMessage::Throttled(found)).unwrap();
+        other.write_all(format!("{line}\n").as_bytes()).unwrap();
+        assert_eq!(far.throttled(), found);
+        drop(other);
+        assert_eq!(far.throttled(), Throttling::default());
     }
 
     #[test]

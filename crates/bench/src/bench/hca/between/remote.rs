@@ -39,6 +39,7 @@ use crate::rdma::verbs::{Capabilities, devices};
 use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::child;
+use crate::rig::findings::of_throttling;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
 use crate::sorting::distinct;
@@ -419,7 +420,10 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
         bursts.measure(&Arc::new(requester), far, None, &mut self.prober)
     }
 
-    fn finish(self) -> FarEnd {
+    fn finish(mut self) -> FarEnd {
+        let throttled = of_throttling(self.far.throttled());
+        let throttled = throttled.map(|found| found.on("receiver"));
+        self.made.findings.extend(throttled);
         // Where the other end has gone, that is told already.
         let _ = send_message(&mut lock(&self.wire), &WireMessage::PointOver);
         FarEnd {

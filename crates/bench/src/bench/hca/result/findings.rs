@@ -3,11 +3,11 @@
 use super::PointResult;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::settings::background::Traffic;
-use crate::bench::hca::settings::config::Config;
+use crate::bench::hca::settings::config::{Arrivals, Config};
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
 use crate::results::units;
-use crate::rig::findings::{of_pages, of_percentiles, of_placement, of_rate};
+use crate::rig::findings::{of_kept_rate, of_pages, of_percentiles, of_placement, of_rate};
 
 /// A line about the instrument itself, for the points that share a clock and a pair of CPUs.
 pub fn instrument_line(result: &PointResult) -> String {
@@ -84,6 +84,16 @@ fn of_background(result: &PointResult) -> Option<Finding> {
     })
 }
 
+/// That messages were posted at another rate than was asked for.
+fn of_kept(result: &PointResult) -> Option<Finding> {
+    let asked = result.point.rate?;
+    let why = match asked.arrivals {
+        Arrivals::Constant => "posts were held up",
+        Arrivals::Poisson => "random times have a rate in the mean of many",
+    };
+    of_kept_rate(f64::from(asked.per_second), result.post_rate?, why)
+}
+
 /// What only latencies by one clock show.
 pub fn of_latency(result: &PointResult) -> Vec<Finding> {
     let costs = &result.costs;
@@ -139,6 +149,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     let counted = counted.iter();
     all.extend(counted.filter_map(|(count, of, kind)| Finding::counted(kind, *count, *of)));
     all.extend(of_background(result));
+    all.extend(of_kept(result).filter(|_| missed == 0));
     all.extend(result.ports.findings(&result.point, counts));
     all
 }

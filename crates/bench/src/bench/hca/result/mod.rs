@@ -195,7 +195,8 @@ impl Tally {
         self.between_posts += messages.saturating_sub(1) as u64;
     }
 
-    /// Posts in a second, from start to start: a burst of one has none.
+    /// Posts in a second, from start to start: between the N posts of a burst there are N-1 times, and a burst of one
+    /// has none.
     pub(super) fn post_rate(&self) -> Option<f64> {
         (self.posting_ns > 0).then(|| self.between_posts as f64 * 1e9 / self.posting_ns as f64)
     }
@@ -231,5 +232,13 @@ mod tests {
         assert_eq!(tally.post_rate(), Some(20_000.0));
         tally.add_posting(4, Nanos(0), Nanos(150_000));
         assert_eq!(tally.post_rate(), Some(20_000.0));
+        for rate in [1, 2, 10, 200, 1000, 10_000, 1_000_000, 5_000_000] {
+            let mut tally = Tally::default();
+            for messages in [2, 3, 1000] {
+                let last = (messages as u64 - 1) * (1_000_000_000 / rate);
+                tally.add_posting(messages, Nanos(5), Nanos(5 + last));
+            }
+            assert_eq!(tally.post_rate(), Some(rate as f64));
+        }
     }
 }

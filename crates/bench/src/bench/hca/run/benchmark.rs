@@ -36,8 +36,6 @@ const BYTES_PER_MESSAGE: u64 = 196;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Connecting, placing threads, the floor, and writing the files of a point.
 const TIME_PER_POINT: Duration = Duration::from_millis(500);
-/// What a message takes beside its pauses.
-const TIME_PER_MESSAGE: Duration = Duration::from_micros(10);
 
 /// The benchmark, with a peer as its mode has it.
 pub struct HcaBenchmark<M: RunMode> {
@@ -101,8 +99,6 @@ impl<M: RunMode> HcaBenchmark<M> {
     /// A point as the rig plans it.
     fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
         let Config { warmup, repeat, .. } = self.config;
-        let messages = repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
-        let pauses = point.mean_pause() + Duration::from_nanos(point.receiver_pause_ns.0);
         let beside = self.beside.as_ref();
         let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
         PlannedPoint {
@@ -113,8 +109,7 @@ impl<M: RunMode> HcaBenchmark<M> {
             }],
             time: TIME_PER_POINT
                 + preparation.unwrap_or_default()
-                + warmup.time().unwrap_or_default()
-                + (TIME_PER_MESSAGE + pauses) * messages,
+                + point.time_of_bursts(repeat, warmup),
             bytes: u64::from(repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE + BYTES_PER_POINT,
         }
     }

@@ -244,3 +244,31 @@ fn each_scenario_expects_its_copies_of_each_subscriber() {
     let outcome = outcome_of(Scenario::RoundRobin, &swapped);
     assert_eq!((outcome.tally.reordered, outcome.tally.lost), (1, 1));
 }
+
+#[test]
+fn a_rate_is_that_of_the_intervals_whatever_the_number_of_samples() {
+    for rate in [1, 2, 10, 200, 1000, 10_000, 1_000_000, 5_000_000] {
+        let period = 1_000_000_000 / rate;
+        for count in [2, 3, 100] {
+            let of = |copies: u64, late: u64| {
+                let mut span = Span::default();
+                for step in 0..count {
+                    // The first of them come together.
+                    let at = (step * period).max(late);
+                    (0..copies).for_each(|_| span.add(START + at));
+                }
+                span
+            };
+            let due = of(1, 0);
+            let found = |copies| of(copies, 0).rate_per_s(copies, &due);
+            let expected = [1, 4].map(|copies| Some((rate * copies) as f64));
+            assert_eq!([found(1), found(4)], expected, "{count} at {rate}");
+            // By a stall before the first one.
+            let stalled = of(1, (count - 2) * period);
+            assert_eq!(stalled.rate_per_s(1, &due), Some(rate as f64));
+        }
+    }
+    let mut one = Span::default();
+    one.add(5);
+    assert_eq!(one.rate_per_s(1, &Span::default()), None);
+}
