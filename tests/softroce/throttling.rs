@@ -1,5 +1,5 @@
-//! A real CPU quota, in a control group of version 2 that the tests make: `clock`, `host` and the findings of a run name
-//! it, and without it none does.
+//! A real CPU quota, in a control group of version 2 that the tests make: `clock`, `host` and the findings of a run
+//! name it, and without it none does.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -334,7 +334,18 @@ impl ControlGroups {
         }))
     }
 
-    /// The CPUs that the group of the process may use. They are within those of all groups above, and always known where
+    /// The file that keeps threads of the process from having a real-time priority, even those of root: kernels with
+    /// RT_GROUP_SCHED give a new group of version 1 no time for it.
+    pub fn without_realtime(&self) -> Option<PathBuf> {
+        let own = self
+            .levels("cpu")
+            .next()
+            .filter(|level| level.is_version_1)?;
+        let none = self.number(own, "cpu.rt_runtime_us").ok()? == Some(0);
+        none.then(|| self.path(own, "cpu.rt_runtime_us"))
+    }
+
+    /// The CPUs that the group of the process may use. They are within those of all groups above, and known wherever
     /// the group shows.
     pub fn cpus(&self) -> Known<GroupCpus> {
         let (found, unknown) = self.limits("cpuset", |level| {
@@ -577,7 +588,7 @@ impl ThrottleCounters {
         }
     }
 
-    /// Why the counters do not say whether a quota stopped threads, if they do not.
+    /// Why the counters do not show whether a quota stopped threads, if they do not.
     pub fn unknown(&self) -> Option<&str> {
         self.unknown.as_deref()
     }
@@ -813,6 +824,23 @@ mod tests {
         assert!(threads.limit.is_none() && threads.unknown.unwrap().contains("\"few\""));
         machine.without("cgroup/a");
         assert!(groups(&machine).memory_limit().unknown.is_some());
+    }
+
+    #[test]
+    fn a_group_without_real_time_is_named() {
+        let machine = Machine::new(1, 1, 1);
+        machine
+            .in_group("1:cpu:/x", &[("/", "cgroup", "rw,cpu")])
+            .file("cgroup/cpu.rt_runtime_us", "950000")
+            .file("cgroup/x/cpu.rt_runtime_us", "0");
+        let file = groups(&machine).without_realtime().unwrap();
+        assert!(file.ends_with("cgroup/x/cpu.rt_runtime_us"));
+        for enough in ["-1", "950000"] {
+            machine.file("cgroup/x/cpu.rt_runtime_us", enough);
+            assert_eq!(groups(&machine).without_realtime(), None);
+        }
+        machine.in_group("0::/x", &[("/", "cgroup2", "rw")]);
+        assert_eq!(groups(&machine).without_realtime(), None);
     }
 
     #[test]

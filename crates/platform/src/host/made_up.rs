@@ -107,8 +107,8 @@ impl Machine {
     }
 
     /// Puts the process into control groups, lines of `/proc/self/cgroup`, in no namespace of them. Each mount has the
-    /// group at its top, the kind of file system and its options; the first is at `cgroup`, the next at `cgroup1` and so
-    /// on.
+    /// group at its top, the kind of file system and its options; the first is at `cgroup`, the next at `cgroup1` and
+    /// so on.
     pub fn in_group(&self, groups: &str, mounts: &[(&str, &str, &str)]) -> &Self {
         let mounts = mounts.iter().enumerate();
         let lines = mounts.map(|(at, (top, kind, options))| {

@@ -67,8 +67,8 @@ pub fn of_idle_states(error: &io::Error) -> Finding {
 /// stop as often as the share of the time that stops take: from 1 % on, p99 is one of them, and what passes in a second
 /// is that much too low. Below, they are in p99.9 and the maximum only.
 const STOPPED_TOO_LONG: f64 = 0.01;
-/// From this share of the periods on as well, however short the stops are: the group uses its quota up as a rule, so that
-/// a run under another load has other figures. A few periods say nothing about a share.
+/// From this share of the periods on as well, however short the stops are: the group uses its quota up as a rule, so
+/// that a run under another load has other figures. Of a few periods a share has no meaning.
 const STOPPED_TOO_OFTEN: f64 = 0.1;
 const FEW_PERIODS: u64 = 5;
 

@@ -144,8 +144,8 @@ impl CpuResult {
 }
 
 /// Gives each thread as much of the time in which its group was stopped as it can have lost to that: what it was in
-/// jumps that may be such stops, and what it waited for its CPU. The group's time is a sum over all CPUs, and has parts of
-/// threads that are not watched: those that are watched have no more of it together.
+/// jumps that may be such stops, and what it waited for its CPU. The group's time is a sum over all CPUs, and has parts
+/// of threads that are not watched: those that are watched have no more of it together.
 pub(super) fn attribute_throttling(
     cpus: &mut [CpuResult],
     found: &ThrottlingRecord,
@@ -244,7 +244,7 @@ mod tests {
         // Of a group with many threads, one has what it was in jumps, but not in those by interrupts.
         assert_eq!(of(80_000, 28, [None, None]), [9_000, 3_000]);
         // Both together have no more than the group.
-        assert_eq!(of(8_000, 28, [None, None]), [6_000, 2_000]);
+        assert_eq!(of(10_000, 28, [None, None]), [7_500, 2_500]);
         // A thread that did not wait was not stopped.
         assert_eq!(of(80_000, 28, [Some(1_000), Some(0)]), [1_000, 0]);
         // A stop lasts for no longer than its period.

@@ -101,8 +101,8 @@ pub struct CounterAvailability {
     pub softirqs: Option<String>,
     pub steal: Option<String>,
     pub smis: Option<String>,
-    /// What CPU quotas did. It is not among those that are [`missing`](Self::missing): whoever measures states it for the
-    /// whole of a run.
+    /// What CPU quotas did. It is not among those that are [`missing`](Self::missing): a finding states it of a whole
+    /// run.
     pub throttling: Option<String>,
 }
 

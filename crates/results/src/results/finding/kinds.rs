@@ -298,14 +298,16 @@ kinds! {
 
     // Limits of control groups.
     THROTTLED "throttled" Invalid
-        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, at most {of_time} % of the time of a thread"
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, \
+         at most {of_time} % of the time of a thread"
         "the figures contain these stops" "lift the quota, which `hcabench host` names";
     THROTTLED_BRIEFLY "throttled-briefly" Reservation
-        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, at most {of_time} % of the time of a thread"
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, \
+         at most {of_time} % of the time of a thread"
         "maxima and the highest percentiles may be these stops" "lift the quota, which `hcabench host` names";
     THROTTLED_BESIDE "throttled-beside" Advice
         "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs"
-        "it stops only threads without a real-time priority; those with --priority are limited by kernel.sched_rt_runtime_us"
+        "it stops threads without a real-time priority; those with --priority have kernel.sched_rt_runtime_us instead"
         "lift the quota, which `hcabench host` names";
     THROTTLED_WATCH "throttled-watch" Reservation
         "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs"

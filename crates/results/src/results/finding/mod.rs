@@ -549,8 +549,8 @@ mod tests {
         };
         let mut all = Findings::default();
         all.add(throttled(1_980_000_000), Some("a"), Some(0));
-        let text = "a CPU quota throttled the group in 28 of 29 periods: 1.98 s over all CPUs, at most 66 % of the time \
-                    of a thread";
+        let text = "a CPU quota throttled the group in 28 of 29 periods: 1.98 s over all CPUs, at most 66 % of the \
+                    time of a thread";
         assert_eq!(all.all()[0].problem, text);
         all.add(throttled(20_000_000), Some("b"), Some(0));
         let text = all.all()[0].short(2);
