@@ -274,7 +274,7 @@ mod tests {
         }
         let often = of(28, 29, 1980);
         let text =
-            "in 28 of 29 periods: 1.98 s over all CPUs, at most 68.3 % of the time of a thread";
+            "in 28 of 29 periods: 1.98 s over all CPUs, at most 68.28 % of the time of a thread";
         of_throttling(&often, None)[0].problem.ends(text);
         // Its threads with a priority have no quota.
         assert_eq!(kinds_of(&often, Some(50)), [kinds::THROTTLED_BESIDE.id]);
