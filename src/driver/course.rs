@@ -13,7 +13,6 @@ use super::shown::Report;
 use super::worker::RoundProcess;
 use super::{AS_MANY_AS_FIT, moment};
 use crate::findings;
-use crate::host::cgroup::ThrottleCounters;
 use crate::host::{interrupt, memory_lock};
 use crate::results::document::Document;
 use crate::results::finding::kinds::ROUNDS_MISSING;
@@ -25,7 +24,6 @@ use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, re
 use crate::rig::benchmark::{
     self, Benchmark, Failure, Outcome, Plan, PlannedRow, RowOutcome, SampleFolders,
 };
-use crate::rig::findings::of_throttling;
 use crate::rig::sweep::{Budget, Rounds};
 use crate::terminal::output::warning;
 use crate::terminal::progress::Progress;
@@ -324,8 +322,6 @@ impl SweepRun {
             let text = so_far.text.clone().unwrap_or_else(numbers);
             progress.show(&format!("{shown} ({text})"));
         };
-        // The process of a round is in the control groups of this one.
-        let mut throttling = ThrottleCounters::open();
         let measured = match by {
             PointMeasurer::Benchmark(benchmark) => {
                 benchmark.measure(planned.index, &place, &mut report)
@@ -335,17 +331,8 @@ impl SweepRun {
                 child.measure(planned, &place, limit, &mut report)
             }
         };
-        let throttled = of_throttling(throttling.rise()).map(|mut found| {
-            found.points = planned.names().skip(1).map(str::to_owned).collect();
-            found
-        });
         match measured {
-            Ok(outcome) => {
-                // As those of the point: a round that is not whole is measured again.
-                let is_whole = outcome.rows.iter().all(|row| row.failure.is_none());
-                self.find(Some(&name), Some(round), throttled.filter(|_| is_whole));
-                self.keep(point, round, order, started_at, outcome)
-            }
+            Ok(outcome) => self.keep(point, round, order, started_at, outcome),
             Err(Failure::Shortage(reason)) => {
                 let failed = |_: &PlannedRow| RowOutcome {
                     failure: Some(reason.clone()),

@@ -98,7 +98,9 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         }
     };
     // Before any thread is pinned.
-    let readiness = Readiness::assess(request.needs)?;
+    let busy = benchmark.busy_cpus();
+    let needs = busy.map_or(request.needs, |busy| request.needs.with_busy(busy));
+    let readiness = Readiness::assess(needs)?;
     let ready = benchmark.prepare(plan).map_err(sort)?;
     if let Some(signal) = interrupt::requested() {
         return Err(anyhow::anyhow!("interrupted by {signal}"));

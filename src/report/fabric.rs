@@ -4,6 +4,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, slow_ways, tiers, ways, worst};
@@ -20,6 +21,7 @@ use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::read::{Fabric, ReadError, Row, Table};
 use crate::results::schema::fabric::{NODES, node, tier};
 use crate::results::schema::{Column, STARTED_AT};
+use crate::sorting::sort_by_key;
 
 /// So many nodes are named in a sentence.
 const MOST_NAMED: usize = 4;
@@ -292,13 +294,19 @@ fn facts(fabric: &Fabric, started: Option<&str>) -> Vec<(String, String)> {
 
 /// A line each, in the layout of the findings of a run.
 fn findings(fabric: &Fabric, read: &Read) -> Vec<Notice> {
-    let lines = incomplete(fabric).into_iter().chain(warnings(fabric, read));
-    let notice = |line: String| Notice {
-        severity: Severity::Reservation,
+    let notice = |severity, line: String| Notice {
+        severity,
         line: line + ".",
         more: Vec::new(),
     };
-    lines.map(notice).collect()
+    let of_ranks = Findings::deserialize(&fabric.document()["findings"]).unwrap_or_default();
+    let of_ranks = of_ranks.all().into_iter();
+    let of_ranks = of_ranks.map(|found| notice(found.severity, capital(&found.line(0))));
+    let lines = incomplete(fabric).into_iter().chain(warnings(fabric, read));
+    let lines = lines.map(|line| notice(Severity::Reservation, line));
+    let mut all: Vec<Notice> = of_ranks.chain(lines).collect();
+    sort_by_key(&mut all, |notice| std::cmp::Reverse(notice.severity));
+    all
 }
 
 fn incomplete(fabric: &Fabric) -> Vec<String> {

@@ -17,6 +17,7 @@ mod clock;
 mod clock_trust;
 mod compare_command;
 #[cfg(feature = "rdma")]
+mod container_limits;
 mod documentation;
 mod fabric_results;
 mod findings_command;
@@ -43,7 +44,6 @@ mod report_browser;
 mod requests_command;
 mod sweep_command;
 mod tables;
-mod throttling;
 #[cfg(feature = "rdma")]
 mod without_libraries;
 

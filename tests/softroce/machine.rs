@@ -98,7 +98,7 @@ pub(crate) fn sh(line: &str) -> String {
     try_sh(line).unwrap_or_else(|reason| panic!("{line}: {reason}"))
 }
 
-fn try_sh(line: &str) -> Result<String, String> {
+pub(crate) fn try_sh(line: &str) -> Result<String, String> {
     let mut child = Command::new("sh")
         .args(["-c", line])
         .stdout(Stdio::piped())

@@ -47,6 +47,7 @@ mod rounds;
 mod settings;
 mod signals;
 mod strangers;
+mod throttling;
 mod trace;
 
 /// Emulated, on a busy machine, a run of a few thousand messages takes some seconds.

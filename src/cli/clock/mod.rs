@@ -280,7 +280,9 @@ pub(crate) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         output: &arguments.output,
         default_rounds: 1,
         run: arguments.settings(),
-        needs: Needs::of_a_watch(arguments.config().kept_bytes()).with_busy(arguments.watched()),
+        needs: Needs::of_a_watch(arguments.config().kept_bytes())
+            .with_busy(arguments.watched())
+            .with_priority(arguments.schedule.priority),
         view: present::VIEW,
         assignment: arguments.assignment(),
     })

@@ -81,14 +81,18 @@ fn verdict(shown: &Shown<'_>) -> String {
     for cpu in watched().filter(|_| !shown.brief) {
         let mut parts = Vec::new();
         let throttled = &cpu["throttled"];
-        let stopped = throttled["throttled_ns"].as_f64().unwrap_or(0.0);
+        let stopped = throttled["thread_ns"].as_f64().unwrap_or(0.0);
         if stopped > 0.0 {
-            let (count, periods) = (&throttled["throttled"], &throttled["periods"]);
+            let group = &throttled["group"];
+            let of_group = group["throttled_ns"].as_f64().unwrap_or(0.0);
             lines.push(labelled(
                 &format!("{}throttled on CPU {}", by(cpu), cpu["cpu"]),
                 &format!(
-                    "{} in {count} of {periods} periods",
-                    units::duration(stopped)
+                    "at most {}; the group for {} over all CPUs, in {} of {} periods",
+                    units::duration(stopped),
+                    units::duration(of_group),
+                    group["throttled"],
+                    group["periods"]
                 ),
             ));
         }

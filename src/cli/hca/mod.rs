@@ -313,9 +313,9 @@ pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             sweep: &arguments.sweep,
             output: &arguments.output,
             run: settings_of_run(&config),
+            needs: Needs::between_devices().with_priority(config.priority),
             assignment: Assignment::OneHost(config),
             default_rounds: 1,
-            needs: Needs::between_devices(),
             view: present::VIEW,
         })
     }

@@ -462,8 +462,7 @@ pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         assignment: arguments.assignment()?,
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
-        needs: Needs::between_threads()
-            .with_busy((arguments.producers + arguments.consumers) as usize),
+        needs: Needs::between_threads().with_priority(arguments.priority),
         view: present::VIEW,
     })
 }

@@ -2,16 +2,48 @@
 //! them. Version 1 and version 2, also side by side.
 //!
 //! The folders are those of `/proc/self/cgroup` below the mounts of `/proc/self/mountinfo`. Within a container the
-//! groups above its own may not show: what they limit is not known then.
+//! groups above its own may not show: what they limit is not known then, which is not the same as no limit.
 
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::cpu_set::CpuSet;
 use super::system_files::SystemFiles;
+
+/// What is known of a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known<T> {
+    /// The tightest that shows.
+    pub limit: Option<T>,
+    /// Why there may be one, or a tighter one, that does not show.
+    pub unknown: Option<String>,
+}
+
+impl<T> Default for Known<T> {
+    /// No limit.
+    fn default() -> Self {
+        Known {
+            limit: None,
+            unknown: None,
+        }
+    }
+}
+
+impl<T: Serialize> Serialize for Known<T> {
+    /// The limit, `none` or `unknown`.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (&self.limit, &self.unknown) {
+            (Some(limit), _) => limit.serialize(serializer),
+            (None, Some(_)) => "unknown".serialize(serializer),
+            (None, None) => "none".serialize(serializer),
+        }
+    }
+}
 
 /// How much CPU time the threads of a group may take together in each period.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -55,7 +87,8 @@ pub struct GroupCpus {
 #[derive(Debug)]
 pub struct ControlGroups {
     files: SystemFiles,
-    hierarchies: Vec<Hierarchy>,
+    /// Why they are not known, if they are not.
+    hierarchies: Result<Vec<Hierarchy>, String>,
 }
 
 #[derive(Debug)]
@@ -64,6 +97,8 @@ struct Hierarchy {
     controllers: Option<Vec<String>>,
     /// The folders, that of the process first.
     levels: Vec<String>,
+    /// Why there may be groups above them.
+    hidden: Option<String>,
 }
 
 /// A folder of a group, and how its version names files.
@@ -73,42 +108,79 @@ struct Level<'a> {
     is_version_1: bool,
 }
 
+/// What `/proc/self/ns/cgroup` links to where no namespace hides groups: `PROC_CGROUP_INIT_INO` of the kernel.
+const INITIAL_NAMESPACE: &str = "cgroup:[4026531835]";
+
 impl ControlGroups {
-    /// Those of this process; `None` where the kernel does not report any.
-    pub fn of_this_process() -> Option<Self> {
+    /// Those of this process.
+    pub fn of_this_process() -> Self {
         Self::from_files(&SystemFiles::of_this_machine())
     }
 
-    pub(crate) fn from_files(files: &SystemFiles) -> Option<Self> {
-        let groups = files.text("proc/self/cgroup").ok()?;
-        let mounts = files.text("proc/self/mountinfo").ok()?;
+    pub(crate) fn from_files(files: &SystemFiles) -> Self {
+        ControlGroups {
+            files: files.clone(),
+            hierarchies: Self::hierarchies(files),
+        }
+    }
+
+    /// Each hierarchy that is in use has a line in `/proc/self/cgroup`, mounted here or not.
+    fn hierarchies(files: &SystemFiles) -> Result<Vec<Hierarchy>, String> {
+        let text = |path: &str| files.text(path).map_err(|error| error.to_string());
+        let groups = text("proc/self/cgroup")?;
+        let mounts = text("proc/self/mountinfo")?;
         let mounts: Vec<Mount<'_>> = mounts.lines().filter_map(Mount::of).collect();
+        let is_initial = files.link("proc/self/ns/cgroup").as_deref() == Some(INITIAL_NAMESPACE);
         let hierarchy = |line: &str| {
             let mut parts = line.splitn(3, ':').skip(1);
             let (names, group) = (parts.next()?, parts.next()?);
             let names: Vec<&str> = names.split(',').filter(|name| !name.is_empty()).collect();
-            let levels = mounts
+            let mut found = mounts
                 .iter()
-                .find_map(|mount| mount.levels(&names, group))?;
+                .filter_map(|mount| Some((mount, mount.levels(&names, group)?)));
+            let (levels, hidden) = match found.next() {
+                Some((mount, levels)) => {
+                    let top = levels.last().map_or("", String::as_str);
+                    let is_whole = mount.group.is_empty()
+                        && (is_initial || is_root(files, top, names.is_empty()));
+                    let hidden = (!is_whole).then(|| {
+                        let top = files.path(top);
+                        format!("groups above {} do not show", top.display())
+                    });
+                    (levels, hidden)
+                }
+                // The root has no limits.
+                None if is_initial && group == "/" => (Vec::new(), None),
+                None => {
+                    let hidden = format!("the group {group} of this process does not show");
+                    (Vec::new(), Some(hidden))
+                }
+            };
             let names = names.into_iter().map(str::to_owned).collect::<Vec<_>>();
             Some(Hierarchy {
                 controllers: (!names.is_empty()).then_some(names),
                 levels,
+                hidden,
             })
         };
-        Some(ControlGroups {
-            files: files.clone(),
-            hierarchies: groups.lines().filter_map(hierarchy).collect(),
-        })
+        Ok(groups.lines().filter_map(hierarchy).collect())
+    }
+
+    /// The hierarchy in which something is controlled, if it is in any: a controller of version 1 is in no other.
+    fn hierarchy(&self, controller: &str) -> Option<&Hierarchy> {
+        let all = self.hierarchies.as_ref().ok()?;
+        let has = |it: &&Hierarchy| {
+            let names = it.controllers.as_ref();
+            names.is_some_and(|names| names.iter().any(|name| name == controller))
+        };
+        let version_2 = |it: &&Hierarchy| it.controllers.is_none();
+        all.iter().find(has).or_else(|| all.iter().find(version_2))
     }
 
     /// The groups in which something may be controlled, from that of the process up.
     fn levels(&self, controller: &str) -> impl Iterator<Item = Level<'_>> {
-        let has = move |it: &&Hierarchy| {
-            let names = it.controllers.as_ref();
-            names.is_none_or(|names| names.iter().any(|name| name == controller))
-        };
-        self.hierarchies.iter().filter(has).flat_map(|hierarchy| {
+        let hierarchy = self.hierarchy(controller).into_iter();
+        hierarchy.flat_map(|hierarchy| {
             hierarchy.levels.iter().map(|folder| Level {
                 folder,
                 is_version_1: hierarchy.controllers.is_some(),
@@ -116,8 +188,46 @@ impl ControlGroups {
         })
     }
 
-    fn number(&self, level: Level<'_>, file: &str) -> Option<u64> {
-        self.files.number(&level.file(file))
+    /// The limits of all levels, and why there may be others.
+    fn limits<T>(
+        &self,
+        controller: &str,
+        read: impl Fn(Level<'_>) -> Result<Option<T>, String>,
+    ) -> (Vec<T>, Option<String>) {
+        let (mut found, mut unknown) = (Vec::new(), self.hierarchies.as_ref().err().cloned());
+        for level in self.levels(controller) {
+            match read(level) {
+                Ok(limit) => found.extend(limit),
+                Err(reason) => unknown = unknown.or(Some(reason)),
+            }
+        }
+        let hidden = self.hierarchy(controller).and_then(|it| it.hidden.clone());
+        (found, unknown.or(hidden))
+    }
+
+    /// The text of a file of a group; `None` where the group lacks it, as one that has no such control.
+    fn text(&self, level: Level<'_>, file: &str) -> Result<Option<String>, String> {
+        let path = self.path(level, file);
+        let error = match std::fs::read(&path) {
+            Ok(bytes) => return Ok(Some(String::from_utf8_lossy(&bytes).trim().to_owned())),
+            Err(error) => error,
+        };
+        let has_folder = || self.files.path(level.folder).is_dir();
+        match error.kind() {
+            io::ErrorKind::NotFound if has_folder() => Ok(None),
+            _ => Err(format!("{}: {error}", path.display())),
+        }
+    }
+
+    /// The number in a file; `None` also where it states that there is no limit.
+    fn number(&self, level: Level<'_>, file: &str) -> Result<Option<u64>, String> {
+        match self.text(level, file)?.as_deref() {
+            None | Some("max" | "-1") => Ok(None),
+            Some(text) => text.parse().map(Some).map_err(|_| {
+                let path = self.path(level, file);
+                format!("{}: \"{text}\" is not a limit", path.display())
+            }),
+        }
     }
 
     fn path(&self, level: Level<'_>, file: &str) -> PathBuf {
@@ -125,63 +235,78 @@ impl ControlGroups {
     }
 
     /// The CPU quotas of all groups, the tightest first: that one is in force.
-    pub fn cpu_quotas(&self) -> Vec<CpuQuota> {
-        let levels = self.levels("cpu");
-        let mut all: Vec<CpuQuota> = levels.filter_map(|level| self.cpu_quota(level)).collect();
+    pub fn cpu_quotas(&self) -> Known<Vec<CpuQuota>> {
+        let (mut all, unknown) = self.limits("cpu", |level| self.cpu_quota(level));
         all.sort_by(|one, other| one.cpus.total_cmp(&other.cpus));
-        all
+        Known {
+            limit: (!all.is_empty()).then_some(all),
+            unknown,
+        }
     }
 
-    fn cpu_quota(&self, level: Level<'_>) -> Option<CpuQuota> {
+    fn cpu_quota(&self, level: Level<'_>) -> Result<Option<CpuQuota>, String> {
         let name = level.name("cpu.cfs_quota_us", "cpu.max");
-        // Without a limit the quota is -1 in version 1, and the word max in version 2.
-        let (quota, period) = match level.is_version_1 {
-            true => (
-                self.number(level, name)?,
-                self.number(level, "cpu.cfs_period_us")?,
-            ),
-            false => {
-                let text = self.files.optional(&level.file(name))?;
-                let (quota, period) = text.split_once(' ')?;
-                (quota.parse().ok()?, period.trim().parse().ok()?)
+        let parsed = match level.is_version_1 {
+            true => {
+                let period = self.number(level, "cpu.cfs_period_us")?;
+                self.number(level, name)?.zip(period)
             }
+            false => match self.text(level, name)? {
+                None => None,
+                Some(text) if text.split(' ').next() == Some("max") => None,
+                Some(text) => {
+                    let both = text.split_once(' ').and_then(|(quota, period)| {
+                        Some((quota.parse().ok()?, period.trim().parse().ok()?))
+                    });
+                    let path = self.path(level, name);
+                    let wrong = || format!("{}: \"{text}\" is not a quota", path.display());
+                    Some(both.ok_or_else(wrong)?)
+                }
+            },
         };
-        (period > 0).then(|| CpuQuota {
-            quota_us: quota,
-            period_us: period,
-            cpus: quota as f64 / period as f64,
+        let quota = parsed.filter(|(_, period)| *period > 0);
+        Ok(quota.map(|(quota_us, period_us)| CpuQuota {
+            quota_us,
+            period_us,
+            cpus: quota_us as f64 / period_us as f64,
             file: self.path(level, name),
-        })
+        }))
     }
 
     /// The limit of threads that leaves the fewest.
-    pub fn thread_limit(&self) -> Option<ThreadLimit> {
-        let limits = self.levels("pids").filter_map(|level| {
+    pub fn thread_limit(&self) -> Known<ThreadLimit> {
+        let (limits, unknown) = self.limits("pids", |level| {
             let limit = self.number(level, "pids.max")?;
-            let used = self.number(level, "pids.current").unwrap_or(0);
-            Some(ThreadLimit {
+            let used = self.number(level, "pids.current")?.unwrap_or(0);
+            Ok(limit.map(|limit| ThreadLimit {
                 limit,
                 free: limit.saturating_sub(used),
                 file: self.path(level, "pids.max"),
-            })
+            }))
         });
-        limits.min_by_key(|found| found.free)
+        Known {
+            limit: limits.into_iter().min_by_key(|found| found.free),
+            unknown,
+        }
     }
 
     /// The limit of memory that leaves the least.
-    pub fn memory_limit(&self) -> Option<MemoryLimit> {
-        let levels = self.levels("memory");
-        let limits = levels.filter_map(|level| self.memory_limit_of(level));
-        limits.min_by_key(|found| found.free)
+    pub fn memory_limit(&self) -> Known<MemoryLimit> {
+        let (limits, unknown) = self.limits("memory", |level| self.memory_limit_of(level));
+        Known {
+            limit: limits.into_iter().min_by_key(|found| found.free),
+            unknown,
+        }
     }
 
-    fn memory_limit_of(&self, level: Level<'_>) -> Option<MemoryLimit> {
+    fn memory_limit_of(&self, level: Level<'_>) -> Result<Option<MemoryLimit>, String> {
         let limit_file = level.name("memory.limit_in_bytes", "memory.max");
-        let limit = self.number(level, limit_file)?;
+        let Some(limit) = self.number(level, limit_file)? else {
+            return Ok(None);
+        };
         let taken = level.name("memory.usage_in_bytes", "memory.current");
-        let taken = self.number(level, taken).unwrap_or(0);
-        let counts = self.files.optional(&level.file("memory.stat"));
-        let counts = counts.unwrap_or_default();
+        let taken = self.number(level, taken)?.unwrap_or(0);
+        let counts = self.text(level, "memory.stat")?.unwrap_or_default();
         let count = |name: &str| {
             let mut values = counts
                 .lines()
@@ -202,27 +327,60 @@ impl ControlGroups {
         };
         let reclaimable = sum(of_files).saturating_sub(sum(unwritten));
         // Version 1 writes "no limit" as the largest number of pages.
-        (limit < 1 << 60).then(|| MemoryLimit {
+        Ok((limit < 1 << 60).then(|| MemoryLimit {
             limit,
             free: limit.saturating_sub(taken.saturating_sub(reclaimable)),
             file: self.path(level, limit_file),
-        })
+        }))
     }
 
-    /// The CPUs that the group of the process may use. They are within those of all groups above.
-    pub fn cpus(&self) -> Option<GroupCpus> {
-        let mut found = self.levels("cpuset").filter_map(|level| {
+    /// The file that keeps threads of the process from having a real-time priority, even those of root: kernels with
+    /// RT_GROUP_SCHED give a new group of version 1 no time for it.
+    pub fn without_realtime(&self) -> Option<PathBuf> {
+        let own = self
+            .levels("cpu")
+            .next()
+            .filter(|level| level.is_version_1)?;
+        let none = self.number(own, "cpu.rt_runtime_us").ok()? == Some(0);
+        none.then(|| self.path(own, "cpu.rt_runtime_us"))
+    }
+
+    /// The CPUs that the group of the process may use. They are within those of all groups above, and known wherever
+    /// the group shows.
+    pub fn cpus(&self) -> Known<GroupCpus> {
+        let (found, unknown) = self.limits("cpuset", |level| {
             let names: &[&str] = match level.is_version_1 {
                 true => &["cpuset.effective_cpus", "cpuset.cpus"],
                 false => &["cpuset.cpus.effective"],
             };
-            names.iter().find_map(|name| {
-                let cpus = self.files.cpu_list(&level.file(name)).ok().flatten()?;
+            for name in names {
+                let Some(text) = self.text(level, name)? else {
+                    continue;
+                };
                 let file = self.path(level, name);
-                (!cpus.is_empty()).then_some(GroupCpus { cpus, file })
-            })
+                let cpus: CpuSet = (text.parse())
+                    .map_err(|error| format!("{}: \"{text}\": {error}", file.display()))?;
+                if !cpus.is_empty() {
+                    return Ok(Some(GroupCpus { cpus, file }));
+                }
+            }
+            Ok(None)
         });
-        found.next()
+        let limit = found.into_iter().next();
+        Known {
+            unknown: unknown.filter(|_| limit.is_none()),
+            limit,
+        }
+    }
+}
+
+/// Whether a folder is the root of its hierarchy and not of a namespace: each version has a file there only, or not
+/// there.
+fn is_root(files: &SystemFiles, folder: &str, is_version_2: bool) -> bool {
+    let has = |name: &str| files.path(&format!("{folder}/{name}")).exists();
+    match is_version_2 {
+        true => has("cgroup.procs") && !has("cgroup.events"),
+        false => has("cgroup.sane_behavior"),
     }
 }
 
@@ -243,8 +401,8 @@ impl<'a> Level<'a> {
 /// Where a hierarchy of control groups is mounted.
 struct Mount<'a> {
     /// The group that shows at the top.
-    group: &'a str,
-    folder: &'a str,
+    group: String,
+    folder: String,
     /// `None` in version 2.
     controllers: Option<Vec<&'a str>>,
 }
@@ -262,8 +420,8 @@ impl<'a> Mount<'a> {
             _ => return None,
         };
         Some(Mount {
-            group: group.trim_end_matches('/'),
-            folder: folder.trim_matches('/'),
+            group: unescaped(group).trim_end_matches('/').to_owned(),
+            folder: unescaped(folder).trim_matches('/').to_owned(),
             controllers,
         })
     }
@@ -275,7 +433,7 @@ impl<'a> Mount<'a> {
             None => controllers.is_empty(),
             Some(these) => controllers.iter().any(|name| these.contains(name)),
         };
-        let below = group.strip_prefix(self.group).filter(|_| is_it)?;
+        let below = group.strip_prefix(&self.group).filter(|_| is_it)?;
         if !(below.is_empty() || below.starts_with('/')) || below.starts_with("/..") {
             return None;
         }
@@ -289,19 +447,35 @@ impl<'a> Mount<'a> {
     }
 }
 
-/// The limit of memory that leaves this process the least.
-pub fn memory_limit() -> Option<MemoryLimit> {
-    ControlGroups::of_this_process()?.memory_limit()
+/// A name of mountinfo, in which a space, a tab, a line feed and a backslash are octal numbers.
+fn unescaped(name: &str) -> String {
+    let escapes = [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ];
+    let all = escapes.into_iter();
+    all.fold(name.to_owned(), |name, (code, letter)| {
+        name.replace(code, letter)
+    })
 }
 
-/// How often, and for how long, groups of a process were stopped because their CPU quota was used up.
+/// The limit of memory that leaves this process the least.
+pub fn memory_limit() -> Option<MemoryLimit> {
+    ControlGroups::of_this_process().memory_limit().limit
+}
+
+/// How often, and for how long, a group was stopped because its CPU quota was used up: see
+/// `Documentation/scheduler/sched-bwc.rst` of the kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttling {
-    /// Periods in which the group wanted to run.
+    /// Periods that passed while the group wanted to run (`nr_periods`).
     pub periods: u64,
-    /// Those of them in which it was stopped.
+    /// Those of them in which it was stopped (`nr_throttled`).
     pub throttled: u64,
-    /// How long its threads were stopped, over all CPUs.
+    /// How long it was stopped on each CPU, added up (`throttled_time` or `throttled_usec`): more than the time that
+    /// passed, where it was stopped on several.
     pub throttled_ns: u64,
 }
 
@@ -314,74 +488,156 @@ impl Throttling {
         }
     }
 
-    /// Of `cpu.stat`: version 1 counts nanoseconds, version 2 microseconds.
-    fn of(text: &[u8]) -> Self {
-        let mut found = Throttling::default();
+    /// Of `cpu.stat`: version 1 counts nanoseconds, version 2 microseconds. `None` if one of them is missing.
+    fn of(text: &[u8]) -> Option<Self> {
+        let (mut periods, mut throttled, mut throttled_ns) = (None, None, None);
         for line in text.split(|&byte| byte == b'\n') {
-            let Some((name, value)) = std::str::from_utf8(line)
-                .ok()
-                .and_then(|line| line.split_once(' '))
-            else {
+            let line = std::str::from_utf8(line).ok();
+            let Some((name, value)) = line.and_then(|line| line.split_once(' ')) else {
                 continue;
             };
-            let value: u64 = value.trim().parse().unwrap_or(0);
+            let value: Option<u64> = value.trim().parse().ok();
             match name {
-                "nr_periods" => found.periods = value,
-                "nr_throttled" => found.throttled = value,
-                "throttled_time" => found.throttled_ns = value,
-                "throttled_usec" => found.throttled_ns = value.saturating_mul(1_000),
+                "nr_periods" => periods = value,
+                "nr_throttled" => throttled = value,
+                "throttled_time" => throttled_ns = value,
+                "throttled_usec" => throttled_ns = value.map(|usec| usec.saturating_mul(1_000)),
                 _ => {}
             }
         }
-        found
+        Some(Throttling {
+            periods: periods?,
+            throttled: throttled?,
+            throttled_ns: throttled_ns?,
+        })
+    }
+}
+
+/// What CPU quotas did while something was measured.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThrottlingRecord {
+    /// Of the group that was stopped for longest: times of groups within each other overlap.
+    pub group: Throttling,
+    /// The period of its quota.
+    pub period_ns: u64,
+    pub elapsed_ns: u64,
+    /// Why it may have been more, if that is not known.
+    pub unknown: Option<String>,
+}
+
+impl ThrottlingRecord {
+    /// How long one thread was stopped at the most: on one CPU at a time, and in throttled periods only.
+    pub fn most_of_a_thread_ns(&self) -> u64 {
+        let in_periods = self.group.throttled.saturating_mul(self.period_ns);
+        let group = self.group.throttled_ns;
+        group.min(in_periods).min(self.elapsed_ns)
     }
 }
 
 /// The counters of all groups of this process that have a CPU quota. Reading them takes no memory.
-#[derive(Debug, Default)]
-pub struct ThrottleCounters(Vec<GroupCounter>);
+#[derive(Debug)]
+pub struct ThrottleCounters {
+    groups: Vec<GroupCounter>,
+    unknown: Option<String>,
+    begun: Instant,
+}
 
 #[derive(Debug)]
 struct GroupCounter {
     stat: File,
-    before: Throttling,
+    path: PathBuf,
+    period_ns: u64,
+    /// When it began.
+    first: Throttling,
+    /// The last time that it was read.
+    last: Throttling,
 }
 
 impl ThrottleCounters {
     /// Those of this process; they count from now on. Without a quota there are none.
     pub fn open() -> Self {
-        let groups = ControlGroups::of_this_process();
-        groups.map_or_else(Self::default, |groups| Self::of(&groups))
+        Self::of(&ControlGroups::of_this_process())
     }
 
     fn of(groups: &ControlGroups) -> Self {
-        let with_quota = groups
-            .levels("cpu")
-            .filter(|level| groups.cpu_quota(*level).is_some());
-        let counters = with_quota.filter_map(|level| {
-            let stat = File::open(groups.path(level, "cpu.stat")).ok()?;
-            let before = read(&stat)?;
-            Some(GroupCounter { stat, before })
+        let (counters, unread) = groups.limits("cpu", |level| {
+            let Some(quota) = groups.cpu_quota(level)? else {
+                return Ok(None);
+            };
+            let path = groups.path(level, "cpu.stat");
+            let open = || -> io::Result<GroupCounter> {
+                let stat = File::open(&path)?;
+                let first = read(&stat)?;
+                Ok(GroupCounter {
+                    stat,
+                    path: path.clone(),
+                    period_ns: quota.period_us.saturating_mul(1_000),
+                    first,
+                    last: first,
+                })
+            };
+            let opened = open().map(Some);
+            opened.map_err(|error| format!("{}: {error}", path.display()))
         });
-        ThrottleCounters(counters.collect())
+        // That groups above a container do not show is a fact of the machine, which `Limits` has.
+        let hidden = groups.hierarchy("cpu").and_then(|it| it.hidden.as_ref());
+        ThrottleCounters {
+            groups: counters,
+            unknown: unread.filter(|reason| Some(reason) != hidden),
+            begun: Instant::now(),
+        }
     }
 
-    /// What was added since the last time, of the group that was stopped for longest: times of groups within each other
-    /// overlap.
+    /// Why the counters do not show whether a quota stopped threads, if they do not.
+    pub fn unknown(&self) -> Option<&str> {
+        self.unknown.as_deref()
+    }
+
+    /// What is measured begins.
+    pub fn begin(&mut self) {
+        self.rise();
+        self.groups
+            .iter_mut()
+            .for_each(|group| group.first = group.last);
+        self.begun = Instant::now();
+    }
+
+    /// What was found since it began.
+    pub fn record(&mut self) -> ThrottlingRecord {
+        self.rise();
+        let groups = self.groups.iter();
+        let found = groups.map(|it| (it.last.since(it.first), it.period_ns));
+        let (group, period_ns) = found.max_by_key(longest).unwrap_or_default();
+        ThrottlingRecord {
+            group,
+            period_ns,
+            elapsed_ns: u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            unknown: self.unknown.clone(),
+        }
+    }
+
+    /// What was added since the last time, of the group that was stopped for longest.
     pub fn rise(&mut self) -> Throttling {
-        let risen = self.0.iter_mut().map(|group| {
-            let now = read(&group.stat).unwrap_or(group.before);
-            now.since(std::mem::replace(&mut group.before, now))
+        let unknown = &mut self.unknown;
+        let risen = self.groups.iter_mut().map(|group| {
+            let now = read(&group.stat).unwrap_or_else(|error| {
+                unknown.get_or_insert_with(|| format!("{}: {error}", group.path.display()));
+                group.last
+            });
+            (now.since(std::mem::replace(&mut group.last, now)), 0)
         });
-        let longest = risen.max_by_key(|it| (it.throttled_ns, it.throttled, it.periods));
-        longest.unwrap_or_default()
+        risen.max_by_key(longest).unwrap_or_default().0
     }
 }
 
-fn read(stat: &File) -> Option<Throttling> {
+fn longest((group, _): &(Throttling, u64)) -> (u64, u64, u64) {
+    (group.throttled_ns, group.throttled, group.periods)
+}
+
+fn read(stat: &File) -> io::Result<Throttling> {
     let mut text = [0; 2048];
-    let length = stat.read_at(&mut text, 0).ok()?;
-    Some(Throttling::of(&text[..length]))
+    let length = stat.read_at(&mut text, 0)?;
+    Throttling::of(&text[..length]).ok_or_else(|| io::Error::other("it lacks nr_throttled"))
 }
 
 #[cfg(test)]
@@ -390,7 +646,18 @@ mod tests {
     use crate::host::made_up::Machine;
 
     fn groups(machine: &Machine) -> ControlGroups {
-        ControlGroups::from_files(&SystemFiles::below(machine.root())).unwrap()
+        ControlGroups::from_files(&SystemFiles::below(machine.root()))
+    }
+
+    fn nothing<T>() -> Known<T> {
+        Known::default()
+    }
+
+    /// Why there may be a CPU quota that does not show.
+    fn unknown_quota(machine: &Machine) -> String {
+        let found = groups(machine).cpu_quotas();
+        assert_eq!(found.limit, None, "{found:?}");
+        found.unknown.expect("it is not known that there is none")
     }
 
     #[test]
@@ -407,13 +674,15 @@ mod tests {
             .file("cgroup/pids.current", "28")
             .file("cgroup/a/b/pids.max", "20")
             .file("cgroup/a/b/pids.current", "17");
-        let found = groups(&machine).memory_limit().unwrap();
+        let found = groups(&machine).memory_limit();
+        assert_eq!(found.unknown, None);
+        let found = found.limit.unwrap();
         assert_eq!((found.limit, found.free), (1000, 100));
         assert!(found.file.ends_with("a/memory.max"));
-        let threads = groups(&machine).thread_limit().unwrap();
+        let threads = groups(&machine).thread_limit().limit.unwrap();
         assert_eq!((threads.limit, threads.free), (30, 2));
         machine.in_group("0::/elsewhere", &[("/", "cgroup2", "rw")]);
-        assert_eq!(groups(&machine).memory_limit(), None);
+        assert_eq!(groups(&machine).memory_limit(), nothing());
     }
 
     #[test]
@@ -425,7 +694,7 @@ mod tests {
             .file("cgroup/a/memory.max", "1000")
             .file("cgroup/a/memory.current", "990")
             .file("cgroup/a/memory.stat", counts);
-        assert_eq!(groups(&machine).memory_limit().unwrap().free, 860);
+        assert_eq!(groups(&machine).memory_limit().limit.unwrap().free, 860);
     }
 
     #[test]
@@ -442,10 +711,12 @@ mod tests {
             .file("cgroup/x/memory.usage_in_bytes", "96")
             .file("cgroup/memory.limit_in_bytes", "9223372036854771712")
             .file("cgroup1/x/cpu.cfs_quota_us", "-1")
-            .file("cgroup1/x/cpu.cfs_period_us", "100000");
-        assert_eq!(groups(&machine).memory_limit().unwrap().free, 4000);
-        assert!(groups(&machine).cpu_quotas().is_empty());
-        assert_eq!(groups(&machine).thread_limit(), None);
+            .file("cgroup1/x/cpu.cfs_period_us", "100000")
+            .file("cgroup2/pids.max", "70");
+        assert_eq!(groups(&machine).memory_limit().limit.unwrap().free, 4000);
+        assert_eq!(groups(&machine).cpu_quotas(), nothing());
+        // What no hierarchy of version 1 controls, that of version 2 beside them may.
+        assert_eq!(groups(&machine).thread_limit().limit.unwrap().limit, 70);
     }
 
     #[test]
@@ -457,7 +728,7 @@ mod tests {
             // Fewer microseconds, and more of a CPU, than above.
             .file("cgroup/pod/cpu.max", "75000 50000")
             .file("cgroup/cpu.max", "max 100000");
-        let all = groups(&machine).cpu_quotas();
+        let all = groups(&machine).cpu_quotas().limit.unwrap();
         let cpus: Vec<f64> = all.iter().map(|quota| quota.cpus).collect();
         assert_eq!(cpus, [1.5, 2.0]);
         assert!(all[0].file.ends_with("cgroup/pod/cpu.max"));
@@ -468,27 +739,122 @@ mod tests {
             .file("cgroup/pod/box/cpu.cfs_period_us", "100000")
             .file("cgroup/pod/cpu.cfs_quota_us", "30000")
             .file("cgroup/pod/cpu.cfs_period_us", "100000");
-        let found = &groups(&version_1).cpu_quotas()[0];
+        let found = &groups(&version_1).cpu_quotas().limit.unwrap()[0];
         assert_eq!((found.quota_us, found.period_us), (30_000, 100_000));
         assert!(found.file.ends_with("cgroup/pod/cpu.cfs_quota_us"));
     }
 
     #[test]
-    fn in_a_container_the_groups_are_those_below_its_mount() {
+    fn in_a_container_the_groups_are_those_below_its_mount_and_others_are_unknown() {
         let machine = Machine::new(1, 1, 1);
         // Docker without a namespace of control groups shows a group at the top of the mount.
         machine
             .in_group("1:cpu:/docker/1f", &[("/docker/1f", "cgroup", "ro,cpu")])
             .file("cgroup/cpu.cfs_quota_us", "50000")
             .file("cgroup/cpu.cfs_period_us", "100000");
-        assert_eq!(groups(&machine).cpu_quotas()[0].cpus, 0.5);
+        let found = groups(&machine).cpu_quotas();
+        assert_eq!(found.limit.unwrap()[0].cpus, 0.5);
+        let hidden = found.unknown.unwrap();
+        assert!(hidden.contains("groups above ") && hidden.contains("/cgroup do not show"));
         // A group whose name begins alike, and one outside of the namespace, do not show.
-        for group in ["1:cpu:/docker/1f2", "1:cpu:/", "1:cpu:/../other"] {
-            machine.in_group(group, &[("/docker/1f", "cgroup", "ro,cpu")]);
-            assert!(groups(&machine).cpu_quotas().is_empty(), "{group}");
+        for group in ["/docker/1f2", "/", "/../other"] {
+            machine
+                .in_group(
+                    &format!("1:cpu:{group}"),
+                    &[("/docker/1f", "cgroup", "ro,cpu")],
+                )
+                .in_namespace(7);
+            let expected = format!("the group {group} of this process does not show");
+            assert_eq!(unknown_quota(&machine), expected);
         }
         machine.in_group("1:cpu:/../other", &[("/", "cgroup", "ro,cpu")]);
-        assert!(groups(&machine).cpu_quotas().is_empty());
+        assert!(unknown_quota(&machine).contains("/../other"));
+    }
+
+    #[test]
+    fn the_top_of_a_namespace_is_the_root_only_if_it_looks_like_it() {
+        let machine = Machine::new(1, 1, 1);
+        machine
+            .in_group("0::/", &[("/", "cgroup2", "rw")])
+            .file("cgroup/cgroup.procs", "1");
+        assert_eq!(groups(&machine).cpu_quotas(), nothing());
+        machine.in_namespace(7);
+        assert_eq!(groups(&machine).cpu_quotas(), nothing());
+        machine.file("cgroup/cgroup.events", "populated 1");
+        assert!(unknown_quota(&machine).contains("groups above "));
+        let version_1 = Machine::new(1, 1, 1);
+        version_1
+            .in_group("1:cpu:/", &[("/", "cgroup", "rw,cpu")])
+            .in_namespace(7)
+            .file("cgroup/cpu.cfs_quota_us", "-1");
+        assert!(unknown_quota(&version_1).contains("groups above "));
+        version_1.file("cgroup/cgroup.sane_behavior", "0");
+        assert_eq!(groups(&version_1).cpu_quotas(), nothing());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_unknown() {
+        let machine = Machine::new(1, 1, 1);
+        assert!(unknown_quota(&machine).contains("proc/self/cgroup"));
+        // A hierarchy that is mounted elsewhere only. In its root there is no limit.
+        machine.in_group("0::/a", &[]);
+        assert!(unknown_quota(&machine).contains("the group /a of"));
+        machine.in_group("0::/", &[]);
+        assert_eq!(groups(&machine).cpu_quotas(), nothing());
+        machine.in_namespace(7);
+        assert!(unknown_quota(&machine).contains("the group / of"));
+        // No hierarchy at all, as without systemd.
+        machine.in_group("", &[]);
+        assert_eq!(groups(&machine).cpu_quotas(), nothing());
+        machine
+            .in_group("0::/a", &[("/", "cgroup2", "rw")])
+            .file("cgroup/a/cpu.max", "much");
+        assert!(unknown_quota(&machine).ends_with("cpu.max: \"much\" is not a quota"));
+        machine.without("cgroup/a/cpu.max");
+        std::fs::create_dir(machine.root().join("cgroup/a/cpu.max")).unwrap();
+        assert!(unknown_quota(&machine).contains("cpu.max: "));
+        machine
+            .file("cgroup/cpu.max", "30000 100000")
+            .file("cgroup/a/pids.max", "few");
+        // What shows is a limit all the same.
+        let found = groups(&machine).cpu_quotas();
+        assert_eq!(found.limit.unwrap()[0].cpus, 0.3);
+        assert!(found.unknown.unwrap().contains("a/cpu.max: "));
+        let threads = groups(&machine).thread_limit();
+        assert!(threads.limit.is_none() && threads.unknown.unwrap().contains("\"few\""));
+        machine.without("cgroup/a");
+        assert!(groups(&machine).memory_limit().unknown.is_some());
+    }
+
+    #[test]
+    fn a_group_without_real_time_is_named() {
+        let machine = Machine::new(1, 1, 1);
+        machine
+            .in_group("1:cpu:/x", &[("/", "cgroup", "rw,cpu")])
+            .file("cgroup/cpu.rt_runtime_us", "950000")
+            .file("cgroup/x/cpu.rt_runtime_us", "0");
+        let file = groups(&machine).without_realtime().unwrap();
+        assert!(file.ends_with("cgroup/x/cpu.rt_runtime_us"));
+        for enough in ["-1", "950000"] {
+            machine.file("cgroup/x/cpu.rt_runtime_us", enough);
+            assert_eq!(groups(&machine).without_realtime(), None);
+        }
+        machine.in_group("0::/x", &[("/", "cgroup2", "rw")]);
+        assert_eq!(groups(&machine).without_realtime(), None);
+    }
+
+    #[test]
+    fn a_mount_point_may_have_any_name() {
+        let machine = Machine::new(1, 1, 1);
+        machine
+            .in_group("0::/a b", &[])
+            .file(
+                "proc/self/mountinfo",
+                "31 24 0:21 / /run/of\\040me\\134 rw - cgroup2 none rw",
+            )
+            .file("run/of me\\/a b/cpu.max", "30000 100000");
+        let found = groups(&machine).cpu_quotas().limit.unwrap();
+        assert!(found[0].file.ends_with("run/of me\\/a b/cpu.max"));
     }
 
     #[test]
@@ -498,12 +864,13 @@ mod tests {
             .in_group("0::/a/b", &[("/", "cgroup2", "rw")])
             .file("cgroup/a/cpuset.cpus.effective", "2-3")
             .file("cgroup/cpuset.cpus.effective", "0-7");
-        let found = groups(&machine).cpus().unwrap();
+        let found = groups(&machine).cpus().limit.unwrap();
         assert_eq!(found.cpus.to_string(), "2-3");
         machine
             .in_group("3:cpuset:/a", &[("/", "cgroup", "rw,cpuset")])
             .file("cgroup/a/cpuset.cpus", "4");
-        assert_eq!(groups(&machine).cpus().unwrap().cpus.to_string(), "4");
+        let found = groups(&machine).cpus().limit.unwrap();
+        assert_eq!(found.cpus.to_string(), "4");
     }
 
     #[test]
@@ -523,7 +890,10 @@ mod tests {
         stat("a/b", 10, 5, 900);
         let mut counters = ThrottleCounters::of(&groups(&machine));
         assert_eq!(counters.rise(), Throttling::default());
-        stat("a", 39, 33, 1_980_100);
+        stat("a", 12, 7, 20_100);
+        // Before what is measured.
+        counters.begin();
+        stat("a", 41, 35, 2_000_100);
         stat("a/b", 39, 6, 40_900);
         let expected = Throttling {
             periods: 29,
@@ -532,6 +902,14 @@ mod tests {
         };
         assert_eq!(counters.rise(), expected);
         assert_eq!(counters.rise(), Throttling::default());
+        // A rise in between takes nothing away.
+        let record = counters.record();
+        assert_eq!((record.group, record.unknown), (expected, None));
+        assert_eq!(record.period_ns, 100_000_000);
+        // A file that cannot be read any more is not one that counts nothing.
+        machine.file("cgroup/a/cpu.stat", "usage_usec 7");
+        let unknown = counters.record().unknown.unwrap();
+        assert!(unknown.contains("a/cpu.stat: "), "{unknown}");
     }
 
     #[test]
@@ -540,22 +918,43 @@ mod tests {
         machine
             .in_group("1:cpu:/a", &[("/", "cgroup", "rw,cpu")])
             .file("cgroup/a/cpu.cfs_quota_us", "30000")
-            .file("cgroup/a/cpu.cfs_period_us", "100000")
-            .file(
-                "cgroup/a/cpu.stat",
-                "nr_periods 0\nnr_throttled 0\nthrottled_time 0",
-            );
+            .file("cgroup/a/cpu.cfs_period_us", "100000");
+        let unread = ThrottleCounters::of(&groups(&machine));
+        assert!(unread.unknown().unwrap().contains("cgroup/a/cpu.stat: "));
+        let stat = |text: &str| machine.file("cgroup/a/cpu.stat", text);
+        stat("nr_periods 0\nnr_throttled 0\nthrottled_time 0");
         let mut counters = ThrottleCounters::of(&groups(&machine));
-        machine.file(
-            "cgroup/a/cpu.stat",
-            "nr_periods 2\nnr_throttled 1\nthrottled_time 700",
-        );
+        stat("nr_periods 2\nnr_throttled 1\nthrottled_time 700");
         let found = counters.rise();
         assert_eq!(
             (found.periods, found.throttled, found.throttled_ns),
             (2, 1, 700)
         );
         machine.file("cgroup/a/cpu.cfs_quota_us", "-1");
-        assert!(ThrottleCounters::of(&groups(&machine)).0.is_empty());
+        let none = ThrottleCounters::of(&groups(&machine));
+        assert!(none.groups.is_empty() && none.unknown().is_none());
+        // That groups above a container do not show is no error of each run.
+        machine.in_group("1:cpu:/docker/1f", &[("/docker/1f", "cgroup", "ro,cpu")]);
+        assert_eq!(ThrottleCounters::of(&groups(&machine)).unknown(), None);
+    }
+
+    #[test]
+    fn a_thread_is_stopped_on_one_cpu_at_a_time_and_in_throttled_periods_only() {
+        let of = |throttled, throttled_ns, elapsed_ns| {
+            let record = ThrottlingRecord {
+                group: Throttling {
+                    periods: 10,
+                    throttled,
+                    throttled_ns,
+                },
+                period_ns: 100,
+                elapsed_ns,
+                unknown: None,
+            };
+            record.most_of_a_thread_ns()
+        };
+        assert_eq!(of(3, 80, 1000), 80);
+        assert_eq!(of(3, 1200, 1000), 300);
+        assert_eq!(of(10, 4000, 950), 950);
     }
 }

@@ -1,39 +1,60 @@
 //! What limits this process from outside: its control groups, as in a container, and its own limits (`ulimit`). The
 //! limit of locked memory is in [`memory_lock`](super::memory_lock).
 
+use std::collections::BTreeMap;
+
 use serde::{Serialize, Serializer};
 
-use super::cgroup::{ControlGroups, CpuQuota, GroupCpus, MemoryLimit, ThreadLimit};
+use super::cgroup::{ControlGroups, CpuQuota, GroupCpus, Known, MemoryLimit, ThreadLimit};
 use super::memory_lock::{Limit, has_capability};
 use super::system_files::SystemFiles;
 
-/// Limits of this process; null where the kernel does not report them, or there is none.
+/// Limits of this process.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Limits {
     /// The CPUs that the tightest quota comes to.
-    pub cpus_by_quota: Option<f64>,
-    /// The CPU quotas of all control groups, the tightest first; empty without a quota.
-    pub cpu_quotas: Option<Vec<CpuQuota>>,
-    pub cpuset: Option<GroupCpus>,
+    pub cpus_by_quota: Known<f64>,
+    /// The CPU quotas of all control groups, the tightest first.
+    pub cpu_quotas: Known<Vec<CpuQuota>>,
+    pub cpuset: Known<GroupCpus>,
     /// The limit of memory that leaves the least.
-    pub memory: Option<MemoryLimit>,
+    pub memory: Known<MemoryLimit>,
     /// The limit of threads that leaves the fewest.
-    pub pids: Option<ThreadLimit>,
+    pub pids: Known<ThreadLimit>,
+    /// Why a limit, or a tighter one than is named here, is not known: by its name.
+    pub unknown: BTreeMap<&'static str, String>,
+    /// `None` where the kernel does not report them.
     pub ulimits: Option<Ulimits>,
 }
 
 impl Limits {
+    pub fn of_this_process() -> Self {
+        Self::from_files(&SystemFiles::of_this_machine())
+    }
+
     pub(crate) fn from_files(files: &SystemFiles) -> Self {
         let groups = ControlGroups::from_files(files);
-        let groups = groups.as_ref();
-        let cpu_quotas = groups.map(ControlGroups::cpu_quotas);
-        let tightest = cpu_quotas.as_ref().and_then(|quotas| quotas.first());
+        let cpu_quotas = groups.cpu_quotas();
+        let (cpuset, memory, pids) = (groups.cpus(), groups.memory_limit(), groups.thread_limit());
+        let reasons = [
+            ("cpu_quotas", &cpu_quotas.unknown),
+            ("cpuset", &cpuset.unknown),
+            ("memory", &memory.unknown),
+            ("pids", &pids.unknown),
+        ];
+        let reasons = reasons.into_iter();
+        let unknown = reasons.filter_map(|(name, reason)| Some((name, reason.clone()?)));
+        let tightest = cpu_quotas.limit.as_ref().and_then(|all| all.first());
         Self {
-            cpus_by_quota: tightest.map(|quota| quota.cpus),
+            unknown: unknown.collect(),
+            cpus_by_quota: Known {
+                limit: tightest.map(|quota| quota.cpus),
+                unknown: cpu_quotas.unknown.clone(),
+            },
             cpu_quotas,
-            cpuset: groups.and_then(ControlGroups::cpus),
-            memory: groups.and_then(ControlGroups::memory_limit),
-            pids: groups.and_then(ControlGroups::thread_limit),
+            cpuset,
+            memory,
+            pids,
             ulimits: Ulimits::from_files(files),
         }
     }
@@ -166,6 +187,7 @@ Max open files            1024                 1048576              files";
         ] {
             assert_eq!(json.pointer(place), Some(&value), "{place}");
         }
+        assert_eq!(json["unknown"], json!({}));
         // What changes from second to second is no fact.
         assert_eq!(json["pids"].get("free"), None);
         let options = |found: &Limits| -> String {
@@ -175,5 +197,37 @@ Max open files            1024                 1048576              files";
         assert_eq!(options(&found), "nus");
         machine.file("proc/self/status", "CapEff:\t0000000001000000");
         assert_eq!(options(&Limits::from_files(&files)), "ns");
+    }
+    #[test]
+    fn no_limit_is_not_an_unknown_one() {
+        let names = ["cpus_by_quota", "cpu_quotas", "memory", "pids"];
+        let machine = Machine::new(1, 1, 1);
+        let of = |machine: &Machine| {
+            let found = Limits::from_files(&SystemFiles::below(machine.root()));
+            serde_json::to_value(&found).unwrap()
+        };
+        let found = of(&machine);
+        let unread = found["unknown"]["memory"].as_str().unwrap();
+        assert!(unread.contains("proc/self/cgroup"), "{found}");
+        assert!(names.iter().all(|name| found[name] == "unknown"), "{found}");
+        machine
+            .in_group("0::/box", &[("/", "cgroup2", "rw")])
+            .file("cgroup/box/cgroup.procs", "1");
+        let found = of(&machine);
+        assert!(names.iter().all(|name| found[name] == "none"), "{found}");
+        assert_eq!(found["unknown"], json!({}));
+        // In a container there may be some above.
+        machine
+            .in_group("0::/", &[("/", "cgroup2", "rw")])
+            .in_namespace(4_026_532_000)
+            .file("cgroup/cgroup.events", "populated 1")
+            .file("cgroup/cpu.max", "50000 100000");
+        let found = of(&machine);
+        assert_eq!(found["cpus_by_quota"], 0.5);
+        assert_eq!(found["memory"], "unknown");
+        for name in ["cpu_quotas", "memory", "pids"] {
+            let reason = found["unknown"][name].as_str().unwrap();
+            assert!(reason.starts_with("groups above "), "{found}");
+        }
     }
 }

@@ -68,6 +68,12 @@ impl SystemFiles {
         file.ok().map(|file| file.ino())
     }
 
+    /// What a link leads to, if it is there.
+    pub(crate) fn link(&self, path: &str) -> Option<String> {
+        let target = std::fs::read_link(self.path(path)).ok()?;
+        target.into_os_string().into_string().ok()
+    }
+
     /// The names in a folder, sorted; none if it is missing.
     pub fn names(&self, path: &str) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path(path))

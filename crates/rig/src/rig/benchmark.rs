@@ -23,6 +23,12 @@ pub trait Benchmark {
     /// Takes no measure and locks no memory.
     fn plan(&mut self) -> Result<Plan, Failure>;
 
+    /// How many CPUs the threads of a planned point keep busy at once, at the most; `None` if that is known of the
+    /// command.
+    fn busy_cpus(&self) -> Option<usize> {
+        None
+    }
+
     /// Opens devices, leaves out what they cannot do, checks what every point needs of the machine, and makes it ready
     /// (clocks, memory lock). Called once, before the first point of a process.
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure>;

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::Compromise;
-use crate::host::cgroup::Throttling;
+use crate::host::cgroup::ThrottlingRecord;
 use crate::results::finding::{Finding, kinds};
 use crate::stats::resolvable;
 use crate::time::{RateDoubt, TscRate};
@@ -63,14 +63,56 @@ pub fn of_idle_states(error: &io::Error) -> Finding {
     Finding::of(&kinds::IDLE_STATES).listed("error", error.to_string())
 }
 
-/// A CPU quota that stopped this process while it measured.
-pub fn of_throttling(found: Throttling) -> Option<Finding> {
-    (found.throttled > 0).then(|| {
-        Finding::of(&kinds::THROTTLED)
-            .count("throttled", found.throttled)
-            .count("periods", found.periods)
-            .count("throttled_ns", found.throttled_ns)
-    })
+/// From this share of the time on, stops make figures useless. What is measured at a rate, or over and over, meets a
+/// stop as often as the share of the time that stops take: from 1 % on, p99 is one of them, and what passes in a second
+/// is that much too low. Below, they are in p99.9 and the maximum only.
+const STOPPED_TOO_LONG: f64 = 0.01;
+/// From this share of the periods on as well, however short the stops are: the group uses its quota up as a rule, so
+/// that a run under another load has other figures. Of a few periods a share has no meaning.
+const STOPPED_TOO_OFTEN: f64 = 0.1;
+const FEW_PERIODS: u64 = 5;
+
+/// CPU quotas that stopped this process while it measured, or may have. `priority`: that of the threads that measure.
+pub fn of_throttling(found: &ThrottlingRecord, priority: Option<u8>) -> Vec<Finding> {
+    let group = found.group;
+    let of_time = found.most_of_a_thread_ns() as f64 / found.elapsed_ns.max(1) as f64;
+    let of_periods = group.throttled as f64 / group.periods.max(1) as f64;
+    let is_often = of_periods >= STOPPED_TOO_OFTEN && group.throttled >= FEW_PERIODS;
+    let kind = match priority {
+        // The quota is one of the scheduler for ordinary threads.
+        Some(_) => &kinds::THROTTLED_BESIDE,
+        None if of_time >= STOPPED_TOO_LONG || is_often => &kinds::THROTTLED,
+        None => &kinds::THROTTLED_BRIEFLY,
+    };
+    let stopped = (group.throttled > 0).then(|| {
+        Finding::of(kind)
+            .count("throttled", group.throttled)
+            .count("periods", group.periods)
+            .count("throttled_ns", group.throttled_ns)
+            .measure("of_time", (of_time * 1e5).round() / 1e3)
+    });
+    let unknown = found.unknown.as_ref().filter(|_| priority.is_none());
+    stopped.into_iter().chain(unknown.map(of_unknown)).collect()
+}
+
+/// The same where stops are what is measured. The counts are of all CPUs that are watched at once: of each they are no
+/// others, and do not add up.
+pub fn of_throttled_watch(found: &ThrottlingRecord, priority: Option<u8>) -> Vec<Finding> {
+    if priority.is_some() {
+        return of_throttling(found, priority);
+    }
+    let stopped = (found.group.throttled > 0).then(|| {
+        Finding::of(&kinds::THROTTLED_WATCH)
+            .measure("throttled", found.group.throttled as f64)
+            .measure("periods", found.group.periods as f64)
+            .measure("throttled_ns", found.group.throttled_ns as f64)
+    });
+    let unknown = found.unknown.as_ref().map(of_unknown);
+    stopped.into_iter().chain(unknown).collect()
+}
+
+fn of_unknown(reason: &String) -> Finding {
+    Finding::of(&kinds::THROTTLING_UNKNOWN).listed("reasons", reason)
 }
 
 /// Why a rate of the counter is in doubt.
@@ -124,6 +166,8 @@ pub fn of_percentiles(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::cgroup::Throttling;
+    use crate::results::finding::{Findings, Severity};
     use crate::testing::Has as _;
     use crate::time::RateSource;
 
@@ -196,15 +240,66 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_throttled_is_found() {
-        let mut found = Throttling {
-            periods: 29,
-            ..Throttling::default()
+    fn throttling_is_graded_by_its_share() {
+        let of = |throttled, periods, ms: u64| ThrottlingRecord {
+            group: Throttling {
+                periods,
+                throttled,
+                throttled_ns: ms * 1_000_000,
+            },
+            period_ns: 100_000_000,
+            elapsed_ns: periods * 100_000_000,
+            unknown: None,
         };
-        assert_eq!(of_throttling(found), None);
-        (found.throttled, found.throttled_ns) = (28, 1_980_000_000);
-        let text = "throttled in 28 of 29 periods, 1.98 s";
-        assert_eq!(of_throttling(found).unwrap().problem, text);
+        let kinds_of = |found: &ThrottlingRecord, priority| {
+            let all = of_throttling(found, priority);
+            all.into_iter().map(|found| found.kind).collect::<Vec<_>>()
+        };
+        for (throttled, periods, ms, kind) in [
+            (0, 29, 0, None),
+            (28, 29, 1980, Some(&kinds::THROTTLED)),
+            // One of 3000 periods, the whole of it, on both CPUs.
+            (1, 3000, 140, Some(&kinds::THROTTLED_BRIEFLY)),
+            (29, 3000, 2999, Some(&kinds::THROTTLED_BRIEFLY)),
+            (30, 3000, 3000, Some(&kinds::THROTTLED)),
+            // Short, and often.
+            (300, 3000, 30, Some(&kinds::THROTTLED)),
+            (299, 3000, 30, Some(&kinds::THROTTLED_BRIEFLY)),
+            (1, 2, 1, Some(&kinds::THROTTLED_BRIEFLY)),
+            (1, 2, 3, Some(&kinds::THROTTLED)),
+        ] {
+            let found = kinds_of(&of(throttled, periods, ms), None);
+            let expected = Vec::from_iter(kind.map(|kind| kind.id.to_owned()));
+            assert_eq!(found, expected, "{throttled} of {periods}, {ms} ms");
+        }
+        let often = of(28, 29, 1980);
+        let text =
+            "in 28 of 29 periods: 1.98 s over all CPUs, at most 68.28 % of the time of a thread";
+        of_throttling(&often, None)[0].problem.ends(text);
+        // Its threads with a priority have no quota.
+        assert_eq!(kinds_of(&often, Some(50)), [kinds::THROTTLED_BESIDE.id]);
+        let watched = of_throttled_watch(&often, None);
+        assert_eq!(watched[0].severity, Severity::Reservation);
+        let mut unread = of(0, 0, 0);
+        unread.unknown = Some("/x/cpu.stat: EACCES".to_owned());
+        assert_eq!(kinds_of(&unread, None), [kinds::THROTTLING_UNKNOWN.id]);
+        of_throttling(&unread, None)[0]
+            .problem
+            .has(&["unknown: /x/cpu.stat"]);
+        assert!(kinds_of(&unread, Some(50)).is_empty());
+    }
+
+    #[test]
+    fn rows_of_one_watch_do_not_add_its_periods_up() {
+        let mut all = Findings::default();
+        let mut found = ThrottlingRecord::default();
+        (found.group.throttled, found.group.periods) = (28, 29);
+        for cpu in ["cpu0", "cpu1"] {
+            for found in of_throttled_watch(&found, None) {
+                all.add(found, Some(cpu), Some(0));
+            }
+        }
+        all.all()[0].problem.has(&["in 28 of 29 periods"]);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) enum Cause {
     Backward,
     /// A system management interrupt was counted.
     Smi,
-    /// A CPU quota stopped the control group for at least half of that time.
+    /// A CPU quota stopped the control group for at least half of that time, and the thread was switched out.
     Throttled,
     /// Another thread ran (involuntary context switch).
     InvoluntarySwitch,
@@ -89,11 +89,13 @@ impl Cause {
         let stolen = u64::from(deltas.steal_ticks) * STEAL_TICK_NS * 2 >= jumped.nanos
             && jumped.nanos >= STEAL_FROM_NS;
         let steal_ticks = if stolen { deltas.steal_ticks } else { 0 };
-        let throttled =
-            deltas.throttled_ns * 2 >= jumped.nanos && jumped.nanos >= THROTTLED_FROM_NS;
+        // The counter is one of all threads of the group; one that was not switched out was not stopped.
+        let throttled = deltas.throttled_ns.saturating_mul(2) >= jumped.nanos
+            && jumped.nanos >= THROTTLED_FROM_NS
+            && deltas.involuntary_switches > 0;
         let risen = [
             (deltas.smis, Cause::Smi),
-            // The thread is switched out for it, whatever runs meanwhile.
+            // Whatever runs meanwhile.
             (u32::from(throttled), Cause::Throttled),
             (deltas.involuntary_switches, Cause::InvoluntarySwitch),
             (deltas.voluntary_switches, Cause::VoluntarySwitch),
@@ -142,7 +144,8 @@ impl Cause {
                 | Cause::Thread(_)
                 | Cause::Steal
                 | Cause::Unexplained
-        )
+        ) || self == Cause::Throttled
+            || self.tells_nothing()
     }
 
     /// Whether it says nothing of who caused it.
@@ -264,7 +267,7 @@ mod tests {
         use Cause::*;
         let timer = Interrupts([Some(1), None, None, None]);
         // Of two timer interrupts, and what else rose.
-        let cases: [(Change, Cause); 18] = [
+        let cases: [(Change, Cause); 19] = [
             (|_, _| (), timer),
             (|it, _| it.voluntary_switches = 1, VoluntarySwitch),
             (|it, _| it.involuntary_switches = 1, InvoluntarySwitch),
@@ -288,16 +291,27 @@ mod tests {
                 Throttled,
             ),
             (
-                |it, _| (it.throttled_ns, it.steal_ticks) = (70_000_000, 1),
+                |it, _| {
+                    (it.throttled_ns, it.steal_ticks) = (70_000_000, 1);
+                    it.involuntary_switches = 1;
+                },
                 Throttled,
+            ),
+            // Another thread of the group was stopped.
+            (
+                |it, _| (it.throttled_ns, it.steal_ticks) = (70_000_000, 1),
+                Steal,
             ),
             (
                 |it, _| (it.throttled_ns, it.involuntary_switches) = (2_400_000, 1),
                 InvoluntarySwitch,
             ),
             (
-                |it, jump| (it.throttled_ns, jump.nanos) = (70_000_000, 3_000),
-                timer,
+                |it, jump| {
+                    (it.throttled_ns, jump.nanos) = (70_000_000, 3_000);
+                    it.involuntary_switches = 1;
+                },
+                InvoluntarySwitch,
             ),
             // Steal time must be of the jump's size.
             (|it, _| it.steal_ticks = 1, Steal),

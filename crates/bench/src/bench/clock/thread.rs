@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::buffer::StampBuffer;
-use crate::host::cgroup::Throttling;
 use crate::host::counters::{CounterAvailability, CpuCounters, Deltas, ThreadUsage};
 use crate::host::{pinning, running};
 use crate::rig::control::{Control, StopFlag};
@@ -18,7 +17,7 @@ use super::config::{Causes, Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
 use super::recorder::{CountingRecorder, KeepingRecorder, Recorder};
-use super::result::{CpuResult, RecordMemory, StoredDifferences};
+use super::result::{CpuResult, CpuThrottling, RecordMemory, StoredDifferences};
 use super::trace;
 use super::watcher::{WatchProgress, WatchTask, Watcher};
 
@@ -153,7 +152,8 @@ impl PreparedThread<'_> {
     ) -> Result<WatchReport, RunError> {
         let (task, together, config) = (self.task(), self.together, &self.together.config);
         let control = &together.control;
-        let open = || CpuCounters::open(self.cpu, together.guest);
+        let has_quota = config.priority.is_none();
+        let open = || CpuCounters::open(self.cpu, together.guest, has_quota);
         let mut counters = task.causes.then(open);
         let mut read = || {
             counters
@@ -212,7 +212,7 @@ impl PreparedThread<'_> {
                 .map_or_else(CounterAvailability::default, |it| it.available().clone()),
             usage,
             waited: waited.map(|(after, before)| after.saturating_sub(before)),
-            throttled: Throttling::default(),
+            throttled: CpuThrottling::default(),
             ran: Vec::new(),
             guest: together.guest,
             traced: None,

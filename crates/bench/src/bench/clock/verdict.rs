@@ -129,7 +129,7 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     let mut causes = totals(cpu, ticks);
     // Threads under SCHED_FIFO have no quota.
     if config.priority.is_none() {
-        let throttled = ticks(cpu.throttled.throttled_ns as f64);
+        let throttled = ticks(cpu.throttled.thread_ns as f64);
         let found = causes.iter().find(|(cause, _)| *cause == Cause::Throttled);
         let missing = throttled.saturating_sub(found.map_or(0, |it| it.1));
         add(Cause::Throttled, take_throttled(&mut causes, missing));
@@ -139,7 +139,7 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     let told = causes.iter().find(of_others).map_or(0, |it| it.1);
     // What the thread waited is the scheduler's word: it is more than was found stop by stop, and missing elsewhere.
     let waited = cpu.waited.filter(|_| cpu.traced.is_none()).unwrap_or(0);
-    let waited = waited.saturating_sub(cpu.throttled.throttled_ns);
+    let waited = waited.saturating_sub(cpu.throttled.thread_ns);
     let waited = ticks(waited as f64).min(taken.total);
     let mut hidden = waited.saturating_sub(told);
     if hidden > 0 {
@@ -162,10 +162,13 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
         Cause::Interrupts(_) | Cause::Softirqs(_) | Cause::Thread(_) => {
             format!(", most of them {}", cause_of(cause))
         }
-        Cause::Throttled => format!(
-            ", in {} of {} periods",
-            cpu.throttled.throttled, cpu.throttled.periods
-        ),
+        Cause::Throttled => {
+            let group = cpu.throttled.group;
+            format!(
+                ", in {} of {} periods of the group",
+                group.throttled, group.periods
+            )
+        }
         _ => String::new(),
     };
     format!("{first} The main cause is {who}, {of_that:.0} % of that{most}: {what}.")
@@ -208,6 +211,7 @@ mod tests {
     use crate::bench::clock::conclude::conclude;
     use crate::bench::clock::config::Length;
     use crate::bench::clock::jump::Jump;
+    use crate::bench::clock::result::CpuThrottling;
     use crate::bench::clock::watcher::{WatchResult, WatchTask};
     use crate::host::cgroup::Throttling;
     use crate::testing::Has as _;
@@ -222,7 +226,7 @@ mod tests {
     }
 
     fn throttled(
-        throttled_ns: u64,
+        thread_ns: u64,
         waited: u64,
         priority: Option<u8>,
         cpus: &[&[(Cause, u64)]],
@@ -236,10 +240,13 @@ mod tests {
             }
             CpuResult {
                 waited: Some(waited),
-                throttled: Throttling {
-                    periods: 29,
-                    throttled: 28,
-                    throttled_ns,
+                throttled: CpuThrottling {
+                    group: Throttling {
+                        periods: 29,
+                        throttled: 28,
+                        throttled_ns: 2 * thread_ns,
+                    },
+                    thread_ns,
                 },
                 ..CpuResult::made_up(cpu, watched)
             }
@@ -269,7 +276,7 @@ mod tests {
         let told = throttled(9_000, 11_000, None, &[&found]);
         told.has(&[
             "at the worst (throttled by a CPU quota)",
-            "main cause is throttling by a CPU quota, 82 % of that, in 28 of 29 periods: lift the quota",
+            "main cause is throttling by a CPU quota, 82 % of that, in 28 of 29 periods of the group: lift the quota",
         ]);
         // By the counters of the whole watch alone, also where the scheduler counts it as waiting.
         for looks_like in [

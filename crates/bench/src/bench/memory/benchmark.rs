@@ -22,6 +22,7 @@ use crate::rig::benchmark::{
     SampleFolders,
 };
 use crate::rig::error::{RigError, unless_interrupted};
+use crate::rig::findings::of_throttling;
 use crate::rig::role::Role;
 
 /// An upper estimate of a row of `windows.csv`, and of what else a point leaves, in bytes.
@@ -216,7 +217,8 @@ fn findings(
         of_cache,
         (is_loaded && setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
     ];
-    stated.into_iter().flatten().collect()
+    let throttled = of_throttling(&measured.throttled, None);
+    stated.into_iter().flatten().chain(throttled).collect()
 }
 
 impl Benchmark for MemoryBenchmark {
@@ -253,6 +255,11 @@ impl Benchmark for MemoryBenchmark {
         self.points = points;
         self.setting = Some(setting);
         Ok(plan)
+    }
+
+    fn busy_cpus(&self) -> Option<usize> {
+        // Beside the chase.
+        Some(1 + self.setting().generators.len())
     }
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {

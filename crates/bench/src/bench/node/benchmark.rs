@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::config::{Config, LogPlace, RunsAs};
+use super::config::{Config, LogPlace, RunsAs, TimerKind};
 use super::error::RunError;
 use super::log::Log;
 use super::plan::{Plan as Points, Sweep};
@@ -15,6 +15,7 @@ use super::run::{self, NodeMachine, Run};
 use super::verbs;
 use super::{files, process, publisher, rows, subscriber};
 use crate::host::MemoryLock;
+use crate::node::settings::Poll;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
@@ -23,7 +24,7 @@ use crate::rig::benchmark::{
     SampleFolders,
 };
 use crate::rig::error::RigError;
-use crate::rig::findings::{of_kept_rate, of_placement};
+use crate::rig::findings::{of_kept_rate, of_placement, of_throttling};
 use crate::rig::memory::{Allowance, MemoryNeed};
 
 /// The distributions in a point's folder.
@@ -187,6 +188,7 @@ impl NodeBenchmark {
         let found = &run.outcome;
         let mut findings = findings(point, found);
         findings.extend(of_placement(&run.placement.warnings));
+        findings.extend(of_throttling(&run.throttled, None));
         let mut figures = rows::figures(point, found);
         rows::add_broker(&mut figures, run.broker.as_ref());
         let row = RowOutcome {
@@ -281,6 +283,19 @@ impl Benchmark for NodeBenchmark {
             process::allow(ends, &self.config)?;
         }
         Ok(self.outline())
+    }
+
+    fn busy_cpus(&self) -> Option<usize> {
+        let is_busy = [
+            self.config.timer == TimerKind::Counter,
+            self.config.poll == Poll::Busy,
+        ];
+        let [spin, poll] = is_busy.map(u32::from);
+        let busy = |point: &Point| {
+            let wiring = &point.wiring;
+            (spin * wiring.publishers + poll * wiring.subscribers) as usize
+        };
+        self.plan.points.iter().map(busy).max()
     }
 
     fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {

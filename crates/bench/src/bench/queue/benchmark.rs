@@ -23,6 +23,7 @@ use super::{estimate, rows, several};
 use crate::buffer::{BufferError, HugePagePolicy};
 use crate::generators::RunGenerators;
 use crate::host::{HugePages, MemoryLock, Topology, interrupt, pinning};
+use crate::node::wiring::Wiring;
 use crate::pacing::SplitMix64;
 use crate::queues::arena::Arena;
 use crate::results::schema::Schema;
@@ -310,6 +311,20 @@ impl Benchmark for QueueBenchmark {
             points: self.points.iter().enumerate().map(planned).collect(),
             left_out,
         })
+    }
+
+    fn busy_cpus(&self) -> Option<usize> {
+        let generators = self.beside.as_ref().map_or(0, |beside| beside.cpus().len());
+        let busy = |point: &Point| {
+            let ends = |wiring: &Wiring| (wiring.publishers + wiring.subscribers) as usize;
+            let beside = if point.memory_load.is_on() {
+                generators
+            } else {
+                0
+            };
+            point.wiring.as_ref().map_or(2, ends) + beside
+        };
+        self.points.iter().map(busy).max()
     }
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {

@@ -33,6 +33,7 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
     } else {
         all.extend(of_rate(point, run));
     }
+    all.extend(findings::of_throttling(&run.throttled, config.priority));
     let laps = run.elements / point.capacity as u64;
     // One element at a time fills no queue.
     if laps < FEWEST_LAPS && config.measure != Measure::RoundTrip {

@@ -10,6 +10,7 @@ use super::runner::EndTally;
 use super::shares::Shares;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
+use crate::host::cgroup::ThrottlingRecord;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, Ticks};
 
@@ -163,6 +164,8 @@ pub struct RunResult {
     pub rows: Vec<ElementRow>,
     /// What generators issued meanwhile, under memory load.
     pub drawn: Option<LoadTraffic>,
+    /// What CPU quotas did behind the warm-up.
+    pub throttled: ThrottlingRecord,
 }
 
 /// One element, with all that is known of it.
@@ -279,6 +282,7 @@ pub mod made_up {
             outcome: Outcome::Clean,
             verdict: Verdict::default(),
             elements: 3,
+            throttled: ThrottlingRecord::default(),
             times: Some(Times {
                 figures: PerOperation {
                     enqueue: summary(enqueue_ns),

@@ -16,6 +16,7 @@ use super::stage::ThreadPosition;
 use super::supervisor::make_run;
 use super::task::Task;
 use crate::generators::ActiveLoad;
+use crate::host::cgroup::ThrottlingRecord;
 use crate::host::interrupt;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
@@ -57,10 +58,11 @@ pub(super) fn measure_run(
         measure if measure.has_times() && task.point.wiring.is_none() => times_of_handoff(&task)?,
         _ => None,
     };
-    let ends = make_run(make, &task, load.as_mut())?;
+    let (ends, throttled) = make_run(make, &task, load.as_mut())?;
     let drawn = load.and_then(|load| load.drawn());
     let figures = move || RunResult {
         drawn,
+        throttled,
         ..figures_of(&task, ends, bare, round)
     };
     interrupt::unless_requested(figures).map_err(|signal| RigError::Interrupted(signal).into())
@@ -122,6 +124,7 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
         ends,
         rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),
         drawn: None,
+        throttled: ThrottlingRecord::default(),
     }
 }
 
@@ -147,7 +150,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let count = floor::HANDOFFS;
     let task = Task::new(task.clock, task.locks_memory, &point, &config, count);
     let ended = make_run(ends::make::<Handoff, Words<1>>, &task, None);
-    let clean = unless_disturbed(ended)?
+    let clean = unless_disturbed(ended.map(|(ends, _)| ends))?
         .filter(|ends| verdict_of(config.measure, ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| match noted(&task, &ends) {
         Some(noted) => analysis::times(&task.clock, &noted),

@@ -130,6 +130,14 @@ impl Stage {
         *self.began.get_or_init(Instant::now)
     }
 
+    /// Whether the warm-up is over, as far as is known.
+    pub(super) fn has_warmed_up(&self, task: &Task) -> bool {
+        match task.point.wiring {
+            None => self.senders[0].warm_up.is_over(),
+            Some(_) => (self.began.get()).is_some_and(|at| at.elapsed() >= task.config.warmup),
+        }
+    }
+
     /// The run is over: no sender goes on, not even one whose queue is full.
     pub(super) fn end_sending(&self) {
         self.senders.iter().for_each(|it| it.set_receiver_done());

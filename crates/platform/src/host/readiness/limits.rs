@@ -1,6 +1,7 @@
 //! What limits the process from outside: its control groups, as in a container, and its own limits.
 
 use super::{Assessment, Facts, ToAssessment, Verdict, count};
+use crate::host::cgroup::Known;
 use crate::host::limits::{ADDRESS_SPACE, CPU_TIME, FILE_SIZE, OPEN_FILES, PROCESSES, UlimitKind};
 use crate::host::memory_lock::{Limit, in_units};
 
@@ -9,21 +10,42 @@ const THREADS: u64 = 8;
 /// Files that a run has open, at least.
 const FILES: u64 = 32;
 
-/// None where no control groups show.
+/// Where no limit of control groups shows.
+fn unlimited<T>(known: &Known<T>) -> Assessment {
+    match &known.unknown {
+        None => "none".good(),
+        Some(reason) => format!("unknown: {reason}").advise(
+            "look at the limits of the container from outside; where this is none, mount /proc and the control groups",
+        ),
+    }
+}
+
+/// What is added to a limit that shows, where tighter ones may not.
+fn and_unknown<T>(known: &Known<T>) -> String {
+    let reason = known.unknown.as_ref();
+    reason.map_or_else(String::new, |reason| format!("; {reason}"))
+}
+
 pub(super) fn cpu_quota(facts: &Facts) -> Assessment {
-    let quotas = facts.fingerprint.limits.cpu_quotas.as_ref()?;
-    let Some(least) = quotas.first() else {
-        return "none".good();
+    let known = &facts.fingerprint.limits.cpu_quotas;
+    let Some(quotas) = &known.limit else {
+        return unlimited(known);
     };
+    let least = quotas.first()?;
     let milliseconds = |us: u64| us as f64 / 1e3;
     let found = format!(
-        "{} CPUs ({} of each {} ms), {}",
+        "{} CPUs ({} of each {} ms), {}{}",
         (least.cpus * 100.0).round() / 100.0,
         milliseconds(least.quota_us),
         milliseconds(least.period_us),
-        least.file.display()
+        least.file.display(),
+        and_unknown(known)
     );
     let all = facts.topology.allowed().len();
+    if facts.needs.realtime {
+        // It is a limit of the scheduler for ordinary threads; the one for these is in `realtime_throttling`.
+        return format!("{found}; threads with --priority do not have it").good();
+    }
     let busy = facts.needs.cpus.min(all);
     let cpus = count(busy, "CPU");
     let (busy, all) = (busy as f64, all as f64);
@@ -53,9 +75,11 @@ pub(super) fn cpu_quota(facts: &Facts) -> Assessment {
     }
 }
 
-/// None where no set of CPUs shows.
 pub(super) fn cpuset(facts: &Facts) -> Assessment {
-    let set = facts.fingerprint.limits.cpuset.as_ref()?;
+    let known = &facts.fingerprint.limits.cpuset;
+    let Some(set) = &known.limit else {
+        return unlimited(known);
+    };
     let topology = &facts.topology;
     let within = topology.select(|cpu| set.cpus.contains(cpu.id));
     let all = topology.cpus.len();
@@ -75,16 +99,15 @@ pub(super) fn cpuset(facts: &Facts) -> Assessment {
     found.good()
 }
 
-/// None where no control groups show.
 pub(super) fn memory(facts: &Facts) -> Assessment {
-    let limits = &facts.fingerprint.limits;
-    limits.cpu_quotas.as_ref()?;
-    let Some(limit) = &limits.memory else {
-        return "none".good();
+    let known = &facts.fingerprint.limits.memory;
+    let Some(limit) = &known.limit else {
+        return unlimited(known);
     };
     let needed = facts.needs.locked_bytes;
     let (most, free) = (in_units(limit.limit), in_units(limit.free));
-    let found = format!("{most}, {free} free, {}", limit.file.display());
+    let (file, unknown) = (limit.file.display(), and_unknown(known));
+    let found = format!("{most}, {free} free, {file}{unknown}");
     if limit.free >= needed {
         return found.good();
     }
@@ -95,15 +118,13 @@ pub(super) fn memory(facts: &Facts) -> Assessment {
     ))
 }
 
-/// None where no control groups show.
 pub(super) fn pids(facts: &Facts) -> Assessment {
-    let limits = &facts.fingerprint.limits;
-    limits.cpu_quotas.as_ref()?;
-    let Some(limit) = &limits.pids else {
-        return "none".good();
+    let known = &facts.fingerprint.limits.pids;
+    let Some(limit) = &known.limit else {
+        return unlimited(known);
     };
-    let (file, free) = (limit.file.display(), limit.free);
-    let found = format!("{} threads, {free} free, {file}", limit.limit);
+    let (file, free, unknown) = (limit.file.display(), limit.free, and_unknown(known));
+    let found = format!("{} threads, {free} free, {file}{unknown}", limit.limit);
     if free >= THREADS {
         return found.good();
     }

@@ -1,9 +1,8 @@
 //! Whether this machine is ready to measure, and what to change if not.
 //!
 //! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `clock`, `memory`, `limits`,
-//! `system`. A check
-//! spoils only where figures would be wrong or a default run impossible; what adds some noise or widens a tail is
-//! advice.
+//! `system`. A check spoils only where figures would be wrong or a default run impossible; what adds some noise or
+//! widens a tail is advice.
 //!
 //! Left out: the state of the RDMA devices themselves (links, firmware), what their interrupts do, and measuring
 //! anything.
@@ -58,6 +57,8 @@ pub struct Needs {
     pub better_cores: usize,
     /// CPUs that its threads keep busy all the time.
     pub cpus: usize,
+    /// Whether these threads have a real-time priority.
+    pub realtime: bool,
     pub huge_pages: u64,
     /// Bytes to lock: the whole address space of the process in a run.
     pub locked_bytes: u64,
@@ -84,6 +85,7 @@ impl Needs {
             cores: 2,
             better_cores: 3,
             cpus: 2,
+            realtime: false,
             huge_pages: BUFFERS,
             locked_bytes: address_space_size().unwrap_or(0) + (BUFFERS + THREADS) * PAGE,
         }
@@ -96,6 +98,7 @@ impl Needs {
             cores: 2,
             better_cores: 3,
             cpus: 2,
+            realtime: false,
             huge_pages: 0,
             locked_bytes: 0,
         }
@@ -108,6 +111,7 @@ impl Needs {
             cores: 1,
             better_cores: 1,
             cpus: 1,
+            realtime: false,
             huge_pages: kept_bytes.div_ceil(2 << 20),
             locked_bytes: kept_bytes,
         }
@@ -117,6 +121,15 @@ impl Needs {
     #[must_use]
     pub fn with_busy(self, cpus: usize) -> Self {
         Self { cpus, ..self }
+    }
+
+    /// The same, where these threads have that priority (SCHED_FIFO), if they have one.
+    #[must_use]
+    pub fn with_priority(self, priority: Option<u8>) -> Self {
+        Self {
+            realtime: priority.is_some(),
+            ..self
+        }
     }
 }
 
@@ -202,10 +215,13 @@ impl Readiness {
 type Assessment = Option<(String, Verdict, Option<String>)>;
 type CheckFunction = fn(&Facts) -> Assessment;
 
+/// The name of the check of CPU quotas.
+pub const CPU_QUOTA: &str = "cpu_quota";
+
 /// Each check with its name for programs and for people.
 const CHECKS: [(&str, &str, CheckFunction); 24] = [
     ("cores", "cores", processor::cores),
-    ("cpu_quota", "CPU quota", limits::cpu_quota),
+    (CPU_QUOTA, "CPU quota", limits::cpu_quota),
     ("cpuset", "cpuset", limits::cpuset),
     ("isolated_cpus", "isolated CPUs", processor::isolation),
     ("smt", "SMT", processor::smt),

@@ -70,6 +70,7 @@ fn facts(machine: &Machine, cpuid: &Cpuid) -> Facts {
             cores: 2,
             better_cores: 3,
             cpus: 2,
+            realtime: false,
             huge_pages: 8,
             locked_bytes: 17 * MEBIBYTE,
         },
@@ -324,6 +325,41 @@ fn each_quota_that_is_too_tight_is_to_be_lifted() {
     let fix = "/cgroup/x/cpu.cfs_quota_us";
     said(&assess(&version_1), ("cpu_quota", Spoils, fix, ""));
     said(&assess(&version_1), ("cpu_quota", Spoils, "echo -1 > ", ""));
+}
+
+#[test]
+fn an_unknown_limit_is_not_none_and_threads_with_a_priority_have_no_quota() {
+    let machine = best();
+    machine
+        .in_group("0::/", &[("/", "cgroup2", "rw")])
+        .in_namespace(4_026_532_000)
+        .file("cgroup/cgroup.events", "populated 1");
+    let look = |facts: Facts, id: &str| check(&Readiness::from_facts(facts), id).clone();
+    for id in ["cpu_quota", "memory_limit", "pids_limit", "cpuset"] {
+        let found = look(facts(&machine, &metal()), id);
+        assert_eq!(found.verdict, Advice, "{found:?}");
+        assert!(
+            found.found.starts_with("unknown: groups above "),
+            "{found:?}"
+        );
+        assert!(found.advice.unwrap().contains("from outside"));
+    }
+    machine.file("cgroup/cpu.max", "30000 100000");
+    let found = look(facts(&machine, &metal()), "cpu_quota");
+    assert_eq!(found.verdict, Spoils, "{found:?}");
+    assert!(
+        found.found.contains("/cgroup/cpu.max; groups above "),
+        "{found:?}"
+    );
+    let mut of_priority = facts(&machine, &metal());
+    of_priority.needs = of_priority.needs.with_priority(Some(50));
+    let found = look(of_priority, "cpu_quota");
+    assert_eq!(found.verdict, Good, "{found:?}");
+    assert!(
+        found
+            .found
+            .ends_with("threads with --priority do not have it")
+    );
 }
 
 #[test]

@@ -298,9 +298,23 @@ kinds! {
 
     // Limits of control groups.
     THROTTLED "throttled" Invalid
-        "throttled in {throttled} of {periods} periods, {throttled_ns}"
-        "a CPU quota stopped the threads, and the figures contain the pauses"
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, \
+         at most {of_time} % of the time of a thread"
+        "the figures contain these stops" "lift the quota, which `hcabench host` names";
+    THROTTLED_BRIEFLY "throttled-briefly" Reservation
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, \
+         at most {of_time} % of the time of a thread"
+        "maxima and the highest percentiles may be these stops" "lift the quota, which `hcabench host` names";
+    THROTTLED_BESIDE "throttled-beside" Advice
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs"
+        "it stops threads without a real-time priority; those with --priority have kernel.sched_rt_runtime_us instead"
         "lift the quota, which `hcabench host` names";
+    THROTTLED_WATCH "throttled-watch" Reservation
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs"
+        "jumps and late wake-ups contain these stops"
+        "lift the quota, which `hcabench host --for clock` names, to see what else takes the CPU";
+    THROTTLING_UNKNOWN "throttling-unknown" Reservation
+        "whether a CPU quota stopped threads is unknown: {reasons}" "" "make these files readable, or lift the quota";
 
     // Rates.
     RATE_MISSED "rate-missed" Advice

@@ -544,15 +544,18 @@ mod tests {
     fn times_that_are_counted_add_up() {
         let throttled = |ns| {
             let found = Finding::of(&kinds::THROTTLED).count("throttled", 28);
-            found.count("periods", 29).count("throttled_ns", ns)
+            let found = found.count("periods", 29).count("throttled_ns", ns);
+            found.measure("of_time", 66.0)
         };
         let mut all = Findings::default();
         all.add(throttled(1_980_000_000), Some("a"), Some(0));
-        let text = "throttled in 28 of 29 periods, 1.98 s";
+        let text = "a CPU quota throttled the group in 28 of 29 periods: 1.98 s over all CPUs, at most 66 % of the \
+                    time of a thread";
         assert_eq!(all.all()[0].problem, text);
         all.add(throttled(20_000_000), Some("b"), Some(0));
-        let text = "all 2 points: throttled in 56 of 58 periods, 2.00 s";
-        assert_eq!(all.all()[0].short(2), text);
+        let text = all.all()[0].short(2);
+        assert!(text.starts_with("all 2 points: "), "{text}");
+        assert!(text.contains(" in 56 of 58 periods: 2.00 s over"), "{text}");
         assert_eq!(all.verdict(), "not usable: throttled");
     }
 

@@ -75,6 +75,8 @@ pub struct FarEnd {
     pub(super) unanswered: u64,
     /// How far the time of day is ahead of this host's clock.
     pub(super) time_of_day: TimeOfDayOffset,
+    /// What CPU quotas did there during the bursts.
+    pub(super) throttled: Vec<Finding>,
 }
 
 /// The other host, greeted.
@@ -385,6 +387,8 @@ impl Peer for Remote {
             far,
             prober,
             made,
+            host: self.there.host.clone(),
+            priority: config.priority,
         })
     }
 }
@@ -398,6 +402,9 @@ pub struct RemoteEnds<C> {
     far: Arc<FarReceiver>,
     prober: Prober<C>,
     made: PreparedPoint,
+    /// The name of the other host.
+    host: String,
+    priority: Option<u8>,
 }
 
 impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
@@ -420,10 +427,9 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
         bursts.measure(&Arc::new(requester), far, None, &mut self.prober)
     }
 
-    fn finish(mut self) -> FarEnd {
-        let throttled = of_throttling(self.far.throttled());
-        let throttled = throttled.map(|found| found.on("receiver"));
-        self.made.findings.extend(throttled);
+    fn finish(self) -> FarEnd {
+        let throttled = of_throttling(&self.far.throttled(), self.priority).into_iter();
+        let throttled = throttled.map(|found| found.on(&*self.host)).collect();
         // Where the other end has gone, that is told already.
         let _ = send_message(&mut lock(&self.wire), &WireMessage::PointOver);
         FarEnd {
@@ -431,6 +437,7 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
             probes: self.prober.probes,
             unanswered: self.prober.unanswered,
             time_of_day: TimeOfDayOffset::of(&self.clock),
+            throttled,
         }
     }
 }

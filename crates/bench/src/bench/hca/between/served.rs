@@ -72,12 +72,17 @@ pub(super) fn serve_point<C: Clock>(
         match next(wire)? {
             WireMessage::PointOver => return Ok(()),
             WireMessage::Throttling => {
-                send_message(wire, &WireMessage::Throttled(throttling.rise()))?;
+                let throttled = Box::new(throttling.record());
+                send_message(wire, &WireMessage::Throttled(throttled))?;
             }
             WireMessage::Probe { first, count } => {
                 answer_probes(wire, probes, clock, (first, count))?
             }
             WireMessage::Counters { fresh } => {
+                if !fresh {
+                    // It asks for them before the first measured burst.
+                    throttling.begin();
+                }
                 let counters = match fresh {
                     true => link.fresh_counters(),
                     false => link.counters(),

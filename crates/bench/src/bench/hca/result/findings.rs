@@ -7,7 +7,9 @@ use crate::bench::hca::settings::config::{Arrivals, Config};
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
 use crate::results::units;
-use crate::rig::findings::{of_kept_rate, of_pages, of_percentiles, of_placement, of_rate};
+use crate::rig::findings::{
+    of_kept_rate, of_pages, of_percentiles, of_placement, of_rate, of_throttling,
+};
 
 /// A line about the instrument itself, for the points that share a clock and a pair of CPUs.
 pub fn instrument_line(result: &PointResult) -> String {
@@ -149,6 +151,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     let counted = counted.iter();
     all.extend(counted.filter_map(|(count, of, kind)| Finding::counted(kind, *count, *of)));
     all.extend(of_background(result));
+    all.extend(of_throttling(&result.throttled, obtained.priority));
     all.extend(of_kept(result).filter(|_| missed == 0));
     all.extend(result.ports.findings(&result.point, counts));
     all

@@ -22,6 +22,7 @@ use crate::bench::hca::result::in_flight::InFlight;
 use crate::bench::hca::result::schedule::ScheduleResult;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
+use crate::host::cgroup::ThrottlingRecord;
 use crate::rig::clock_offset::ClockOffset;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
@@ -117,6 +118,8 @@ pub struct PointResult {
     pub background: Option<BackgroundTraffic>,
     /// What generators issued meanwhile, under memory load.
     pub drawn: Option<LoadTraffic>,
+    /// What CPU quotas did during the bursts.
+    pub throttled: ThrottlingRecord,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -159,6 +162,7 @@ impl PointResult {
             ports: tally.ports,
             background: tally.background,
             drawn: tally.drawn,
+            throttled: tally.throttled,
             failure: tally.failure,
         }
     }
@@ -183,6 +187,8 @@ pub struct Tally {
     pub(super) background: Option<BackgroundTraffic>,
     /// What generators issued meanwhile, under memory load.
     pub(super) drawn: Option<LoadTraffic>,
+    /// What CPU quotas did during the bursts.
+    pub(super) throttled: ThrottlingRecord,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }

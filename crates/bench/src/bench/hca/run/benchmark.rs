@@ -17,7 +17,7 @@ use crate::bench::hca::plan::crowded::leave_out_crowded;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::findings;
 use crate::bench::hca::result::rows::{CounterRow, settings, write_rows};
-use crate::bench::hca::settings::config::{Config, UcRouteRequest};
+use crate::bench::hca::settings::config::{Config, Poll, Timestamp, UcRouteRequest};
 use crate::generators::RunGenerators;
 use crate::host::Topology;
 use crate::host::idle_hold::IdleHold;
@@ -140,6 +140,25 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
         }
         self.keep(plan)?;
         Ok(self.outline())
+    }
+
+    fn busy_cpus(&self) -> Option<usize> {
+        let generators = self.beside.as_ref().map_or(0, |beside| beside.cpus().len());
+        let busy = |point: &Point| {
+            let polls = |poll: Poll| usize::from(poll == Poll::Busy);
+            let receives = M::Peer::IS_LOCAL && point.operation.is_one_way();
+            let stamps = point.timestamp == Timestamp::Send;
+            // The sender is one of them.
+            1 + if receives { polls(point.poll_recv) } else { 0 }
+                + polls(point.poll_comp)
+                + usize::from(stamps)
+                + if point.memory_load.is_on() {
+                    generators
+                } else {
+                    0
+                }
+        };
+        self.plan.points.iter().map(busy).max()
     }
 
     fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {

@@ -35,6 +35,7 @@ use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait
 use crate::bench::hca::settings::config::Service;
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
+use crate::host::cgroup::ThrottleCounters;
 use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
@@ -170,6 +171,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         let since = Instant::now();
         let mut number = 0;
         let mut counters = None;
+        let mut throttling = ThrottleCounters::open();
         while number < repeat {
             let warming = number == 0 && warmup.goes_on(tally.warmed_up, since.elapsed());
             // How much a warm-up by time will be nobody knows.
@@ -186,6 +188,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             };
             if !warming && counters.is_none() {
                 counters = Some(self.links().map(|link| link.counters()));
+                throttling.begin();
                 self.background
                     .iter_mut()
                     .for_each(RunningBackground::begin);
@@ -215,6 +218,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 break;
             }
         }
+        tally.throttled = throttling.record();
         if tally.failure.is_none() {
             tally.failure = between.after_bursts().err().map(|it| self.reason(&it));
         }

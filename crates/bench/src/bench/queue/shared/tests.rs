@@ -197,7 +197,7 @@ fn a_signal_ends_a_run_whatever_its_threads_do() {
         let _turn = turn();
         let begun = std::time::Instant::now();
         let requested = || (begun.elapsed() >= delay).then_some(Signal::SIGTERM);
-        let ended = supervise(make, &task, &requested, None);
+        let ended = supervise(make, &task, &requested, None).map(|(reports, _)| reports);
         let is_expected = matches!(ended, Err(RunError::Rig(RigError::Interrupted(_))));
         assert!(is_expected, "{ended:?}");
         // It waited for none of them.
