@@ -2,6 +2,9 @@
 //!
 //! It knows data and their schemas, and no benchmark.
 
+// They panic where the output is closed or full.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 #[cfg(test)]
 use hcabench_platform::pacing;
 
