@@ -144,6 +144,10 @@ impl Run {
             (read, _) => read?,
         };
         let mut runs = damage.table(salvage_table(path, RUNS, is_incomplete));
+        if is_incomplete && runs.columns.is_empty() && !summary.rows.is_empty() {
+            // Its rows are on disk before those of the summary.
+            runs = damage.table(salvage_table(path, RUNS, false));
+        }
         keep_rounds(path, &mut runs, damage);
         check_numbers(&path.join(SUMMARY), &summary, &schema.summary(), damage);
         check_numbers(&path.join(RUNS), &runs, &schema.runs(), damage);
