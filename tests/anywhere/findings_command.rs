@@ -119,7 +119,7 @@ fn folders_of_others_are_named_and_end_no_list() {
     fs::create_dir(folder.join("project/damaged")).unwrap();
     fs::write(
         folder.join("project/damaged/summary.csv"),
-        "point,\u{1b}[31m\n",
+        "point,status,\u{1b}[31m\n",
     )
     .unwrap();
     let ended = ends(folder, "list project", 1);
@@ -128,12 +128,30 @@ fn folders_of_others_are_named_and_end_no_list() {
         .has(&["left out", "project/damaged/settings.json is missing"]);
     let listed = ended.stdout;
     listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
-    // Below what cannot be read there may be runs.
-    fs::write(folder.join("project/summary.csv"), "{}").unwrap();
-    let listed = ends(folder, "list project", 0).stdout;
-    listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
-    fs::remove_file(folder.join("project/summary.csv")).unwrap();
     assert!(!listed.contains('\u{1b}'), "{listed:?}");
+    // Files of other programs, also such as would be damaged if they were ours.
+    fs::remove_dir_all(folder.join("project/damaged")).unwrap();
+    for (name, text) in [
+        ("summary.csv", "{}"),
+        ("summary.csv", ""),
+        ("summary.csv", "point;value\n1;2\n"),
+        ("summary.csv", "\u{feff}region,total\n"),
+        ("settings.json", "{\"point\": 1"),
+        ("settings.json", ""),
+        ("pairs.csv", "from,to\nhere,there\n"),
+        ("INCOMPLETE", "a page is missing\n"),
+    ] {
+        fs::write(folder.join("project").join(name), text).unwrap();
+        let ended = ends(folder, "list project", 0);
+        assert_eq!(ended.stderr, "", "{name}");
+        assert_eq!(
+            ended.stdout.lines().count(),
+            listed.lines().count() - 1,
+            "{name}: {}",
+            ended.stdout
+        );
+        ended.stdout.has(&["project/results/run"]);
+    }
     ends(folder, "list nowhere", 1)
         .stderr
         .has(&["nowhere", "name the folder"]);
