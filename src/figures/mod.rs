@@ -57,7 +57,8 @@ impl PlotArguments {
         loop {
             let error = match self.drawn(settings) {
                 Ok(made) => {
-                    let without = settings.without.clone();
+                    let mut without = settings.without.clone();
+                    without.extend(made.without);
                     return Ok(Made { without, ..made });
                 }
                 Err(error) => error.downcast::<ReadError>()?,

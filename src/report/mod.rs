@@ -63,8 +63,8 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
     }
     let (page, damaged) = match Fabric::is_one(&arguments.folder) {
         true => {
-            let fabric = Fabric::open(&arguments.folder)?;
-            (fabric::page(&fabric, arguments)?, Vec::new())
+            let fabric = Fabric::salvage(&arguments.folder)?;
+            (fabric::page(&fabric, arguments)?, fabric.damaged())
         }
         false => page_of(&Run::salvage(&arguments.folder)?, arguments),
     };
