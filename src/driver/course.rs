@@ -475,6 +475,7 @@ impl SweepRun {
             details: json!({
                 "points": self.plan.names().collect::<Vec<_>>(),
                 "planned": planned(&self.plan),
+                "left_out": self.plan.left_out.len(),
                 "notes": self.told.notes,
                 "broken_limits": self.told.broken_limits,
                 "text": self.told.text,

@@ -261,6 +261,14 @@ mod tests {
         assert_eq!(median.only()["service"], ["uc", "ud"]);
         assert_eq!(median.order, ["x, y", "z"]);
 
+        // A text of a list has its commas, and one alone is a list.
+        let text = "only = { cpus = ['0,1', '2'], size_bytes = '8, 16' }";
+        let only = of_text("plot.toml", text, Figure::Median).unwrap().only();
+        assert_eq!(only["cpus"], ["0,1", "2"]);
+        assert_eq!(only["size_bytes"], ["8", "16"]);
+        let typed = of_options(&[r"--only=cpus=0\,1,2"], None).unwrap().only();
+        assert_eq!(typed["cpus"], ["0,1", "2"]);
+
         let typed = "--size=700x700 --label=a=z --only=service=ud --only=service=rc";
         let typed: Vec<&str> = typed.split(' ').collect();
         let both = of_options(&typed, Some(&path)).unwrap();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::damage::{Damage, check_numbers, marked};
 use super::folder::{is_of_a_fabric, names_in, salvage_table};
 use super::rows::{Cells, RowFile};
-use super::table::Table;
+use super::table::{Row, Table};
 use crate::results::document::read_value;
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::read_error::{ReadError, ReadErrorKind};
@@ -89,10 +89,7 @@ impl Fabric {
                 fabric.note(error);
                 fabric.pairs = RUNS;
             }
-            let all = fabric.table(SUMMARY);
-            let all = all.rows.iter().rev();
-            let mut all = all.filter(|row| row.text(tier::NAME.name) == Some("all"));
-            fabric.measured = all.next().and_then(|row| row.count(tier::MEASURED.name));
+            fabric.measured = fabric.measured_told();
         }
         fabric.nodes = fabric.all_nodes();
         if fabric.nodes.is_empty() {
@@ -213,19 +210,38 @@ impl Fabric {
         columns: &[Column],
         mut take: impl FnMut(u32, [usize; 2], usize, f64),
     ) -> Result<(), ReadError> {
+        self.each_round(columns, |round, pair, cells| {
+            let Some(round) = round else {
+                return Ok(());
+            };
+            for place in 0..columns.len() {
+                if let Some(value) = cells.number(place)? {
+                    take(round, pair, place, value);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The rows of `runs.csv`, each with its round if it is complete.
+    fn each_round(
+        &self,
+        columns: &[Column],
+        mut take: impl FnMut(Option<u32>, [usize; 2], PairCells<'_>) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
         let mut told = 0;
         self.pairs(&[ROUNDS], |_, cells| {
             told += cells.number(0)?.unwrap_or(0.0) as u64;
             Ok(())
         })?;
-        let columns = [&[ROUND, STATUS], columns].concat();
+        let (at, columns) = (columns.len(), [columns, &[ROUND, STATUS]].concat());
         let mut known: HashMap<u32, Vec<bool>> = HashMap::new();
         let mut found = 0;
         self.of_file(RUNS, &columns, |pair, cells| {
-            let round = cells.number(0)?.unwrap_or(0.0) as u32;
-            if cells.text(1) != COMPLETE {
-                return Ok(());
+            if cells.text(at + 1) != COMPLETE {
+                return take(None, pair, cells);
             }
+            let round = cells.number(at)?.unwrap_or(0.0) as u32;
             let nodes = self.nodes.len();
             let known = known.entry(round);
             let known = known.or_insert_with(|| vec![false; nodes * nodes]);
@@ -233,12 +249,7 @@ impl Fabric {
                 return Err(self.twice(cells, pair, &format!("round {round} of ")));
             }
             found += 1;
-            for place in 2..columns.len() {
-                if let Some(value) = cells.number(place)? {
-                    take(round, pair, place - 2, value);
-                }
-            }
-            Ok(())
+            take(Some(round), pair, cells)
         })?;
         if self.is_judged() && found < told && !self.is_damaged(PAIRS) {
             let reason =
@@ -265,7 +276,7 @@ impl Fabric {
         column: &Column,
         mut take: impl FnMut(&str),
     ) -> Result<(), ReadError> {
-        self.of_file(RUNS, &[*column], |_, cells| {
+        self.each_round(&[*column], |_, _, cells| {
             take(&cells.text(0));
             Ok(())
         })
@@ -317,16 +328,42 @@ impl Fabric {
         Ok(rows)
     }
 
+    /// How many pairs have figures, by the row for all tiers.
+    fn measured_told(&self) -> Option<u64> {
+        const ALL: &str = "all";
+        let table = self.table(SUMMARY);
+        let is_all = |row: &&Row| row.text(tier::NAME.name) == Some(ALL);
+        let (all, tiers): (Vec<&Row>, Vec<&Row>) = table.rows.iter().partition(is_all);
+        let pairs = tiers.iter().filter_map(|row| row.count(tier::PAIRS.name));
+        let pairs: u64 = pairs.sum();
+        let (all, twice) = (all.first(), all.len() > 1);
+        let told = all.and_then(|row| row.count(tier::PAIRS.name));
+        let wrong = match all {
+            None => Some(format!("it has no row for {ALL}")),
+            _ if twice => Some(format!("{ALL} is in it twice; only the first is read")),
+            _ if !tiers.is_empty() && Some(pairs) != told => {
+                let told = told.unwrap_or(0);
+                Some(format!("its tiers have {pairs} pairs instead of {told}"))
+            }
+            _ => None,
+        };
+        if let Some(reason) = wrong.filter(|_| !table.columns.is_empty()) {
+            self.note(ReadError::foreign(&self.path.join(SUMMARY), 0, reason));
+        }
+        all.and_then(|row| row.count(tier::MEASURED.name))
+    }
+
     /// Those in `nodes.csv`, and those that it lacks.
     fn all_nodes(&self) -> Vec<FabricNode> {
-        let mut nodes = self.nodes_of(&self.table(NODES));
+        let table = self.table(NODES);
+        let mut nodes = self.nodes_of(&table);
         let told = self.document["nodes"].as_array().into_iter().flatten();
         let told: Vec<&str> = told.filter_map(Value::as_str).collect();
         // Of a run that was killed there is no nodes.csv yet.
         if nodes.is_empty() && (told.is_empty() || distinct(&told).len() < told.len()) {
             return self.nodes_of_pairs();
         }
-        let is_there = !nodes.is_empty();
+        let is_there = !table.columns.is_empty();
         for (rank, name) in (0..).zip(told) {
             if nodes.values().any(|node| node.name == name) {
                 continue;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::rows::RowFile;
 use super::*;
+use crate::results::finding::{FINDINGS, Finding, Findings, kinds};
 use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
@@ -656,16 +657,32 @@ impl Mutation {
     }
 }
 
+fn two_findings() -> Findings {
+    let mut all = Findings::default();
+    all.add(
+        Finding::of(&kinds::PAGE_FAULTS).count("count", 3),
+        None,
+        None,
+    );
+    all.add(
+        Finding::note("as a test wants it"),
+        Some("uc-send-16B-burst8"),
+        Some(0),
+    );
+    all
+}
+
 proptest! {
     /// Whatever becomes of a file, nothing panics, and what is not damaged has as many points, rows and samples as before.
     #[test]
     fn a_file_that_was_changed_is_as_large_or_named(
-        file in prop::sample::select(vec![SUMMARY, RUNS, SETTINGS, POINTS_SETTINGS, LIST, "uc-send-16B-burst8/messages.csv",
-            "uc-send-16B-burst8/latency.hgrm"]),
+        file in prop::sample::select(vec![SUMMARY, RUNS, SETTINGS, POINTS_SETTINGS, LIST, FINDINGS,
+            "uc-send-16B-burst8/messages.csv", "uc-send-16B-burst8/latency.hgrm"]),
         mutations in prop::collection::vec(Mutation::any(), 1..3),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let path = two_points(&folder.path().join("run"));
+        two_findings().write(&path).unwrap();
         let total = Hgrm::read(&path.join("uc-send-16B-burst8/latency.hgrm")).unwrap().total;
         let good = fs::read(path.join(file)).unwrap();
         let damaged = mutations.iter().fold(good, |bytes, mutation| match bytes.is_empty() {
@@ -683,6 +700,7 @@ proptest! {
             return Ok(());
         }
         prop_assert_eq!(run.points.len(), 2);
+        prop_assert_eq!(run.findings.unwrap_or_default().all().len(), 2);
         for point in &run.points {
             let samples = if point.name.starts_with("uc") { 4 } else { 3 };
             prop_assert_eq!(point.rounds.len(), 1);
