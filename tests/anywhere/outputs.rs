@@ -3,7 +3,7 @@
 use crate::common::hcabench;
 use crate::program::{Ended, Program};
 use crate::testing::{Has as _, temporary};
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -11,6 +11,8 @@ use std::process::Stdio;
 fn commands(folder: &Path) -> Vec<(String, i32)> {
     let queue = "--queue lamport --count 300 --warmup 1ms --clock monotonic --rounds 1";
     hcabench(folder, &format!("queue {queue} --out run")).ends(0);
+    hcabench(folder, &format!("queue {queue} --out damaged")).ends(0);
+    fs::write(folder.join("damaged/findings.json"), "").unwrap();
     let printed = [
         "--help",
         "-h",
@@ -27,6 +29,7 @@ fn commands(folder: &Path) -> Vec<(String, i32)> {
         "clock --dry-run",
         "show run",
         "show run --json",
+        "show damaged",
         "list .",
         "compare run run",
         "compare run run --json",
@@ -98,6 +101,7 @@ fn what_cannot_be_said_on_standard_error_changes_nothing() {
     commands.extend(refused.map(|words| (words.to_owned(), 2)));
     commands.push(("show nowhere".to_owned(), 1));
     commands.push(("report run --out page.html".to_owned(), 0));
+    commands.push(("report damaged --out page.html".to_owned(), 1));
     for (words, code) in commands {
         hcabench(folder, &words)
             .change(|it| it.stderr(full()))
