@@ -37,7 +37,7 @@ fn cut(good: &[u8], [part, of]: [usize; 2]) -> Vec<u8> {
 /// What may become of any file.
 const ANY: [Change; 9] = [
     ("cut at its end", |good| good[..good.len() - 1].to_vec()),
-    ("cut in the middle", |good| cut(good, [1, 2])),
+    (IN_THE_MIDDLE, |good| cut(good, [1, 2])),
     ("cut at a third", |good| cut(good, [1, 3])),
     ("without its last line", |good| {
         let all = lines(good);
@@ -54,6 +54,7 @@ const ANY: [Change; 9] = [
     }),
 ];
 
+const IN_THE_MIDDLE: &str = "cut in the middle";
 const MOVED: &str = "with rows in another order";
 
 /// What may become of a table.
@@ -217,6 +218,14 @@ fn check(folder: &Path, files: impl IntoIterator<Item = PathBuf>) {
                 continue;
             }
             fs::write(&file, changed).unwrap();
+            let is_named = |run: Run| {
+                let mut paths = run.damaged.iter().map(|error| &error.path);
+                paths.any(|path| *path == file)
+            };
+            // Figures take time: of what is named already they are drawn in one case.
+            if *change != IN_THE_MIDDLE && Run::salvage(folder).is_ok_and(is_named) {
+                continue;
+            }
             let told = match read(folder) {
                 Err(error) if error.contains(name) => continue,
                 Err(error) => format!("no page: {error}"),
