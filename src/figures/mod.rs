@@ -105,7 +105,11 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     let made = (arguments.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
         Ok(much) => much.reason.into(),
         Err(error) => error,
-    })?;
+    });
+    let runs = options.from.iter();
+    let runs = runs.filter_map(|path| Run::salvage(path).ok());
+    let damaged: Vec<_> = runs.flat_map(|run| run.damaged).collect();
+    let made = made.or_else(|error| without_what_is_damaged(error, &damaged))?;
     write(&options.out, format, &made.drawing)?;
     if options.json {
         (made.print)()?;
@@ -116,15 +120,22 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
         }
         say(format_args!("figure:  {}", printable_path(&options.out)));
     }
-    let runs = options
-        .from
-        .iter()
-        .filter_map(|path| Run::salvage(path).ok());
-    let damaged: Vec<_> = runs
-        .flat_map(|run| run.damaged)
-        .chain(made.without)
-        .collect();
-    Ok(print_damaged(damaged.iter().map(AsRef::as_ref)))
+    let damaged = damaged.iter().chain(&made.without);
+    Ok(print_damaged(damaged.map(AsRef::as_ref)))
+}
+
+/// Where files are damaged, that may be why there is no figure, unless an option is wrong: then they are named first.
+fn without_what_is_damaged(
+    error: anyhow::Error,
+    damaged: &[Arc<ReadError>],
+) -> anyhow::Result<Made> {
+    let reason = error.to_string();
+    if damaged.is_empty() || reason.starts_with("--") {
+        return Err(error);
+    }
+    let others = damaged.iter().filter(|it| reason != it.to_string());
+    print_damaged(others.map(AsRef::as_ref));
+    anyhow::bail!("{error:#}")
 }
 
 /// What the options can mend is a usage error.

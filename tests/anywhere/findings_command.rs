@@ -108,13 +108,10 @@ fn folders_of_others_are_named_and_end_no_list() {
     let folder = &*temporary("");
     let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
     let copy = folder.join("project/results/run");
-    fs::create_dir_all(&copy).unwrap();
-    for entry in fs::read_dir(&sample).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
-        }
-    }
+    fs::create_dir_all(copy.parent().unwrap()).unwrap();
+    let mut copied = std::process::Command::new("cp");
+    let copied = copied.arg("-r").args([&sample, &copy]).status();
+    assert!(copied.unwrap().success());
     fs::write(folder.join("project/settings.json"), "{\"editor\": 4}").unwrap();
     fs::create_dir(folder.join("project/damaged")).unwrap();
     fs::write(
