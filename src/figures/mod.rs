@@ -16,6 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use self::config::damaged_settings;
 use self::made::{Made, TooMuch};
 pub(crate) use self::options::PlotArguments;
 use self::options::{Figure, Settings, Size};

@@ -1,7 +1,7 @@
 //! What a run states about itself is the same in the terminal, in findings.json, in `show`, `list` and a report.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 
@@ -103,15 +103,48 @@ fn a_killed_run_keeps_its_findings_and_a_resumed_one_counts_no_round_twice() {
     assert_eq!(laps["rounds"].as_array().unwrap().len(), rows);
 }
 
+/// Returns where it is copied from.
+fn copy_of_a_sample(to: &Path) -> PathBuf {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let mut copied = std::process::Command::new("cp");
+    let copied = copied.arg("-r").args([&sample, to]).status();
+    assert!(copied.unwrap().success());
+    sample
+}
+
+#[test]
+fn a_file_of_settings_for_figures_that_cannot_be_read_is_named() {
+    let folder = &*temporary("");
+    let run = folder.join("run");
+    copy_of_a_sample(&run);
+    let report = "report run --out page.html";
+    for (text, told) in [
+        (b"unit = \"us".as_slice(), "TOML parse error at line 1"),
+        (
+            b"\x1f\x8b\x08",
+            "compressed with gzip; unpack it with gunzip",
+        ),
+    ] {
+        fs::write(run.join("plot.toml"), text).unwrap();
+        let named = ["cannot read run/plot.toml", told];
+        joined(&ends(folder, report, 1).stderr).has(&named);
+        let page = fs::read_to_string(folder.join("page.html")).unwrap();
+        page.has(&["plot.toml"]);
+        ends(folder, "plot median run --out x.svg", 2).says(&["run/plot.toml", told]);
+    }
+    fs::write(run.join("plot.toml"), "\u{feff}bins = 50\r\n").unwrap();
+    ends(
+        folder,
+        "plot histogram run --out x.svg --metric enqueue --only queue=rtrb",
+        0,
+    );
+}
+
 #[test]
 fn folders_of_others_are_named_and_end_no_list() {
     let folder = &*temporary("");
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
-    let copy = folder.join("project/results/run");
-    fs::create_dir_all(copy.parent().unwrap()).unwrap();
-    let mut copied = std::process::Command::new("cp");
-    let copied = copied.arg("-r").args([&sample, &copy]).status();
-    assert!(copied.unwrap().success());
+    let sample = copy_of_a_sample(&folder.join("project/results/run"));
     fs::write(folder.join("project/settings.json"), "{\"editor\": 4}").unwrap();
     fs::create_dir(folder.join("project/damaged")).unwrap();
     fs::write(
