@@ -133,12 +133,11 @@ fn a_file_of_settings_for_figures_that_cannot_be_read_is_named() {
         page.has(&["plot.toml"]);
         ends(folder, "plot median run --out x.svg", 2).says(&["run/plot.toml", told]);
     }
-    fs::write(run.join("plot.toml"), "\u{feff}bins = 50\r\n").unwrap();
-    ends(
-        folder,
-        "plot histogram run --out x.svg --metric enqueue --only queue=rtrb",
-        0,
-    );
+    fs::write(run.join("plot.toml"), "\u{feff}title = 'Mine'\r\n").unwrap();
+    ends(folder, "plot median run --out x.svg --metric enqueue", 0);
+    fs::read_to_string(folder.join("x.svg"))
+        .unwrap()
+        .has(&["Mine"]);
 }
 
 #[test]

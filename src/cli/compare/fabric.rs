@@ -194,6 +194,7 @@ pub(super) fn run(
     let findings = findings(&figures, &request.limits);
     if findings.is_empty() {
         let reason = format!("{both} have no pair with figures in common");
+        anyhow::ensure!(damaged == 0, reason);
         return Err(UsageError(reason).into());
     }
     let shown = present::Shown {
