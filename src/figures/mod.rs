@@ -131,12 +131,17 @@ fn without_what_is_damaged(
     damaged: &[Arc<ReadError>],
 ) -> anyhow::Result<Made> {
     let reason = error.to_string();
-    if damaged.is_empty() || reason.starts_with("--") {
+    let Some((first, others)) = damaged.split_first() else {
+        return Err(error);
+    };
+    if reason.starts_with("--") {
         return Err(error);
     }
-    let others = damaged.iter().filter(|it| reason != it.to_string());
-    print_damaged(others.map(AsRef::as_ref));
-    anyhow::bail!("{error:#}")
+    print_damaged(others.iter().map(AsRef::as_ref));
+    if reason == first.to_string() {
+        return Err(error);
+    }
+    anyhow::bail!("{first}; without it: {error:#}")
 }
 
 /// What the options can mend is a usage error.

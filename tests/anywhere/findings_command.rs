@@ -180,6 +180,7 @@ fn folders_of_others_are_named_and_end_no_list() {
             ended.stdout
         );
         ended.stdout.has(&["project/results/run"]);
+        fs::remove_file(folder.join("project").join(name)).unwrap();
     }
     ends(folder, "list nowhere", 1)
         .stderr
