@@ -1,5 +1,5 @@
-//! Containers that lack what the program reads: /proc, /sys, the loopback interface. Not every machine lets its users make
-//! namespaces; this one does.
+//! Containers that lack what the program reads: /proc, /sys, the loopback interface. Not every machine lets its users
+//! make namespaces; this one does.
 
 use crate::program::{Program, path};
 use crate::testing::{Has as _, temporary};

@@ -95,8 +95,8 @@ pub(super) fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
     }))
 }
 
-/// One of the tables of a run: the rows before the first that is damaged, and what is wrong with that. One that was killed
-/// has rows as far as it came.
+/// One of the tables of a run: the rows before the first that is damaged, and what is wrong with that. One that was
+/// killed has rows as far as it came.
 pub(super) fn salvage_table(
     path: &Path,
     name: &str,

@@ -397,8 +397,8 @@ fn truncation_at_every_byte() {
     }
 }
 
-/// 1500, 2500, 2500 and 7000 as other programs write them: those of Java, Python and Rust by the libraries (HdrHistogram
-/// 2.1.11, hdrhistogram 0.10.8, the example `cli` of hdrhistogram 7.6.0), that of C in the format of
+/// 1500, 2500, 2500 and 7000 as other programs write them: those of Java, Python and Rust by the libraries
+/// (HdrHistogram 2.1.11, hdrhistogram 0.10.8, the example `cli` of hdrhistogram 7.6.0), that of C in the format of
 /// `hdr_percentiles_print`, that of Go without the last line, marked, and as Windows ends lines.
 const OF_OTHERS: [(&str, &str); 5] = [
     ("C", include_str!("hgrm_of_others/c.hgrm")),
@@ -673,7 +673,8 @@ fn two_findings() -> Findings {
 }
 
 proptest! {
-    /// Whatever becomes of a file, nothing panics, and what is not damaged has as many points, rows and samples as before.
+    /// Whatever becomes of a file, nothing panics, and what is not damaged has as many points, rows and samples as
+    /// before.
     #[test]
     fn a_file_that_was_changed_is_as_large_or_named(
         file in prop::sample::select(vec![SUMMARY, RUNS, SETTINGS, POINTS_SETTINGS, LIST, FINDINGS,
