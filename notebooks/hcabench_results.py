@@ -228,32 +228,36 @@ class Distribution:
         return np.interp(limits_ns, values, np.concatenate([[0], np.cumsum(self.counts)]))
 
 
+# What the closing lines call the number of samples: HdrHistogram for Java, C, Go and Rust, and for Python, with decimals.
+TOTAL = re.compile(r"(?:Total count|TotalCount) *= *(\d+)(?:\.0*)? *\]")
+
+
 def distribution(path):
-    """A file of HdrHistogram percentiles, with its closing lines: without them it is not whole."""
+    """A file of HdrHistogram percentiles, by hcabench or a program of another language, with its closing lines: without
+    them it is not whole."""
     path = Path(path)
-    values, totals, closing = [], [0], {}
     try:
         _check_text(path)
-        for line in map(str.strip, path.read_text(encoding="utf-8-sig").splitlines()):
-            if line.startswith("#["):
-                closing |= re.findall(r"(\w[\w ]*?) *= *([0-9.]+)(?=[,\]])", line)
-                continue
-            if line.startswith("#") or not line or line.startswith("Value"):
-                continue
-            value, _, total, *_ = line.split()
-            values.append(float(value))
-            totals.append(int(total))
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+        closing = [line for line in lines if line.startswith("#[")]
+        total = TOTAL.search("\n".join(closing))
+        # Not every program writes the last of them.
+        if total is None or not closing[-1].endswith("]"):
+            raise ResultsError(f"{path}: its closing lines are not there, or not all: it is cut off")
+        rows = [line.split() for line in lines if line and not line.startswith("#")]
+        header = rows.pop(0) if rows else ["Value", "TotalCount"]
+        value, count = header.index("Value"), header.index("TotalCount")
+        values = np.array([float(row[value]) for row in rows])
+        totals = np.array([0] + [int(row[count]) for row in rows])
+        if (np.diff(totals) < 0).any() or (np.diff(values) < 0).any():
+            raise ValueError("its rows descend")
     except FileNotFoundError:
         raise ResultsError(_missing(path)) from None
-    except ValueError:
+    except (ValueError, IndexError):
         raise ResultsError(f"{path}: not a file of HdrHistogram percentiles, or not all of it") from None
-    # Python's HdrHistogram calls the number of samples otherwise, and gives it decimals.
-    total = closing.get("Total count", closing.get("TotalCount"))
-    if total is None or not {"Mean", "Max", "Buckets", "SubBuckets"} <= set(closing):
-        raise ResultsError(f"{path}: its closing lines are not there, or not all: it is cut off")
-    if totals[-1] != float(total):
-        raise ResultsError(f"{path}: its rows count {totals[-1]} samples, its end says {total}: rows are missing")
-    values, counts = np.array(values), np.diff(totals)
+    if totals[-1] != int(total[1]):
+        raise ResultsError(f"{path}: its rows count {totals[-1]} samples, its end says {total[1]}: rows are missing")
+    counts = np.diff(totals)
     return Distribution(values[counts > 0], counts[counts > 0])
 
 

@@ -15,6 +15,7 @@ import hcabench_figures as figures
 import hcabench_results as results
 
 SAMPLE = Path(__file__).parent / "sample"
+OF_OTHERS = Path(__file__).parents[1] / "crates/results/src/results/read/hgrm_of_others"
 
 
 class Folders(unittest.TestCase):
@@ -127,13 +128,19 @@ class Folders(unittest.TestCase):
                 self.assertTrue(results.messages(next(again.summary.itertuples())).equals(results.messages(point)) or file.name == "messages.csv")
             file.write_bytes(good)
 
-    def test_a_distribution_of_others_is_read(self):
-        file = self.folder / "x.hgrm"
-        rows = "Value Percentile TotalCount 1/(1-Percentile)\n\n 1.500 0.500000 1 2.00\n 2.500 1.000000 2\n#[Mean = 2.0, StdDeviation = 0.5]\n"
-        for total in ("Total count = 2", "TotalCount     =        2.000"):
-            file.write_text(f"{rows}  #[Max = 2.5, {total}]\n  #[Buckets = 22, SubBuckets = 2048]\n")
+    def test_distributions_of_others_are_read(self):
+        # As the programs of other languages write 1500, 2500, 2500 and 7000; the reader of hcabench has the same files.
+        files = sorted(OF_OTHERS.glob("*.hgrm"))
+        self.assertEqual([file.stem for file in files], ["c", "go", "java", "python", "rust"])
+        for file in files:
             read = results.distribution(file)
-            self.assertEqual((list(read.values_ns), list(read.counts)), ([1.5, 2.5], [1, 1]))
+            self.assertEqual((list(read.values_ns), list(read.counts)), ([1500, 2501, 7003], [1, 2, 1]), file)
+            copy = self.folder / file.name
+            lines = file.read_bytes().splitlines(keepends=True)
+            last = next(number for number, line in enumerate(lines) if line.startswith(b"#["))
+            copy.write_bytes(b"".join(lines[: last - 2] + lines[last:]))
+            with self.assertRaisesRegex(results.ResultsError, "rows are missing"):
+                results.distribution(copy)
 
     def test_a_row_must_say_what_its_folder_says(self):
         copy = self.copy("queue")
@@ -170,13 +177,14 @@ class Folders(unittest.TestCase):
         file = self.folder / "latency.hgrm"
         lines = whole.splitlines(keepends=True)
         end = next(number for number, line in enumerate(lines) if line.startswith("#["))
-        for kept in range(len(lines)):
+        # Not every program writes the last line.
+        for kept in range(len(lines) - 1):
             file.write_text("".join(lines[:kept]))
             with self.assertRaises(results.ResultsError, msg=f"{kept} of {len(lines)} lines"):
                 results.distribution(file)
         for words, text in {
             "it is cut off": whole[: whole.rindex("]")],
-            "or not all of it": "".join(lines[: end - 1]) + lines[end - 1][:20],
+            "or not all of it": "".join([*lines[: end - 1], f"{lines[end - 1][:20]}\n", *lines[end:]]),
             "rows are missing": "".join(lines[: end - 9] + lines[end:]),
         }.items():
             file.write_text(text)

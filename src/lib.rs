@@ -17,7 +17,7 @@
 //! | | [`cli`] | all |
 
 // They panic where the output is closed or full.
-#![cfg_attr(not(test), warn(clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 #![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
 
 pub mod arguments;

@@ -11,7 +11,8 @@ use crate::figures::in_words;
 use crate::findings::{self, print_damaged};
 use crate::report::settings_of;
 use crate::results::folder::{LIST, SETTINGS, SUMMARY};
-use crate::results::read::{Fabric, ReadError, ReadErrorKind, Run};
+use crate::results::read::{Fabric, ReadError, ReadErrorKind, Run, is_of_hcabench};
+use crate::results::schema::fabric::HALF_P50;
 use crate::results::text::printable_path;
 use crate::terminal::output::{print_json, print_text, terminal_width};
 use crate::terminal::table::{Column, Table};
@@ -79,15 +80,13 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
 
 /// Takes the runs in or below a folder.
 fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
-    let has = |name: &str| folder.join(name).exists();
-    // Other programs have a settings.json or a summary.csv, too.
-    let is_one =
-        Fabric::is_one(folder) || (has(SUMMARY) || has(SETTINGS)) && Run::salvage(folder).is_ok();
-    if is_one || has(SUMMARY) || has(LIST) {
-        runs.push(listed(folder));
-    }
-    if is_one || has(LIST) {
-        return;
+    if is_one(folder) {
+        let listed = listed(folder);
+        let is_read = listed.points > 0;
+        runs.push(listed);
+        if is_read || has(folder, LIST) {
+            return;
+        }
     }
     let Some(depth) = depth.checked_sub(1) else {
         return;
@@ -99,6 +98,24 @@ fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
             search(&entry.path(), depth, runs);
         }
     }
+}
+
+/// Whether a folder has a run, damaged or not. Other programs have a settings.json or a summary.csv, too.
+fn is_one(folder: &Path) -> bool {
+    let is_readable = || match Run::salvage(folder) {
+        Ok(_) => true,
+        Err(error) => matches!(
+            error.wrong,
+            ReadErrorKind::OlderFormat | ReadErrorKind::NewerFormat(_)
+        ),
+    };
+    has(folder, LIST)
+        || is_of_hcabench(folder)
+        || (has(folder, SUMMARY) || has(folder, SETTINGS)) && is_readable()
+}
+
+fn has(folder: &Path, name: &str) -> bool {
+    folder.join(name).symlink_metadata().is_ok()
 }
 
 fn listed(folder: &Path) -> RunListing {
@@ -114,19 +131,12 @@ fn listed(folder: &Path) -> RunListing {
         ..RunListing::default()
     };
     if Fabric::is_one(folder) {
-        return match Fabric::open(folder) {
+        return match Fabric::salvage(folder) {
             Err(error) => RunListing {
                 benchmark: "fabric".to_owned(),
                 ..unreadable(error)
             },
-            Ok(fabric) => RunListing {
-                date: date(&fabric.document()["started_at"]),
-                benchmark: "fabric".to_owned(),
-                points: fabric.nodes.len() * fabric.nodes.len().saturating_sub(1),
-                verdict: "see hcabench report".to_owned(),
-                folder: folder.to_path_buf(),
-                ..RunListing::default()
-            },
+            Ok(fabric) => of_fabric(&fabric),
         };
     }
     let run = match Run::salvage(folder) {
@@ -154,6 +164,26 @@ fn listed(folder: &Path) -> RunListing {
         varied: varying.join("; ") + &more,
         folder: folder.to_path_buf(),
         damaged: run.damaged,
+    }
+}
+
+fn of_fabric(fabric: &Fabric) -> RunListing {
+    // Also its rows are read: what is wrong with them is named.
+    let read = fabric.each(&HALF_P50, |_, _, _| ());
+    let damaged = fabric.damaged();
+    let verdict = match (read, damaged.is_empty()) {
+        (Err(error), _) => format!("cannot be read: {}", error.wrong),
+        (Ok(()), true) => "see hcabench report".to_owned(),
+        (Ok(()), false) => "files are damaged; see hcabench report".to_owned(),
+    };
+    RunListing {
+        date: date(&fabric.document()["started_at"]),
+        benchmark: "fabric".to_owned(),
+        points: fabric.nodes.len() * fabric.nodes.len().saturating_sub(1),
+        verdict,
+        folder: fabric.path.clone(),
+        damaged,
+        ..RunListing::default()
     }
 }
 

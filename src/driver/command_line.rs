@@ -339,7 +339,7 @@ pub(crate) fn arguments_of(
                 values.iter().map(in_words).collect::<Result<_, _>>()?
             }
             toml::Value::Table(names) if may_repeat => {
-                let named = |(name, value)| Ok(format!("{name}={}", in_words(value)?));
+                let named = |(name, value)| Ok(format!("{name}={}", in_list(value)?));
                 names.iter().map(named).collect::<Result<_, String>>()?
             }
             value => vec![in_words(value)?],
@@ -352,6 +352,16 @@ pub(crate) fn arguments_of(
 fn needs_value(option: &Arg) -> bool {
     let least = option.get_num_args().map_or(1, |count| count.min_values());
     option.get_action().takes_values() && least > 0
+}
+
+/// As [`in_words`], where a text in a list may have commas.
+fn in_list(value: &toml::Value) -> Result<String, String> {
+    let toml::Value::Array(values) = value else {
+        return in_words(value);
+    };
+    let escaped = |value| Ok(in_words(value)?.replace(',', "\\,"));
+    let all: Result<Vec<String>, String> = values.iter().map(escaped).collect();
+    Ok(all?.join(","))
 }
 
 fn in_words(value: &toml::Value) -> Result<String, String> {

@@ -20,7 +20,7 @@ use crate::results::finding::{FINDINGS, Finding, Findings, Severity};
 use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
-use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
+use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage};
 use crate::rig::benchmark::{
     self, Benchmark, Failure, Outcome, Plan, PlannedRow, RowOutcome, SampleFolders,
 };
@@ -109,12 +109,7 @@ impl SweepRun {
             resumed: true,
         };
         let mut course = Self::with(run, earlier.rounds, plan, file, records);
-        let earlier_run = read::Run::open(course.run.folder.path());
-        // One that was killed before its first row cannot be opened, and has stated nothing of a point.
-        if let Ok(earlier_run) = earlier_run {
-            course.found = findings::of(&earlier_run);
-            course.found.go_on();
-        }
+        course.found = earlier.found;
         for row in course.rows.iter_mut().flatten() {
             row.recall(&course.run);
         }
@@ -467,6 +462,7 @@ impl SweepRun {
             details: json!({
                 "points": self.plan.names().collect::<Vec<_>>(),
                 "planned": planned(&self.plan),
+                "left_out": self.plan.left_out.len(),
                 "notes": self.told.notes,
                 "broken_limits": self.told.broken_limits,
                 "text": self.told.text,

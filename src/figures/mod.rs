@@ -16,6 +16,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use self::config::damaged_settings;
 use self::made::{Made, TooMuch};
 pub(crate) use self::options::PlotArguments;
 use self::options::{Figure, Settings, Size};
@@ -57,7 +58,8 @@ impl PlotArguments {
         loop {
             let error = match self.drawn(settings) {
                 Ok(made) => {
-                    let without = settings.without.clone();
+                    let mut without = settings.without.clone();
+                    without.extend(made.without);
                     return Ok(Made { without, ..made });
                 }
                 Err(error) => error.downcast::<ReadError>()?,
@@ -104,7 +106,11 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     let made = (arguments.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
         Ok(much) => much.reason.into(),
         Err(error) => error,
-    })?;
+    });
+    let runs = options.from.iter();
+    let runs = runs.filter_map(|path| Run::salvage(path).ok());
+    let damaged: Vec<_> = runs.flat_map(|run| run.damaged).collect();
+    let made = made.or_else(|error| without_what_is_damaged(error, &damaged))?;
     write(&options.out, format, &made.drawing)?;
     if options.json {
         (made.print)()?;
@@ -115,15 +121,27 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
         }
         say(format_args!("figure:  {}", printable_path(&options.out)));
     }
-    let runs = options
-        .from
-        .iter()
-        .filter_map(|path| Run::salvage(path).ok());
-    let damaged: Vec<_> = runs
-        .flat_map(|run| run.damaged)
-        .chain(made.without)
-        .collect();
-    Ok(print_damaged(damaged.iter().map(AsRef::as_ref)))
+    let damaged = damaged.iter().chain(&made.without);
+    Ok(print_damaged(damaged.map(AsRef::as_ref)))
+}
+
+/// Where files are damaged, that may be why there is no figure, unless an option is wrong: then they are named first.
+fn without_what_is_damaged(
+    error: anyhow::Error,
+    damaged: &[Arc<ReadError>],
+) -> anyhow::Result<Made> {
+    let reason = error.to_string();
+    let Some((first, others)) = damaged.split_first() else {
+        return Err(error);
+    };
+    if reason.starts_with("--") {
+        return Err(error);
+    }
+    print_damaged(others.iter().map(AsRef::as_ref));
+    if reason == first.to_string() {
+        return Err(error);
+    }
+    anyhow::bail!("{first}; without it: {error:#}")
 }
 
 /// What the options can mend is a usage error.

@@ -50,8 +50,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = percentile)]
     pub percentile: Vec<f64>,
 
-    /// Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; round=2 draws
-    /// the samples of that round; may be repeated
+    /// Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; a comma in a
+    /// value is \,; round=2 draws the samples of that round; may be repeated
     #[arg(long, value_name = "SETTING=LIST", value_parser = choice)]
     pub only: Vec<(String, Vec<String>)>,
 
@@ -290,7 +290,17 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 fn choice(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = pair(text)?;
-    let values = values.split(',').map(|part| part.trim().to_owned());
+    let mut parts = vec![String::new()];
+    let mut letters = values.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let part = parts.last_mut().expect("there is a first");
+        match letter {
+            '\\' if letters.peek() == Some(&',') => part.extend(letters.next()),
+            ',' => parts.push(String::new()),
+            other => part.push(other),
+        }
+    }
+    let values = parts.iter().map(|part| part.trim().to_owned());
     Ok((name, values.collect()))
 }
 

@@ -14,12 +14,13 @@ use super::{ReportArguments, reading};
 use crate::bench::presentation::ReportFigure;
 use crate::figures::capital;
 use crate::figures::embedded::Embedded;
+use crate::findings::add_damaged;
 use crate::page::{Answer, Figure, Notice, Page, Sheet, Verdict};
 use crate::plot::scale::duration;
 use crate::results::finding::{Finding, Findings, Severity, kinds};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::read::{Fabric, ReadError, Row, Table};
-use crate::results::schema::fabric::{NODES, node, tier};
+use crate::results::schema::fabric::{NODES, PAIRS, node, tier};
 use crate::results::schema::{Column, STARTED_AT};
 use crate::sorting::sort_by_key;
 
@@ -68,9 +69,9 @@ struct Read {
 /// When its files cannot be read.
 pub(super) fn page(fabric: &Fabric, arguments: &ReportArguments) -> Result<Page, ReadError> {
     let read = Read {
-        nodes: fabric.table(NODES)?,
-        tiers: fabric.table(SUMMARY)?,
-        left_out: fabric.table(LEFT_OUT)?,
+        nodes: fabric.table(NODES),
+        tiers: fabric.table(SUMMARY),
+        left_out: fabric.table(LEFT_OUT),
         pairs: pairs(fabric)?,
     };
     let started = started(fabric)?;
@@ -314,7 +315,11 @@ fn incomplete(fabric: &Fabric) -> Vec<String> {
     let mut texts: Vec<String> = reason
         .map(|reason| format!("The fabric was not measured to its end: {reason}"))
         .collect();
-    if !fabric.is_judged() {
+    if fabric.is_damaged(PAIRS) && !fabric.is_judged() {
+        texts.push(format!(
+            "The matrix shows medians over the rounds in {RUNS}, without {PAIRS}"
+        ));
+    } else if !fabric.is_judged() {
         texts.push(
             "It ended before its pairs were judged: the matrix shows medians over the rounds that there are".to_owned(),
         );
@@ -355,6 +360,8 @@ fn warnings(fabric: &Fabric, read: &Read) -> Vec<String> {
     if fabric.is_judged() && fabric.nodes.iter().any(|node| node.verdict == "not-judged") {
         add(Finding::of(&kinds::NODES_NOT_JUDGED));
     }
+    let damaged = fabric.damaged();
+    add_damaged(&mut all, &fabric.path, damaged.iter().map(AsRef::as_ref));
     let all = all.all().into_iter();
     all.map(|found| capital(&found.line(0))).collect()
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use clap::Args;
 
 use crate::arguments::UsageError;
-use crate::figures::{apart, in_words, is_told};
+use crate::figures::{apart, damaged_settings, in_words, is_told};
 use crate::findings::{self, add_damaged, print_damaged};
 use crate::page::{self, Page};
 use crate::results::read::{Fabric, Point, ReadError, Run};
@@ -61,13 +61,14 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
         let out = printable_path(&arguments.out);
         return Err(UsageError(format!("--out {out}: is a folder; name a file in it")).into());
     }
-    let (page, damaged) = match Fabric::is_one(&arguments.folder) {
+    let (page, mut damaged) = match Fabric::is_one(&arguments.folder) {
         true => {
-            let fabric = Fabric::open(&arguments.folder)?;
-            (fabric::page(&fabric, arguments)?, Vec::new())
+            let fabric = Fabric::salvage(&arguments.folder)?;
+            (fabric::page(&fabric, arguments)?, fabric.damaged())
         }
         false => page_of(&Run::salvage(&arguments.folder)?, arguments),
     };
+    damaged.extend(damaged_settings(&arguments.folder).map(Arc::new));
     page::write(&arguments.out, &page)?;
     if !arguments.quiet {
         say(format_args!("report:   {}", printable_path(&arguments.out)));

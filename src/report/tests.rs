@@ -1,3 +1,4 @@
+mod damage;
 mod memory;
 
 use crate::testing::{Has as _, Refused as _};

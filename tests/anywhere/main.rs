@@ -29,7 +29,6 @@ mod memory_command;
 #[cfg(target_arch = "x86_64")]
 mod memory_kernels;
 mod memory_load;
-mod namespaces;
 #[cfg(all(feature = "mqtt", feature = "zeromq"))]
 mod node_broker;
 mod node_command;

@@ -60,21 +60,26 @@ fn two_comparisons_without_a_folder_have_one_each() {
     assert_eq!(runs.inspect(|run| is_whole(run)).count(), 4);
 }
 
-/// Whoever comes first; the other has measured nothing, and has left nothing.
+/// The first has the folder from before it measures until it ends, however long that takes: here it is stopped meanwhile.
+/// The others have measured nothing, and have left nothing.
 #[test]
 fn of_runs_into_one_folder_one_is_whole_and_the_others_are_refused() {
     for force in ["", "--force"] {
         let folder = &*temporary("");
-        let words = vec![format!("{LONG} --rounds 1 --out deep/run {force}"); 3];
-        let (done, refused): (Vec<_>, Vec<_>) =
-            (at_once(folder, &words).into_iter()).partition(Ended::is_success);
-        assert_eq!((done.len(), refused.len()), (1, 2), "{refused:?}");
-        for ended in refused {
-            ended
-                .expect(2)
-                .says(&["--out deep/run: ", "deep/run is in use: a run writes to it"]);
+        let words = format!("{LONG} --rounds 1 --out deep/run {force}");
+        let first = hcabench(folder, &words).start();
+        let run = folder.join("deep/run");
+        until("the folder", || {
+            run.join("settings.json").exists().then_some(())
+        });
+        first.signal(Signal::SIGSTOP);
+        for ended in at_once(folder, &vec![words; 3]) {
+            let told = "deep/run is in use: a run writes to it";
+            ended.expect(2).says(&["--out deep/run: ", told]);
         }
-        is_whole(&folder.join("deep/run"));
+        first.signal(Signal::SIGCONT);
+        first.wait(LIMIT).expect(0);
+        is_whole(&run);
         assert_eq!(folders_in(&folder.join("deep")).len(), 1);
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::hcabench;
 use crate::program::{Ended, Program};
 use crate::testing::{Has as _, temporary};
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::process::Stdio;
 
@@ -11,6 +11,8 @@ use std::process::Stdio;
 fn commands(folder: &Path) -> Vec<(String, i32)> {
     let queue = "--queue lamport --count 300 --warmup 1ms --clock monotonic --rounds 1";
     hcabench(folder, &format!("queue {queue} --out run")).ends(0);
+    hcabench(folder, &format!("queue {queue} --out damaged")).ends(0);
+    fs::write(folder.join("damaged/findings.json"), "").unwrap();
     let printed = [
         "--help",
         "-h",
@@ -27,6 +29,7 @@ fn commands(folder: &Path) -> Vec<(String, i32)> {
         "clock --dry-run",
         "show run",
         "show run --json",
+        "show damaged",
         "list .",
         "compare run run",
         "compare run run --json",
@@ -64,6 +67,16 @@ fn redirected(folder: &Path, words: &str, how: &str) -> Program {
     })
 }
 
+/// As without the redirection; whether the machine is ready may change meanwhile, by its load.
+#[track_caller]
+fn as_usual(ended: Ended, words: &str, code: i32) -> Ended {
+    let found = ended.status.code();
+    match words.starts_with("host") && [Some(0), Some(1)].contains(&found) {
+        true => ended,
+        false => ended.expect(code),
+    }
+}
+
 #[test]
 fn what_cannot_be_printed_is_an_error_and_a_reader_that_has_gone_is_none() {
     let folder = &*temporary("");
@@ -82,10 +95,8 @@ fn what_cannot_be_printed_is_an_error_and_a_reader_that_has_gone_is_none() {
         fails(redirected(folder, &words, ">&-").run(), "it is closed");
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        let ended = hcabench(folder, &words)
-            .change(|it| it.stdout(writer))
-            .run()
-            .expect(code);
+        let ended = hcabench(folder, &words).change(|it| it.stdout(writer));
+        let ended = as_usual(ended.run(), &words, code);
         ended.stderr.lacks(&["hcabench: ", "panicked"]);
     }
 }
@@ -98,16 +109,17 @@ fn what_cannot_be_said_on_standard_error_changes_nothing() {
     commands.extend(refused.map(|words| (words.to_owned(), 2)));
     commands.push(("show nowhere".to_owned(), 1));
     commands.push(("report run --out page.html".to_owned(), 0));
+    commands.push(("report damaged --out page.html".to_owned(), 1));
     for (words, code) in commands {
-        hcabench(folder, &words)
-            .change(|it| it.stderr(full()))
-            .ends(code);
-        redirected(folder, &words, "2>&-").ends(code);
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
-        hcabench(folder, &words)
-            .change(|it| it.stderr(writer))
-            .ends(code);
+        for program in [
+            hcabench(folder, &words).change(|it| it.stderr(full())),
+            redirected(folder, &words, "2>&-"),
+            hcabench(folder, &words).change(|it| it.stderr(writer)),
+        ] {
+            as_usual(program.run(), &words, code);
+        }
     }
 }
 

@@ -428,3 +428,12 @@ fn a_signal_to_the_run_and_its_child_keeps_what_was_measured() {
     assert_eq!(document["status"], "incomplete");
     document["failure"].has(&["interrupted by SIGTERM"]);
 }
+
+#[test]
+fn a_dry_run_without_devices_does_not_mention_any() {
+    let folder = &*temporary("");
+    for words in ["queue", "clock", "memory", "node --type udp"] {
+        let ended = ends(folder, &format!("{words} --dry-run"), 0);
+        ended.stdout.lacks(&["device"]);
+    }
+}

@@ -33,6 +33,7 @@ mod main_job;
 mod memory;
 mod memory_load;
 mod moved;
+mod namespaces;
 mod node;
 mod node_ends;
 mod node_fallback;

@@ -39,9 +39,9 @@ const DEFAULT_CLOCK: &str = "counter";
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const DEFAULT_CLOCK: &str = "monotonic-raw";
 
-/// The time of a watch, unless something else is asked for.
 /// The most readings or jumps that can be asked for.
 const MOST: u64 = 9_000_000_000_000_000_000;
+/// The time of a watch, unless something else is asked for.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// The same of each of all clocks and timers.
 const DURATION_OF_EACH: Duration = Duration::from_secs(2);

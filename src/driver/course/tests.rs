@@ -382,6 +382,48 @@ fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
     assert_eq!(rows(&out.join("runs.csv")).len(), 2);
 }
 
+#[test]
+fn a_damaged_file_from_which_a_run_would_go_on_is_named_and_stays() {
+    let out = temporary("run");
+    let mut course = begun(&out, 3, 2);
+    for (round, point) in [(0, 0), (0, 1), (1, 0)] {
+        keep(&mut course, point, round, outcome(1.0));
+    }
+    drop(course);
+    let resumed = || {
+        let earlier = EarlierRun::read(&out, &hca::SCHEMA)?;
+        SweepRun::resume(earlier, &hca::SCHEMA, plan(2), settings(3))
+    };
+    for (file, to_do) in [
+        (FINDINGS, "nothing was changed"),
+        (RUNS, "nothing was changed"),
+        ("rc-0/settings.json", "nothing was changed"),
+        ("rc-0/histograms.json", "remove that file"),
+    ] {
+        let path = out.join(file);
+        let good = fs::read(&path).unwrap();
+        for damaged in [b"".as_slice(), b"\x1f\x8b\x08", &good[1..]] {
+            fs::write(&path, damaged).unwrap();
+            resumed().map(drop).refused(&[file, to_do]);
+            assert_eq!(fs::read(&path).unwrap(), damaged, "{file}");
+        }
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("gone", &path).unwrap();
+        resumed().map(drop).refused(&[file]);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, good).unwrap();
+    }
+    // This one is written again from the rounds.
+    fs::write(out.join(SUMMARY), "x").unwrap();
+    let course = resumed().unwrap();
+    let found = course.found.all();
+    let unknown = found.iter().find(|it| it.kind == CACHE_UNKNOWN.id).unwrap();
+    assert_eq!(
+        (&unknown.points[..], &unknown.rounds[..]),
+        (&[name(0), name(1)][..], &[0, 1][..])
+    );
+}
+
 fn of_two_rows() -> Plan {
     let mut plan = plan(2);
     let second = plan.points.pop().unwrap();

@@ -472,11 +472,25 @@ fn wait_for(
     refuses: impl Fn() -> bool,
 ) -> Result<(), ReportError> {
     let begun = Instant::now();
+    wait_while(path, lock, || {
+        let waits = begun.elapsed() <= ENDING && !refuses();
+        if waits {
+            sleep(LOOK);
+        }
+        waits
+    })
+}
+
+/// Locks a folder; `pause` waits for a moment, or returns that it is in use.
+fn wait_while(
+    path: &Path,
+    lock: impl Fn() -> Result<(), TryLockError>,
+    mut pause: impl FnMut() -> bool,
+) -> Result<(), ReportError> {
     while is_locked(&lock()) {
-        if begun.elapsed() > ENDING || refuses() {
+        if !pause() {
             return Err(ReportError::InUse(path.to_path_buf()));
         }
-        sleep(LOOK);
     }
     Ok(())
 }

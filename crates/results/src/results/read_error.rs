@@ -157,6 +157,7 @@ impl ReadError {
         matches!(
             self.wrong,
             ReadErrorKind::MissingFile(_)
+                | ReadErrorKind::DanglingLink(_)
                 | ReadErrorKind::Truncated(..)
                 | ReadErrorKind::Foreign(..)
                 | ReadErrorKind::Compressed(..)

@@ -362,14 +362,35 @@ fn a_folder_that_is_written_to_is_refused_until_the_run_has_ended() {
     assert_eq!(names(&path), before);
     drop(results);
     ResultsFolder::check(&path, false, 0).refused(&["already holds results"]);
-    // A round of the run that was killed.
-    let round = hold(&path).unwrap();
-    let ending = std::thread::spawn(move || {
-        sleep(10 * LOOK);
-        drop(round);
-    });
     run(&path, true).unwrap();
-    ending.join().unwrap();
+}
+
+#[test]
+fn a_round_of_a_run_that_was_killed_is_waited_for_until_it_ends() {
+    let path = temporary("run");
+    run(&path, false).unwrap();
+    for (ends_after, result) in [(3, Ok(())), (9, Err("run is in use"))] {
+        let mut round = Some(hold(&path).unwrap());
+        let folder = File::open(&path).unwrap();
+        let mut pauses = 0;
+        let locked = wait_while(
+            &path,
+            || folder.try_lock(),
+            || {
+                pauses += 1;
+                if pauses == ends_after {
+                    round.take();
+                }
+                pauses < 5
+            },
+        );
+        match result {
+            Ok(()) => locked.unwrap(),
+            Err(told) => locked.refused(&[told]),
+        }
+        assert_eq!(pauses, ends_after.min(5));
+    }
+    run(&path, true).unwrap();
 }
 
 /// Several begin at the same moment, in a folder that is there, or not.

@@ -4,14 +4,17 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::folder::mark_of;
 use super::table::{Row, Table};
 use crate::results::curves;
-use crate::results::folder::{MARK, RUNS};
+use crate::results::folder::{LEFT_OUT, MARK, PACKAGE, RUNS, SETTINGS};
 use crate::results::read_error::ReadError;
 use crate::results::record::{Cell, Record};
 use crate::results::runs::over_rounds;
 use crate::results::schema::{Column, Data, NamedColumn, POINT, ROUND, Schema};
+use crate::results::whole::whole;
 
 /// What is wrong with the files of a folder, the first of each.
 #[derive(Debug, Default)]
@@ -65,6 +68,45 @@ pub(super) fn keep_rounds(path: &Path, runs: &mut Table, damage: &mut Damage) {
             damage.add(ReadError::foreign(&file, line, reason));
         }
         first == line
+    });
+}
+
+/// A table must have the columns of its schema; of one that an older hcabench wrote, those that its `datapackage.json`
+/// describes.
+pub(super) fn check_columns(
+    path: &Path,
+    name: &str,
+    table: &Table,
+    columns: &[NamedColumn],
+    damage: &mut Damage,
+) {
+    let is_whole = columns.iter().all(|(column, _)| table.has(column));
+    if is_whole || table.columns.is_empty() {
+        return;
+    }
+    let text = whole(&path.join(PACKAGE), "").unwrap_or_default();
+    let package: Value = serde_json::from_str(&text).unwrap_or_default();
+    let resources = package["resources"].as_array().into_iter().flatten();
+    let fields = resources
+        .filter(|it| it["path"] == name)
+        .filter_map(|it| it["schema"]["fields"].as_array());
+    let mut names = fields.flatten().filter_map(|it| it["name"].as_str());
+    if let Some(lacking) = names.find(|column| !table.has(column)) {
+        let reason = format!("there is no column {lacking}, which {PACKAGE} describes");
+        damage.add(ReadError::foreign(&path.join(name), 1, reason));
+    }
+}
+
+/// Whether as many points are in the table of those that were left out as the settings of the run state.
+pub(super) fn check_left_out(path: &Path, found: usize, told: Option<u64>, damage: &mut Damage) {
+    let file = path.join(LEFT_OUT);
+    let Some(told) = told.filter(|told| *told != found as u64) else {
+        return;
+    };
+    let reason = format!("{found} points instead of the {told} in {SETTINGS}");
+    damage.add(match (found as u64) < told {
+        true => ReadError::truncated(&file, 0, reason),
+        false => ReadError::foreign(&file, 0, reason),
     });
 }
 

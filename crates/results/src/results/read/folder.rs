@@ -8,14 +8,46 @@ use std::path::Path;
 use super::table::Table;
 use crate::results::content::BEGINNING;
 use crate::results::durable::open_regular;
-use crate::results::folder::{MARK, MARK_BEGINS};
+use crate::results::folder::{MARK, MARK_BEGINS, PACKAGE, RUNS, SETTINGS, SUMMARY};
 use crate::results::read_error::{ReadError, ReadErrorKind};
-use crate::results::schema::fabric::{FABRIC, PAIRS};
+use crate::results::schema::fabric::{FABRIC, FROM, PAIRS, TIER, TO};
+use crate::results::schema::{Column, POINT, ROUND, STATUS};
 use crate::results::whole::whole;
 
 /// Whether a folder holds results of a fabric.
 pub(super) fn is_of_a_fabric(path: &Path) -> bool {
     path.join(PAIRS).exists() || path.join(FABRIC).exists()
+}
+
+/// Whether a folder has a file that only hcabench writes, damaged or not. Other programs have a `settings.json` and a
+/// `summary.csv`, too.
+pub fn is_of_hcabench(folder: &Path) -> bool {
+    const MOST: u64 = 1 << 16;
+    let begins = |name: &str| {
+        let mut text = Vec::new();
+        let file = open_regular(&folder.join(name)).ok()?;
+        file.take(MOST).read_to_end(&mut text).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    };
+    let has = |name: &str, word: &str| begins(name).is_some_and(|text| text.contains(word));
+    let has_columns = |name: &str, columns: &[Column]| {
+        let text = begins(name).unwrap_or_default();
+        let header = text.lines().next().unwrap_or_default();
+        let cells = || {
+            header
+                .split([',', ';', '\t'])
+                .map(|cell| cell.trim_matches(['\u{feff}', '"']))
+        };
+        columns
+            .iter()
+            .all(|column| cells().any(|cell| cell == column.name))
+    };
+    let documents = [SETTINGS, PACKAGE, FABRIC];
+    documents.iter().any(|name| has(name, "hcabench"))
+        || has(MARK, MARK_BEGINS)
+        || has_columns(SUMMARY, &[POINT, STATUS])
+        || has_columns(RUNS, &[POINT, ROUND, STATUS])
+        || has_columns(PAIRS, &[FROM, TO, TIER])
 }
 
 pub(super) fn names_in(path: &Path) -> Result<BTreeSet<String>, ReadError> {
@@ -63,13 +95,8 @@ pub(super) fn mark_of(folder: &Path) -> Result<Option<String>, ReadError> {
     }))
 }
 
-/// One of the tables of a run. One that was killed has rows as far as it came.
-pub(super) fn read_table(path: &Path, name: &str, incomplete: bool) -> Result<Table, ReadError> {
-    let (table, wrong) = salvage_table(path, name, incomplete);
-    wrong.map_or(Ok(table), Err)
-}
-
-/// The same with the rows before the first that is damaged, and what is wrong with that.
+/// One of the tables of a run: the rows before the first that is damaged, and what is wrong with that. One that was
+/// killed has rows as far as it came.
 pub(super) fn salvage_table(
     path: &Path,
     name: &str,

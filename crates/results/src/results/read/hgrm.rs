@@ -23,7 +23,7 @@ pub struct Hgrm {
     pub total: u64,
 }
 
-/// The names of the columns that are read. Rust's example writes two quantiles: that of the value, and that of the step.
+/// The names of the columns that are read. Rust's example writes two quantiles: of the value, and of the step.
 const VALUE: &str = "Value";
 const QUANTILE: [&str; 2] = ["Percentile", "QuantileIteration"];
 const COUNT: &str = "TotalCount";

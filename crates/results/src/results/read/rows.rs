@@ -123,6 +123,13 @@ impl RowFile {
         Ok(false)
     }
 
+    /// Whether it has these columns.
+    pub(super) fn check(&self, columns: &[&str]) -> Result<(), ReadError> {
+        columns
+            .iter()
+            .try_for_each(|column| self.place(column).map(drop))
+    }
+
     fn place(&self, column: &str) -> Result<usize, ReadError> {
         let place = self.columns.iter().position(|name| name == column);
         place.ok_or_else(|| {
@@ -236,6 +243,11 @@ pub struct Cells<'a> {
 impl Cells<'_> {
     pub fn bytes(&self, index: usize) -> &[u8] {
         self.row.cell(self.places[index])
+    }
+
+    /// The error of which the row is not as it should be.
+    pub(super) fn foreign(&self, reason: impl Into<String>) -> ReadError {
+        ReadError::foreign(self.path, self.line, reason)
     }
 
     /// A cell as text; bytes that are not UTF-8 are replaced.

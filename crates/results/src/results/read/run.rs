@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::damage::{Damage, check_numbers, check_rounds, keep_rounds, marked, summary_of};
+use super::damage::{
+    Damage, check_columns, check_left_out, check_numbers, check_rounds, keep_rounds, marked,
+    summary_of,
+};
 use super::folder::{is_of_a_fabric, mark_of, names_in, salvage_table};
 use super::rows::RowFile;
 use super::table::{Row, Table};
@@ -144,9 +147,18 @@ impl Run {
             (read, _) => read?,
         };
         let mut runs = damage.table(salvage_table(path, RUNS, is_incomplete));
+        if is_incomplete && runs.columns.is_empty() && !summary.rows.is_empty() {
+            // Its rows are on disk before those of the summary.
+            runs = damage.table(salvage_table(path, RUNS, false));
+        }
         keep_rounds(path, &mut runs, damage);
-        check_numbers(&path.join(SUMMARY), &summary, &schema.summary(), damage);
-        check_numbers(&path.join(RUNS), &runs, &schema.runs(), damage);
+        for (name, table, columns) in [
+            (SUMMARY, &summary, schema.summary()),
+            (RUNS, &runs, schema.runs()),
+        ] {
+            check_columns(path, name, table, &columns, damage);
+            check_numbers(&path.join(name), table, &columns, damage);
+        }
         // While a round is under way, its rows are in runs.csv alone; and a summary can be made of them again.
         let is_damaged = |damage: &Damage, name| {
             let file = path.join(name);
@@ -177,11 +189,13 @@ impl Run {
                 check_rounds(path, &point.name, point.rounds.len(), told, damage);
             }
         }
-        let left_out = path.join(LEFT_OUT);
-        let left_out = match left_out.symlink_metadata() {
-            Ok(_) => damage.table(salvage_table(path, LEFT_OUT, false)),
-            Err(_) => Table::default(),
+        let told = document["details"]["left_out"].as_u64();
+        let is_there = path.join(LEFT_OUT).symlink_metadata().is_ok();
+        let left_out = match is_there || told.is_some_and(|told| told > 0) {
+            true => damage.table(salvage_table(path, LEFT_OUT, false)),
+            false => Table::default(),
         };
+        check_left_out(path, left_out.rows.len(), told, damage);
         Ok(Run {
             path: path.to_path_buf(),
             schema,

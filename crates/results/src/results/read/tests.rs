@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::rows::RowFile;
 use super::*;
+use crate::results::finding::{FINDINGS, Finding, Findings, kinds};
 use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
@@ -396,43 +397,15 @@ fn truncation_at_every_byte() {
     }
 }
 
-/// Two samples, 1.5 and 2.5, as the implementations of HdrHistogram write them.
+/// 1500, 2500, 2500 and 7000 as other programs write them: those of Java, Python and Rust by the libraries
+/// (HdrHistogram 2.1.11, hdrhistogram 0.10.8, the example `cli` of hdrhistogram 7.6.0), that of C in the format of
+/// `hdr_percentiles_print`, that of Go without the last line, marked, and as Windows ends lines.
 const OF_OTHERS: [(&str, &str); 5] = [
-    (
-        // `outputPercentileDistribution`: the last line has three columns.
-        "Java",
-        "       Value     Percentile TotalCount 1/(1-Percentile)\n\n     1.500 0.500000000000          1           2.00\n     \
-         2.500 1.000000000000          2\n#[Mean    =        2.000, StdDeviation   =        0.500]\n\
-         #[Max     =        2.500, Total count    =            2]\n#[Buckets =            1, SubBuckets     =         2048]\n",
-    ),
-    (
-        // `hdr_percentiles_print`: percentiles have six decimals.
-        "C",
-        "       Value   Percentile   TotalCount 1/(1-Percentile)\n\n       1.500     0.500000            1         2.00\n       \
-         2.500     1.000000            2          inf\n#[Mean    =        2.000, StdDeviation   =        0.500]\n\
-         #[Max     =        2.500, Total count    =            2]\n#[Buckets =           22, SubBuckets     =         2048]\n",
-    ),
-    (
-        // `output_percentile_distribution`: the count of all is called otherwise, and has decimals.
-        "Python",
-        "       Value     Percentile TotalCount 1/(1-Percentile)\n\n     1.500 0.500000000000          1           2.00\n     \
-         2.500 1.000000000000          2\n#[Mean    =        2.000, StdDeviation   =        0.500]\n\
-         #[Max     =        2.500, TotalCount     =        2.000]\n#[Buckets =           22, SubBuckets     =         2048]\n",
-    ),
-    (
-        // `iter-quantiles` of the example `cli`: a column more.
-        "Rust",
-        "       Value  QuantileValue QuantileIteration TotalCount 1/(1-Quantile)\n\n         1.5 0.500000000000 0.250000000000 \
-                  1           1.33\n         2.5 1.000000000000 1.000000000000          2              \u{221e}\n\
-         #[Mean       =         2.00, StdDeviation   =         0.50]\n#[Max        =          2.5, Total count    =            \
-         2]\n#[Buckets    =           22, SubBuckets     =         2048]\n",
-    ),
-    (
-        // As Go's programs print it: without buckets, here as Windows ends lines, indented, and marked.
-        "Go",
-        "\u{feff}  Value  Percentile  TotalCount  1/(1-Percentile)\r\n\r\n  1.500  0.500000  1  2.00\r\n  2.500  1.000000  2  \
-         +Inf\r\n  #[Mean    = 2.000, StdDeviation   = 0.500]\r\n  #[Max     = 2.500, Total count    = 2]\r\n",
-    ),
+    ("C", include_str!("hgrm_of_others/c.hgrm")),
+    ("Go", include_str!("hgrm_of_others/go.hgrm")),
+    ("Java", include_str!("hgrm_of_others/java.hgrm")),
+    ("Python", include_str!("hgrm_of_others/python.hgrm")),
+    ("Rust", include_str!("hgrm_of_others/rust.hgrm")),
 ];
 
 #[test]
@@ -457,15 +430,17 @@ fn distributions_of_others_are_read() {
         fs::write(&file, text).unwrap();
         let read = Hgrm::read(&file).unwrap_or_else(|error| panic!("{by}: {error}"));
         let lines = read.lines.iter().map(|line| (line.value, line.count));
-        assert!(lines.eq([(1.5, 1), (2.5, 2)]), "{by}: {read:?}");
-        assert_eq!((read.lines[1].quantile, read.total), (1.0, 2), "{by}");
-        // Without its last row it is not whole.
-        let without: String = text
-            .split_inclusive('\n')
-            .filter(|line| !line.contains("2.5 ") && !line.contains("2.500 "))
+        let mut lines: Vec<_> = lines.collect();
+        lines.dedup();
+        assert_eq!(lines, [(1500.0, 1), (2501.0, 3), (7003.0, 4)], "{by}");
+        assert_eq!((read.lines[4].quantile, read.total), (1.0, 4), "{by}");
+        // Without its last rows it is not whole.
+        let is_last = |line: &&str| line.contains("7003") && !line.contains('#');
+        let without: String = (text.split_inclusive('\n'))
+            .filter(|line| !is_last(line))
             .collect();
         fs::write(&file, without).unwrap();
-        Hgrm::read(&file).refused(&["is cut off", "1 of 2 samples"]);
+        Hgrm::read(&file).refused(&["is cut off", "3 of 4 samples"]);
     }
     let none = "Value Percentile TotalCount 1/(1-Percentile)\n\n0.000 1.000000 0 inf\n#[Max = 0.000, Total count = 0]\n";
     fs::write(&file, none).unwrap();
@@ -475,10 +450,10 @@ fn distributions_of_others_are_read() {
 #[test]
 fn what_is_no_distribution_is_named() {
     let file = temporary("x.hgrm");
-    let java = OF_OTHERS[0].1;
+    let java = OF_OTHERS[2].1;
     for (from, to) in [
-        ("2.500 1.0", "1.000 1.0"),
-        ("1.500 0.5", "NaN 0.5"),
+        ("7003.000 1.0", "1000.000 1.0"),
+        ("1500.000 0.0", "NaN 0.0"),
         ("Value ", "Worth "),
         ("2.00\n", "2.00\nfoo bar\n"),
     ] {
@@ -682,16 +657,33 @@ impl Mutation {
     }
 }
 
+fn two_findings() -> Findings {
+    let mut all = Findings::default();
+    all.add(
+        Finding::of(&kinds::PAGE_FAULTS).count("count", 3),
+        None,
+        None,
+    );
+    all.add(
+        Finding::note("as a test wants it"),
+        Some("uc-send-16B-burst8"),
+        Some(0),
+    );
+    all
+}
+
 proptest! {
-    /// Whatever becomes of a file, nothing panics, and what is not damaged has as many points, rows and samples as before.
+    /// Whatever becomes of a file, nothing panics, and what is not damaged has as many points, rows and samples as
+    /// before.
     #[test]
     fn a_file_that_was_changed_is_as_large_or_named(
-        file in prop::sample::select(vec![SUMMARY, RUNS, SETTINGS, POINTS_SETTINGS, LIST, "uc-send-16B-burst8/messages.csv",
-            "uc-send-16B-burst8/latency.hgrm"]),
+        file in prop::sample::select(vec![SUMMARY, RUNS, SETTINGS, POINTS_SETTINGS, LIST, FINDINGS,
+            "uc-send-16B-burst8/messages.csv", "uc-send-16B-burst8/latency.hgrm"]),
         mutations in prop::collection::vec(Mutation::any(), 1..3),
     ) {
         let folder = tempfile::tempdir().unwrap();
         let path = two_points(&folder.path().join("run"));
+        two_findings().write(&path).unwrap();
         let total = Hgrm::read(&path.join("uc-send-16B-burst8/latency.hgrm")).unwrap().total;
         let good = fs::read(path.join(file)).unwrap();
         let damaged = mutations.iter().fold(good, |bytes, mutation| match bytes.is_empty() {
@@ -709,6 +701,7 @@ proptest! {
             return Ok(());
         }
         prop_assert_eq!(run.points.len(), 2);
+        prop_assert_eq!(run.findings.unwrap_or_default().all().len(), 2);
         for point in &run.points {
             let samples = if point.name.starts_with("uc") { 4 } else { 3 };
             prop_assert_eq!(point.rounds.len(), 1);
