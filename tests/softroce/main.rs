@@ -44,6 +44,7 @@ mod removal;
 mod rounds;
 mod settings;
 mod signals;
+mod siw;
 mod strangers;
 mod trace;
 

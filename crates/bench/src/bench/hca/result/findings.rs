@@ -3,7 +3,8 @@
 use super::PointResult;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::settings::background::Traffic;
-use crate::bench::hca::settings::config::Config;
+use crate::bench::hca::settings::config::{Config, Operation};
+use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
 use crate::results::units;
@@ -84,6 +85,14 @@ fn of_background(result: &PointResult) -> Option<Finding> {
     })
 }
 
+/// That a message which is polled for in memory may not be whole when its last byte is.
+fn of_order(result: &PointResult) -> Option<Finding> {
+    let point = &result.point;
+    let in_order = &result.circumstances.path.receiver["writes_in_order"];
+    let matters = point.operation == Operation::WritePolled && point.size > SMALLEST_SIZE;
+    (matters && *in_order == false).then(|| Finding::of(&kinds::ORDER_NOT_PROMISED))
+}
+
 /// What only latencies by one clock show.
 pub fn of_latency(result: &PointResult) -> Vec<Finding> {
     let costs = &result.costs;
@@ -139,6 +148,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     let counted = counted.iter();
     all.extend(counted.filter_map(|(count, of, kind)| Finding::counted(kind, *count, *of)));
     all.extend(of_background(result));
+    all.extend(of_order(result));
     all.extend(result.ports.findings(&result.point, counts));
     all
 }
