@@ -47,6 +47,7 @@ mod removal;
 mod rounds;
 mod settings;
 mod signals;
+mod siw;
 mod strangers;
 mod throttling;
 mod trace;

@@ -129,16 +129,52 @@ fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
                 continue;
             }
             assert_eq!(queue_pair["path_mtu"], 1024, "{service}");
-            let [own, others] = [number, 1 - number].map(|end| &connection(end)["queue_pair"]);
+            // Each device counts its own: that of the other end may be the same.
+            let own = &connection(number)["queue_pair"];
             assert_eq!(connection(1 - number)["destination"], *own, "{service}");
-            assert_ne!(own, others);
         }
         if service == "rc" {
             let reliability = &ends[0]["queue_pair"]["reliability"];
             assert_eq!(reliability["timeout"], 15);
             assert_eq!(reliability["retry_count"], 6);
+            // As it is where they are connected directly: 0.64 ms, not the 655 ms of the connection manager.
+            let receiver = &ends[1]["queue_pair"]["reliability"];
+            assert_eq!(receiver["min_rnr_timer"], 12);
         }
     }
+}
+
+#[test]
+fn ports_that_the_connection_manager_does_not_connect_are_connected_directly_and_it_is_told() {
+    let machine = Machine::take();
+    let _cut = Disturbance::of_requests("veth0", "loss 100%");
+    let ended = machine.ends("--service rc,ud --burst 20", 0);
+    let results = machine.results();
+    results.check(2);
+    for row in results.summary().rows {
+        assert_eq!(row.text("connect"), "direct");
+    }
+    ended.warns("the connection manager does not connect these ports");
+    ended.warns("no answer within 12 s");
+}
+
+#[test]
+fn a_port_to_itself_is_told_to_stay_within_the_adapter() {
+    let machine = Machine::take();
+    let words = "--sender rxe0 --receiver rxe0 --burst 20 --connect direct";
+    machine
+        .ends(words, 0)
+        .warns("rxe0:1 and rxe0:1 are one port");
+}
+
+#[test]
+fn the_statistics_of_an_interface_are_those_of_its_driver() {
+    let _machine = Machine::take();
+    let counters = hcabench::rdma::verbs::interface_counters("veth0");
+    // veth's first is the number of the other end.
+    let other = sh("cat /sys/class/net/veth1/ifindex");
+    let expected = ("peer_ifindex".to_owned(), other.trim().parse().unwrap());
+    assert_eq!(counters.first(), Some(&expected), "{counters:?}");
 }
 
 /// An address that comes to an interface brings its port a GID, and does not disturb the connection.

@@ -214,6 +214,7 @@ impl ConnectionRequest {
         reads: OutstandingReads,
     ) -> Result<PendingConnection, CmError> {
         self.id.accept(&queue_pair, retries, reads)?;
+        queue_pair.shorten_receiver_not_ready()?;
         let stands_at_once = self.service == IdService::UnreliableDatagram;
         Ok(PendingConnection {
             queue_pair,

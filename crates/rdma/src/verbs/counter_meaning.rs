@@ -1,8 +1,9 @@
 //! What the counters of a port mean, by the names that the kernel's drivers give them.
 //!
 //! From the kernel's sources: `core/sysfs.c` (`counters/`), `sw/rxe/rxe_hw_counters.c`, `hw/mlx5/counters.c`,
-//! `hw/mlx4/main.c`, `hw/bnxt_re/hw_counters.c`, `hw/irdma/verbs.c`, `hw/mana/counters.c`, and for OPA the names of
-//! `hw/hfi1/chip.c`. A driver that is missing here has its counters in the results all the same.
+//! `hw/mlx4/main.c`, `hw/bnxt_re/hw_counters.c`, `hw/irdma/verbs.c`, `hw/mana/counters.c`, `hw/cxgb4/provider.c`,
+//! `hw/efa/efa_verbs.c`, and for OPA the names of `hw/hfi1/chip.c`. A driver that is missing here has its counters in the
+//! results all the same.
 
 use super::PortCounters;
 
@@ -25,6 +26,11 @@ pub(super) const PACKETS_RECEIVED: &[&str] = &[
     "hw_counters/RxUDP",
     "counters/port_rcv_packets",
 ];
+
+/// Packets that left the physical port, whichever function of the adapter sent them; the first of them that it has.
+/// mlx5's others are those of a function, counted before its switch decides whether a packet takes the wire (kernel,
+/// `Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst`).
+pub(super) const PACKETS_ON_WIRE: &[&str] = &["ethtool/tx_packets_phy"];
 
 /// Why a requester sends again, each counted at the sender: it got notice of a gap, or no answer in time, or the
 /// receiver was not ready.
@@ -53,6 +59,11 @@ pub(super) const RETRANSMISSIONS: &[&str] = &[
     "hw_counters/Nak_Sequence_Error_Implied",
     "hw_counters/RTO",
     "hw_counters/RNR_received",
+    // cxgb4
+    "hw_counters/ip4RetransSegs",
+    "hw_counters/ip6RetransSegs",
+    // efa
+    "hw_counters/retrans_pkts",
     // mana
     "hw_counters/requester_oos_nak",
     "hw_counters/requester_implicit_nak",
@@ -159,6 +170,9 @@ pub(super) const ERRORS: &[&str] = &[
     "hw_counters/tcpInOptErrors",
     "hw_counters/tcpInProtoErrors",
     "hw_counters/CRC_errors",
+    // efa
+    "hw_counters/rx_drops",
+    "hw_counters/unresponsive_remote_events",
     // mana
     "hw_counters/general_hw_error",
     "hw_counters/total_fatal_error",
@@ -176,6 +190,11 @@ impl PortCounters {
     /// Packets that the port received, of whatever kind and for whomever.
     pub fn packets_received(&self) -> Option<u64> {
         self.first(PACKETS_RECEIVED)
+    }
+
+    /// Packets that left the physical port, whichever function of the adapter sent them.
+    pub fn packets_on_wire(&self) -> Option<u64> {
+        self.first(PACKETS_ON_WIRE)
     }
 
     /// How often a requester had reason to send again.
@@ -282,6 +301,7 @@ mod tests {
         for name in [
             PACKETS_SENT,
             PACKETS_RECEIVED,
+            PACKETS_ON_WIRE,
             RETRANSMISSIONS,
             NOTIFICATIONS_RECEIVED,
             NOTIFICATIONS_SENT,

@@ -14,8 +14,9 @@ use rdma_sys as sys;
 use serde::Serialize;
 
 use super::async_event::{AsyncEvent, EventLog};
+use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
-use super::{Gid, IpNetwork, VerbsError, port_addresses};
+use super::{Gid, IpNetwork, PhysicalPort, VerbsError};
 use crate::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -127,6 +128,8 @@ pub struct Port {
     pub sm_lid: u16,
     /// The upper half of its first GID, which identifies an InfiniBand subnet.
     pub subnet_prefix: Option<String>,
+    /// The wire that it is on.
+    pub physical: PhysicalPort,
 }
 
 /// The devices of this host.
@@ -332,7 +335,8 @@ impl Context {
         })
     }
 
-    fn transport(&self) -> Transport {
+    /// What carries its messages.
+    pub fn transport(&self) -> Transport {
         // SAFETY: the context is open and points to its device.
         match unsafe { (*self.raw.as_ref().device).transport_type } {
             sys::ibv_transport_type::IBV_TRANSPORT_IB => Transport::InfiniBand,
@@ -410,7 +414,9 @@ impl Context {
     /// When the query fails.
     pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
         let PortAttributes { usual, speed } = self.port_attributes(number)?;
-        let (addresses, networks) = port_addresses(&self.name, number).into_iter().unzip();
+        let class = Path::new("/sys/class");
+        let interfaces = interfaces_of(class, &self.name, number);
+        let (addresses, networks) = addresses_of(&interfaces).into_iter().unzip();
         Ok(Port {
             number,
             active: usual.state == sys::ibv_port_state::IBV_PORT_ACTIVE,
@@ -435,6 +441,7 @@ impl Context {
             sm_lid: usual.sm_lid,
             subnet_prefix: Gid::read(&self.name, number, 0)
                 .map(|gid| gid.subnet_prefix().to_owned()),
+            physical: PhysicalPort::read(class, &self.name, interfaces.iter()),
         })
     }
 

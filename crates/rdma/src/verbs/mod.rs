@@ -11,9 +11,11 @@ mod counter_meaning;
 mod device;
 mod gid;
 mod gid_table;
+mod interface_counters;
 mod library;
 mod memory_region;
 mod partition_keys;
+mod physical_port;
 mod port_address;
 mod port_codes;
 mod port_counters;
@@ -31,10 +33,13 @@ pub use completion_queue::{
 pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
 pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
+#[cfg(any(test, feature = "testing"))]
+pub use interface_counters::interface_counters;
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
 pub use partition_keys::{PartitionKeys, common_partitions, partition_keys};
-pub use port_address::{IpNetwork, port_addresses};
+pub use physical_port::PhysicalPort;
+pub use port_address::IpNetwork;
 pub(crate) use port_codes::mtu_code;
 pub use port_counters::PortCounters;
 pub use protection_domain::ProtectionDomain;

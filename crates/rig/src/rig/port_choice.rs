@@ -10,7 +10,7 @@ use super::ports::{PortRequest, Service, UcRouteRequest};
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, ServiceType, Transport};
 use crate::results::finding::Finding;
-use crate::results::finding::kinds::SUBNETS_DIFFER;
+use crate::results::finding::kinds::{SUBNETS_DIFFER, WITHIN_ADAPTER};
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +63,8 @@ enum Separation {
     Adapters,
     Devices,
     Ports,
+    /// They are two functions on one wire, and what goes from one to the other never leaves the adapter.
+    Functions,
     /// They are one port.
     Nothing,
 }
@@ -84,11 +86,18 @@ impl ChosenPort {
 
     /// What it is, for people.
     pub fn describe(&self) -> String {
-        let firmware = Some(self.device.firmware.as_str()).filter(|text| !text.is_empty());
-        let firmware = firmware.unwrap_or("none");
+        let made_of = match (self.device.software, self.device.firmware.as_str()) {
+            (true, _) => "software device".to_owned(),
+            (false, "") => "firmware unknown".to_owned(),
+            (false, firmware) => format!("firmware {firmware}"),
+        };
+        let iwarp = match self.device.transport {
+            Transport::Iwarp => " (iWARP)",
+            Transport::InfiniBand | Transport::Other => "",
+        };
         let address = self.address.map(|address| format!(" at {address}"));
         format!(
-            "{} port {}{}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
+            "{} port {}{}, {}{iwarp}, MTU {} B, {} Gbit/s, {made_of}",
             self.device.name,
             self.port.number,
             address.unwrap_or_default(),
@@ -160,6 +169,11 @@ impl PortPair {
         if sender.is_port_of(receiver) {
             return Separation::Nothing;
         }
+        let functions = [sender, receiver].map(|end| end.device.pci_address.as_deref());
+        let physical = &sender.port.physical;
+        if physical.is_wire_of(&receiver.port.physical, functions) {
+            return Separation::Functions;
+        }
         if sender.device.name == receiver.device.name {
             return Separation::Ports;
         }
@@ -177,8 +191,24 @@ impl PortPair {
         without_address(ends.map(|end| (&*end.device.name, end.port.number, end.address)))
     }
 
-    /// What makes it doubtful that the two talk to each other.
-    pub fn doubt(&self) -> Option<Finding> {
+    /// What makes it doubtful that messages take the wire: that the two are in one adapter, or that they do not talk to
+    /// each other.
+    pub fn doubts(&self) -> Vec<Finding> {
+        let within = match self.apart() {
+            Separation::Functions => Some("two functions of one physical port"),
+            Separation::Nothing => Some("one port"),
+            Separation::Adapters | Separation::Devices | Separation::Ports => None,
+        };
+        let within = within.map(|what| {
+            let ends = [&self.sender, &self.receiver].map(ChosenPort::name);
+            Finding::of(&WITHIN_ADAPTER)
+                .name("ports", ends.join(" and "))
+                .name("what", what)
+        });
+        within.into_iter().chain(self.other_subnets()).collect()
+    }
+
+    fn other_subnets(&self) -> Option<Finding> {
         (self.reach() == Reachability::OtherSubnet).then(|| {
             let (sender, receiver) = (&self.sender, &self.receiver);
             let subnets = match sender.port.link_layer {
@@ -215,7 +245,8 @@ fn no_device() -> &'static str {
 
 /// Chooses the sending and the receiving port among those that were named, else among the active ports. Ports that
 /// cannot communicate are no pair. Of the others the best is taken: first two with IP addresses, then two in the same
-/// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
+/// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order. Two
+/// functions of one physical port come last.
 /// A port is both only if it was named twice.
 ///
 /// # Errors
@@ -254,7 +285,16 @@ pub fn choose(
         .collect();
     // The first of those that are equally good.
     let possible = pairs.iter().filter(|pair| pair.obstacle().is_none());
-    let rank = |pair: &&PortPair| (pair.without_address().is_some(), pair.reach(), pair.apart());
+    let rank = |pair: &&PortPair| {
+        let apart = pair.apart();
+        let within_adapter = apart >= Separation::Functions;
+        (
+            within_adapter,
+            pair.without_address().is_some(),
+            pair.reach(),
+            apart,
+        )
+    };
     if let Some(best) = possible.min_by_key(rank) {
         return Ok(best.clone());
     }
@@ -264,15 +304,8 @@ pub fn choose(
     else {
         return Err(ChoiceError::TooFew(
             match senders.first().or(receivers.first()) {
-                Some(only) => format!(
-                    "only one usable RDMA port ({} port {}): two are needed; name both by --sender and --receiver, also if \
-                 they are to be the same one",
-                    only.device.name, only.port.number
-                ),
-                None => format!(
-                    "no RDMA port is active: {}; bring a port up (ip link set DEV up)",
-                    describe_all(devices)
-                ),
+                Some(only) => no_other(only),
+                None => none_active(devices),
             },
         ));
     };
@@ -288,6 +321,19 @@ pub fn choose(
             "no two usable RDMA ports can communicate; of {sender} and {receiver}, {reason}"
         ))
     })
+}
+
+/// That there is no second port beside this one, and what to do.
+fn no_other(only: &ChosenPort) -> String {
+    let advice = match &only.port.physical.bond {
+        None => "name it by both --sender and --receiver for the way within the adapter".to_owned(),
+        Some(bond) => format!(
+            "it is the bond {bond}, which makes one device of several ports: take the bond apart to measure between \
+             them, or measure to another host by --peer"
+        ),
+    };
+    let (device, number) = (&only.device.name, only.port.number);
+    format!("only one usable RDMA port ({device} port {number}), and two are needed: {advice}")
 }
 
 /// Each way to an active port.
@@ -368,7 +414,8 @@ fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String
     let number = port.number;
     if !port.active {
         let state = port.state;
-        return Err(format!("port {number} is {state}, not active: bring it up"));
+        let advice = how_to_activate(port);
+        return Err(format!("port {number} is {state}, not active: {advice}"));
     }
     let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
     let there = match there.as_slice() {
@@ -388,16 +435,6 @@ pub fn without_address(ends: [(&str, u8, Option<IpAddr>); 2]) -> Option<String> 
     Some(format!(
         "--connect cm is impossible: {device} port {port} has no IP address, which the connection manager needs: give its \
          network interface one (ip address add), or use --connect direct"
-    ))
-}
-
-/// Why no operation with immediate data can be measured between these ports.
-pub fn without_immediate_data(ends: [(&str, Transport); 2]) -> Option<String> {
-    let mut ends = ends.into_iter();
-    let (device, _) = ends.find(|(_, transport)| *transport == Transport::Iwarp)?;
-    Some(format!(
-        "{device} is iWARP, which has no immediate data, by which messages of --operation send and write are \
-         identified: use --operation write-polled or read, or an adapter for InfiniBand or RoCE"
     ))
 }
 
@@ -436,6 +473,34 @@ impl UcRouteRequest {
             UcRouteRequest::Endpoint => &[UcRoute::Endpoint],
             UcRouteRequest::Patched => &[UcRoute::Patched],
         }
+    }
+}
+
+/// That no port is active, and what to do about each kind of them.
+fn none_active(devices: &[Device]) -> String {
+    let mut advice = Vec::new();
+    for (_, port) in all_ports(devices) {
+        let of_port = how_to_activate(port);
+        if !advice.contains(&of_port) {
+            advice.push(of_port);
+        }
+    }
+    let (all, advice) = (describe_all(devices), advice.join("; "));
+    format!("no RDMA port is active: {all}; {advice}")
+}
+
+/// What makes a port active. Of InfiniBand a subnet manager does (InfiniBand Architecture Specification, volume 1,
+/// 14.4): until it has come the link is up, and the port initialising or armed.
+fn how_to_activate(port: &Port) -> &'static str {
+    match (port.link_layer, port.state) {
+        (LinkLayer::InfiniBand, "down") => {
+            "plug its InfiniBand cable in, and see that a subnet manager (opensm) runs on the switch or on a host"
+        }
+        (LinkLayer::InfiniBand, _) => {
+            "its InfiniBand link is up, and no subnet manager has set it up: start one on the switch or on a host (opensm; \
+             for two ports that are cabled to each other, opensm -g with the port GUID of one)"
+        }
+        _ => "plug its cable in, and bring its network interface up (ip link set DEV up)",
     }
 }
 

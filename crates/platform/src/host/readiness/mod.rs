@@ -1,15 +1,16 @@
 //! Whether this machine is ready to measure, and what to change if not.
 //!
-//! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `clock`, `memory`, `limits`,
+//! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `pci`, `clock`, `memory`, `limits`,
 //! `system`. A check spoils only where figures would be wrong or a default run impossible; what adds some noise or
 //! widens a tail is advice.
 //!
-//! Left out: the state of the RDMA devices themselves (links, firmware), what their interrupts do, and measuring
+//! Left out: the state of the RDMA devices themselves (ports, firmware), what their interrupts do, and measuring
 //! anything.
 
 mod clock;
 mod limits;
 mod memory;
+mod pci;
 mod processor;
 mod rdma;
 mod system;
@@ -219,7 +220,7 @@ type CheckFunction = fn(&Facts) -> Assessment;
 pub const CPU_QUOTA: &str = "cpu_quota";
 
 /// Each check with its name for programs and for people.
-const CHECKS: [(&str, &str, CheckFunction); 24] = [
+const CHECKS: [(&str, &str, CheckFunction); 27] = [
     ("cores", "cores", processor::cores),
     (CPU_QUOTA, "CPU quota", limits::cpu_quota),
     ("cpuset", "cpuset", limits::cpuset),
@@ -228,6 +229,9 @@ const CHECKS: [(&str, &str, CheckFunction); 24] = [
     ("governor", "frequency governor", processor::governor),
     ("idle_states", "idle states", processor::idle_states),
     ("rdma_devices", "RDMA devices", rdma::nodes),
+    ("pci_link", "PCI Express link", pci::link),
+    ("pci_power", "PCI Express sleep", pci::power),
+    ("iommu", "IOMMU", pci::iommu),
     ("clock_source", "clock source", clock::source),
     ("tsc", "TSC", clock::tsc),
     ("generic_timer", "generic timer", clock::generic_timer),

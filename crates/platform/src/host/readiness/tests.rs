@@ -163,6 +163,54 @@ fn too_few_cores() {
 }
 
 #[test]
+fn the_way_of_a_device_over_pci_express_is_judged() {
+    const DEVICE: &str = "sys/class/infiniband/mlx5_0/device";
+    let put = |it: &Machine, files: &[(&str, &str)]| {
+        for (file, text) in files {
+            it.file(&format!("{DEVICE}/{file}"), text);
+        }
+    };
+    let link = |speed: &str, width: &str| {
+        let machine = best();
+        let best = [
+            ("max_link_speed", "16.0 GT/s PCIe"),
+            ("max_link_width", "16"),
+        ];
+        put(&machine, &best);
+        put(
+            &machine,
+            &[("current_link_speed", speed), ("current_link_width", width)],
+        );
+        assess(&machine)
+    };
+    let full = link("16.0 GT/s PCIe", "16");
+    said_only(&full, ("pci_link", Good, "", "mlx5_0 16.0 GT/s PCIe x16"));
+    let found = "mlx5_0 8.0 GT/s PCIe x8 of 16.0 GT/s PCIe x16";
+    said_only(
+        &link("8.0 GT/s PCIe", "8"),
+        ("pci_link", Advice, "slot", found),
+    );
+    // A virtual function.
+    let unknown = link("Unknown", "0");
+    assert!(unknown.checks.iter().all(|check| check.id != "pci_link"));
+
+    only(
+        |it| put(it, &[("link/l1_aspm", "0")]),
+        ("pci_power", Good, "", ""),
+    );
+    let asleep = "the links of mlx5_0 may sleep (L1 of ASPM)";
+    let sleeps = |it: &Machine| put(it, &[("link/l1_aspm", "1")]);
+    only(sleeps, ("pci_power", Advice, "pcie_aspm=off", asleep));
+
+    let group = |kind: &'static str| move |it: &Machine| put(it, &[("iommu_group/type", kind)]);
+    only(group("identity"), ("iommu", Good, "", "mlx5_0 identity"));
+    only(
+        group("DMA-FQ"),
+        ("iommu", Advice, "iommu=pt", "mlx5_0 DMA-FQ"),
+    );
+}
+
+#[test]
 fn isolation_names_the_parameters() {
     let isolate = |it: &Machine| {
         it.isolate("");

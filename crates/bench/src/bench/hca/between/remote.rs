@@ -35,7 +35,7 @@ use crate::host::{HostError, Topology};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::{Capabilities, devices};
+use crate::rdma::verbs::{Capabilities, Transport, devices};
 use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::child;
@@ -247,6 +247,16 @@ impl Peer for Remote {
             format!("--background {background}")
         } else if point.memory_load.is_on() {
             "--memory-load".to_owned()
+        } else if self
+            .facts()
+            .iter()
+            .any(|end| end.transport == Transport::Iwarp)
+        {
+            return Some(
+                "between two hosts messages and probes are identified by immediate data, which iWARP does not have: \
+                 leave out --peer, or use an adapter for InfiniBand or RoCE"
+                    .to_owned(),
+            );
         } else {
             return None;
         };
@@ -284,6 +294,11 @@ impl Peer for Remote {
         let tried = only!(WireMessage::Tried(refusal) => refusal);
         let refusal = self.ask(&WireMessage::Route(route), WORK, tried)?;
         Ok(refusal.map_or(Ok(()), |refusal| Err(CmError::Far(refusal))))
+    }
+
+    /// Two hosts have their routes to each other from their network.
+    fn try_manager(&self, _point: &Point, _uc_route: UcRoute) -> Result<Option<String>, RunError> {
+        Ok(None)
     }
 
     fn placement(

@@ -17,12 +17,20 @@ pub struct PathEnd {
     /// Its first queue pair; of one for datagrams, the route is that of its address handle. None where the kernel refuses to
     /// tell.
     pub queue_pair: Option<QueuePairState>,
+    /// Whether the driver promises that RDMA writes to it appear in order; none where it cannot be asked.
+    pub writes_in_order: Option<bool>,
+    /// Why the kernel refuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_pair_unknown: Option<String>,
 }
 
 impl PathEnd {
     /// Asks the kernel. `address` is where the datagrams of an end go.
     pub(crate) fn of(queue_pair: &QueuePair, port: u8, address: Option<&AddressVector>) -> Self {
-        let mut state = queue_pair.state().ok();
+        let (mut state, refusal) = match queue_pair.state() {
+            Ok(state) => (Some(state), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         if let Some(state) = &mut state {
             let route = || address.map(AddressVector::route);
             state.route = state.route.take().or_else(route);
@@ -33,6 +41,8 @@ impl PathEnd {
         PathEnd {
             gid: global.and_then(|global| gid(global.source_gid_index)),
             queue_pair: state,
+            writes_in_order: queue_pair.writes_in_order(),
+            queue_pair_unknown: refusal,
         }
     }
 }
@@ -83,6 +93,7 @@ impl PortRecord {
         // Each message that arrived was at least one packet.
         for (packets, kind) in [
             (self.sender.packets_sent(), kinds::PACKETS_NOT_SENT),
+            (self.sender.packets_on_wire(), kinds::LOOPBACK_IN_ADAPTER),
             (
                 self.receiver.packets_received(),
                 kinds::PACKETS_NOT_RECEIVED,
@@ -158,6 +169,11 @@ mod tests {
                 "hw_counters/sent_pkts",
                 "",
                 "only 3 packets left the sender's port for 100 messages",
+            ),
+            (
+                "ethtool/tx_packets_phy",
+                "",
+                "loopback in the adapter: only 3 packets left the physical port for 100 messages",
             ),
             (
                 "",

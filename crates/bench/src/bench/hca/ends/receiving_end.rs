@@ -40,6 +40,16 @@ impl Receiver {
         self.link.first()
     }
 
+    /// Whether messages bring immediate data, by which they are identified.
+    pub(crate) fn has_immediate_data(&self) -> bool {
+        self.link.has_immediate_data()
+    }
+
+    /// The slots of each queue pair, and how many of these there are.
+    pub(crate) fn slots_of_queue_pairs(&self) -> (usize, usize) {
+        (self.receives.slots as usize, self.link.connections.len())
+    }
+
     /// What the kernel has of this end of the path.
     pub fn path_end(&self) -> PathEnd {
         self.link.path_end()
@@ -57,6 +67,17 @@ impl Receiver {
             first: self.link.payload.slot(0).address(),
             stride: self.link.payload.stride() as u64,
         }
+    }
+}
+
+impl Receiver {
+    /// Whether a message came with all its bytes, of which the header that precedes a datagram was taken off. The
+    /// specification counts that header with the message (InfiniBand Architecture Specification, volume 1, 11.4.2.1);
+    /// where a driver does not, too much was taken off.
+    fn is_whole(&self, bytes: u32) -> bool {
+        let payload = &self.link.payload;
+        let size = payload.message_size() as u32;
+        bytes == size || bytes.wrapping_add(payload.header_size() as u32) == size
     }
 }
 
@@ -104,7 +125,7 @@ impl ReceivingEnd for Receiver {
         } else {
             arrival.slot as usize
         };
-        let intact = arrival.bytes as usize == payload.message_size()
+        let intact = self.is_whole(arrival.bytes)
             && slot < payload.slots()
             && payload.holds(slot, burst, sequence);
         intact.then(|| payload.slot(slot).load_stamp())

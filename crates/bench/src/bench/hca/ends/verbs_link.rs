@@ -14,7 +14,7 @@ use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
     Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, OutstandingReads,
-    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType,
+    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType, Transport,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -43,6 +43,8 @@ pub struct EndpointSettings {
     pub reads: u8,
     /// By which interrupts events of the completion queues come.
     pub comp_vectors: CompletionVectors,
+    /// How long each step of connecting by the connection manager may take.
+    pub limit: Duration,
     /// Pages of the payload.
     pub huge_pages: HugePagePolicy,
     /// CPU near which the sender's memory and queues are to lie.
@@ -258,6 +260,11 @@ impl VerbsLink {
     /// Its queue pairs.
     pub(crate) fn queue_pairs(&self) -> impl Iterator<Item = &Arc<QueuePair>> {
         self.connections.iter().map(Connection::queue_pair)
+    }
+
+    /// Whether its messages can bring immediate data.
+    pub(crate) fn has_immediate_data(&self) -> bool {
+        self.context.transport() != Transport::Iwarp
     }
 
     /// The first of its queue pairs. In service, lengths and path all are the same.

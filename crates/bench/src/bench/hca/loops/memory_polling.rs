@@ -12,29 +12,66 @@ use super::port::{Completion, CompletionPort, EventPort, Failure, PollResult};
 use super::tag::Tag;
 use crate::buffer::PolledSlots;
 
-/// The messages of a burst, as they come to memory.
+/// The messages of a burst, as they come to memory. Where they `MAY_BE_LOST`, but keep their order (UC), one is passed
+/// over as soon as a later one is there.
 #[derive(Debug)]
-pub struct MemoryPollingPort {
+pub struct MemoryPollingPort<const MAY_BE_LOST: bool> {
     slots: PolledSlots,
     tag: Tag,
     next: usize,
+    /// Looks that found nothing.
+    empty: usize,
 }
 
-impl MemoryPollingPort {
+/// So many looks that find nothing go to the two next messages alone.
+const LOOKS_NEARBY: usize = 64;
+
+impl<const MAY_BE_LOST: bool> MemoryPollingPort<MAY_BE_LOST> {
     /// Finds the messages of burst number `burst`, for which `slots` is prepared.
     pub fn new(slots: PolledSlots, burst: u32) -> Self {
         MemoryPollingPort {
             slots,
             tag: Tag::new(burst),
             next: 0,
+            empty: 0,
         }
+    }
+
+    /// Passes over those that are lost. The one behind the next is looked at each time, so that it is found as soon as
+    /// the next would be; the others in turn, for losses in a row.
+    #[inline(always)]
+    fn pass_over_lost(&mut self) {
+        self.empty += 1;
+        let nearby = self.next + 1;
+        let found = match self.empty % LOOKS_NEARBY {
+            0 => self.look_far(),
+            _ => nearby,
+        };
+        if self.slots.has_arrived(found) {
+            // Those before it may have come between the looks: they are visible by now.
+            let mut first = self.next..=found;
+            self.next = first
+                .find(|index| self.slots.has_arrived(*index))
+                .unwrap_or(found);
+        }
+    }
+
+    /// One of those behind the next, another one at each call.
+    #[cold]
+    fn look_far(&self) -> usize {
+        let behind = self.slots.messages().saturating_sub(self.next + 1).max(1);
+        self.next + 1 + self.empty / LOOKS_NEARBY % behind
     }
 }
 
-impl CompletionPort for MemoryPollingPort {
+impl<const MAY_BE_LOST: bool> CompletionPort for MemoryPollingPort<MAY_BE_LOST> {
     #[inline(always)]
     fn poll(&mut self) -> PollResult {
         if !self.slots.has_arrived(self.next) {
+            if MAY_BE_LOST {
+                // What it finds the next look takes.
+                self.pass_over_lost();
+            }
             return PollResult::Empty;
         }
         let sequence = self.next as u32;
@@ -49,7 +86,7 @@ impl CompletionPort for MemoryPollingPort {
 }
 
 /// Memory has no events: [`plan`](crate::bench::hca::plan) leaves such points out.
-impl EventPort for MemoryPollingPort {
+impl<const MAY_BE_LOST: bool> EventPort for MemoryPollingPort<MAY_BE_LOST> {
     fn arm(&mut self) -> Result<(), Failure> {
         Err(Failure {
             request: None,
@@ -97,7 +134,7 @@ mod tests {
         for (size, pause) in [(8, 0), (9, 0), (4096, 0), (9, 2000)] {
             let (target, control, clock) = (target(size), Control::default(), Posix::MONOTONIC);
             let mut port =
-                MemoryPollingPort::new(PolledSlots::new(&target, BURST, MESSAGES), BURST);
+                MemoryPollingPort::<false>::new(PolledSlots::new(&target, BURST, MESSAGES), BURST);
             let mut arrivals = vec![Arrival::default(); MESSAGES];
             let outcome = std::thread::scope(|scope| {
                 scope.spawn(|| {
@@ -126,7 +163,7 @@ mod tests {
     #[test]
     fn a_message_behind_one_that_is_missing_is_not_looked_for() {
         let target = target(64);
-        let mut port = MemoryPollingPort::new(PolledSlots::new(&target, BURST, 3), BURST);
+        let mut port = MemoryPollingPort::<false>::new(PolledSlots::new(&target, BURST, 3), BURST);
         arrive(&target, 1);
         assert!(matches!(port.poll(), PollResult::Empty));
         arrive(&target, 0);
@@ -140,9 +177,34 @@ mod tests {
     }
 
     #[test]
+    fn a_message_behind_lost_ones_is_found_where_they_may_be_lost() {
+        let target = target(64);
+        let mut port = MemoryPollingPort::<true>::new(PolledSlots::new(&target, BURST, 400), BURST);
+        let mut found = |looks: usize| {
+            let taken = (0..looks).filter_map(|_| match port.poll() {
+                PollResult::Done(completion) => Some(completion.request),
+                _ => None,
+            });
+            taken.collect::<Vec<_>>()
+        };
+        assert_eq!(found(1000), [0_u64; 0]);
+        arrive(&target, 0);
+        arrive(&target, 2);
+        assert_eq!(found(3), [0, 2], "one is lost");
+        for index in [300, 301, 303] {
+            arrive(&target, index);
+        }
+        // Each of those behind is looked at once in so many looks.
+        assert_eq!(found(400 * LOOKS_NEARBY), [300, 301, 303], "many are lost");
+        arrive(&target, 399);
+        assert_eq!(found(100 * LOOKS_NEARBY), [399]);
+        assert_eq!(found(1000), [0_u64; 0]);
+    }
+
+    #[test]
     fn missing_messages_end_with_the_stop_flag_and_there_are_no_events() {
         let target = target(8);
-        let port = || MemoryPollingPort::new(PolledSlots::new(&target, BURST, 2), BURST);
+        let port = || MemoryPollingPort::<false>::new(PolledSlots::new(&target, BURST, 2), BURST);
         let control = Control::default();
         let mut arrivals = vec![Arrival::default(); 2];
         let mut first = port();

@@ -3,7 +3,8 @@
 use super::PointResult;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::settings::background::Traffic;
-use crate::bench::hca::settings::config::{Arrivals, Config};
+use crate::bench::hca::settings::config::{Arrivals, Config, Operation};
+use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
 use crate::results::units;
@@ -96,6 +97,14 @@ fn of_kept(result: &PointResult) -> Option<Finding> {
     of_kept_rate(f64::from(asked.per_second), result.post_rate?, why)
 }
 
+/// That a message which is polled for in memory may not be whole when its last byte is.
+fn of_order(result: &PointResult) -> Option<Finding> {
+    let point = &result.point;
+    let in_order = &result.circumstances.path.receiver["writes_in_order"];
+    let matters = point.operation == Operation::WritePolled && point.size > SMALLEST_SIZE;
+    (matters && *in_order == false).then(|| Finding::of(&kinds::ORDER_NOT_PROMISED))
+}
+
 /// What only latencies by one clock show.
 pub fn of_latency(result: &PointResult) -> Vec<Finding> {
     let costs = &result.costs;
@@ -153,6 +162,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     all.extend(of_background(result));
     all.extend(of_throttling(&result.throttled, obtained.priority));
     all.extend(of_kept(result).filter(|_| missed == 0));
+    all.extend(of_order(result));
     all.extend(result.ports.findings(&result.point, counts));
     all
 }

@@ -1,15 +1,17 @@
 //! A peer in this process: both ports are of this machine.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
 use super::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::ends::SendingEnd;
 use crate::bench::hca::ends::endpoints::{
-    EndPort, EndpointSettings, Endpoints, Receives, receive_requests,
+    EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, receive_requests,
 };
 use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::numbered_end::NumberedReceiver;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
 use crate::bench::hca::ends::requesting_end::{LocalMemory, Requester};
@@ -23,15 +25,21 @@ use crate::bench::hca::result::Tally;
 use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::settings::background::Traffic;
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{Config, Operation, Poll, Service, Switch};
+use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::bench::hca::settings::path::Connect;
-use crate::buffer::PageKind;
+use crate::buffer::{HugePagePolicy, PageKind};
+use crate::host::pinning::current_affinity;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{Capabilities, devices};
 use crate::results::finding::Finding;
 use crate::rig::port_choice::{ChosenPort, PortPair, choose};
 use crate::time::Clock;
+
+/// How long each step of a trial of the connection manager may take: it repeats a lost message once within it.
+const TRIAL_LIMIT: Duration = Duration::from_secs(12);
 
 /// The other port of this machine, or the same one.
 pub struct Local {
@@ -72,14 +80,21 @@ impl Local {
     }
 
     fn endpoints(&self, settings: &EndpointSettings) -> Result<Endpoints, RunError> {
+        let by_manager = settings.point.connect == Connect::Manager;
+        self.endpoints_by(self.channel.as_ref().filter(|_| by_manager), settings)
+    }
+
+    fn endpoints_by(
+        &self,
+        channel: Option<&Arc<EventChannel>>,
+        settings: &EndpointSettings,
+    ) -> Result<Endpoints, RunError> {
         let end = |chosen: &ChosenPort| EndPort {
             device: chosen.device.name.clone(),
             port: chosen.port.number,
             address: chosen.address,
         };
         let (from, to) = (end(&self.pair.sender), end(&self.pair.receiver));
-        let by_manager = settings.point.connect == Connect::Manager;
-        let channel = self.channel.as_ref().filter(|_| by_manager);
         Endpoints::connect(channel, &from, &to, settings)
     }
 
@@ -117,6 +132,7 @@ impl Local {
             },
             reads: 0,
             comp_vectors: config.comp_vectors.unwrap_or_default(),
+            limit: STEP_LIMIT,
             huge_pages: config.huge_pages,
             sender_cpu: cpu,
             receiver_cpu: placement.receiver,
@@ -170,6 +186,43 @@ impl Peer for Local {
         Ok(self.ports().iter().try_for_each(|port| port.probe(route)))
     }
 
+    fn try_manager(&self, point: &Point, uc_route: UcRoute) -> Result<Option<String>, RunError> {
+        let here = current_affinity()?.first().unwrap_or(0);
+        let settings = EndpointSettings {
+            point: Point {
+                operation: Operation::Send,
+                size: SMALLEST_SIZE,
+                burst: 1,
+                depth: 1,
+                queue_pairs: 1,
+                inline: Switch::Off,
+                poll_recv: Poll::Busy,
+                poll_comp: Poll::Busy,
+                connect: Connect::Manager,
+                ..*point
+            },
+            uc_route,
+            receives: Receives {
+                requests: 1,
+                slots: 1,
+            },
+            reads: 0,
+            comp_vectors: CompletionVectors::default(),
+            limit: TRIAL_LIMIT,
+            huge_pages: HugePagePolicy::Off,
+            sender_cpu: here,
+            receiver_cpu: here,
+        };
+        let channel = self.ports()[0].channel()?;
+        match self.endpoints_by(Some(channel), &settings) {
+            Ok(_) => Ok(None),
+            Err(RunError::Connection(error)) if !matches!(error, CmError::Interrupted { .. }) => {
+                Ok(Some(error.to_string()))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn placement(
         &self,
         topology: &Topology,
@@ -210,7 +263,9 @@ impl Peer for Local {
         let background = self.start_background(clock, &settings.point, site)?;
         let (background, kept) = background.unzip();
         Ok(LocalEnds {
+            service: settings.point.service,
             operation: settings.point.operation,
+            burst: settings.point.burst,
             background,
             endpoints,
             _kept: kept,
@@ -220,7 +275,9 @@ impl Peer for Local {
 
 /// Both ends of a point in this process.
 pub struct LocalEnds {
+    service: Service,
     operation: Operation,
+    burst: u32,
     background: Option<RunningBackground>,
     endpoints: Endpoints,
     _kept: Option<Vec<Endpoints>>,
@@ -243,11 +300,19 @@ impl<C: Clock> ConnectedEnds<C> for LocalEnds {
         } = &self.endpoints;
         let background = self.background.take();
         match self.operation {
+            Operation::Send if !receiver.has_immediate_data() => {
+                let receiver = NumberedReceiver::new(Arc::clone(receiver), self.burst);
+                bursts.measure(sender, &Arc::new(receiver), background, &mut ())
+            }
             Operation::Send | Operation::Write => {
                 bursts.measure(sender, receiver, background, &mut ())
             }
+            Operation::WritePolled if self.service == Service::Uc => {
+                let receiver = Arc::new(PolledReceiver::<true>(Arc::clone(receiver)));
+                bursts.measure(sender, &receiver, background, &mut ())
+            }
             Operation::WritePolled => {
-                let receiver = Arc::new(PolledReceiver(Arc::clone(receiver)));
+                let receiver = Arc::new(PolledReceiver::<false>(Arc::clone(receiver)));
                 bursts.measure(sender, &receiver, background, &mut ())
             }
             operation @ (Operation::Read | Operation::CompareSwap | Operation::FetchAdd) => {

@@ -14,7 +14,7 @@ mod within_devices;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::bench::hca::ends::endpoints::EndpointSettings;
+use crate::bench::hca::ends::endpoints::{EndpointSettings, STEP_LIMIT};
 use crate::bench::hca::ends::path_proof::Path;
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::ends::uc_route::uses_route;
@@ -55,6 +55,8 @@ pub struct PointRunner<P> {
     beside: Option<RunGenerators>,
     /// The route that UC takes; chosen by [`PointRunner::within_devices`] if there is a point that needs one.
     uc_route: Option<UcRoute>,
+    /// What was found of the devices.
+    found: Vec<Finding>,
     clocks: Arc<Clocks>,
     /// By clock, the two CPUs, and whether there is a receiving loop here.
     costs: HashMap<(ClockKind, usize, usize, bool), InstrumentCosts>,
@@ -70,6 +72,7 @@ impl<P: Peer> PointRunner<P> {
             generators: CpuSet::new(),
             beside: None,
             uc_route: None,
+            found: Vec::new(),
             clocks,
             costs: HashMap::new(),
         })
@@ -90,9 +93,10 @@ impl<P: Peer> PointRunner<P> {
     /// # Errors
     /// When a device cannot be asked, or refuses the route to UC that the configuration names.
     pub(super) fn within_devices(&mut self, plan: Plan) -> Result<Plan, RunError> {
-        let (plan, route) = within_devices(&self.peer, plan, self.config.uc_route)?;
-        self.uc_route = route;
-        let plan = placed(plan, |point| {
+        let possible = within_devices(&self.peer, plan, self.config.uc_route)?;
+        self.uc_route = possible.uc_route;
+        self.found = possible.findings;
+        let plan = placed(possible.plan, |point| {
             Ok::<_, RunError>(self.placement(point)?.background_shares_cpu())
         })?;
         let placement = |point: &Point| self.placement(point);
@@ -102,8 +106,8 @@ impl<P: Peer> PointRunner<P> {
     }
 
     /// Checks, before anything is measured, what every point needs of the machine, or of both: the clocks, the
-    /// places of the threads, and memory that can be locked for the largest point. Then locks all memory. Returns what the
-    /// peer warns of.
+    /// places of the threads, and memory that can be locked for the largest point. Then locks all memory. Returns what
+    /// was found of the devices, and what the peer warns of.
     ///
     /// # Errors
     /// When a machine does not have it.
@@ -126,7 +130,8 @@ impl<P: Peer> PointRunner<P> {
         let loads = plan.points.iter().map(|point| point.memory_load);
         self.beside = RunGenerators::new(std::mem::take(&mut self.generators), loads, most)?;
         let of_generators = self.beside.as_ref().map_or(0, RunGenerators::bytes);
-        let found = self.peer.prepare(&self.config, plan, most)?;
+        let mut found = std::mem::take(&mut self.found);
+        found.extend(self.peer.prepare(&self.config, plan, most)?);
         memory_lock::lock_with(most + of_generators)?;
         Ok(found)
     }
@@ -241,6 +246,7 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
             receives: peer.receives(point),
             reads: TwoPorts(peer.facts()).reads_of(point),
             comp_vectors: config.comp_vectors.unwrap_or_default(),
+            limit: STEP_LIMIT,
             huge_pages: config.huge_pages,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,

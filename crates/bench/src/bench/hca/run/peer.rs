@@ -53,6 +53,13 @@ pub trait Peer {
     /// When the peer does not answer.
     fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError>;
 
+    /// Connects, on trial, a queue pair of the service type of a point by the connection manager, before
+    /// [`Peer::prepare`]; returns why that fails.
+    ///
+    /// # Errors
+    /// When a signal comes meanwhile, or an end refuses the queue pair itself.
+    fn try_manager(&self, point: &Point, uc_route: UcRoute) -> Result<Option<String>, RunError>;
+
     /// Where the threads of a point run that are of this process.
     fn placement(
         &self,
