@@ -2,6 +2,8 @@
 //!
 //! It knows data and their schemas, and no benchmark.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 #[cfg(test)]
 use hcabench_platform::pacing;
 

@@ -139,11 +139,11 @@ impl HostError {
 
     /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
     pub fn is_shortage(&self) -> bool {
-        let of_files = |errno: i32| [libc::EMFILE, libc::ENFILE].contains(&errno);
+        let of_limit = |errno: i32| [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno);
         match self {
             HostError::Shortage { .. } | HostError::NoThread { .. } => true,
-            HostError::System { errno, .. } => of_files(*errno as i32),
-            HostError::Read { source, .. } => source.raw_os_error().is_some_and(of_files),
+            HostError::System { errno, .. } => of_limit(*errno as i32),
+            HostError::Read { source, .. } => source.raw_os_error().is_some_and(of_limit),
             _ => false,
         }
     }

@@ -1,25 +1,32 @@
-//! The limits on threads and open files, in words: which of them an error of the system is about.
+//! The limits on threads, files and memory, in words: which of them an error of the system is about.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 
 use nix::sys::resource::{Resource, getrlimit};
-use nix::unistd::geteuid;
+use nix::unistd::{SysconfVar, geteuid, sysconf};
 
-use super::cgroup;
+use super::cgroup::{ControlGroups, memory_limit};
 
-/// Address space that a thread may take: the default stack of the threads of C libraries.
-const STACK: u64 = 8 << 20;
+/// Address space of a thread with the stack that Rust gives it, and its guard.
+pub const STACK: u64 = (2 << 20) + (64 << 10);
+
+/// That of a thread of a C library: the limit on the stack of the main thread, where there is one (pthread_create(3)).
+pub fn stack_of_libraries() -> u64 {
+    match getrlimit(Resource::RLIMIT_STACK) {
+        Ok((stack, _)) if stack != libc::RLIM_INFINITY => stack,
+        _ => STACK,
+    }
+}
 
 /// Memory that the program takes before it measures anything, with some to spare.
 const LEAST_MEMORY: u64 = 28 << 20;
 
-/// Why the control group of this process has too little memory for anything, if that is so: the kernel kills who takes
-/// more than is left.
+/// Why the control group of this process has too little memory to measure anything, if that is so: the kernel kills who
+/// takes more than is left.
 pub fn too_little_memory() -> Option<String> {
-    let limit = cgroup::memory_limit().filter(|limit| limit.free < LEAST_MEMORY)?;
+    let limit = memory_limit().filter(|limit| limit.free < LEAST_MEMORY)?;
     Some(format!(
         "memory: {} MiB are needed at least, and {} KiB are left of the {} KiB that {} allows: raise the limit on the \
          memory of this container or control group",
@@ -32,8 +39,18 @@ pub fn too_little_memory() -> Option<String> {
 
 /// Why this many more threads cannot be started, if that is so.
 pub(super) fn threads_missing(more: u64) -> Option<String> {
-    let short = tightest(thread_limits()).filter(|limit| limit.left() < more)?;
+    let short = tightest_of_threads().filter(|limit| limit.left() < more)?;
     Some(short.refuses(more))
+}
+
+/// Why there is no address space for stacks of that size together, if that is so.
+pub(super) fn stacks_missing(bytes: u64) -> Option<String> {
+    let short = AddressSpace::of_this_process().filter(|space| space.left() < bytes)?;
+    Some(format!(
+        "{} KiB are needed for the stacks of threads, and {}",
+        bytes >> 10,
+        short.in_words()
+    ))
 }
 
 /// What to do about an error that says that a limit is reached, whatever was tried.
@@ -46,24 +63,78 @@ pub fn remedy(error: &io::Error) -> Option<String> {
             ))
         }
         libc::ENFILE => Some("the machine has too many files open: raise fs.file-max".to_owned()),
-        libc::ENOMEM => address_space().map(|limit| limit.refuses(0)),
+        libc::ENOMEM => Some(memory_remedy(None)),
         _ => None,
     }
 }
 
+/// What to do where memory of that size could not be had.
+pub fn memory_remedy(bytes: Option<u64>) -> String {
+    let space = AddressSpace::of_this_process();
+    // Where the size is not known, a limit that is set is taken for the one that was reached.
+    let is_reached = |space: &AddressSpace| bytes.is_none_or(|bytes| space.left() < bytes);
+    if let Some(space) = space.filter(is_reached) {
+        return space.in_words();
+    }
+    if let Some(most) = mappings_reached() {
+        return format!(
+            "this process has as many mappings as vm.max_map_count allows, {most}: raise it"
+        );
+    }
+    if let Ok((data, _)) = getrlimit(Resource::RLIMIT_DATA)
+        && data != libc::RLIM_INFINITY
+    {
+        return format!(
+            "ulimit -d is {} KiB: raise it with ulimit -d, or ask for less",
+            data >> 10
+        );
+    }
+    if fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() == "2") {
+        return "the kernel promises no more memory than it has (vm.overcommit_memory is 2): raise \
+                vm.overcommit_ratio, or ask for less"
+            .to_owned();
+    }
+    match memory_limit().filter(|limit| bytes.is_none_or(|bytes| limit.free < bytes)) {
+        Some(limit) => format!(
+            "{} allows {} KiB: raise the limit on the memory of this container or control group, or ask for less",
+            limit.file.display(),
+            limit.limit >> 10
+        ),
+        None => "the machine has too little memory: ask for less at a time".to_owned(),
+    }
+}
+
+/// The limit on the mappings of a process, if it is nearly reached.
+fn mappings_reached() -> Option<usize> {
+    let most = fs::read_to_string("/proc/sys/vm/max_map_count").ok()?;
+    let most: usize = most.trim().parse().ok()?;
+    let maps = fs::read("/proc/self/maps").ok()?;
+    let count = maps.iter().filter(|byte| **byte == b'\n').count();
+    (count + 8 >= most).then_some(most)
+}
+
 /// What to do where a thread or a process could not be started.
 pub fn process_remedy(error: &io::Error) -> String {
-    let files = [libc::EMFILE, libc::ENFILE].contains(&error.raw_os_error().unwrap_or(0));
-    if let (true, Some(remedy)) = (files, remedy(error)) {
+    let of_other = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+    let is_other = of_other.contains(&error.raw_os_error().unwrap_or(0));
+    if let (true, Some(remedy)) = (is_other, remedy(error)) {
         return remedy;
     }
-    let reached = tightest(thread_limits()).filter(|limit| limit.left() == 0);
-    reached.map_or_else(
-        || {
-            "look at ulimit -u, pids.max of the control group, ulimit -v, and kernel.threads-max"
-                .to_owned()
-        },
-        |limit| limit.refuses(1),
+    if let Some(limit) = tightest_of_threads().filter(|limit| limit.left() == 0) {
+        return limit.refuses(1);
+    }
+    // A stack that cannot be mapped is reported as a thread that cannot be started.
+    if let Some(space) = AddressSpace::of_this_process().filter(|space| space.left() < STACK) {
+        return space.in_words();
+    }
+    "look at ulimit -u, pids.max of the control group, ulimit -v, and kernel.threads-max".to_owned()
+}
+
+/// Which limit keeps threads from being started, and its value.
+pub(super) fn of_threads_in_words() -> String {
+    tightest_of_threads().map_or_else(
+        || "raise kernel.threads-max or kernel.pid_max".to_owned(),
+        |limit| limit.refuses(0),
     )
 }
 
@@ -72,11 +143,9 @@ pub fn process_remedy(error: &io::Error) -> String {
 struct ThreadLimit {
     /// With its place, as `pids.max`.
     name: String,
-    /// With its unit.
-    value: String,
     most: u64,
     taken: u64,
-    advice: String,
+    advice: &'static str,
 }
 
 impl ThreadLimit {
@@ -92,54 +161,29 @@ impl ThreadLimit {
         };
         let ThreadLimit {
             name,
-            value,
+            most,
+            taken,
             advice,
-            ..
         } = self;
-        format!("{needed}{name} is {value}: {advice}")
+        format!("{needed}{name} is {most}, of which {taken} are taken: {advice}")
     }
 }
 
-fn tightest(limits: impl Iterator<Item = ThreadLimit>) -> Option<ThreadLimit> {
-    limits.min_by_key(ThreadLimit::left)
+fn tightest_of_threads() -> Option<ThreadLimit> {
+    let limits = [of_group(ControlGroups::of_this_process()), of_user()];
+    limits.into_iter().flatten().min_by_key(ThreadLimit::left)
 }
 
-fn thread_limits() -> impl Iterator<Item = ThreadLimit> {
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let group = pids_limit(Path::new("/sys/fs/cgroup"), &groups);
-    [group, of_user(), address_space()].into_iter().flatten()
-}
-
-/// The tightest on the way from the control group of this process to the root, in version 1 or 2.
-fn pids_limit(root: &Path, groups: &str) -> Option<ThreadLimit> {
-    let limits = groups.lines().flat_map(|line| {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (controllers, path) = (parts.next().unwrap_or(""), parts.next().unwrap_or("/"));
-        let top = match controllers {
-            "" => root.to_path_buf(),
-            _ if controllers.split(',').any(|name| name == "pids") => root.join("pids"),
-            _ => return Vec::new(),
-        };
-        let folder = top.join(path.trim_start_matches('/'));
-        let within = folder.ancestors().take_while(|it| it.starts_with(&top));
-        let read = |group: &Path| {
-            let number = |name: &str| {
-                let text = fs::read_to_string(group.join(name)).ok()?;
-                text.trim().parse::<u64>().ok()
-            };
-            let (most, taken) = (number("pids.max")?, number("pids.current").unwrap_or(0));
-            Some(ThreadLimit {
-                name: format!("pids.max of {}", group.display()),
-                value: format!("{most}, of which {taken} are taken"),
-                most,
-                taken,
-                advice: "raise the limit on processes of this container or control group"
-                    .to_owned(),
-            })
-        };
-        within.filter_map(read).collect()
-    });
-    tightest(limits)
+/// The tightest on the way from the control group of this process to the root.
+fn of_group(groups: Option<ControlGroups>) -> Option<ThreadLimit> {
+    let found = groups?.thread_limit()?;
+    let group = found.file.parent().unwrap_or(&found.file);
+    Some(ThreadLimit {
+        name: format!("pids.max of {}", group.display()),
+        most: found.limit,
+        taken: found.limit.saturating_sub(found.free),
+        advice: "raise the limit on processes of this container or control group",
+    })
 }
 
 /// `ulimit -u`, which root does not have.
@@ -151,13 +195,11 @@ fn of_user() -> Option<ThreadLimit> {
     }
     // All threads of the machine are quickly read, those of a user not.
     let all = threads_of_machine().filter(|all| 2 * all < most);
-    let taken = all.unwrap_or_else(|| threads_of(user.as_raw()));
     Some(ThreadLimit {
         name: "ulimit -u".to_owned(),
-        value: format!("{most}, of which {taken} are taken"),
         most,
-        taken,
-        advice: "raise it with ulimit -u".to_owned(),
+        taken: all.unwrap_or_else(|| threads_of(user.as_raw())),
+        advice: "raise it with ulimit -u",
     })
 }
 
@@ -181,64 +223,83 @@ fn threads_of(user: u32) -> u64 {
     threads.sum()
 }
 
-/// `ulimit -v`, in threads.
-fn address_space() -> Option<ThreadLimit> {
-    let (most, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
-    if most == libc::RLIM_INFINITY {
-        return None;
-    }
-    let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages: u64 = statm.split(' ').next()?.parse().unwrap_or(0);
-    let taken = pages << 12;
-    Some(ThreadLimit {
-        name: "ulimit -v".to_owned(),
-        value: format!("{} KiB, of which {} KiB are taken", most >> 10, taken >> 10),
-        most: most.saturating_sub(taken) / STACK,
-        taken: 0,
-        advice: "raise it with ulimit -v, or ask for less".to_owned(),
-    })
+/// `ulimit -v`, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct AddressSpace {
+    most: u64,
+    taken: u64,
 }
 
-/// All limits in force, for a message that cannot know which of them is reached.
-pub(super) fn in_force() -> String {
-    let files = getrlimit(Resource::RLIMIT_NOFILE).map(|(soft, _)| format!("ulimit -n {soft}"));
-    let memory =
-        cgroup::memory_limit().map(|it| format!("{} {} KiB", it.file.display(), it.limit >> 10));
-    let threads = thread_limits().map(|it| format!("{} {}", it.name, it.value));
-    let all: Vec<String> = files.into_iter().chain(threads).chain(memory).collect();
-    all.join("; ")
+impl AddressSpace {
+    /// Where it is limited.
+    fn of_this_process() -> Option<Self> {
+        let (most, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
+        if most == libc::RLIM_INFINITY {
+            return None;
+        }
+        let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
+        Some(AddressSpace {
+            most,
+            taken: bytes_taken(&statm, page_size()),
+        })
+    }
+
+    fn left(&self) -> u64 {
+        self.most.saturating_sub(self.taken)
+    }
+
+    fn in_words(&self) -> String {
+        format!(
+            "ulimit -v is {} KiB, of which {} KiB are taken: raise it with ulimit -v, or ask for less",
+            self.most >> 10,
+            self.taken >> 10
+        )
+    }
+}
+
+/// Of `/proc/self/statm`; 0 where it cannot be read.
+fn bytes_taken(statm: &str, page: u64) -> u64 {
+    let pages = statm.split(' ').next().and_then(|text| text.parse().ok());
+    page.saturating_mul(pages.unwrap_or(0))
+}
+
+pub(super) fn page_size() -> u64 {
+    let found = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
+    found.map_or(4096, |bytes| bytes as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tempfile::TempDir;
-
-    fn put(root: &TempDir, file: &str, text: &str) {
-        let path = root.path().join(file);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
+    use crate::host::made_up::Machine;
+    use crate::host::system_files::SystemFiles;
 
     #[test]
     fn the_tightest_group_on_the_way_to_the_root_limits_threads() {
-        for (top, line) in [("pids/", "7:pids:/a/b\n"), ("", "0::/a/b\n")] {
-            let root = TempDir::new().unwrap();
-            put(&root, &format!("{top}a/pids.max"), "10\n");
-            put(&root, &format!("{top}a/pids.current"), "9\n");
-            put(&root, &format!("{top}a/b/pids.max"), "4\n");
-            put(&root, &format!("{top}a/b/pids.current"), "1\n");
-            let groups = format!("4:cpu,cpuacct:/elsewhere\n{line}");
-            let found = pids_limit(root.path(), &groups).unwrap();
-            assert_eq!((found.most, found.taken, found.left()), (10, 9, 1));
-            let text = found.refuses(3);
+        for (line, mount) in [
+            ("7:pids:/a/b", ("/", "cgroup", "rw,pids")),
+            ("0::/a/b", ("/", "cgroup2", "rw")),
+        ] {
+            let machine = Machine::new(1, 1, 1);
+            machine
+                .in_group(line, &[mount])
+                .file("cgroup/a/pids.max", "10")
+                .file("cgroup/a/pids.current", "9")
+                .file("cgroup/a/b/pids.max", "4")
+                .file("cgroup/a/b/pids.current", "1");
+            let found = || {
+                let files = SystemFiles::below(machine.root());
+                of_group(ControlGroups::from_files(&files)).unwrap()
+            };
+            assert_eq!((found().most, found().taken, found().left()), (10, 9, 1));
+            let text = found().refuses(3);
+            let begins = text.starts_with("3 more threads are needed, and pids.max of /");
             assert!(
-                text.starts_with("3 more threads are needed, and pids.max of /"),
+                begins && text.contains("a is 10, of which 9 are taken"),
                 "{text}"
             );
-            assert!(text.contains("a is 10, of which 9 are taken"), "{text}");
-            put(&root, &format!("{top}a/pids.max"), "max\n");
-            assert_eq!(pids_limit(root.path(), &groups).unwrap().left(), 3);
+            machine.file("cgroup/a/pids.max", "max");
+            assert_eq!(found().left(), 3);
         }
     }
 
@@ -247,12 +308,28 @@ mod tests {
         let of = |errno| remedy(&io::Error::from_raw_os_error(errno));
         assert!(of(libc::EMFILE).unwrap().contains("ulimit -n"));
         assert!(of(libc::ENFILE).unwrap().contains("fs.file-max"));
+        assert!(of(libc::ENOMEM).unwrap().contains("ask for less"));
         assert_eq!(of(libc::ENOENT), None);
         let files = process_remedy(&io::Error::from_raw_os_error(libc::EMFILE));
         assert!(
             files.contains("ulimit -n") && !files.contains("ulimit -u"),
             "{files}"
         );
-        assert!(process_remedy(&io::Error::from_raw_os_error(libc::EAGAIN)).contains("ulimit -u"));
+    }
+
+    #[test]
+    fn address_space_is_counted_in_pages_of_the_machine() {
+        assert_eq!(bytes_taken("100 20 3 4 0 5 0", 64 << 10), 100 * (64 << 10));
+        assert_eq!(bytes_taken("", 4096), 0);
+        let space = AddressSpace {
+            most: 20 << 20,
+            taken: 19 << 20,
+        };
+        assert_eq!(space.left(), 1 << 20);
+        let text = space.in_words();
+        assert!(
+            text.contains("ulimit -v is 20480 KiB, of which 19456 KiB"),
+            "{text}"
+        );
     }
 }
