@@ -61,6 +61,7 @@ impl NodeError {
     pub fn is_shortage(&self) -> bool {
         match self {
             NodeError::Host(error) => error.is_shortage(),
+            NodeError::Buffer(error) => error.is_shortage(),
             NodeError::Io { source, .. } => resources::remedy(source).is_some(),
             _ => false,
         }

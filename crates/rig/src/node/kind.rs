@@ -6,6 +6,8 @@ use super::fallback::Fallback;
 use super::{Maker, NodeError, Settings, Wiring, loopback_interface, rings, udp};
 use crate::buffer::SharedMemory;
 use crate::host::Needs;
+#[cfg(feature = "zeromq")]
+use crate::host::resources;
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
@@ -134,9 +136,28 @@ impl NodeType {
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => (ends + 1, 4 * ends + 4),
             #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => super::zeromq::needs(ends, connections),
+            NodeType::Zeromq => {
+                let (threads, files) = super::zeromq::needs(ends, connections);
+                return Needs {
+                    threads,
+                    stacks: threads * resources::stack_of_libraries(),
+                    files,
+                };
+            }
         };
-        Needs { threads, files }
+        Needs {
+            files,
+            ..Needs::of_threads(threads)
+        }
+    }
+
+    /// Whether a library that it takes ends the process where it gets no file, thread or memory.
+    pub fn may_abort(self) -> bool {
+        match self {
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => true,
+            _ => false,
+        }
     }
 
     /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `library` or `broker`.

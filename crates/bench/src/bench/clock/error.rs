@@ -62,6 +62,7 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Rig(error) => error.into(),
+            RunError::Buffer { source, .. } if source.is_shortage() => Failure::Shortage(text),
             RunError::Buffer { .. } | RunError::Timer(..) => Failure::Run(text),
             RunError::Jumps { .. }
             | RunError::Memory { .. }

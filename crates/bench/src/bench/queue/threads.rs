@@ -69,8 +69,8 @@ pub(super) fn start(
     let mut give = Some(give);
     let count = threads.len() as u64;
     let needs = Needs {
-        threads: count,
         files: count,
+        ..Needs::of_threads(count)
     };
     needs.require("the threads of a run")?;
     for (&(place, cpu), take) in threads.iter().zip(take) {
