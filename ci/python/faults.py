@@ -8,7 +8,6 @@ a mount namespace, so that mounts end with it.
 import argparse
 import csv
 import dataclasses
-import errno
 import functools
 import json
 import os

@@ -36,7 +36,6 @@ use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Par
 
 use crate::arguments::UsageError;
 use crate::bench::node::process as node_end;
-use crate::host::resources;
 use crate::results::read::ReadError;
 use crate::rig::child;
 use crate::terminal::{output, table_options};
@@ -230,12 +229,6 @@ fn parse() -> anyhow::Result<Result<CommandLine, clap::Error>> {
 }
 
 impl CommandLine {
-    /// Whether it measures, for which memory must be there.
-    fn measures(&self) -> bool {
-        let is_fabric = matches!(self.command, Some(Command::Fabric(_) | Command::Serve(_)));
-        is_fabric || self.sweep().is_some_and(|sweep| !sweep.dry_run)
-    }
-
     /// The options of the sweep, of a command that has one.
     fn sweep(&self) -> Option<&driver::arguments::SweepArguments> {
         match &self.command {
@@ -250,9 +243,6 @@ impl CommandLine {
 }
 
 fn run(line: &CommandLine) -> anyhow::Result<u8> {
-    if let Some(reason) = resources::too_little_memory().filter(|_| line.measures()) {
-        anyhow::bail!(reason);
-    }
     match &line.command {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),

@@ -16,7 +16,7 @@ use crate::results::read::{ReadError, Run};
 use crate::results::schema::Schema;
 use crate::results::text::{printable, printable_path};
 use crate::results::{ReportError, ResultsFolder};
-use crate::terminal::output::warning;
+use crate::terminal::output::{say, warning};
 use crate::terminal::{text_width, wrap};
 
 /// All findings of a run, with that files of it are damaged; of a folder of one point, those about it.
@@ -71,7 +71,7 @@ pub(crate) fn add_damaged<'a>(
 pub(crate) fn print_damaged<'a>(damaged: impl IntoIterator<Item = &'a ReadError>) -> u8 {
     let mut code = 0;
     for error in damaged {
-        eprintln!("{}", warning(&format!("left out: {error}")));
+        say(warning(&format!("left out: {error}")));
         code = 1;
     }
     code

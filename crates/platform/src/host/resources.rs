@@ -7,7 +7,8 @@ use std::os::unix::fs::MetadataExt as _;
 use nix::sys::resource::{Resource, getrlimit};
 use nix::unistd::{SysconfVar, geteuid, sysconf};
 
-use super::cgroup::{ControlGroups, memory_limit};
+use super::cgroup::{ControlGroups, MemoryLimit, memory_limit};
+use super::error::HostError;
 
 /// Address space of a thread with the stack that Rust gives it, and its guard.
 pub const STACK: u64 = (2 << 20) + (64 << 10);
@@ -23,18 +24,29 @@ pub fn stack_of_libraries() -> u64 {
 /// Memory that the program takes before it measures anything, with some to spare.
 const LEAST_MEMORY: u64 = 28 << 20;
 
-/// Why the control group of this process has too little memory to measure anything, if that is so: the kernel kills who
-/// takes more than is left.
-pub fn too_little_memory() -> Option<String> {
-    let limit = memory_limit().filter(|limit| limit.free < LEAST_MEMORY)?;
-    Some(format!(
-        "memory: {} MiB are needed at least, and {} KiB are left of the {} KiB that {} allows: raise the limit on the \
-         memory of this container or control group",
-        LEAST_MEMORY >> 20,
-        limit.free >> 10,
-        limit.limit >> 10,
-        limit.file.display()
-    ))
+/// To be asked before anything is measured: the kernel kills who takes more than is left.
+///
+/// # Errors
+/// When the control group of this process has too little memory to measure anything.
+pub fn require_memory() -> Result<(), HostError> {
+    refuse_memory(memory_limit())
+}
+
+fn refuse_memory(limit: Option<MemoryLimit>) -> Result<(), HostError> {
+    let Some(limit) = limit.filter(|limit| limit.free < LEAST_MEMORY) else {
+        return Ok(());
+    };
+    Err(HostError::Shortage {
+        what: "memory".to_owned(),
+        reason: format!(
+            "{} MiB are needed at least, and {} KiB are left of the {} KiB that {} allows: raise the limit on the memory \
+             of this container or control group",
+            LEAST_MEMORY >> 20,
+            limit.free >> 10,
+            limit.limit >> 10,
+            limit.file.display()
+        ),
+    })
 }
 
 /// Why this many more threads cannot be started, if that is so.
@@ -273,6 +285,7 @@ mod tests {
     use super::*;
     use crate::host::made_up::Machine;
     use crate::host::system_files::SystemFiles;
+    use crate::testing::Refused as _;
 
     #[test]
     fn the_tightest_group_on_the_way_to_the_root_limits_threads() {
@@ -301,6 +314,23 @@ mod tests {
             machine.file("cgroup/a/pids.max", "max");
             assert_eq!(found().left(), 3);
         }
+    }
+
+    #[test]
+    fn too_little_memory_is_refused_with_its_limit() {
+        let of = |free| {
+            refuse_memory(Some(MemoryLimit {
+                limit: 64 << 20,
+                free,
+                file: "/sys/fs/cgroup/memory.max".into(),
+            }))
+        };
+        assert!(of(64 << 20).is_ok() && refuse_memory(None).is_ok());
+        of(1 << 20).refused(&[
+            "memory: 28 MiB",
+            "1024 KiB are left of the 65536 KiB",
+            "memory.max",
+        ]);
     }
 
     #[test]

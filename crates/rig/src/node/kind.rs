@@ -125,13 +125,15 @@ impl NodeType {
         }
     }
 
-    /// Threads and files that ends with these connections take in one process, beside a thread for each end: what
-    /// /proc shows, and of infiniband what its objects have.
+    /// Threads and files that ends with these connections take in one process, beside a thread for each end.
     pub fn needs(self, ends: u64, connections: u64) -> Needs {
         let (threads, files) = match self {
             NodeType::Loopback | NodeType::Shmem => (0, 0),
             NodeType::Udp => (0, ends),
-            NodeType::InfiniBand => (ends, 4 + 4 * ends + 4 * connections),
+            // Of both devices librdmacm opens the files of commands and of asynchronous events, once in a process. An end
+            // has an event channel and a completion channel; an id made by rdma_create_ep has another one for a moment,
+            // as has a file of /sys. Queue pairs, and so connections, have no files.
+            NodeType::InfiniBand => (ends, 5 + 3 * ends),
             // A client has a socket, and its runtime three files; the broker is started by pipes.
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => (ends + 1, 4 * ends + 4),
