@@ -181,7 +181,7 @@ pub fn main() -> ExitCode {
     // Rounds are started by a name that describes nothing. Only those who list processes look at it.
     let _ = std::fs::write("/proc/self/comm", "hcabench");
     // Without it such an end has no text of ours.
-    let _ = crate::host::gave_up::name_limits_on_abort(child::is_any());
+    let _ = crate::host::gave_up::name_limits(child::is_any());
     if let Some(commit) = option_env!("HCABENCH_COMMIT") {
         crate::results::document::set_commit(commit);
     }

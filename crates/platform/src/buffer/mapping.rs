@@ -14,7 +14,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
-use crate::host::resources;
+use crate::host::remedies::{memory_remedy, remedy};
 use crate::named::names;
 
 /// The size of the huge pages asked for, in bytes.
@@ -120,8 +120,8 @@ pub(super) fn is_of_memory(error: &io::Error) -> bool {
 /// What to do where memory of that size cannot be mapped.
 pub(super) fn advice(size: Bytes, error: &io::Error) -> String {
     match error.raw_os_error() {
-        Some(libc::ENOMEM) => resources::memory_remedy(Some(size.0)),
-        _ => resources::remedy(error).unwrap_or_else(|| "measure less at a time".to_owned()),
+        Some(libc::ENOMEM) => memory_remedy(Some(size.0)),
+        _ => remedy(error).unwrap_or_else(|| "measure less at a time".to_owned()),
     }
 }
 

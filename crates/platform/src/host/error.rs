@@ -1,7 +1,7 @@
 //! What can go wrong between the program and the machine.
 
 use super::cpu_set::CpuSet;
-use super::resources;
+use super::remedies::remedy;
 use nix::errno::Errno;
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum HostError {
     /// A file of procfs or sysfs that must be there could not be read.
-    #[error("cannot read {}: {source}; {}", path.display(), resources::remedy(source).as_deref().unwrap_or("mount /proc and /sys"))]
+    #[error("cannot read {}: {source}; {}", path.display(), remedy(source).as_deref().unwrap_or("mount /proc and /sys"))]
     Read {
         /// The file.
         path: PathBuf,
@@ -133,7 +133,7 @@ impl HostError {
             operation,
             object,
             errno,
-            advice: resources::remedy(&errno.into()).unwrap_or(advice),
+            advice: remedy(&errno.into()).unwrap_or(advice),
         }
     }
 

@@ -1,4 +1,4 @@
-//! What is said where an allocation or a library ends the program because a resource ends.
+//! What is reported where an allocation or a library ends the program because a resource ends.
 //!
 //! Rust's own allocations abort where there is no memory, and libzmq where it gets no file or thread. Both print what
 //! they lacked. Where a limit is shown to be reached at that moment, this adds which one, and makes it an exit code: what
@@ -10,6 +10,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
 use super::error::HostError;
+use super::remedies::{memory_remedy, page_size};
 use super::resources;
 
 /// A resource of which none is left.
@@ -19,7 +20,7 @@ pub enum Exhausted {
     Files,
     /// No thread can be started.
     Threads,
-    /// No memory can be had.
+    /// No memory is available.
     Memory,
 }
 
@@ -53,10 +54,7 @@ impl Exhausted {
                 resources::of_threads_in_words()
             ),
             Exhausted::Memory => {
-                format!(
-                    "no more memory could be had: {}",
-                    resources::memory_remedy(None)
-                )
+                format!("no more memory could be allocated: {}", memory_remedy(None))
             }
         }
     }
@@ -72,28 +70,33 @@ struct Prepared {
 
 static PREPARED: OnceLock<Prepared> = OnceLock::new();
 
-/// From now on. The limits are those of this moment. `is_child`: a parent of this program reports it.
+/// From now on. The limits are those of this moment. `is_child`: a parent of this program reports it. A file that grows
+/// beyond `ulimit -f` is an error from now on, where it would be a signal.
 ///
 /// # Errors
-/// When the system refuses the handler.
-pub fn name_limits_on_abort(is_child: bool) -> Result<(), HostError> {
+/// When the system refuses a handler.
+pub fn name_limits(is_child: bool) -> Result<(), HostError> {
     PREPARED.get_or_init(|| Prepared {
         is_child,
         lines: CHILD_CODES.map(|(exhausted, _)| match is_child {
             true => String::new(),
             false => format!("hcabench: ended: {}\n", exhausted.in_words()),
         }),
-        page_size: resources::page_size(),
+        page_size: page_size(),
     });
-    let handler = SigHandler::Handler(end);
-    let action = SigAction::new(handler, SaFlags::SA_RESETHAND, SigSet::empty());
-    // SAFETY: the handler only makes system calls, and reads texts and a counter of its thread that exist by now.
-    let set = unsafe { sigaction(Signal::SIGABRT, &action) };
-    set.map(drop).map_err(HostError::system(
-        "sigaction",
-        "SIGABRT",
-        "see man 2 sigaction",
-    ))
+    let set = |signal: Signal, handler, flags| {
+        let action = SigAction::new(handler, flags, SigSet::empty());
+        // SAFETY: the handler only makes system calls, and reads texts and a counter of its thread that exist by now.
+        let set = unsafe { sigaction(signal, &action) };
+        let failed = HostError::system("sigaction", signal.as_str(), "see man 2 sigaction");
+        set.map(drop).map_err(failed)
+    };
+    set(Signal::SIGXFSZ, SigHandler::SigIgn, SaFlags::empty())?;
+    set(
+        Signal::SIGABRT,
+        SigHandler::Handler(end),
+        SaFlags::SA_RESETHAND,
+    )
 }
 
 extern "C" fn end(_: libc::c_int) {
@@ -154,7 +157,7 @@ fn no_process_is_left() -> bool {
         }
         -1 => nix::errno::Errno::last_raw() == libc::EAGAIN,
         _ => {
-            // SAFETY: a child of this process, whose status nobody wants.
+            // SAFETY: a child of this process, whose status is of no interest.
             unsafe { libc::waitpid(child as libc::pid_t, std::ptr::null_mut(), 0) };
             false
         }

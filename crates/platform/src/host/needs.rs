@@ -14,7 +14,7 @@ pub struct Needs {
     pub files: u64,
 }
 
-/// Files that may be opened meanwhile by what nobody counts: the C library, a look at /proc.
+/// Files that may be opened meanwhile by what is not counted: the C library, a look at /proc.
 const SLACK: u64 = 64;
 
 impl Needs {

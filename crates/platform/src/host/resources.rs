@@ -1,14 +1,15 @@
-//! The limits on threads, files and memory, in words: which of them an error of the system is about.
+//! The limits on threads and memory of this process, in words: whether they leave what is needed.
 
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 
 use nix::sys::resource::{Resource, getrlimit};
-use nix::unistd::{SysconfVar, geteuid, sysconf};
+use nix::unistd::geteuid;
 
 use super::cgroup::{ControlGroups, MemoryLimit, memory_limit};
 use super::error::HostError;
+use super::remedies::{AddressSpace, remedy};
 
 /// Address space of a thread with the stack that Rust gives it, and its guard.
 pub const STACK: u64 = (2 << 20) + (64 << 10);
@@ -63,66 +64,6 @@ pub(super) fn stacks_missing(bytes: u64) -> Option<String> {
         bytes >> 10,
         short.in_words()
     ))
-}
-
-/// What to do about an error that says that a limit is reached, whatever was tried.
-pub fn remedy(error: &io::Error) -> Option<String> {
-    match error.raw_os_error()? {
-        libc::EMFILE => {
-            let limit = getrlimit(Resource::RLIMIT_NOFILE).map_or(0, |(soft, _)| soft);
-            Some(format!(
-                "this process may have {limit} files open: raise that with ulimit -n"
-            ))
-        }
-        libc::ENFILE => Some("the machine has too many files open: raise fs.file-max".to_owned()),
-        libc::ENOMEM => Some(memory_remedy(None)),
-        _ => None,
-    }
-}
-
-/// What to do where memory of that size could not be had.
-pub fn memory_remedy(bytes: Option<u64>) -> String {
-    let space = AddressSpace::of_this_process();
-    // Where the size is not known, a limit that is set is taken for the one that was reached.
-    let is_reached = |space: &AddressSpace| bytes.is_none_or(|bytes| space.left() < bytes);
-    if let Some(space) = space.filter(is_reached) {
-        return space.in_words();
-    }
-    if let Some(most) = mappings_reached() {
-        return format!(
-            "this process has as many mappings as vm.max_map_count allows, {most}: raise it"
-        );
-    }
-    if let Ok((data, _)) = getrlimit(Resource::RLIMIT_DATA)
-        && data != libc::RLIM_INFINITY
-    {
-        return format!(
-            "ulimit -d is {} KiB: raise it with ulimit -d, or ask for less",
-            data >> 10
-        );
-    }
-    if fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|text| text.trim() == "2") {
-        return "the kernel promises no more memory than it has (vm.overcommit_memory is 2): raise \
-                vm.overcommit_ratio, or ask for less"
-            .to_owned();
-    }
-    match memory_limit().filter(|limit| bytes.is_none_or(|bytes| limit.free < bytes)) {
-        Some(limit) => format!(
-            "{} allows {} KiB: raise the limit on the memory of this container or control group, or ask for less",
-            limit.file.display(),
-            limit.limit >> 10
-        ),
-        None => "the machine has too little memory: ask for less at a time".to_owned(),
-    }
-}
-
-/// The limit on the mappings of a process, if it is nearly reached.
-fn mappings_reached() -> Option<usize> {
-    let most = fs::read_to_string("/proc/sys/vm/max_map_count").ok()?;
-    let most: usize = most.trim().parse().ok()?;
-    let maps = fs::read("/proc/self/maps").ok()?;
-    let count = maps.iter().filter(|byte| **byte == b'\n').count();
-    (count + 8 >= most).then_some(most)
 }
 
 /// What to do where a thread or a process could not be started.
@@ -235,51 +176,6 @@ fn threads_of(user: u32) -> u64 {
     threads.sum()
 }
 
-/// `ulimit -v`, in bytes.
-#[derive(Debug, Clone, Copy)]
-struct AddressSpace {
-    most: u64,
-    taken: u64,
-}
-
-impl AddressSpace {
-    /// Where it is limited.
-    fn of_this_process() -> Option<Self> {
-        let (most, _) = getrlimit(Resource::RLIMIT_AS).ok()?;
-        if most == libc::RLIM_INFINITY {
-            return None;
-        }
-        let statm = fs::read_to_string("/proc/self/statm").unwrap_or_default();
-        Some(AddressSpace {
-            most,
-            taken: bytes_taken(&statm, page_size()),
-        })
-    }
-
-    fn left(&self) -> u64 {
-        self.most.saturating_sub(self.taken)
-    }
-
-    fn in_words(&self) -> String {
-        format!(
-            "ulimit -v is {} KiB, of which {} KiB are taken: raise it with ulimit -v, or ask for less",
-            self.most >> 10,
-            self.taken >> 10
-        )
-    }
-}
-
-/// Of `/proc/self/statm`; 0 where it cannot be read.
-fn bytes_taken(statm: &str, page: u64) -> u64 {
-    let pages = statm.split(' ').next().and_then(|text| text.parse().ok());
-    page.saturating_mul(pages.unwrap_or(0))
-}
-
-pub(super) fn page_size() -> u64 {
-    let found = sysconf(SysconfVar::PAGE_SIZE).ok().flatten();
-    found.map_or(4096, |bytes| bytes as u64)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -334,32 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_answered_by_its_own_limit() {
-        let of = |errno| remedy(&io::Error::from_raw_os_error(errno));
-        assert!(of(libc::EMFILE).unwrap().contains("ulimit -n"));
-        assert!(of(libc::ENFILE).unwrap().contains("fs.file-max"));
-        assert!(of(libc::ENOMEM).unwrap().contains("ask for less"));
-        assert_eq!(of(libc::ENOENT), None);
+    fn a_thread_that_lacks_a_file_is_answered_by_the_limit_of_files() {
         let files = process_remedy(&io::Error::from_raw_os_error(libc::EMFILE));
         assert!(
             files.contains("ulimit -n") && !files.contains("ulimit -u"),
             "{files}"
-        );
-    }
-
-    #[test]
-    fn address_space_is_counted_in_pages_of_the_machine() {
-        assert_eq!(bytes_taken("100 20 3 4 0 5 0", 64 << 10), 100 * (64 << 10));
-        assert_eq!(bytes_taken("", 4096), 0);
-        let space = AddressSpace {
-            most: 20 << 20,
-            taken: 19 << 20,
-        };
-        assert_eq!(space.left(), 1 << 20);
-        let text = space.in_words();
-        assert!(
-            text.contains("ulimit -v is 20480 KiB, of which 19456 KiB"),
-            "{text}"
         );
     }
 }

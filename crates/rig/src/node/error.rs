@@ -4,7 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::buffer::BufferError;
-use crate::host::{HostError, resources};
+use crate::host::HostError;
+use crate::host::remedies::remedy;
 
 use super::fallback::ConnectFailure;
 
@@ -62,7 +63,7 @@ impl NodeError {
         match self {
             NodeError::Host(error) => error.is_shortage(),
             NodeError::Buffer(error) => error.is_shortage(),
-            NodeError::Io { source, .. } => resources::remedy(source).is_some(),
+            NodeError::Io { source, .. } => remedy(source).is_some(),
             _ => false,
         }
     }
@@ -77,7 +78,7 @@ impl NodeError {
         move |source| NodeError::Io {
             operation,
             object,
-            advice: resources::remedy(&source).unwrap_or_else(|| advice.to_owned()),
+            advice: remedy(&source).unwrap_or_else(|| advice.to_owned()),
             source,
         }
     }
