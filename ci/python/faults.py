@@ -6,6 +6,7 @@ a mount namespace, so that mounts end with it.
 """
 
 import argparse
+import contextlib
 import csv
 import dataclasses
 import functools
@@ -250,7 +251,7 @@ def limits():
     for value in (24, 32, 48, 64, 96, 128, 256, 512):
         yield Limit("ulimit -v", f"{value} MiB", r"ulimit -v", of_process(resource.RLIMIT_AS, value * MIB))
     for value in (8, 16, 24, 32, 64):
-        yield Limit("memory", f"{value} MiB", r"memory\.(max|limit_in_bytes)", **in_group("memory", memory, value))
+        yield Limit("memory.max", f"{value} MiB", r"memory\.(max|limit_in_bytes)", **in_group("memory", memory, value))
     for value in (0, 64, 1024):
         yield Limit("ulimit -l", f"{value} KiB", r"ulimit -l|memlock",
                     of_process(resource.RLIMIT_MEMLOCK, value * KIB), user=USER)
@@ -266,7 +267,7 @@ def limits():
         yield Limit("CPU quota", f"{value} %", r"quota|throttl|too busy", **in_group("cpu", quota, value))
     for stream, number in (("standard output", ""), ("standard error", 2)):
         for value, redirection in (("full", f"{number}>/dev/full"), ("closed", f"{number}>&-")):
-            yield Limit(stream, value, "standard output", redirection=redirection)
+            yield Limit(stream, value, "standard output|No space left", redirection=redirection)
 
 
 @dataclasses.dataclass
@@ -293,7 +294,7 @@ def session(number):
     return found
 
 
-def run(program, limit, command, folder):
+def run(program, limit, user, command, folder):
     """Runs a case.
 
     Raises NotTried where the limit could not be set.
@@ -301,22 +302,22 @@ def run(program, limit, command, folder):
 
     def before():
         os.setsid()
-        # What a limit of files could not be set with is an error, which the parent sees.
-        if limit and limit.user and limit.kind != "ulimit -l":
-            # Else that is the limit which a user meets first.
-            of_process(resource.RLIMIT_MEMLOCK, resource.RLIM_INFINITY)()
+        if user:
+            # Else that may be the limit which a user meets first.
+            with contextlib.suppress(ValueError):
+                of_process(resource.RLIMIT_MEMLOCK, resource.RLIM_INFINITY)()
         if limit and limit.apply:
             limit.apply()
-        if limit and limit.user:
+        if user:
             os.setgroups([])
-            os.setgid(limit.user)
-            os.setuid(limit.user)
+            os.setgid(user)
+            os.setuid(user)
 
     words = [program, *command.words.split()]
     if limit and limit.redirection:
         words = ["sh", "-c", f'exec "$@" {limit.redirection}', "sh", *words]
     environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "HOME": str(folder.parent / "home")}
-    killed = Group.of("memory").killed() if limit and limit.kind == "memory" else 0
+    killed = Group.of("memory").killed() if limit and limit.kind == "memory.max" else 0
     began = time.monotonic()
     # No files: what is written to them would be limited as well.
     try:
@@ -341,7 +342,7 @@ def run(program, limit, command, folder):
             pass
     if code == "no end":
         _, errors = child.communicate()
-    is_killed = bool(limit) and limit.kind == "memory" and Group.of("memory").killed() > killed
+    is_killed = bool(limit) and limit.kind == "memory.max" and Group.of("memory").killed() > killed
     return Ended(code, errors.decode(errors="replace"), seconds, len(left), is_killed)
 
 
@@ -363,7 +364,7 @@ def fault_of_output(command, baseline, code, folder):
     strange = {path.name for path in folder.iterdir()} - expected
     if strange:
         return f"left {sorted(strange)[0]}"
-    is_done = code == baseline.code
+    is_done = code == baseline.code and code in (0, 3)
     if command.file:
         path = folder / command.file
         if not path.exists():
@@ -410,7 +411,7 @@ class Baseline:
     """How a command ends without a limit."""
 
     code: int
-    # Lines that it has on standard error where it fails anyway, as without a device.
+    # What it reports where it fails anyway, as without a device.
     errors: tuple
     results: object
 
@@ -459,28 +460,27 @@ class Campaign:
         self.baselines = {}
         self.table = {}
 
-    def in_folder(self, limit, use):
+    def in_folder(self, limit, user, use):
         """What a function of a fresh folder returns, which is within the limit."""
         folder = self.top / "case"
         folder.mkdir()
         undo = None
         try:
             undo = limit.around(folder) if limit and limit.around else None
-            if limit and limit.user:
-                os.chown(folder, limit.user, limit.user)
+            os.chown(folder, user, user)
             return use(folder)
         finally:
             if undo:
                 undo()
             shutil.rmtree(folder)
 
-    def baseline(self, name, command):
-        """How a command ends without a limit; what it says is empty where all is well."""
-        if name in self.baselines:
-            return self.baselines[name]
+    def baseline(self, name, command, user):
+        """How a command of a user ends without a limit; what it says is empty where all is well."""
+        if (name, user) in self.baselines:
+            return self.baselines[name, user]
 
         def measure(folder):
-            ended = run(self.program, None, command, folder)
+            ended = run(self.program, None, user, command, folder)
             is_done = ended.code in (0, 3)
             fault = fault_of_output(command, Baseline(ended.code, (), None), ended.code, folder) if is_done else ""
             if fault or ended.code not in (0, 1, 2, 3) or "panicked" in ended.errors:
@@ -488,26 +488,28 @@ class Campaign:
             lines = [re.sub(r"\s+", " ", line).strip() for line in ended.errors.splitlines()]
             results = results_in(folder / "out") if command.folder and is_done else None
             if not is_done:
-                print(f"{name}, without a limit: exit code {ended.code}: {' '.join(lines)[-200:]}", flush=True)
-            return Baseline(ended.code, () if is_done else tuple(line for line in lines if len(line) > 20), results)
+                who = f", user {user}" if user else ""
+                print(f"{name}, without a limit{who}: exit code {ended.code}: {' '.join(lines)[-200:]}", flush=True)
+            errors = tuple(line for line in lines if line.startswith("hcabench: "))
+            return Baseline(ended.code, () if is_done else errors, results)
 
-        self.baselines[name] = self.in_folder(None, measure)
-        return self.baselines[name]
+        self.baselines[name, user] = self.in_folder(None, user, measure)
+        return self.baselines[name, user]
 
     def case(self, limit, name):
         """Runs a case and counts it."""
         command = COMMANDS[name]
         row = self.table.setdefault(limit.kind, {"cases": 0, "done": 0, "refused": 0, "bad": 0, "not tried": 0})
         row["cases"] += 1
-        baseline = self.baseline(name, command)
+        baseline = self.baseline(name, command, limit.user)
         before = state_of(self.top)
 
         def try_it(folder):
-            ended = run(self.program, limit, command, folder)
+            ended = run(self.program, limit, limit.user, command, folder)
             return ended, judged(limit, command, baseline, ended, folder)
 
         try:
-            ended, bad = self.in_folder(limit, try_it)
+            ended, bad = self.in_folder(limit, limit.user, try_it)
         except NotTried as error:
             row["not tried"] += 1
             print(f"{limit.kind} {limit.value}: {name}: not tried: {error}", flush=True)
