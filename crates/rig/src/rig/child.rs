@@ -44,10 +44,12 @@ pub fn this_program() -> Command {
 }
 
 /// What to do where it could not be started.
-pub fn advice(error: &io::Error) -> &'static str {
+pub fn advice(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "/proc is missing; mount it (mount -t proc proc /proc)",
-        _ => "look at ulimit -u and ulimit -n",
+        io::ErrorKind::NotFound => {
+            "/proc is missing; mount it (mount -t proc proc /proc)".to_owned()
+        }
+        _ => resources::process_remedy(error),
     }
 }
 
@@ -154,7 +156,7 @@ impl ChildProcess {
     ) -> Result<Self, Failure> {
         let what = what.into();
         let failed = |error: io::Error| {
-            let advice = resources::process_remedy(&error);
+            let advice = advice(&error);
             Failure::Shortage(format!("{what} could not be started: {error}: {advice}"))
         };
         let inherit = |flag: FdFlag| {
