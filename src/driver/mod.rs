@@ -78,7 +78,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         let text = || dry_run::text(&plan, &rounds, sweep.budget, width, has_devices);
         return print_as(output.json, &document, text).map(|()| 0);
     }
-    resources::require_memory()?;
+    resources::require_memory(resources::LEAST_TO_MEASURE)?;
     let schema = benchmark.schema();
     let started_at = SystemTime::now();
     let needed = bytes_needed(&plan, &rounds, sweep.budget);

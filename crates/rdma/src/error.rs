@@ -3,7 +3,7 @@
 use std::io;
 use std::ptr::NonNull;
 
-use crate::host::library::remedy_of_limit;
+use crate::host::library::{reason, remedy_of_limit};
 
 /// A verb failed.
 #[derive(Debug, thiserror::Error)]
@@ -54,9 +54,7 @@ impl VerbsError {
 
     /// The libraries cannot be loaded.
     pub(crate) fn not_loaded(error: &libloading::Error) -> Self {
-        use std::error::Error as _;
-        let reason = error.source().map(ToString::to_string);
-        let mut reason = reason.unwrap_or_else(|| error.to_string());
+        let mut reason = reason(error);
         let limit = remedy_of_limit(&reason);
         let advice = match error {
             _ if limit.is_some() => "",

@@ -20,7 +20,7 @@ use crate::time::{COUNTER_IN_WORDS, RateSource};
 const LISTED_CPUS: usize = 16;
 
 pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
-    resources::require_memory()?;
+    resources::require_memory(resources::LEAST_TO_MEASURE)?;
     interrupt::install()?;
     let stop = || interrupt::requested().is_some();
     let report = examine(arguments.trust_reads, arguments.tsc_khz, &stop).map_err(sort)?;

@@ -12,6 +12,12 @@ pub fn open(name: &str) -> Result<Library, libloading::Error> {
     unsafe { Library::open(Some(name), RTLD_NOW | RTLD_LOCAL) }
 }
 
+/// What the loader reports.
+pub fn reason(error: &libloading::Error) -> String {
+    let source = std::error::Error::source(error).map(ToString::to_string);
+    source.unwrap_or_else(|| error.to_string())
+}
+
 /// What to do where a library is not loaded for this reason, if a limit is reached: it may be installed.
 pub fn remedy_of_limit(reason: &str) -> Option<String> {
     let texts = [

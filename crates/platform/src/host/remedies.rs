@@ -25,9 +25,15 @@ pub fn remedy(error: &io::Error) -> Option<String> {
 pub fn memory_remedy(bytes: Option<u64>) -> String {
     let space = AddressSpace::of_this_process();
     // Where the size is not known, a limit that is set is taken for the one that was reached.
-    let is_reached = |space: &AddressSpace| bytes.is_none_or(|bytes| space.left() < bytes);
-    if let Some(space) = space.filter(is_reached) {
-        return space.in_words();
+    match (space, bytes) {
+        (Some(space), Some(bytes)) if space.left() < bytes => return space.in_words(),
+        (Some(AddressSpace { most, .. }), None) => {
+            return format!(
+                "ulimit -v is {} KiB: raise it with ulimit -v, or ask for less",
+                most >> 10
+            );
+        }
+        _ => {}
     }
     if let Some(most) = mappings_reached() {
         return format!(

@@ -23,18 +23,20 @@ pub fn stack_of_libraries() -> u64 {
 }
 
 /// Memory that the program takes before it measures anything, with some to spare.
-const LEAST_MEMORY: u64 = 28 << 20;
+pub const LEAST_TO_MEASURE: u64 = 28 << 20;
+/// The same before it draws anything.
+pub const LEAST_TO_DRAW: u64 = 14 << 20;
 
-/// To be asked before anything is measured: the kernel kills who takes more than is left.
+/// To be asked before that much is taken: the kernel kills who takes more than is left.
 ///
 /// # Errors
-/// When the control group of this process has too little memory to measure anything.
-pub fn require_memory() -> Result<(), HostError> {
-    refuse_memory(memory_limit())
+/// When the control group of this process has less memory.
+pub fn require_memory(bytes: u64) -> Result<(), HostError> {
+    refuse_memory(bytes, memory_limit())
 }
 
-fn refuse_memory(limit: Option<MemoryLimit>) -> Result<(), HostError> {
-    let Some(limit) = limit.filter(|limit| limit.free < LEAST_MEMORY) else {
+fn refuse_memory(bytes: u64, limit: Option<MemoryLimit>) -> Result<(), HostError> {
+    let Some(limit) = limit.filter(|limit| limit.free < bytes) else {
         return Ok(());
     };
     Err(HostError::Shortage {
@@ -42,7 +44,7 @@ fn refuse_memory(limit: Option<MemoryLimit>) -> Result<(), HostError> {
         reason: format!(
             "{} MiB are needed at least, and {} KiB are left of the {} KiB that {} allows: raise the limit on the memory \
              of this container or control group",
-            LEAST_MEMORY >> 20,
+            bytes.div_ceil(1 << 20),
             limit.free >> 10,
             limit.limit >> 10,
             limit.file.display()
@@ -215,13 +217,14 @@ mod tests {
     #[test]
     fn too_little_memory_is_refused_with_its_limit() {
         let of = |free| {
-            refuse_memory(Some(MemoryLimit {
+            let limit = MemoryLimit {
                 limit: 64 << 20,
                 free,
                 file: "/sys/fs/cgroup/memory.max".into(),
-            }))
+            };
+            refuse_memory(LEAST_TO_MEASURE, Some(limit))
         };
-        assert!(of(64 << 20).is_ok() && refuse_memory(None).is_ok());
+        assert!(of(64 << 20).is_ok() && refuse_memory(1 << 60, None).is_ok());
         of(1 << 20).refused(&[
             "memory: 28 MiB",
             "1024 KiB are left of the 65536 KiB",
