@@ -84,7 +84,7 @@ COMMANDS = {
     "node rounds": measures(f"{NODE} udp,zeromq --rounds 2"),
     "compare": Command("compare ../sample/node ../sample/node"),
     "plot": Command("plot time ../sample/clock --out plot.svg", file="plot.svg", end=b"</svg>"),
-    "plot png": Command("plot ecdf ../sample/queue --only payload=8 --out plot.png", file="plot.png", end=b"\xaeB`\x82"),
+    "plot png": Command("plot ecdf ../sample/queue --only payload=8 --out a.png", file="a.png", end=b"\xaeB`\x82"),
     "report": Command("report ../sample/hca --out report.html", file="report.html", end=b"</html>"),
     "show": Command("show ../sample/hca"),
     "list": Command("list ../sample"),
@@ -529,7 +529,8 @@ class Campaign:
         row["bad" if bad else "done" if is_done else "refused"] += 1
         if bad or self.verbose:
             last = re.sub(r"\s+", " ", ended.errors)[-300:]
-            print(f"{limit.kind} {limit.value}: {name}: {bad or ended.code} [{ended.seconds:.1f} s]: {last}", flush=True)
+            how = f"{bad or ended.code} [{ended.seconds:.1f} s]"
+            print(f"{limit.kind} {limit.value}: {name}: {how}: {last}", flush=True)
 
     def print_table(self):
         """Returns the exit code."""

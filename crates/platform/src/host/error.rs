@@ -10,7 +10,11 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum HostError {
     /// A file of procfs or sysfs that must be there could not be read.
-    #[error("cannot read {}: {source}; {}", path.display(), remedy(source).as_deref().unwrap_or("mount /proc and /sys"))]
+    #[error(
+        "cannot read {}: {source}; {}",
+        path.display(),
+        remedy(source).as_deref().unwrap_or("mount /proc and /sys")
+    )]
     Read {
         /// The file.
         path: PathBuf,

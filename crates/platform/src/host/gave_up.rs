@@ -1,8 +1,8 @@
 //! What is reported where an allocation or a library ends the program because a resource ends.
 //!
 //! Rust's own allocations abort where there is no memory, and libzmq where it gets no file or thread. Both print what
-//! they lacked. Where a limit is shown to be reached at that moment, this adds which one, and makes it an exit code: what
-//! was measured is on disk by then. All else, and a panic, which is a fault of the program, aborts as before.
+//! they lacked. Where a limit is shown to be reached at that moment, this adds which one, and makes it an exit code:
+//! what was measured is on disk by then. All else, and a panic, which is a fault of the program, aborts as before.
 
 use std::sync::OnceLock;
 

@@ -42,8 +42,8 @@ fn refuse_memory(bytes: u64, limit: Option<MemoryLimit>) -> Result<(), HostError
     Err(HostError::Shortage {
         what: "memory".to_owned(),
         reason: format!(
-            "{} MiB are needed at least, and {} KiB are left of the {} KiB that {} allows: raise the limit on the memory \
-             of this container or control group",
+            "{} MiB are needed at least, and {} KiB are left of the {} KiB that {} allows: raise the limit on the \
+             memory of this container or control group",
             bytes.div_ceil(1 << 20),
             limit.free >> 10,
             limit.limit >> 10,

@@ -130,9 +130,9 @@ impl NodeType {
         let (threads, files) = match self {
             NodeType::Loopback | NodeType::Shmem => (0, 0),
             NodeType::Udp => (0, ends),
-            // Of both devices librdmacm opens the files of commands and of asynchronous events, once in a process. An end
-            // has an event channel and a completion channel; an id made by rdma_create_ep has another one for a moment,
-            // as has a file of /sys. Queue pairs, and so connections, have no files.
+            // Of both devices librdmacm opens the files of commands and of asynchronous events, once in a process. An
+            // end has an event channel and a completion channel; an id made by rdma_create_ep has another one for a
+            // moment, as has a file of /sys. Queue pairs, and so connections, have no files.
             NodeType::InfiniBand => (ends, 5 + 3 * ends),
             // A client has a socket, and its runtime three files; the broker is started by pipes.
             #[cfg(feature = "mqtt")]
