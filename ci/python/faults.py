@@ -46,7 +46,7 @@ class Command:
     refused: str = ""
 
 
-NODE = "node --rate 1k --duration 50ms --warmup 0s --drain 50ms --out out --type"
+NODE = "node --hugepages off --rate 1k --duration 50ms --warmup 0s --drain 50ms --out out --type"
 QUEUE = "queue --capacity 64 --load none --payload 8 --duration 10ms --rounds 1 --out out --queue"
 
 

@@ -7,7 +7,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 
-const NODE: &str = "node --rate 1k --duration 50ms --warmup 0s --drain 50ms --out out";
+/// In small pages, which a user may lock.
+const NODE: &str =
+    "node --rate 1k --duration 50ms --warmup 0s --drain 50ms --hugepages off --out out";
 /// It has no processes: a limit on processes is that of a user, and root has none.
 const USER: &str = "65433";
 
