@@ -23,22 +23,20 @@ pub fn remedy(error: &io::Error) -> Option<String> {
 
 /// What to do where memory of that size could not be allocated.
 pub fn memory_remedy(bytes: Option<u64>) -> String {
-    let space = AddressSpace::of_this_process();
-    // Where the size is not known, a limit that is set is taken for the one that was reached.
-    match (space, bytes) {
-        (Some(space), Some(bytes)) if space.left() < bytes => return space.in_words(),
-        (Some(AddressSpace { most, .. }), None) => {
-            return format!(
-                "ulimit -v is {} KiB: raise it with ulimit -v, or ask for less",
-                most >> 10
-            );
-        }
-        _ => {}
-    }
     if let Some(most) = mappings_reached() {
         return format!(
             "this process has as many mappings as vm.max_map_count allows, {most}: raise it"
         );
+    }
+    // Other threads may have given back what they had by now: a limit that is set is taken for the one that was reached.
+    if let Some(space) = AddressSpace::of_this_process() {
+        return match bytes {
+            Some(bytes) if space.left() < bytes => space.in_words(),
+            _ => format!(
+                "ulimit -v is {} KiB: raise it with ulimit -v, or ask for less",
+                space.most >> 10
+            ),
+        };
     }
     if let Ok((data, _)) = getrlimit(Resource::RLIMIT_DATA)
         && data != libc::RLIM_INFINITY
