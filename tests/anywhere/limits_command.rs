@@ -225,6 +225,19 @@ fn memory_that_ends_is_an_exit_code_with_the_limit() {
     assert!(named > 0);
 }
 
+/// Each thread of a round maps memory: one that is started meanwhile must find room for its stacks.
+#[test]
+fn threads_that_map_memory_leave_room_for_those_that_begin() {
+    let folder = &*temporary("");
+    let words = "queue --scenario fan-in --producers 6 --queue kanal --capacity 64 --duration 10ms --rounds 1 \
+        --out out --force";
+    for mebibytes in (128..=288_u64).step_by(16) {
+        let limit = format!("--as={}", mebibytes << 20);
+        let ended = under(&["prlimit", &limit], words, folder);
+        ended_well(&ended, &[0, 1, 2]);
+    }
+}
+
 /// A point that needs more memory than others fails alone.
 #[test]
 fn memory_that_a_point_cannot_map_fails_that_point() {
