@@ -37,6 +37,7 @@ use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Par
 use crate::arguments::UsageError;
 use crate::bench::node::process as node_end;
 use crate::results::read::ReadError;
+use crate::rig::child;
 use crate::terminal::{output, table_options};
 use crate::{driver, figures, report};
 
@@ -180,7 +181,7 @@ pub fn main() -> ExitCode {
     // Rounds are started by a name that describes nothing. Only those who list processes look at it.
     let _ = std::fs::write("/proc/self/comm", "hcabench");
     // Without it such an end has no text of ours.
-    let _ = crate::host::gave_up::name_limits_on_abort();
+    let _ = crate::host::gave_up::name_limits(child::is_any());
     if let Some(commit) = option_env!("HCABENCH_COMMIT") {
         crate::results::document::set_commit(commit);
     }
@@ -191,10 +192,6 @@ pub fn main() -> ExitCode {
     if node_end::is_asked_for() {
         let served = node_end::serve();
         return ended(served.context("the run that this end belongs to has exited"));
-    }
-    if let Some(reason) = crate::host::resources::too_little_memory() {
-        output::print_error(&reason);
-        return ExitCode::from(1);
     }
     ended(parse().and_then(|parsed| match parsed {
         Ok(line) => run(&line),

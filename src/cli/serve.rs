@@ -48,6 +48,7 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
     use crate::rig::benchmark::Failure;
     use crate::terminal::output::{print_error, print_text, say};
 
+    crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
     crate::host::interrupt::install()?;
     let service = Service {
         bind: arguments.bind,

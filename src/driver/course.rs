@@ -204,8 +204,10 @@ impl SweepRun {
         start: &dyn Fn() -> Result<RoundProcess, Failure>,
         sweep: &SweepArguments,
     ) -> Result<(), Ending> {
-        // One round needs no other process: there is nothing that it would have in common with another.
-        let mut own = (self.rounds.count == 1).then_some(benchmark);
+        // One round needs no other process: there is nothing that it would have in common with another. But where a
+        // library may end the process of a point, the rest of the sweep goes on.
+        let may_abort = self.plan.points.iter().any(|point| point.may_abort);
+        let mut own = (self.rounds.count == 1 && !may_abort).then_some(benchmark);
         if own.is_none() {
             // It was locked so that this process could be asked whether it can measure.
             memory_lock::unlock_all();
@@ -328,7 +330,8 @@ impl SweepRun {
         };
         match measured {
             Ok(outcome) => self.keep(point, round, order, started_at, outcome),
-            Err(Failure::Shortage(reason)) => {
+            Err(failure) if failure.fails_its_point() => {
+                let reason = failure.to_string();
                 let failed = |_: &PlannedRow| RowOutcome {
                     failure: Some(reason.clone()),
                     ..RowOutcome::default()

@@ -127,6 +127,7 @@ mod tests {
                 .collect(),
             time: Duration::from_millis(1400),
             bytes: 3 << 20,
+            may_abort: false,
         };
         Plan {
             points: vec![point(0, &["rc-8B"]), point(1, &["cpu0", "cpu1"])],

@@ -36,8 +36,8 @@ use crate::arguments::UsageError;
 use crate::bench::Assignment;
 use crate::driver::ending::close;
 use crate::findings;
-use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
+use crate::host::{interrupt, resources};
 use crate::results::Record;
 use crate::results::document::{self, Document, Program};
 use crate::results::finding::Findings;
@@ -78,6 +78,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
         let text = || dry_run::text(&plan, &rounds, sweep.budget, width, has_devices);
         return print_as(output.json, &document, text).map(|()| 0);
     }
+    resources::require_memory(resources::LEAST_TO_MEASURE)?;
     let schema = benchmark.schema();
     let started_at = SystemTime::now();
     let needed = bytes_needed(&plan, &rounds, sweep.budget);

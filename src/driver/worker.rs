@@ -95,7 +95,7 @@ pub(crate) fn serve() -> io::Result<u8> {
         match outcome {
             Ok(outcome) => answer(&Answer::Outcome(Box::new(outcome)))?,
             // Other points may be measured.
-            Err(failure @ Failure::Shortage(_)) => answer(&Answer::Failed(failure))?,
+            Err(failure) if failure.fails_its_point() => answer(&Answer::Failed(failure))?,
             Err(failure) => {
                 answer(&Answer::Failed(failure))?;
                 return Ok(1);

@@ -25,7 +25,8 @@ pub(crate) use self::settings::{
 };
 use crate::arguments::UsageError;
 use crate::findings::print_damaged;
-use crate::plot::{Format, PlotError, write};
+use crate::host::resources;
+use crate::plot::{Format, PlotError, memory_of, write};
 use crate::results::read::{ReadError, Run};
 use crate::results::text::{printable, printable_path};
 use crate::terminal::output::{say, warning};
@@ -103,6 +104,7 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
             printable_path(&options.out)
         ))
     })?;
+    resources::require_memory(resources::LEAST_TO_DRAW)?;
     let made = (arguments.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
         Ok(much) => much.reason.into(),
         Err(error) => error,
@@ -111,6 +113,7 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
     let runs = runs.filter_map(|path| Run::salvage(path).ok());
     let damaged: Vec<_> = runs.flat_map(|run| run.damaged).collect();
     let made = made.or_else(|error| without_what_is_damaged(error, &damaged))?;
+    resources::require_memory(memory_of(format, &made.drawing))?;
     write(&options.out, format, &made.drawing)?;
     if options.json {
         (made.print)()?;

@@ -16,6 +16,7 @@ use clap::Args;
 use crate::arguments::UsageError;
 use crate::figures::{apart, damaged_settings, in_words, is_told};
 use crate::findings::{self, add_damaged, print_damaged};
+use crate::host::resources;
 use crate::page::{self, Page};
 use crate::results::read::{Fabric, Point, ReadError, Run};
 use crate::results::schema::{hca, node, queue};
@@ -61,6 +62,7 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
         let out = printable_path(&arguments.out);
         return Err(UsageError(format!("--out {out}: is a folder; name a file in it")).into());
     }
+    resources::require_memory(resources::LEAST_TO_DRAW)?;
     let (page, mut damaged) = match Fabric::is_one(&arguments.folder) {
         true => {
             let fabric = Fabric::salvage(&arguments.folder)?;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::ClockArguments;
 use crate::arguments::UsageError;
-use crate::host::interrupt;
+use crate::host::{interrupt, resources};
 use crate::results::units::fixed;
 use crate::rig::findings;
 use crate::rig::trust::{
@@ -20,6 +20,7 @@ use crate::time::{COUNTER_IN_WORDS, RateSource};
 const LISTED_CPUS: usize = 16;
 
 pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
+    resources::require_memory(resources::LEAST_TO_MEASURE)?;
     interrupt::install()?;
     let stop = || interrupt::requested().is_some();
     let report = examine(arguments.trust_reads, arguments.tsc_khz, &stop).map_err(sort)?;

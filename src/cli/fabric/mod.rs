@@ -195,6 +195,7 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     if arguments.hca.sweep.dry_run {
         return dry_run::run(arguments, &plan.points[0]);
     }
+    crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
     #[cfg(feature = "rdma")]
     {
         ranks::run(arguments, config)

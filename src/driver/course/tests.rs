@@ -73,6 +73,7 @@ fn plan(points: usize) -> Plan {
             }],
             time: Duration::from_millis(1),
             bytes: 1,
+            may_abort: false,
         }
     };
     let mut left_out = Record::new();
@@ -256,6 +257,37 @@ fn a_point_that_fails_alone_does_not_keep_others_from_being_measured() {
         assert_eq!(cell(&summary, 1, "failure"), "elements were lost");
         assert!(out.join("rc-1/INCOMPLETE").exists());
     }
+}
+
+#[test]
+fn what_a_limit_or_an_abort_keeps_from_being_measured_fails_alone() {
+    for failure in [Failure::Shortage as fn(String) -> Failure, Failure::Aborted] {
+        let out = temporary("run");
+        let mut course = begun(&out, 1, 3);
+        let (calls, benchmark) = script(move |point, _| match point {
+            1 => Err(failure("no file is left".to_owned())),
+            _ => Ok(outcome(1.0)),
+        });
+        let reason = measured(&mut course, benchmark).unwrap_err();
+        assert_eq!(reason, "rc-1: no file is left");
+        assert_eq!(calls.borrow().len(), 3);
+        let mark = fs::read_to_string(out.join("rc-1/INCOMPLETE")).unwrap();
+        mark.has(&["no file is left"]);
+    }
+}
+
+#[test]
+fn one_round_is_a_separate_process_where_a_library_may_abort() {
+    let out = temporary("run");
+    let mut sweep = plan(3);
+    sweep.points[1].may_abort = true;
+    let mut course = begun_with(&out, 1, sweep);
+    let (calls, benchmark) = script(|_, _| Ok(outcome(1.0)));
+    let start = || Err(Failure::Run("a process was asked for".to_owned()));
+    let ended = course.measure(benchmark, &start, &SweepArguments::default());
+    let ended = ended.map_err(|ending| ending.to_string());
+    assert_eq!(ended, Err("a process was asked for".to_owned()));
+    assert!(calls.borrow().is_empty());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What can go wrong between the program and the machine.
 
 use super::cpu_set::CpuSet;
-use super::resources;
+use super::remedies::remedy;
 use nix::errno::Errno;
 use std::path::PathBuf;
 
@@ -10,7 +10,11 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum HostError {
     /// A file of procfs or sysfs that must be there could not be read.
-    #[error("cannot read {}: {source}; {}", path.display(), resources::remedy(source).as_deref().unwrap_or("mount /proc and /sys"))]
+    #[error(
+        "cannot read {}: {source}; {}",
+        path.display(),
+        remedy(source).as_deref().unwrap_or("mount /proc and /sys")
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -133,17 +137,17 @@ impl HostError {
             operation,
             object,
             errno,
-            advice: resources::remedy(&errno.into()).unwrap_or(advice),
+            advice: remedy(&errno.into()).unwrap_or(advice),
         }
     }
 
     /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
     pub fn is_shortage(&self) -> bool {
-        let of_files = |errno: i32| [libc::EMFILE, libc::ENFILE].contains(&errno);
+        let of_limit = |errno: i32| [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno);
         match self {
             HostError::Shortage { .. } | HostError::NoThread { .. } => true,
-            HostError::System { errno, .. } => of_files(*errno as i32),
-            HostError::Read { source, .. } => source.raw_os_error().is_some_and(of_files),
+            HostError::System { errno, .. } => of_limit(*errno as i32),
+            HostError::Read { source, .. } => source.raw_os_error().is_some_and(of_limit),
             _ => false,
         }
     }

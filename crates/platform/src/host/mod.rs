@@ -9,7 +9,7 @@
 //! | what stops a thread | `counters`, `interrupt_lines`, `running`, `trace` |
 //! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
-//! | how many files and threads there may be | `open_files`, `needs`, `resources`, `threads`, `gave_up` |
+//! | how many files and threads there may be | `open_files`, `needs`, `resources`, `remedies`, `threads`, `gave_up` |
 //! | whether anybody can read what is printed | `standard_output` |
 //! | which machine it is | `machine_name` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
@@ -60,6 +60,7 @@ pub mod placement;
 pub mod priority;
 #[allow(missing_docs)]
 pub mod readiness;
+pub mod remedies;
 pub mod resources;
 #[allow(missing_docs)]
 pub mod running;

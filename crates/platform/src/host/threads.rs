@@ -4,7 +4,7 @@ use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use super::error::HostError;
-use super::resources;
+use super::{remedies, resources};
 
 /// Starts a thread.
 ///
@@ -15,7 +15,7 @@ pub fn start<T: Send + 'static>(
     builder: Builder,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<JoinHandle<T>, HostError> {
-    builder.spawn(work).map_err(refused)
+    room().and_then(|()| builder.spawn(work)).map_err(refused)
 }
 
 /// Starts a thread that ends within a scope.
@@ -28,7 +28,19 @@ pub fn start_scoped<'scope, T: Send + 'scope>(
     builder: Builder,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> Result<ScopedJoinHandle<'scope, T>, HostError> {
-    builder.spawn_scoped(scope, work).map_err(refused)
+    room()
+        .and_then(|()| builder.spawn_scoped(scope, work))
+        .map_err(refused)
+}
+
+/// A thread that finds no room for its signal stack ends the process.
+fn room() -> io::Result<()> {
+    match remedies::AddressSpace::of_this_process() {
+        Some(space) if space.left() < resources::STACK => {
+            Err(io::Error::from_raw_os_error(libc::ENOMEM))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refused(source: io::Error) -> HostError {

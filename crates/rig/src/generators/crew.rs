@@ -54,6 +54,17 @@ pub enum GeneratorsError {
     },
 }
 
+impl GeneratorsError {
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            GeneratorsError::Rig(error) => error.is_shortage(),
+            GeneratorsError::Region(error) => error.is_shortage(),
+            _ => false,
+        }
+    }
+}
+
 /// What buffers are to be like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BufferSettings {
@@ -184,6 +195,7 @@ impl Generators {
         let (made, all_made) = channel();
         let needs = Needs {
             threads: cpus.len() as u64,
+            stacks: cpus.len() as u64 * STACK as u64,
             files: 0,
         };
         needs.require("the generators of memory load")?;

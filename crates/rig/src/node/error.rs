@@ -4,7 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 
 use crate::buffer::BufferError;
-use crate::host::{HostError, resources};
+use crate::host::HostError;
+use crate::host::remedies::remedy;
 
 use super::fallback::ConnectFailure;
 
@@ -61,7 +62,8 @@ impl NodeError {
     pub fn is_shortage(&self) -> bool {
         match self {
             NodeError::Host(error) => error.is_shortage(),
-            NodeError::Io { source, .. } => resources::remedy(source).is_some(),
+            NodeError::Buffer(error) => error.is_shortage(),
+            NodeError::Io { source, .. } => remedy(source).is_some(),
             _ => false,
         }
     }
@@ -76,7 +78,7 @@ impl NodeError {
         move |source| NodeError::Io {
             operation,
             object,
-            advice: resources::remedy(&source).unwrap_or_else(|| advice.to_owned()),
+            advice: remedy(&source).unwrap_or_else(|| advice.to_owned()),
             source,
         }
     }

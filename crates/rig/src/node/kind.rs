@@ -6,6 +6,8 @@ use super::fallback::Fallback;
 use super::{Maker, NodeError, Settings, Wiring, loopback_interface, rings, udp};
 use crate::buffer::SharedMemory;
 use crate::host::Needs;
+#[cfg(feature = "zeromq")]
+use crate::host::resources;
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
@@ -123,20 +125,41 @@ impl NodeType {
         }
     }
 
-    /// Threads and files that ends with these connections take in one process, beside a thread for each end: what
-    /// /proc shows, and of infiniband what its objects have.
+    /// Threads and files that ends with these connections take in one process, beside a thread for each end.
     pub fn needs(self, ends: u64, connections: u64) -> Needs {
         let (threads, files) = match self {
             NodeType::Loopback | NodeType::Shmem => (0, 0),
             NodeType::Udp => (0, ends),
-            NodeType::InfiniBand => (ends, 4 + 4 * ends + 4 * connections),
+            // Of both devices librdmacm opens the files of commands and of asynchronous events, once in a process. An
+            // end has an event channel and a completion channel; an id made by rdma_create_ep has another one for a
+            // moment, as has a file of /sys. Queue pairs, and so connections, have no files.
+            NodeType::InfiniBand => (ends, 5 + 3 * ends),
             // A client has a socket, and its runtime three files; the broker is started by pipes.
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => (ends + 1, 4 * ends + 4),
             #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => super::zeromq::needs(ends, connections),
+            NodeType::Zeromq => {
+                let (threads, files) = super::zeromq::needs(ends, connections);
+                return Needs {
+                    threads,
+                    stacks: threads * resources::stack_of_libraries(),
+                    files,
+                };
+            }
         };
-        Needs { threads, files }
+        Needs {
+            files,
+            ..Needs::of_threads(threads)
+        }
+    }
+
+    /// Whether a library that it takes ends the process where it gets no file, thread or memory.
+    pub fn may_abort(self) -> bool {
+        match self {
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => true,
+            _ => false,
+        }
     }
 
     /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `library` or `broker`.

@@ -58,8 +58,18 @@ pub enum Failure {
     /// A limit on threads, files or memory is too low for a point: others may be measured.
     #[error("{0}")]
     Shortage(String),
+    /// A library ended the process of a point: others may be measured.
+    #[error("{0}")]
+    Aborted(String),
     #[error("interrupted by {0}")]
     Interrupted(String),
+}
+
+impl Failure {
+    /// Whether other points may be measured all the same.
+    pub fn fails_its_point(&self) -> bool {
+        matches!(self, Failure::Shortage(_) | Failure::Aborted(_))
+    }
 }
 
 impl From<RigError> for Failure {
@@ -114,6 +124,8 @@ pub struct PlannedPoint {
     pub time: Duration,
     /// Bytes that a round of it leaves on disk, at the most.
     pub bytes: u64,
+    /// Whether a library that it takes may end the process in which it is measured.
+    pub may_abort: bool,
 }
 
 impl PlannedPoint {

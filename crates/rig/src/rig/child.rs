@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +21,9 @@ use serde::de::DeserializeOwned;
 
 use super::benchmark::Failure;
 use super::json_lines::{LineBuffer, line_of};
+use crate::host::gave_up::Exhausted;
 use crate::host::interrupt::{self, BlockedSignals};
-use crate::host::{HostError, gave_up, resources, threads};
+use crate::host::{HostError, resources, threads};
 
 /// The environment variable that makes the program a child: its value is the kind.
 pub const VARIABLE: &str = "HCABENCH_CHILD";
@@ -276,8 +277,14 @@ impl ChildProcess {
             return Failure::Interrupted(signal.to_string());
         }
         let what = &self.what;
-        if status.is_some_and(|status| status.code() == Some(gave_up::EXIT_CODE)) {
-            return Failure::Shortage(format!("{what} ended early: see what it printed"));
+        let code = status.and_then(|status| status.code());
+        if let Some(exhausted) = code.and_then(Exhausted::of_exit_code) {
+            return Failure::Shortage(format!("{what} ended early: {}", exhausted.in_words()));
+        }
+        if status.is_some_and(|status| status.signal() == Some(libc::SIGABRT)) {
+            return Failure::Aborted(format!(
+                "{what} ended early: a library or a fault aborted it: see what it printed"
+            ));
         }
         Failure::Run(match status {
             Some(status) => format!("{what} ended early: {status}"),

@@ -7,7 +7,8 @@ use nix::sys::signal::Signal;
 use super::memory::MemoryLimitError;
 use super::role::Role;
 use crate::host::pinning::ThreadMigration;
-use crate::host::{HostError, interrupt, resources};
+use crate::host::remedies::remedy;
+use crate::host::{HostError, interrupt};
 use crate::time::ClockError;
 
 /// A run cannot start, or go on, for a reason that every benchmark knows.
@@ -92,7 +93,7 @@ impl RigError {
             operation: "pipe",
             object: "this process".to_owned(),
             errno: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(0)),
-            advice: resources::remedy(error).unwrap_or_else(|| "close other files".to_owned()),
+            advice: remedy(error).unwrap_or_else(|| "close other files".to_owned()),
         })
     }
 

@@ -240,6 +240,7 @@ impl Benchmark for MemoryBenchmark {
             }],
             time: self.time(),
             bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
+            may_abort: false,
         };
         let plan = Plan {
             points: points.iter().enumerate().map(planned).collect(),

@@ -164,6 +164,7 @@ impl NodeBenchmark {
                 bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
                     .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
                     .saturating_add(BYTES_PER_POINT),
+                may_abort: point.node_type.may_abort(),
             }
         };
         Plan {

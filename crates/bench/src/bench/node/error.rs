@@ -77,6 +77,10 @@ impl RunError {
                 error.is_shortage()
             }
             RunError::Thread(_, NodeThreadError::Host(error)) => error.is_shortage(),
+            RunError::Log(error) | RunError::Thread(_, NodeThreadError::Log(error)) => {
+                error.is_shortage()
+            }
+            RunError::Memory(error) => error.is_shortage(),
             _ => false,
         }
     }
@@ -88,8 +92,8 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             error if error.is_shortage() => Failure::Shortage(text),
-            RunError::Process(failure)
-            | RunError::Thread(_, NodeThreadError::Process(failure @ Failure::Shortage(_))) => {
+            RunError::Process(failure) => failure,
+            RunError::Thread(_, NodeThreadError::Process(failure)) if failure.fails_its_point() => {
                 failure
             }
             RunError::Rig(error) => error.into(),

@@ -86,17 +86,22 @@ pub(super) fn needs(point: &Point, config: &Config) -> Needs {
     let connections = (0..wiring.publishers).map(|it| wiring.subscribers_of(it).count() as u64);
     let of_type = point.node_type.needs(ends, connections.sum());
     let log = files_of_an_end(config.log);
-    let (threads, files) = match point.ends {
+    let here = Needs::of_threads(ends);
+    match point.ends {
         RunsAs::Threads => {
             let log = log - files_of_an_end(LogPlace::Memory);
-            (ends, (FILES_OF_A_THREAD + log) * ends + of_type.files)
+            Needs {
+                threads: here.threads + of_type.threads,
+                stacks: here.stacks + of_type.stacks,
+                files: (FILES_OF_A_THREAD + log) * ends + of_type.files + FILES_OF_A_POINT,
+            }
         }
         // A thread here waits for each process, which has two beside its loop.
-        RunsAs::Processes => (4 * ends, (log + 1) * ends),
-    };
-    Needs {
-        threads: threads + of_type.threads,
-        files: files + FILES_OF_A_POINT,
+        RunsAs::Processes => Needs {
+            threads: 4 * ends + of_type.threads,
+            files: (log + 1) * ends + FILES_OF_A_POINT,
+            ..here
+        },
     }
 }
 
@@ -108,8 +113,10 @@ fn needs_of_an_end(ask: &EndRequest) -> Needs {
         Side::Subscribers => point.wiring.publishers_of(ask.number).count(),
     };
     let of_type = point.node_type.needs(1, peers as u64);
+    let here = Needs::of_threads(1);
     Needs {
-        threads: 1 + of_type.threads,
+        threads: here.threads + of_type.threads,
+        stacks: here.stacks + of_type.stacks,
         files: FILES_OF_A_THREAD + of_type.files + FILES_OF_A_POINT,
     }
 }

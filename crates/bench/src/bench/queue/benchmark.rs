@@ -306,6 +306,7 @@ impl Benchmark for QueueBenchmark {
             }],
             time: self.time(point),
             bytes: self.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
+            may_abort: false,
         };
         Ok(Plan {
             points: self.points.iter().enumerate().map(planned).collect(),

@@ -4,6 +4,7 @@
 //! elements that count go through, and in nothing else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,8 @@ use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 /// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those
 /// that are still in the queue are taken out as well, to tell whether any is lost.
 const MOST_LEFTOVERS: usize = 64;
+/// How often a thread looks whether all have begun.
+const BEGINNING: Duration = Duration::from_micros(50);
 
 /// Makes the loop of one end, in the thread that will run it, once its memory is there.
 type LoopMaker<'a> = &'a mut dyn FnMut() -> Result<UnstartedLoop, ThreadError>;
@@ -69,10 +72,11 @@ pub(super) fn start(
     let mut give = Some(give);
     let count = threads.len() as u64;
     let needs = Needs {
-        threads: count,
         files: count,
+        ..Needs::of_threads(count)
     };
     needs.require("the threads of a run")?;
+    let begun = Arc::new(AtomicU64::new(0));
     for (&(place, cpu), take) in threads.iter().zip(take) {
         let seat = WorkerPlacement {
             role: place.role(task),
@@ -80,9 +84,15 @@ pub(super) fn start(
             priority: task.config.priority,
         };
         let (task, stage) = (task.clone(), Arc::clone(stage));
+        let begun = Arc::clone(&begun);
         // The first one makes all queues.
         let give = give.take();
         crew.start(seat, move |reporter| {
+            // A thread that finds no room for its signal stack ends the process: none maps memory before all are there.
+            begun.fetch_add(1, Ordering::AcqRel);
+            while begun.load(Ordering::Acquire) < count && !stage.run.stopped() {
+                std::thread::sleep(BEGINNING);
+            }
             let mut made = || {
                 if let Some(give) = &give {
                     for (give, made) in give.iter().zip(make(&task)?) {

@@ -1,13 +1,11 @@
 //! libzmq, loaded when it is first needed: the functions and constants of `zmq.h` (4.3) that are used here.
 
 use std::ffi::{c_char, c_int, c_long, c_short, c_void};
-use std::io;
 use std::sync::LazyLock;
 
 use libloading::os::unix::Library;
 
-use crate::host::library::{functions, open};
-use crate::host::resources;
+use crate::host::library::{functions, open, reason, remedy_of_limit};
 
 /// The file of version 4, whose interface has not changed since.
 const FILE: &str = "libzmq.so.5";
@@ -40,11 +38,10 @@ fn table() -> &'static Table {
 pub fn load() -> Result<(), String> {
     let loaded = LIBZMQ.as_ref().map(drop);
     loaded.map_err(|error| {
-        let limit = resources::remedy(&io::Error::from_raw_os_error(libc::ENOMEM));
-        let limit = limit.map_or(String::new(), |limit| format!("; {limit}"));
-        format!(
-            "the library of ZeroMQ cannot be loaded ({error}): install it (Debian: libzmq5, Fedora: zeromq){limit}"
-        )
+        let reason = reason(error);
+        let advice = remedy_of_limit(&reason)
+            .unwrap_or_else(|| "install it (Debian: libzmq5, Fedora: zeromq)".to_owned());
+        format!("the library of ZeroMQ cannot be loaded ({reason}): {advice}")
     })
 }
 

@@ -111,6 +111,7 @@ impl<M: RunMode> HcaBenchmark<M> {
                 + preparation.unwrap_or_default()
                 + point.time_of_bursts(repeat, warmup),
             bytes: u64::from(repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE + BYTES_PER_POINT,
+            may_abort: false,
         }
     }
 
