@@ -125,13 +125,13 @@ impl ThreadLimit {
 }
 
 fn tightest_of_threads() -> Option<ThreadLimit> {
-    let limits = [of_group(ControlGroups::of_this_process()), of_user()];
+    let limits = [of_group(&ControlGroups::of_this_process()), of_user()];
     limits.into_iter().flatten().min_by_key(ThreadLimit::left)
 }
 
 /// The tightest on the way from the control group of this process to the root.
-fn of_group(groups: Option<ControlGroups>) -> Option<ThreadLimit> {
-    let found = groups?.thread_limit()?;
+fn of_group(groups: &ControlGroups) -> Option<ThreadLimit> {
+    let found = groups.thread_limit().limit?;
     let group = found.file.parent().unwrap_or(&found.file);
     Some(ThreadLimit {
         name: format!("pids.max of {}", group.display()),
@@ -200,7 +200,7 @@ mod tests {
                 .file("cgroup/a/b/pids.current", "1");
             let found = || {
                 let files = SystemFiles::below(machine.root());
-                of_group(ControlGroups::from_files(&files)).unwrap()
+                of_group(&ControlGroups::from_files(&files)).unwrap()
             };
             assert_eq!((found().most, found().taken, found().left()), (10, 9, 1));
             let text = found().refuses(3);
