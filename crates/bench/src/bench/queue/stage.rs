@@ -77,9 +77,8 @@ impl ThreadPosition {
     pub(super) fn intended_starts(self, task: &Task, end: &EndResult) -> Option<Vec<Ticks>> {
         let (passed, noted) = (&end.passed, end.tally.noted);
         let warmed_up = passed.warmed_up.elements as usize;
-        let waiter = self.waiter(task);
-        let all = waiter.intended_starts(passed.started, warmed_up + noted);
-        all.map(|mut all| all.split_off(warmed_up))
+        self.waiter(task)
+            .intended_starts(passed.started, warmed_up, noted)
     }
 }
 
