@@ -142,8 +142,8 @@ mod tests {
         let (four, eight) = (Rounds { count: 4, seed: 1 }, Rounds { count: 8, seed: 1 });
         let told = text(&plan(), &four, None, None, true);
         told.has(&[
-            "a round of 2 points takes about 2s 800ms",
-            "4 rounds take about 11s",
+            "a round of 2 points takes about 3s",
+            "4 rounds take about 12s",
         ]);
         text(&plan(), &eight, Some(Duration::from_secs(10)), None, true)
             .has(&["about 3 rounds fit"]);
