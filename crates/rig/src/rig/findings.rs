@@ -157,12 +157,22 @@ impl ComparedRate {
     }
 }
 
-/// Of several rates the one that is off the most.
-pub fn farthest_off(rates: impl IntoIterator<Item = ComparedRate>) -> Option<ComparedRate> {
-    let off = |rate: &ComparedRate| rate.off().abs();
-    rates
-        .into_iter()
-        .max_by(|one, other| off(one).total_cmp(&off(other)))
+/// Where what went in, or came out, was at another rate than was asked for. Of what came out only where it was at another
+/// rate than what went in; `why` has the reason of one that is off by so much, by whether it is what went in.
+pub fn of_rates(
+    sent: Option<ComparedRate>,
+    received: Option<ComparedRate>,
+    why: impl Fn(bool, f64) -> String,
+) -> Vec<Finding> {
+    let of_sent = sent.and_then(|sent| sent.finding(|off| why(true, off)));
+    let went_in = sent.map_or(1.0, |sent| 1.0 + sent.off());
+    let of_received = received.and_then(|received| {
+        let beyond = (1.0 + received.off()) / went_in - 1.0;
+        let is_explained = of_sent.is_some() && beyond.abs() <= RATE_KEPT;
+        let found = received.finding(|_| why(false, beyond));
+        found.filter(|_| !is_explained)
+    });
+    of_sent.into_iter().chain(of_received).collect()
 }
 
 /// Where so few samples cannot distinguish percentiles, of which the lowest is first, from the maximum; `options` give
@@ -215,10 +225,21 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_that_is_off_the_most_is_found() {
-        let rates = [1.2, 0.7, 1.0].map(|found| ComparedRate::new("", 1.0, found, 9));
-        assert_eq!(farthest_off(rates).map(|rate| rate.found), Some(0.7));
-        assert!(farthest_off([]).is_none());
+    fn what_comes_out_is_compared_with_what_went_in_as_well() {
+        let found = |sent, received| {
+            let [sent, received] = [("went in", sent), ("came out", received)]
+                .map(|(what, found)| Some(ComparedRate::new(what, 1e3, found, 9)));
+            let found = of_rates(sent, received, |is_sent, off| format!("{is_sent} {off:.2}"));
+            let lines = found.iter().map(|found| found.line(1));
+            lines.collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(found(1e3, 1e3), "");
+        found(9e2, 9e2).has(&["went in", "true -0.10"]);
+        assert!(!found(9e2, 9e2).contains("came out"));
+        found(1e3, 9e2).has(&["came out", "false -0.10"]);
+        // Both too low, and what comes out even more; too low and too high.
+        found(9e2, 8.1e2).has(&["true -0.10", "false -0.10"]);
+        found(9e2, 1.1e3).has(&["true -0.10", " 10 %", "false 0.22"]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::point::Point;
 use super::result::RunOutcome;
 use crate::results::finding::{Finding, kinds};
-use crate::rig::findings::{ComparedRate, farthest_off};
+use crate::rig::findings::{ComparedRate, of_rates};
 
 /// More than this share of the steps being missed means that the rate was not had.
 const MISSED_SHARE: f64 = 0.01;
@@ -17,44 +17,47 @@ pub(super) fn of(point: &Point, found: &RunOutcome) -> Vec<Finding> {
     let fell_back = fell_back.filter(|it| it.count() > 0);
     // What is stated anyway is the reason.
     let is_stated = missed + found.refused + lost > 0;
+    let rates = match is_stated {
+        true => Vec::new(),
+        false => of_rate(point, found, steps),
+    };
     let stated = [
-        of_rate(point, found, steps).filter(|_| !is_stated),
         Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
         Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
         Finding::counted(&kinds::SAMPLES_REFUSED, found.refused, None),
         fell_back.map(|it| Finding::of(&kinds::FELL_BACK).listed("which", it.to_string())),
     ];
-    stated.into_iter().flatten().collect()
+    rates
+        .into_iter()
+        .chain(stated.into_iter().flatten())
+        .collect()
 }
 
 /// Where samples went out or arrived at another rate than was asked for, none of them lost or refused.
-fn of_rate(point: &Point, found: &RunOutcome, steps: u64) -> Option<Finding> {
-    const SENT: &str = "samples were sent";
+fn of_rate(point: &Point, found: &RunOutcome, steps: u64) -> Vec<Finding> {
     let asked = point.rate_per_s * f64::from(point.wiring.publishers);
     let copies = point.wiring.copies();
-    let sent = (found.send_rate_per_s)
-        .map(|rate| ComparedRate::new(SENT, asked, rate, found.sent.saturating_sub(1)));
+    let sent = found.send_rate_per_s.map(|rate| {
+        let intervals = found.sent.saturating_sub(1);
+        ComparedRate::new("samples were sent", asked, rate, intervals)
+    });
     let received = found.receive_rate_per_s.map(|rate| {
         let intervals = found.arrivals.saturating_sub(copies);
         ComparedRate::new("samples arrived", asked * copies as f64, rate, intervals)
     });
-    // With those that were not sent fewer arrive.
-    let of_sent = sent.filter(ComparedRate::is_off);
-    let rate = of_sent.or_else(|| farthest_off(sent.into_iter().chain(received)))?;
-    rate.finding(|off| {
-        let missed = found.missed as f64 / steps as f64;
-        let doubled = found.tally.duplicated + found.tally.never_sent;
-        let (missing, is_low) = (found.missed, off < 0.0);
-        match (is_low, rate.what == SENT) {
-            // More than half of what is missing.
-            _ if is_low && missed > -off / 2.0 => format!("{missing} of {steps} steps were missed"),
-            (true, true) => "the last sample was sent late".to_owned(),
-            // None is sent before its step.
-            (false, true) => "the clock or the schedule is wrong".to_owned(),
-            (true, false) => "the last sample arrived late".to_owned(),
-            (false, false) if doubled > 0 => format!("{doubled} copies arrived that were not sent"),
-            (false, false) => "the first sample arrived late".to_owned(),
+    let share_missed = found.missed as f64 / steps as f64;
+    let doubled = found.tally.duplicated + found.tally.never_sent;
+    of_rates(sent, received, |is_sent, off| match (is_sent, off < 0.0) {
+        // More than half of what is missing.
+        (true, true) if share_missed > -off / 2.0 => {
+            format!("{} of {steps} steps were missed", found.missed)
         }
+        (true, true) => "the last sample was sent late".to_owned(),
+        // None is sent before its step.
+        (true, false) => "the clock or the schedule is wrong".to_owned(),
+        (false, true) => "the last sample arrived late".to_owned(),
+        (false, false) if doubled > 0 => format!("{doubled} copies arrived that were not sent"),
+        (false, false) => "the first sample arrived late".to_owned(),
     })
 }
 

@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use super::control::Ending;
 use super::error::ThreadError;
 use super::loops::Loop;
+use super::plan::Point;
 use super::result::PassageResult;
 use super::runner::EndTally;
 use super::stage::{Stage, ThreadPosition};
 use super::task::{PART, Task};
 use super::warm_up::part_of;
 use crate::host::counters::ThreadUsage;
+use crate::pacing::Load;
 use crate::time::{Clock, Ticks};
 
 /// How long a receiver goes on when all senders are done: what they put in is there at once or never.
@@ -33,9 +35,15 @@ pub(super) fn let_through_by_time(
     }
     let began = stage.began();
     Ok(match place {
-        ThreadPosition::Sender(_) => produce(end, task, stage, began),
+        ThreadPosition::Sender(_) => produce(end, place, task, stage, began),
         ThreadPosition::Receiver(_) => consume(end, task, stage, began, place.room(task)),
     })
+}
+
+/// How long a part lasts, pauses included, between two looks at the time.
+pub(super) fn longest_part(point: &Point) -> Duration {
+    let part = part_of(point).min(PART) as u32;
+    point.sender.longest_pause().saturating_mul(part)
 }
 
 fn is_going(end: &dyn Loop) -> bool {
@@ -45,11 +53,13 @@ fn is_going(end: &dyn Loop) -> bool {
 /// A producer: it warms up and is measured until the time is over, or until a thread has no more room for notes.
 fn produce(
     end: &mut dyn Loop,
+    place: ThreadPosition,
     task: &Task,
     stage: &Stage,
     began: Instant,
 ) -> (PassageResult, EndTally) {
-    let group = task.point.sender.group() as usize;
+    let (group, control) = (task.point.sender.group() as usize, stage.control(place));
+    let has_pauses = task.point.sender.load != Load::None;
     let part = part_of(&task.point).min(PART);
     end.start();
     let measured_from = began + task.config.warmup;
@@ -66,25 +76,29 @@ fn produce(
     // says nothing.
     while is_going(end) && left > 0 {
         let noted = task.count as usize - left;
-        let has_any = if group == 1 { noted } else { passed.1 } > 0;
+        let has_any = if has_pauses { passed.1 } else { noted } > 0;
         if has_any && Instant::now() >= over {
             break;
         }
         end.run(next_part(part, group, noted).min(left));
         let noted = end.tally().noted;
         left = task.count as usize - noted;
-        // Only whole groups take a time that the load sets.
-        if group > 1 && noted.is_multiple_of(group) {
+        // Only whole groups, behind which the pause is not cut short, take a time that the load sets.
+        if has_pauses && noted.is_multiple_of(group) && !control.sender_is_over() {
             passed = (task.clock.now(), noted);
         }
     }
-    if group == 1 {
+    if !has_pauses {
         passed = (task.clock.now(), end.tally().noted);
     }
     let faults = ThreadUsage::now().since(usage).faults();
-    stage.end_sending();
     end.flush();
     stage.sender_is_done();
+    // The pauses of others end a part later at the most.
+    if left > 0 {
+        stage.wait_for_senders(longest_part(&task.point), place.pulse(control));
+    }
+    stage.end_sending();
     let tally = end.tally().since(&before);
     let passed = PassageResult {
         started,

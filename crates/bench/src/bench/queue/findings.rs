@@ -8,7 +8,7 @@ use crate::pacing::Load;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::queue::{LATE_PERCENT, misses_load};
 use crate::rig::clock_offset::ClockOffset;
-use crate::rig::findings::{self, ComparedRate, farthest_off};
+use crate::rig::findings::{self, ComparedRate};
 
 /// A queue that is gone through fewer times than this is little else than memory that is written once.
 const FEWEST_LAPS: u64 = 4;
@@ -63,13 +63,15 @@ const DEVIATION_OF_JITTER: f64 = 0.577_350;
 
 /// Where elements went in or came out at another rate than was asked for. A load curve is meant to reach what is not
 /// kept.
-fn of_rate(point: &Point, run: &RunResult) -> Option<Finding> {
+fn of_rate(point: &Point, run: &RunResult) -> Vec<Finding> {
     let PerEnd { sender, receiver } = &run.ends;
     let intervals = sender.passed.intervals;
     // A group alone has the pace of its elements.
     let has_rate =
         point.percent_of_saturation.is_none() && intervals >= u64::from(point.sender.group());
-    let asked = per_second::asked(point).filter(|_| has_rate)?;
+    let Some(asked) = per_second::asked(point).filter(|_| has_rate) else {
+        return Vec::new();
+    };
     let compared = |what, asked: f64, found: Option<f64>, step_ns: Option<f64>| {
         let seconds = intervals as f64 / asked;
         Some(ComparedRate {
@@ -78,9 +80,8 @@ fn of_rate(point: &Point, run: &RunResult) -> Option<Finding> {
             ..ComparedRate::new(what, asked, found?, intervals)
         })
     };
-    const SENT: &str = "elements went in";
     let sent = compared(
-        SENT,
+        "elements went in",
         asked.sender,
         run.sent_per_s,
         sender.stamp.resolution_ns,
@@ -91,18 +92,16 @@ fn of_rate(point: &Point, run: &RunResult) -> Option<Finding> {
         run.throughput_per_s,
         receiver.stamp.resolution_ns,
     );
-    let rate = farthest_off(sent.into_iter().chain(received))?;
-    rate.finding(|off| {
-        let why = if point.receiver.mean_pause() > point.sender.mean_pause() {
-            "the load of the receiver takes fewer"
-        } else {
-            match (rate.what == SENT, off < 0.0) {
-                (true, true) => "the last enqueue of a thread started late",
-                // No enqueue starts before it is due.
-                (true, false) => "the clock or the schedule is wrong",
-                (false, true) => "the last elements came out late",
-                (false, false) => "the first element came out late",
+    findings::of_rates(sent, received, |is_sent, off| {
+        let why = match (is_sent, off < 0.0) {
+            (_, true) if point.receiver.mean_pause() > point.sender.mean_pause() => {
+                "the load of the receiver takes fewer"
             }
+            (true, true) => "the last enqueue of a thread started late",
+            // No enqueue starts before it is due.
+            (true, false) => "the clock or the schedule is wrong",
+            (false, true) => "the last elements came out late",
+            (false, false) => "the first element came out late",
         };
         why.to_owned()
     })

@@ -13,10 +13,9 @@
 //!
 //! No rate is corrected by the one that was asked for: see `findings`.
 
+use super::by_time::longest_part;
 use super::plan::Point;
 use super::result::{PassageResult, PerEnd};
-use super::task::PART;
-use super::warm_up::part_of;
 use crate::pacing::Load;
 use crate::time::{Clock, Nanos, Ticks};
 
@@ -73,9 +72,8 @@ pub(super) fn of(
     let (last_in, last_out) = (end(sender), end(receiver));
     // They begin to count as much apart as a pause, or a part between two looks at the time, takes. One that begins
     // later than that had no CPU.
-    let part = part_of(point).min(PART) as u32;
-    let apart = point.sender.longest_pause().saturating_mul(part);
-    let latest = first.saturating_add(clock.ticks_in(Nanos::from(apart)).0);
+    let apart = Nanos::from(longest_part(point));
+    let latest = first.saturating_add(clock.ticks_in(apart).0);
     let rates = sender
         .iter()
         .map(|it| it.intervals as f64 * 1e9 / ns(it.span[0].0.min(latest), it.span[1].0));

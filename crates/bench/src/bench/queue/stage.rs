@@ -142,6 +142,18 @@ impl Stage {
         }
     }
 
+    /// Waits until all senders are done, but no longer than so long.
+    pub(super) fn wait_for_senders(&self, most: Duration, pulse: &Heartbeat) {
+        let since = Instant::now();
+        while self.sending.load(Ordering::Acquire) > 0 && since.elapsed() < most {
+            if self.run.stopped() {
+                return;
+            }
+            pulse.beat();
+            std::thread::sleep(Duration::from_micros(100).min(most));
+        }
+    }
+
     /// A receiver takes nothing more.
     pub(super) fn receiver_is_done(&self) {
         self.receiving.fetch_sub(1, Ordering::AcqRel);
