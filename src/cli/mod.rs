@@ -22,6 +22,8 @@ mod assignments;
 #[cfg(test)]
 mod refused;
 mod schedule;
+#[cfg(test)]
+mod units;
 #[doc(hidden)]
 pub use self::fabric::rank_zero;
 

@@ -12,13 +12,16 @@ use crate::terminal::table::{Column, Table};
 
 /// A length of time in two units at the most.
 pub(crate) fn time_in_words(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let rounded = match seconds {
-        0 => Duration::from_millis(time.as_millis().max(1) as u64),
-        1..60 => Duration::from_secs(seconds + u64::from(time.subsec_millis() >= 500)),
-        60..3600 => Duration::from_secs(seconds / 5 * 5),
-        _ => Duration::from_secs(seconds / 60 * 60),
+    // To less than a twentieth.
+    let step_ms = match time.as_secs() {
+        0 => 1,
+        1..10 => 100,
+        10..60 => 1000,
+        60..3600 => 5000,
+        _ => 60_000,
     };
+    let steps = (time.as_millis() as u64).saturating_add(step_ms / 2) / step_ms;
+    let rounded = Duration::from_millis((steps * step_ms).max(1));
     humantime::format_duration(rounded).to_string()
 }
 
@@ -160,7 +163,10 @@ mod tests {
         for (millis, words) in [
             (0, "1ms"),
             (20, "20ms"),
-            (1_600, "2s"),
+            (1_490, "1s 500ms"),
+            (1_949, "1s 900ms"),
+            (9_970, "10s"),
+            (10_600, "11s"),
             (61_000, "1m"),
             (3_725_000, "1h 2m"),
         ] {

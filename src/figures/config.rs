@@ -229,7 +229,7 @@ mod tests {
             ("size", "900x20", "300 to 4000"),
             ("size", "90000x900", "--size"),
             ("bins", "0", "--bins"),
-            ("bins", "2001", "1..=2000"),
+            ("bins", "2001", "from 1 to 2000"),
             ("bins", "many", "'many' for '--bins"),
             ("size", "three-columns", "one-column"),
             ("percentile", "p99,99.9", "'99.9' for '--percentile"),

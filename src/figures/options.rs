@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::builder::RangedU64ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 pub(super) use super::figure::Figure;
 use super::figure::Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface};
 use crate::arguments::UsageError;
+use crate::arguments::values::count;
 use crate::compare::figures::Kind;
 use crate::plot::palette::StyleNumber;
 use crate::plot::scale::ScaleKind;
@@ -60,7 +60,7 @@ pub(super) struct Settings {
     pub range: Option<Range>,
 
     /// Divide the range into this many bins, 1 to 2000 [default: 100]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=2000))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| count::<usize>(text, 1..=2000))]
     pub bins: Option<usize>,
 
     /// Put this setting, by its name in summary.csv, on the first axis [default: median: the first that varies; surface:

@@ -27,6 +27,7 @@ mod ranks;
 mod texts;
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -42,16 +43,20 @@ use crate::launch::message::Terms;
 use crate::launch::schedule::Concurrency;
 use crate::rig::limit::Limit;
 
+/// How many pairs are measured at once, of which the number may have a unit.
+fn concurrency(text: &str) -> Result<Concurrency, String> {
+    let number = count::<u32>(text, 1..=u64::from(u32::MAX)).ok();
+    match number.and_then(NonZeroU32::new) {
+        Some(number) => Ok(Concurrency::AtMost(number)),
+        None => text.parse(),
+    }
+}
+
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FabricArguments {
     /// Measure this many pairs at once: together (all of a round of the schedule), alone (one), or a number
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "together",
-        help_heading = "Fabric"
-    )]
+    #[arg(long, value_name = "HOW", default_value = "together", value_parser = concurrency, help_heading = "Fabric")]
     pub concurrency: Concurrency,
 
     /// Measure this many suspect pairs again alone, beside the same number drawn at random; 0: none

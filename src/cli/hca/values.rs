@@ -133,14 +133,12 @@ pub(crate) fn pause(text: &str) -> Result<Nanos, String> {
 
 /// A number of messages, or a time from a millisecond to a day.
 pub(crate) fn warmup(text: &str) -> Result<Warmup, String> {
-    // k is no unit of time.
-    if text.contains(|letter: char| letter.is_ascii_alphabetic() && letter != 'k') {
-        return time(text, MILLISECOND..=DAY).map(Warmup::Time);
-    }
-    let number = count(text, 0..=u64::from(Warmup::MOST));
-    number
-        .map(Warmup::Messages)
-        .map_err(|error| format!("{error}, nor a time such as 1s"))
+    // A unit of times is not one of numbers.
+    let number = count(text, 0..=u64::from(Warmup::MOST)).map(Warmup::Messages);
+    number.or_else(|refused| {
+        let time = time(text, MILLISECOND..=DAY).map(Warmup::Time);
+        time.map_err(|error| format!("{refused}; and {error}"))
+    })
 }
 
 /// The completion vectors of both ends: `N`, or `N,M` for sender and receiver.

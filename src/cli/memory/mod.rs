@@ -35,8 +35,8 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_name = "LIST", default_value = "regular", value_parser = named::<Store>)]
     pub store: List<Store>,
 
-    /// Run this many nops after each group of 50 accesses: 0 (full speed) to max (almost no bandwidth), with k for
-    /// 1024; off (generators rest)
+    /// Run this many nops after each group of 50 accesses: 0 (full speed) to max (almost no bandwidth); off (generators
+    /// rest)
     #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses)]
     pub pause: List<Pause>,
 

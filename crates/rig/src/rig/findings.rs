@@ -135,15 +135,86 @@ pub fn of_rate(rate: &TscRate) -> Option<Finding> {
 /// A rate may be off the one asked for by so much.
 const RATE_KEPT: f64 = 1e-3;
 
-/// Where a rate is another one than was asked for, with the reason.
-pub fn of_kept_rate(asked: f64, found: f64, why: &str) -> Option<Finding> {
-    let off = found / asked - 1.0;
-    let rounded = (1e5 * off).round() / 1e3;
-    (off.abs() > RATE_KEPT).then(|| {
-        Finding::of(&kinds::RATE_MISSED)
-            .measure("off", rounded)
-            .listed("why", why)
-    })
+/// A rate beside the one that was asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct ComparedRate {
+    /// What was done at it, in words.
+    pub what: &'static str,
+    /// What was asked for, in a second.
+    pub asked: f64,
+    /// What was done, in a second.
+    pub found: f64,
+    /// Intervals that it is over.
+    pub intervals: u64,
+    /// By how much it may be off as the time that it is over begins and ends anywhere in an interval, as a share of it.
+    pub uncertainty: f64,
+    /// By how much an interval is off the mean, as a share of it, where intervals are random.
+    pub deviation: f64,
+    /// A step of the clock, as a share of the time that it is over.
+    pub clock_step: f64,
+}
+
+impl ComparedRate {
+    /// Without random intervals, by a clock that is fine enough.
+    pub fn new(what: &'static str, asked: f64, found: f64, intervals: u64) -> Self {
+        ComparedRate {
+            what,
+            asked,
+            found,
+            intervals,
+            uncertainty: 0.0,
+            deviation: 0.0,
+            clock_step: 0.0,
+        }
+    }
+
+    /// By how much it is off, as a share of what was asked for.
+    pub fn off(&self) -> f64 {
+        self.found / self.asked - 1.0
+    }
+
+    /// Whether it is off by more than it may be.
+    pub fn is_off(&self) -> bool {
+        self.off().abs() > RATE_KEPT + self.uncertainty
+    }
+
+    /// Where it is off, with the reason: chance, the clock, or what `why` says of a rate that is off by so much.
+    pub fn finding(self, why: impl FnOnce(f64) -> String) -> Option<Finding> {
+        if !self.is_off() {
+            return None;
+        }
+        let off = self.off();
+        // Four standard deviations of a mean.
+        let of_chance = 4.0 * self.deviation / (self.intervals.max(1) as f64).sqrt();
+        let why = if off.abs() <= of_chance {
+            "random intervals have a rate in the mean of many only".to_owned()
+        } else if off.abs() <= self.clock_step {
+            "the clock is too coarse for so short a round".to_owned()
+        } else {
+            why(off)
+        };
+        let rounded = (1e5 * off).round() / 1e3;
+        let found = Finding::of(&kinds::RATE_MISSED).measure("off", rounded);
+        Some(found.listed("what", self.what).listed("why", why))
+    }
+}
+
+/// Where what went in, or came out, was at another rate than was asked for. Of what came out only where it was at another
+/// rate than what went in; `why` has the reason of one that is off by so much, by whether it is what went in.
+pub fn of_rates(
+    sent: Option<ComparedRate>,
+    received: Option<ComparedRate>,
+    why: impl Fn(bool, f64) -> String,
+) -> Vec<Finding> {
+    let of_sent = sent.and_then(|sent| sent.finding(|off| why(true, off)));
+    let went_in = sent.map_or(1.0, |sent| 1.0 + sent.off());
+    let of_received = received.and_then(|received| {
+        let beyond = (1.0 + received.off()) / went_in - 1.0;
+        let is_explained = of_sent.is_some() && beyond.abs() <= RATE_KEPT;
+        let found = received.finding(|_| why(false, beyond));
+        found.filter(|_| !is_explained)
+    });
+    of_sent.into_iter().chain(of_received).collect()
 }
 
 /// Where so few samples cannot distinguish percentiles, of which the lowest is first, from the maximum; `options` give
@@ -170,6 +241,50 @@ mod tests {
     use crate::results::finding::{Findings, Severity};
     use crate::testing::Has as _;
     use crate::time::RateSource;
+
+    #[test]
+    fn a_rate_that_is_off_has_its_reason() {
+        let told = |found, change: fn(&mut ComparedRate)| {
+            let mut rate = ComparedRate::new("messages were posted", 1e6, found, 10_000);
+            change(&mut rate);
+            let found = rate.finding(|off| format!("it is {off:.3} off"));
+            assert_eq!(found.is_some(), rate.is_off());
+            found.map(|found| found.line(1))
+        };
+        assert_eq!(told(1.0009e6, |_| {}), None);
+        assert_eq!(told(0.9991e6, |_| {}), None);
+        let words = ["messages were posted", " 1 %", "it is 0.010 off"];
+        told(1.01e6, |_| {}).unwrap().has(&words);
+        told(0.9e6, |_| {})
+            .unwrap()
+            .has(&["-10 %", "it is -0.100 off"]);
+        assert_eq!(told(1.01e6, |rate| rate.uncertainty = 0.01), None);
+        // Four hundredths, of as many intervals that have a deviation of their own length.
+        let random: fn(&mut ComparedRate) = |rate| rate.deviation = 1.0;
+        told(1.03e6, random).unwrap().has(&["random"]);
+        told(1.05e6, random).unwrap().has(&["it is 0.050 off"]);
+        told(1.05e6, |rate| rate.clock_step = 0.06)
+            .unwrap()
+            .has(&["too coarse"]);
+    }
+
+    #[test]
+    fn what_comes_out_is_compared_with_what_went_in_as_well() {
+        let found = |sent, received| {
+            let [sent, received] = [("went in", sent), ("came out", received)]
+                .map(|(what, found)| Some(ComparedRate::new(what, 1e3, found, 9)));
+            let found = of_rates(sent, received, |is_sent, off| format!("{is_sent} {off:.2}"));
+            let lines = found.iter().map(|found| found.line(1));
+            lines.collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(found(1e3, 1e3), "");
+        found(9e2, 9e2).has(&["went in", "true -0.10"]);
+        assert!(!found(9e2, 9e2).contains("came out"));
+        found(1e3, 9e2).has(&["came out", "false -0.10"]);
+        // Both too low, and what comes out even more; too low and too high.
+        found(9e2, 8.1e2).has(&["true -0.10", "false -0.10"]);
+        found(9e2, 1.1e3).has(&["true -0.10", " 10 %", "false 0.22"]);
+    }
 
     #[test]
     fn each_compromise_is_a_finding_with_its_threads() {

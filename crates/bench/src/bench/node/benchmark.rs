@@ -9,14 +9,13 @@ use super::error::RunError;
 use super::log::Log;
 use super::plan::{Plan as Points, Sweep};
 use super::point::Point;
-use super::result::{LostSample, ReceivedSample, RunOutcome, SentSample};
+use super::result::{LostSample, ReceivedSample, SentSample};
 use super::run::{self, NodeMachine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
-use super::{files, process, publisher, rows, subscriber};
+use super::{files, findings, process, publisher, rows, subscriber};
 use crate::host::MemoryLock;
 use crate::node::settings::Poll;
-use crate::results::finding::{Finding, kinds};
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
 use crate::rig::benchmark::{
@@ -24,7 +23,7 @@ use crate::rig::benchmark::{
     SampleFolders,
 };
 use crate::rig::error::RigError;
-use crate::rig::findings::{of_kept_rate, of_placement, of_throttling};
+use crate::rig::findings::{of_placement, of_throttling};
 use crate::rig::memory::{Allowance, MemoryNeed};
 
 /// The distributions in a point's folder.
@@ -38,8 +37,6 @@ const BYTES_PER_POINT: u64 = 512 << 10;
 const TIME_BESIDE: Duration = Duration::from_millis(100);
 /// The same for each end that is a process.
 const TIME_OF_A_PROCESS: Duration = Duration::from_millis(20);
-/// More than this share of the steps being missed means that the rate was not had.
-const MISSED_SHARE: f64 = 0.01;
 
 /// The node benchmark.
 #[derive(Debug)]
@@ -187,7 +184,7 @@ impl NodeBenchmark {
             files::add_samples(folder, place.round, format, &machine.clock, &run)?;
         }
         let found = &run.outcome;
-        let mut findings = findings(point, found);
+        let mut findings = findings::of(point, found);
         findings.extend(of_placement(&run.placement.warnings));
         findings.extend(of_throttling(&run.throttled, None));
         let mut figures = rows::figures(point, found);
@@ -249,26 +246,6 @@ fn failure(run: &Run) -> Option<String> {
         .map(|(count, what)| format!("{count} {what}"))
         .collect();
     (!told.is_empty()).then(|| told.join(", "))
-}
-
-fn findings(point: &Point, found: &RunOutcome) -> Vec<Finding> {
-    let steps = found.missed + found.sent + found.refused;
-    let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
-    let missed = if missed { found.missed } else { 0 };
-    let (lost, sent) = (found.tally.lost, found.tally.sent);
-    let fell_back = found.work.map(|work| work.fell_back);
-    let fell_back = fell_back.filter(|it| it.count() > 0);
-    let asked = point.rate_per_s * f64::from(point.wiring.publishers);
-    let is_told = missed + found.refused > 0;
-    let rate = found.send_rate_per_s.filter(|_| !is_told);
-    let stated = [
-        rate.and_then(|rate| of_kept_rate(asked, rate, "steps were held up")),
-        Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
-        Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
-        Finding::counted(&kinds::SAMPLES_REFUSED, found.refused, None),
-        fell_back.map(|it| Finding::of(&kinds::FELL_BACK).listed("which", it.to_string())),
-    ];
-    stated.into_iter().flatten().collect()
 }
 
 impl Benchmark for NodeBenchmark {

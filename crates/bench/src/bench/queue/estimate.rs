@@ -41,11 +41,12 @@ pub(super) fn time_of_round(point: &Point, config: &Config, most: u64) -> Durati
         let elements = memory::elements_in(time, 1.0 / pause.as_secs_f64(), most);
         return before(point, config, most) + run(point, config, elements);
     }
-    let (_, warm_up) = warm_up(point, config);
-    // It ends by time, like a warm-up, or when a thread has no more room.
-    let (elements, took) = within(point.slower(), time, each);
+    let (warmed_up, warm_up) = warm_up(point, config);
+    // It ends by time, behind a whole group, or when a thread has no more room.
+    let left = (config.warmup + time).saturating_sub(warm_up);
+    let (elements, took) = whole_groups(point.slower(), left, each);
     let took = if elements > most {
-        let_through(point, config, 0, most)
+        let_through(point, config, warmed_up, most)
     } else {
         took
     };
@@ -151,13 +152,20 @@ fn within(load: &EndLoad, time: Duration, each: Duration) -> (u64, Duration) {
     }
 }
 
-/// How long so many elements take behind those of the warm-up. The sender's last pause is cut short: nobody takes what
-/// comes behind it.
+/// Elements of whole groups, one group at least, that are begun in a time, and how long they take with their pauses.
+fn whole_groups(load: &EndLoad, time: Duration, each: Duration) -> (u64, Duration) {
+    let of_group = u64::from(load.group());
+    let pause = pauses(load, of_group).max(times(each, of_group));
+    let groups = time.as_nanos().div_ceil(pause.as_nanos().max(1)).max(1) as u64;
+    (groups.saturating_mul(of_group), times(pause, groups))
+}
+
+/// How long so many elements take behind those of the warm-up. The sender's schedule begins with the first of them, and
+/// its last pause is cut short: nobody takes what comes behind it.
 fn let_through(point: &Point, config: &Config, before: u64, elements: u64) -> Duration {
-    let between = |end: &EndLoad, last: u64| pauses(end, last).saturating_sub(pauses(end, before));
+    let sender = pauses(&point.sender, elements.saturating_sub(1));
     let last = before.saturating_add(elements);
-    let sender = between(&point.sender, last.saturating_sub(1).max(before));
-    let receiver = between(&point.receiver, last);
+    let receiver = pauses(&point.receiver, last).saturating_sub(pauses(&point.receiver, before));
     let [each, _] = per_element(config);
     sender.max(receiver).max(times(each, elements))
 }
@@ -232,6 +240,7 @@ mod tests {
         while u128::from(scripted::time()) < warmup.as_nanos() {
             operation(&mut waiter);
         }
+        waiter.start_at(Ticks(scripted::time()));
         let mut last = 0;
         for _ in 0..count {
             last = operation(&mut waiter);

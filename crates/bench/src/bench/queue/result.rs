@@ -106,13 +106,13 @@ impl Times {
 /// What is known of an end when all elements went through.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PassageResult {
-    /// When its schedule began.
+    /// When the schedule of its elements that count began, of a sender; of a receiver the one of all.
     pub started: Ticks,
     /// The elements of the warm-up.
     pub warmed_up: CarriedElements,
     /// The time that its rate is over, behind the warm-up: see `per_second`.
     pub span: [Ticks; 2],
-    /// The intervals from element to element in it.
+    /// The intervals from element to element in it; of one of several receivers its elements.
     pub intervals: u64,
     /// Page faults in its loop, after the warm-up.
     pub faults: u64,

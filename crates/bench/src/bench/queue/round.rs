@@ -85,9 +85,15 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
     let outcome = verdict.outcome(elements);
     let is_clean = outcome == Outcome::Clean;
     let noted = noted(task, &reports).filter(|_| is_clean);
+    let [senders, receivers] = [&reports.sender, &reports.receiver]
+        .map(|all| Vec::from_iter(all.iter().map(|one| &one.end.passed)));
+    let passed = PerEnd {
+        sender: &*senders,
+        receiver: &*receivers,
+    };
+    let per_second = per_second::of(&task.point, &task.clock, passed);
     let ends = reports.map(|all| shared::merged(all.as_slice()));
     let PerEnd { sender, receiver } = &ends;
-    let per_second = per_second::of(&task.point, &task.clock, &ends);
     // The floor of what most enqueues were: the median is one of them.
     let enqueue = if sender.tally.extended as u64 * 2 > elements {
         sender.floors.with_flush

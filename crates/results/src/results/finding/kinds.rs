@@ -332,7 +332,7 @@ kinds! {
 
     // Rates.
     RATE_MISSED "rate-missed" Advice
-        "the rate of a round was {off} % off the one asked for" "{why}" "use longer rounds, or a lower rate";
+        "in a round {what} at a rate {off} % off the one asked for" "{why}" "use longer rounds, or a lower rate";
 
     // Files of the results.
     FILES_DAMAGED "files-damaged" Reservation

@@ -175,7 +175,7 @@ pub struct Tally {
     pub(super) messages: Vec<Message>,
     pub(super) counts: Counts,
     pub(super) faults: LoopFaults,
-    /// From the first to the last post of each burst.
+    /// From the first to the last post of each burst; of a schedule from its begin.
     posting_ns: u64,
     /// Times between two posts, which these are the sum of.
     between_posts: u64,
@@ -195,7 +195,8 @@ pub struct Tally {
 
 #[cfg(feature = "rdma")]
 impl Tally {
-    /// Adds the posting of a burst of so many messages, from the first t_subm to the last.
+    /// Adds the posting of a burst of so many messages, from the first t_subm, or the begin of its schedule, to the last
+    /// t_subm.
     pub(super) fn add_posting(&mut self, messages: usize, first: Nanos, last: Nanos) {
         self.posting_ns += last.0.saturating_sub(first.0);
         self.between_posts += messages.saturating_sub(1) as u64;
@@ -245,6 +246,10 @@ mod tests {
                 tally.add_posting(messages, Nanos(5), Nanos(5 + last));
             }
             assert_eq!(tally.post_rate(), Some(rate as f64));
+            // Posts that come too early are seen as such.
+            let mut early = Tally::default();
+            early.add_posting(1001, Nanos(5), Nanos(5 + 900 * (1_000_000_000 / rate)));
+            assert!(early.post_rate() > Some(1.1 * rate as f64));
         }
     }
 }

@@ -417,7 +417,9 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         tally.counts += counts;
         tally.faults += record.faults;
         if let [first, .., last] | [first @ last] = record.submitted[..] {
-            let [first, last] = [first, last].map(|stamp| clock.to_nanos(stamp));
+            // A schedule begins right before the first post.
+            let began = record.intended.as_ref().and_then(|all| all.first());
+            let [first, last] = [*began.unwrap_or(&first), last].map(|stamp| clock.to_nanos(stamp));
             tally.add_posting(record.submitted.len(), first, last);
             // Of another clock than the sender's no stamp tells how long a message was under way.
             if let Some(rewritten) = record.rewritten.filter(|_| !R::OTHER_CLOCK) {

@@ -23,6 +23,7 @@ use crate::bench::queue::supervisor::supervise;
 use crate::bench::queue::task::Task;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
+use crate::pacing::Load;
 use crate::results::finding::kinds::STARVED;
 use crate::results::schema::{Column, queue as columns};
 use crate::rig::benchmark::{Benchmark, RowOutcome, SampleFolders};
@@ -112,6 +113,22 @@ fn a_right_queue_is_found_right_in_each_scenario() {
             // All of a fan-out's consumers have all.
             assert!(copies == 1 || shares.consumers.iter().all(|count| *count == put_in));
         }
+    }
+}
+
+#[test]
+fn rates_are_over_whole_groups_whatever_a_part_is() {
+    for (wait_ns, group) in [(1e3, 30), (1e5, 700), (1e6, 7)] {
+        let mut point = point("sharded", Wiring::new(Scenario::FanIn, 2, 1));
+        point.sender.load = Load::Bursty { wait_ns, group };
+        let (run, _) = judged(make_of(&point), &point, &config(Measure::Throughput));
+        let words = run.verdict.in_words(run.elements);
+        assert_eq!(run.outcome, Outcome::Clean, "{words}");
+        let intervals = run.ends.sender.passed.intervals;
+        assert!(intervals > 0 && intervals <= run.elements, "{intervals}");
+        assert!(intervals.is_multiple_of(group.into()), "{intervals}");
+        // What comes out is what goes in.
+        assert!(run.throughput_per_s > Some(0.0) && run.throughput_per_s <= run.sent_per_s);
     }
 }
 
