@@ -134,7 +134,7 @@ pub(crate) fn count<T: TryFrom<u64>>(
     })
 }
 
-/// A number that is no number of things, such as a port, a priority or a seed.
+/// A number that counts no things, such as a port, a priority or a seed.
 pub(crate) fn number<T: TryFrom<u64>>(
     text: &str,
     allowed: RangeInclusive<u64>,

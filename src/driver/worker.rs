@@ -120,7 +120,7 @@ impl RoundProcess {
         }
     }
 
-    /// Whether the child has gone.
+    /// Whether the child has exited.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.has_ended()
     }

@@ -126,7 +126,11 @@ impl NodeType {
     }
 
     /// Threads and files that ends with these connections take in one process, beside a thread for each end.
-    pub fn needs(self, ends: u64, connections: u64) -> Needs {
+    pub fn needs(
+        self,
+        ends: u64,
+        #[cfg_attr(not(feature = "zeromq"), expect(unused_variables))] connections: u64,
+    ) -> Needs {
         let (threads, files) = match self {
             NodeType::Loopback | NodeType::Shmem => (0, 0),
             NodeType::Udp => (0, ends),

@@ -184,7 +184,7 @@ impl ChildProcess {
         })
     }
 
-    /// Whether it has gone.
+    /// Whether it has exited.
     pub fn has_ended(&self) -> bool {
         !matches!(locked(&self.child).try_wait(), Ok(None))
     }

@@ -178,7 +178,7 @@ impl ComparedRate {
         self.off().abs() > RATE_KEPT + self.uncertainty
     }
 
-    /// Where it is off, with the reason: chance, the clock, or what `why` says of a rate that is off by so much.
+    /// Where it is off, with the reason: chance, the clock, or the one that `why` gives of a rate that is off by so much.
     pub fn finding(self, why: impl FnOnce(f64) -> String) -> Option<Finding> {
         if !self.is_off() {
             return None;
@@ -187,7 +187,7 @@ impl ComparedRate {
         // Four standard deviations of a mean.
         let of_chance = 4.0 * self.deviation / (self.intervals.max(1) as f64).sqrt();
         let why = if off.abs() <= of_chance {
-            "random intervals have a rate in the mean of many only".to_owned()
+            "random intervals have the rate only on average of many".to_owned()
         } else if off.abs() <= self.clock_step {
             "the clock is too coarse for so short a round".to_owned()
         } else {
