@@ -126,6 +126,7 @@ impl NodeType {
     }
 
     /// Threads and files that ends with these connections take in one process, beside a thread for each end.
+    #[cfg_attr(not(feature = "zeromq"), expect(unused_variables))]
     pub fn needs(self, ends: u64, connections: u64) -> Needs {
         let (threads, files) = match self {
             NodeType::Loopback | NodeType::Shmem => (0, 0),
