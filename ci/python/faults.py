@@ -142,7 +142,8 @@ class Group:
 
     def __init__(self, controller):
         root, self.version = self.root_of(controller)
-        self.folder = root / "hcabench-faults"
+        # In version 2 all controllers have one hierarchy, and limits of one are not to be in force for another.
+        self.folder = root / f"hcabench-faults-{controller}"
         try:
             if self.version == 2:
                 switch = root / "cgroup.subtree_control"
