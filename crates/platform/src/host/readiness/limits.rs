@@ -179,7 +179,7 @@ fn judged(facts: &Facts, kind: UlimitKind, limit: Limit) -> Option<(Verdict, Str
             return Some((Verdict::Advice, told.to_owned()));
         }
         FILE_SIZE => {
-            let told = "the kernel ends a run with a larger file: ulimit -f unlimited";
+            let told = "a run ends at a larger file: ulimit -f unlimited";
             return Some((Verdict::Advice, told.to_owned()));
         }
         _ => return None,
