@@ -545,7 +545,7 @@ class Campaign:
 
 
 def cases(small, names):
-    """Of each limit and command; of a small campaign one for each limit, with another command each time."""
+    """Of each limit and command; of a small campaign one or two limits of each kind, with another command each time."""
     all_limits = list(limits())
     kinds = dict.fromkeys(limit.kind for limit in all_limits)
     unknown = [name for name in names if name not in kinds and name not in COMMANDS]
@@ -556,6 +556,9 @@ def cases(small, names):
     if not small:
         return [(limit, name) for limit in chosen for name in commands]
     few = [name for name in FEW if name in commands] or commands
+    by_kind = {kind: [limit for limit in chosen if limit.kind == kind] for kind in kinds}
+    # The tightest, and one in the middle.
+    chosen = [limit for of_kind in by_kind.values() for limit in dict.fromkeys(of_kind[::max(1, len(of_kind) // 2)][:2])]
     # No multiple of the step is one of the number of commands, so that no limit meets the same ones again.
     return [(limit, few[(5 * number) % len(few)]) for number, limit in enumerate(chosen)]
 
