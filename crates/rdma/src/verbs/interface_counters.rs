@@ -15,7 +15,7 @@ const NAME_LENGTH: usize = 32;
 const MOST: u32 = 100_000;
 
 /// The statistics of an interface by name; empty where its driver has none.
-pub fn interface_counters(interface: &str) -> Vec<(String, u64)> {
+pub(super) fn interface_counters(interface: &str) -> Vec<(String, u64)> {
     read(interface).unwrap_or_default()
 }
 

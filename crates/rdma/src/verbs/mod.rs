@@ -33,8 +33,6 @@ pub use completion_queue::{
 pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
 pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
-#[cfg(any(test, feature = "testing"))]
-pub use interface_counters::interface_counters;
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
 pub use partition_keys::{PartitionKeys, common_partitions, partition_keys};
@@ -50,6 +48,12 @@ pub use queue_pair::{
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
 pub use send_list::SendList;
 pub use work_request::{Destination, SendRequest};
+
+/// The statistics of a network interface by name, for tests.
+#[cfg(feature = "testing")]
+pub fn counters_of_interface(interface: &str) -> Vec<(String, u64)> {
+    interface_counters::interface_counters(interface)
+}
 
 /// The folder of a port in sysfs.
 fn port_folder(device: &str, port: u8) -> std::path::PathBuf {
