@@ -93,15 +93,10 @@ fn what_a_measurement_lacks_is_named() {
 
 #[cfg(feature = "rdma")]
 #[test]
-fn without_sys_no_driver_is_blamed() {
+fn without_sys_devices_are_found_by_the_kernel_s_messages() {
     let folder = &*temporary("");
-    let ended = without("/sys", folder, "devices").ends(1);
-    let told = ended
-        .stdout
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ");
-    told.has(&["no RDMA device can be found without /sys"]);
+    let ended = without("/sys", folder, "devices").ends(0);
+    ended.stdout.has(&["rxe0:1", "rxe1:1", "A run would use"]);
 }
 
 #[test]

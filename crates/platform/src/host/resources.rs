@@ -78,8 +78,9 @@ pub fn process_remedy(error: &io::Error) -> String {
     if let Some(limit) = tightest_of_threads().filter(|limit| limit.left() == 0) {
         return limit.refuses(1);
     }
-    // A stack that cannot be mapped is reported as a thread that cannot be started.
-    if let Some(space) = AddressSpace::of_this_process().filter(|space| space.left() < STACK) {
+    // A stack that cannot be mapped is reported as a thread that cannot be started. Other threads may have given back
+    // what they had by now.
+    if let Some(space) = AddressSpace::of_this_process() {
         return space.in_words();
     }
     "look at ulimit -u, pids.max of the control group, ulimit -v, and kernel.threads-max".to_owned()
