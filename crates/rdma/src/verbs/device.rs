@@ -191,6 +191,12 @@ unsafe fn name_of(device: *mut sys::ibv_device) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// Whether a device is a driver in software.
+pub(super) fn is_software(device: &str) -> bool {
+    std::fs::canonicalize(Path::new("/sys/class/infiniband").join(device))
+        .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
+}
+
 /// The PCI address of a device by its folder in sysfs.
 fn pci_address(device: &Path) -> Option<String> {
     let folder = std::fs::canonicalize(device.join("device")).ok()?;
@@ -318,8 +324,7 @@ impl Context {
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
             numa_node: numa_node.ok().and_then(|text| text.trim().parse().ok()),
             pci_address: pci_address(&sysfs),
-            software: std::fs::canonicalize(sysfs)
-                .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/")),
+            software: is_software(&self.name),
             limits: DeviceLimits {
                 max_queue_pairs: attributes.max_qp.max(0) as u32,
                 max_queue_pair_work_requests: attributes.max_qp_wr.max(0) as u32,
