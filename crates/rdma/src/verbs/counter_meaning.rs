@@ -246,8 +246,8 @@ impl PortCounters {
         found.map(|name| self.get(&name))
     }
 
-    /// The name that a counter has here. Some names of irdma have blanks in some kernels, and underscores in others; what
-    /// the port itself does not count the device may count as a whole.
+    /// The name that a counter has here. Some names of irdma have blanks in some kernels, and underscores in others;
+    /// what the port itself does not count the device may count as a whole.
     fn own_name(&self, name: &str) -> Option<String> {
         let with_blanks = name
             .split_once('/')

@@ -89,9 +89,9 @@ fn halves(pair: u64) -> [u32; 2] {
     [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes)
 }
 
-/// Room for an answer of `words`. Most kernels write as many entries as the driver has by then, whatever count they were
-/// asked with (CVE-2025-68795), and that of mlx5 changes with its channels: twice the room and a page are for those that
-/// were added since the driver was asked for its count.
+/// Room for an answer of `words`. Most kernels write as many entries as the driver has by then, whatever count they
+/// were asked with (CVE-2025-68795), and that of mlx5 changes with its channels: twice the room and a page are for
+/// those that were added since the driver was asked for its count.
 fn answer_buffer(words: usize) -> Vec<u64> {
     vec![0; 2 * words + PAGE / size_of::<u64>()]
 }

@@ -70,8 +70,8 @@ impl PortCounters {
         PortCounters(counters)
     }
 
-    /// By how much each grew since `earlier`. It is unknown of one that became less, as it was set back, unless it has 32
-    /// bits and was near its end, and of one that has stopped at its largest value, which missed some or all.
+    /// By how much each grew since `earlier`. It is unknown of one that became less, as it was set back, unless it has
+    /// 32 bits and was near its end, and of one that has stopped at its largest value, which missed some or all.
     pub fn since(&self, earlier: &Self) -> Self {
         let grown = self.0.iter().filter_map(|(name, now)| {
             let before = *earlier.0.get(name)?;

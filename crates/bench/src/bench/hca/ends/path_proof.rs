@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_where_another_counter_of_them_has_stopped() {
+    fn errors_are_found_where_another_counter_of_them_has_stopped() {
         let counters = |downed, symbols| {
             PortCounters::of(&[
                 ("counters/link_downed", downed),
