@@ -193,7 +193,11 @@ unsafe fn name_of(device: *mut sys::ibv_device) -> String {
 
 /// Whether a device is a driver in software.
 pub(super) fn is_software(device: &str) -> bool {
-    std::fs::canonicalize(Path::new("/sys/class/infiniband").join(device))
+    is_software_in(Path::new("/sys/class"), device)
+}
+
+fn is_software_in(class: &Path, device: &str) -> bool {
+    std::fs::canonicalize(class.join("infiniband").join(device))
         .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
 }
 
@@ -537,5 +541,31 @@ impl Drop for Context {
             // SAFETY: opened here, and everything made from it holds it by Arc, so nothing is left.
             unsafe { loaded::ibv_close_device(self.as_ptr()) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::put;
+
+    #[test]
+    fn a_device_in_software_sits_in_no_slot() {
+        let sys = tempfile::tempdir().unwrap();
+        for (device, place) in [
+            ("rxe0", "devices/virtual/infiniband/rxe0"),
+            (
+                "mlx5_0",
+                "devices/pci0000:3a/0000:3b:00.0/infiniband/mlx5_0",
+            ),
+        ] {
+            put(&sys, &format!("{place}/node_type"), "1: CA\n");
+            let class = sys.path().join("class/infiniband");
+            std::fs::create_dir_all(&class).unwrap();
+            std::os::unix::fs::symlink(sys.path().join(place), class.join(device)).unwrap();
+        }
+        let found = ["rxe0", "mlx5_0", "none"];
+        let found = found.map(|device| is_software_in(&sys.path().join("class"), device));
+        assert_eq!(found, [true, false, false]);
     }
 }
