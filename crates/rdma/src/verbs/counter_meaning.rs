@@ -6,6 +6,7 @@
 //! results all the same.
 
 use super::PortCounters;
+use super::port_counters::OF_DEVICE;
 
 /// Packets that a port sent; the first of them that it has.
 pub(super) const PACKETS_SENT: &[&str] = &[
@@ -222,22 +223,40 @@ impl PortCounters {
         self.sum(ERRORS)
     }
 
+    /// The errors that are known where the growth of other such counters is not.
+    pub fn known_errors(&self) -> u64 {
+        let found = self.each_of(ERRORS).flatten();
+        found.fold(0, u64::saturating_add)
+    }
+
     fn first(&self, names: &[&str]) -> Option<u64> {
-        names.iter().find_map(|name| self.named(name))
+        self.each_of(names).next().flatten()
     }
 
+    /// Of all that the port has; unknown where one of them is.
     fn sum(&self, names: &[&str]) -> Option<u64> {
-        let found = names.iter().filter_map(|name| self.named(name));
-        found.reduce(u64::saturating_add)
+        let mut found = self.each_of(names).peekable();
+        found.peek()?;
+        found.try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?)))
     }
 
-    /// One of them. Some names of irdma have blanks in some kernels, and underscores in others.
-    fn named(&self, name: &str) -> Option<u64> {
-        let with_blanks = || {
-            let (folder, name) = name.split_once('/')?;
-            self.get(&format!("{folder}/{}", name.replace('_', " ")))
-        };
-        self.get(name).or_else(with_blanks)
+    /// Those of these that the port or its device has, with their growth where that is known.
+    fn each_of(&self, names: &[&str]) -> impl Iterator<Item = Option<u64>> {
+        let found = names.iter().filter_map(|name| self.own_name(name));
+        found.map(|name| self.get(&name))
+    }
+
+    /// The name that a counter has here. Some names of irdma have blanks in some kernels, and underscores in others;
+    /// what the port itself does not count the device may count as a whole.
+    fn own_name(&self, name: &str) -> Option<String> {
+        let with_blanks = name
+            .split_once('/')
+            .map(|(folder, name)| format!("{folder}/{}", name.replace('_', " ")));
+        let of_port = [Some(name.to_owned()), with_blanks].into_iter().flatten();
+        let of_port: Vec<String> = of_port.collect();
+        let of_device = of_port.iter().map(|name| format!("{OF_DEVICE}{name}"));
+        let mut all = of_port.iter().cloned().chain(of_device);
+        all.find(|name| self.has(name))
     }
 }
 
@@ -285,6 +304,36 @@ mod tests {
             ("hw_counters/tx_pkts", 9),
         ]);
         assert_eq!(bnxt_re.packets_sent(), Some(9));
+    }
+
+    #[test]
+    fn a_sum_with_a_member_that_has_stopped_is_unknown() {
+        let grown = |symbol_errors, link_downed| {
+            let before = counters(&[("counters/symbol_error", 3), ("counters/link_downed", 1)]);
+            let now = counters(&[
+                ("counters/symbol_error", symbol_errors),
+                ("counters/link_downed", link_downed),
+            ]);
+            now.since(&before)
+        };
+        assert_eq!(grown(5, 1).errors(), Some(2));
+        let stopped = grown(65_535, 4);
+        assert_eq!((stopped.errors(), stopped.known_errors()), (None, 3));
+        assert_eq!(grown(65_535, 255).known_errors(), 0);
+        let packets = [
+            ("hw_counters/tx_pkts", 9),
+            ("counters/port_xmit_packets", 7),
+        ];
+        let set_back = counters(&packets.map(|(name, _)| (name, 1))).since(&counters(&packets));
+        assert_eq!(set_back.packets_sent(), None, "and not that of another");
+    }
+
+    #[test]
+    fn what_a_port_does_not_count_is_that_of_its_device() {
+        let of_device = ("device/hw_counters/ip4RetransSegs", 5);
+        assert_eq!(counters(&[of_device]).retransmissions(), Some(5));
+        let of_both = counters(&[of_device, ("hw_counters/ip4RetransSegs", 2)]);
+        assert_eq!(of_both.retransmissions(), Some(2));
     }
 
     #[test]

@@ -191,6 +191,16 @@ unsafe fn name_of(device: *mut sys::ibv_device) -> String {
     name.to_string_lossy().into_owned()
 }
 
+/// Whether a device is a driver in software.
+pub(super) fn is_software(device: &str) -> bool {
+    is_software_in(Path::new("/sys/class"), device)
+}
+
+fn is_software_in(class: &Path, device: &str) -> bool {
+    std::fs::canonicalize(class.join("infiniband").join(device))
+        .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
+}
+
 /// The PCI address of a device by its folder in sysfs.
 fn pci_address(device: &Path) -> Option<String> {
     let folder = std::fs::canonicalize(device.join("device")).ok()?;
@@ -318,8 +328,7 @@ impl Context {
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
             numa_node: numa_node.ok().and_then(|text| text.trim().parse().ok()),
             pci_address: pci_address(&sysfs),
-            software: std::fs::canonicalize(sysfs)
-                .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/")),
+            software: is_software(&self.name),
             limits: DeviceLimits {
                 max_queue_pairs: attributes.max_qp.max(0) as u32,
                 max_queue_pair_work_requests: attributes.max_qp_wr.max(0) as u32,
@@ -532,5 +541,31 @@ impl Drop for Context {
             // SAFETY: opened here, and everything made from it holds it by Arc, so nothing is left.
             unsafe { loaded::ibv_close_device(self.as_ptr()) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::put;
+
+    #[test]
+    fn a_device_in_software_sits_in_no_slot() {
+        let sys = tempfile::tempdir().unwrap();
+        for (device, place) in [
+            ("rxe0", "devices/virtual/infiniband/rxe0"),
+            (
+                "mlx5_0",
+                "devices/pci0000:3a/0000:3b:00.0/infiniband/mlx5_0",
+            ),
+        ] {
+            put(&sys, &format!("{place}/node_type"), "1: CA\n");
+            let class = sys.path().join("class/infiniband");
+            std::fs::create_dir_all(&class).unwrap();
+            std::os::unix::fs::symlink(sys.path().join(place), class.join(device)).unwrap();
+        }
+        let found = ["rxe0", "mlx5_0", "none"];
+        let found = found.map(|device| is_software_in(&sys.path().join("class"), device));
+        assert_eq!(found, [true, false, false]);
     }
 }

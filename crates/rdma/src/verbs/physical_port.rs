@@ -1,9 +1,12 @@
 //! Which wire a port is on: several functions of an adapter may share one, and a bond has several.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
+
+use super::port_address::interfaces_of;
 
 /// What sysfs has of the wire of a port (Documentation/ABI/testing/sysfs-class-net and sysfs-bus-pci of the kernel).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -44,13 +47,17 @@ impl PhysicalPort {
         found
     }
 
-    /// Whether it is certain that two ports are on one wire: what goes from one to the other is switched within the
-    /// adapter. `functions` are the PCI addresses of their devices.
-    pub fn is_wire_of(&self, other: &Self, functions: [Option<&str>; 2]) -> bool {
+    /// Whether it is certain that ports of two devices are on one wire: what goes from one to the other is switched
+    /// within the adapter. `functions` are the PCI addresses of the devices, and the numbers of the ports.
+    pub fn is_wire_of(&self, other: &Self, functions: [(Option<&str>, u8); 2]) -> bool {
         if let (Some(one), Some(other)) = (&self.identifier, &other.identifier) {
             return one == other;
         }
-        let [one, another] = functions;
+        // A function may have both ports of its adapter (mlx4).
+        let [(one, number), (another, number_of_another)] = functions;
+        if number != number_of_another {
+            return false;
+        }
         let virtual_ones = [&self.physical_function, &other.physical_function];
         if virtual_ones == [&None, &None] {
             return false;
@@ -63,10 +70,61 @@ impl PhysicalPort {
     }
 }
 
+/// The network interfaces of a port whose statistics of the physical port count each packet that leaves it: those of an
+/// Ethernet port that the device has as a physical function. The interface of a bond has one wire of several, IPoIB has
+/// the statistics of an Ethernet that is not there (mlx5), and TCP, which iWARP uses, puts messages together.
+pub(super) fn interfaces_on_wire(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
+    let folder = class.join("infiniband").join(device);
+    let text = |file: &str| fs::read_to_string(folder.join(file)).unwrap_or_default();
+    let is_ethernet = text(&format!("ports/{port}/link_layer")).trim() == "Ethernet";
+    let interfaces = interfaces_of(class, device, port);
+    let physical = PhysicalPort::read(class, device, interfaces.iter());
+    let bonded = |interface: &String| {
+        let master = class.join("net").join(interface).join("master");
+        master.join("bonding").is_dir()
+    };
+    let one_wire = physical.bond.is_none() && !interfaces.iter().any(bonded);
+    match is_ethernet && one_wire && physical.physical_function.is_none() {
+        true if !text("node_type").contains("RNIC") => interfaces,
+        _ => BTreeSet::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::put;
+
+    #[test]
+    fn statistics_of_the_wire_are_those_of_an_ethernet_port_with_one() {
+        let on_wire = |link_layer: &str, more: &[(&str, &str)]| {
+            let class = tempfile::tempdir().unwrap();
+            let port = "infiniband/mlx5_0/ports/1";
+            put(&class, &format!("{port}/link_layer"), link_layer);
+            put(&class, &format!("{port}/gid_attrs/ndevs/0"), "eth0\n");
+            put(&class, "net/eth0/address", "52:54:00:77:ab:01\n");
+            for (path, text) in more {
+                put(&class, path, text);
+            }
+            interfaces_on_wire(class.path(), "mlx5_0", 1)
+        };
+        let ethernet = "Ethernet\n";
+        assert!(on_wire(ethernet, &[]).iter().eq(["eth0"]));
+        for (link_layer, path, text) in [
+            ("InfiniBand\n", "net/eth0/mtu", "2044\n"),
+            ("", "net/eth0/mtu", "1500\n"),
+            (ethernet, "infiniband/mlx5_0/device/physfn/vendor", ""),
+            (ethernet, "infiniband/mlx5_0/node_type", "4: RNIC\n"),
+            (ethernet, "net/eth0/bonding/mode", ""),
+            (ethernet, "net/eth0/master/bonding/mode", ""),
+        ] {
+            let found = on_wire(link_layer, &[(path, text)]);
+            assert!(found.is_empty(), "{link_layer} {path}: {found:?}");
+        }
+        // A bridge has one wire as well.
+        let bridged = on_wire(ethernet, &[("net/eth0/master/bridge/bridge_id", "")]);
+        assert_eq!(bridged.len(), 1);
+    }
 
     #[test]
     fn a_bond_a_virtual_function_and_the_identifier_of_the_wire_are_read() {
@@ -102,13 +160,17 @@ mod tests {
             physical_function: Some(physical.to_owned()).filter(|text| !text.is_empty()),
             bond: None,
         };
-        let same = |one: &PhysicalPort, other: &PhysicalPort, functions: [&str; 2]| {
-            let functions = functions.map(|text| Some(text).filter(|text| !text.is_empty()));
+        let on_one_wire = |one: &PhysicalPort, other: &PhysicalPort, functions: [(&str, u8); 2]| {
+            let functions = functions
+                .map(|(text, number)| (Some(text).filter(|text| !text.is_empty()), number));
             assert_eq!(
                 one.is_wire_of(other, functions),
                 other.is_wire_of(one, [functions[1], functions[0]])
             );
             one.is_wire_of(other, functions)
+        };
+        let same = |one: &PhysicalPort, other: &PhysicalPort, functions: [&str; 2]| {
+            on_one_wire(one, other, functions.map(|text| (text, 1)))
         };
         let (nothing, first, second) = (of("", ""), of("", "0000:3b:00.0"), of("", "0000:3b:00.1"));
         assert!(
@@ -123,10 +185,12 @@ mod tests {
             !same(&first, &second, ["0000:3b:00.2", "0000:3b:10.2"]),
             "of two ports of a card"
         );
-        assert!(
-            !same(&nothing, &nothing, ["0000:3b:00.0", "0000:3b:00.0"]),
-            "two ports of a device"
-        );
+        let of_port = |identifier: &str| {
+            let one = of(identifier, "0000:3b:00.0");
+            on_one_wire(&one, &one, [("0000:3b:00.2", 1), ("0000:3b:00.3", 2)])
+        };
+        assert!(!of_port(""), "the first and the second port of a card");
+        assert!(of_port("a"), "the identifier is certain");
         assert!(!same(&nothing, &nothing, ["", ""]), "devices in software");
         assert!(same(
             &of("a", ""),

@@ -6,6 +6,7 @@ use std::net::Ipv6Addr;
 use rdma_sys as sys;
 use serde::Serialize;
 
+use super::device::is_software;
 use super::port_codes::mtu_bytes;
 use super::{AddressVector, Capabilities, QueuePair, ServiceType, VerbsError};
 use crate::loaded;
@@ -96,6 +97,18 @@ pub struct ConnectionNumbers {
     pub flow_label: Option<u32>,
 }
 
+#[cfg(any(test, feature = "testing"))]
+impl QueuePairState {
+    /// A made-up one, whose messages go to this GID.
+    pub fn to(destination: Ipv6Addr) -> Self {
+        // SAFETY: zero is a value of all its fields, numbers all and unions of these.
+        let mut raw: sys::ibv_qp_attr = unsafe { std::mem::zeroed() };
+        raw.ah_attr.is_global = 1;
+        raw.ah_attr.grh.dgid.raw = destination.octets();
+        describe(ServiceType::UnreliableConnection, 1, &raw)
+    }
+}
+
 impl Route {
     fn of(address: &sys::ibv_ah_attr) -> Self {
         let global = &address.grh;
@@ -159,9 +172,12 @@ impl QueuePair {
 
     /// Whether the driver promises that RDMA writes of the peer appear in memory in the order of their addresses, as what
     /// polls for the last byte of a message needs it (`ibv_query_qp_data_in_order(3)`). `None` where the library is too
-    /// old to be asked, or the queue pair takes no RDMA writes.
+    /// old to be asked, the queue pair takes no RDMA writes, or the answer is none: libibverbs knows of x86 only and
+    /// answers "no" elsewhere, as it does for the drivers in software, which are not asked.
     pub fn writes_in_order(&self) -> Option<bool> {
-        if self.service() == ServiceType::UnreliableDatagram {
+        let is_x86 = cfg!(any(target_arch = "x86", target_arch = "x86_64"));
+        let writes = self.service() != ServiceType::UnreliableDatagram;
+        if !(is_x86 && writes) || is_software(self.device_name()) {
             return None;
         }
         type Query =

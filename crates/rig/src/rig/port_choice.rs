@@ -169,13 +169,14 @@ impl PortPair {
         if sender.is_port_of(receiver) {
             return Separation::Nothing;
         }
-        let functions = [sender, receiver].map(|end| end.device.pci_address.as_deref());
+        if sender.device.name == receiver.device.name {
+            return Separation::Ports;
+        }
+        let functions =
+            [sender, receiver].map(|end| (end.device.pci_address.as_deref(), end.port.number));
         let physical = &sender.port.physical;
         if physical.is_wire_of(&receiver.port.physical, functions) {
             return Separation::Functions;
-        }
-        if sender.device.name == receiver.device.name {
-            return Separation::Ports;
         }
         let adapter = &sender.device.adapter_guid;
         if adapter.is_some() && *adapter == receiver.device.adapter_guid {
@@ -304,7 +305,7 @@ pub fn choose(
     else {
         return Err(ChoiceError::TooFew(
             match senders.first().or(receivers.first()) {
-                Some(only) => no_other(only),
+                Some(only) => no_other(only, devices),
                 None => none_active(devices),
             },
         ));
@@ -324,7 +325,7 @@ pub fn choose(
 }
 
 /// That there is no second port beside this one, and what to do.
-fn no_other(only: &ChosenPort) -> String {
+fn no_other(only: &ChosenPort, devices: &[Device]) -> String {
     let advice = match &only.port.physical.bond {
         None => "name it by both --sender and --receiver for the way within the adapter".to_owned(),
         Some(bond) => format!(
@@ -333,7 +334,11 @@ fn no_other(only: &ChosenPort) -> String {
         ),
     };
     let (device, number) = (&only.device.name, only.port.number);
-    format!("only one usable RDMA port ({device} port {number}), and two are needed: {advice}")
+    let two = format!("only one usable RDMA port ({device} port {number}), and two are needed");
+    match inactive(devices) {
+        Some(inactive) => format!("{two}; not active: {inactive}; or {advice}"),
+        None => format!("{two}: {advice}"),
+    }
 }
 
 /// Each way to an active port.
@@ -478,41 +483,40 @@ impl UcRouteRequest {
 
 /// That no port is active, and what to do about each kind of them.
 fn none_active(devices: &[Device]) -> String {
-    let mut advice = Vec::new();
-    for (_, port) in all_ports(devices) {
+    let all = inactive(devices).unwrap_or_default();
+    format!("no RDMA port is active: {all}")
+}
+
+/// The ports that are not active, and what makes each kind of them active; none where all are.
+fn inactive(devices: &[Device]) -> Option<String> {
+    let (mut ports, mut advice) = (Vec::new(), Vec::new());
+    for (device, port) in all_ports(devices).filter(|(_, port)| !port.active) {
+        let address = port.addresses.first().map(ToString::to_string);
+        let address = address.as_deref().unwrap_or("no address");
+        let (name, number, state) = (&device.name, port.number, port.state);
+        ports.push(format!("{name} port {number} ({state}, {address})"));
         let of_port = how_to_activate(port);
         if !advice.contains(&of_port) {
             advice.push(of_port);
         }
     }
-    let (all, advice) = (describe_all(devices), advice.join("; "));
-    format!("no RDMA port is active: {all}; {advice}")
+    let (ports, advice) = (ports.join("; "), advice.join("; "));
+    (!ports.is_empty()).then(|| format!("{ports}; {advice}"))
 }
 
 /// What makes a port active. Of InfiniBand a subnet manager does (InfiniBand Architecture Specification, volume 1,
 /// 14.4): until it has come the link is up, and the port initialising or armed.
 fn how_to_activate(port: &Port) -> &'static str {
     match (port.link_layer, port.state) {
-        (LinkLayer::InfiniBand, "down") => {
-            "plug its InfiniBand cable in, and see that a subnet manager (opensm) runs on the switch or on a host"
-        }
-        (LinkLayer::InfiniBand, _) => {
+        (LinkLayer::InfiniBand, "initialising" | "armed") => {
             "its InfiniBand link is up, and no subnet manager has set it up: start one on the switch or on a host (opensm; \
              for two ports that are cabled to each other, opensm -g with the port GUID of one)"
         }
+        (LinkLayer::InfiniBand, _) => {
+            "plug its InfiniBand cable in, and see that a subnet manager (opensm) runs on the switch or on a host"
+        }
         _ => "plug its cable in, and bring its network interface up (ip link set DEV up)",
     }
-}
-
-fn describe_all(devices: &[Device]) -> String {
-    let describe = |(device, port): (&Device, &Port)| {
-        let address = port.addresses.first().map(ToString::to_string);
-        let address = address.as_deref().unwrap_or("no address");
-        let (name, number, state) = (&device.name, port.number, port.state);
-        format!("{name} port {number} ({state}, {address})")
-    };
-    let all: Vec<_> = all_ports(devices).map(describe).collect();
-    all.join("; ")
 }
 
 fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {

@@ -200,7 +200,16 @@ fn the_way_of_a_device_over_pci_express_is_judged() {
     );
     let asleep = "the links of mlx5_0 may sleep (L1 of ASPM)";
     let sleeps = |it: &Machine| put(it, &[("link/l1_aspm", "1")]);
-    only(sleeps, ("pci_power", Advice, "pcie_aspm=off", asleep));
+    let policy = "pcie_aspm.policy=performance";
+    only(sleeps, ("pci_power", Advice, policy, asleep));
+    // A kernel with the policy, and no device with the setting.
+    let machine = best();
+    machine.file(
+        "sys/module/pcie_aspm/parameters/policy",
+        "[default] performance",
+    );
+    let without = assess(&machine);
+    assert!(without.checks.iter().all(|check| check.id != "pci_power"));
 
     let group = |kind: &'static str| move |it: &Machine| put(it, &[("iommu_group/type", kind)]);
     only(group("identity"), ("iommu", Good, "", "mlx5_0 identity"));

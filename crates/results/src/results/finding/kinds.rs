@@ -154,12 +154,12 @@ kinds! {
         "measure between two physical ports";
     CONNECTED_DIRECTLY "connected-directly" Advice
         "the connection manager does not connect these ports: {reason}" "they were connected directly"
-        "see docs/prepare-host.md for the routes that it needs between two ports of one host, or use --connect direct";
+        "use --connect direct";
     ORDER_NOT_PROMISED "order-not-promised" Advice
         "the driver does not promise that a message is written in order"
         "one whose last byte came before the rest has a latency too short"
         "compare it with --operation write; docs/method.md lists what decides the order";
-    LOOPBACK_IN_ADAPTER "loopback-in-adapter" Invalid
+    LOOPBACK_IN_ADAPTER "loopback-in-adapter" Reservation
         "loopback in the adapter: only {packets} packets left the physical port for {count} messages"
         "the latency is not that of the wire"
         "measure between two physical ports, and not between two functions of one";

@@ -187,6 +187,39 @@ fn two_functions_of_one_physical_port_come_last_and_are_told() {
 }
 
 #[test]
+fn two_ports_of_one_virtual_function_are_two_ports() {
+    let on = |number, address| {
+        let mut port = in_network(number, &[address]);
+        port.physical.physical_function = Some("0000:3b:00.0".to_owned());
+        port
+    };
+    let both = device("vf0", vec![on(1, "10.0.0.1"), on(2, "10.0.0.2")]);
+    let pair = choose(&of(&[both]), None, None).unwrap();
+    assert_eq!(pair.doubts(), []);
+    // Nor are the first port of one and the second of another one on one wire.
+    let of_two = [
+        device("vf0", vec![on(1, "10.0.0.1")]),
+        device("vf1", vec![on(2, "10.0.0.2")]),
+    ];
+    let pair = choose(&of(&of_two), None, None).unwrap();
+    assert_eq!(pair.doubts(), []);
+}
+
+#[test]
+fn a_second_port_that_is_down_is_named_with_what_makes_it_active() {
+    let devices = of(&[
+        device("a", vec![port(1, true, &["10.0.0.1"])]),
+        device("b", vec![port(1, false, &["10.0.0.3"])]),
+    ]);
+    let error = choose(&devices, None, None).unwrap_err().to_string();
+    error.has(&[
+        "only one usable RDMA port (a port 1)",
+        "not active: b port 1 (down, 10.0.0.3); plug its cable in",
+        "or name it by both",
+    ]);
+}
+
+#[test]
 fn a_bond_is_named_as_what_makes_one_port_of_two() {
     let mut port = in_network(1, &["10.0.0.1"]);
     port.physical.bond = Some("bond0".to_owned());
@@ -212,6 +245,7 @@ fn what_makes_a_port_active_is_said_of_its_kind_and_state() {
         ("initialising", "start one on the switch"),
         ("armed", "start one on the switch"),
         ("down", "plug its InfiniBand cable in"),
+        ("unknown", "plug its InfiniBand cable in"),
     ] {
         let text = refused(&[down("a", infiniband(state)), down("b", infiniband(state))]);
         assert_eq!(text.matches(told).count(), 1, "{text}");

@@ -45,6 +45,14 @@ impl PathEnd {
             queue_pair_unknown: refusal,
         }
     }
+
+    /// Whether a sender's messages go to the GID that they come from: one port is both ends.
+    pub(crate) fn sends_to_itself(&self) -> bool {
+        let route = self.queue_pair.as_ref().and_then(|it| it.route.as_ref());
+        let destination = route.and_then(|route| Some(route.global.as_ref()?.destination_gid));
+        let own = self.gid.as_ref().and_then(|it| it.gid.parse().ok());
+        destination.is_some() && destination == own
+    }
 }
 
 /// Both ends.
@@ -75,15 +83,21 @@ impl PortRecord {
         received.or_else(|| self.receiver.notifications_sent())
     }
 
-    /// What gives reason to doubt that the messages of a point took the way undisturbed, or took it at all.
-    pub fn findings(&self, point: &Point, counts: &Counts) -> Vec<Finding> {
+    /// What gives reason to doubt that the messages of a point took the way undisturbed, or took it at all. That they
+    /// stayed within the adapter is known before where one port is both ends.
+    pub fn findings(&self, point: &Point, counts: &Counts, to_itself: bool) -> Vec<Finding> {
+        let on_wire = self.sender.packets_on_wire().filter(|_| !to_itself);
         let mut all = Vec::new();
         for (count, kind) in [
             (self.sender.retransmissions(), kinds::RETRANSMISSIONS),
             (self.congestion_notifications(), kinds::CONGESTION),
             (self.sender.waits(), kinds::FLOW_CONTROL),
-            (self.sender.errors(), kinds::SENDER_PORT_ERRORS),
-            (self.receiver.errors(), kinds::RECEIVER_PORT_ERRORS),
+            // Also where one of the counters has stopped, so that their sum is unknown.
+            (Some(self.sender.known_errors()), kinds::SENDER_PORT_ERRORS),
+            (
+                Some(self.receiver.known_errors()),
+                kinds::RECEIVER_PORT_ERRORS,
+            ),
         ] {
             all.extend(Finding::counted(&kind, count.unwrap_or(0), None));
         }
@@ -93,7 +107,7 @@ impl PortRecord {
         // Each message that arrived was at least one packet.
         for (packets, kind) in [
             (self.sender.packets_sent(), kinds::PACKETS_NOT_SENT),
-            (self.sender.packets_on_wire(), kinds::LOOPBACK_IN_ADAPTER),
+            (on_wire, kinds::LOOPBACK_IN_ADAPTER),
             (
                 self.receiver.packets_received(),
                 kinds::PACKETS_NOT_RECEIVED,
@@ -119,13 +133,17 @@ mod tests {
 
     /// What is said of a point of 100 messages.
     fn said(record: &PortRecord) -> Vec<String> {
+        said_of(record, false)
+    }
+
+    fn said_of(record: &PortRecord, to_itself: bool) -> Vec<String> {
         let point = Plan::new(&single()).points[0];
         let counts = Counts {
             sent: 100,
             received: 100,
             ..Counts::default()
         };
-        let found = record.findings(&point, &counts).into_iter();
+        let found = record.findings(&point, &counts, to_itself).into_iter();
         found.map(|found| found.problem).collect()
     }
 
@@ -190,6 +208,52 @@ mod tests {
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].starts_with(begins), "{said:?}");
         }
+    }
+
+    #[test]
+    fn one_port_that_is_both_ends_is_named_once() {
+        let record = PortRecord {
+            sender: PortCounters::of(&[("ethtool/tx_packets_phy", 3)]),
+            ..PortRecord::default()
+        };
+        assert_eq!(said_of(&record, true), [""; 0]);
+        assert_eq!(said_of(&record, false).len(), 1);
+        let end = |own: &str, destination: &str| PathEnd {
+            gid: Some(Gid {
+                index: 0,
+                gid: own.to_owned(),
+                kind: None,
+                interface: None,
+            }),
+            queue_pair: Some(QueuePairState::to(destination.parse().unwrap())),
+            writes_in_order: None,
+            queue_pair_unknown: None,
+        };
+        let own = "0000:0000:0000:0000:0000:ffff:0a4d:0001";
+        assert!(end(own, "::ffff:10.77.0.1").sends_to_itself());
+        assert!(!end(own, "::ffff:10.77.0.2").sends_to_itself());
+        let unknown = PathEnd {
+            gid: None,
+            queue_pair: None,
+            ..end(own, "::1")
+        };
+        assert!(!unknown.sends_to_itself());
+    }
+
+    #[test]
+    fn errors_are_found_where_another_counter_of_them_has_stopped() {
+        let counters = |downed, symbols| {
+            PortCounters::of(&[
+                ("counters/link_downed", downed),
+                ("counters/symbol_error", symbols),
+            ])
+        };
+        let record = PortRecord {
+            sender: counters(3, 65_535).since(&counters(1, 7)),
+            ..PortRecord::default()
+        };
+        assert_eq!(record.sender.errors(), None);
+        assert_eq!(said(&record), ["2 errors at the sender's port"]);
     }
 
     #[test]

@@ -204,7 +204,8 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     all.extend(of_throttling(&result.throttled, obtained.priority));
     all.extend(of_kept(result).filter(|_| missed == 0));
     all.extend(of_order(result));
-    all.extend(result.ports.findings(&result.point, counts));
+    let to_itself = obtained.path.sender.sends_to_itself();
+    all.extend(result.ports.findings(&result.point, counts, to_itself));
     all
 }
 
