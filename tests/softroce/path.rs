@@ -145,17 +145,25 @@ fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
 }
 
 #[test]
-fn ports_that_the_connection_manager_does_not_connect_are_connected_directly_and_it_is_told() {
+fn ports_that_the_connection_manager_does_not_connect_are_connected_directly_with_a_finding() {
     let machine = Machine::take();
     let _cut = Disturbance::of_requests("veth0", "loss 100%");
-    let ended = machine.ends("--service rc,ud --burst 20", 0);
+    let begun = std::time::Instant::now();
+    // The processes of both rounds know what the trial showed.
+    let ended = machine.ends("--service rc,uc,ud --burst 20 --rounds 2", 0);
+    let took = begun.elapsed();
+    // Of the parent alone: the three processes would take 12 s each.
+    assert!(took.as_secs() < 36, "{took:?}");
     let results = machine.results();
-    results.check(2);
+    results.check(3);
     for row in results.summary().rows {
         assert_eq!(row.text("connect"), "direct");
     }
     ended.warns("the connection manager does not connect these ports");
     ended.warns("no answer within 12 s");
+    ended
+        .stderr
+        .has(&["trying the connection manager between the two ports, for at most 12 s"]);
 }
 
 #[test]
