@@ -87,7 +87,7 @@ pub(crate) fn within_devices<P: Peer>(
     let can_uc = tries_uc && (named || uc_route.is_some());
     if is_open && direct.services.is_empty() {
         direct = shown_if_slow(show, NOTICE_AFTER, || {
-            DirectServices::by_trial(&plan, uc_route, |point, route, until| {
+            DirectServices::by_trial(&plan, uc_route, TRIAL_LIMIT, |point, route, until| {
                 peer.try_manager(point, route, until)
             })
         })?;
@@ -174,13 +174,14 @@ struct DirectServices {
 impl DirectServices {
     /// Connects a queue pair on trial, where points leave the way open: between two ports of one host the connection
     /// manager takes routes that few hosts have, and connecting directly does not. UC is tried separately, by its
-    /// route; all trials together end by one deadline.
+    /// route. All trials together end within `limit`, and what there is no time to try fails as the last one did.
     fn by_trial(
         plan: &Plan,
         uc_route: Option<UcRoute>,
+        limit: Duration,
         mut fails: impl FnMut(&Point, UcRoute, Instant) -> Result<Option<String>, RunError>,
     ) -> Result<Self, RunError> {
-        let until = Instant::now() + TRIAL_LIMIT;
+        let until = Instant::now() + limit;
         let mut direct = DirectServices::default();
         let by_address = [Service::Rc, Service::Ud];
         for (services, route) in [
@@ -190,7 +191,11 @@ impl DirectServices {
             let mut points = open_points(plan);
             let first = points.find(|point| services.contains(&point.service));
             if let Some((point, route)) = first.zip(route) {
-                direct.add(services, fails(point, route, until)?);
+                let reason = match direct.reasons.last() {
+                    Some(reason) if Instant::now() >= until => Some(reason.clone()),
+                    _ => fails(point, route, until)?,
+                };
+                direct.add(services, reason);
             }
         }
         Ok(direct)
@@ -283,6 +288,7 @@ mod tests {
         services: &[Service],
         uc_route: Option<UcRoute>,
         failing: &[Service],
+        limit: Duration,
     ) -> (Vec<(Service, UcRoute)>, DirectServices) {
         let sweep = Sweep {
             services: services.to_vec(),
@@ -291,13 +297,17 @@ mod tests {
         };
         let mut trials = Vec::new();
         let mut deadlines = Vec::new();
-        let direct =
-            DirectServices::by_trial(&Plan::new(&sweep), uc_route, |point, route, until| {
+        let direct = DirectServices::by_trial(
+            &Plan::new(&sweep),
+            uc_route,
+            limit,
+            |point, route, until| {
                 trials.push((point.service, route));
                 deadlines.push(until);
                 let fails = failing.contains(&point.service);
                 Ok(fails.then(|| format!("no route for {}", point.service.name())))
-            });
+            },
+        );
         deadlines.dedup();
         assert!(deadlines.len() <= 1, "one for all");
         (trials, direct.unwrap())
@@ -307,21 +317,32 @@ mod tests {
     fn uc_is_tried_by_its_route_and_apart_from_the_others() {
         let (endpoint, patched) = (UcRoute::Endpoint, UcRoute::Patched);
         let reason = |service: &str| vec![format!("no route for {service}")];
-        let (trials, direct) = tried(Service::ALL, Some(patched), &[]);
+        let (trials, direct) = tried(Service::ALL, Some(patched), &[], TRIAL_LIMIT);
         assert_eq!(trials, [(Service::Rc, endpoint), (Service::Uc, patched)]);
         assert_eq!(direct, DirectServices::default());
-        let (_, direct) = tried(Service::ALL, Some(patched), &[Service::Uc]);
+        let (_, direct) = tried(Service::ALL, Some(patched), &[Service::Uc], TRIAL_LIMIT);
         assert_eq!(direct.services, [Service::Uc]);
         assert_eq!(direct.reasons, reason("uc"));
-        let (_, direct) = tried(Service::ALL, Some(endpoint), &[Service::Rc]);
+        let (_, direct) = tried(Service::ALL, Some(endpoint), &[Service::Rc], TRIAL_LIMIT);
         assert_eq!(direct.services, [Service::Rc, Service::Ud]);
         assert_eq!(direct.reasons, reason("rc"));
-        let (trials, direct) = tried(&[Service::Ud], None, Service::ALL);
+        let (trials, direct) = tried(&[Service::Ud], None, Service::ALL, TRIAL_LIMIT);
         assert_eq!(trials, [(Service::Ud, endpoint)]);
         assert_eq!(direct.reasons, reason("ud"));
         // A route that does not work is reported elsewhere.
-        let (trials, _) = tried(&[Service::Uc], None, Service::ALL);
+        let (trials, _) = tried(&[Service::Uc], None, Service::ALL, TRIAL_LIMIT);
         assert_eq!(trials, []);
+    }
+
+    #[test]
+    fn what_there_is_no_time_to_try_fails_as_the_last_did() {
+        let route = Some(UcRoute::Endpoint);
+        let (trials, direct) = tried(Service::ALL, route, &[Service::Rc], Duration::ZERO);
+        assert_eq!(trials, [(Service::Rc, UcRoute::Endpoint)]);
+        assert_eq!(direct.services, [Service::Rc, Service::Ud, Service::Uc]);
+        assert_eq!(direct.reasons, ["no route for rc"]);
+        let (trials, direct) = tried(Service::ALL, route, &[], Duration::ZERO);
+        assert_eq!((trials.len(), direct), (2, DirectServices::default()));
     }
 
     #[test]
