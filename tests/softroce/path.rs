@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::loss::wait_for_traffic;
-use crate::machine::{Disturbance, ENDS, Machine, sh, wait_until};
+use crate::machine::{Disturbance, ENDS, Machine, WithoutManager, sh, wait_until};
 use crate::program::LIMIT;
 use crate::results::{Results, Row, Table};
 
@@ -159,6 +159,20 @@ fn ports_that_the_connection_manager_does_not_connect_are_connected_directly_wit
     ended
         .stderr
         .has(&["trying the connection manager between the two ports, for at most 12 s"]);
+}
+
+#[test]
+fn without_a_connection_manager_all_service_types_are_connected_directly_with_a_finding() {
+    let machine = Machine::take();
+    let _without = WithoutManager::begin();
+    let ended = machine.ends("--service rc,uc,ud --burst 20", 0);
+    let results = machine.results();
+    results.check(3);
+    for row in results.summary().rows {
+        assert_eq!(row.text("connect"), "direct");
+    }
+    ended.warns("the connection manager does not connect these ports");
+    ended.stderr.has(&["/dev/infiniband/rdma_cm"]);
 }
 
 #[test]
