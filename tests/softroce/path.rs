@@ -8,6 +8,7 @@ use crate::loss::wait_for_traffic;
 use crate::machine::{Disturbance, ENDS, Machine, WithoutManager, sh, wait_until};
 use crate::program::LIMIT;
 use crate::results::{Results, Row, Table};
+use crate::testing::Has as _;
 
 /// The rows of `counters.csv` of the only point.
 fn counters(results: &Results) -> Table {
