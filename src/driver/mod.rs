@@ -102,6 +102,11 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     let busy = benchmark.busy_cpus();
     let needs = busy.map_or(request.needs, |busy| request.needs.with_busy(busy));
     let readiness = Readiness::assess(needs)?;
+    if !output.quiet {
+        benchmark.show_waits(|text| {
+            let _ = writeln!(io::stderr(), "{text}");
+        });
+    }
     let ready = benchmark.prepare(plan).map_err(sort)?;
     if let Some(signal) = interrupt::requested() {
         return Err(anyhow::anyhow!("interrupted by {signal}"));
@@ -158,11 +163,9 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     course.verbose = output.verbose && !output.quiet;
     course.find(None, None, ready.findings.into_iter().chain(of_machine));
     course.write_found()?;
-    let outcome = course.measure(
-        benchmark,
-        &|| RoundProcess::start(&request.assignment),
-        sweep,
-    );
+    let assignment = request.assignment.of_round(&*benchmark);
+    let start = || RoundProcess::start(&assignment);
+    let outcome = course.measure(benchmark, &start, sweep);
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
     close(folder, outcome, output.quiet, None, &broken_limits, || {

@@ -8,7 +8,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::ends::endpoints::{
-    EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT,
+    EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, StepLimit,
 };
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
@@ -56,7 +56,7 @@ pub(crate) fn settings(service: Service) -> EndpointSettings {
         },
         reads: 0,
         comp_vectors: CompletionVectors::default(),
-        limit: STEP_LIMIT,
+        limit: StepLimit::Each(STEP_LIMIT),
         huge_pages: HugePagePolicy::Off,
         sender_cpu: 0,
         receiver_cpu: 1,

@@ -168,6 +168,21 @@ impl Drop for Undo {
     }
 }
 
+/// Without the file by which programs reach the kernel's connection manager, as where its module is not loaded.
+pub(crate) struct WithoutManager {
+    _undo: Undo,
+}
+
+impl WithoutManager {
+    pub(crate) fn begin() -> Self {
+        let (file, away) = ("/dev/infiniband/rdma_cm", "/dev/infiniband/away");
+        sh(&format!("mv {file} {away}"));
+        WithoutManager {
+            _undo: Undo(vec![format!("mv {away} {file}")]),
+        }
+    }
+}
+
 pub(crate) struct Disturbance {
     interface: &'static str,
     handle: &'static str,

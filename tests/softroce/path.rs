@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::loss::wait_for_traffic;
-use crate::machine::{Disturbance, ENDS, Machine, sh, wait_until};
+use crate::machine::{Disturbance, ENDS, Machine, WithoutManager, sh, wait_until};
 use crate::program::LIMIT;
 use crate::results::{Results, Row, Table};
+use crate::testing::Has as _;
 
 /// The rows of `counters.csv` of the only point.
 fn counters(results: &Results) -> Table {
@@ -146,17 +147,49 @@ fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
 }
 
 #[test]
-fn ports_that_the_connection_manager_does_not_connect_are_connected_directly_and_it_is_told() {
+fn ports_that_the_connection_manager_does_not_connect_are_connected_directly_with_a_finding() {
     let machine = Machine::take();
     let _cut = Disturbance::of_requests("veth0", "loss 100%");
-    let ended = machine.ends("--service rc,ud --burst 20", 0);
+    let ended = machine.ends("--service rc,uc,ud --burst 20", 0);
     let results = machine.results();
-    results.check(2);
+    results.check(3);
     for row in results.summary().rows {
         assert_eq!(row.text("connect"), "direct");
     }
     ended.warns("the connection manager does not connect these ports");
     ended.warns("no answer within 12 s");
+    ended
+        .stderr
+        .has(&["trying the connection manager between the two ports, for at most 12 s"]);
+}
+
+#[test]
+fn without_a_connection_manager_all_service_types_are_connected_directly_with_a_finding() {
+    let machine = Machine::take();
+    let _without = WithoutManager::begin();
+    let ended = machine.ends("--service rc,uc,ud --burst 20", 0);
+    let results = machine.results();
+    results.check(3);
+    for row in results.summary().rows {
+        assert_eq!(row.text("connect"), "direct");
+    }
+    ended.warns("the connection manager does not connect these ports");
+    ended.stderr.has(&["/dev/infiniband/rdma_cm"]);
+}
+
+#[test]
+fn the_processes_of_rounds_take_over_what_the_trial_of_their_sweep_showed() {
+    let machine = Machine::take();
+    let cut = Disturbance::of_requests("veth0", "loss 100%");
+    let running = machine.start("--service rc --burst 20 --rounds 2");
+    // The first process of a round is there when the trial is over: now another would succeed.
+    machine.wait_for_point(1);
+    drop(cut);
+    running.wait(LIMIT).expect(0);
+    let results = machine.results();
+    let row = only_row(&results);
+    assert_eq!(row.text("connect"), "direct");
+    assert_eq!(row.count("rounds"), 2);
 }
 
 #[test]

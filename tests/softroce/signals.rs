@@ -89,5 +89,5 @@ fn sigint_while_connecting() {
         crate::machine::sh(&files).contains("rdma_cm")
     });
     running.signal(Signal::SIGINT);
-    running.wait(END).says(&["interrupted"]);
+    running.wait(END).expect(1).says(&["interrupted"]);
 }

@@ -1,4 +1,4 @@
-//! The second provider: iWARP in software, in a machine of its own (`ci/vm --provider siw`).
+//! The second provider: iWARP in software, in a separate machine (`ci/vm --provider siw`).
 
 use std::time::Duration;
 
@@ -115,10 +115,11 @@ fn sizes_several_queue_pairs_depth_and_repeats_deliver() {
 #[test]
 fn packets_that_are_lost_are_sent_again_by_tcp() {
     let folder = scratch();
-    let _loss = crate::machine::Disturbance::of_everything("veth0", "loss 2%");
+    let loss = crate::machine::Disturbance::of_everything("veth0", "loss 2%");
     let results = measured(&folder, "--burst 500 --size 1024 --timeout 20s");
     let row = &results.summary().rows[0];
     assert_eq!(row.count("messages_received"), 500);
+    assert!(loss.dropped() > 0);
 }
 
 #[test]

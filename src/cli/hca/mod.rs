@@ -272,6 +272,7 @@ impl HcaArguments {
             comp_vectors: self.comp_vector,
             allow_idle_states: self.schedule.allow_idle_states,
             uc_route: self.uc_route,
+            direct_services: None,
             sender: self.sender.clone(),
             receiver: self.receiver.clone(),
             cpus: CpuRequest {

@@ -174,7 +174,7 @@ fn table<const N: usize>(
     }
 }
 
-/// Both as tables, with the settings that are not the same in all rows, and the reasons for what is not told.
+/// Both as tables, with the settings that are not the same in all rows, and the reasons for what is unknown.
 pub(crate) fn text(shown: &Shown<'_>, settings: &[Column]) -> String {
     let reads: Vec<_> = submit_to_read(shown).collect();
     let rows = reads.iter().map(|(record, read)| {

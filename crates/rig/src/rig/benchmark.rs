@@ -11,10 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::RigError;
+use super::ports::Service;
 use crate::results::Record;
 use crate::results::finding::Finding;
 use crate::results::schema::Schema;
 use crate::stats::LatencyHistogram;
+
+/// Shows the user a line about what takes long.
+pub type ShowWait = fn(&str);
 
 pub trait Benchmark {
     fn schema(&self) -> &'static Schema;
@@ -32,6 +36,15 @@ pub trait Benchmark {
     /// Opens devices, leaves out what they cannot do, checks what every point needs of the machine, and makes it ready
     /// (clocks, memory lock). Called once, before the first point of a process.
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure>;
+
+    /// Where [`prepare`](Self::prepare) takes long, it calls `show` with the reason.
+    fn show_waits(&mut self, _show: ShowWait) {}
+
+    /// Which service types [`prepare`](Self::prepare) found to be connected directly: a process of a round takes that
+    /// over.
+    fn direct_services(&self) -> Option<Vec<Service>> {
+        None
+    }
 
     /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is
     /// reported in the outcome, with what was measured until then.

@@ -157,7 +157,8 @@ kinds! {
         "use --connect direct";
     ORDER_NOT_PROMISED "order-not-promised" Advice
         "the driver does not promise that a message is written in order"
-        "one whose last byte came before the rest has a latency too short"
+        "one whose last byte came before the rest has a latency too short; on UC one that came after the next counts \
+         as lost"
         "compare it with --operation write; docs/method.md lists what decides the order";
     LOOPBACK_IN_ADAPTER "loopback-in-adapter" Reservation
         "loopback in the adapter: only {packets} packets left the physical port for {count} messages"

@@ -195,7 +195,7 @@ impl PairEnd {
         let (port, facts) = self.port()?;
         let peer = Remote::greet(None, &asked, port, facts)?;
         let mut runner = PointRunner::new(config, peer, self.clocks())?;
-        let plan = runner.within_devices(plan)?;
+        let plan = runner.within_devices(plan, None)?;
         plan.check().map_err(RunError::Usage)?;
         let point = plan.points[0];
         runner.prepare(&plan)?;

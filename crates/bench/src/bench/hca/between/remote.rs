@@ -254,14 +254,14 @@ impl Peer for Remote {
         {
             return Some(
                 "between two hosts messages and probes are identified by immediate data, which iWARP does not have: \
-                 leave out --peer, or use an adapter for InfiniBand or RoCE"
+                 use an adapter for InfiniBand or RoCE, or measure between two ports of one host"
                     .to_owned(),
             );
         } else {
             return None;
         };
         Some(format!(
-            "{option} is not measured between two hosts: leave it out, or leave out --peer"
+            "{option} is not measured between two hosts: leave it out, or measure between two ports of one host"
         ))
     }
 
@@ -296,8 +296,18 @@ impl Peer for Remote {
         Ok(refusal.map_or(Ok(()), |refusal| Err(CmError::Far(refusal))))
     }
 
+    /// How the two hosts are connected does not depend on what one of them lacks.
+    fn lacks_manager(&self) -> Result<Option<String>, RunError> {
+        Ok(None)
+    }
+
     /// Two hosts have their routes to each other from their network.
-    fn try_manager(&self, _point: &Point, _uc_route: UcRoute) -> Result<Option<String>, RunError> {
+    fn try_manager(
+        &self,
+        _point: &Point,
+        _uc_route: UcRoute,
+        _until: Instant,
+    ) -> Result<Option<String>, RunError> {
         Ok(None)
     }
 

@@ -10,7 +10,7 @@ use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
 use super::served::{ServedReceiver, next, serve_point};
 use super::time_of_day::TimeOfDayOffset;
 use crate::bench::hca::ends::ReceivingEnd;
-use crate::bench::hca::ends::endpoints::{EndpointSettings, STEP_LIMIT};
+use crate::bench::hca::ends::endpoints::{EndpointSettings, STEP_LIMIT, StepLimit};
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
@@ -185,7 +185,7 @@ impl Serving {
             uc_route: order.uc_route,
             receives: receives_of(&order.point, [&self.peer, &self.facts]),
             reads: TwoPorts([&self.peer, &self.facts]).reads_of(&order.point),
-            limit: STEP_LIMIT,
+            limit: StepLimit::Each(STEP_LIMIT),
             comp_vectors: CompletionVectors {
                 // The probes' answers are sent by this end.
                 sender: order.comp_vectors.receiver,

@@ -1,7 +1,7 @@
 //! The receiving end of sends without immediate data, which iWARP does not have.
 //!
 //! A reliable connection delivers messages in the order in which they were posted, and each takes the next receive
-//! request. So a message's place in that order tells which it is. Whether it is that one is checked as for all others:
+//! request. So a message's place in that order is its number. Whether it is that message is checked as for all others:
 //! by its length, its stamp and, where it is longer than the stamp, the pattern of burst and number behind it. One that
 //! were missing would have all that follow it counted as corrupted.
 
@@ -79,17 +79,23 @@ impl ReceivingEnd for NumberedReceiver {
 struct MessageOrder {
     /// As the immediate data would be.
     next: Box<[AtomicU32]>,
-    /// Slots of each queue pair.
-    slots: u64,
+    /// The queue pair of each slot, where there are several: finding it stands before the stamp, so it takes no
+    /// division.
+    queue_pairs: Box<[u32]>,
     burst: u32,
 }
 
 impl MessageOrder {
     fn new(burst: u32, slots: usize, queue_pairs: usize) -> Self {
         let first = |queue_pair: u32| AtomicU32::new(Tag::new(0).immediate_data(queue_pair));
+        let all = 0..queue_pairs as u32;
+        let of_slots = |queue_pair| std::iter::repeat_n(queue_pair, slots);
         MessageOrder {
-            next: (0..queue_pairs as u32).map(first).collect(),
-            slots: slots as u64,
+            next: all.clone().map(first).collect(),
+            queue_pairs: match queue_pairs {
+                1 => Box::default(),
+                _ => all.flat_map(of_slots).collect(),
+            },
             burst,
         }
     }
@@ -100,7 +106,7 @@ impl MessageOrder {
         let queue_pairs = self.next.len() as u32;
         let queue_pair = match queue_pairs {
             1 => 0,
-            _ => (slot / self.slots) as u32,
+            _ => self.queue_pairs[slot as usize],
         };
         // Only the thread of the port changes it.
         let next = &self.next[queue_pair as usize];
@@ -158,16 +164,16 @@ mod tests {
     /// The numbers of bursts and messages that completions of these slots get.
     fn taken(burst: u32, slots: usize, queue_pairs: usize, of: &[u64]) -> Vec<(u32, u32)> {
         let order = MessageOrder::new(burst, slots, queue_pairs);
-        let told = |slot: &u64| {
+        let numbers = |slot: &u64| {
             let label = order.take(*slot);
             let number = (0..4).find(|number| Tag::new(*number).is_of(label));
             (number.unwrap(), Tag::sequence(label))
         };
-        of.iter().map(told).collect()
+        of.iter().map(numbers).collect()
     }
 
     #[test]
-    fn the_place_in_the_order_of_its_queue_pair_tells_which_message_it_is() {
+    fn the_place_in_the_order_of_its_queue_pair_is_the_number_of_a_message() {
         let found = taken(3, 5, 1, &[4, 0, 1, 2, 3, 4, 0]);
         let wanted = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
         assert_eq!(found, wanted);

@@ -3,8 +3,9 @@
 use super::PointResult;
 use crate::bench::hca::loops::background::BackgroundTraffic;
 use crate::bench::hca::message::Message;
+use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::background::{Background, Traffic};
-use crate::bench::hca::settings::config::{Arrivals, Config, Operation};
+use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Service};
 use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
@@ -138,12 +139,19 @@ fn of_kept(result: &PointResult) -> Option<Finding> {
     })
 }
 
-/// That a message which is polled for in memory may not be whole when its last byte is.
+/// That a message which is polled for in memory may not be whole when its last byte is or, where a later one means that
+/// it is lost, may become visible after that.
 fn of_order(result: &PointResult) -> Option<Finding> {
-    let point = &result.point;
     let in_order = &result.circumstances.path.receiver["writes_in_order"];
-    let matters = point.operation == Operation::WritePolled && point.size > SMALLEST_SIZE;
-    (matters && *in_order == false).then(|| Finding::of(&kinds::ORDER_NOT_PROMISED))
+    let is_unordered = needs_order(&result.point) && *in_order == false;
+    is_unordered.then(|| Finding::of(&kinds::ORDER_NOT_PROMISED))
+}
+
+/// A stamp alone is one word, and whole.
+fn needs_order(point: &Point) -> bool {
+    let of_bytes = point.size > SMALLEST_SIZE;
+    let of_messages = point.service == Service::Uc;
+    point.operation == Operation::WritePolled && (of_bytes || of_messages)
 }
 
 /// What only latencies by one clock show.
@@ -215,8 +223,34 @@ mod tests {
 
     use super::*;
     use crate::bench::hca::loops::background::Messages;
+    use crate::bench::hca::plan::{Plan, made_up::single};
     use crate::bench::hca::settings::background::tests::background;
+    use crate::bench::hca::settings::config::Sweep;
     use crate::testing::Has as _;
+
+    #[test]
+    fn polled_writes_need_the_order_of_bytes_and_on_uc_that_of_messages() {
+        let plan = Plan::new(&Sweep {
+            services: vec![Service::Rc, Service::Uc],
+            operations: vec![Operation::Send, Operation::Write, Operation::WritePolled],
+            sizes: vec![SMALLEST_SIZE, 64],
+            ..single()
+        });
+        let needing = plan.points.iter().filter(|point| needs_order(point));
+        let needing: Vec<_> = needing
+            .map(|it| (it.service, it.operation, it.size))
+            .collect();
+        let polled = Operation::WritePolled;
+        let (rc, uc) = (Service::Rc, Service::Uc);
+        assert_eq!(
+            needing,
+            [
+                (rc, polled, 64),
+                (uc, polled, SMALLEST_SIZE),
+                (uc, polled, 64)
+            ]
+        );
+    }
 
     #[test]
     fn a_background_that_is_off_its_rate_has_its_reason() {

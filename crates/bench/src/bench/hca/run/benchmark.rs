@@ -17,7 +17,7 @@ use crate::bench::hca::plan::crowded::leave_out_crowded;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::findings;
 use crate::bench::hca::result::rows::{CounterRow, settings, write_rows};
-use crate::bench::hca::settings::config::{Config, Poll, Timestamp, UcRouteRequest};
+use crate::bench::hca::settings::config::{Config, Poll, Service, Timestamp, UcRouteRequest};
 use crate::generators::RunGenerators;
 use crate::host::Topology;
 use crate::host::idle_hold::IdleHold;
@@ -27,7 +27,7 @@ use crate::results::schema::hca::COUNTERS;
 use crate::results::schema::{REASON, Schema};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
-    SampleFolders,
+    SampleFolders, ShowWait,
 };
 use crate::rig::findings::of_idle_states;
 
@@ -43,6 +43,7 @@ pub struct HcaBenchmark<M: RunMode> {
     mode: M,
     plan: plan::Plan,
     runner: Option<PointRunner<M::Peer>>,
+    show: Option<ShowWait>,
     /// The generators of memory load as they are planned, if a point is under load; the runner makes its own.
     beside: Option<RunGenerators>,
     /// Held as long as it is measured.
@@ -56,6 +57,7 @@ impl<M: RunMode> HcaBenchmark<M> {
             mode,
             plan: plan::Plan::default(),
             runner: None,
+            show: None,
             beside: None,
             idle_hold: None,
         }
@@ -166,7 +168,7 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
         let peer = self.mode.peer(&self.config)?;
         let clocks = Arc::new(Clocks::new(self.config.tsc_khz));
         let mut runner = PointRunner::new(self.config.clone(), peer, clocks)?;
-        let plan = runner.within_devices(std::mem::take(&mut self.plan))?;
+        let plan = runner.within_devices(std::mem::take(&mut self.plan), self.show)?;
         self.keep(plan)?;
         let mut known = runner.prepare(&self.plan)?;
         let (hold, idle_states, idle) = IdleHold::unless(self.config.allow_idle_states);
@@ -203,6 +205,14 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
         }
         self.runner = Some(runner);
         Ok(ready)
+    }
+
+    fn show_waits(&mut self, show: ShowWait) {
+        self.show = Some(show);
+    }
+
+    fn direct_services(&self) -> Option<Vec<Service>> {
+        self.runner.as_ref()?.direct_services().map(<[_]>::to_vec)
     }
 
     fn measure(

@@ -1,14 +1,14 @@
 //! A peer in this process: both ports are of this machine.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use super::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::ends::SendingEnd;
 use crate::bench::hca::ends::endpoints::{
-    EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, receive_requests,
+    EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, StepLimit, receive_requests,
 };
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::numbered_end::NumberedReceiver;
@@ -22,6 +22,7 @@ use crate::bench::hca::loops::background::Copies;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
+use crate::bench::hca::run::within_devices::TRIAL_LIMIT;
 use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::settings::background::Traffic;
@@ -38,8 +39,40 @@ use crate::results::finding::Finding;
 use crate::rig::port_choice::{ChosenPort, PortPair, choose};
 use crate::time::Clock;
 
-/// How long each step of a trial of the connection manager may take: it repeats a lost message once within it.
-const TRIAL_LIMIT: Duration = Duration::from_secs(12);
+/// Whether the kernel's connection manager is not there, or not for this user: the channel is the first that is asked
+/// of it.
+fn is_missing(error: &CmError) -> bool {
+    let shortage = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+    match error {
+        CmError::Call { source, .. } => {
+            (source.raw_os_error()).is_some_and(|errno| !shortage.contains(&errno))
+        }
+        _ => false,
+    }
+}
+
+/// Why a trial failed that is no fault of the program's environment; the deadline is that of all steps.
+fn reason_of_trial(error: CmError) -> Result<String, CmError> {
+    match error {
+        interrupted @ CmError::Interrupted { .. } => Err(interrupted),
+        CmError::TimedOut {
+            step,
+            object,
+            awaited,
+            ..
+        } => {
+            let limit = TRIAL_LIMIT;
+            let whole = CmError::TimedOut {
+                step,
+                object,
+                awaited,
+                limit,
+            };
+            Ok(whole.to_string())
+        }
+        error => Ok(error.to_string()),
+    }
+}
 
 /// The other port of this machine, or the same one.
 pub struct Local {
@@ -132,7 +165,7 @@ impl Local {
             },
             reads: 0,
             comp_vectors: config.comp_vectors.unwrap_or_default(),
-            limit: STEP_LIMIT,
+            limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
             sender_cpu: cpu,
             receiver_cpu: placement.receiver,
@@ -186,7 +219,20 @@ impl Peer for Local {
         Ok(self.ports().iter().try_for_each(|port| port.probe(route)))
     }
 
-    fn try_manager(&self, point: &Point, uc_route: UcRoute) -> Result<Option<String>, RunError> {
+    fn lacks_manager(&self) -> Result<Option<String>, RunError> {
+        match self.ports().iter().try_for_each(OpenPort::open_channel) {
+            Ok(()) => Ok(None),
+            Err(error) if is_missing(&error) => Ok(Some(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn try_manager(
+        &self,
+        point: &Point,
+        uc_route: UcRoute,
+        until: Instant,
+    ) -> Result<Option<String>, RunError> {
         let here = current_affinity()?.first().unwrap_or(0);
         let settings = EndpointSettings {
             point: Point {
@@ -208,7 +254,7 @@ impl Peer for Local {
             },
             reads: 0,
             comp_vectors: CompletionVectors::default(),
-            limit: TRIAL_LIMIT,
+            limit: StepLimit::AllUntil(until),
             huge_pages: HugePagePolicy::Off,
             sender_cpu: here,
             receiver_cpu: here,
@@ -216,9 +262,7 @@ impl Peer for Local {
         let channel = self.ports()[0].channel()?;
         match self.endpoints_by(Some(channel), &settings) {
             Ok(_) => Ok(None),
-            Err(RunError::Connection(error)) if !matches!(error, CmError::Interrupted { .. }) => {
-                Ok(Some(error.to_string()))
-            }
+            Err(RunError::Connection(error)) => Ok(Some(reason_of_trial(error)?)),
             Err(error) => Err(error),
         }
     }
@@ -324,4 +368,46 @@ impl<C: Clock> ConnectedEnds<C> for LocalEnds {
     }
 
     fn finish(self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rdma::cm::EventKind;
+
+    #[test]
+    fn a_manager_that_is_not_there_is_missing_and_a_shortage_is_not() {
+        let failed = |errno| {
+            is_missing(&CmError::Call {
+                operation: "rdma_create_event_channel",
+                object: "/dev/infiniband/rdma_cm".to_owned(),
+                source: io::Error::from_raw_os_error(errno),
+                advice: "",
+            })
+        };
+        for errno in [libc::ENOENT, libc::ENODEV, libc::EACCES, libc::EPERM] {
+            assert!(failed(errno), "{errno}");
+        }
+        for errno in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            assert!(!failed(errno), "{errno}");
+        }
+        assert!(!is_missing(&CmError::Far("no".to_owned())));
+    }
+
+    #[test]
+    fn a_trial_that_ends_by_its_deadline_has_its_whole_length_as_the_reason() {
+        let reason = reason_of_trial(CmError::TimedOut {
+            step: "waiting for a request",
+            object: "id 1".to_owned(),
+            awaited: EventKind::ConnectRequest,
+            limit: Duration::from_millis(11_998),
+        });
+        let reason = reason.unwrap();
+        assert!(reason.contains("no answer within 12 s"), "{reason}");
+        let step = "connecting";
+        assert!(reason_of_trial(CmError::Interrupted { step }).is_err());
+    }
 }
