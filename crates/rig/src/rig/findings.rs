@@ -98,17 +98,18 @@ pub fn of_throttling(found: &ThrottlingRecord, priority: Option<u8>) -> Vec<Find
 /// The same where stops are what is measured. The counts are of all CPUs that are watched at once: of each they are no
 /// others, and do not add up.
 pub fn of_throttled_watch(found: &ThrottlingRecord, priority: Option<u8>) -> Vec<Finding> {
-    if priority.is_some() {
-        return of_throttling(found, priority);
-    }
+    let kind = match priority {
+        Some(_) => &kinds::THROTTLED_BESIDE,
+        None => &kinds::THROTTLED_WATCH,
+    };
     let stopped = (found.group.throttled > 0).then(|| {
-        Finding::of(&kinds::THROTTLED_WATCH)
+        Finding::of(kind)
             .measure("throttled", found.group.throttled as f64)
             .measure("periods", found.group.periods as f64)
             .measure("throttled_ns", found.group.throttled_ns as f64)
     });
-    let unknown = found.unknown.as_ref().map(of_unknown);
-    stopped.into_iter().chain(unknown).collect()
+    let unknown = found.unknown.as_ref().filter(|_| priority.is_none());
+    stopped.into_iter().chain(unknown.map(of_unknown)).collect()
 }
 
 fn of_unknown(reason: &String) -> Finding {
@@ -152,6 +153,8 @@ pub struct ComparedRate {
     pub deviation: f64,
     /// A step of the clock, as a share of the time that it is over.
     pub clock_step: f64,
+    /// The share that did not go through, or not in time, as another finding states.
+    pub stated: f64,
 }
 
 impl ComparedRate {
@@ -165,7 +168,13 @@ impl ComparedRate {
             uncertainty: 0.0,
             deviation: 0.0,
             clock_step: 0.0,
+            stated: 0.0,
         }
+    }
+
+    /// Whether what another finding states is at least half of the reason for being off by this share.
+    pub fn is_stated(&self, off: f64) -> bool {
+        off < 0.0 && self.stated >= -off / 2.0
     }
 
     /// By how much it is off, as a share of what was asked for.
@@ -200,17 +209,20 @@ impl ComparedRate {
 }
 
 /// Where what went in, or came out, was at another rate than was asked for. Of what came out only where it was at another
-/// rate than what went in; `why` has the reason of one that is off by so much, by whether it is what went in.
+/// rate than what went in; `why` has the reason of one that is off by so much, by whether it is what went in. Of one that
+/// another finding explains there is none.
 pub fn of_rates(
     sent: Option<ComparedRate>,
     received: Option<ComparedRate>,
     why: impl Fn(bool, f64) -> String,
 ) -> Vec<Finding> {
-    let of_sent = sent.and_then(|sent| sent.finding(|off| why(true, off)));
+    let is_off = sent.is_some_and(|sent| sent.is_off());
+    let of_sent = sent.filter(|sent| !sent.is_stated(sent.off()));
+    let of_sent = of_sent.and_then(|sent| sent.finding(|off| why(true, off)));
     let went_in = sent.map_or(1.0, |sent| 1.0 + sent.off());
     let of_received = received.and_then(|received| {
         let beyond = (1.0 + received.off()) / went_in - 1.0;
-        let is_explained = of_sent.is_some() && beyond.abs() <= RATE_KEPT;
+        let is_explained = is_off && beyond.abs() <= RATE_KEPT || received.is_stated(beyond);
         let found = received.finding(|_| why(false, beyond));
         found.filter(|_| !is_explained)
     });
@@ -284,6 +296,32 @@ mod tests {
         // Both too low, and what comes out even more; too low and too high.
         found(9e2, 8.1e2).has(&["true -0.10", "false -0.10"]);
         found(9e2, 1.1e3).has(&["true -0.10", " 10 %", "false 0.22"]);
+    }
+
+    #[test]
+    fn what_another_finding_states_explains_a_rate_if_it_is_half_of_it() {
+        let found = |sent, of_sent, received, of_received| {
+            let rates = [
+                ("went in", sent, of_sent),
+                ("came out", received, of_received),
+            ];
+            let [sent, received] = rates.map(|(what, found, stated)| {
+                let rate = ComparedRate::new(what, 1e3, found, 9);
+                Some(ComparedRate { stated, ..rate })
+            });
+            let found = of_rates(sent, received, |is_sent, off| format!("{is_sent} {off:.2}"));
+            let lines = found.iter().map(|found| found.line(1));
+            lines.collect::<Vec<_>>().join("; ")
+        };
+        assert_eq!(found(9e2, 0.06, 9e2, 0.0), "");
+        assert_eq!(found(1e3, 0.0, 9e2, 0.06), "");
+        assert_eq!(found(9e2, 0.06, 8.1e2, 0.06), "");
+        found(9e2, 0.04, 9e2, 0.0).has(&["went in"]);
+        found(1e3, 0.0, 9e2, 0.04).has(&["came out"]);
+        // Of what came out only what is beyond; what is missing makes no rate higher.
+        found(9e2, 0.06, 8.1e2, 0.04).has(&["false -0.10"]);
+        found(1.1e3, 0.5, 1.1e3, 0.5).has(&["true 0.10"]);
+        found(1e3, 0.0, 1.1e3, 0.5).has(&["false 0.10"]);
     }
 
     #[test]
@@ -406,15 +444,26 @@ mod tests {
 
     #[test]
     fn rows_of_one_watch_do_not_add_its_periods_up() {
-        let mut all = Findings::default();
         let mut found = ThrottlingRecord::default();
         (found.group.throttled, found.group.periods) = (28, 29);
-        for cpu in ["cpu0", "cpu1"] {
-            for found in of_throttled_watch(&found, None) {
-                all.add(found, Some(cpu), Some(0));
+        (found.group.throttled_ns, found.unknown) = (1_980_000_000, Some("EACCES".to_owned()));
+        for (priority, kinds) in [
+            (None, &["throttled-watch", "throttling-unknown"][..]),
+            (Some(50), &["throttled-beside"]),
+        ] {
+            let mut all = Findings::default();
+            for cpu in ["cpu0", "cpu1"] {
+                for found in of_throttled_watch(&found, priority) {
+                    all.add(found, Some(cpu), Some(0));
+                }
             }
+            let all = all.all();
+            let found: Vec<&str> = all.iter().map(|found| &*found.kind).collect();
+            assert_eq!(found, kinds);
+            all[0]
+                .problem
+                .ends("in 28 of 29 periods: 1.98 s over all CPUs");
         }
-        all.all()[0].problem.has(&["in 28 of 29 periods"]);
     }
 
     #[test]

@@ -15,12 +15,7 @@ pub(super) fn of(point: &Point, found: &RunOutcome) -> Vec<Finding> {
     let (lost, sent) = (found.tally.lost, found.tally.sent);
     let fell_back = found.work.map(|work| work.fell_back);
     let fell_back = fell_back.filter(|it| it.count() > 0);
-    // What is stated anyway is the reason.
-    let is_stated = missed + found.refused + lost > 0;
-    let rates = match is_stated {
-        true => Vec::new(),
-        false => of_rate(point, found, steps),
-    };
+    let rates = of_rate(point, found, steps, missed + found.refused);
     let stated = [
         Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
         Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
@@ -33,17 +28,24 @@ pub(super) fn of(point: &Point, found: &RunOutcome) -> Vec<Finding> {
         .collect()
 }
 
-/// Where samples went out or arrived at another rate than was asked for, none of them lost or refused.
-fn of_rate(point: &Point, found: &RunOutcome, steps: u64) -> Vec<Finding> {
+/// Where samples went out or arrived at another rate than was asked for, and steps without a sample or lost copies, which
+/// other findings state, are not the reason.
+fn of_rate(point: &Point, found: &RunOutcome, steps: u64, without: u64) -> Vec<Finding> {
     let asked = point.rate_per_s * f64::from(point.wiring.publishers);
     let copies = point.wiring.copies();
     let sent = found.send_rate_per_s.map(|rate| {
         let intervals = found.sent.saturating_sub(1);
-        ComparedRate::new("samples were sent", asked, rate, intervals)
+        ComparedRate {
+            stated: without as f64 / steps.max(1) as f64,
+            ..ComparedRate::new("samples were sent", asked, rate, intervals)
+        }
     });
     let received = found.receive_rate_per_s.map(|rate| {
         let intervals = found.arrivals.saturating_sub(copies);
-        ComparedRate::new("samples arrived", asked * copies as f64, rate, intervals)
+        ComparedRate {
+            stated: found.tally.lost as f64 / (found.sent * copies).max(1) as f64,
+            ..ComparedRate::new("samples arrived", asked * copies as f64, rate, intervals)
+        }
     });
     let share_missed = found.missed as f64 / steps as f64;
     let doubled = found.tally.duplicated + found.tally.never_sent;
@@ -168,6 +170,27 @@ mod tests {
         for all in [refused, missed, lost] {
             assert_eq!(all.len(), 1, "{all:?}");
             assert!(!all[0].contains("at a rate"), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn a_few_that_are_missing_do_not_explain_a_rate() {
+        let low = [1.6e3, 4.8e3];
+        let lost: fn(&mut RunOutcome) = |run| run.tally.lost = 1;
+        let many_lost: fn(&mut RunOutcome) = |run| run.tally.lost = 6000;
+        let refused: fn(&mut RunOutcome) = |run| (run.refused, run.sent) = (1, 9999);
+        let missed: fn(&mut RunOutcome) = |run| (run.missed, run.sent) = (200, 9800);
+        for (rates, change, what) in [
+            (low, lost, "samples were sent"),
+            (low, refused, "samples were sent"),
+            (low, missed, "samples were sent"),
+            ([2e3, 4.8e3], lost, "samples arrived"),
+            // Copies that are lost were sent.
+            (low, many_lost, "samples were sent"),
+        ] {
+            let all = told(rates, change);
+            assert_eq!(all.len(), 2, "{all:?}");
+            all[0].has(&[what, "at a rate -20 % off"]);
         }
     }
 }

@@ -110,8 +110,8 @@ fn of_background_rate(asked: &Background, done: &BackgroundTraffic) -> Option<Fi
     })
 }
 
-/// That messages were posted at another rate than was asked for.
-fn of_kept(result: &PointResult) -> Option<Finding> {
+/// That messages were posted at another rate than was asked for; `missed`: those that were more than a step late.
+fn of_kept(result: &PointResult, missed: u64) -> Option<Finding> {
     let (asked, burst) = (result.point.rate?, result.point.burst);
     let per_s = f64::from(asked.per_second);
     let in_burst = f64::from(burst.saturating_sub(1).max(1)) / per_s;
@@ -129,6 +129,18 @@ fn of_kept(result: &PointResult) -> Option<Finding> {
             posted - posted / u64::from(burst.max(1)),
         )
     };
+    of_posts(rate, missed, posted)
+}
+
+fn of_posts(rate: ComparedRate, missed: u64, posted: u64) -> Option<Finding> {
+    let rate = ComparedRate {
+        stated: missed as f64 / posted.max(1) as f64,
+        ..rate
+    };
+    // What is stated anyway is the reason.
+    if rate.is_stated(rate.off()) {
+        return None;
+    }
     rate.finding(|off| {
         let why = match off < 0.0 {
             true => "the last post of a burst was late",
@@ -210,7 +222,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     all.extend(counted.filter_map(|(count, of, kind)| Finding::counted(kind, *count, *of)));
     all.extend(of_background(result));
     all.extend(of_throttling(&result.throttled, obtained.priority));
-    all.extend(of_kept(result).filter(|_| missed == 0));
+    all.extend(of_kept(result, missed));
     all.extend(of_order(result));
     let to_itself = obtained.path.sender.sends_to_itself();
     all.extend(result.ports.findings(&result.point, counts, to_itself));
@@ -250,6 +262,20 @@ mod tests {
                 (uc, polled, 64)
             ]
         );
+    }
+
+    #[test]
+    fn a_few_late_posts_do_not_explain_a_rate() {
+        let told = |found, missed| {
+            let rate = ComparedRate::new("messages were posted", 1e3, found, 999);
+            of_posts(rate, missed, 1000).map(|found| found.line(1))
+        };
+        assert_eq!(told(9e2, 50), None);
+        let words = ["-10 %", "the last post of a burst was late"];
+        for missed in [0, 1, 49] {
+            told(9e2, missed).unwrap().has(&words);
+        }
+        told(1.1e3, 1000).unwrap().has(&["schedule is wrong"]);
     }
 
     #[test]
