@@ -60,6 +60,8 @@ const HARMLESS_LIMITS: [(&str, &str); 3] = [
     ("pids", "pids limit"),
     ("ulimits", "ulimits"),
 ];
+/// Limits that must agree where both are known, and are warned of where one is not.
+const LIMITS_OF_CPUS: [(&str, &str); 2] = [("cpus_by_quota", "CPU quota"), ("cpuset", "cpuset")];
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
@@ -107,10 +109,13 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
         let (base, new) = (&base.document()[part], &new.document()[part]);
         let differs = differences_of(part, base, new).into_iter();
         // Of an older run they are not known.
-        let has_limits = [base, new]
-            .iter()
-            .all(|document| document["limits"].is_object());
-        found.extend(differs.filter(|it| has_limits || !it.what.starts_with(LIMITS)));
+        let limits = [&base["limits"], &new["limits"]];
+        let has_limits = limits.iter().all(|limits| limits.is_object());
+        let is_known = |limit: &str| {
+            let name = limit.split('.').next().unwrap_or(limit);
+            has_limits && limits.iter().all(|limits| !is_unknown(&limits[name]))
+        };
+        found.extend(differs.filter(|it| it.what.strip_prefix(LIMITS).is_none_or(is_known)));
     }
     for name in &matched.differing {
         let text = |run: &Run| {
@@ -202,6 +207,11 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
     warnings
 }
 
+/// Whether a limit could not be read.
+fn is_unknown(limit: &Value) -> bool {
+    limit == "unknown"
+}
+
 /// Limits of both processes that differ, and need not agree.
 fn differing_limits([base, new]: [&Value; 2]) -> Vec<String> {
     let differs = |(name, title): (&str, &str)| {
@@ -229,7 +239,10 @@ fn differing_limits([base, new]: [&Value; 2]) -> Vec<String> {
         });
         Some(texts.collect::<Vec<_>>())
     };
-    let all = HARMLESS_LIMITS.into_iter().filter_map(differs).flatten();
+    let unknown = LIMITS_OF_CPUS.into_iter();
+    let unknown = unknown.filter(|(name, _)| is_unknown(&base[name]) || is_unknown(&new[name]));
+    let all = HARMLESS_LIMITS.into_iter().chain(unknown);
+    let all = all.filter_map(differs).flatten();
     all.map(|text| format!("measured under different limits: {text}"))
         .collect()
 }

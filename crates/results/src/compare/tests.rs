@@ -254,11 +254,6 @@ fn limits_of_containers_are_circumstances() {
             "machine.limits.cpus_by_quota: none and 0.3",
         ),
         (
-            json!("unknown"),
-            "0-7",
-            "machine.limits.cpus_by_quota: none and unknown",
-        ),
-        (
             json!("none"),
             "0-3",
             "machine.limits.cpuset.cpus: 0-7 and 0-3",
@@ -275,6 +270,19 @@ fn limits_of_containers_are_circumstances() {
     warned(&none, &limited)
         .has(&["measured under different limits: memory limit limit bytes: none and 1073741824"]);
     assert!(!warned(&none, &limited).contains("ulimits"));
+    // So are those of CPUs that could not be read in one of them.
+    let mut cpus = limits(json!("none"), "0-7", json!("none"));
+    cpus["cpuset"] = json!("unknown");
+    let quota = with(limits(json!("unknown"), "0-7", json!("none")));
+    for (unread, limit, known) in [
+        (with(cpus), "cpuset cpus", "0-7"),
+        (quota, "CPU quota", "none"),
+    ] {
+        let text = |values: [&str; 2]| format!("{limit}: {}", values.join(" and "));
+        warned(&none, &unread).has(&[&text([known, "unknown"])]);
+        warned(&unread, &none).has(&[&text(["unknown", known])]);
+        assert!(!warned(&unread, &unread).contains("limits"));
+    }
     // Those of an older run are not known.
     let older = with(Value::Null);
     assert!(!warned(&older, &none).contains("limits"));
