@@ -29,7 +29,9 @@ pub fn is_of_hcabench(folder: &Path) -> bool {
         file.take(MOST).read_to_end(&mut text).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
     };
-    let has = |name: &str, word: &str| begins(name).is_some_and(|text| text.contains(word));
+    let has = |name: &str, words: &[&str]| {
+        begins(name).is_some_and(|text| words.iter().all(|word| text.contains(word)))
+    };
     let has_columns = |name: &str, columns: &[Column]| {
         let text = begins(name).unwrap_or_default();
         let header = text.lines().next().unwrap_or_default();
@@ -42,9 +44,10 @@ pub fn is_of_hcabench(folder: &Path) -> bool {
             .iter()
             .all(|column| cells().any(|cell| cell == column.name))
     };
-    let documents = [SETTINGS, PACKAGE, FABRIC];
-    documents.iter().any(|name| has(name, "hcabench"))
-        || has(MARK, MARK_BEGINS)
+    has(SETTINGS, &["\"hcabench\":", "\"benchmark\":"])
+        || has(FABRIC, &["\"hcabench\":", "\"engine\":"])
+        || has(PACKAGE, &["\"hcabench:kind\":", "\"name\":"])
+        || has(MARK, &[MARK_BEGINS])
         || has_columns(SUMMARY, &[POINT, STATUS])
         || has_columns(RUNS, &[POINT, ROUND, STATUS])
         || has_columns(PAIRS, &[FROM, TO, TIER])

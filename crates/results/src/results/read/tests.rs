@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use super::rows::RowFile;
 use super::*;
 use crate::results::finding::{FINDINGS, Finding, Findings, kinds};
-use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
+use crate::results::folder::{HISTOGRAM, LIST, MARK, PACKAGE, RUNS, SETTINGS, SUMMARY};
+use crate::results::schema::fabric::FABRIC;
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
 
@@ -40,6 +41,32 @@ fn two_points(path: &Path) -> PathBuf {
         &[("rc", 8, 16, &[Some(1000); 3]), ("uc", 16, 8, &lost)],
         false,
     )
+}
+
+#[test]
+fn a_file_of_another_program_that_names_this_one_is_no_run() {
+    let folder = &*temporary("");
+    for name in [SETTINGS, FABRIC, PACKAGE] {
+        for text in [
+            r#"{"name": "bench", "tools": ["hcabench"], "benchmark": 1, "engine": 2"#,
+            r#"{"hcabench": {"path": "a"}, "hcabench:kind": 1"#,
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+            assert!(!is_of_hcabench(folder), "{name}: {text}");
+        }
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    // Of a damaged run one of these is enough.
+    let run = two_points(&folder.join("run"));
+    for name in [SETTINGS, PACKAGE] {
+        let whole = fs::read(run.join(name)).unwrap();
+        fs::write(folder.join(name), &whole[..whole.len() / 2]).unwrap();
+        assert!(is_of_hcabench(folder), "{name}");
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    let fabric = "{\n  \"hcabench\": {},\n  \"command_line\": [],\n  \"engine\": ";
+    fs::write(folder.join(FABRIC), fabric).unwrap();
+    assert!(is_of_hcabench(folder));
 }
 
 #[test]
