@@ -84,6 +84,8 @@ impl FabricRun {
             _ => (RunsFile::create(&path, &SCHEMA)?, kept, 0),
         };
         if earlier.is_some() {
+            // Rounds of which no row is left are measured again.
+            document.findings.keep_rounds(|round| kept.has(round));
             kept.resumed_at(order);
             document.resumed_at.push(order);
         }
@@ -445,13 +447,13 @@ fn document(
         contradicted_rounds: Vec::new(),
         resumed_at: earlier.map_or_else(Vec::new, |it| it.document.resumed_at.clone()),
         slow_ways: Vec::new(),
-        findings: earlier.map_or_else(|| of_ranks(conductor), |it| it.document.findings.clone()),
+        findings: of_ranks(conductor, earlier),
     }
 }
 
-/// What ranks report before anything is measured: CPU quotas that are too small.
-fn of_ranks(conductor: &Conductor) -> Findings {
-    let mut all = Findings::default();
+/// What ranks report before anything is measured, CPU quotas that are too small, beside what an earlier run found.
+fn of_ranks(conductor: &Conductor, earlier: Option<&EarlierFabric>) -> Findings {
+    let mut all = earlier.map_or_else(Findings::default, |it| it.document.findings.clone());
     for (hello, prepared) in conductor.members() {
         let found = Vec::<Finding>::deserialize(&prepared["findings"]).unwrap_or_default();
         let found = found.into_iter();

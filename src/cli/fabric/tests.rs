@@ -357,6 +357,34 @@ fn ranks_that_a_quota_stops_are_named() {
 }
 
 #[test]
+fn a_run_that_goes_on_names_ranks_that_a_quota_stops_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = (1, Pair::of(1, 2));
+    for (node, kept, measured, text_of_rank_1) in [
+        // No rank had a quota before.
+        ("n", usize::MAX, 1, "in 2 of 3 periods"),
+        // Of the rows nothing is left, so that each counts once.
+        (QUOTA, 1, 6, "in 8 of 12 periods"),
+    ] {
+        let out = folder.path().join(node);
+        let path = out.display().to_string();
+        run(&["--out", &path], 3, node, Some(bad)).0.unwrap_err();
+        rename(&out, node, QUOTA);
+        let rows = text(&out, RUNS);
+        let rows: Vec<&str> = rows.split_inclusive('\n').take(kept).collect();
+        fs::write(out.join(RUNS), rows.concat()).unwrap();
+        let (ended, again) = run(&["--resume", &path], 3, QUOTA, None);
+        assert_eq!((ended.unwrap(), again.len()), (0, measured));
+        let document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
+        let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
+        assert_eq!(found.all().len(), 4, "{found:?}");
+        let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
+        let lines = lines.join("\n");
+        lines.has(&["quota0: CPU quota", "quota2: CPU quota", text_of_rank_1]);
+    }
+}
+
+#[test]
 fn clocks_that_contradict_each_other_fail_the_run_and_nobody_is_blamed() {
     let folder = tempfile::tempdir().unwrap();
     for drift in [&[][..], &["--clock-drift", "0"]] {

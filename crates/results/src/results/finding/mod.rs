@@ -361,6 +361,14 @@ impl Findings {
         self.0.retain(|found| !ended.contains(&&*found.kind));
     }
 
+    /// Takes away what was found in other rounds only. Figures of several rounds together stay as they are.
+    pub fn keep_rounds(&mut self, is_kept: impl Fn(u32) -> bool) {
+        self.0.retain(|found| {
+            let mut rounds = found.rounds.iter();
+            found.rounds.is_empty() || rounds.any(|round| is_kept(*round))
+        });
+    }
+
     /// Leaves those of one point, and of the whole run.
     pub fn keep_point(&mut self, point: &str) {
         self.0
@@ -528,6 +536,19 @@ mod tests {
             "{line}"
         );
         assert!(found.line(2).starts_with("all 2 points: "));
+    }
+
+    #[test]
+    fn what_was_found_in_rounds_that_are_not_kept_goes() {
+        let mut all = Findings::default();
+        all.add(faults(1), None, None);
+        all.add(software("of_0"), None, Some(0));
+        for (device, round) in [("of_1", 1), ("of_both", 0), ("of_both", 1)] {
+            all.add(software(device), None, Some(round));
+        }
+        all.keep_rounds(|round| round == 0);
+        let left: Vec<_> = all.0.iter().map(|found| &found.rounds[..]).collect();
+        assert_eq!(left, [&[][..], &[0], &[0, 1]]);
     }
 
     #[test]
