@@ -209,8 +209,8 @@ impl ComparedRate {
 }
 
 /// Where what went in, or came out, was at another rate than was asked for. Of what came out only where it was at another
-/// rate than what went in; `why` has the reason of one that is off by so much, by whether it is what went in. Of one that
-/// another finding explains there is none.
+/// rate than what went in; `why` has the reason of one that is off by so much, by whether it is what went in. Of one
+/// that another finding explains there is none.
 pub fn of_rates(
     sent: Option<ComparedRate>,
     received: Option<ComparedRate>,

@@ -28,8 +28,8 @@ pub(super) fn of(point: &Point, found: &RunOutcome) -> Vec<Finding> {
         .collect()
 }
 
-/// Where samples went out or arrived at another rate than was asked for, and steps without a sample or lost copies, which
-/// other findings state, are not the reason.
+/// Where samples went out or arrived at another rate than was asked for, and steps without a sample or lost copies,
+/// which other findings state, are not the reason.
 fn of_rate(point: &Point, found: &RunOutcome, steps: u64, without: u64) -> Vec<Finding> {
     let asked = point.rate_per_s * f64::from(point.wiring.publishers);
     let copies = point.wiring.copies();
