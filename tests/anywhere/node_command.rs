@@ -44,7 +44,7 @@ fn bad_input_is_refused_with_the_rule_before_anything_is_written() {
         ("--rate 1k..10", ["--rate", "ends before it starts"]),
         ("--values 0", ["--values", "from 1 to 4096"]),
         ("--values 4097", ["--values", "from 1 to 4096"]),
-        ("--count 0", ["--count", "1..=1000000000"]),
+        ("--count 0", ["--count", "from 1 to 1000000000"]),
         ("--count 5 --duration 1s", ["--count", "--duration"]),
         ("--duration 5", ["--duration", "from 1ms to 1year"]),
         (

@@ -174,7 +174,7 @@ pub fn available_memory() -> Option<u64> {
 const CAP_IPC_LOCK: u32 = 14;
 
 /// Whether a mask as /proc/self/status shows it holds a capability.
-fn has_capability(mask: &str, capability: u32) -> bool {
+pub(crate) fn has_capability(mask: &str, capability: u32) -> bool {
     u64::from_str_radix(mask, 16).is_ok_and(|mask| mask >> capability & 1 == 1)
 }
 

@@ -53,12 +53,27 @@ impl Differs {
 
 const MACHINE: &str = "machine";
 const OBTAINED: &str = "obtained";
+const LIMITS: &str = "machine.limits.";
+/// Limits that keep a run from starting, or end it, and change no figure of one that ran.
+const HARMLESS_LIMITS: [(&str, &str); 3] = [
+    ("memory", "memory limit"),
+    ("pids", "pids limit"),
+    ("ulimits", "ulimits"),
+];
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 20] = [
+const NEED_NOT: [&str; 26] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
+    // What they come to is in machine.limits.cpus_by_quota.
+    "machine.limits.cpu_quotas",
+    "machine.limits.cpuset.file",
+    "machine.limits.unknown",
+    // Those that may differ are warned of.
+    "machine.limits.memory",
+    "machine.limits.pids",
+    "machine.limits.ulimits",
     "machine.memory.total_bytes",
     "machine.memory.huge_pages.free",
     "machine.memory.huge_pages.reserved",
@@ -90,7 +105,12 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
     let mut found = Vec::new();
     for part in [MACHINE, "run", OBTAINED] {
         let (base, new) = (&base.document()[part], &new.document()[part]);
-        found.extend(differences_of(part, base, new));
+        let differs = differences_of(part, base, new).into_iter();
+        // Of an older run they are not known.
+        let has_limits = [base, new]
+            .iter()
+            .all(|document| document["limits"].is_object());
+        found.extend(differs.filter(|it| has_limits || !it.what.starts_with(LIMITS)));
     }
     for name in &matched.differing {
         let text = |run: &Run| {
@@ -140,6 +160,9 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
             "measured by different versions of hcabench: {versions}"
         ));
     }
+    warnings.extend(differing_limits(
+        runs.map(|run| &run.document()[MACHINE]["limits"]),
+    ));
     let figures = runs[0].schema.figures.iter();
     for column in figures.filter(|column| is_instrument(column)) {
         let median = |point: &Point| {
@@ -177,6 +200,38 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
         )
     }));
     warnings
+}
+
+/// Limits of both processes that differ, and need not agree.
+fn differing_limits([base, new]: [&Value; 2]) -> Vec<String> {
+    let differs = |(name, title): (&str, &str)| {
+        let (base, new) = (base.get(name)?, new.get(name)?);
+        // Where a limit is set says nothing about what it is.
+        let of = |value: &Value| {
+            let mut leaves = Leaves::new();
+            collect("", value, &mut leaves);
+            leaves.retain(|place, _| !place.ends_with(".file"));
+            leaves
+        };
+        let (base, new) = (of(base), of(new));
+        let places = distinct(base.keys().chain(new.keys()));
+        let texts = places.into_iter().filter_map(|place: &String| {
+            // One that is not there is a word in place of its parts: none, or unknown.
+            let text = |leaves: &Leaves| {
+                let found = leaves.get(place).or_else(|| leaves.get(""));
+                let found = found.into_iter().flatten();
+                found.map(String::as_str).collect::<Vec<_>>().join(", ")
+            };
+            let (base, new) = (text(&base), text(&new));
+            let differs = base != new && !base.is_empty() && !new.is_empty();
+            let name = place.replace(['.', '_'], " ");
+            differs.then(|| format!("{title}{name}: {base} and {new}"))
+        });
+        Some(texts.collect::<Vec<_>>())
+    };
+    let all = HARMLESS_LIMITS.into_iter().filter_map(differs).flatten();
+    all.map(|text| format!("measured under different limits: {text}"))
+        .collect()
 }
 
 /// What must agree in a part of `settings.json` (`machine`, `run`, `obtained`), and does not.

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,9 @@ use serde::de::DeserializeOwned;
 
 use super::benchmark::Failure;
 use super::json_lines::{LineBuffer, line_of};
+use crate::host::gave_up::Exhausted;
 use crate::host::interrupt::{self, BlockedSignals};
+use crate::host::{HostError, resources, threads};
 
 /// The environment variable that makes the program a child: its value is the kind.
 pub const VARIABLE: &str = "HCABENCH_CHILD";
@@ -39,6 +41,16 @@ pub fn this_program() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("hcabench").process_group(0);
     command
+}
+
+/// What to do where it could not be started.
+pub fn advice(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "/proc is missing; mount it (mount -t proc proc /proc)".to_owned()
+        }
+        _ => resources::process_remedy(error),
+    }
 }
 
 /// Hands a signal of this process on to such a child. One that has ended does not mind.
@@ -70,11 +82,15 @@ pub fn answer(answer: &impl Serialize) -> io::Result<()> {
 
 /// The lines of standard input. At its end nothing more is asked for, or the parent has exited: then this process is to
 /// end, too, whatever it is at.
-pub fn listen() -> Receiver<String> {
+///
+/// # Errors
+/// When the thread that reads it cannot be started.
+pub fn listen() -> Result<Receiver<String>, HostError> {
     // One that is stopped could not see it. It fails for no signal that there is.
     let _ = set_pdeathsig(Signal::SIGCONT);
     let (give, take) = channel();
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().name("hcabench-asked".to_owned());
+    threads::start(thread, move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if give.send(line).is_err() {
                 return;
@@ -85,8 +101,8 @@ pub fn listen() -> Receiver<String> {
         let _ = raise(Signal::SIGTERM);
         std::thread::sleep(ORPHAN);
         std::process::exit(1);
-    });
-    take
+    })?;
+    Ok(take)
 }
 
 /// The parent's end: a child that is killed when this is dropped.
@@ -140,9 +156,8 @@ impl ChildProcess {
     ) -> Result<Self, Failure> {
         let what = what.into();
         let failed = |error: io::Error| {
-            Failure::Run(format!(
-                "{what} could not be started: {error}: check ulimit -u and ulimit -n"
-            ))
+            let advice = advice(&error);
+            Failure::Shortage(format!("{what} could not be started: {error}: {advice}"))
         };
         let inherit = |flag: FdFlag| {
             inherits.iter().try_for_each(|file| {
@@ -167,6 +182,11 @@ impl ChildProcess {
             answers: LineBuffer::default(),
             told: None,
         })
+    }
+
+    /// Whether it has exited.
+    pub fn has_ended(&self) -> bool {
+        !matches!(locked(&self.child).try_wait(), Ok(None))
     }
 
     /// A way to it from elsewhere.
@@ -257,6 +277,15 @@ impl ChildProcess {
             return Failure::Interrupted(signal.to_string());
         }
         let what = &self.what;
+        let code = status.and_then(|status| status.code());
+        if let Some(exhausted) = code.and_then(Exhausted::of_exit_code) {
+            return Failure::Shortage(format!("{what} ended early: {}", exhausted.in_words()));
+        }
+        if status.is_some_and(|status| status.signal() == Some(libc::SIGABRT)) {
+            return Failure::Aborted(format!(
+                "{what} ended early: a library or a fault aborted it: see what it printed"
+            ));
+        }
         Failure::Run(match status {
             Some(status) => format!("{what} ended early: {status}"),
             None => format!("{what} sent nothing more"),
