@@ -241,7 +241,7 @@ impl SweepRun {
                     return Err(self.ended(&format!("interrupted by {signal}")));
                 }
                 if matches!(&by, PointMeasurer::Child(child) if child.has_ended()) {
-                    // With a point for which memory, threads or files did not suffice.
+                    // With a point for which memory, threads or files did not suffice, or it was killed.
                     let again = start().map_err(|failure| self.ended(&failure.to_string()))?;
                     by = PointMeasurer::Child(again);
                 }

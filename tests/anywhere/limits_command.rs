@@ -1,7 +1,10 @@
 //! What ends where threads, files or memory end: each command says which limit that is, and nothing panics or aborts.
 
-use crate::program::{self, Ended, Program};
+use crate::LIMIT;
+use crate::common::until;
+use crate::program::{self, Ended, Program, hcabench};
 use crate::testing::{Has as _, temporary};
+use nix::sys::signal::Signal;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::ExitStatusExt as _;
@@ -88,7 +91,7 @@ fn with_aborting_library(folder: &Path, before: &str) -> Ended {
         .map(|name| format!("void zmq_{name}(void) {{}}\n"))
         .collect();
     let text = format!(
-        "#include <fcntl.h>\n#include <stdlib.h>\n{others}void *zmq_ctx_new(void) {{ {before} abort(); }}\n"
+        "#include <errno.h>\n#include <fcntl.h>\n#include <stdlib.h>\n{others}void *zmq_ctx_new(void) {{ {before} abort(); }}\n"
     );
     fs::write(folder.join("zmq.c"), text).unwrap();
     let build = ["gcc", "-shared", "-fPIC", "-o", "libzmq.so.5"];
@@ -105,16 +108,19 @@ fn with_aborting_library(folder: &Path, before: &str) -> Ended {
 #[cfg(feature = "zeromq")]
 #[test]
 fn a_library_that_aborts_loses_its_point_alone() {
-    let folder = &*temporary("");
-    let ended = with_aborting_library(folder, "");
-    ended_well(&ended, &[1]);
-    assert_eq!(complete(folder), 2, "{}", ended.stderr);
-    ended.stderr.has(&["zeromq", "ended early", "aborted"]);
-    // No limit was reached.
-    ended.stderr.lacks(&["ulimit", "suffice"]);
-    let name = "zeromq-rate1000-8values-straight-run-1to1";
-    let mark = fs::read_to_string(folder.join("out").join(name).join("INCOMPLETE")).unwrap();
-    mark.has(&["ended early"]);
+    // An error of long ago is not why it does.
+    for before in ["", "errno = ENOMEM;"] {
+        let folder = &*temporary("");
+        let ended = with_aborting_library(folder, before);
+        ended_well(&ended, &[1]);
+        assert_eq!(complete(folder), 2, "{}", ended.stderr);
+        ended.stderr.has(&["zeromq", "ended early", "aborted"]);
+        // No limit was reached.
+        ended.stderr.lacks(&["ulimit", "suffice", "no more"]);
+        let name = "zeromq-rate1000-8values-straight-run-1to1";
+        let mark = fs::read_to_string(folder.join("out").join(name).join("INCOMPLETE")).unwrap();
+        mark.has(&["ended early"]);
+    }
 }
 
 #[cfg(feature = "zeromq")]
@@ -128,6 +134,22 @@ fn a_library_that_aborts_at_a_limit_is_reported_with_the_limit() {
         .stderr
         .has(&["zeromq", "no more files could be opened", "ulimit -n"]);
     ended.stderr.lacks(&["ulimit -u", "ulimit -v"]);
+}
+
+#[test]
+fn a_sigabrt_of_another_process_ends_it() {
+    let folder = &*temporary("");
+    let running =
+        hcabench("clock --clock monotonic-raw --report histogram --duration 1h --out out")
+            .in_folder(folder)
+            .start();
+    until("a run that has begun", || {
+        folder.join("out/settings.json").exists().then_some(())
+    });
+    running.signal(Signal::SIGABRT);
+    let ended = running.wait(LIMIT);
+    assert_eq!(ended.status.signal(), Some(libc::SIGABRT), "{ended:?}");
+    ended.stderr.has(&["ended by SIGABRT"]);
 }
 
 /// Whether a process can become that user: not as another one, nor where a namespace has no such user.
@@ -231,21 +253,37 @@ fn threads_that_map_memory_leave_room_for_those_that_begin() {
     let folder = &*temporary("");
     let words = "queue --scenario fan-in --producers 6 --queue kanal --capacity 64 --duration 10ms --rounds 1 \
         --out out --force";
-    for mebibytes in (128..=288_u64).step_by(16) {
+    // With the least its elements alone do not fit, with the most all is well.
+    let (mut named, mut complete) = (0, 0);
+    for mebibytes in (128..=288_u64).step_by(16).chain([16 << 10]) {
         let limit = format!("--as={}", mebibytes << 20);
         let ended = under(&["prlimit", &limit], words, folder);
         ended_well(&ended, &[0, 1, 2]);
+        match ended.status.success() {
+            true => complete += 1,
+            false => named += u32::from(ended.stderr.contains("ulimit -v")),
+        }
     }
+    assert!(named > 0 && complete > 0, "{named}, {complete}");
 }
 
 /// A point that needs more memory than others fails alone.
 #[test]
 fn memory_that_a_point_cannot_map_fails_that_point() {
-    let folder = &*temporary("");
     let words = "node --type loopback --rate 1k,10M --duration 1s --warmup 0s --drain 50ms --hugepages off --out out";
-    let limit = format!("--as={}", 256 << 20);
-    let ended = under(&["prlimit", &limit], words, folder);
-    ended_well(&ended, &[1]);
-    assert_eq!(complete(folder), 1, "{}", ended.stderr);
-    ended.stderr.has(&["ulimit -v"]);
+    let space = format!("--as={}", 256 << 20);
+    let data = format!("--data={}", 256 << 20);
+    // More than is ever taken.
+    let far = format!("--as={}", 1_u64 << 40);
+    for (limits, named, other) in [
+        (&["prlimit", &space][..], "ulimit -v", "ulimit -d"),
+        (&["prlimit", &far, &data], "ulimit -d", "ulimit -v"),
+    ] {
+        let folder = &*temporary("");
+        let ended = under(limits, words, folder);
+        ended_well(&ended, &[1]);
+        assert_eq!(complete(folder), 1, "{}", ended.stderr);
+        ended.stderr.has(&[named]);
+        ended.stderr.lacks(&[other]);
+    }
 }

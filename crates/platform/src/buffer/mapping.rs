@@ -14,6 +14,7 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
+use crate::host::MemoryLock;
 use crate::host::remedies::{memory_remedy, remedy};
 use crate::named::names;
 
@@ -119,9 +120,13 @@ pub(super) fn is_of_memory(error: &io::Error) -> bool {
 
 /// What to do where memory of that size cannot be mapped.
 pub(super) fn advice(size: Bytes, error: &io::Error) -> String {
+    let smaller = || "measure less at a time".to_owned();
     match error.raw_os_error() {
-        Some(libc::ENOMEM) => memory_remedy(Some(size.0)),
-        _ => remedy(error).unwrap_or_else(|| "measure less at a time".to_owned()),
+        // To begin at a multiple of a page, a page more is mapped.
+        Some(libc::ENOMEM) => memory_remedy(Some(size.0.saturating_add(HUGE_PAGE as u64))),
+        // mmap reports nothing else by it.
+        Some(libc::EAGAIN) => MemoryLock::missing(u64::MAX).unwrap_or_else(smaller),
+        _ => remedy(error).unwrap_or_else(smaller),
     }
 }
 

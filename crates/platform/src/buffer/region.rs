@@ -54,8 +54,8 @@ pub enum RegionError {
     },
     /// There is no room for it: on the node, or in the machine.
     #[error(
-        "no {size} of memory ({source}): {}; or use smaller buffers, or memory of another node",
-        advice(*size, source)
+        "no {size} of memory ({source}): the machine, or the node, has less of it free: use smaller buffers, or memory \
+         of another node"
     )]
     Populate {
         /// What was asked for.

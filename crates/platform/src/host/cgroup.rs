@@ -334,6 +334,15 @@ impl ControlGroups {
         }))
     }
 
+    /// How many processes of the own group the kernel has killed because memory ended; `None` where it does not show.
+    pub fn killed_for_memory(&self) -> Option<u64> {
+        let own = self.levels("memory").next()?;
+        let counts = own.name("memory.oom_control", "memory.events");
+        let counts = self.text(own, counts).ok().flatten()?;
+        let mut counts = counts.lines();
+        counts.find_map(|line| line.strip_prefix("oom_kill ")?.parse().ok())
+    }
+
     /// The file that keeps threads of the process from having a real-time priority, even those of root: kernels with
     /// RT_GROUP_SCHED give a new group of version 1 no time for it.
     pub fn without_realtime(&self) -> Option<PathBuf> {
@@ -683,6 +692,32 @@ mod tests {
         assert_eq!((threads.limit, threads.free), (30, 2));
         machine.in_group("0::/elsewhere", &[("/", "cgroup2", "rw")]);
         assert_eq!(groups(&machine).memory_limit(), nothing());
+    }
+
+    #[test]
+    fn processes_that_were_killed_for_memory_are_those_of_the_own_group() {
+        for (line, mount, file, counts) in [
+            (
+                "7:memory:/a/b",
+                ("/", "cgroup", "rw,memory"),
+                "memory.oom_control",
+                "oom_kill_disable 0\nunder_oom 0\noom_kill 2",
+            ),
+            (
+                "0::/a/b",
+                ("/", "cgroup2", "rw"),
+                "memory.events",
+                "max 7\noom 3\noom_kill 2\noom_group_kill 0",
+            ),
+        ] {
+            let machine = Machine::new(1, 1, 1);
+            machine.in_group(line, &[mount]);
+            machine.file(&format!("cgroup/a/{file}"), "oom_kill 9");
+            machine.file("cgroup/a/b/tasks", "");
+            assert_eq!(groups(&machine).killed_for_memory(), None);
+            machine.file(&format!("cgroup/a/b/{file}"), counts);
+            assert_eq!(groups(&machine).killed_for_memory(), Some(2));
+        }
     }
 
     #[test]

@@ -91,7 +91,11 @@ pub fn name_limits(is_child: bool) -> Result<(), HostError> {
         let failed = HostError::system("sigaction", signal.as_str(), "see man 2 sigaction");
         set.map(drop).map_err(failed)
     };
-    set(Signal::SIGXFSZ, SigHandler::SigIgn, SaFlags::empty())?;
+    set(
+        Signal::SIGXFSZ,
+        SigHandler::Handler(do_nothing),
+        SaFlags::SA_RESTART,
+    )?;
     set(
         Signal::SIGABRT,
         SigHandler::Handler(end),
@@ -99,37 +103,44 @@ pub fn name_limits(is_child: bool) -> Result<(), HostError> {
     )
 }
 
+/// An ignored signal would be ignored by all programs that are started, too.
+extern "C" fn do_nothing(_: libc::c_int) {}
+
 extern "C" fn end(_: libc::c_int) {
-    // Of what failed last: nothing since has set it.
+    // Of what failed last, now or long ago: what succeeds does not clear it.
     let errno = nix::errno::Errno::last_raw();
-    // abort(3) goes on when this returns, with the default action.
-    if std::thread::panicking() {
-        return;
-    }
-    let Some(prepared) = PREPARED.get() else {
-        return;
-    };
-    let shown = if no_file_is_left() {
-        0
-    } else if no_process_is_left() {
-        1
-    } else if errno == libc::ENOMEM || address_space_is_taken(prepared.page_size) {
-        2
-    } else {
+    let prepared = PREPARED.get().filter(|_| !std::thread::panicking());
+    if let Some(prepared) = prepared {
+        if let Some(shown) = reached(errno, prepared.page_size) {
+            let code = match prepared.is_child {
+                true => CHILD_CODES[shown].1,
+                false => EXIT_CODE,
+            };
+            say(&prepared.lines[shown]);
+            // SAFETY: it ends the process, and runs nothing of it.
+            unsafe { libc::_exit(code) };
+        }
         if !prepared.is_child {
             say(
                 "hcabench: ended by SIGABRT, of a library or another process; no limit is shown to be reached\n",
             );
         }
-        return;
-    };
-    let code = match prepared.is_child {
-        true => CHILD_CODES[shown].1,
-        false => EXIT_CODE,
-    };
-    say(&prepared.lines[shown]);
-    // SAFETY: it ends the process, and runs nothing of it.
-    unsafe { libc::_exit(code) };
+    }
+    // Only abort(3) would end the process by itself. The action is the default one by now, and the signal is held back
+    // until this returns.
+    // SAFETY: a signal to this thread.
+    unsafe { libc::raise(libc::SIGABRT) };
+}
+
+/// Which limit is, as its place in [`CHILD_CODES`].
+fn reached(errno: i32, page_size: u64) -> Option<usize> {
+    if no_file_is_left() {
+        Some(0)
+    } else if no_process_is_left() {
+        Some(1)
+    } else {
+        no_memory_is_left(errno, page_size).then_some(2)
+    }
 }
 
 fn say(text: &str) {
@@ -164,13 +175,35 @@ fn no_process_is_left() -> bool {
     }
 }
 
-fn address_space_is_taken(page_size: u64) -> bool {
-    let Ok((most, _)) = getrlimit(Resource::RLIMIT_AS) else {
-        return false;
+/// What grows asks for as much as it has, which is at most what the process has.
+fn no_memory_is_left(errno: i32, page_size: u64) -> bool {
+    let wanted = match errno {
+        libc::ENOMEM => address_space_taken(page_size).max(NEAR),
+        _ => NEAR,
     };
-    if most == libc::RLIM_INFINITY {
+    // Locked memory would be filled, unless nothing can access it.
+    if !can_map(NEAR, libc::PROT_NONE) {
+        return true;
+    }
+    // SAFETY: it changes no content of memory; the process is about to end.
+    unsafe { libc::munlockall() };
+    !can_map(wanted, libc::PROT_READ | libc::PROT_WRITE)
+}
+
+fn can_map(bytes: u64, access: libc::c_int) -> bool {
+    // Else more than the machine has would be refused, where nothing is limited.
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: the kernel chooses a place where nothing is mapped.
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, access, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
         return false;
     }
+    // SAFETY: the range is the mapping, which nothing else has.
+    unsafe { libc::munmap(start, bytes as usize) };
+    true
+}
+
+fn address_space_taken(page_size: u64) -> u64 {
     let mut text = [0_u8; 32];
     // SAFETY: system calls, which write no more than there is room for.
     let read = unsafe {
@@ -185,5 +218,25 @@ fn address_space_is_taken(page_size: u64) -> bool {
             .saturating_mul(10)
             .saturating_add(u64::from(digit - b'0'))
     });
-    pages.saturating_mul(page_size).saturating_add(NEAR) > most
+    pages.saturating_mul(page_size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_that_are_started_end_by_a_file_that_is_too_large() {
+        name_limits(false).unwrap();
+        let status = std::process::Command::new("cat")
+            .arg("/proc/self/status")
+            .output();
+        let status = String::from_utf8(status.unwrap().stdout).unwrap();
+        let mask = status
+            .lines()
+            .find_map(|line| line.strip_prefix("SigIgn:"))
+            .unwrap();
+        let ignored = u64::from_str_radix(mask.trim(), 16).unwrap();
+        assert_eq!(ignored & 1 << (libc::SIGXFSZ - 1), 0, "{mask}");
+    }
 }

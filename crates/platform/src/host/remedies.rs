@@ -28,8 +28,12 @@ pub fn memory_remedy(bytes: Option<u64>) -> String {
             "this process has as many mappings as vm.max_map_count allows, {most}: raise it"
         );
     }
-    // Other threads may have given back what they had by now: a limit that is set is taken for the one that was reached.
-    if let Some(space) = AddressSpace::of_this_process() {
+    // Other threads may have given back what they had by now: a limit that is set is taken for the one that was reached,
+    // unless it has room for that size beside all that there ever was.
+    let ever = most_ever_taken();
+    if let Some(space) = AddressSpace::of_this_process()
+        && may_be_reached(space.most, bytes, ever)
+    {
         return match bytes {
             Some(bytes) if space.left() < bytes => space.in_words(),
             _ => format!(
@@ -40,6 +44,7 @@ pub fn memory_remedy(bytes: Option<u64>) -> String {
     }
     if let Ok((data, _)) = getrlimit(Resource::RLIMIT_DATA)
         && data != libc::RLIM_INFINITY
+        && may_be_reached(data, bytes, ever)
     {
         return format!(
             "ulimit -d is {} KiB: raise it with ulimit -d, or ask for less",
@@ -53,6 +58,23 @@ pub fn memory_remedy(bytes: Option<u64>) -> String {
     }
     // A control group refuses no memory: the kernel ends who takes more than it allows.
     "the machine has too little memory: ask for less at a time".to_owned()
+}
+
+fn may_be_reached(most: u64, bytes: Option<u64>, ever_taken: u64) -> bool {
+    bytes.is_none_or(|bytes| ever_taken.saturating_add(bytes) > most)
+}
+
+/// The most address space that this process has had, in bytes; all there is where that cannot be read.
+fn most_ever_taken() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    peak_of(&status).unwrap_or(u64::MAX)
+}
+
+/// Of `/proc/self/status`.
+fn peak_of(status: &str) -> Option<u64> {
+    let peak = (status.lines()).find_map(|line| line.strip_prefix("VmPeak:"))?;
+    let kibibytes: u64 = peak.trim().strip_suffix(" kB")?.parse().ok()?;
+    kibibytes.checked_mul(1024)
 }
 
 /// The limit on the mappings of a process, if it is nearly reached.
@@ -120,6 +142,18 @@ mod tests {
         assert!(of(libc::ENFILE).unwrap().contains("fs.file-max"));
         assert!(of(libc::ENOMEM).unwrap().contains("ask for less"));
         assert_eq!(of(libc::ENOENT), None);
+    }
+
+    #[test]
+    fn a_limit_with_room_for_what_was_refused_is_not_named() {
+        let status = "Name:\tx\nVmPeak:\t   14208 kB\nVmSize:\t   10000 kB\n";
+        assert_eq!(peak_of(status), Some(14208 << 10));
+        assert_eq!(peak_of("VmSize:\t 1 kB\n"), None);
+        assert!(most_ever_taken() < u64::MAX);
+        for (bytes, expected) in [(Some(10), false), (Some(11), true), (None, true)] {
+            assert_eq!(may_be_reached(100, bytes, 90), expected, "{bytes:?}");
+        }
+        assert!(may_be_reached(100, Some(1), u64::MAX));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use nix::unistd::geteuid;
 
 use super::cgroup::{ControlGroups, MemoryLimit, memory_limit};
 use super::error::HostError;
+use super::memory_lock::MemoryLock;
 use super::remedies::{AddressSpace, remedy};
 
 /// Address space of a thread with the stack that Rust gives it, and its guard.
@@ -80,7 +81,12 @@ pub fn process_remedy(error: &io::Error) -> String {
     }
     // A stack that cannot be mapped is reported as a thread that cannot be started. Other threads may have given back
     // what they had by now.
-    if let Some(space) = AddressSpace::of_this_process() {
+    let space = AddressSpace::of_this_process();
+    let has_room = space.is_none_or(|space| space.left() >= STACK);
+    if let (true, Some(remedy)) = (has_room, MemoryLock::missing(STACK)) {
+        return remedy;
+    }
+    if let Some(space) = space {
         return space.in_words();
     }
     "look at ulimit -u, pids.max of the control group, ulimit -v, and kernel.threads-max".to_owned()

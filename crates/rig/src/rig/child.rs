@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 use super::benchmark::Failure;
 use super::json_lines::{LineBuffer, line_of};
+use crate::host::cgroup::{ControlGroups, MemoryLimit, memory_limit};
 use crate::host::gave_up::Exhausted;
 use crate::host::interrupt::{self, BlockedSignals};
 use crate::host::{HostError, resources, threads};
@@ -116,6 +117,8 @@ pub struct ChildProcess {
     answers: LineBuffer,
     /// The signal that was passed on, and when. A second one would kill the child before it reports its results.
     told: Option<(Instant, Signal)>,
+    /// Processes of its control group that were killed for memory before it was started.
+    killed_before: Option<u64>,
 }
 
 /// A way to a child for others than who reads its answers.
@@ -155,6 +158,7 @@ impl ChildProcess {
         inherits: &[BorrowedFd<'_>],
     ) -> Result<Self, Failure> {
         let what = what.into();
+        let killed_before = ControlGroups::of_this_process().killed_for_memory();
         let failed = |error: io::Error| {
             let advice = advice(&error);
             Failure::Shortage(format!("{what} could not be started: {error}: {advice}"))
@@ -181,6 +185,7 @@ impl ChildProcess {
             stdout,
             answers: LineBuffer::default(),
             told: None,
+            killed_before,
         })
     }
 
@@ -286,6 +291,15 @@ impl ChildProcess {
                 "{what} ended early: a library or a fault aborted it: see what it printed"
             ));
         }
+        if let Some(status) = status
+            && status.signal() == Some(libc::SIGKILL)
+        {
+            let text = format!("{what} ended early: {status}");
+            let killed = ControlGroups::of_this_process().killed_for_memory();
+            // Where it was not counted before, it is not known whether it rose.
+            let is_for_memory = self.killed_before.is_some() && killed > self.killed_before;
+            return of_killed(text, is_for_memory.then(memory_limit));
+        }
         Failure::Run(match status {
             Some(status) => format!("{what} ended early: {status}"),
             None => format!("{what} sent nothing more"),
@@ -312,8 +326,70 @@ impl ChildProcess {
     }
 }
 
+/// `for_memory`: the limit of the control group, if it has one, where the kernel killed it because memory ended.
+fn of_killed(text: String, for_memory: Option<Option<MemoryLimit>>) -> Failure {
+    let Some(limit) = for_memory else {
+        return Failure::Aborted(text);
+    };
+    let advice = match limit {
+        Some(limit) => format!(
+            "{} allows {} KiB: raise the limit on the memory of this container or control group, or measure less at \
+             a time",
+            limit.file.display(),
+            limit.limit >> 10
+        ),
+        None => "the machine has too little: measure less at a time".to_owned(),
+    };
+    Failure::Shortage(format!(
+        "{text}: the kernel ended it because memory was used up: {advice}"
+    ))
+}
+
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_is_killed_fails_its_point() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -KILL $$"]);
+        let mut child =
+            ChildProcess::start(command, "a-test", "the process of a round", &[]).unwrap();
+        let failure = child.next::<bool>(Duration::from_secs(60)).unwrap_err();
+        assert!(failure.fails_its_point(), "{failure:?}");
+        let text = failure.to_string();
+        assert!(
+            text.starts_with("the process of a round ended early: signal: 9"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_child_that_is_killed_for_memory_is_reported_with_the_limit() {
+        let killed = |for_memory| of_killed("it ended".to_owned(), for_memory);
+        assert_eq!(killed(None), Failure::Aborted("it ended".to_owned()));
+        let limit = MemoryLimit {
+            limit: 64 << 20,
+            free: 0,
+            file: "/sys/fs/cgroup/a/memory.max".into(),
+        };
+        for (limit, expected) in [
+            (Some(limit), "a/memory.max allows 65536 KiB: "),
+            (None, "the machine has too little"),
+        ] {
+            let Failure::Shortage(text) = killed(Some(limit)) else {
+                panic!("not a shortage");
+            };
+            assert!(
+                text.starts_with("it ended: ") && text.contains(expected),
+                "{text}"
+            );
+        }
     }
 }
