@@ -152,17 +152,19 @@ fn a_sigabrt_of_another_process_ends_it() {
     ended.stderr.has(&["ended by SIGABRT"]);
 }
 
+/// What stands before a program to run it as that user.
+const AS_USER: [&str; 6] = [
+    "setpriv",
+    "--reuid",
+    USER,
+    "--regid",
+    USER,
+    "--clear-groups",
+];
+
 /// Whether a process can become that user: not as another one, nor where a namespace has no such user.
 fn can_be_user() -> bool {
-    let words = [
-        "setpriv",
-        "--reuid",
-        USER,
-        "--regid",
-        USER,
-        "--clear-groups",
-    ];
-    let ended = Program::under(&words, "true", "").run();
+    let ended = Program::under(&AS_USER, "true", "").run();
     ended.status.success()
 }
 
@@ -177,17 +179,8 @@ fn with_threads(threads: u32, folder: &Path) -> (PathBuf, Vec<String>) {
     fs::copy(program::path(), &copy).unwrap();
     let all = fs::Permissions::from_mode(0o777);
     fs::set_permissions(folder, all).unwrap();
-    let words = [
-        "prlimit",
-        &limit,
-        "setpriv",
-        "--reuid",
-        USER,
-        "--regid",
-        USER,
-        "--clear-groups",
-    ];
-    (copy, words.map(str::to_owned).to_vec())
+    let words = ["prlimit", &limit].into_iter().chain(AS_USER);
+    (copy, words.map(str::to_owned).collect())
 }
 
 #[test]

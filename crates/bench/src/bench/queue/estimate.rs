@@ -206,13 +206,7 @@ mod tests {
     ];
 
     fn point(load: Load) -> Point {
-        Point {
-            sender: EndLoad {
-                load,
-                ..EndLoad::NONE
-            },
-            ..made_up::point("lamport")
-        }
+        made_up::point_under("lamport", load)
     }
 
     fn config(length: RoundLength, warmup: Duration) -> Config {

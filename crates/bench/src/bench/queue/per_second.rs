@@ -101,13 +101,7 @@ mod tests {
     const WAY: u64 = 25;
 
     fn point(load: Load) -> Point {
-        Point {
-            sender: EndLoad {
-                load,
-                ..EndLoad::NONE
-            },
-            ..made_up::point("lamport")
-        }
+        made_up::point_under("lamport", load)
     }
 
     fn shared(load: Load, scenario: Scenario, [publishers, subscribers]: [u32; 2]) -> Point {

@@ -204,7 +204,7 @@ pub mod made_up {
     use crate::bench::queue::retry::Retry;
     use crate::buffer::HugePagePolicy;
     use crate::generators::MemoryLoad;
-    use crate::pacing::EndLoad;
+    use crate::pacing::{EndLoad, Load};
     use crate::time::ClockKind;
 
     pub fn config() -> Config {
@@ -220,6 +220,17 @@ pub mod made_up {
             huge_pages: HugePagePolicy::Try,
             keep_elements: false,
             has_memory_load: false,
+        }
+    }
+
+    /// A point of 64 elements under a load of the sender.
+    pub fn point_under(queue: &str, load: Load) -> Point {
+        Point {
+            sender: EndLoad {
+                load,
+                ..EndLoad::NONE
+            },
+            ..point(queue)
         }
     }
 
