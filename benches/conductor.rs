@@ -9,6 +9,8 @@
 //! One rank is slow, so that there are suspects to be measured again. Ends with exit code 1 when a requirement is not
 //! met, or when the tables are not whole.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 use std::io::BufRead as _;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;

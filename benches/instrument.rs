@@ -8,6 +8,8 @@
 //! Both sides of a ratio take turns, so that what disturbs the machine disturbs both; each figure is the median of the
 //! rounds. Ends with exit code 1 when a requirement is not met or cannot be measured.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 use std::hint::black_box;
 use std::io::Write;
 use std::mem::MaybeUninit;

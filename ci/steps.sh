@@ -76,7 +76,7 @@ machine_state() {
     rustc -vV && cargo -V && uname -sm && nproc && cat /etc/os-release || return 1
     grep -m 1 '^model name' /proc/cpuinfo || uname -p
     if has_kvm; then echo kvm; fi
-    packages=$(ci/setup --list run vm test package notebooks rdma-cm aarch64 bindings) || return 1
+    packages=$(ci/setup --list run vm siw test package notebooks rdma-cm aarch64 bindings) || return 1
     # shellcheck disable=SC2086 # one word each
     packages=$(apt-cache depends --recurse --installed --no-recommends --no-suggests --no-conflicts --no-breaks \
         --no-replaces --no-enhances libc6 $packages) || return 1

@@ -134,6 +134,10 @@ def load(path, benchmark):
     if summary.empty:
         raise ResultsError(f"{path / 'summary.csv'}: no point was measured to its end")
     summary, runs = _with_folders(path, summary, columns), _described(path / "runs.csv", fields)
+    for name, table_of, key in (("summary.csv", summary, ["point"]), ("runs.csv", runs, ["point", "round"])):
+        again = table_of[table_of.duplicated(key)]
+        if len(again):
+            raise ResultsError(f"{path / name}: in it twice: {', '.join(str(value) for value in again.iloc[0][key])}")
     strange = set(runs.point) - set(summary.point)
     if strange and not mark.exists():
         raise ResultsError(f"{path / 'runs.csv'}: points that the summary does not have: {sorted(strange)}")
@@ -158,6 +162,7 @@ def table(path, columns=None):
     """
     path = Path(path)
     try:
+        _check_text(path)
         source = path
         if _is_cut(path):
             if not any((folder / MARK).exists() for folder in path.parents[:2]):
@@ -165,9 +170,9 @@ def table(path, columns=None):
             text = path.read_bytes()
             source = io.BytesIO(text[: text.rfind(b"\n") + 1])
             warnings.warn(f"{path}: its last row is cut off and left out, the run is incomplete", stacklevel=2)
-        read = pd.read_csv(source, usecols=columns)
+        read = pd.read_csv(source, usecols=columns, encoding="utf-8-sig")
     except FileNotFoundError:
-        raise ResultsError(f"{path}: there is no such file; is the folder that of a whole run?") from None
+        raise ResultsError(_missing(path)) from None
     except (ValueError, pd.errors.ParserError) as error:
         raise ResultsError(f"{path}: {error}") from error
     return read if columns is None else read[list(columns)]
@@ -223,29 +228,36 @@ class Distribution:
         return np.interp(limits_ns, values, np.concatenate([[0], np.cumsum(self.counts)]))
 
 
+# What the closing lines call the number of samples: HdrHistogram for Java, C, Go and Rust, and for Python, with decimals.
+TOTAL = re.compile(r"(?:Total count|TotalCount) *= *(\d+)(?:\.0*)? *\]")
+
+
 def distribution(path):
-    """A file of HdrHistogram percentiles, with its closing lines: without them it is not whole."""
+    """A file of HdrHistogram percentiles, by hcabench or a program of another language, with its closing lines: without
+    them it is not whole."""
     path = Path(path)
-    values, totals, closing = [], [0], {}
     try:
-        for line in path.read_text().splitlines():
-            if line.startswith("#["):
-                closing |= re.findall(r"(\w[\w ]*?) *= *([0-9.]+)(?=[,\]])", line)
-                continue
-            if line.startswith("#") or not line.strip() or line.lstrip().startswith("Value"):
-                continue
-            value, _, total, *_ = line.split()
-            values.append(float(value))
-            totals.append(int(total))
+        _check_text(path)
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+        closing = [line for line in lines if line.startswith("#[")]
+        total = TOTAL.search("\n".join(closing))
+        # Not every program writes the last of them.
+        if total is None or not closing[-1].endswith("]"):
+            raise ResultsError(f"{path}: its closing lines are not there, or not all: it is cut off")
+        rows = [line.split() for line in lines if line and not line.startswith("#")]
+        header = rows.pop(0) if rows else ["Value", "TotalCount"]
+        value, count = header.index("Value"), header.index("TotalCount")
+        values = np.array([float(row[value]) for row in rows])
+        totals = np.array([0] + [int(row[count]) for row in rows])
+        if (np.diff(totals) < 0).any() or (np.diff(values) < 0).any():
+            raise ValueError("its rows descend")
     except FileNotFoundError:
-        raise ResultsError(f"{path}: there is no such file; is the folder that of a whole run?") from None
-    except ValueError:
+        raise ResultsError(_missing(path)) from None
+    except (ValueError, IndexError):
         raise ResultsError(f"{path}: not a file of HdrHistogram percentiles, or not all of it") from None
-    if not {"Mean", "Max", "Total count", "Buckets", "SubBuckets"} <= set(closing):
-        raise ResultsError(f"{path}: its closing lines are not there, or not all: it is cut off")
-    if totals[-1] != int(closing["Total count"]):
-        raise ResultsError(f"{path}: its rows count {totals[-1]} samples, its end says {closing['Total count']}: rows are missing")
-    values, counts = np.array(values), np.diff(totals)
+    if totals[-1] != int(total[1]):
+        raise ResultsError(f"{path}: its rows count {totals[-1]} samples, its end says {total[1]}: rows are missing")
+    counts = np.diff(totals)
     return Distribution(values[counts > 0], counts[counts > 0])
 
 
@@ -329,11 +341,41 @@ def _benchmark_of(path, settings):
 
 def _document(path):
     try:
-        return json.loads(Path(path).read_text())
+        _check_text(path)
+        return json.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise ResultsError(f"{path}: there is no such file; is the folder that of a whole run?") from None
+        raise ResultsError(_missing(path)) from None
     except ValueError as error:
         raise ResultsError(f"{path}: not JSON, or not all of it: {error}") from error
+
+
+PACKED = {b"\x1f\x8b": ("gzip", "gunzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", "unzstd", ".zst"), b"\xfd7zXZ": ("xz", "unxz", ".xz")}
+
+
+def _missing(path):
+    """What is said of a file that is not there."""
+    for _, unpack, ending in PACKED.values():
+        if Path(f"{path}{ending}").exists():
+            return f"{path}: {Path(path).name}{ending} is there in its place; unpack it with {unpack}"
+    return f"{path}: there is no such file; is the folder that of a whole run?"
+
+
+def _check_text(path):
+    """Refuses a file that is not text in UTF-8 with commas, with the cause; as the reader of hcabench does."""
+    path = Path(path)
+    with open(path, "rb") as file:
+        first = file.readline(1 << 16)
+    for begins, (by, unpack, _) in PACKED.items():
+        if first.startswith(begins):
+            raise ResultsError(f"{path}: is compressed with {by}; unpack it with {unpack}, and give it its name again")
+    if first.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ResultsError(f"{path}: is text in UTF-16; save it as UTF-8")
+    if path.suffix == ".csv":
+        if not first.strip():
+            raise ResultsError(f"{path}: is empty")
+        for separator, name in ((b";", "semicolons"), (b"\t", "tabs")):
+            if b"," not in first and separator in first:
+                raise ResultsError(f"{path}: its cells are separated by {name}; save it with commas")
 
 
 def _is_cut(path):

@@ -1,5 +1,6 @@
 """What the notebooks share, on the sample and on folders that are not whole. Run by ci/notebooks."""
 
+import gzip
 import json
 import shutil
 import tempfile
@@ -14,6 +15,7 @@ import hcabench_figures as figures
 import hcabench_results as results
 
 SAMPLE = Path(__file__).parent / "sample"
+OF_OTHERS = Path(__file__).parents[1] / "crates/results/src/results/read/hgrm_of_others"
 
 
 class Folders(unittest.TestCase):
@@ -94,6 +96,52 @@ class Folders(unittest.TestCase):
         one.unlink()
         self.refused("settings.json: there is no such file", copy)
 
+    def test_the_cause_of_a_damage_is_named(self):
+        copy = self.copy("hca")
+        whole = results.load(copy, "hca")
+        point = next(whole.summary.itertuples())
+        files = [copy / "settings.json", copy / "summary.csv", copy / "runs.csv", point.folder / "settings.json", point.folder / "messages.csv"]
+        for file in files:
+            good = file.read_bytes()
+
+            def refused(words, damaged):
+                file.write_bytes(damaged)
+                with self.assertRaisesRegex(results.ResultsError, f"{file.name}: .*{words}"):
+                    results.messages(next(results.load(copy, "hca").summary.itertuples()))
+
+            refused("compressed with gzip; unpack it with gunzip", gzip.compress(good))
+            refused("UTF-16", good.decode().encode("utf-16"))
+            if file.suffix == ".csv":
+                refused("is empty", b"")
+                refused("semicolons; save it with commas", good.replace(b",", b";"))
+            if file.name in ("summary.csv", "runs.csv"):
+                refused("in it twice", good + good.splitlines(keepends=True)[1])
+            file.unlink()
+            (file.parent / f"{file.name}.gz").write_bytes(gzip.compress(good))
+            with self.assertRaisesRegex(results.ResultsError, f"{file.name}.gz is there in its place; unpack it with gunzip"):
+                results.messages(next(results.load(copy, "hca").summary.itertuples()))
+            (file.parent / f"{file.name}.gz").unlink()
+            for alike in (b"\xef\xbb\xbf" + good, good.replace(b"\n", b"\r\n")):
+                file.write_bytes(alike)
+                again = results.load(copy, "hca")
+                self.assertEqual(list(again.summary.columns), list(whole.summary.columns))
+                self.assertTrue(results.messages(next(again.summary.itertuples())).equals(results.messages(point)) or file.name == "messages.csv")
+            file.write_bytes(good)
+
+    def test_distributions_of_others_are_read(self):
+        # As the programs of other languages write 1500, 2500, 2500 and 7000; the reader of hcabench has the same files.
+        files = sorted(OF_OTHERS.glob("*.hgrm"))
+        self.assertEqual([file.stem for file in files], ["c", "go", "java", "python", "rust"])
+        for file in files:
+            read = results.distribution(file)
+            self.assertEqual((list(read.values_ns), list(read.counts)), ([1500, 2501, 7003], [1, 2, 1]), file)
+            copy = self.folder / file.name
+            lines = file.read_bytes().splitlines(keepends=True)
+            last = next(number for number, line in enumerate(lines) if line.startswith(b"#["))
+            copy.write_bytes(b"".join(lines[: last - 2] + lines[last:]))
+            with self.assertRaisesRegex(results.ResultsError, "rows are missing"):
+                results.distribution(copy)
+
     def test_a_row_must_say_what_its_folder_says(self):
         copy = self.copy("queue")
         rows = (copy / "summary.csv").read_text().splitlines(keepends=True)
@@ -129,13 +177,14 @@ class Folders(unittest.TestCase):
         file = self.folder / "latency.hgrm"
         lines = whole.splitlines(keepends=True)
         end = next(number for number, line in enumerate(lines) if line.startswith("#["))
-        for kept in range(len(lines)):
+        # Not every program writes the last line.
+        for kept in range(len(lines) - 1):
             file.write_text("".join(lines[:kept]))
             with self.assertRaises(results.ResultsError, msg=f"{kept} of {len(lines)} lines"):
                 results.distribution(file)
         for words, text in {
             "it is cut off": whole[: whole.rindex("]")],
-            "or not all of it": "".join(lines[: end - 1]) + lines[end - 1][:20],
+            "or not all of it": "".join([*lines[: end - 1], f"{lines[end - 1][:20]}\n", *lines[end:]]),
             "rows are missing": "".join(lines[: end - 9] + lines[end:]),
         }.items():
             file.write_text(text)

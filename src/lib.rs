@@ -16,6 +16,10 @@
 //! | | `findings`, then `driver`, `figures`, `report` | arguments and terminal |
 //! | | [`cli`] | all |
 
+// They panic where the output is closed or full.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 pub mod arguments;
 pub mod cli;
 mod driver;

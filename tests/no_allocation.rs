@@ -1,5 +1,7 @@
 //! The hot loops allocate nothing and free nothing: counted by an allocator, on the loops' own threads.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -72,7 +74,7 @@ fn the_counter_counts_this_thread_and_no_other() {
 fn looking_for_messages_in_memory_allocates_nothing() {
     let buffer = PayloadBuffer::new(MESSAGES, 9, 0, HugePagePolicy::Off);
     let payload = Payload::new(buffer.unwrap());
-    let mut port = MemoryPollingPort::new(PolledSlots::new(&payload, 1, MESSAGES), 1);
+    let mut port = MemoryPollingPort::<true>::new(PolledSlots::new(&payload, 1, MESSAGES), 1);
     for index in 0..MESSAGES {
         payload.fill(index, 1, index as u32);
     }

@@ -96,16 +96,76 @@ pub(crate) fn uncertainty(text: &str) -> Result<Duration, String> {
     time(text, Duration::from_nanos(1)..=Duration::from_secs(1))
 }
 
+/// The units of numbers, with the zeros that each stands for.
+const UNITS: [(char, u32); 3] = [('k', 3), ('M', 6), ('G', 9)];
+
+/// The digits of a number, without `_` between them, and the zeros of its unit.
+fn digits_and_zeros(text: &str) -> (String, u32) {
+    let with_unit = UNITS
+        .into_iter()
+        .find_map(|(unit, zeros)| Some((text.strip_suffix(unit)?, zeros)));
+    let (digits, zeros) = with_unit.unwrap_or((text, 0));
+    (digits.trim_end().replace('_', ""), zeros)
+}
+
+/// A whole number with `k`, `M` or `G`, as it may be written: `20000`, `20_000`, `20k`, `0.02M`.
+fn whole(text: &str) -> Option<u64> {
+    let (digits, zeros) = digits_and_zeros(text);
+    let (before, behind) = digits.split_once('.').unwrap_or((&digits, ""));
+    let behind = behind.trim_end_matches('0');
+    let zeros = zeros.checked_sub(u32::try_from(behind.len()).ok()?)?;
+    decimal(&digits)?;
+    let number: u64 = format!("{before}{behind}").parse().ok()?;
+    number.checked_mul(10_u64.pow(zeros))
+}
+
+/// A number of things, such as `100`, `20k` or `1.5M`.
+pub(crate) fn count<T: TryFrom<u64>>(
+    text: &str,
+    allowed: RangeInclusive<u64>,
+) -> Result<T, String> {
+    let number = whole(text.trim()).filter(|number| allowed.contains(number));
+    let number = number.and_then(|number| T::try_from(number).ok());
+    let (least, most) = (allowed.start(), allowed.end());
+    number.ok_or_else(|| {
+        format!(
+            "{text:?} is not a whole number from {least} to {most}; k, M and G are units, as in 20k"
+        )
+    })
+}
+
+/// A number that counts no things, such as a port, a priority or a seed.
+pub(crate) fn number<T: TryFrom<u64>>(
+    text: &str,
+    allowed: RangeInclusive<u64>,
+) -> Result<T, String> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| plain && allowed.contains(number));
+    let number = number.and_then(|number| T::try_from(number).ok());
+    let (least, most) = (allowed.start(), allowed.end());
+    number.ok_or_else(|| format!("{text:?} is not a whole number from {least} to {most}"))
+}
+
+/// The number of a CPU.
+pub(crate) fn cpu(text: &str) -> Result<usize, String> {
+    let found = number(text, 0..=u64::from(u16::MAX));
+    found.map_err(|_| format!("{text:?} is not the number of a CPU, from 0"))
+}
+
+/// The seed of what is random: any number.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    number(text, 0..=u64::MAX)
+}
+
 /// A rate a second: `1M`, `250k`, `0.5`.
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix("/s").unwrap_or(text).trim_end();
-    let units = [('k', 1e3), ('M', 1e6), ('G', 1e9)];
-    let (digits, factor) = units
-        .into_iter()
-        .find_map(|(unit, factor)| Some((number.strip_suffix(unit)?, factor)))
-        .unwrap_or((number, 1.0));
-    decimal(digits)
-        .map(|rate| rate * factor)
+    let (digits, zeros) = digits_and_zeros(number);
+    decimal(&digits)
+        .map(|rate| rate * 10_f64.powi(zeros as i32))
         .filter(|rate| (0.001..=1e9).contains(rate))
         .ok_or_else(|| {
             format!("{text:?} is not a rate a second from 0.001 to 1G: a number, with k, M or G, such as 1M")
@@ -217,6 +277,60 @@ mod tests {
             timeout(bad).refused(&["from 1ms to 1day"]);
         }
         assert!(duration("2years").is_err());
+    }
+
+    #[test]
+    fn counts_take_the_units_of_rates() {
+        for (text, expected) in [
+            ("1", 1),
+            ("1_000", 1000),
+            ("20k", 20_000),
+            ("100M", 100_000_000),
+            ("2G", 2_000_000_000),
+            ("1.5k", 1500),
+            ("0.25M", 250_000),
+            ("7.0", 7),
+            ("2 k", 2000),
+        ] {
+            assert_eq!(count::<u64>(text, 1..=u64::MAX), Ok(expected));
+            assert_eq!(
+                rate(text).ok(),
+                Some(expected as f64).filter(|rate| *rate <= 1e9)
+            );
+        }
+        for bad in [
+            "",
+            "0",
+            "k",
+            "-1",
+            "+5",
+            "1.5",
+            "0.0001k",
+            "1m",
+            "1K",
+            "M1",
+            "1e3",
+            ".",
+            "1.2.3",
+            "19999999999G",
+        ] {
+            count::<u64>(bad, 1..=u64::MAX).refused(&["from 1 to", "20k"]);
+        }
+        assert_eq!(count::<u8>("0.2k", 1..=255), Ok(200));
+        count::<u32>("10k", 1..=9999).refused(&["\"10k\"", "from 1 to 9999"]);
+    }
+
+    #[test]
+    fn numbers_that_count_nothing_have_no_units() {
+        assert_eq!(
+            (number::<u16>("80", 1..=65_535), seed("0")),
+            (Ok(80), Ok(0))
+        );
+        for bad in ["1k", "", "-1", "+1", "x", "65536", "0"] {
+            number::<u16>(bad, 1..=65_535).refused(&["from 1 to 65535"]);
+        }
+        assert_eq!(seed("18446744073709551615"), Ok(u64::MAX));
+        seed("18446744073709551616").refused(&["from 0 to 18446744073709551615"]);
     }
 
     #[test]

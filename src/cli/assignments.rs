@@ -4,6 +4,12 @@ use clap::Parser as _;
 
 use super::{Command, CommandLine};
 use crate::bench::Assignment;
+#[cfg(feature = "rdma")]
+use crate::bench::hca::settings::config::Service;
+#[cfg(feature = "rdma")]
+use crate::results::schema::Schema;
+#[cfg(feature = "rdma")]
+use crate::rig::benchmark::{Benchmark, Failure, Outcome, Plan, Progress, Ready, SampleFolders};
 
 /// What is asked for by a command line.
 fn assignment(line: &str) -> Assignment {
@@ -21,6 +27,53 @@ fn assignment(line: &str) -> Assignment {
         Some(Command::Queue(arguments)) => arguments.assignment().unwrap(),
         _ => unreachable!("it measures nothing"),
     }
+}
+
+/// A benchmark whose trial showed that UC is connected directly.
+#[cfg(feature = "rdma")]
+struct Tried;
+
+#[cfg(feature = "rdma")]
+impl Benchmark for Tried {
+    fn schema(&self) -> &'static Schema {
+        unreachable!("only what the trial showed is of interest")
+    }
+
+    fn plan(&mut self) -> Result<Plan, Failure> {
+        Ok(Plan::default())
+    }
+
+    fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
+        let _ = plan;
+        Err(Failure::Run("it is prepared".to_owned()))
+    }
+
+    fn direct_services(&self) -> Option<Vec<Service>> {
+        Some(vec![Service::Uc])
+    }
+
+    fn measure(
+        &mut self,
+        _point: usize,
+        _place: &SampleFolders,
+        _progress: &mut dyn FnMut(Progress),
+    ) -> Result<Outcome, Failure> {
+        Ok(Outcome::default())
+    }
+}
+
+#[cfg(feature = "rdma")]
+#[test]
+fn a_process_of_a_round_takes_over_what_a_trial_of_its_parent_showed() {
+    let direct_services = |assignment: &Assignment| match assignment {
+        Assignment::OneHost(config) => config.direct_services.clone(),
+        other => panic!("{other:?}"),
+    };
+    let asked = assignment("hcabench --service rc,uc --rounds 3");
+    assert_eq!(direct_services(&asked), None, "a trial is to show it");
+    let text = serde_json::to_string(&asked.of_round(&Tried)).unwrap();
+    let got: Assignment = serde_json::from_str(&text).unwrap();
+    assert_eq!(direct_services(&got), Some(vec![Service::Uc]));
 }
 
 #[test]

@@ -13,17 +13,17 @@ use clap::Args;
 use serde_json::json;
 
 use crate::arguments::UsageError;
-use crate::arguments::values::List;
+use crate::arguments::values::{List, count};
 use crate::compare::figures::{Kind, Limit, USUAL};
 use crate::compare::{CompareError, Comparison, Permitted, Request};
 use crate::compare::{compare, compare_within, names, rounds};
-use crate::findings;
+use crate::findings::{self, print_damaged};
 use crate::results::finding::Findings;
-use crate::results::finding::kinds::{INCOMPLETE, POINT_FAILED};
-use crate::results::read::{Fabric, ReadError, Run};
+use crate::results::finding::kinds::{FILES_DAMAGED, INCOMPLETE, POINT_FAILED};
+use crate::results::read::{Fabric, Run};
 use crate::results::schema::Schema;
 use crate::results::text::printable;
-use crate::terminal::output::{default_folder, print_json, print_text, terminal_width, warning};
+use crate::terminal::output::{print_json, print_text, say, terminal_width, warning};
 use crate::terminal::table_options::TableOptions;
 
 use self::present::Shown;
@@ -65,7 +65,7 @@ pub(crate) struct CompareArguments {
     pub run: Vec<values::Words>,
 
     /// Measure this many rounds of each --run [default: 1]
-    #[arg(long, value_name = "N", requires = "run", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", requires = "run", value_parser = |text: &str| count::<u32>(text, 1..=1000))]
     pub rounds: Option<u32>,
 
     /// Write A and B, the results of --run, to this folder; refused if it holds anything [default: results/DATE-TIME]
@@ -213,8 +213,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> anyhow::Result<u8> {
             let settings = schema.map_or(&[][..], |schema| schema.point);
             let settings = settings.iter().map(|column| column.name);
             present::order(&arguments.table, settings, ["A", "B"])?;
-            let folder = arguments.out.clone();
-            let folder = folder.unwrap_or_else(|| default_folder(std::time::SystemTime::now()));
+            let folder = turns::make_folder(arguments.out.as_deref())?;
             let number = arguments.rounds.unwrap_or(1);
             let [base, new] = turns::take([&one.0, &other.0], number, &folder, arguments.quiet)?;
             let sides = Sides::CommandLines([&base, &new]);
@@ -319,12 +318,12 @@ fn show(
     sides: &Sides<'_>,
 ) -> anyhow::Result<u8> {
     for text in &comparison.warnings {
-        eprintln!("{}", warning(&printable(text)));
+        say(warning(&printable(text)));
     }
     let names = &comparison.names;
     for differs in &comparison.differs {
         let text = format!("{} differ in {differs}", names.join(" and "));
-        eprintln!("{}", warning(&printable(&text)));
+        say(warning(&printable(&text)));
     }
     let only = [&comparison.only_in_base, &comparison.only_in_new];
     for (side, points) in only.into_iter().enumerate() {
@@ -341,15 +340,16 @@ fn show(
                     by.setting
                 ),
             };
-            eprintln!("{}", warning(&printable(&text)));
+            say(warning(&printable(&text)));
         }
     }
     let shown = Shown::of(comparison);
     // Also where no table is shown: a column that --sort does not know is refused.
     let settings = present::settings(comparison).into_iter();
     let order = present::order(&arguments.table, settings, shown.names())?;
-    let found = runs.iter().map(|run| findings::of(run));
-    let found = found.collect::<Result<Vec<Findings>, ReadError>>()?;
+    let damaged = runs.iter().flat_map(|run| &run.damaged);
+    let damaged = print_damaged(damaged.map(AsRef::as_ref));
+    let found: Vec<Findings> = runs.iter().map(|run| findings::of(run)).collect();
     let mut answer = sides.legend(arguments, names);
     answer.extend(shown.answer(&|rounds| sides.record(rounds)));
     if arguments.json {
@@ -370,7 +370,8 @@ fn show(
         let text = shown.text(&answer, &verdicts, order, brief, terminal_width());
         print_text(&text)?;
     }
-    judge(comparison, &request.limits, arguments.strict)
+    let judged = judge(comparison, &request.limits, arguments.strict)?;
+    Ok(judged.max(damaged))
 }
 
 /// The verdict on each run, as the run itself printed it, and why rounds are left out.
@@ -390,7 +391,8 @@ fn verdicts(found: &[Findings], runs: &[&Run], names: &[String; 2]) -> Vec<Strin
             _ => format!("{}: ", names[place]),
         };
         let all = found.all().into_iter();
-        let is_left_out = |kind: &str| [INCOMPLETE.id, POINT_FAILED.id].contains(&kind);
+        let is_left_out =
+            |kind: &str| [FILES_DAMAGED.id, INCOMPLETE.id, POINT_FAILED.id].contains(&kind);
         let left_out = all.filter(|it| is_left_out(&it.kind));
         lines.extend(left_out.map(|it| format!("- {of}{}", it.line(run.points.len()))));
     }

@@ -10,10 +10,11 @@ use serde_json::{Value, json};
 use super::DevicesArguments;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Context, Device, Library, Port, ServiceType, devices, granted_inline, library_versions,
+    Context, Device, Library, Port, ServiceType, Transport, devices, granted_inline,
+    library_versions,
 };
 use crate::rig::port_choice::choose;
-use crate::terminal::output::{print_json, print_text, terminal_width};
+use crate::terminal::output::{print_json, print_text, say, terminal_width};
 use crate::terminal::table::{Column, Table};
 
 const SERVICES: [(&str, ServiceType); 3] = [
@@ -48,7 +49,9 @@ pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
     let described = found.usable.into_iter().map(describe);
     let described = described.collect::<anyhow::Result<Vec<_>>>()?;
     for (name, error) in &found.refused {
-        eprintln!("hcabench: the device {name} cannot be used: {error}");
+        say(format_args!(
+            "hcabench: the device {name} cannot be used: {error}"
+        ));
     }
     let addresses = chosen
         .as_ref()
@@ -150,7 +153,10 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
     ]);
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
     for DeviceDescription { device, inline } in described {
-        let firmware = Some(device.firmware.clone()).filter(|text| !text.is_empty());
+        let firmware = match device.software {
+            true => Some("software".to_owned()),
+            false => Some(device.firmware.clone()).filter(|text| !text.is_empty()),
+        };
         let mut cells = vec![
             device.name.clone(),
             or_dash(firmware),
@@ -207,7 +213,10 @@ fn port_cells(device: &Device, port: &Port) -> [String; 6] {
     [
         format!("{}:{}", device.name, port.number),
         port.state.to_owned(),
-        port.link_layer.name().to_owned(),
+        match device.transport {
+            Transport::Iwarp => format!("{}, iWARP", port.link_layer.name()),
+            Transport::InfiniBand | Transport::Other => port.link_layer.name().to_owned(),
+        },
         port.mtu.to_string(),
         port.gigabits_per_second.to_string(),
         match addresses.as_slice() {

@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::figures::in_words;
-use crate::findings;
+use crate::findings::{self, print_damaged};
 use crate::report::settings_of;
 use crate::results::folder::{LIST, SETTINGS, SUMMARY};
-use crate::results::read::{Fabric, Run};
+use crate::results::read::{Fabric, ReadError, ReadErrorKind, Run, is_of_hcabench};
+use crate::results::schema::fabric::HALF_P50;
 use crate::results::text::printable_path;
 use crate::terminal::output::{print_json, print_text, terminal_width};
 use crate::terminal::table::{Column, Table};
@@ -33,6 +35,7 @@ pub(crate) struct ListArguments {
 }
 
 /// What is shown of a run.
+#[derive(Default)]
 struct RunListing {
     date: String,
     benchmark: String,
@@ -40,6 +43,8 @@ struct RunListing {
     verdict: String,
     varied: String,
     folder: PathBuf,
+    /// What could not be read.
+    damaged: Vec<Arc<ReadError>>,
 }
 
 /// Prints a row for each run. Returns the exit code.
@@ -51,6 +56,9 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     let folder = folder.unwrap_or_else(|| PathBuf::from("results"));
     let mut runs = Vec::new();
     if let Err(cause) = fs::read_dir(&folder) {
+        if folder.is_symlink() && !folder.exists() {
+            return Err(ReadErrorKind::NoSuchFolder.at(&folder).into());
+        }
         let folder = printable_path(&folder);
         anyhow::bail!("{folder} cannot be read: {cause}; name the folder with the results");
     }
@@ -66,20 +74,19 @@ pub(crate) fn run(arguments: &ListArguments) -> anyhow::Result<u8> {
     } else {
         print_text(&table(&runs).render(terminal_width()))?;
     }
-    Ok(0)
+    let damaged = runs.iter().flat_map(|run| &run.damaged);
+    Ok(print_damaged(damaged.map(AsRef::as_ref)))
 }
 
 /// Takes the runs in or below a folder.
 fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
-    let has = |name: &str| folder.join(name).exists();
-    // Other programs have a settings.json or a summary.csv, too.
-    let is_one =
-        Fabric::is_one(folder) || (has(SUMMARY) || has(SETTINGS)) && Run::open(folder).is_ok();
-    if is_one || has(SUMMARY) || has(LIST) {
-        runs.push(listed(folder));
-    }
-    if is_one || has(LIST) {
-        return;
+    if is_one(folder) {
+        let listed = listed(folder);
+        let is_read = listed.points > 0;
+        runs.push(listed);
+        if is_read || has(folder, LIST) {
+            return;
+        }
     }
     let Some(depth) = depth.checked_sub(1) else {
         return;
@@ -93,43 +100,48 @@ fn search(folder: &Path, depth: usize, runs: &mut Vec<RunListing>) {
     }
 }
 
+/// Whether a folder has a run, damaged or not. Other programs have a settings.json or a summary.csv, too.
+fn is_one(folder: &Path) -> bool {
+    let is_readable = || match Run::salvage(folder) {
+        Ok(_) => true,
+        Err(error) => matches!(
+            error.wrong,
+            ReadErrorKind::OlderFormat | ReadErrorKind::NewerFormat(_)
+        ),
+    };
+    has(folder, LIST)
+        || is_of_hcabench(folder)
+        || (has(folder, SUMMARY) || has(folder, SETTINGS)) && is_readable()
+}
+
+fn has(folder: &Path, name: &str) -> bool {
+    folder.join(name).symlink_metadata().is_ok()
+}
+
 fn listed(folder: &Path) -> RunListing {
-    let nothing = RunListing {
-        date: String::new(),
-        benchmark: String::new(),
-        points: 0,
-        verdict: String::new(),
-        varied: String::new(),
+    let unreadable = |error: ReadError| RunListing {
+        verdict: match error.path.strip_prefix(folder) {
+            Ok(file) if file != Path::new("") => {
+                format!("cannot be read: {} {}", printable_path(file), error.wrong)
+            }
+            _ => format!("cannot be read: {}", error.wrong),
+        },
         folder: folder.to_path_buf(),
+        damaged: Vec::from_iter(Some(Arc::new(error)).filter(|error| error.is_damage())),
+        ..RunListing::default()
     };
     if Fabric::is_one(folder) {
-        let fabric = Fabric::open(folder);
-        let nodes = fabric.as_ref().map_or(0, |fabric| fabric.nodes.len());
-        return RunListing {
-            date: fabric
-                .as_ref()
-                .map_or_else(|_| String::new(), |it| date(&it.document()["started_at"])),
-            benchmark: "fabric".to_owned(),
-            points: nodes * nodes.saturating_sub(1),
-            verdict: fabric.map_or_else(
-                |error| format!("cannot be read: {error}"),
-                |_| "see hcabench report".to_owned(),
-            ),
-            ..nothing
+        return match Fabric::salvage(folder) {
+            Err(error) => RunListing {
+                benchmark: "fabric".to_owned(),
+                ..unreadable(error)
+            },
+            Ok(fabric) => of_fabric(&fabric),
         };
     }
-    let run = match Run::open(folder) {
+    let run = match Run::salvage(folder) {
         Ok(run) => run,
-        Err(error) => {
-            return RunListing {
-                verdict: format!("cannot be read: {}", error.wrong),
-                ..nothing
-            };
-        }
-    };
-    let verdict = match findings::of(&run) {
-        Err(error) => format!("cannot be read: {}", error.wrong),
-        Ok(found) => found.verdict(),
+        Err(error) => return unreadable(error),
     };
     let varying = settings_of(&run).into_iter();
     let varying = varying.filter(|(_, texts)| texts.len() > 1);
@@ -148,9 +160,30 @@ fn listed(folder: &Path) -> RunListing {
         date: date(&run.document()["started_at"]),
         benchmark: run.schema.benchmark.to_owned(),
         points: run.points.len(),
-        verdict,
+        verdict: findings::of(&run).verdict(),
         varied: varying.join("; ") + &more,
-        ..nothing
+        folder: folder.to_path_buf(),
+        damaged: run.damaged,
+    }
+}
+
+fn of_fabric(fabric: &Fabric) -> RunListing {
+    // Also its rows are read: what is wrong with them is named.
+    let read = fabric.each(&HALF_P50, |_, _, _| ());
+    let damaged = fabric.damaged();
+    let verdict = match (read, damaged.is_empty()) {
+        (Err(error), _) => format!("cannot be read: {}", error.wrong),
+        (Ok(()), true) => "see hcabench report".to_owned(),
+        (Ok(()), false) => "files are damaged; see hcabench report".to_owned(),
+    };
+    RunListing {
+        date: date(&fabric.document()["started_at"]),
+        benchmark: "fabric".to_owned(),
+        points: fabric.nodes.len() * fabric.nodes.len().saturating_sub(1),
+        verdict,
+        folder: fabric.path.clone(),
+        damaged,
+        ..RunListing::default()
     }
 }
 

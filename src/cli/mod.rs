@@ -22,6 +22,8 @@ mod assignments;
 #[cfg(test)]
 mod refused;
 mod schedule;
+#[cfg(test)]
+mod units;
 #[doc(hidden)]
 pub use self::fabric::rank_zero;
 
@@ -37,6 +39,7 @@ use clap::{ArgAction, ColorChoice, CommandFactory as _, FromArgMatches as _, Par
 use crate::arguments::UsageError;
 use crate::bench::node::process as node_end;
 use crate::results::read::ReadError;
+use crate::rig::child;
 use crate::terminal::{output, table_options};
 use crate::{driver, figures, report};
 
@@ -152,7 +155,8 @@ pub const EXIT_CODES: [(u8, &str); 4] = [
     (0, "done"),
     (
         1,
-        "a run failed or was interrupted; what was measured so far is on disk, marked INCOMPLETE",
+        "a run failed or was interrupted, and what was measured so far is on disk, marked INCOMPLETE; files of results \
+         are damaged, each of which is named; or the output could not be written",
     ),
     (2, "bad input"),
     (
@@ -178,6 +182,8 @@ pub struct DevicesArguments {
 pub fn main() -> ExitCode {
     // Rounds are started by a name that describes nothing. Only those who list processes look at it.
     let _ = std::fs::write("/proc/self/comm", "hcabench");
+    // Without it such an end has no text of ours.
+    let _ = crate::host::gave_up::name_limits(child::is_any());
     if let Some(commit) = option_env!("HCABENCH_COMMIT") {
         crate::results::document::set_commit(commit);
     }
@@ -189,18 +195,14 @@ pub fn main() -> ExitCode {
         let served = node_end::serve();
         return ended(served.context("the run that this end belongs to has exited"));
     }
-    match parse() {
-        Ok(line) => ended(run(&line)),
-        Err(error) => {
-            output::print_error(&error.to_string());
-            ExitCode::from(2)
-        }
-    }
+    ended(parse().and_then(|parsed| match parsed {
+        Ok(line) => run(&line),
+        Err(answer) => output::print_answer(&answer),
+    }))
 }
 
-/// The command line with options of files; clap prints its own errors and exits with 2, for --help and --version with
-/// 0.
-fn parse() -> Result<CommandLine, UsageError> {
+/// The command line with options of files, or what clap answers to it: an error, or the text of --help or --version.
+fn parse() -> anyhow::Result<Result<CommandLine, clap::Error>> {
     let command = CommandLine::command();
     let typed: Vec<OsString> = std::env::args_os().collect();
     let expanded = driver::command_line::expand(typed, &command)?;
@@ -209,8 +211,15 @@ fn parse() -> Result<CommandLine, UsageError> {
         true => ColorChoice::Never,
         false => ColorChoice::Auto,
     };
-    let matches = command.clone().color(colors).get_matches_from(&expanded);
-    let line = CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let colored = command.clone().color(colors);
+    let matches = match colored.try_get_matches_from(&expanded) {
+        Ok(matches) => matches,
+        Err(answer) => return Ok(Err(answer)),
+    };
+    let line = match CommandLine::from_arg_matches(&matches) {
+        Ok(line) => line,
+        Err(answer) => return Ok(Err(answer)),
+    };
     if let Some(file) = line.sweep().and_then(|sweep| sweep.save_config.as_ref()) {
         let text = driver::command_line::to_file(&matches, &command);
         crate::results::durable::create_new(file)
@@ -218,7 +227,7 @@ fn parse() -> Result<CommandLine, UsageError> {
             .map_err(|error| UsageError(format!("--save-config {}: {error}", file.display())))?;
     }
     crate::arguments::keep(expanded);
-    Ok(line)
+    Ok(Ok(line))
 }
 
 impl CommandLine {
@@ -262,12 +271,24 @@ fn ended(done: anyhow::Result<u8>) -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            output::print_error(&format!("{error:#}"));
+            output::print_error(&in_words(&error));
             let other = error.downcast_ref::<ReadError>();
             let is_misuse = error.is::<UsageError>() || other.is_some_and(ReadError::is_misuse);
             ExitCode::from(if is_misuse { 2 } else { 1 })
         }
     }
+}
+
+/// An error and what caused it; where the one has the text of the other already, it is not repeated.
+fn in_words(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |text, cause| {
+        let cause = cause.to_string();
+        match text.is_empty() {
+            true => cause,
+            false if text.contains(&cause) => text,
+            false => format!("{text}: {cause}"),
+        }
+    })
 }
 
 #[cfg(feature = "rdma")]

@@ -2,8 +2,9 @@
 
 use std::fmt::Debug;
 
-use clap::{Args, Command, Error};
+use clap::{Args, Command, CommandFactory as _, Error};
 
+use super::CommandLine;
 use crate::testing::Has as _;
 
 /// The options of a command.
@@ -27,4 +28,27 @@ pub(crate) fn assert_refused<T: Debug>(
         assert_eq!(error.exit_code(), 2);
         error.has(expected);
     }
+}
+
+#[test]
+fn what_is_no_number_is_refused_by_what_is_allowed() {
+    let line = CommandLine::command();
+    let mut checked = 0;
+    for command in std::iter::once(&line).chain(line.get_subcommands()) {
+        let options = command
+            .get_arguments()
+            .filter(|it| it.get_action().takes_values());
+        for option in options.filter_map(clap::Arg::get_long) {
+            let mut words = vec!["hcabench".to_owned(), format!("--{option}=12q")];
+            if command.get_name() != line.get_name() {
+                words.insert(1, command.get_name().to_owned());
+            }
+            if let Err(error) = line.clone().try_get_matches_from(words) {
+                assert_eq!(error.exit_code(), 2);
+                error.lacks(&["invalid digit"]);
+                checked += 1;
+            }
+        }
+    }
+    assert!(checked > 60, "{checked}");
 }

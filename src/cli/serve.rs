@@ -46,7 +46,9 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
     use crate::bench::hca::between::listening::{Event, Service, serve};
     use crate::results::text::printable;
     use crate::rig::benchmark::Failure;
+    use crate::terminal::output::{print_error, print_text, say};
 
+    crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
     crate::host::interrupt::install()?;
     let service = Service {
         bind: arguments.bind,
@@ -57,16 +59,28 @@ pub(crate) fn run(arguments: &ServeArguments) -> anyhow::Result<u8> {
     let quiet = arguments.quiet;
     let tell = move |event| match event {
         Event::Refused { peer, reason } => {
-            eprintln!("hcabench: refused {peer}: {}", printable(&reason));
+            say(format_args!(
+                "hcabench: refused {peer}: {}",
+                printable(&reason)
+            ));
         }
         Event::Failed { peer, reason } => {
-            eprintln!("hcabench: run of {peer}: {}", printable(&reason));
+            say(format_args!(
+                "hcabench: run of {peer}: {}",
+                printable(&reason)
+            ));
         }
         // For a script that starts it and waits until it is ready.
-        Event::Listening(address) => println!("serving at {address}"),
+        Event::Listening(address) => {
+            if let Err(error) = print_text(&format!("serving at {address}\n")) {
+                // The script would wait for ever. No host is served yet.
+                print_error(&format!("{error:#}"));
+                std::process::exit(1);
+            }
+        }
         _ if quiet => {}
-        Event::Begun { host, peer } => eprintln!("a run of {} ({peer})", printable(&host)),
-        Event::Over { host } => eprintln!("the run of {} is over", printable(&host)),
+        Event::Begun { host, peer } => say(format_args!("a run of {} ({peer})", printable(&host))),
+        Event::Over { host } => say(format_args!("the run of {} is over", printable(&host))),
     };
     match serve(&service, tell).map_err(Failure::from) {
         Ok(()) => Ok(0),

@@ -8,6 +8,7 @@ use super::{clock, hca, memory, node, queue};
 use crate::arguments::UsageError;
 use crate::driver::View;
 use crate::driver::shown::Report;
+use crate::findings::print_damaged;
 use crate::report::content;
 use crate::results::read::Run;
 use crate::results::schema::Schema;
@@ -55,8 +56,10 @@ pub(crate) fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
         json: arguments.json,
         table: arguments.table.clone(),
     };
+    let mut code = 0;
     for (place, folder) in arguments.folders.iter().enumerate() {
-        let run = Run::open(folder)?;
+        let run = Run::salvage(folder)?;
+        code |= print_damaged(run.damaged.iter().map(AsRef::as_ref));
         let view = view_of(run.schema).ok_or_else(|| {
             let benchmark = run.schema.benchmark;
             anyhow::anyhow!("this hcabench was built without the benchmark {benchmark}")
@@ -81,7 +84,7 @@ pub(crate) fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
         }
         report.print(&view, &output, order)?;
     }
-    Ok(0)
+    Ok(code)
 }
 
 /// How results of a benchmark are shown.

@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::arguments::values::duration;
+use crate::arguments::values::{count, duration, seed};
 
 /// How often, how long and from where a sweep is run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SweepArguments {
     /// Measure the whole sweep this many times, each in a separate process and from two on in another order of its
     /// points; figures are medians over rounds, with bounds from six on
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| count::<u32>(text, 1..=10_000))]
     pub rounds: Option<u32>,
 
     /// Set the seed of the order of the points in each round [default: random, and recorded]
-    #[arg(long, value_name = "NUMBER", help_heading = "Sweep")]
+    #[arg(long, value_name = "NUMBER", value_parser = seed, help_heading = "Sweep")]
     pub order_seed: Option<u64>,
 
     /// Measure only whole rounds that fit into this time, with unit, and at least one; without --rounds as many as fit
@@ -42,6 +42,6 @@ pub(crate) struct SweepArguments {
     pub save_config: Option<PathBuf>,
 
     /// Stop after this many rounds, as if interrupted, with exit code 0
-    #[arg(long, value_name = "N", hide = true)]
+    #[arg(long, value_name = "N", value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), hide = true)]
     pub until_round: Option<u32>,
 }

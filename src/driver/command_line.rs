@@ -53,16 +53,52 @@ const OF_JUDGEMENT: [&str; 4] = ["fail-above", "max-outliers", "prometheus", "pa
 /// The command that repeats an earlier run.
 const RERUN: &str = "rerun";
 
+/// Where the results folder is in the arguments of `rerun`, if it is there: options may come before it.
+fn folder_of_rerun(arguments: &[OsString], command: &Command) -> Option<usize> {
+    let mut at = 1;
+    while is_option(arguments.get(at)?) {
+        at += if has_next_as_value(&arguments[at], command) {
+            2
+        } else {
+            1
+        };
+    }
+    Some(at)
+}
+
+/// Whether the argument behind an option is its value, in any of the commands.
+fn has_next_as_value(option: &OsStr, command: &Command) -> bool {
+    let Some(name) = option.to_str().and_then(|text| text.strip_prefix("--")) else {
+        return false;
+    };
+    let commands = std::iter::once(command).chain(command.get_subcommands());
+    let mut all = commands.flat_map(Command::get_arguments);
+    let found = all.find(|it| it.get_long() == Some(name));
+    found.is_some_and(|it| {
+        it.get_action().takes_values() && it.get_num_args().is_none_or(|many| many.min_values() > 0)
+    })
+}
+
 /// What was typed, with the options of `--config` in it, and for `rerun DIR` and a bare `--resume DIR` the command line
 /// of that run. `typed` begins with the program's name.
 pub(crate) fn expand(typed: Vec<OsString>, command: &Command) -> Result<Vec<OsString>, UsageError> {
     let (program, rest) = typed.split_at(typed.len().min(1));
     let mut arguments = rest.to_vec();
-    if arguments.first().is_some_and(|first| first == RERUN)
-        && let Some(folder) = arguments.get(1).filter(|it| !is_option(it))
+    let is_help = |it: &OsString| it == "--help" || it == "-h";
+    if let [first, next, ..] = arguments.as_slice()
+        && first == RERUN
+        && !is_help(next)
     {
-        let mut again = stored(Path::new(folder), "rerun")?;
-        again.extend_from_slice(&arguments[2..]);
+        let Some(at) = folder_of_rerun(&arguments, command) else {
+            let options = arguments[1..].join(OsStr::new(" "));
+            let options = options.to_string_lossy();
+            return Err(UsageError(format!(
+                "rerun {options}: the results folder is missing, as in `hcabench rerun DIR {options}`"
+            )));
+        };
+        let mut again = stored(Path::new(&arguments[at]), "rerun")?;
+        again.extend_from_slice(&arguments[1..at]);
+        again.extend_from_slice(&arguments[at + 1..]);
         arguments = again;
     } else if let Some(folder) = only_resumes(&arguments, command) {
         // The command may be named, as that run's is.
@@ -303,7 +339,7 @@ pub(crate) fn arguments_of(
                 values.iter().map(in_words).collect::<Result<_, _>>()?
             }
             toml::Value::Table(names) if may_repeat => {
-                let named = |(name, value)| Ok(format!("{name}={}", in_words(value)?));
+                let named = |(name, value)| Ok(format!("{name}={}", in_list(value)?));
                 names.iter().map(named).collect::<Result<_, String>>()?
             }
             value => vec![in_words(value)?],
@@ -316,6 +352,16 @@ pub(crate) fn arguments_of(
 fn needs_value(option: &Arg) -> bool {
     let least = option.get_num_args().map_or(1, |count| count.min_values());
     option.get_action().takes_values() && least > 0
+}
+
+/// As [`in_words`], where a text in a list may have commas.
+fn in_list(value: &toml::Value) -> Result<String, String> {
+    let toml::Value::Array(values) = value else {
+        return in_words(value);
+    };
+    let escaped = |value| Ok(in_words(value)?.replace(',', "\\,"));
+    let all: Result<Vec<String>, String> = values.iter().map(escaped).collect();
+    Ok(all?.join(","))
 }
 
 fn in_words(value: &toml::Value) -> Result<String, String> {

@@ -20,8 +20,10 @@ use crate::results::finding::{FINDINGS, Finding, Findings, Severity};
 use crate::results::folder::{LEFT_OUT, PACKAGE, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::runs::{self, RunsFile};
 use crate::results::schema::{self, Schema};
-use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage, read};
-use crate::rig::benchmark::{self, Benchmark, Failure, Outcome, Plan, SampleFolders};
+use crate::results::{Record, ReportError, ResultsFolder, curves, datapackage};
+use crate::rig::benchmark::{
+    self, Benchmark, Failure, Outcome, Plan, PlannedRow, RowOutcome, SampleFolders,
+};
 use crate::rig::sweep::{Budget, Rounds};
 use crate::terminal::output::warning;
 use crate::terminal::progress::Progress;
@@ -107,12 +109,7 @@ impl SweepRun {
             resumed: true,
         };
         let mut course = Self::with(run, earlier.rounds, plan, file, records);
-        let earlier_run = read::Run::open(course.run.folder.path());
-        // One that was killed before its first row cannot be opened, and has stated nothing of a point.
-        if let Ok(run) = earlier_run {
-            course.found = findings::of(&run).map_err(|error| error.to_string())?;
-            course.found.go_on();
-        }
+        course.found = earlier.found;
         for row in course.rows.iter_mut().flatten() {
             row.recall(&course.run);
         }
@@ -207,8 +204,10 @@ impl SweepRun {
         start: &dyn Fn() -> Result<RoundProcess, Failure>,
         sweep: &SweepArguments,
     ) -> Result<(), Ending> {
-        // One round needs no other process: there is nothing that it would have in common with another.
-        let mut own = (self.rounds.count == 1).then_some(benchmark);
+        // One round needs no other process: there is nothing that it would have in common with another. But where a
+        // library may end the process of a point, the rest of the sweep goes on.
+        let may_abort = self.plan.points.iter().any(|point| point.may_abort);
+        let mut own = (self.rounds.count == 1 && !may_abort).then_some(benchmark);
         if own.is_none() {
             // It was locked so that this process could be asked whether it can measure.
             memory_lock::unlock_all();
@@ -240,6 +239,11 @@ impl SweepRun {
             for (order, point) in missing {
                 if let Some(signal) = interrupt::requested() {
                     return Err(self.ended(&format!("interrupted by {signal}")));
+                }
+                if matches!(&by, PointMeasurer::Child(child) if child.has_ended()) {
+                    // With a point for which memory, threads or files did not suffice, or it was killed.
+                    let again = start().map_err(|failure| self.ended(&failure.to_string()))?;
+                    by = PointMeasurer::Child(again);
                 }
                 self.measure_point(point, round, order, &mut by)?;
             }
@@ -326,6 +330,18 @@ impl SweepRun {
         };
         match measured {
             Ok(outcome) => self.keep(point, round, order, started_at, outcome),
+            Err(failure) if failure.fails_its_point() => {
+                let reason = failure.to_string();
+                let failed = |_: &PlannedRow| RowOutcome {
+                    failure: Some(reason.clone()),
+                    ..RowOutcome::default()
+                };
+                let outcome = Outcome {
+                    rows: planned.rows.iter().map(failed).collect(),
+                    ..Outcome::default()
+                };
+                self.keep(point, round, order, started_at, outcome)
+            }
             Err(Failure::Usage(reason)) => {
                 self.ended(&reason);
                 Err(Ending::Refused(reason))
@@ -449,6 +465,7 @@ impl SweepRun {
             details: json!({
                 "points": self.plan.names().collect::<Vec<_>>(),
                 "planned": planned(&self.plan),
+                "left_out": self.plan.left_out.len(),
                 "notes": self.told.notes,
                 "broken_limits": self.told.broken_limits,
                 "text": self.told.text,

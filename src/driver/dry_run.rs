@@ -12,13 +12,16 @@ use crate::terminal::table::{Column, Table};
 
 /// A length of time in two units at the most.
 pub(crate) fn time_in_words(time: Duration) -> String {
-    let seconds = time.as_secs();
-    let rounded = match seconds {
-        0 => Duration::from_millis(time.as_millis().max(1) as u64),
-        1..60 => Duration::from_secs(seconds + u64::from(time.subsec_millis() >= 500)),
-        60..3600 => Duration::from_secs(seconds / 5 * 5),
-        _ => Duration::from_secs(seconds / 60 * 60),
+    // To less than a twentieth.
+    let step_ms = match time.as_secs() {
+        0 => 1,
+        1..10 => 100,
+        10..60 => 1000,
+        60..3600 => 5000,
+        _ => 60_000,
     };
+    let steps = (time.as_millis() as u64).saturating_add(step_ms / 2) / step_ms;
+    let rounded = Duration::from_millis((steps * step_ms).max(1));
     humantime::format_duration(rounded).to_string()
 }
 
@@ -28,6 +31,7 @@ pub(crate) fn text(
     rounds: &Rounds,
     budget: Option<Duration>,
     width: Option<usize>,
+    has_devices: bool,
 ) -> String {
     let mut table = Table::new(vec![
         Column::text("point").setting(),
@@ -74,7 +78,10 @@ pub(crate) fn text(
             plan.left_out[0].text(&REASON)
         );
     }
-    text += "no device was opened, so points that the devices refuse are not known\n";
+    text += match has_devices {
+        true => "no device was opened, so points that the devices refuse are not known\n",
+        false => "nothing was started, so points that this machine refuses are not known\n",
+    };
     text
 }
 
@@ -121,8 +128,9 @@ mod tests {
                     settings: Record::new(),
                 })
                 .collect(),
-            time: Duration::from_millis(1500),
+            time: Duration::from_millis(1400),
             bytes: 3 << 20,
+            may_abort: false,
         };
         Plan {
             points: vec![point(0, &["rc-8B"]), point(1, &["cpu0", "cpu1"])],
@@ -133,12 +141,13 @@ mod tests {
     #[test]
     fn time_disk_and_the_rounds_that_fit_are_told() {
         let (four, eight) = (Rounds { count: 4, seed: 1 }, Rounds { count: 8, seed: 1 });
-        let told = text(&plan(), &four, None, None);
+        let told = text(&plan(), &four, None, None, true);
         told.has(&[
             "a round of 2 points takes about 3s",
             "4 rounds take about 12s",
         ]);
-        text(&plan(), &eight, Some(Duration::from_secs(10)), None).has(&["about 3 rounds fit"]);
+        text(&plan(), &eight, Some(Duration::from_secs(10)), None, true)
+            .has(&["about 3 rounds fit"]);
         assert_eq!(document(&plan(), &four, None)["bytes"], 4 * (6 << 20));
         let many = Rounds {
             count: 10_000,
@@ -154,7 +163,10 @@ mod tests {
         for (millis, words) in [
             (0, "1ms"),
             (20, "20ms"),
-            (1_600, "2s"),
+            (1_490, "1s 500ms"),
+            (1_949, "1s 900ms"),
+            (9_970, "10s"),
+            (10_600, "11s"),
             (61_000, "1m"),
             (3_725_000, "1h 2m"),
         ] {

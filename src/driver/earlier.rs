@@ -7,8 +7,11 @@ use serde_json::{Value, json};
 
 use super::row;
 use crate::compare::circumstances;
+use crate::findings;
 use crate::results::document::Document;
-use crate::results::folder::{EarlierFolder, RUNS};
+use crate::results::finding::Findings;
+use crate::results::folder::{EarlierFolder, LEFT_OUT, MARK, RUNS, SUMMARY};
+use crate::results::read::Run;
 use crate::results::runs::RunsFile;
 use crate::results::schema::Schema;
 use crate::results::{Record, ReportError, ResultsFolder};
@@ -21,7 +24,12 @@ pub(crate) struct EarlierRun {
     pub document: Document,
     rows: Vec<Record>,
     pub rounds: Rounds,
+    /// What is known of what was measured.
+    pub found: Findings,
 }
+
+/// What a damaged file means for a run that would go on.
+const LOST: &str = "nothing was changed, since to go on would lose what it has";
 
 impl EarlierRun {
     /// Reads what is there of a run that was broken off.
@@ -36,6 +44,7 @@ impl EarlierRun {
         }
         let folder = EarlierFolder::lock(folder).map_err(|error| error.to_string())?;
         folder.check_incomplete()?;
+        let found = found_in(folder.path())?;
         let path = folder.path().join(RUNS);
         let rows = match path.symlink_metadata() {
             Err(_) => Vec::new(),
@@ -53,6 +62,7 @@ impl EarlierRun {
             },
             document,
             rows,
+            found,
         })
     }
 
@@ -107,7 +117,6 @@ impl EarlierRun {
         schema: &'static Schema,
         plan: &Plan,
     ) -> Result<(ResultsFolder, RunsFile, Vec<Record>), ReportError> {
-        let folder = self.folder.resume()?;
         let mut complete: BTreeMap<String, BTreeSet<u32>> = BTreeMap::new();
         for record in self.rows.iter().filter(|row| row::is_complete(row)) {
             if let (Some(name), Some(round)) = (row::name_in(record), row::round_of(record)) {
@@ -116,7 +125,7 @@ impl EarlierRun {
         }
         let mut whole = BTreeSet::new();
         for point in &plan.points {
-            for round in self.whole_rounds(point, &complete) {
+            for round in self.whole_rounds(point, &complete)? {
                 whole.extend(point.rows.iter().map(|row| (row.name.as_str(), round)));
             }
         }
@@ -126,6 +135,7 @@ impl EarlierRun {
                 && place.is_some_and(|(name, round)| whole.contains(&(name.as_str(), round)))
         };
         let kept: Vec<Record> = self.rows.iter().filter(is_kept).cloned().collect();
+        let folder = self.folder.resume()?;
         let file = RunsFile::written(&folder.file(RUNS)?, schema.runs(), &kept)?;
         Ok((folder, file, kept))
     }
@@ -137,18 +147,43 @@ impl EarlierRun {
         &self,
         point: &PlannedPoint,
         complete: &BTreeMap<String, BTreeSet<u32>>,
-    ) -> BTreeSet<u32> {
+    ) -> Result<BTreeSet<u32>, ReportError> {
         let of_row = |name| complete.get(name).cloned().unwrap_or_default();
         let beside_mark = |name| row::rounds_beside_mark(&self.folder.path().join(name));
-        let counted: Vec<BTreeSet<u32>> = point.names().filter_map(beside_mark).collect();
+        let counted = point
+            .names()
+            .filter_map(|name| beside_mark(name).transpose());
+        let counted = counted.collect::<Result<Vec<BTreeSet<u32>>, _>>()?;
         let all = point.names().map(of_row).chain(counted.iter().cloned());
         let whole = all.reduce(|one, other| &one & &other).unwrap_or_default();
-        if counted.iter().all(|rounds| rounds.is_subset(&whole)) {
-            whole
-        } else {
-            BTreeSet::new()
-        }
+        Ok(
+            match counted.iter().all(|rounds| rounds.is_subset(&whole)) {
+                true => whole,
+                false => BTreeSet::new(),
+            },
+        )
     }
+}
+
+/// What is known of what an earlier run measured; the error: which file is damaged that is not written again.
+fn found_in(folder: &Path) -> Result<Findings, String> {
+    let read = Run::salvage(folder);
+    let damaged = match &read {
+        Ok(run) => run.damaged.iter().map(AsRef::as_ref).collect(),
+        Err(error) => Vec::from_iter(Some(error).filter(|error| error.is_damage())),
+    };
+    let again = [SUMMARY, LEFT_OUT, MARK].map(|name| folder.join(name));
+    if let Some(error) = (damaged.iter()).find(|error| !again.contains(&error.path)) {
+        return Err(format!("{error}: {LOST}"));
+    }
+    // One that was killed before its first row cannot be opened, and has stated nothing of a point.
+    let Ok(mut run) = read else {
+        return Ok(Findings::default());
+    };
+    run.damaged.clear();
+    let mut found = findings::of(&run);
+    found.go_on();
+    Ok(found)
 }
 
 /// The settings of all rows as they are before anything is measured, as JSON reads them back.

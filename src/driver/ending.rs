@@ -74,9 +74,6 @@ pub(crate) fn close(
         }
     };
     let printed = print();
-    if error.is_none() {
-        printed?;
-    }
     if !quiet {
         let path = path.display();
         let state = match &error {
@@ -94,6 +91,7 @@ pub(crate) fn close(
     if let Some(error) = error {
         return Err(error);
     }
+    printed?;
     for line in broken_limits {
         let _ = writeln!(io::stderr(), "hcabench: {line}");
     }

@@ -36,17 +36,15 @@ use crate::arguments::UsageError;
 use crate::bench::Assignment;
 use crate::driver::ending::close;
 use crate::findings;
-use crate::host::interrupt;
 use crate::host::readiness::{Needs, Readiness, Verdict};
+use crate::host::{interrupt, resources};
+use crate::results::Record;
 use crate::results::document::{self, Document, Program};
 use crate::results::finding::Findings;
 use crate::results::schema::INCOMPLETE;
-use crate::results::{Record, ResultsFolder};
 use crate::rig::benchmark::{Failure, Plan};
 use crate::rig::sweep::Rounds;
-use crate::terminal::output::{
-    OutputArguments, bad_folder, cannot_resume, labelled, print_as, terminal_width,
-};
+use crate::terminal::output::{OutputArguments, cannot_resume, labelled, print_as, terminal_width};
 
 /// Rounds of a sweep that has a budget and no number of rounds.
 const AS_MANY_AS_FIT: u32 = u32::MAX;
@@ -76,13 +74,14 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     check_budget(sweep, &plan)?;
     if sweep.dry_run {
         let document = dry_run::document(&plan, &rounds, sweep.budget);
-        let text = || dry_run::text(&plan, &rounds, sweep.budget, terminal_width());
+        let (width, has_devices) = (terminal_width(), request.needs.devices);
+        let text = || dry_run::text(&plan, &rounds, sweep.budget, width, has_devices);
         return print_as(output.json, &document, text).map(|()| 0);
     }
+    resources::require_memory(resources::LEAST_TO_MEASURE)?;
     let schema = benchmark.schema();
     let started_at = SystemTime::now();
     let needed = bytes_needed(&plan, &rounds, sweep.budget);
-    let out = output.folder(started_at);
     let earlier = match &sweep.resume {
         Some(folder) => {
             let mut earlier = EarlierRun::read(folder, schema)
@@ -95,13 +94,19 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
             Some(earlier)
         }
         None => {
-            ResultsFolder::check(&out, output.force, needed)
-                .map_err(|error| bad_folder(&out, &error))?;
+            output.check_folder(needed)?;
             None
         }
     };
     // Before any thread is pinned.
-    let readiness = Readiness::assess(request.needs)?;
+    let busy = benchmark.busy_cpus();
+    let needs = busy.map_or(request.needs, |busy| request.needs.with_busy(busy));
+    let readiness = Readiness::assess(needs)?;
+    if !output.quiet {
+        benchmark.show_waits(|text| {
+            let _ = writeln!(io::stderr(), "{text}");
+        });
+    }
     let ready = benchmark.prepare(plan).map_err(sort)?;
     if let Some(signal) = interrupt::requested() {
         return Err(anyhow::anyhow!("interrupted by {signal}"));
@@ -146,8 +151,7 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     }
     let mut course = match earlier {
         None => {
-            let folder = ResultsFolder::create(&out, output.force, needed)
-                .map_err(|error| bad_folder(&out, &error))?;
+            let folder = output.create_folder(started_at, needed)?;
             SweepRun::begin(folder, schema, rounds, ready.plan, document)?
         }
         Some(earlier) => {
@@ -159,11 +163,9 @@ pub(crate) fn run(request: Request<'_>) -> anyhow::Result<u8> {
     course.verbose = output.verbose && !output.quiet;
     course.find(None, None, ready.findings.into_iter().chain(of_machine));
     course.write_found()?;
-    let outcome = course.measure(
-        benchmark,
-        &|| RoundProcess::start(&request.assignment),
-        sweep,
-    );
+    let assignment = request.assignment.of_round(&*benchmark);
+    let start = || RoundProcess::start(&assignment);
+    let outcome = course.measure(benchmark, &start, sweep);
     let (folder, report, outcome) = course.finish(outcome);
     let broken_limits = report.told.broken_limits.clone();
     close(folder, outcome, output.quiet, None, &broken_limits, || {

@@ -58,12 +58,22 @@ pub(crate) struct Distributions {
 
 /// The rounds that are whole on disk of a row whose folder has its mark; none without a mark: then all are. A program
 /// that is killed may leave a row in `runs.csv` without its distribution.
-pub(crate) fn rounds_beside_mark(folder: &Path) -> Option<BTreeSet<u32>> {
+///
+/// # Errors
+/// When the file with its distributions is there and cannot be read.
+pub(crate) fn rounds_beside_mark(folder: &Path) -> Result<Option<BTreeSet<u32>>, ReportError> {
+    let file = folder.join(HISTOGRAMS);
     if folder.is_dir() && !is_incomplete(folder) {
-        return None;
+        return Ok(None);
     }
-    let counted: Result<Distributions, ReportError> = json_file::read(&folder.join(HISTOGRAMS));
-    Some(counted.unwrap_or_default().rounds)
+    if file.symlink_metadata().is_err() {
+        return Ok(Some(BTreeSet::new()));
+    }
+    let counted = json_file::read(&file).map(|counted: Distributions| Some(counted.rounds));
+    counted.map_err(|error| {
+        let reason = format!("{error}; remove that file, and its rounds are measured again");
+        ReportError::unfit("go on with", folder, reason)
+    })
 }
 
 /// A row of the summary to be.

@@ -6,6 +6,7 @@ use crate::arguments::UsageError;
 use crate::findings::{self, Detail};
 use crate::results::document::Document;
 use crate::results::finding::Findings;
+use crate::results::folder::SETTINGS;
 use crate::results::read::{ReadError, Row, Run, Table};
 use crate::results::schema::{Column, NamedColumn, POINT};
 use crate::results::text::printable;
@@ -77,7 +78,7 @@ impl Report {
     /// When a file of it is damaged.
     pub(crate) fn of(run: &Run) -> Result<Self, ReadError> {
         let document: Document = serde_json::from_value(run.document().clone())
-            .map_err(|cause| ReadError::foreign(&run.path, 0, cause.to_string()))?;
+            .map_err(|cause| ReadError::foreign(&run.path.join(SETTINGS), 0, cause.to_string()))?;
         let recorded = &document.details;
         let notes = recorded["notes"].as_array().into_iter().flatten();
         let told = Outcome {
@@ -104,12 +105,12 @@ impl Report {
         Ok(Report {
             summary,
             runs: rounds.map(|row| record_of(row, &columns)).collect(),
-            left_out: rows(&run.left_out()?, run.schema.left_out()),
+            left_out: rows(&run.left_out, run.schema.left_out()),
             details: details
                 .map(|point| (point.name.clone(), point.document["details"].clone()))
                 .collect(),
             told,
-            findings: Some(findings::of(run)?),
+            findings: Some(findings::of(run)),
             points: run.points.len(),
             document,
         })

@@ -67,8 +67,14 @@ pub(crate) fn serve() -> io::Result<u8> {
             return Ok(1);
         }
     };
+    let asked = match listen() {
+        Ok(asked) => asked,
+        Err(error) => {
+            answer(&Answer::Failed(Failure::Shortage(error.to_string())))?;
+            return Ok(1);
+        }
+    };
     answer(&Answer::Ready)?;
-    let asked = listen();
     let mut held = None;
     while let Ok(line) = asked.recv() {
         let ask: MeasurementRequest = serde_json::from_str(&line).map_err(io::Error::other)?;
@@ -78,7 +84,7 @@ pub(crate) fn serve() -> io::Result<u8> {
         let is_asked = |it: &PlannedPoint| it.index == ask.point && it.names().eq(ask.names.iter());
         let outcome = match plan.points.iter().any(is_asked) {
             false => Err(Failure::Run(format!(
-                "the process of a round does not have the point {}: its devices or the machine have changed",
+                "the process of a round does not have the point {}: the machine has changed",
                 ask.names.join(", ")
             ))),
             true => benchmark.measure(ask.point, &ask.place, &mut |so_far| {
@@ -88,6 +94,8 @@ pub(crate) fn serve() -> io::Result<u8> {
         };
         match outcome {
             Ok(outcome) => answer(&Answer::Outcome(Box::new(outcome)))?,
+            // Other points may be measured.
+            Err(failure) if failure.fails_its_point() => answer(&Answer::Failed(failure))?,
             Err(failure) => {
                 answer(&Answer::Failed(failure))?;
                 return Ok(1);
@@ -110,6 +118,11 @@ impl RoundProcess {
             Answer::Failed(failure) => Err(failure),
             other => Err(child.unexpected(&format!("{other:?}"))),
         }
+    }
+
+    /// Whether the child has exited.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.0.has_ended()
     }
 
     /// Measures a point in the child.

@@ -1,5 +1,6 @@
 //! Settings of a figure: from a file, and from options, which take precedence.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Arg, ArgMatches, FromArgMatches as _};
@@ -9,6 +10,7 @@ use super::options::{Figure, MEDIAN, PlotArguments, Settings, SettingsFile, refu
 use crate::arguments::UsageError;
 use crate::driver::command_line::{arguments_of, option_of, table_of};
 use crate::results::folder::SUMMARY;
+use crate::results::read::{ReadError, ReadErrorKind};
 use crate::results::text::printable_path;
 
 /// The file in a folder of results; the second is that of earlier versions.
@@ -92,6 +94,15 @@ fn file(named: Option<&Path>, from: &[PathBuf]) -> (Option<PathBuf>, bool) {
     let run = above.filter(|run| !folder.join(SUMMARY).exists() && run.join(SUMMARY).exists());
     let file = run.and_then(within);
     (file.clone(), file.is_some())
+}
+
+/// What is wrong with the file of settings of a folder, where it cannot be read.
+pub(crate) fn damaged_settings(folder: &Path) -> Option<ReadError> {
+    let (path, _) = file(None, &[folder.to_path_buf()]);
+    let path = path?;
+    let cause = table_of(&path).err()?;
+    let first = cause.lines().next().unwrap_or_default().to_owned();
+    Some(ReadErrorKind::Io(io::Error::other(first)).at(&path))
 }
 
 /// The settings for a figure in a file. What it says in the section of a figure holds for that figure, the rest for
@@ -218,7 +229,7 @@ mod tests {
             ("size", "900x20", "300 to 4000"),
             ("size", "90000x900", "--size"),
             ("bins", "0", "--bins"),
-            ("bins", "2001", "1..=2000"),
+            ("bins", "2001", "from 1 to 2000"),
             ("bins", "many", "'many' for '--bins"),
             ("size", "three-columns", "one-column"),
             ("percentile", "p99,99.9", "'99.9' for '--percentile"),
@@ -260,6 +271,14 @@ mod tests {
         assert_eq!(median.only()["size_bytes"], ["8", "16"]);
         assert_eq!(median.only()["service"], ["uc", "ud"]);
         assert_eq!(median.order, ["x, y", "z"]);
+
+        // A text of a list has its commas, and one alone is a list.
+        let text = "only = { cpus = ['0,1', '2'], size_bytes = '8, 16' }";
+        let only = of_text("plot.toml", text, Figure::Median).unwrap().only();
+        assert_eq!(only["cpus"], ["0,1", "2"]);
+        assert_eq!(only["size_bytes"], ["8", "16"]);
+        let typed = of_options(&[r"--only=cpus=0\,1,2"], None).unwrap().only();
+        assert_eq!(typed["cpus"], ["0,1", "2"]);
 
         let typed = "--size=700x700 --label=a=z --only=service=ud --only=service=rc";
         let typed: Vec<&str> = typed.split(' ').collect();

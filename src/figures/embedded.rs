@@ -1,15 +1,17 @@
 //! A figure for another command, as the user would have had it drawn.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::config::settings;
 pub(crate) use super::made::Asked;
-use super::made::TooMuch;
+use super::made::{NothingLeft, TooMuch};
 use super::options::{Common, Figure, PlotArguments, Settings, Values};
 pub(crate) use super::sources::is_chosen;
 use crate::arguments::UsageError;
 use crate::bench::presentation::ReportFigure;
 use crate::plot::svg;
+use crate::results::read::ReadError;
 
 /// Two of these are beside each other on a page.
 const SIZE: &str = "620x420";
@@ -24,11 +26,22 @@ pub(crate) struct Embedded {
 }
 
 #[derive(Debug)]
+pub(crate) struct Embedding {
+    pub svg: String,
+    /// The names that a file of settings has for lines.
+    pub asked: Vec<Asked>,
+    /// Files that are left out, as they cannot be read.
+    pub without: Vec<Arc<ReadError>>,
+}
+
+#[derive(Debug)]
 pub(crate) struct NotDrawn {
     pub reason: String,
     /// Where there is more in it than can be told apart, and in parts it can: the settings to part it by, or none for
     /// any.
     pub by: Option<Vec<String>>,
+    /// Files that cannot be read.
+    pub without: Vec<Arc<ReadError>>,
 }
 
 impl TryFrom<&ReportFigure> for Embedded {
@@ -81,15 +94,15 @@ impl Embedded {
         settings.map_or_else(Values::new, |settings| settings.only())
     }
 
-    /// An SVG of the results in a folder, whose file of settings counts, too, and the names that it has for lines.
-    pub(crate) fn draw(
-        &self,
-        from: &Path,
-        subtitle: Option<&str>,
-    ) -> Result<(String, Vec<Asked>), NotDrawn> {
+    /// A figure of the results in a folder, whose file of settings counts, too.
+    pub(crate) fn draw(&self, from: &Path, subtitle: Option<&str>) -> Result<Embedding, NotDrawn> {
         let drawn = self.drawn(from, SIZE, subtitle);
         drawn.map_err(|error| NotDrawn {
             reason: format!("{error:#}"),
+            without: match error.downcast_ref::<NothingLeft>() {
+                Some(left) => left.0.clone(),
+                None => Vec::new(),
+            },
             by: error.downcast::<TooMuch>().ok().map(|much| much.by),
         })
     }
@@ -100,18 +113,17 @@ impl Embedded {
             return None;
         }
         let drawn = self.drawn(from, NARROW, subtitle).ok();
-        drawn.map(|(svg, _)| svg)
+        drawn.map(|drawn| drawn.svg)
     }
 
-    fn drawn(
-        &self,
-        from: &Path,
-        size: &str,
-        subtitle: Option<&str>,
-    ) -> anyhow::Result<(String, Vec<Asked>)> {
+    fn drawn(&self, from: &Path, size: &str, subtitle: Option<&str>) -> anyhow::Result<Embedding> {
         let page = self.on_a_page(from, size, subtitle);
         let made = page.arguments(from).made(true)?;
-        Ok((svg(&made.drawing)?, made.told.asked))
+        Ok(Embedding {
+            svg: svg(&made.drawing)?,
+            asked: made.told.asked,
+            without: made.without,
+        })
     }
 
     /// Its settings with those of a file; `None` where that has a mistake.

@@ -1,9 +1,12 @@
 //! What comes of drawing a figure: the drawing with what must be said about it, or that there is too much in it.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::arguments::UsageError;
 use crate::plot::Drawing;
+use crate::results::read::ReadError;
 use crate::terminal::output::print_json;
 
 /// A figure, drawn, and what must be said about it.
@@ -11,6 +14,8 @@ pub(super) struct Made {
     pub drawing: Drawing,
     pub print: Box<dyn FnOnce() -> anyhow::Result<()>>,
     pub told: Told,
+    /// Files that are left out, as they cannot be read.
+    pub without: Vec<Arc<ReadError>>,
     /// What `print` prints.
     #[cfg(test)]
     pub data: serde_json::Value,
@@ -44,6 +49,7 @@ impl Made {
             // Only when it is asked for: of ten million samples it is long.
             print: Box::new(move || print_json(&figure)),
             told,
+            without: Vec::new(),
         }
     }
 }
@@ -56,4 +62,19 @@ pub(super) struct TooMuch {
     pub reason: UsageError,
     /// Settings of which one value each must be chosen; none where any may.
     pub by: Vec<String>,
+}
+
+/// All that would be in a figure is in files that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("{}", .0[0])]
+pub(super) struct NothingLeft(pub Vec<Arc<ReadError>>);
+
+impl NothingLeft {
+    /// The error where nothing is left, and files are left out.
+    pub(super) fn check(is_nothing: bool, without: &[Arc<ReadError>]) -> Result<(), Self> {
+        match is_nothing && !without.is_empty() {
+            true => Err(NothingLeft(without.to_vec())),
+            false => Ok(()),
+        }
+    }
 }

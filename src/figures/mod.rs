@@ -14,6 +14,9 @@ mod sources;
 #[cfg(test)]
 mod tests;
 
+use std::sync::Arc;
+
+pub(crate) use self::config::damaged_settings;
 use self::made::{Made, TooMuch};
 pub(crate) use self::options::PlotArguments;
 use self::options::{Figure, Settings, Size};
@@ -21,16 +24,19 @@ pub(crate) use self::settings::{
     apart, axis, capital, goes_without_saying, in_words, is_told, tick,
 };
 use crate::arguments::UsageError;
-use crate::plot::{Format, PlotError, write};
+use crate::findings::print_damaged;
+use crate::host::resources;
+use crate::plot::{Format, PlotError, memory_of, write};
+use crate::results::read::{ReadError, Run};
 use crate::results::text::{printable, printable_path};
-use crate::terminal::output::warning;
+use crate::terminal::output::{say, warning};
 
 impl PlotArguments {
     /// The figure, by its options and a file. Where the program chose what is in it, not each name that the file has
     /// other words for can be there.
     fn made(&self, chosen_here: bool) -> anyhow::Result<Made> {
         let mut settings = config::settings(self, chosen_here)?;
-        let made = self.drawn(&settings).or_else(|error| {
+        let made = self.drawn_without(&mut settings).or_else(|error| {
             // The columns of a paper say how wide a figure is, not how high; a page has room below.
             match error.downcast_ref() {
                 Some(PlotError::TooMuch {
@@ -40,12 +46,34 @@ impl PlotArguments {
                         sides: *size,
                         may_grow: false,
                     });
-                    self.drawn(&settings)
+                    self.drawn_without(&mut settings)
                 }
                 _ => Err(error),
             }
         });
         made.map_err(|error| sorted(error, &settings))
+    }
+
+    /// The figure of the files that can be read.
+    fn drawn_without(&self, settings: &mut Settings) -> anyhow::Result<Made> {
+        loop {
+            let error = match self.drawn(settings) {
+                Ok(made) => {
+                    let mut without = settings.without.clone();
+                    without.extend(made.without);
+                    return Ok(Made { without, ..made });
+                }
+                Err(error) => error.downcast::<ReadError>()?,
+            };
+            let is_known = settings
+                .without
+                .iter()
+                .any(|known| known.path == error.path);
+            if is_known || !error.is_damage() {
+                return Err(error.into());
+            }
+            settings.without.push(Arc::new(error));
+        }
     }
 
     fn drawn(&self, settings: &Settings) -> anyhow::Result<Made> {
@@ -63,7 +91,7 @@ impl PlotArguments {
     }
 }
 
-/// Draws a figure; the exit code is 0.
+/// Draws a figure. Returns the exit code, which is 1 where files are left out.
 ///
 /// # Errors
 /// [`UsageError`] for options and settings that are wrong; others when results cannot be read or the file cannot be
@@ -76,21 +104,47 @@ pub(crate) fn run(arguments: &PlotArguments) -> anyhow::Result<u8> {
             printable_path(&options.out)
         ))
     })?;
+    resources::require_memory(resources::LEAST_TO_DRAW)?;
     let made = (arguments.made(false)).map_err(|error| match error.downcast::<TooMuch>() {
         Ok(much) => much.reason.into(),
         Err(error) => error,
-    })?;
+    });
+    let runs = options.from.iter();
+    let runs = runs.filter_map(|path| Run::salvage(path).ok());
+    let damaged: Vec<_> = runs.flat_map(|run| run.damaged).collect();
+    let made = made.or_else(|error| without_what_is_damaged(error, &damaged))?;
+    resources::require_memory(memory_of(format, &made.drawing))?;
     write(&options.out, format, &made.drawing)?;
     if options.json {
         (made.print)()?;
     }
     if !options.quiet {
         for hint in &made.told.hints {
-            eprintln!("{}", warning(&printable(hint)));
+            say(warning(&printable(hint)));
         }
-        eprintln!("figure:  {}", printable_path(&options.out));
+        say(format_args!("figure:  {}", printable_path(&options.out)));
     }
-    Ok(0)
+    let damaged = damaged.iter().chain(&made.without);
+    Ok(print_damaged(damaged.map(AsRef::as_ref)))
+}
+
+/// Where files are damaged, that may be why there is no figure, unless an option is wrong: then they are named first.
+fn without_what_is_damaged(
+    error: anyhow::Error,
+    damaged: &[Arc<ReadError>],
+) -> anyhow::Result<Made> {
+    let reason = error.to_string();
+    let Some((first, others)) = damaged.split_first() else {
+        return Err(error);
+    };
+    if reason.starts_with("--") {
+        return Err(error);
+    }
+    print_damaged(others.iter().map(AsRef::as_ref));
+    if reason == first.to_string() {
+        return Err(error);
+    }
+    anyhow::bail!("{first}; without it: {error:#}")
 }
 
 /// What the options can mend is a usage error.

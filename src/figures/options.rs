@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use clap::builder::RangedU64ValueParser;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
 pub(super) use super::figure::Figure;
 use super::figure::Figure::{Curves, Ecdf, Histogram, Load, Matrix, Median, Percentiles, Surface};
 use crate::arguments::UsageError;
+use crate::arguments::values::count;
 use crate::compare::figures::Kind;
 use crate::plot::palette::StyleNumber;
 use crate::plot::scale::ScaleKind;
 use crate::plot::{Chart, DEFAULT_SIZE, FigureTexts, ONE_COLUMN, SIDES, TWO_COLUMNS};
+use crate::results::read::ReadError;
 
 /// The percentile that is drawn where none is asked for.
 pub(super) const MEDIAN: f64 = 50.0;
@@ -48,8 +50,8 @@ pub(super) struct Settings {
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = percentile)]
     pub percentile: Vec<f64>,
 
-    /// Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; round=2 draws
-    /// the samples of that round; may be repeated
+    /// Draw only points with these values of a setting, by its name in summary.csv, as in service=rc,uc; a comma in a
+    /// value is \,; round=2 draws the samples of that round; may be repeated
     #[arg(long, value_name = "SETTING=LIST", value_parser = choice)]
     pub only: Vec<(String, Vec<String>)>,
 
@@ -58,7 +60,7 @@ pub(super) struct Settings {
     pub range: Option<Range>,
 
     /// Divide the range into this many bins, 1 to 2000 [default: 100]
-    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=2000))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| count::<usize>(text, 1..=2000))]
     pub bins: Option<usize>,
 
     /// Put this setting, by its name in summary.csv, on the first axis [default: median: the first that varies; surface:
@@ -115,6 +117,10 @@ pub(super) struct Settings {
     /// Where they are from, beside the command line.
     #[arg(skip)]
     pub file: SettingsFile,
+
+    /// What is left out, as these files cannot be read.
+    #[arg(skip)]
+    pub without: Vec<Arc<ReadError>>,
 }
 
 /// The file with settings of a figure.
@@ -284,7 +290,17 @@ fn pair(text: &str) -> Result<(String, String), String> {
 
 fn choice(text: &str) -> Result<(String, Vec<String>), String> {
     let (name, values) = pair(text)?;
-    let values = values.split(',').map(|part| part.trim().to_owned());
+    let mut parts = vec![String::new()];
+    let mut letters = values.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let part = parts.last_mut().expect("there is a first");
+        match letter {
+            '\\' if letters.peek() == Some(&',') => part.extend(letters.next()),
+            ',' => parts.push(String::new()),
+            other => part.push(other),
+        }
+    }
+    let values = parts.iter().map(|part| part.trim().to_owned());
     Ok((name, values.collect()))
 }
 

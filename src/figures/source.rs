@@ -1,7 +1,9 @@
 //! A point and a metric of it: what there is to draw.
 
+use std::sync::Arc;
+
 use crate::bench::presentation::{Metric, Presentation};
-use crate::results::read::{Cells, Hgrm, Point, ReadError};
+use crate::results::read::{Cells, Hgrm, Point, ReadError, ReadErrorKind};
 use crate::results::schema::{Data, ROUND, ROUNDS};
 use crate::results::text::printable_path;
 
@@ -13,6 +15,8 @@ pub(super) struct Source {
     pub metric: &'static Metric,
     /// The rounds whose samples are drawn; all of them, if none are named.
     pub rounds: Vec<i64>,
+    /// Whether another point of the figure has samples.
+    pub are_others_there: bool,
 }
 
 /// Samples in ascending order, and how many messages were lost.
@@ -112,12 +116,29 @@ impl Source {
         }
     }
 
+    /// Whether none of the files that it may be drawn of is damaged.
+    pub(crate) fn is_whole(&self, damaged: &[Arc<ReadError>]) -> bool {
+        let samples = self.point.file(self.presentation.file.name);
+        let distribution = self.point.file(&self.metric.distribution());
+        let mut damaged = damaged.iter();
+        damaged.all(|error| error.path != samples && error.path != distribution)
+    }
+
     /// The error of a source that has neither samples nor what could stand for them.
     pub(crate) fn nothing_there(&self) -> anyhow::Error {
+        let without_file = self.presentation.without_file;
+        if self.are_others_there {
+            let file = self.point.file(self.presentation.file.name);
+            return ReadErrorKind::MissingFile(without_file.to_owned())
+                .at(&file)
+                .into();
+        }
         let advice = match (self.metric.is_of_curves(), self.of_all_rounds()) {
-            (true, _) => "it is a figure of whole curves, which plot curves draws",
-            (false, false) => "a single round's samples are in its files only",
-            (false, true) => self.presentation.without_file,
+            (true, _) => "it is a figure of whole curves, which plot curves draws".to_owned(),
+            (false, true) => without_file.to_owned(),
+            (false, false) => {
+                format!("a single round's samples are in its files only; {without_file}")
+            }
         };
         let folder = printable_path(&self.point.folder);
         anyhow::anyhow!("{folder} has no samples of {}: {advice}", self.metric.name)

@@ -1,8 +1,10 @@
 //! The results that were named, as what can be drawn: a point and a metric each, with a label that tells them apart.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::made::NothingLeft;
 use super::metric;
 use super::options::{Figure, Settings, Values, refused};
 use super::settings::{apart, goes_without_saying, in_words, is_told, same};
@@ -12,7 +14,7 @@ use crate::bench::presentation::{Metric, Presentation};
 use crate::bench::presentation_of;
 use crate::plot::palette::{COLOURS, StyleNumber};
 use crate::plot::{FigureTexts, INCOMPLETE, both};
-use crate::results::read::{Point, Run};
+use crate::results::read::{Point, ReadError, Run};
 use crate::results::schema::{ROUND, memory};
 use crate::results::text::printable_path;
 use crate::sorting::distinct;
@@ -22,6 +24,8 @@ pub(super) struct Sources {
     pub presentation: &'static Presentation,
     /// What is incomplete, and why.
     pub incomplete: Vec<String>,
+    /// Which files are damaged, in words; may be empty.
+    damaged: String,
     /// Which points lack the metric, in words; may be empty.
     lacking: String,
     /// All texts in the run of the setting by which lines have their colours, if there are several.
@@ -59,7 +63,7 @@ impl Sources {
         settings: &Settings,
         usual: impl Fn(&Presentation) -> &'static [&'static str],
     ) -> anyhow::Result<Self> {
-        let runs = from.iter().map(|path| Run::open(path));
+        let runs = from.iter().map(|path| Run::salvage(path));
         let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
         let presentation = presentation_of(runs[0].schema);
         let is_other = |run: &&Run| run.schema.benchmark != presentation.schema.benchmark;
@@ -121,6 +125,7 @@ impl Sources {
                     presentation,
                     metric,
                     rounds: rounds.clone(),
+                    are_others_there: false,
                 }));
             }
             if let Some(reason) = &run.incomplete
@@ -140,7 +145,20 @@ impl Sources {
             let only = only.collect::<Vec<_>>().join(" ");
             return Err(refused("only", &only, "no point has all of that").into());
         }
+        let whole: Vec<Source> = all
+            .iter()
+            .filter(|it| it.is_whole(&settings.without))
+            .cloned()
+            .collect();
+        NothingLeft::check(whole.is_empty(), &settings.without)?;
+        all = whole;
+        let are_others_there = all.iter().any(Source::has_samples);
+        all.iter_mut()
+            .for_each(|it| it.are_others_there = are_others_there);
+        let damaged = runs.iter().flat_map(|run| &run.damaged);
+        let damaged = damaged.chain(&settings.without);
         Ok(Sources {
+            damaged: left_out(damaged),
             all,
             presentation,
             incomplete,
@@ -289,7 +307,7 @@ impl Sources {
         FigureTexts {
             title: format!("{}{mark}", settings.title.as_deref().unwrap_or(title)),
             subtitle: settings.subtitle.clone().unwrap_or_else(usual),
-            warning: both(&self.lacking, &warning),
+            warning: both(&self.damaged, &both(&self.lacking, &warning)),
         }
     }
 
@@ -312,6 +330,29 @@ impl Sources {
             }
         }
         parts
+    }
+}
+
+/// `POINT/messages.csv`.
+fn in_its_folder(file: &Path) -> String {
+    let name = |path: Option<&Path>| {
+        path.and_then(Path::file_name)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    printable_path(&Path::new(&name(file.parent())).join(name(Some(file))))
+}
+
+/// What is stated of files that are damaged.
+pub(super) fn left_out<'a>(damaged: impl Iterator<Item = &'a Arc<ReadError>>) -> String {
+    let files: Vec<String> = damaged.map(|error| in_its_folder(&error.path)).collect();
+    match &files[..] {
+        [] => String::new(),
+        [one] => format!("left out, as it is damaged: {one}"),
+        [first, others @ ..] => {
+            let more = others.len();
+            format!("left out, as they are damaged: {first} (and {more} more)")
+        }
     }
 }
 

@@ -2,27 +2,30 @@
 
 mod recorded;
 
+use std::path::Path;
+
 use serde_json::Value;
 
 use crate::bench::presentation_of;
-use crate::results::finding::kinds::{self, INCOMPLETE, NOTHING_MEASURED, POINT_FAILED};
+use crate::results::finding::kinds::{
+    self, FILES_DAMAGED, INCOMPLETE, NOTHING_MEASURED, POINT_FAILED,
+};
 use crate::results::finding::{FINDINGS, Finding, FindingKind, Findings, Severity};
 use crate::results::folder::NOT_ENDED;
 use crate::results::read::{ReadError, Run};
 use crate::results::schema::Schema;
-use crate::results::text::printable;
+use crate::results::text::{printable, printable_path};
 use crate::results::{ReportError, ResultsFolder};
+use crate::terminal::output::{say, warning};
 use crate::terminal::{text_width, wrap};
 
-/// All findings of a run; of a folder of one point, those about it.
-///
-/// # Errors
-/// When its file of findings is damaged.
-pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
-    let mut all = match Findings::read(&run.path)? {
-        Some(written) => written,
+/// All findings of a run, with that files of it are damaged; of a folder of one point, those about it.
+pub(crate) fn of(run: &Run) -> Findings {
+    let mut all = match &run.findings {
+        Some(written) => written.clone(),
         None => recorded::of(run),
     };
+    add_damaged(&mut all, &run.path, run.damaged.iter().map(AsRef::as_ref));
     let is_incomplete = |kind: &FindingKind| all.all().iter().any(|it| it.kind == kind.id);
     let (is_known, are_known) = (is_incomplete(&INCOMPLETE), is_incomplete(&POINT_FAILED));
     if let (Some(reason), false) = (&run.incomplete, is_known) {
@@ -45,7 +48,33 @@ pub(crate) fn of(run: &Run) -> Result<Findings, ReadError> {
     if let [point] = &run.points[..] {
         all.keep_point(&point.name);
     }
-    Ok(all)
+    all
+}
+
+/// Adds files of a folder that could not be read, or not all of them.
+pub(crate) fn add_damaged<'a>(
+    all: &mut Findings,
+    folder: &Path,
+    damaged: impl IntoIterator<Item = &'a ReadError>,
+) {
+    for error in damaged {
+        let name = error.path.strip_prefix(folder).unwrap_or(&error.path);
+        let name = printable_path(name);
+        let found = Finding::of(&FILES_DAMAGED)
+            .listed("reasons", format!("{name} {}", error.wrong))
+            .listed("files", name);
+        all.add(found, None, None);
+    }
+}
+
+/// Prints which files are damaged. Returns the exit code: 1 where one is.
+pub(crate) fn print_damaged<'a>(damaged: impl IntoIterator<Item = &'a ReadError>) -> u8 {
+    let mut code = 0;
+    for error in damaged {
+        say(warning(&format!("left out: {error}")));
+        code = 1;
+    }
+    code
 }
 
 /// What the machine and the devices are.
@@ -168,14 +197,12 @@ pub(crate) fn text(findings: &Findings, points: usize, detail: Detail) -> String
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
 
     fn sample(benchmark: &str) -> (Findings, usize) {
         let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample");
         let run = Run::open(&samples.join(benchmark)).unwrap();
-        (of(&run).unwrap(), run.points.len())
+        (of(&run), run.points.len())
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::varying;
 use crate::bench::presentation_of;
 use crate::page::Sheet;
 use crate::results::curves::{self, SHARES_OF_PEAK};
-use crate::results::read::{Point, ReadError, Row, Run, Table};
+use crate::results::read::{Point, Row, Run, Table};
 use crate::results::schema::{
     Column, ColumnKind, CrossRowFigure, Schema, clock, hca, memory, queue,
 };
@@ -347,7 +347,7 @@ pub(crate) fn instrument(run: &Run) -> Sheet {
 }
 
 /// All of the summary, what was left out, and the machine.
-pub(crate) fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
+pub(crate) fn more(run: &Run) -> Vec<(String, Sheet)> {
     fn cell<'a>(row: &'a Row, name: &str) -> &'a str {
         row.text(name).unwrap_or_default()
     }
@@ -358,16 +358,16 @@ pub(crate) fn more(run: &Run) -> Result<Vec<(String, Sheet)>, ReadError> {
         let names: Vec<&str> = names.collect();
         sheet(run.schema, &names, &table.rows, cell)
     };
-    let left_out = run.left_out()?;
+    let left_out = &run.left_out;
     let (points, left) = (run.summary.rows.len(), left_out.rows.len());
     let all = format!("All columns of the summary ({points} points)");
     let why = format!("Points that were left out, and why ({left})");
     let described = "The machine, as it describes itself".to_owned();
-    Ok(vec![
+    vec![
         (all, of_table(&run.summary)),
-        (why, of_table(&left_out)),
+        (why, of_table(left_out)),
         (described, machine(run)),
-    ])
+    ]
 }
 
 fn machine(run: &Run) -> Sheet {

@@ -4,6 +4,7 @@ mod tables;
 
 use std::collections::BTreeMap;
 
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use self::tables::{Pair, left_out, nodes, pairs, ranks, sheet, slow_ways, tiers, ways, worst};
@@ -13,13 +14,15 @@ use super::{ReportArguments, reading};
 use crate::bench::presentation::ReportFigure;
 use crate::figures::capital;
 use crate::figures::embedded::Embedded;
+use crate::findings::add_damaged;
 use crate::page::{Answer, Figure, Notice, Page, Sheet, Verdict};
 use crate::plot::scale::duration;
 use crate::results::finding::{Finding, Findings, Severity, kinds};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::read::{Fabric, ReadError, Row, Table};
-use crate::results::schema::fabric::{NODES, node, tier};
+use crate::results::schema::fabric::{NODES, PAIRS, node, tier};
 use crate::results::schema::{Column, STARTED_AT};
+use crate::sorting::sort_by_key;
 
 /// So many nodes are named in a sentence.
 const MOST_NAMED: usize = 4;
@@ -66,9 +69,9 @@ struct Read {
 /// When its files cannot be read.
 pub(super) fn page(fabric: &Fabric, arguments: &ReportArguments) -> Result<Page, ReadError> {
     let read = Read {
-        nodes: fabric.table(NODES)?,
-        tiers: fabric.table(SUMMARY)?,
-        left_out: fabric.table(LEFT_OUT)?,
+        nodes: fabric.table(NODES),
+        tiers: fabric.table(SUMMARY),
+        left_out: fabric.table(LEFT_OUT),
         pairs: pairs(fabric)?,
     };
     let started = started(fabric)?;
@@ -292,13 +295,19 @@ fn facts(fabric: &Fabric, started: Option<&str>) -> Vec<(String, String)> {
 
 /// A line each, in the layout of the findings of a run.
 fn findings(fabric: &Fabric, read: &Read) -> Vec<Notice> {
-    let lines = incomplete(fabric).into_iter().chain(warnings(fabric, read));
-    let notice = |line: String| Notice {
-        severity: Severity::Reservation,
+    let notice = |severity, line: String| Notice {
+        severity,
         line: line + ".",
         more: Vec::new(),
     };
-    lines.map(notice).collect()
+    let of_ranks = Findings::deserialize(&fabric.document()["findings"]).unwrap_or_default();
+    let of_ranks = of_ranks.all().into_iter();
+    let of_ranks = of_ranks.map(|found| notice(found.severity, capital(&found.line(0))));
+    let lines = incomplete(fabric).into_iter().chain(warnings(fabric, read));
+    let lines = lines.map(|line| notice(Severity::Reservation, line));
+    let mut all: Vec<Notice> = of_ranks.chain(lines).collect();
+    sort_by_key(&mut all, |notice| std::cmp::Reverse(notice.severity));
+    all
 }
 
 fn incomplete(fabric: &Fabric) -> Vec<String> {
@@ -306,7 +315,11 @@ fn incomplete(fabric: &Fabric) -> Vec<String> {
     let mut texts: Vec<String> = reason
         .map(|reason| format!("The fabric was not measured to its end: {reason}"))
         .collect();
-    if !fabric.is_judged() {
+    if fabric.is_damaged(PAIRS) && !fabric.is_judged() {
+        texts.push(format!(
+            "The matrix shows medians over the rounds in {RUNS}, without {PAIRS}"
+        ));
+    } else if !fabric.is_judged() {
         texts.push(
             "It ended before its pairs were judged: the matrix shows medians over the rounds that there are".to_owned(),
         );
@@ -347,6 +360,8 @@ fn warnings(fabric: &Fabric, read: &Read) -> Vec<String> {
     if fabric.is_judged() && fabric.nodes.iter().any(|node| node.verdict == "not-judged") {
         add(Finding::of(&kinds::NODES_NOT_JUDGED));
     }
+    let damaged = fabric.damaged();
+    add_damaged(&mut all, &fabric.path, damaged.iter().map(AsRef::as_ref));
     let all = all.all().into_iter();
     all.map(|found| capital(&found.line(0))).collect()
 }
@@ -362,7 +377,7 @@ fn figures(arguments: &ReportArguments, read: &Read) -> (Vec<Figure>, Vec<String
         let ReportFigure { title, caption, .. } = of;
         let drawn = Embedded::try_from(of).map_err(|unknown| unknown.to_string());
         let drawn = drawn.and_then(|figure| match figure.draw(&arguments.folder, None) {
-            Ok((svg, _)) => Ok((svg, figure.narrow(&arguments.folder, None))),
+            Ok(drawn) => Ok((drawn.svg, figure.narrow(&arguments.folder, None))),
             Err(failed) => Err(failed.reason),
         });
         match drawn {

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::{Texts, in_all_words, varying};
 use crate::bench::presentation::ReportFigure;
 use crate::bench::presentation_of;
-use crate::figures::embedded::{Asked, Embedded, is_chosen};
+use crate::figures::embedded::{Asked, Embedded, Embedding, is_chosen};
 use crate::page::Figure;
-use crate::results::read::{Point, Run};
+use crate::results::read::{Point, ReadError, Run};
 use crate::sorting::{distinct, sort_by_key};
 
 /// Of one kind, at most so many.
@@ -20,10 +21,18 @@ const MOST_SURFACES: usize = 6;
 /// Of these, a print has the first.
 const PRINTED_OF_A_KIND: usize = 2;
 
-/// Those that can be drawn, and notes on them and on what cannot be drawn.
-pub(crate) fn of(run: &Run, folder: &Path) -> (Vec<Figure>, Vec<String>) {
+/// Those that can be drawn, notes on them and on what cannot be drawn, and the files that are left out of them.
+#[derive(Default)]
+pub(crate) struct Figures {
+    pub drawn: Vec<Figure>,
+    pub notes: Vec<String>,
+    pub without: Vec<Arc<ReadError>>,
+}
+
+pub(crate) fn of(run: &Run, folder: &Path) -> Figures {
     let parts = parts(run);
     let (mut figures, mut asked) = (Vec::new(), Vec::new());
+    let mut without = Vec::new();
     let (mut notes, mut failed) = (Vec::new(), Vec::new());
     let is_number = |text: &&str| text.parse::<f64>().is_ok();
     let numbers = parts
@@ -57,6 +66,7 @@ pub(crate) fn of(run: &Run, folder: &Path) -> (Vec<Figure>, Vec<String>) {
             figures: Vec::new(),
             left: Vec::new(),
             asked: &mut asked,
+            without: &mut without,
             failed: &mut failed,
         };
         drawing.draw(&figure, &[], &parts);
@@ -70,7 +80,11 @@ pub(crate) fn of(run: &Run, folder: &Path) -> (Vec<Figure>, Vec<String>) {
     }
     notes.extend(strange(&asked));
     notes.extend(failed);
-    (figures, notes)
+    Figures {
+        drawn: figures,
+        notes,
+        without,
+    }
 }
 
 /// What is said of names in a file of settings that no line of any figure has: one of them may be meant for one figure only.
@@ -130,11 +144,21 @@ struct Drawing<'a> {
     left: Vec<String>,
     /// The names that a file of settings has for lines of the figures.
     asked: &'a mut Vec<Asked>,
+    /// Files that are left out, each once.
+    without: &'a mut Vec<Arc<ReadError>>,
     /// Why some are not there.
     failed: &'a mut Vec<String>,
 }
 
 impl Drawing<'_> {
+    fn leave_out(&mut self, files: Vec<Arc<ReadError>>) {
+        for file in files {
+            if self.without.iter().all(|known| known.path != file.path) {
+                self.without.push(file);
+            }
+        }
+    }
+
     /// Draws a figure, or one for each value of a setting where there is too much in it, and so on. What cannot be
     /// drawn is told with its reason, and the rest is drawn. `chosen` are the settings with the values that it is
     /// parted to, `parts` those by which it can still be parted.
@@ -148,8 +172,13 @@ impl Drawing<'_> {
             only => format!("{}: {only}", self.title),
         };
         let failed = match figure.draw(self.folder, Some(&only)) {
-            Ok((svg, asked)) => {
+            Ok(Embedding {
+                svg,
+                asked,
+                without,
+            }) => {
                 self.asked.extend(asked);
+                self.leave_out(without);
                 // The drawing says of what it is, and the first of a kind how to read it.
                 let caption = match self.figures.is_empty() {
                     true => format!("{}. {}", self.title, self.caption),
@@ -167,6 +196,7 @@ impl Drawing<'_> {
             }
             Err(failed) => failed,
         };
+        self.leave_out(failed.without);
         let by = failed.by.as_ref();
         let may = |part: &Texts<'_>| {
             by.is_some_and(|by| by.is_empty() || by.iter().any(|it| it == part.0))

@@ -9,16 +9,19 @@ mod notices;
 mod reading;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
 use crate::arguments::UsageError;
-use crate::figures::{apart, in_words, is_told};
-use crate::findings;
+use crate::figures::{apart, damaged_settings, in_words, is_told};
+use crate::findings::{self, add_damaged, print_damaged};
+use crate::host::resources;
 use crate::page::{self, Page};
-use crate::results::read::{Fabric, Point, Run};
+use crate::results::read::{Fabric, Point, ReadError, Run};
 use crate::results::schema::{hca, node, queue};
 use crate::results::text::printable_path;
+use crate::terminal::output::say;
 
 /// Arguments of `hcabench report`.
 #[derive(Debug, Clone, Args)]
@@ -49,7 +52,7 @@ fn html_file(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Writes the report. Returns the exit code.
+/// Writes the report. Returns the exit code, which is 1 where files are left out.
 ///
 /// # Errors
 /// When results cannot be read, or the file cannot be written.
@@ -59,15 +62,20 @@ pub(crate) fn run(arguments: &ReportArguments) -> anyhow::Result<u8> {
         let out = printable_path(&arguments.out);
         return Err(UsageError(format!("--out {out}: is a folder; name a file in it")).into());
     }
-    let page = match Fabric::is_one(&arguments.folder) {
-        true => fabric::page(&Fabric::open(&arguments.folder)?, arguments)?,
-        false => page_of(&Run::open(&arguments.folder)?, arguments)?,
+    resources::require_memory(resources::LEAST_TO_DRAW)?;
+    let (page, mut damaged) = match Fabric::is_one(&arguments.folder) {
+        true => {
+            let fabric = Fabric::salvage(&arguments.folder)?;
+            (fabric::page(&fabric, arguments)?, fabric.damaged())
+        }
+        false => page_of(&Run::salvage(&arguments.folder)?, arguments),
     };
+    damaged.extend(damaged_settings(&arguments.folder).map(Arc::new));
     page::write(&arguments.out, &page)?;
     if !arguments.quiet {
-        eprintln!("report:   {}", printable_path(&arguments.out));
+        say(format_args!("report:   {}", printable_path(&arguments.out)));
     }
-    Ok(0)
+    Ok(print_damaged(damaged.iter().map(AsRef::as_ref)))
 }
 
 /// The settings of points with the texts that they have, each once.
@@ -137,9 +145,16 @@ fn in_all_words<'a>(settings: impl Iterator<Item = (&'a str, &'a str)>) -> Strin
     in_words_apart(&[], settings)
 }
 
-fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
-    let found = findings::of(run)?;
-    let (figures, notes) = figures::of(run, &arguments.folder);
+/// The page of a run, and the files of it that are damaged.
+fn page_of(run: &Run, arguments: &ReportArguments) -> (Page, Vec<Arc<ReadError>>) {
+    let figures = figures::of(run, &arguments.folder);
+    let mut found = findings::of(run);
+    add_damaged(
+        &mut found,
+        &run.path,
+        figures.without.iter().map(AsRef::as_ref),
+    );
+    let damaged = run.damaged.iter().cloned().chain(figures.without);
     let (verdict, sound) = headline::verdict(run, &found);
     let mut facts = content::facts(run);
     // What the title and the opening state.
@@ -149,14 +164,14 @@ fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
         _ => true,
     });
     let title = arguments.title.clone();
-    Ok(Page {
+    let page = Page {
         title: title.unwrap_or_else(|| content::title(run)),
         verdict,
         opening: headline::opening(run),
         same: headline::same(run),
         answer: answer::of(run),
-        figures,
-        notes,
+        figures: figures.drawn,
+        notes: figures.notes,
         points: content::points(run),
         tables: Vec::new(),
         findings: notices::of(run, &found),
@@ -164,8 +179,9 @@ fn page_of(run: &Run, arguments: &ReportArguments) -> anyhow::Result<Page> {
         facts,
         instrument: content::instrument(run),
         reading: reading::of(run.schema),
-        more: content::more(run)?,
-    })
+        more: content::more(run),
+    };
+    (page, damaged.collect())
 }
 
 #[cfg(test)]

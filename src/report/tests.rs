@@ -1,3 +1,4 @@
+mod damage;
 mod memory;
 
 use crate::testing::{Has as _, Refused as _};
@@ -29,7 +30,7 @@ fn page_of_points(path: &Path, points: impl IntoIterator<Item = (&'static str, u
 
 fn page_of_run(path: &Path) -> Page {
     let arguments = arguments(path, Path::new("report.html"));
-    page_of(&Run::open(path).unwrap(), &arguments).unwrap()
+    page_of(&Run::open(path).unwrap(), &arguments).0
 }
 
 fn arguments(folder: &Path, out: &Path) -> ReportArguments {
@@ -411,5 +412,42 @@ fn each_sample_has_a_headline_and_all_of_its_figures() {
         );
         untold(&page.notes, "is not here");
         assert!(page.figures.len() >= 3 && page.findings.len() <= 12);
+    }
+}
+
+#[test]
+fn a_damaged_file_is_named_and_all_else_is_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let samples: Vec<Option<i64>> = (0..20).map(|place| Some(2_000 + place)).collect();
+    let points = [8, 16, 32].map(|size| ("rc", size, 8, &samples[..]));
+    let path = hca_run(&folder.path().join("run"), &points, false);
+    let whole = page_of_run(&path);
+    let good = |name: &str| std::fs::read(path.join(name)).unwrap();
+    for name in [
+        "rc-send-8B-burst8/messages.csv",
+        "rc-send-8B-burst8/settings.json",
+        "summary.csv",
+        "runs.csv",
+        "settings.json",
+    ] {
+        let text = good(name);
+        for damaged in [&text[..text.len() / 2], b"", b"\x1f\x8b\x08\0\0\0"] {
+            std::fs::write(path.join(name), damaged).unwrap();
+            let out = folder.path().join("report.html");
+            assert_eq!(run(&arguments(&path, &out)).unwrap(), 1, "{name}");
+            let (page, files) = page_of(
+                &Run::salvage(&path).unwrap(),
+                &arguments(&path, Path::new("report.html")),
+            );
+            assert_eq!(figures(&page), figures(&whole), "{name}");
+            assert_eq!(page.points.1.rows.len(), 3, "{name}");
+            let [file] = &files[..] else {
+                panic!("{name}: {files:?}")
+            };
+            assert_eq!(file.path, path.join(name));
+            let html = std::fs::read_to_string(&out).unwrap();
+            html.has(&["files damaged", &format!("left out: {name}.")]);
+        }
+        std::fs::write(path.join(name), text).unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! What the commands with results share: where results go, how wide they may be shown, and how they are printed.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -10,9 +11,10 @@ use serde::Serialize;
 
 use super::table_options::TableOptions;
 use crate::arguments::UsageError;
-use crate::results::ReportError;
+use crate::host::standard_output::was_closed;
 use crate::results::schema::split_unit;
 use crate::results::text::printable;
+use crate::results::{ReportError, ResultsFolder};
 
 /// Where the results of a benchmark go, and how they are shown.
 #[derive(Debug, Clone, Args)]
@@ -43,27 +45,36 @@ pub(crate) struct OutputArguments {
 }
 
 impl OutputArguments {
-    /// The folder that was asked for, or one with the time in its name.
-    pub(crate) fn folder(&self, started_at: SystemTime) -> PathBuf {
-        self.out
-            .clone()
-            .unwrap_or_else(|| default_folder(started_at))
+    /// Finds out whether the folder can be made, before hardware is touched.
+    pub(crate) fn check_folder(&self, needed_bytes: u64) -> anyhow::Result<()> {
+        match &self.out {
+            Some(out) => ResultsFolder::check(out, self.force, needed_bytes)
+                .map_err(|error| bad_folder(out, &error)),
+            None => ResultsFolder::check_numbered(&default_folder(SystemTime::now()), needed_bytes)
+                .map_err(|error| bad_default_folder(&error)),
+        }
+    }
+
+    /// Makes the folder that was asked for, or a new one with the time in its name.
+    pub(crate) fn create_folder(
+        &self,
+        started_at: SystemTime,
+        needed_bytes: u64,
+    ) -> anyhow::Result<ResultsFolder> {
+        match &self.out {
+            Some(out) => ResultsFolder::create(out, self.force, needed_bytes)
+                .map_err(|error| bad_folder(out, &error)),
+            None => ResultsFolder::create_numbered(&default_folder(started_at), needed_bytes)
+                .map_err(|error| bad_default_folder(&error)),
+        }
     }
 }
 
-/// `results/DATE-TIME`, with a number behind it if there is one already.
+/// `results/DATE-TIME`, which may exist already.
 pub(crate) fn default_folder(now: SystemTime) -> PathBuf {
     let stamp = humantime::format_rfc3339_seconds(now).to_string();
     let stamp = stamp.replace(['-', ':', 'Z'], "").replace('T', "-");
-    let base = Path::new("results").join(&stamp);
-    let mut candidates = (2..).map(|number| base.with_file_name(format!("{stamp}-{number}")));
-    if base.exists() {
-        candidates
-            .find(|candidate| !candidate.exists())
-            .unwrap_or(base)
-    } else {
-        base
-    }
+    Path::new("results").join(stamp)
 }
 
 /// Columns of the terminal; `None` when standard output is not a terminal and its width is unknown.
@@ -85,6 +96,11 @@ pub(crate) fn bad_folder(out: &Path, error: &ReportError) -> anyhow::Error {
     UsageError(format!("--out {}: {error}", out.display())).into()
 }
 
+/// A folder that cannot be made where `--out` was not given.
+pub(crate) fn bad_default_folder(error: &ReportError) -> anyhow::Error {
+    UsageError(format!("no --out was given: {error}")).into()
+}
+
 /// Why an earlier run cannot go on, as bad input.
 pub(crate) fn cannot_resume(folder: &Path, reason: &str) -> anyhow::Error {
     UsageError(format!("--resume {}: {reason}", folder.display())).into()
@@ -98,10 +114,15 @@ pub(crate) fn labelled(label: &str, text: &str) -> String {
     lines.join("\n  ")
 }
 
+/// Writes a line to standard error. There is no place to report that this failed.
+pub(crate) fn say(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints on standard error what ended the program, in the lines that it has.
 pub(crate) fn print_error(error: &str) {
     let lines: Vec<_> = error.lines().map(printable).collect();
-    eprintln!("hcabench: {}", lines.join("\n"));
+    say(format_args!("hcabench: {}", lines.join("\n")));
 }
 
 /// A warning, in lines that fit.
@@ -143,7 +164,20 @@ pub(crate) fn print_as(
     }
 }
 
+/// Writes what clap answers to `--help` and `--version`, or its error. Returns the exit code.
+pub(crate) fn print_answer(answer: &clap::Error) -> anyhow::Result<u8> {
+    if answer.use_stderr() {
+        let _ = answer.print();
+    } else {
+        print(|_| answer.print())?;
+    }
+    Ok(u8::try_from(answer.exit_code()).unwrap_or(1))
+}
+
 fn print(write: impl FnOnce(&mut io::StdoutLock<'static>) -> io::Result<()>) -> anyhow::Result<()> {
+    if was_closed() {
+        anyhow::bail!("cannot write to standard output: it is closed");
+    }
     let mut out = io::stdout().lock();
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -136,6 +136,9 @@ fn the_page_of_options_is_the_help_of_the_program() {
          Some points cannot exist: a write on UD, a UD message above the path's MTU, more inline data than the device \
          takes,\n`--timestamp send` with inline. Such a point is an error when it is asked for alone. As part of a \
          sweep it is listed\nwith the reason in `left_out.csv`.\n\n\
+         A number of things and a rate may have `k`, `M` or `G` behind them, for 1000, a million and 1000 millions, and\n\
+         `_` between digits: `--count 20k`. A size has `k`, `M` or `G` (or `KiB`, `MiB`, `GiB`) for powers of 1024, and\n\
+         `kB`, `MB` or `GB` for those of 1000. A time has `ns`, `us`, `ms`, `s`, `min` or `h`.\n\n\
          ## Exit codes\n\n\
          | code | meaning |\n| --- | --- |\n"
         .to_owned();

@@ -276,3 +276,28 @@ fn what_reads_points_refuses_a_fabric_and_names_what_reads_it() {
     let (_, error) = expect(folder, "plot matrix . --out x.svg", 2);
     error.has(&["holds no fabric", "pairs.csv", "hcabench fabric"]);
 }
+
+#[test]
+fn a_damaged_file_of_a_fabric_is_named_by_all_that_reads_it() {
+    let folder = fabrics();
+    let folder = folder.path();
+    let fabric = folder.join("base");
+    for file in [PAIRS, NODES, FABRIC, SUMMARY, RUNS] {
+        let good = fs::read(fabric.join(file)).unwrap();
+        for damaged in [&good[..good.len() / 2], b"\x1f\x8b\x08"] {
+            fs::write(fabric.join(file), damaged).unwrap();
+            let mut commands = vec!["report base --out page.html", "compare base same --anyway"];
+            // These read the pairs.
+            if file != RUNS {
+                commands.extend(["plot matrix base --out x.svg", "list ."]);
+            }
+            for command in commands {
+                let (_, error) = expect(folder, command, 1);
+                error.has(&["left out: ", file]);
+            }
+        }
+        fs::write(fabric.join(file), good).unwrap();
+    }
+    expect(folder, "report base --out page.html", 0);
+    expect(folder, "list .", 0);
+}

@@ -1,7 +1,7 @@
 //! What a run states about itself is the same in the terminal, in findings.json, in `show`, `list` and a report.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
 
@@ -103,33 +103,86 @@ fn a_killed_run_keeps_its_findings_and_a_resumed_one_counts_no_round_twice() {
     assert_eq!(laps["rounds"].as_array().unwrap().len(), rows);
 }
 
+/// Returns where it is copied from.
+fn copy_of_a_sample(to: &Path) -> PathBuf {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
+    fs::create_dir_all(to.parent().unwrap()).unwrap();
+    let mut copied = std::process::Command::new("cp");
+    let copied = copied.arg("-r").args([&sample, to]).status();
+    assert!(copied.unwrap().success());
+    sample
+}
+
+#[test]
+fn a_file_of_settings_for_figures_that_cannot_be_read_is_named() {
+    let folder = &*temporary("");
+    let run = folder.join("run");
+    copy_of_a_sample(&run);
+    let report = "report run --out page.html";
+    for (text, told) in [
+        (b"unit = \"us".as_slice(), "TOML parse error at line 1"),
+        (
+            b"\x1f\x8b\x08",
+            "compressed with gzip; unpack it with gunzip",
+        ),
+    ] {
+        fs::write(run.join("plot.toml"), text).unwrap();
+        let named = ["cannot read run/plot.toml", told];
+        joined(&ends(folder, report, 1).stderr).has(&named);
+        let page = fs::read_to_string(folder.join("page.html")).unwrap();
+        page.has(&["plot.toml"]);
+        let ended = ends(folder, "plot median run --out x.svg", 2);
+        joined(&ended.stderr).has(&["run/plot.toml", told]);
+    }
+    fs::write(run.join("plot.toml"), "\u{feff}title = 'Mine'\r\n").unwrap();
+    ends(folder, "plot median run --out x.svg --metric enqueue", 0);
+    fs::read_to_string(folder.join("x.svg"))
+        .unwrap()
+        .has(&["Mine"]);
+}
+
 #[test]
 fn folders_of_others_are_named_and_end_no_list() {
     let folder = &*temporary("");
-    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
-    let copy = folder.join("project/results/run");
-    fs::create_dir_all(&copy).unwrap();
-    for entry in fs::read_dir(&sample).unwrap() {
-        let entry = entry.unwrap();
-        if entry.file_type().unwrap().is_file() {
-            fs::copy(entry.path(), copy.join(entry.file_name())).unwrap();
-        }
-    }
+    let sample = copy_of_a_sample(&folder.join("project/results/run"));
     fs::write(folder.join("project/settings.json"), "{\"editor\": 4}").unwrap();
     fs::create_dir(folder.join("project/damaged")).unwrap();
     fs::write(
         folder.join("project/damaged/summary.csv"),
-        "point,\u{1b}[31m\n",
+        "point,status,\u{1b}[31m\n",
     )
     .unwrap();
-    let listed = ends(folder, "list project", 0).stdout;
+    let ended = ends(folder, "list project", 1);
+    ended
+        .stderr
+        .has(&["left out", "project/damaged/settings.json is missing"]);
+    let listed = ended.stdout;
     listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
-    // Below what cannot be read there may be runs.
-    fs::write(folder.join("project/summary.csv"), "{}").unwrap();
-    let listed = ends(folder, "list project", 0).stdout;
-    listed.has(&["project/results/run", "project/damaged", "cannot be read"]);
-    fs::remove_file(folder.join("project/summary.csv")).unwrap();
     assert!(!listed.contains('\u{1b}'), "{listed:?}");
+    // Files of other programs, also such as would be damaged if they were ours.
+    fs::remove_dir_all(folder.join("project/damaged")).unwrap();
+    for (name, text) in [
+        ("summary.csv", "{}"),
+        ("summary.csv", ""),
+        ("summary.csv", "point;value\n1;2\n"),
+        ("summary.csv", "\u{feff}region,total\n"),
+        ("settings.json", "{\"point\": 1"),
+        ("settings.json", ""),
+        ("pairs.csv", "from,to\nhere,there\n"),
+        ("INCOMPLETE", "a page is missing\n"),
+    ] {
+        fs::write(folder.join("project").join(name), text).unwrap();
+        let ended = ends(folder, "list project", 0);
+        assert_eq!(ended.stderr, "", "{name}");
+        assert_eq!(
+            ended.stdout.lines().count(),
+            listed.lines().count() - 1,
+            "{name}: {}",
+            ended.stdout
+        );
+        ended.stdout.has(&["project/results/run"]);
+        fs::remove_file(folder.join("project").join(name)).unwrap();
+    }
     ends(folder, "list nowhere", 1)
         .stderr
         .has(&["nowhere", "name the folder"]);

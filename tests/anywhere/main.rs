@@ -1,5 +1,7 @@
 //! As one program: each that is linked takes time. Those that need a process of their own are files beside this folder.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 use std::time::Duration;
 
 mod common;
@@ -15,11 +17,14 @@ mod clock;
 mod clock_trust;
 mod compare_command;
 #[cfg(feature = "rdma")]
+mod container_limits;
 mod documentation;
 mod fabric_results;
 mod findings_command;
+mod limits_command;
 #[cfg(target_arch = "x86_64")]
 mod listings;
+mod many_at_once;
 mod memory_command;
 #[cfg(target_arch = "x86_64")]
 mod memory_kernels;
@@ -29,6 +34,7 @@ mod node_broker;
 mod node_command;
 mod node_processes;
 mod node_results;
+mod outputs;
 mod plot_command;
 mod queue_command;
 mod queue_sweeps;

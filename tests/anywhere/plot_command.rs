@@ -280,14 +280,31 @@ fn what_cannot_be_read_or_written_is_named() {
     let file = folder.join("run/rc-send-8B-burst16/messages.csv");
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, &text[..text.len() / 2]).unwrap();
-    let only = "histogram run --only service=rc --only burst=16";
+    let only = "histogram run --only service=rc --only burst=16 --only size_bytes=8";
     let parts = [
         "rc-send-8B-burst16/messages.csv",
         "cut off in line",
         "measure again",
     ];
     not_drawn(folder, only, 1, &parts);
+    // Beside others the damaged one is left out.
+    let others = "histogram run --only service=rc";
+    for figure in ["histogram", "ecdf", "percentiles", "time"] {
+        let words = format!("plot {figure} run --only service=rc --json --out {OUT}");
+        let ended = ends(folder, &words, 1);
+        ended.told().has(&["warning: left out: "]);
+        ended.told().has(&parts);
+        let data: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        let mut lines = ["series", "curves", "clouds"].iter();
+        let lines = lines.find_map(|name| data[*name].as_array());
+        assert_eq!(lines.unwrap().len(), 3, "{figure}");
+        let picture = fs::read_to_string(folder.join(OUT)).unwrap();
+        picture.has(&["left out, as it is damaged: rc-send-8B-burst16/messages.csv"]);
+    }
     fs::remove_file(&file).unwrap();
+    let ended = ends(folder, &format!("plot {others} --out {OUT}"), 1);
+    ended.told().has(&["messages.csv is missing"]);
+    fs::remove_file(folder.join(OUT)).unwrap();
     not_drawn(
         folder,
         only,
@@ -296,6 +313,20 @@ fn what_cannot_be_read_or_written_is_named() {
     );
     // The medians are in the summary.
     drawn(folder, "median run");
+    let _ = fs::remove_file(folder.join(OUT));
+    // Without samples of any point the message says how they are recorded.
+    let queue = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/queue");
+    let words = format!("time {}", queue.display());
+    let parts = ["a single round's samples", "measure with --elements"];
+    not_drawn(folder, &words, 1, &parts);
+}
+
+#[test]
+fn a_distribution_that_is_compressed_is_named_so() {
+    let folder = &*temporary("");
+    fs::write(folder.join("x.hgrm.gz"), b"\x1f\x8b\x08\0\0\0\0\0").unwrap();
+    let parts = ["x.hgrm.gz is compressed with gzip", "gunzip"];
+    not_drawn(folder, "percentiles x.hgrm.gz", 1, &parts);
 }
 
 #[test]

@@ -116,3 +116,29 @@ fn failed_attempts_are_in_the_times_if_asked_for() {
     assert!(with >= 10_000.0, "{with}");
     assert!(without < with / 2.0, "{without} {with}");
 }
+
+#[test]
+fn a_slow_rate_is_told_by_its_intervals() {
+    for (load, rate) in [
+        ("--load constant-rate --rate 100 --count 6", 100.0),
+        (
+            "--load constant-rate --rate 100 --count 6 --measure throughput",
+            100.0,
+        ),
+        (
+            "--load bursty --group 3 --wait 5ms --count 9 --warmup 0",
+            200.0,
+        ),
+    ] {
+        let (_, rows) = measured(&format!("--queue lamport {load} --repeat 1"));
+        for column in ["sent_per_s", "throughput_per_s"] {
+            let found = figure(&rows[0], column);
+            // Of six elements a fifth more, of three groups a half, if they were counted and not the times between.
+            // However busy this machine is, no more go through.
+            assert!(
+                (0.2 * rate..1.3 * rate).contains(&found),
+                "{load}: {column} {found}"
+            );
+        }
+    }
+}

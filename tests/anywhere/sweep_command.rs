@@ -217,6 +217,10 @@ fn a_dry_run_measures_nothing() {
     assert_eq!(document["rounds"], 5);
     assert_eq!(document["points"].as_array().unwrap().len(), 2);
     assert!(document["time_s"].as_f64().unwrap() >= 5.0 * 2.0 * 0.6);
+    // The first group of a warm-up is waited for, and the last one is not.
+    let bursty = "queue --queue lamport --load bursty --group 1k --wait 5ms --count 100 --rounds 1 --dry-run --json";
+    let time = ends(folder, bursty, 0).json()["time_s"].as_f64().unwrap();
+    assert!((5.0..6.0).contains(&time), "{time}");
     assert_eq!(fs::read_dir(folder).unwrap().count(), 0);
 }
 
@@ -423,4 +427,13 @@ fn a_signal_to_the_run_and_its_child_keeps_what_was_measured() {
     let document = json(&folder.join("run/settings.json"));
     assert_eq!(document["status"], "incomplete");
     document["failure"].has(&["interrupted by SIGTERM"]);
+}
+
+#[test]
+fn a_dry_run_without_devices_does_not_mention_any() {
+    let folder = &*temporary("");
+    for words in ["queue", "clock", "memory", "node --type udp"] {
+        let ended = ends(folder, &format!("{words} --dry-run"), 0);
+        ended.stdout.lacks(&["device"]);
+    }
 }

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use hcabench::bench::hca::ends::endpoints::{EndPort, EndpointSettings, Endpoints, Receives};
+use hcabench::bench::hca::ends::endpoints::{
+    EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, StepLimit,
+};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
 use hcabench::bench::hca::error::RunError;
 use hcabench::bench::hca::loops::port::SendPort;
@@ -54,6 +56,7 @@ pub(crate) fn settings(service: Service) -> EndpointSettings {
         },
         reads: 0,
         comp_vectors: CompletionVectors::default(),
+        limit: StepLimit::Each(STEP_LIMIT),
         huge_pages: HugePagePolicy::Off,
         sender_cpu: 0,
         receiver_cpu: 1,

@@ -96,7 +96,7 @@ fn a_folder_that_cannot_be_made_is_refused() {
     hcabench("--burst 10")
         .out("/proc/x")
         .ends(2)
-        .says(&["--out /proc/x", "cannot create the folder"]);
+        .says(&["--out /proc/x", "cannot write into /proc"]);
 }
 
 #[test]

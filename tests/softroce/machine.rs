@@ -98,7 +98,7 @@ pub(crate) fn sh(line: &str) -> String {
     try_sh(line).unwrap_or_else(|reason| panic!("{line}: {reason}"))
 }
 
-fn try_sh(line: &str) -> Result<String, String> {
+pub(crate) fn try_sh(line: &str) -> Result<String, String> {
     let mut child = Command::new("sh")
         .args(["-c", line])
         .stdout(Stdio::piped())
@@ -164,6 +164,21 @@ impl Drop for Undo {
             if let (Err(reason), false) = (try_sh(line), std::thread::panicking()) {
                 panic!("{line}: {reason}");
             }
+        }
+    }
+}
+
+/// Without the file by which programs reach the kernel's connection manager, as where its module is not loaded.
+pub(crate) struct WithoutManager {
+    _undo: Undo,
+}
+
+impl WithoutManager {
+    pub(crate) fn begin() -> Self {
+        let (file, away) = ("/dev/infiniband/rdma_cm", "/dev/infiniband/away");
+        sh(&format!("mv {file} {away}"));
+        WithoutManager {
+            _undo: Undo(vec![format!("mv {away} {file}")]),
         }
     }
 }

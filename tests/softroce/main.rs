@@ -1,6 +1,8 @@
 //! What needs two RDMA devices: run by `ci/test` in the SoftRoCE machine, as root, in one boot. `program` runs the
 //! binary, `results` reads what it wrote, `machine` changes the machine, `own_process` keeps library tests apart.
 
+#![expect(clippy::disallowed_methods, reason = "a test may panic")]
+
 #[macro_use]
 mod own_process;
 
@@ -31,6 +33,7 @@ mod main_job;
 mod memory;
 mod memory_load;
 mod moved;
+mod namespaces;
 mod node;
 mod node_ends;
 mod node_fallback;
@@ -44,7 +47,9 @@ mod removal;
 mod rounds;
 mod settings;
 mod signals;
+mod siw;
 mod strangers;
+mod throttling;
 mod trace;
 
 /// Emulated, on a busy machine, a run of a few thousand messages takes some seconds.

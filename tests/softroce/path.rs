@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::loss::wait_for_traffic;
-use crate::machine::{Disturbance, ENDS, Machine, sh, wait_until};
+use crate::machine::{Disturbance, ENDS, Machine, WithoutManager, sh, wait_until};
 use crate::program::LIMIT;
 use crate::results::{Results, Row, Table};
+use crate::testing::Has as _;
 
 /// The rows of `counters.csv` of the only point.
 fn counters(results: &Results) -> Table {
@@ -129,16 +130,84 @@ fn queue_pairs_and_gids_are_recorded_as_the_kernel_has_them() {
                 continue;
             }
             assert_eq!(queue_pair["path_mtu"], 1024, "{service}");
-            let [own, others] = [number, 1 - number].map(|end| &connection(end)["queue_pair"]);
+            // Each device counts its own: that of the other end may be the same.
+            let own = &connection(number)["queue_pair"];
             assert_eq!(connection(1 - number)["destination"], *own, "{service}");
-            assert_ne!(own, others);
         }
         if service == "rc" {
             let reliability = &ends[0]["queue_pair"]["reliability"];
             assert_eq!(reliability["timeout"], 15);
             assert_eq!(reliability["retry_count"], 6);
+            // As it is where they are connected directly: 0.64 ms, not the 655 ms of the connection manager.
+            for end in &ends {
+                assert_eq!(end["queue_pair"]["reliability"]["min_rnr_timer"], 12);
+            }
         }
     }
+}
+
+#[test]
+fn ports_that_the_connection_manager_does_not_connect_are_connected_directly_with_a_finding() {
+    let machine = Machine::take();
+    let _cut = Disturbance::of_requests("veth0", "loss 100%");
+    let ended = machine.ends("--service rc,uc,ud --burst 20", 0);
+    let results = machine.results();
+    results.check(3);
+    for row in results.summary().rows {
+        assert_eq!(row.text("connect"), "direct");
+    }
+    ended.warns("the connection manager does not connect these ports");
+    ended.warns("no answer within 12 s");
+    ended
+        .stderr
+        .has(&["trying the connection manager between the two ports, for at most 12 s"]);
+}
+
+#[test]
+fn without_a_connection_manager_all_service_types_are_connected_directly_with_a_finding() {
+    let machine = Machine::take();
+    let _without = WithoutManager::begin();
+    let ended = machine.ends("--service rc,uc,ud --burst 20", 0);
+    let results = machine.results();
+    results.check(3);
+    for row in results.summary().rows {
+        assert_eq!(row.text("connect"), "direct");
+    }
+    ended.warns("the connection manager does not connect these ports");
+}
+
+#[test]
+fn the_processes_of_rounds_take_over_what_the_trial_of_their_sweep_showed() {
+    let machine = Machine::take();
+    let cut = Disturbance::of_requests("veth0", "loss 100%");
+    let running = machine.start("--service rc --burst 20 --rounds 2");
+    // The first process of a round is there when the trial is over: now another would succeed.
+    machine.wait_for_point(1);
+    drop(cut);
+    running.wait(LIMIT).expect(0);
+    let results = machine.results();
+    let row = only_row(&results);
+    assert_eq!(row.text("connect"), "direct");
+    assert_eq!(row.count("rounds"), 2);
+}
+
+#[test]
+fn a_port_to_itself_is_told_to_stay_within_the_adapter() {
+    let machine = Machine::take();
+    let words = "--sender rxe0 --receiver rxe0 --burst 20 --connect direct";
+    machine
+        .ends(words, 0)
+        .warns("rxe0:1 and rxe0:1 are one port");
+}
+
+#[test]
+fn the_statistics_of_an_interface_are_those_of_its_driver() {
+    let _machine = Machine::take();
+    let counters = hcabench::rdma::verbs::counters_of_interface("veth0");
+    // veth's first is the number of the other end.
+    let other = sh("cat /sys/class/net/veth1/ifindex");
+    let expected = ("peer_ifindex".to_owned(), other.trim().parse().unwrap());
+    assert_eq!(counters.first(), Some(&expected), "{counters:?}");
 }
 
 /// An address that comes to an interface brings its port a GID, and does not disturb the connection.

@@ -72,11 +72,22 @@ fn sigint_while_connecting() {
     for service in ["rc", "uc", "ud"] {
         let out = machine.out(service);
         let _cut = Disturbance::of_everything("veth1", "loss 100%");
-        let running = hcabench(&format!("--service {service}")).out(&out).start();
+        let running = hcabench(&format!("--service {service} --connect cm"))
+            .out(&out)
+            .start();
         Results::wait_for_point(&out, 1);
         running.signal(Signal::SIGINT);
         running.wait(END).expect(1).says(&["interrupted"]);
         let results = Results::at(&out);
         assert!(results.is_marked() && results.points()[0].is_marked());
     }
+    // Nor for the trial of the connection manager, before there is anything to keep.
+    let _cut = Disturbance::of_everything("veth1", "loss 100%");
+    let running = hcabench("--service rc").out(machine.out("auto")).start();
+    crate::machine::wait_until("a socket of the connection manager is open", END, || {
+        let files = format!("readlink /proc/{}/fd/* || true", running.id());
+        crate::machine::sh(&files).contains("rdma_cm")
+    });
+    running.signal(Signal::SIGINT);
+    running.wait(END).expect(1).says(&["interrupted"]);
 }

@@ -2,6 +2,10 @@
 //!
 //! Nothing here knows of RDMA or of a benchmark.
 
+// They panic where the output is closed or full.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 pub mod buffer;
 pub mod host;
 pub mod named;

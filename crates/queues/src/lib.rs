@@ -16,6 +16,10 @@
 //! as x86-64 fetches lines in pairs, and one line of those Arm processors whose lines have 128. On one with lines of 256
 //! two threads share a line, which costs time and nothing else.
 
+// They panic where the output is closed or full.
+#![cfg_attr(not(any(test, loom)), deny(clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 use hcabench_platform::buffer;
 
 #[cfg(feature = "cpp")]

@@ -1,6 +1,8 @@
 //! What several threads share: a sender to several queues at once, and what has to hold of each queue under several
 //! threads.
 
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 use super::interface::Sender;
 
 /// Puts each element into several queues.

@@ -20,8 +20,6 @@ use super::verbs::{
 const QUEUE_KEY: u32 = 0x1ca7_0ad5;
 /// Routers that a packet may pass.
 const HOP_LIMIT: u8 = 64;
-/// The code of 0.64 ms, after which a sender may try again when the receiver had no request posted.
-const RECEIVER_NOT_READY_TIMER: u8 = 12;
 
 /// The port that a queue pair uses, and the entries of its tables.
 #[derive(Debug, Clone, Copy)]
@@ -142,7 +140,7 @@ impl UnconnectedQueuePair {
         }
         if reliable {
             wanted.max_dest_rd_atomic = self.local.reads.from_peer;
-            wanted.min_rnr_timer = RECEIVER_NOT_READY_TIMER;
+            wanted.min_rnr_timer = QueuePair::RECEIVER_NOT_READY_TIMER;
             set |= mask::IBV_QP_MAX_DEST_RD_ATOMIC | mask::IBV_QP_MIN_RNR_TIMER;
         }
         self.queue_pair.modify(&mut wanted, set, "to RTR")?;

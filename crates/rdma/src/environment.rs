@@ -2,9 +2,17 @@
 
 use std::collections::BTreeMap;
 
-/// What their names begin with: `getenv` in providers/mlx5, in libibverbs, and in what both share (rdma-core 55). The
-/// older mlx4 has separate ones.
-const PREFIXES: [&str; 4] = ["MLX5_", "MLX4_", "IBV_", "RDMAV_"];
+/// What their names begin with: `getenv` in the providers mlx5, mlx4 and cxgb4 (T5), in libibverbs, and in what all
+/// share (rdma-core 55).
+const PREFIXES: [&str; 7] = [
+    "MLX5_",
+    "MLX4_",
+    "CXGB4_",
+    "T5_",
+    "IBV_",
+    "RDMAV_",
+    "VERBS_LOG_",
+];
 
 /// Those that are set in this process, with their values.
 pub fn variables() -> BTreeMap<String, String> {
@@ -30,6 +38,8 @@ mod tests {
             "MLX4_SINGLE_THREADED",
             "IBV_FORK_SAFE",
             "RDMAV_HUGEPAGES_SAFE",
+            "T5_ENABLE_WC",
+            "VERBS_LOG_LEVEL",
             "PATH",
             "MY_MLX5_",
         ];
@@ -38,7 +48,7 @@ mod tests {
                 .map(|name| (name.to_owned(), "1".to_owned()))
                 .into_iter(),
         );
-        let mut expected: Vec<_> = names[..4].to_vec();
+        let mut expected: Vec<_> = names[..6].to_vec();
         expected.sort_unstable();
         assert_eq!(found.keys().collect::<Vec<_>>(), expected);
     }

@@ -3,6 +3,8 @@
 use std::io;
 use std::ptr::NonNull;
 
+use crate::host::library::{reason, remedy_of_limit};
+
 /// A verb failed.
 #[derive(Debug, thiserror::Error)]
 #[error("{operation} on {object} failed: {source}{advice}")]
@@ -52,9 +54,10 @@ impl VerbsError {
 
     /// The libraries cannot be loaded.
     pub(crate) fn not_loaded(error: &libloading::Error) -> Self {
-        use std::error::Error as _;
-        let reason = error.source().map(ToString::to_string);
+        let mut reason = reason(error);
+        let limit = remedy_of_limit(&reason);
         let advice = match error {
+            _ if limit.is_some() => "",
             libloading::Error::DlSym { .. } => {
                 ": they are too old: rdma-core 44 or later is needed"
             }
@@ -63,10 +66,13 @@ impl VerbsError {
                  librdmacm). Commands that use no RDMA device run without them"
             }
         };
+        if let Some(limit) = limit {
+            reason += &format!(": {limit}");
+        }
         VerbsError {
             operation: "dlopen",
             object: "libibverbs and librdmacm".to_owned(),
-            source: io::Error::other(reason.unwrap_or_else(|| error.to_string())),
+            source: io::Error::other(reason),
             advice,
         }
     }

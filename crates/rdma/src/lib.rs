@@ -1,5 +1,8 @@
 //! Verbs and the RDMA connection manager, as safe types. They know bytes and work requests.
 
+// They panic where the output is closed or full.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 use hcabench_platform::{buffer, host};
 
 pub mod cm;

@@ -46,15 +46,17 @@ pub(crate) fn load() -> Result<(), VerbsError> {
     LIBRARIES.as_ref().map(drop).map_err(VerbsError::not_loaded)
 }
 
-/// A function of librdmacm that not every version has.
+/// A function of either library that not every version has.
 ///
 /// # Safety
 /// A function of that name must have the type `F`.
 pub(crate) unsafe fn optional<F: Copy>(name: &CStr) -> Option<F> {
-    let [_, manager] = &LIBRARIES.as_ref().ok()?.files;
-    // SAFETY: the caller vouches for the type.
-    let found = unsafe { manager.get::<F>(name.to_bytes_with_nul()) };
-    found.ok().map(|function| *function)
+    let mut files = LIBRARIES.as_ref().ok()?.files.iter();
+    files.find_map(|library| {
+        // SAFETY: the caller vouches for the type.
+        let found = unsafe { library.get::<F>(name.to_bytes_with_nul()) };
+        found.ok().map(|function| *function)
+    })
 }
 
 functions! {

@@ -2,6 +2,10 @@
 //!
 //! It knows data and their schemas, and no benchmark.
 
+// They panic where the output is closed or full.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+#![cfg_attr(test, expect(clippy::disallowed_methods, reason = "a test may panic"))]
+
 #[cfg(test)]
 use hcabench_platform::pacing;
 

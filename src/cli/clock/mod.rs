@@ -39,6 +39,8 @@ const DEFAULT_CLOCK: &str = "counter";
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const DEFAULT_CLOCK: &str = "monotonic-raw";
 
+/// The most readings or jumps that can be asked for.
+const MOST: u64 = 9_000_000_000_000_000_000;
 /// The time of a watch, unless something else is asked for.
 const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 /// The same of each of all clocks and timers.
@@ -88,11 +90,13 @@ pub(crate) struct ClockArguments {
     pub report: BTreeSet<Report>,
 
     /// Read the clock this many times on each CPU, with k, M or G for 10^3, 10^6 or 10^9
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = values::count, help_heading = "Sweep")]
+    #[arg(long, value_name = "N", conflicts_with = "duration",
+          value_parser = |text: &str| common::count::<u64>(text, 1..=MOST), help_heading = "Sweep")]
     pub iterations: Option<u64>,
 
     /// End when each CPU has this many jumps, with k, M or G
-    #[arg(long, value_name = "JUMPS", conflicts_with_all = ["duration", "iterations"], value_parser = values::count, help_heading = "Sweep")]
+    #[arg(long, value_name = "JUMPS", conflicts_with_all = ["duration", "iterations"],
+          value_parser = |text: &str| common::count::<u64>(text, 1..=MOST), help_heading = "Sweep")]
     pub until: Option<u64>,
 
     /// Read this to find the causes of jumps: counters (of the kernel), trace (its tracepoints, with the thread that
@@ -118,7 +122,8 @@ pub(crate) struct ClockArguments {
 
     /// Read the clock this many times for the baseline, which is twice their mean difference; at most 10 s [default:
     /// half a second of readings]
-    #[arg(long, value_name = "N", help_heading = "Jumps", value_parser = values::count)]
+    #[arg(long, value_name = "N", help_heading = "Jumps",
+          value_parser = |text: &str| common::count::<u64>(text, 1..=MOST))]
     pub baseline_iterations: Option<u64>,
 
     /// Set the length of the sliding windows of cumulative and of clusters, in us, ms or s
@@ -131,12 +136,13 @@ pub(crate) struct ClockArguments {
 
     /// Keep this many jumps of each CPU for jumps.csv, the longest if there are more; 2 to 100M [default: 32 MiB for
     /// all CPUs, at most 262144]
-    #[arg(long, value_name = "N", help_heading = "Jumps", value_parser = values::kept)]
+    #[arg(long, value_name = "N", help_heading = "Jumps",
+          value_parser = |text: &str| common::count::<usize>(text, 2..=100_000_000))]
     pub keep_jumps: Option<usize>,
 
     /// Read the counter this many times for steps back in --trust, 10000 to 10000000000
     #[arg(long, value_name = "N", default_value_t = DEFAULT_READS, requires = "trust", help_heading = "TSC",
-          value_parser = clap::value_parser!(u64).range(10_000..=10_000_000_000))]
+          value_parser = |text: &str| common::count::<u64>(text, 10_000..=10_000_000_000))]
     pub trust_reads: u64,
 
     /// Set the rate of the processor's counter in kHz, 100000 to 10000000 (on aarch64 from 1000) [default: measured
@@ -172,6 +178,15 @@ impl ClockArguments {
             look: progress::is_shown().then_some(Duration::from_secs(1)),
         };
         Assignment::Clock(self.config(), sweep)
+    }
+
+    /// How many CPUs are watched, at the most.
+    fn watched(&self) -> usize {
+        match &self.cpu {
+            _ if self.all_cpus => usize::MAX,
+            Some(cpus) => cpus.len(),
+            None => 1,
+        }
     }
 
     /// The settings that are no point's.
@@ -265,7 +280,9 @@ pub(crate) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
         output: &arguments.output,
         default_rounds: 1,
         run: arguments.settings(),
-        needs: Needs::of_a_watch(arguments.config().kept_bytes()),
+        needs: Needs::of_a_watch(arguments.config().kept_bytes())
+            .with_busy(arguments.watched())
+            .with_priority(arguments.schedule.priority),
         view: present::VIEW,
         assignment: arguments.assignment(),
     })

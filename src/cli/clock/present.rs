@@ -80,8 +80,26 @@ fn verdict(shown: &Shown<'_>) -> String {
         .collect();
     for cpu in watched().filter(|_| !shown.brief) {
         let mut parts = Vec::new();
+        let throttled = &cpu["throttled"];
+        let stopped = throttled["thread_ns"].as_f64().unwrap_or(0.0);
+        if stopped > 0.0 {
+            let group = &throttled["group"];
+            let of_group = group["throttled_ns"].as_f64().unwrap_or(0.0);
+            lines.push(labelled(
+                &format!("{}throttled on CPU {}", by(cpu), cpu["cpu"]),
+                &format!(
+                    "at most {}; the group for {} over all CPUs, in {} of {} periods",
+                    units::duration(stopped),
+                    units::duration(of_group),
+                    group["throttled"],
+                    group["periods"]
+                ),
+            ));
+        }
+        // The scheduler counts that as waiting.
         if let Some(waited) = cpu["waited_for_cpu_ns"]
             .as_f64()
+            .map(|waited| waited - stopped)
             .filter(|waited| *waited > 0.0)
         {
             parts.push(format!(

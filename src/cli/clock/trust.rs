@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 
 use super::ClockArguments;
 use crate::arguments::UsageError;
-use crate::host::interrupt;
+use crate::host::{interrupt, resources};
 use crate::results::units::fixed;
 use crate::rig::findings;
 use crate::rig::trust::{
     Finding, Judgement, Report, TrustError, Verdict, examine, reads::Monotony,
 };
 use crate::sorting::sort_by;
-use crate::terminal::output::{print_as, terminal_width, warning};
+use crate::terminal::output::{print_as, say, terminal_width, warning};
 use crate::terminal::table::{Column, Table};
 use crate::terminal::{label_rows, text_width, wrap};
 use crate::time::{COUNTER_IN_WORDS, RateSource};
@@ -20,11 +20,12 @@ use crate::time::{COUNTER_IN_WORDS, RateSource};
 const LISTED_CPUS: usize = 16;
 
 pub(super) fn run(arguments: &ClockArguments) -> anyhow::Result<u8> {
+    resources::require_memory(resources::LEAST_TO_MEASURE)?;
     interrupt::install()?;
     let stop = || interrupt::requested().is_some();
     let report = examine(arguments.trust_reads, arguments.tsc_khz, &stop).map_err(sort)?;
     if let Some(doubt) = report.rate.and_then(|rate| findings::of_rate(&rate)) {
-        eprintln!("{}", warning(&doubt.line(1)));
+        say(warning(&doubt.line(1)));
     }
     if !arguments.output.quiet {
         print_as(arguments.output.json, &report, || in_words(&report))?;

@@ -32,31 +32,6 @@ pub(crate) fn interval(text: &str) -> Result<Nanos, String> {
     time(text, allowed).map(Nanos::from)
 }
 
-/// A number from 1 up, as `1000`, `1_000`, `100k`, `100M`, `1G`.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let plain = text.replace('_', "");
-    let units = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
-    let with_unit = units
-        .iter()
-        .find_map(|(unit, by)| Some((plain.strip_suffix(unit)?, *by)));
-    let (digits, unit) = with_unit.unwrap_or((&plain, 1));
-    let number: Option<u64> = digits.parse().ok().filter(|_| !digits.starts_with('+'));
-    number
-        .and_then(|number| number.checked_mul(unit))
-        .filter(|number| (1..=9_000_000_000_000_000_000).contains(number))
-        .ok_or_else(|| {
-            format!("{text:?} is not a number from 1 to 9e18, with k, M or G as in 100M")
-        })
-}
-
-/// A number of jumps that fits into memory.
-pub(crate) fn kept(text: &str) -> Result<usize, String> {
-    let number = count(text).ok();
-    let number = number.filter(|number| (2..=100_000_000).contains(number));
-    let number = number.and_then(|number| usize::try_from(number).ok());
-    number.ok_or_else(|| format!("{text:?} is not a number from 2 to 100M"))
-}
-
 /// A list of CPUs that is not empty.
 pub(crate) fn cpus(text: &str) -> Result<CpuSet, String> {
     let set = text.parse::<CpuSet>();
@@ -70,23 +45,6 @@ pub(crate) fn cpus(text: &str) -> Result<CpuSet, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_take_units() {
-        for (text, number) in [
-            ("1", 1),
-            ("1_000", 1000),
-            ("100M", 100_000_000),
-            ("2G", 2_000_000_000),
-            ("3k", 3000),
-        ] {
-            assert_eq!(count(text), Ok(number));
-        }
-        for bad in ["0", "", "k", "-1", "1.5", "1m", "99999999999G", "M1", "+5"] {
-            assert!(count(bad).is_err(), "{bad}");
-        }
-        assert!(kept("1").is_err() && kept("101M").is_err());
-    }
 
     #[test]
     fn reports_are_a_list_or_all() {

@@ -18,16 +18,17 @@ use crate::bench::fabric::tiers::Tiers;
 use crate::compare::circumstances::{Differs, differences_of};
 use crate::compare::figures::{Kind, Limit};
 use crate::compare::{ERROR, Permitted, Request, Verdict};
+use crate::findings::print_damaged;
 use crate::results::read::{Fabric, ReadError};
 use crate::results::schema::Column;
 use crate::results::schema::fabric::{
-    EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99,
+    EXCESS_P50, EXCESS_P90, EXCESS_P99, HALF_P50, HALF_P90, HALF_P99, PAIRS,
 };
 use crate::results::text::printable;
 use crate::results::units::digits;
 use crate::sorting::distinct;
 use crate::stats::rank::Test;
-use crate::terminal::output::{print_json, print_text, terminal_width, warning};
+use crate::terminal::output::{print_json, print_text, say, terminal_width, warning};
 
 /// What is compared: how a limit names it, its percentile and its column.
 const FIGURES: [(&str, f64, Column); 6] = [
@@ -169,8 +170,8 @@ pub(super) fn run(
     let order = present::order(&arguments.table, names)?;
     let [base, new] = paths;
     let fabrics = [
-        Fabric::open(base).context("BASE")?,
-        Fabric::open(new).context("NEW")?,
+        Fabric::salvage(base).context("BASE")?,
+        Fabric::salvage(new).context("NEW")?,
     ];
     let differs = differs(&fabrics);
     check_allowed(arguments, |name| {
@@ -182,15 +183,18 @@ pub(super) fn run(
     let both = names.join(" and ");
     warnings.extend((differs.iter()).map(|it| format!("{both} differ in {it}")));
     for text in &warnings {
-        eprintln!("{}", warning(&printable(text)));
+        say(warning(&printable(text)));
     }
     let columns: Vec<Column> = asked.iter().map(|(.., column)| *column).collect();
     let [base, new] = fabrics;
     let runs = [Side::of(base, &columns)?, Side::of(new, &columns)?];
     let figures = compare(&runs, &asked);
+    let damaged = runs.each_ref().map(|side| side.fabric.damaged());
+    let damaged = print_damaged(damaged.iter().flatten().map(AsRef::as_ref));
     let findings = findings(&figures, &request.limits);
     if findings.is_empty() {
         let reason = format!("{both} have no pair with figures in common");
+        anyhow::ensure!(damaged == 0, reason);
         return Err(UsageError(reason).into());
     }
     let shown = present::Shown {
@@ -223,7 +227,8 @@ pub(super) fn run(
         print_text(&text)?;
     }
     let is_incomplete = runs[1].fabric.incomplete.as_deref();
-    judge(&findings, request, arguments.strict, is_incomplete)
+    let judged = judge(&findings, request, arguments.strict, is_incomplete)?;
+    Ok(judged.max(damaged))
 }
 
 /// The answer, a sentence each.
@@ -425,20 +430,28 @@ impl Side {
 
 /// The tiers as `pairs.csv` names them.
 fn tiers(fabric: &Fabric) -> Result<Tiers, ReadError> {
+    const UNKNOWN: &str = "unknown";
     let count = fabric.nodes.len();
     let mut names: Vec<String> = Vec::new();
-    let mut of = vec![0_u16; count * count];
+    let mut of = vec![None; count * count];
     fabric.each(&HALF_P50, |[from, to], tier, _| {
         let place = names.iter().position(|name| name == tier);
         let place = place.unwrap_or_else(|| {
             names.push(tier.to_owned());
             names.len() - 1
         });
-        of[from * count + to] = place as u16;
+        of[from * count + to] = Some(place as u16);
     })?;
-    if names.is_empty() {
-        names.push("fabric".to_owned());
+    // What a damaged file does not state is no tier that others are in.
+    let unknown = match fabric.is_damaged(PAIRS) && !names.is_empty() {
+        true => names.len() as u16,
+        false => 0,
+    };
+    if unknown > 0 || names.is_empty() {
+        let name = if unknown > 0 { UNKNOWN } else { "fabric" };
+        names.push(name.to_owned());
     }
+    let of: Vec<u16> = of.into_iter().map(|tier| tier.unwrap_or(unknown)).collect();
     let groups = fabric.nodes.iter().map(|node| node.groups.join("."));
     Ok(Tiers::of_names(groups.collect(), &names, &of))
 }

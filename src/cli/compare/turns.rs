@@ -6,14 +6,17 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 
 use crate::arguments::UsageError;
 use crate::host::interrupt::{self, BlockedSignals};
+use crate::results::ReportError;
+use crate::results::folder::{make_folders, make_numbered_folder};
 use crate::rig::child;
+use crate::terminal::output::{bad_default_folder, bad_folder, default_folder, say};
 
 /// How often is looked whether a round has ended. While it measures, the end of its output tells: this process may sit
 /// on a CPU that is measured.
@@ -22,6 +25,28 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How long a round may take to end after a signal.
 const ENDING: Duration = Duration::from_secs(10);
 
+/// Makes the folder that was asked for, which must be empty if it exists, or a new one with the time in its name.
+pub(crate) fn make_folder(out: Option<&Path>) -> anyhow::Result<PathBuf> {
+    let Some(out) = out else {
+        let made = make_numbered_folder(&default_folder(SystemTime::now()));
+        return made.map_or_else(
+            |error| Err(bad_default_folder(&error)),
+            |(path, _)| Ok(path),
+        );
+    };
+    let bad = |error| bad_folder(out, &error);
+    make_folders(out).map_err(bad)?;
+    let is_empty = fs::read_dir(out).map(|mut entries| entries.next().is_none());
+    match is_empty {
+        Ok(true) => Ok(out.to_path_buf()),
+        Ok(false) => {
+            let told = format!("--out {}: it holds something already", out.display());
+            Err(UsageError(told).into())
+        }
+        Err(cause) => Err(bad(ReportError::from_io("look into", out, cause))),
+    }
+}
+
 /// Measures `rounds` rounds of both into `folder/A` and `folder/B`, and returns these.
 pub(crate) fn take(
     runs: [&[String]; 2],
@@ -29,12 +54,6 @@ pub(crate) fn take(
     folder: &Path,
     quiet: bool,
 ) -> anyhow::Result<[PathBuf; 2]> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let is_empty = fs::read_dir(folder).map(|mut entries| entries.next().is_none());
-    if !is_empty.with_context(|| format!("cannot read {}", folder.display()))? {
-        let told = format!("--out {}: it holds something already", folder.display());
-        return Err(UsageError(told).into());
-    }
     interrupt::install()?;
     let folders = ["A", "B"].map(|name| folder.join(name));
     for round in 1..=rounds {
@@ -43,14 +62,18 @@ pub(crate) fn take(
         for side in order {
             let name = ["A", "B"][side];
             if !quiet {
-                eprintln!("round {round} of {rounds}: {name}");
+                say(format_args!("round {round} of {rounds}: {name}"));
             }
             let child = child::this_program()
                 .args(words(runs[side], &folders[side], round, rounds))
                 .stdin(Stdio::null())
                 .stdout(Stdio::piped())
                 .spawn();
-            let status = ended(child.context("cannot start this program again")?)?;
+            let child = child.map_err(|error| {
+                let advice = child::advice(&error);
+                anyhow::anyhow!("cannot start this program again: {error}: {advice}")
+            })?;
+            let status = ended(child)?;
             if status.code() == Some(2) {
                 let told = format!("--run: {name} was refused in round {round}");
                 return Err(UsageError(told).into());
@@ -66,7 +89,7 @@ pub(crate) fn take(
     }
     if !quiet {
         let [one, other] = folders.each_ref().map(|folder| folder.display());
-        eprintln!("results:  {one} and {other}");
+        say(format_args!("results:  {one} and {other}"));
     }
     Ok(folders)
 }

@@ -1,7 +1,6 @@
 //! What rank 0 does beside measuring: it conducts, keeps what comes, and judges it.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::FabricArguments;
@@ -19,7 +18,7 @@ use crate::launch::message::Terms;
 use crate::launch::schedule::{Concurrency, Pair, Schedule};
 use crate::results::ResultsFolder;
 use crate::results::text::printable;
-use crate::terminal::output::{bad_folder, cannot_resume, print_text};
+use crate::terminal::output::{cannot_resume, print_text, say};
 
 /// What a run goes on in.
 const WITHIN: &str = "in the same srun or mpirun";
@@ -27,7 +26,6 @@ const WITHIN: &str = "in the same srun or mpirun";
 /// Where the results go.
 #[derive(Debug)]
 pub(crate) struct FabricOutput {
-    out: PathBuf,
     /// What was there, if it is to go on.
     earlier: Option<EarlierFabric>,
     /// The text of the file with the groups of nodes.
@@ -46,15 +44,12 @@ impl FabricOutput {
         if let Some(folder) = &arguments.hca.sweep.resume {
             let earlier = EarlierFabric::read(folder, identity, &recorded_command_line());
             return Ok(FabricOutput {
-                out: folder.clone(),
                 earlier: Some(earlier.map_err(|reason| cannot_resume(folder, &reason))?),
                 groups,
             });
         }
-        let out = output.folder(SystemTime::now());
-        ResultsFolder::check(&out, output.force, 0).map_err(|error| bad_folder(&out, &error))?;
+        output.check_folder(0)?;
         Ok(FabricOutput {
-            out,
             earlier: None,
             groups,
         })
@@ -63,8 +58,7 @@ impl FabricOutput {
     fn open(&self, arguments: &FabricArguments) -> anyhow::Result<ResultsFolder> {
         match &self.earlier {
             Some(earlier) => Ok(earlier.folder.resume()?),
-            None => ResultsFolder::create(&self.out, arguments.hca.output.force, 0)
-                .map_err(|error| bad_folder(&self.out, &error)),
+            None => arguments.hca.output.create_folder(SystemTime::now(), 0),
         }
     }
 }
@@ -97,25 +91,25 @@ pub(crate) fn conduct(
     if !output.quiet {
         let ranks = identity.ranks;
         let schedule = Schedule::new(ranks, arguments.concurrency);
-        eprintln!(
+        say(format_args!(
             "fabric:   {} of {ranks} ranks, {} pairs in {} batches, {} rounds",
             conductor.members().count(),
             schedule.pairs(),
             schedule.batch_count(),
             arguments.rounds()
-        );
+        ));
     }
     let measured = measure(arguments, identity, &mut conductor, &mut course);
     course.end_progress();
     for remark in conductor.remarks() {
-        eprintln!("hcabench: {}", printable(remark));
+        say(format_args!("hcabench: {}", printable(remark)));
     }
     let dropped = conductor.dropped().clone();
     let reason = measured.as_ref().err().map(ToString::to_string);
     conductor.end(reason.as_deref());
     let found = course.judge(arguments, &dropped, measured.is_ok())?;
     for remark in course.remarks() {
-        eprintln!("hcabench: {}", printable(&remark));
+        say(format_args!("hcabench: {}", printable(&remark)));
     }
     let outcome = match (measured, dropped.iter().next()) {
         (Err(error), _) => Err(Ending::Failed(error.to_string())),
@@ -156,7 +150,7 @@ fn begin(
         let members = conductor.members();
         let differs = earlier.other_nodes(members.map(|(hello, _)| (hello.rank, &*hello.node)));
         if let Some(reason) = differs {
-            return Err(cannot_resume(&place.out, &reason));
+            return Err(cannot_resume(earlier.folder.path(), &reason));
         }
     }
     let known = known(arguments, place.groups.clone(), conductor)?;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use serde::Deserialize as _;
 use serde_json::json;
 
 use super::FabricArguments;
@@ -23,6 +24,8 @@ use crate::launch::identity::Identity;
 use crate::launch::message::{DirectionReport, PairReport};
 use crate::launch::schedule::{Pair, Schedule};
 use crate::results::document::Program;
+use crate::results::finding::kinds::MACHINE_NOT_READY;
+use crate::results::finding::{Finding, Findings};
 use crate::results::folder::{LEFT_OUT, RUNS, SUMMARY};
 use crate::results::runs::{self, RoundAggregator, RunsFile};
 use crate::results::schema::between::{CONTRADICTION, DECLARED};
@@ -81,6 +84,8 @@ impl FabricRun {
             _ => (RunsFile::create(&path, &SCHEMA)?, kept, 0),
         };
         if earlier.is_some() {
+            // Rounds of which no row is left are measured again.
+            document.findings.keep_rounds(|round| kept.has(round));
             kept.resumed_at(order);
             document.resumed_at.push(order);
         }
@@ -168,7 +173,9 @@ impl FabricRun {
 
     /// The messages beside the tables.
     pub(super) fn remarks(&self) -> Vec<String> {
-        let mut remarks = self.document.contradictions.clone();
+        let found = self.document.findings.all().into_iter();
+        let mut remarks: Vec<String> = found.map(|found| found.line(0)).collect();
+        remarks.extend(self.document.contradictions.iter().cloned());
         if self.again_failed > 0 {
             remarks.push(format!(
                 "{} ordered pairs could not be measured again, alone",
@@ -304,6 +311,9 @@ impl FabricRun {
         let (from, to) = ends;
         let is_cut = self.folders.has(self.again.is_some()) && direction.samples.len() < 2;
         self.without_samples += usize::from(is_cut && direction.failure.is_none());
+        for found in &direction.findings {
+            self.document.findings.add(found.clone(), None, Some(round));
+        }
         let status = match direction.failure.is_some() {
             true => INCOMPLETE,
             false => COMPLETE,
@@ -437,7 +447,21 @@ fn document(
         contradicted_rounds: Vec::new(),
         resumed_at: earlier.map_or_else(Vec::new, |it| it.document.resumed_at.clone()),
         slow_ways: Vec::new(),
+        findings: of_ranks(conductor, earlier),
     }
+}
+
+/// What ranks report before anything is measured, CPU quotas that are too small, beside what an earlier run found.
+fn of_ranks(conductor: &Conductor, earlier: Option<&EarlierFabric>) -> Findings {
+    let mut all = earlier.map_or_else(Findings::default, |it| it.document.findings.clone());
+    for (hello, prepared) in conductor.members() {
+        let found = Vec::<Finding>::deserialize(&prepared["findings"]).unwrap_or_default();
+        let found = found.into_iter();
+        for found in found.filter(|found| found.kind == MACHINE_NOT_READY.id) {
+            all.add(found.on(&*hello.node), None, None);
+        }
+    }
+    all
 }
 
 /// What is measured between two ranks, by the names of the options.

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::driver::command_line::settings_of;
 use crate::launch::identity::Identity;
 use crate::results::document::Program;
+use crate::results::finding::Findings;
 use crate::results::folder::EarlierFolder;
 use crate::results::schema::fabric::FABRIC;
 use crate::results::{ReportError, json};
@@ -41,6 +42,9 @@ pub(super) struct FabricDocument {
     /// Ways that are proved to be slower than they have to be, the slowest first.
     #[serde(default)]
     pub(super) slow_ways: Vec<SlowWay>,
+    /// What must be known of ranks to believe the figures.
+    #[serde(default)]
+    pub(super) findings: Findings,
 }
 
 /// A way of which third hosts prove that it is slower than it has to be.
@@ -164,6 +168,7 @@ mod tests {
             contradicted_rounds: Vec::new(),
             resumed_at: Vec::new(),
             slow_ways: Vec::new(),
+            findings: Findings::default(),
         };
         let same =
             words("hcabench fabric --inline --resume x --burst=200 --fail-above 5us --quiet");

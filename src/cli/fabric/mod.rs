@@ -27,12 +27,13 @@ mod ranks;
 mod texts;
 
 use std::net::IpAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use self::folders::PairFolders;
 use crate::arguments::UsageError;
-use crate::arguments::values::{duration, limits};
+use crate::arguments::values::{count, duration, limits};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
 use crate::cli::hca::HcaArguments;
@@ -42,20 +43,25 @@ use crate::launch::message::Terms;
 use crate::launch::schedule::Concurrency;
 use crate::rig::limit::Limit;
 
+/// How many pairs are measured at once, of which the number may have a unit.
+fn concurrency(text: &str) -> Result<Concurrency, String> {
+    let number = count::<u32>(text, 1..=u64::from(u32::MAX)).ok();
+    match number.and_then(NonZeroU32::new) {
+        Some(number) => Ok(Concurrency::AtMost(number)),
+        None => text.parse(),
+    }
+}
+
 /// Arguments of `hcabench fabric`.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct FabricArguments {
     /// Measure this many pairs at once: together (all of a round of the schedule), alone (one), or a number
-    #[arg(
-        long,
-        value_name = "HOW",
-        default_value = "together",
-        help_heading = "Fabric"
-    )]
+    #[arg(long, value_name = "HOW", default_value = "together", value_parser = concurrency, help_heading = "Fabric")]
     pub concurrency: Concurrency,
 
     /// Measure this many suspect pairs again alone, beside the same number drawn at random; 0: none
-    #[arg(long, value_name = "N", default_value_t = 16, help_heading = "Fabric")]
+    #[arg(long, value_name = "N", default_value_t = 16,
+          value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub again: u32,
 
     /// Give up a pair that takes longer than this
@@ -68,11 +74,13 @@ pub(crate) struct FabricArguments {
     pub group: Option<PathBuf>,
 
     /// Set the number of this process among all, from 0 [default: from the engine]
-    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub rank: Option<u32>,
 
     /// Set the number of processes [default: from the engine]
-    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<u32>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub ranks: Option<u32>,
 
     /// Set the host of rank 0, with a TCP port if the engine provides none
@@ -89,7 +97,8 @@ pub(crate) struct FabricArguments {
     pub fail_above: Option<crate::arguments::values::List<Limit>>,
 
     /// Exit with code 3 if more nodes and pairs than this stand out
-    #[arg(long, value_name = "N", help_heading = "Fabric")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<usize>(text, 0..=u64::from(u32::MAX)), help_heading = "Fabric")]
     pub max_outliers: Option<usize>,
 
     /// Write folders with messages and probes for these pairs: all, again (those that are measured again alone) or none
@@ -191,6 +200,7 @@ pub(crate) fn run(arguments: &FabricArguments) -> anyhow::Result<u8> {
     if arguments.hca.sweep.dry_run {
         return dry_run::run(arguments, &plan.points[0]);
     }
+    crate::host::resources::require_memory(crate::host::resources::LEAST_TO_MEASURE)?;
     #[cfg(feature = "rdma")]
     {
         ranks::run(arguments, config)

@@ -19,6 +19,7 @@ use crate::driver::command_line::without;
 use crate::host::interrupt;
 use crate::host::machine_name::machine_name;
 use crate::host::pinning::current_affinity;
+use crate::host::threads;
 use crate::launch::agent::Agent;
 use crate::launch::conductor::Limits;
 use crate::launch::error::LaunchError;
@@ -27,6 +28,7 @@ use crate::launch::message::Hello;
 use crate::launch::rendezvous;
 use crate::launch::wire::listen_at;
 use crate::results::text::printable;
+use crate::terminal::output::say;
 
 /// How long rank 0's own measuring may take to end.
 const LEAVING: Duration = Duration::from_millis(800);
@@ -90,24 +92,26 @@ fn serve_others(pair: &Arc<PairEnd>, bind: Option<IpAddr>) -> anyhow::Result<Soc
         once: false,
         pair: Some(Arc::clone(pair)),
     };
-    std::thread::Builder::new()
-        .name("hcabench-serve".to_owned())
-        .spawn(move || {
-            let tell = move |event| match event {
-                Event::Listening(address) => {
-                    let told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                    let _ = told.send(address);
-                }
-                Event::Refused { peer, reason } => {
-                    eprintln!("hcabench: refused {peer}: {}", printable(&reason));
-                }
-                // The rank that asked reports it.
-                Event::Failed { .. } | Event::Begun { .. } | Event::Over { .. } => {}
-            };
-            if let Err(error) = serve(&service, tell) {
-                eprintln!("hcabench: {error}");
+    let thread = std::thread::Builder::new().name("hcabench-serve".to_owned());
+    threads::start(thread, move || {
+        let tell = move |event| match event {
+            Event::Listening(address) => {
+                let told = told.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                let _ = told.send(address);
             }
-        })?;
+            Event::Refused { peer, reason } => {
+                say(format_args!(
+                    "hcabench: refused {peer}: {}",
+                    printable(&reason)
+                ));
+            }
+            // The rank that asked reports it.
+            Event::Failed { .. } | Event::Begun { .. } | Event::Over { .. } => {}
+        };
+        if let Err(error) = serve(&service, tell) {
+            say(format_args!("hcabench: {error}"));
+        }
+    })?;
     let address = address.recv_timeout(Duration::from_secs(10));
     let address = address.context("this rank cannot serve the others")?;
     pair.serves_at(address);
@@ -126,7 +130,7 @@ fn lead(
     let terms = hello.terms.clone();
     let rendezvous = identity.rendezvous.clone();
     let agent = std::thread::Builder::new().name("hcabench-rank0".to_owned());
-    let agent = agent.spawn(move || -> Result<(), LaunchError> {
+    let agent = threads::start(agent, move || -> Result<(), LaunchError> {
         Agent::meet(&rendezvous, &hello, GATHERING)?.attend(&mut &*pair)
     })?;
     let limits = Limits {

@@ -12,9 +12,11 @@ use serde_json::Value;
 
 use super::*;
 use crate::launch::agent::{Agent, RankWork};
-use crate::launch::message::{DirectionReport, Hello, MeasurementOrder, PairReport};
+use crate::launch::message::{DirectionReport, Hello, MeasurementOrder, PairReport, Start};
 use crate::launch::schedule::Pair;
+use crate::report::ReportArguments;
 use crate::results::Record;
+use crate::results::finding::{Finding, Findings, kinds};
 use crate::results::folder::{MARK, RUNS};
 use crate::results::schema::fabric as columns;
 
@@ -26,6 +28,8 @@ const ALONE: &str = "alone";
 /// Names of nodes: from rank 1 to rank 2 it takes longer; rank 1's clock or rank 2's was set.
 const SLOW_WAY: &str = "way";
 const SET: &str = "set";
+/// A CPU quota stops rank 1.
+const QUOTA: &str = "quota";
 
 type MeasuredLog = Arc<Mutex<Vec<(u32, Pair)>>>;
 
@@ -40,6 +44,12 @@ struct ScriptedRank {
 }
 
 impl RankWork for ScriptedRank {
+    fn prepare(&mut self, _start: &Start) -> Result<Value, String> {
+        let check = |check| Finding::of(&kinds::MACHINE_NOT_READY).name("check", check);
+        let quota = (self.node == QUOTA).then(|| check("CPU quota"));
+        Ok(serde_json::json!({ "findings": Vec::from_iter(quota) }))
+    }
+
     fn measure(&mut self, order: &MeasurementOrder) -> Result<PairReport, String> {
         let place = (order.round, order.pair);
         self.measured.lock().unwrap().push(place);
@@ -59,9 +69,15 @@ impl RankWork for ScriptedRank {
                 exchanged(&mut figures, from, to, self.node);
             }
             let failure = (fails && from < to).then(|| "no,\nanswer".to_owned());
+            let stopped = self.node == QUOTA && from == 1;
+            let throttled = || {
+                let found = Finding::of(&kinds::THROTTLED).count("throttled", 2);
+                found.count("periods", 3).on("quota1")
+            };
             DirectionReport {
                 figures,
                 failure,
+                findings: Vec::from_iter(stopped.then(throttled)),
                 ..DirectionReport::default()
             }
         };
@@ -313,6 +329,59 @@ fn a_way_that_is_slower_than_over_third_hosts_is_named() {
     let monitoring = fs::read_to_string(&textfile).unwrap();
     let metric = "hcabench_fabric_pair_slower_by_at_least_seconds{from=\"way1\",to=\"way2\"";
     assert!(monitoring.contains(metric), "{monitoring}");
+}
+
+#[test]
+fn ranks_that_a_quota_stops_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let [out, page] = ["out", "page.html"].map(|name| folder.path().join(name));
+    let (ended, _) = run(&["--out", &out.display().to_string()], 3, QUOTA, None);
+    assert_eq!(ended.unwrap(), 0);
+    let document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
+    let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
+    let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
+    let lines = lines.join("\n");
+    // Known beforehand of each rank; of rank 1 two directions in two rounds.
+    lines.has(&["quota0: CPU quota", "quota2: CPU quota"]);
+    lines.has(&["quota1: a CPU quota throttled the group in 8 of 12 periods"]);
+    let arguments = ReportArguments {
+        folder: out,
+        out: page.clone(),
+        title: None,
+        quiet: true,
+    };
+    crate::report::run(&arguments).unwrap();
+    fs::read_to_string(page)
+        .unwrap()
+        .has(&["in 8 of 12 periods"]);
+}
+
+#[test]
+fn a_run_that_goes_on_names_ranks_that_a_quota_stops_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = (1, Pair::of(1, 2));
+    for (node, kept, measured, text_of_rank_1) in [
+        // No rank had a quota before.
+        ("n", usize::MAX, 1, "in 2 of 3 periods"),
+        // Of the rows nothing is left, so that each counts once.
+        (QUOTA, 1, 6, "in 8 of 12 periods"),
+    ] {
+        let out = folder.path().join(node);
+        let path = out.display().to_string();
+        run(&["--out", &path], 3, node, Some(bad)).0.unwrap_err();
+        rename(&out, node, QUOTA);
+        let rows = text(&out, RUNS);
+        let rows: Vec<&str> = rows.split_inclusive('\n').take(kept).collect();
+        fs::write(out.join(RUNS), rows.concat()).unwrap();
+        let (ended, again) = run(&["--resume", &path], 3, QUOTA, None);
+        assert_eq!((ended.unwrap(), again.len()), (0, measured));
+        let document: Value = serde_json::from_str(&text(&out, columns::FABRIC)).unwrap();
+        let found: Findings = serde_json::from_value(document["findings"].clone()).unwrap();
+        assert_eq!(found.all().len(), 4, "{found:?}");
+        let lines: Vec<String> = found.all().iter().map(|found| found.line(0)).collect();
+        let lines = lines.join("\n");
+        lines.has(&["quota0: CPU quota", "quota2: CPU quota", text_of_rank_1]);
+    }
 }
 
 #[test]

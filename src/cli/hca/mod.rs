@@ -16,7 +16,9 @@ use clap::Args;
 use self::path::PathArguments;
 use self::peer::PeerArguments;
 use crate::arguments::UsageError;
-use crate::arguments::values::{List, memory_loads, named, one, port_request, timeout};
+use crate::arguments::values::{
+    List, count, cpu, memory_loads, named, one, port_request, seed, timeout,
+};
 #[cfg(feature = "rdma")]
 use crate::bench::Assignment;
 use crate::bench::hca::plan::{Plan, Point};
@@ -66,7 +68,7 @@ pub(crate) struct HcaArguments {
 
     /// Send this many bursts of each point in a round, each with fresh stamps
     #[arg(long, value_name = "N", default_value_t = 1,
-          value_parser = clap::value_parser!(u32).range(1..=65_535))]
+          value_parser = |text: &str| count::<u32>(text, 1..=65_535))]
     pub repeat: u32,
 
     /// Copy the data into the work request: off, on; without a value: on [default: off]
@@ -123,7 +125,7 @@ pub(crate) struct HcaArguments {
     pub arrivals: List<Arrivals>,
 
     /// Set the seed of --arrivals poisson
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Sweep")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, help_heading = "Sweep")]
     pub seed: u64,
 
     /// Make the receiver wait before each poll of its completion queue, in ns, us, ms or s, less than --timeout
@@ -158,23 +160,23 @@ pub(crate) struct HcaArguments {
     pub warmup: Warmup,
 
     /// Pin the sending thread to this CPU [default: chosen near the device, isolated CPUs first]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub sender_cpu: Option<usize>,
 
     /// Pin the receiving thread to this CPU [default: as for the sender]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub receiver_cpu: Option<usize>,
 
     /// Pin the completion thread to this CPU [default: a separate core if one is left, else the sender polls]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub completion_cpu: Option<usize>,
 
     /// Pin the thread that rewrites the stamps of --timestamp send to this CPU [default: as for the sender]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub stamp_cpu: Option<usize>,
 
     /// Pin the thread of --background to this CPU [default: a separate CPU if one is left, else the sender's]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub background_cpu: Option<usize>,
 
     /// How the kernel treats the measuring threads.
@@ -270,6 +272,7 @@ impl HcaArguments {
             comp_vectors: self.comp_vector,
             allow_idle_states: self.schedule.allow_idle_states,
             uc_route: self.uc_route,
+            direct_services: None,
             sender: self.sender.clone(),
             receiver: self.receiver.clone(),
             cpus: CpuRequest {
@@ -311,9 +314,9 @@ pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
             sweep: &arguments.sweep,
             output: &arguments.output,
             run: settings_of_run(&config),
+            needs: Needs::between_devices().with_priority(config.priority),
             assignment: Assignment::OneHost(config),
             default_rounds: 1,
-            needs: Needs::between_devices(),
             view: present::VIEW,
         })
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 #[cfg(feature = "rdma")]
 pub(crate) use self::running::{VIEW, run};
 use crate::arguments::UsageError;
-use crate::arguments::values::uncertainty;
+use crate::arguments::values::{count, uncertainty};
 use crate::time::ClockKind;
 
 /// Probes of a phase where none are asked for.
@@ -27,7 +27,7 @@ pub(crate) struct PeerArguments {
     /// Exchange this many messages before, between and after the bursts to bound the offset of the two clocks;
     /// 10 to 100000 [default: 500]
     #[arg(long, value_name = "N", help_heading = "Two hosts",
-          value_parser = clap::value_parser!(u32).range(10..=100_000))]
+          value_parser = |text: &str| count::<u32>(text, 10..=100_000))]
     pub probes: Option<u32>,
 
     /// Set the largest difference of the two hosts' times of day, as PTP or NTP keeps them, with unit, to narrow the
@@ -37,7 +37,7 @@ pub(crate) struct PeerArguments {
 
     /// Set the largest difference of the rates of the two clocks in parts per million, 0 to 1000000 [default: 1000]
     #[arg(long, value_name = "PPM", help_heading = "Two hosts",
-          value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+          value_parser = |text: &str| count::<u32>(text, 0..=1_000_000))]
     pub clock_drift: Option<u32>,
 }
 

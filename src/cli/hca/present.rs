@@ -71,14 +71,14 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
     let of_figures: Vec<Column> = figures(has_memory_load).collect();
     let mut text = table(shown, &of_figures, is_first);
     if !shown.brief {
-        text += &saving::text(shown);
+        text += &saving::text(shown, &settings().collect::<Vec<_>>());
     }
     text
 }
 
 /// What `--json` has beside the rows.
 pub(crate) fn json(shown: &Shown<'_>) -> serde_json::Value {
-    serde_json::json!({ "inline_savings": saving::all(shown) })
+    saving::json(shown)
 }
 
 /// The settings that distinguish points at a glance: all but those that only set how long it was measured.
@@ -202,6 +202,8 @@ mod tests {
             let heads: Vec<&str> = table
                 .lines()
                 .filter(|line| line.starts_with("service"))
+                // The pairs without and with inline data follow in tables of their own.
+                .filter(|line| !line.contains("inline off") && !line.contains("inline saves"))
                 .collect();
             let least = if brief { 1 } else { 2 };
             assert!(heads.len() >= least || width > 60, "{text}");

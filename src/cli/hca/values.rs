@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::arguments::values::{DAY, List, MILLISECOND, bytes, list, list_of_ranges, rate, time};
+use crate::arguments::values::{
+    DAY, List, MILLISECOND, bytes, count, list, list_of_ranges, rate, time,
+};
 use crate::bench::hca::settings::background::{Background, QUEUE_PAIRS, Traffic};
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::doubled_sizes;
@@ -63,12 +65,7 @@ pub(crate) fn bursts(text: &str) -> Result<List<u32>, String> {
 }
 
 fn burst(text: &str) -> Result<u32, String> {
-    let number = text
-        .trim()
-        .parse()
-        .ok()
-        .filter(|number| (1..=LARGEST_BURST).contains(number));
-    number.ok_or_else(|| format!("{text:?} is not a number of messages from 1 to {LARGEST_BURST}"))
+    count(text, 1..=u64::from(LARGEST_BURST))
 }
 
 /// Messages in flight at most: `1,2,16`.
@@ -78,13 +75,7 @@ pub(crate) fn depths(text: &str) -> Result<List<u32>, String> {
 
 /// Numbers of queue pairs: `1,2,16`.
 pub(crate) fn queue_pairs(text: &str) -> Result<List<u32>, String> {
-    list(text, |part| {
-        let number = part.trim().parse().ok();
-        let number = number.filter(|number| (1..=MOST_QUEUE_PAIRS).contains(number));
-        number.ok_or_else(|| {
-            format!("{part:?} is not a number of queue pairs from 1 to {MOST_QUEUE_PAIRS}")
-        })
-    })
+    list(text, |part| count(part, 1..=u64::from(MOST_QUEUE_PAIRS)))
 }
 
 /// Messages a second: `5k,20k,100k`.
@@ -142,13 +133,11 @@ pub(crate) fn pause(text: &str) -> Result<Nanos, String> {
 
 /// A number of messages, or a time from a millisecond to a day.
 pub(crate) fn warmup(text: &str) -> Result<Warmup, String> {
-    if text.contains(|letter: char| letter.is_ascii_alphabetic()) {
-        return time(text, MILLISECOND..=DAY).map(Warmup::Time);
-    }
-    let number = text.parse().ok().filter(|number| *number <= Warmup::MOST);
-    number.map(Warmup::Messages).ok_or_else(|| {
-        let most = Warmup::MOST;
-        format!("{text:?} is not a number of messages from 0 to {most}, nor a time such as 1s")
+    // A unit of times is not one of numbers.
+    let number = count(text, 0..=u64::from(Warmup::MOST)).map(Warmup::Messages);
+    number.or_else(|refused| {
+        let time = time(text, MILLISECOND..=DAY).map(Warmup::Time);
+        time.map_err(|error| format!("{refused}; and {error}"))
     })
 }
 
@@ -208,6 +197,7 @@ mod tests {
     fn bursts_double_in_ranges() {
         assert_eq!(bursts("1..8192").unwrap().0.len(), 14);
         assert_eq!(bursts("1,3..20").unwrap().0, [1, 3, 6, 12, 20]);
+        assert_eq!(bursts("1k,2k..8k").unwrap().0, [1000, 2000, 4000, 8000]);
         for bad in ["0", "8193", "x", "5..4", ""] {
             assert!(bursts(bad).is_err(), "{bad}");
         }
@@ -226,6 +216,7 @@ mod tests {
     fn a_warm_up_is_a_number_of_messages_or_a_time() {
         assert_eq!(warmup("0"), Ok(Warmup::Messages(0)));
         assert_eq!(warmup("8192"), Ok(Warmup::Messages(8192)));
+        assert_eq!(warmup("2k"), Ok(Warmup::Messages(2000)));
         let second = Duration::from_secs(1);
         assert_eq!(warmup("1s"), Ok(Warmup::Time(second)));
         for bad in ["8193", "-1", "1.5", "", "1us", "2days", "x"] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::arguments::values::{List, named, one};
+use crate::arguments::values::{List, count, cpu, named, number, one, seed};
 use crate::bench::Assignment;
 use crate::bench::memory::config::{Bandwidth, Config, Pause, Sweep};
 use crate::buffer::{Bytes, PageSize};
@@ -35,8 +35,8 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_name = "LIST", default_value = "regular", value_parser = named::<Store>)]
     pub store: List<Store>,
 
-    /// Run this many nops after each group of 50 accesses: 0 (full speed) to max (almost no bandwidth), with k for
-    /// 1024; off (generators rest)
+    /// Run this many nops after each group of 50 accesses: 0 (full speed) to max (almost no bandwidth); off (generators
+    /// rest)
     #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses)]
     pub pause: List<Pause>,
 
@@ -59,7 +59,7 @@ pub(crate) struct MemoryArguments {
     pub window: Duration,
 
     /// Measure this many windows of a point in a round
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| count::<u32>(text, 1..=100_000))]
     pub windows: u32,
 
     /// Wait at most this long for a stable bandwidth; points that are unstable then are marked
@@ -67,7 +67,7 @@ pub(crate) struct MemoryArguments {
     pub settle: Duration,
 
     /// Pin the pointer chase to this CPU [default: one that runs little else]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub chase_cpu: Option<usize>,
 
     /// Pin generators to these CPUs: 3, or 0-3,8 [default: all others of the package of the chase]
@@ -75,7 +75,8 @@ pub(crate) struct MemoryArguments {
     pub generators: Option<CpuSet>,
 
     /// Bind all buffers to this NUMA node, with or without CPUs [default: the node of each thread]
-    #[arg(long, value_name = "NODE", help_heading = "Machine")]
+    #[arg(long, value_name = "NODE",
+          value_parser = |text: &str| number::<u32>(text, 0..=1023), help_heading = "Machine")]
     pub memory_node: Option<u32>,
 
     /// Measure bandwidth by: auto (counters of the memory controllers, if they can be read), uncore (these, or an
@@ -92,7 +93,7 @@ pub(crate) struct MemoryArguments {
     pub smooth: Smoothing,
 
     /// Set the seed of the order of the chase
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Analysis")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, help_heading = "Analysis")]
     pub seed: u64,
 
     /// Where results go, and how they are shown.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::arguments::values::{DAY, List, MILLISECOND, bytes, list, one, time};
+use crate::arguments::values::{DAY, List, MILLISECOND, bytes, count, list, one, time};
 use crate::bench::memory::config::Pause;
 use crate::buffer::Bytes;
 use crate::generators::LONGEST_PAUSE;
@@ -11,7 +11,8 @@ use crate::rig::named::Named;
 use crate::stats::smoothing::Smoothing;
 
 /// From no pause to one that is longer than all accesses of its group, in steps that a curve shows, and `max`.
-pub(crate) const DEFAULT_PAUSES: &str = "0,128,256,512,768,1k,1536,2k,3k,4k,6k,8k,16k,64k,max";
+pub(crate) const DEFAULT_PAUSES: &str =
+    "0,128,256,512,768,1024,1536,2048,3072,4096,6144,8192,16384,65536,max";
 
 /// Sizes of a buffer that there can be.
 const SIZES: std::ops::RangeInclusive<u64> = 16 << 10..=128 << 30;
@@ -41,28 +42,16 @@ pub(crate) fn shares(text: &str) -> Result<List<u32>, String> {
     })
 }
 
-/// Pauses in nops, with k for 1024; `max`, `off`.
+/// Pauses in nops; `max`, `off`.
 pub(crate) fn pauses(text: &str) -> Result<List<Pause>, String> {
     list(text, |part| {
         let nops = match part {
             "off" => return Ok(Pause::Off),
-            "max" => Some(LONGEST_PAUSE),
-            _ => {
-                let (digits, factor) = match part.strip_suffix('k') {
-                    Some(digits) => (digits, 1024),
-                    None => (part, 1),
-                };
-                let number: Option<u64> = digits.parse().ok();
-                number.and_then(|number| number.checked_mul(factor))
-            }
+            "max" => Ok(LONGEST_PAUSE),
+            _ => count(part, 0..=LONGEST_PAUSE),
         };
-        let allowed = nops.filter(|nops| *nops <= LONGEST_PAUSE);
-        allowed.map(Pause::Nops).ok_or_else(|| {
-            format!(
-                "{part:?} is not a number of nops from 0 to {}k, such as 512 or 4k, nor max or off",
-                LONGEST_PAUSE >> 10
-            )
-        })
+        let refused = |error| format!("{error}, nor max or off");
+        nops.map(Pause::Nops).map_err(refused)
     })
 }
 
@@ -110,7 +99,7 @@ mod tests {
     #[test]
     fn values_are_read_and_others_are_refused_with_what_is_allowed() {
         assert_eq!(shares("0,26,100").unwrap().0, [0, 26, 100]);
-        let read = pauses("0,4k,max,off").unwrap().0;
+        let read = pauses("0,4.096k,max,off").unwrap().0;
         assert_eq!(
             read,
             [
@@ -127,7 +116,7 @@ mod tests {
         for (refused, allowed) in [
             (shares("27").err(), "even number from 0 to 100"),
             (shares("102").err(), "even number from 0 to 100"),
-            (pauses("4097k").err(), "from 0 to 4096k"),
+            (pauses("4195k").err(), "from 0 to 4194304"),
             (pauses("-1").err(), "max or off"),
             (size("1k").err(), "from 16 KiB"),
             (

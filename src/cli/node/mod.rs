@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::arguments::values::{DAY, List, duration, named, one, port_request, time, timeout};
+use crate::arguments::values::{
+    DAY, List, count, duration, named, number, one, port_request, seed, time, timeout,
+};
 use crate::bench::Assignment;
 use crate::bench::node::config::{
     BrokerChoice, Config, Format, LogPlace, MOST_ENDS, MissPolicy, PublishingLength, RunsAs,
@@ -59,7 +61,8 @@ pub(crate) struct NodeArguments {
     pub values: List<u32>,
 
     /// Measure this many steps of each publisher in a round [default: those of --duration]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000), conflicts_with = "duration")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<u64>(text, 1..=1_000_000_000), conflicts_with = "duration")]
     pub count: Option<u64>,
 
     /// Measure for this time in a round, with unit
@@ -71,11 +74,13 @@ pub(crate) struct NodeArguments {
     pub scenario: Option<List<Scenario>>,
 
     /// Start this many publishers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENDS)))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = |text: &str| count::<u32>(text, 1..=u64::from(MOST_ENDS)))]
     pub publishers: u32,
 
     /// Start this many subscribers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_ENDS)))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = |text: &str| count::<u32>(text, 1..=u64::from(MOST_ENDS)))]
     pub subscribers: u32,
 
     /// Run each publisher and subscriber in: threads (of one process), processes (one for each; not for loopback)
@@ -104,19 +109,22 @@ pub(crate) struct NodeArguments {
     pub drain: Duration,
 
     /// Set the seed of the values of samples
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, help_heading = "Load")]
     pub seed: u64,
 
     /// Take at most this many samples in one call of a subscriber
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096), help_heading = "Nodes")]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = |text: &str| count::<u16>(text, 1..=4096), help_heading = "Nodes")]
     pub vectorize: u16,
 
     /// Queue at most this many samples for sending
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
+    #[arg(long, value_name = "N", default_value_t = 512,
+          value_parser = |text: &str| count::<u32>(text, 1..=1_000_000), help_heading = "Nodes")]
     pub send_queue: u32,
 
     /// Queue at most this many samples before they are read
-    #[arg(long, value_name = "N", default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=1_000_000), help_heading = "Nodes")]
+    #[arg(long, value_name = "N", default_value_t = 512,
+          value_parser = |text: &str| count::<u32>(text, 1..=1_000_000), help_heading = "Nodes")]
     pub receive_queue: u32,
 
     /// Copy samples of infiniband up to this size in bytes into the work request
@@ -124,18 +132,21 @@ pub(crate) struct NodeArguments {
         long,
         value_name = "BYTES",
         default_value_t = 128,
+        value_parser = values::inline,
         help_heading = "Nodes"
     )]
     pub max_inline: u32,
 
     /// Signal one of this many inline samples of infiniband, which is sent without inline [default: half of
     /// --send-queue]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Nodes")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<u32>(text, 1..=u64::from(u32::MAX)), help_heading = "Nodes")]
     pub signal_every: Option<u32>,
 
     /// Post this many receive requests at a subscriber of infiniband before it looks for samples [default:
     /// --receive-queue - 2 * --vectorize]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Nodes")]
+    #[arg(long, value_name = "N",
+          value_parser = |text: &str| count::<u32>(text, 1..=u64::from(u32::MAX)), help_heading = "Nodes")]
     pub receive_threshold: Option<u32>,
 
     /// Handle a publisher of infiniband that cannot connect: fatal (the run ends), listen (its subscriber connects to
@@ -165,7 +176,8 @@ pub(crate) struct NodeArguments {
     pub broker: BrokerChoice,
 
     /// Listen at this TCP port and the next ones with zeromq, one for each end that binds [default: free ports]
-    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Nodes")]
+    #[arg(long, value_name = "PORT",
+          value_parser = |text: &str| number::<u16>(text, 1..=65_535), help_heading = "Nodes")]
     pub zeromq_port: Option<u16>,
 
     /// Connect within this time; for infiniband, to each subscriber

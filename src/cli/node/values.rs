@@ -1,12 +1,12 @@
 //! The values of the options: rates, numbers of values and of samples, from text.
 
-use crate::arguments::values::{List, bytes, list_of_ranges, rate};
+use crate::arguments::values::{List, bytes, count, list_of_ranges, rate};
 use crate::bench::node::config::BrokerChoice;
 use crate::buffer::Bytes;
 use crate::node::settings::BrokerAddress;
 
 /// Values of a sample that there can be: with more it fits into no datagram of UD.
-const VALUES: std::ops::RangeInclusive<u32> = 1..=4096;
+const VALUES: std::ops::RangeInclusive<u64> = 1..=4096;
 /// Sizes of a log's buffer that there can be, in bytes. It holds one entry at least.
 const BUFFER: std::ops::RangeInclusive<u64> = 1..=1 << 30;
 
@@ -27,11 +27,7 @@ pub(crate) fn rates(text: &str) -> Result<List<f64>, String> {
 
 /// Values of a sample: `8`, `1..64`, which is 1 and each twofold up to 64.
 pub(crate) fn values(text: &str) -> Result<List<u32>, String> {
-    let number = |part: &str| {
-        let number = part.parse().ok().filter(|number| VALUES.contains(number));
-        let (least, most) = (VALUES.start(), VALUES.end());
-        number.ok_or_else(|| format!("{part:?} is not a number of values from {least} to {most}"))
-    };
+    let number = |part: &str| count::<u32>(part, VALUES);
     list_of_ranges(text, |part| {
         let Some((from, to)) = part.split_once("..") else {
             return Ok(vec![number(part)?]);
@@ -54,6 +50,12 @@ pub(crate) fn buffer(text: &str) -> Result<Bytes, String> {
     size.ok_or_else(|| {
         format!("{text:?} is not a size from 1 byte to 1 GiB, such as 4k, 100kB or 1MiB")
     })
+}
+
+/// The largest sample that is copied into a work request.
+pub(crate) fn inline(text: &str) -> Result<u32, String> {
+    let size = bytes(text).and_then(|size| u32::try_from(size.0).ok());
+    size.ok_or_else(|| format!("{text:?} is not a size from 0 bytes to 4 GiB, such as 128 or 1k"))
 }
 
 /// `spawn`, or where a broker listens: `localhost:1883`, `[::1]:1883`.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 
 use crate::arguments::UsageError;
-use crate::arguments::values::{List, memory_loads, named, one, timeout};
+use crate::arguments::values::{List, count, cpu, memory_loads, named, number, one, seed, timeout};
 use crate::bench::Assignment;
 use crate::bench::queue::config::{Config, MOST_ELEMENTS, Measure, RoundLength};
 use crate::bench::queue::cpus::CpuChoice;
@@ -90,16 +90,19 @@ pub(crate) struct QueueArguments {
     pub duration: Option<Duration>,
 
     /// Measure this many elements in a round, instead of --duration
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..=MOST_ELEMENTS))]
+    #[arg(long, value_name = "N", conflicts_with = "duration",
+          value_parser = |text: &str| count::<u64>(text, 1..=MOST_ELEMENTS))]
     pub count: Option<u64>,
 
     /// Enqueue from this many threads. With several threads at an end, only queues made for them are measured, with the
     /// share of each thread
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = |text: &str| count::<u32>(text, 1..=u64::from(MOST_THREADS)))]
     pub producers: u32,
 
     /// Dequeue from this many threads
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_THREADS)))]
+    #[arg(long, value_name = "N", default_value_t = 1,
+          value_parser = |text: &str| count::<u32>(text, 1..=u64::from(MOST_THREADS)))]
     pub consumers: u32,
 
     /// Share queues between several threads: straight-run (one for each pair), fan-in (one for each consumer and its
@@ -117,7 +120,8 @@ pub(crate) struct QueueArguments {
     pub wait: Option<f64>,
 
     /// Enqueue groups of this many elements with --load bursty; all waits of a group follow it [default: 20]
-    #[arg(long, alias = "burst", value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, alias = "burst", value_name = "N", help_heading = "Load",
+          value_parser = |text: &str| count::<u32>(text, 1..=1_000_000))]
     pub group: Option<u32>,
 
     /// Lengthen or shorten each wait at random by up to this share, as in 10% [default: 0%]
@@ -125,7 +129,7 @@ pub(crate) struct QueueArguments {
     pub jitter: Option<f64>,
 
     /// Set the seed of --jitter, from which the receiver's seed follows
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = seed, help_heading = "Load")]
     pub seed: u64,
 
     /// Pace the receiver's dequeues
@@ -146,7 +150,8 @@ pub(crate) struct QueueArguments {
     pub receiver_wait: Option<f64>,
 
     /// Dequeue groups of this many elements
-    #[arg(long, alias = "receiver-burst", value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(long, alias = "receiver-burst", value_name = "N", help_heading = "Load",
+          value_parser = |text: &str| count::<u32>(text, 1..=1_000_000))]
     pub receiver_group: Option<u32>,
 
     /// Lengthen or shorten each wait of the receiver at random by up to this share
@@ -163,7 +168,8 @@ pub(crate) struct QueueArguments {
     pub warmup: Duration,
 
     /// Set --rounds by its other name; its default is 9 here
-    #[arg(long, value_name = "N", overrides_with = "rounds", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = "Sweep")]
+    #[arg(long, value_name = "N", overrides_with = "rounds",
+          value_parser = |text: &str| count::<u32>(text, 1..=10_000), help_heading = "Sweep")]
     pub repeat: Option<u32>,
 
     /// Include the time of failed attempts in the operation that succeeds at last
@@ -190,15 +196,15 @@ pub(crate) struct QueueArguments {
     pub timeout: Duration,
 
     /// Pin the sending thread to this CPU [default: a separate core, isolated ones first]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub sender_cpu: Option<usize>,
 
     /// Pin the receiving thread to this CPU [default: as for the sender]
-    #[arg(long, value_name = "CPU", help_heading = "Machine")]
+    #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub receiver_cpu: Option<usize>,
 
     /// Run both ends at this SCHED_FIFO priority, 1 to 99 [default: none]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=99), help_heading = "Machine")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| number::<u8>(text, 1..=99), help_heading = "Machine")]
     pub priority: Option<u8>,
 
     /// Use huge pages for the stamps and the queues: required, try, off
@@ -456,7 +462,7 @@ pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
         assignment: arguments.assignment()?,
         default_rounds: QueueArguments::DEFAULT_ROUNDS,
         run,
-        needs: Needs::between_threads(),
+        needs: Needs::between_threads().with_priority(arguments.priority),
         view: present::VIEW,
     })
 }

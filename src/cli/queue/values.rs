@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::arguments::values::{DAY, List, MILLISECOND, decimal, list, rate, time};
+use crate::arguments::values::{DAY, List, MILLISECOND, count, decimal, list, rate, time};
 use crate::bench::queue::config::PAYLOADS;
 use crate::queues::registry;
 use crate::queues::slots::MAX_CAPACITY;
@@ -40,12 +40,7 @@ pub(crate) fn warm_up(text: &str) -> Result<Duration, String> {
 }
 
 pub(crate) fn capacities(text: &str) -> Result<List<usize>, String> {
-    list(text, |part| {
-        let number = part.parse().ok();
-        number
-            .filter(|number| (1..=MAX_CAPACITY).contains(number))
-            .ok_or_else(|| format!("{part:?} is not a number of elements from 1 to {MAX_CAPACITY}"))
-    })
+    list(text, |part| count(part, 1..=MAX_CAPACITY as u64))
 }
 
 pub(crate) fn payloads(text: &str) -> Result<List<usize>, String> {

@@ -107,3 +107,30 @@ fn what_belongs_to_one_run_is_not_repeated() {
     let kept = without(&line, &OF_ONE_RUN);
     assert_eq!(kept, words("--service rc --budget=5s --inline"));
 }
+
+#[test]
+fn options_may_stand_before_the_folder_of_rerun() {
+    let at = |text: &str| folder_of_rerun(&words(text), &command());
+    assert_eq!(at("rerun x"), Some(1));
+    assert_eq!(at("rerun --force x --out y"), Some(2));
+    assert_eq!(at("rerun --out y --dry-run x"), Some(4));
+    assert_eq!(at("rerun --out=y x"), Some(2));
+    assert_eq!(at("rerun --inline x"), Some(2));
+    for missing in ["rerun --force", "rerun --out x", "rerun --burst 5 --force"] {
+        assert_eq!(at(missing), None, "{missing}");
+        let typed = format!("hcabench {missing}");
+        let refused = expand(words(&typed), &command());
+        let options = missing.trim_start_matches("rerun ");
+        refused.refused(&[missing, &format!("hcabench rerun DIR {options}")]);
+    }
+    let nowhere = expand(words("hcabench rerun --dry-run /nowhere/x"), &command());
+    nowhere.refused(&["rerun /nowhere/x"]);
+    // These are clap's.
+    for help in [
+        "hcabench rerun --help",
+        "hcabench rerun -h",
+        "hcabench rerun",
+    ] {
+        assert_eq!(expand(words(help), &command()).unwrap(), words(help));
+    }
+}

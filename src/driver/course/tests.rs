@@ -73,6 +73,7 @@ fn plan(points: usize) -> Plan {
             }],
             time: Duration::from_millis(1),
             bytes: 1,
+            may_abort: false,
         }
     };
     let mut left_out = Record::new();
@@ -259,6 +260,37 @@ fn a_point_that_fails_alone_does_not_keep_others_from_being_measured() {
 }
 
 #[test]
+fn what_a_limit_or_an_abort_keeps_from_being_measured_fails_alone() {
+    for failure in [Failure::Shortage as fn(String) -> Failure, Failure::Aborted] {
+        let out = temporary("run");
+        let mut course = begun(&out, 1, 3);
+        let (calls, benchmark) = script(move |point, _| match point {
+            1 => Err(failure("no file is left".to_owned())),
+            _ => Ok(outcome(1.0)),
+        });
+        let reason = measured(&mut course, benchmark).unwrap_err();
+        assert_eq!(reason, "rc-1: no file is left");
+        assert_eq!(calls.borrow().len(), 3);
+        let mark = fs::read_to_string(out.join("rc-1/INCOMPLETE")).unwrap();
+        mark.has(&["no file is left"]);
+    }
+}
+
+#[test]
+fn one_round_is_a_separate_process_where_a_library_may_abort() {
+    let out = temporary("run");
+    let mut sweep = plan(3);
+    sweep.points[1].may_abort = true;
+    let mut course = begun_with(&out, 1, sweep);
+    let (calls, benchmark) = script(|_, _| Ok(outcome(1.0)));
+    let start = || Err(Failure::Run("a process was asked for".to_owned()));
+    let ended = course.measure(benchmark, &start, &SweepArguments::default());
+    let ended = ended.map_err(|ending| ending.to_string());
+    assert_eq!(ended, Err("a process was asked for".to_owned()));
+    assert!(calls.borrow().is_empty());
+}
+
+#[test]
 fn the_summary_gets_a_row_a_point_and_in_the_end_those_of_all_rounds() {
     let root = tempfile::tempdir().unwrap();
     let out = root.path().join("run");
@@ -380,6 +412,48 @@ fn a_round_whose_distribution_a_kill_kept_from_the_disk_is_measured_again() {
     let course = resumed();
     assert_eq!(missing(&course), [(0, 1), (0, 2), (1, 1), (1, 2)]);
     assert_eq!(rows(&out.join("runs.csv")).len(), 2);
+}
+
+#[test]
+fn a_damaged_file_from_which_a_run_would_go_on_is_named_and_stays() {
+    let out = temporary("run");
+    let mut course = begun(&out, 3, 2);
+    for (round, point) in [(0, 0), (0, 1), (1, 0)] {
+        keep(&mut course, point, round, outcome(1.0));
+    }
+    drop(course);
+    let resumed = || {
+        let earlier = EarlierRun::read(&out, &hca::SCHEMA)?;
+        SweepRun::resume(earlier, &hca::SCHEMA, plan(2), settings(3))
+    };
+    for (file, to_do) in [
+        (FINDINGS, "nothing was changed"),
+        (RUNS, "nothing was changed"),
+        ("rc-0/settings.json", "nothing was changed"),
+        ("rc-0/histograms.json", "remove that file"),
+    ] {
+        let path = out.join(file);
+        let good = fs::read(&path).unwrap();
+        for damaged in [b"".as_slice(), b"\x1f\x8b\x08", &good[1..]] {
+            fs::write(&path, damaged).unwrap();
+            resumed().map(drop).refused(&[file, to_do]);
+            assert_eq!(fs::read(&path).unwrap(), damaged, "{file}");
+        }
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("gone", &path).unwrap();
+        resumed().map(drop).refused(&[file]);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, good).unwrap();
+    }
+    // This one is written again from the rounds.
+    fs::write(out.join(SUMMARY), "x").unwrap();
+    let course = resumed().unwrap();
+    let found = course.found.all();
+    let unknown = found.iter().find(|it| it.kind == CACHE_UNKNOWN.id).unwrap();
+    assert_eq!(
+        (&unknown.points[..], &unknown.rounds[..]),
+        (&[name(0), name(1)][..], &[0, 1][..])
+    );
 }
 
 fn of_two_rows() -> Plan {

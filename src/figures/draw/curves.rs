@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::names::named;
 use super::{
-    Colours, Figure, Made, Settings, Sources, capital, marked, one_metric_label, refused,
-    samples_in_words,
+    Colours, Figure, Made, NothingLeft, Settings, Sources, capital, left_out, marked,
+    one_metric_label, refused, samples_in_words,
 };
 use crate::bench::presentation::Presentation;
 use crate::plot::FigureTexts;
@@ -34,6 +34,9 @@ pub(in crate::figures) fn curves(
     };
     let (files, folders): (Vec<PathBuf>, Vec<PathBuf>) =
         from.iter().cloned().partition(|path| is_distribution(path));
+    let is_whole = |path: &PathBuf| settings.without.iter().all(|error| error.path != *path);
+    let files: Vec<PathBuf> = files.into_iter().filter(is_whole).collect();
+    NothingLeft::check(files.is_empty() && folders.is_empty(), &settings.without)?;
     let mut made = Vec::new();
     if let Some(unit) = settings.unit.as_ref().filter(|_| files.is_empty()) {
         let why = "it is that of .hgrm files named beside or instead of folders, and none is";
@@ -51,7 +54,7 @@ pub(in crate::figures) fn curves(
     let mut words = FigureTexts {
         title: settings.title.clone().unwrap_or("Distribution".to_owned()),
         subtitle: settings.subtitle.clone().unwrap_or_default(),
-        warning: String::new(),
+        warning: left_out(settings.without.iter()),
     };
     let (mut value, mut samples) = ("value".to_owned(), "samples".to_owned());
     let mut colours = Colours::default();

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::{Made, Settings, Told, UsageError, refused};
+use super::{Made, Settings, Told, UsageError, left_out, refused};
 use crate::plot::matrix::{Matrix, Node};
-use crate::plot::{FigureTexts, INCOMPLETE};
+use crate::plot::{FigureTexts, INCOMPLETE, both};
 use crate::results::read::{Fabric, FabricNode};
 use crate::results::schema::Column;
 use crate::results::schema::fabric::{EXCESS_P99, HALF_P50, LOST, ONE_WAY_P50_HIGH};
@@ -50,7 +50,7 @@ pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Settings) -> anyho
         let why = format!("matrix draws one of {names}");
         return Err(refused("metric", asked, &why).into());
     };
-    let fabric = Fabric::open(folder)?;
+    let fabric = Fabric::salvage(folder)?;
     let order = order(&fabric.nodes);
     let mut place = vec![0; order.len()];
     order
@@ -87,7 +87,10 @@ pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Settings) -> anyho
         cells,
     };
     let drawing = figure.draw(settings.sides())?;
-    Ok(Made::new(figure, drawing, Told::default()))
+    Ok(Made {
+        without: fabric.damaged(),
+        ..Made::new(figure, drawing, Told::default())
+    })
 }
 
 /// The nodes of a group side by side, in the order of ranks; groups in the order of their first ranks.
@@ -124,9 +127,10 @@ fn words(fabric: &Fabric, nodes: &[Node], value: &str, settings: &Settings) -> F
             nodes.len()
         )
     };
+    let damaged = left_out(fabric.damaged().iter());
     let (mark, warning) = match &fabric.incomplete {
-        None => ("", String::new()),
-        Some(reason) => (INCOMPLETE, format!("incomplete: {reason}")),
+        None => ("", damaged),
+        Some(reason) => (INCOMPLETE, both(&damaged, &format!("incomplete: {reason}"))),
     };
     FigureTexts {
         title: format!("{}{mark}", settings.title.as_ref().unwrap_or(&title)),

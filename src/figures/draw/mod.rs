@@ -21,11 +21,11 @@ pub(super) use median::median;
 pub(super) use surface::surface;
 pub(super) use time::time;
 
-use super::made::{Asked, Made, Told, TooMuch};
+use super::made::{Asked, Made, NothingLeft, Told, TooMuch};
 use super::options::{Figure, MEDIAN, Range, Settings, refused};
 use super::settings::{apart, axis, capital, tick};
 use super::source::{Sorted, Source};
-use super::sources::{Colours, Sources};
+use super::sources::{Colours, Sources, left_out};
 use crate::arguments::UsageError;
 use crate::bench::presentation::Metric;
 use crate::plot::scale::counted;

@@ -67,18 +67,18 @@ pub(crate) fn fabric_run(path: &Path, made: &MadeFabric) -> PathBuf {
         }
     }
     runs::write(&path.join(fabric::PAIRS), &fabric::pairs(), &pairs).unwrap();
-    if made.rounds > 0 {
-        rounds(path, made, &pairs, &mut numbers);
-        others(path, made);
-    }
+    rounds(path, made, &pairs, &mut numbers);
+    others(path, made, pairs.iter().filter(is_measured).count());
     path.to_path_buf()
+}
+
+fn is_measured(pair: &&Record) -> bool {
+    pair.number(fabric::HALF_P50.name).is_some()
 }
 
 fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitMix64) {
     let mut file = RunsFile::create(&path.join(RUNS), &SCHEMA).unwrap();
-    let measured = pairs
-        .iter()
-        .filter(|pair| pair.number(fabric::HALF_P50.name).is_some());
+    let measured = pairs.iter().filter(is_measured);
     for (round, pair) in
         (0..made.rounds).flat_map(|it| measured.clone().map(move |pair| (it, pair)))
     {
@@ -101,7 +101,7 @@ fn rounds(path: &Path, made: &MadeFabric, pairs: &[Record], numbers: &mut SplitM
     }
 }
 
-fn others(path: &Path, made: &MadeFabric) {
+fn others(path: &Path, made: &MadeFabric, measured: usize) {
     let names: Vec<String> = (0..made.nodes).map(|it| made.name(it)).collect();
     let there: Vec<_> = (names.iter().enumerate())
         .filter(|(it, _)| made.dead != Some(*it))
@@ -135,7 +135,7 @@ fn others(path: &Path, made: &MadeFabric) {
     let mut row = Record::new();
     row.set(&tier::NAME, "all")
         .set(&tier::PAIRS, all)
-        .set(&tier::MEASURED, all - left_out.len())
+        .set(&tier::MEASURED, measured)
         .set(&tier::HALF_LEAST, 1500.0)
         .set(&tier::HALF_P50, 1900.0)
         .set(&tier::HALF_GREATEST, 2480.0)
@@ -185,7 +185,7 @@ fn pair_row(made: &MadeFabric, from: usize, to: usize, numbers: &mut SplitMix64)
     let mut row = Record::new();
     row.set(&POINT, format!("{}-to-{}", made.name(from), made.name(to)))
         .set(&STATUS, COMPLETE)
-        .set(&ROUNDS, 3_u32)
+        .set(&ROUNDS, if is_missing { 0 } else { made.rounds })
         .set(&fabric::FROM, made.name(from))
         .set(&fabric::TO, made.name(to))
         .set(&fabric::FROM_RANK, from)

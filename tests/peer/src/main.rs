@@ -9,6 +9,11 @@
 //!
 //! SENDER and RECEIVER are devices, of which the first RoCE v2 GID of an IPv4 address is used. Prints key=value.
 
+#![allow(
+    clippy::disallowed_methods,
+    reason = "it ends where no thread can be had"
+)]
+
 use std::error::Error;
 use std::io;
 use std::process::ExitCode;

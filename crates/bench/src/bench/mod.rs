@@ -43,6 +43,20 @@ pub enum Assignment {
 }
 
 impl Assignment {
+    /// The same for a process of a round: what `prepared` has found out by a trial is known there.
+    pub fn of_round(&self, prepared: &dyn Benchmark) -> Self {
+        match (self, prepared.direct_services()) {
+            #[cfg(feature = "rdma")]
+            (Assignment::OneHost(config), direct_services) => {
+                Assignment::OneHost(hca::settings::config::Config {
+                    direct_services,
+                    ..config.clone()
+                })
+            }
+            (other, _) => other.clone(),
+        }
+    }
+
     /// The benchmark that measures it.
     pub fn benchmark(self) -> Box<dyn Benchmark> {
         match self {

@@ -14,6 +14,8 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, m
 use serde::{Deserialize, Serialize};
 
 use super::Bytes;
+use crate::host::MemoryLock;
+use crate::host::remedies::{memory_remedy, remedy};
 use crate::named::names;
 
 /// The size of the huge pages asked for, in bytes.
@@ -79,9 +81,7 @@ pub enum BufferError {
         source: io::Error,
     },
     /// Memory could not be mapped at all.
-    #[error(
-        "mmap of {size} failed ({source}): measure less at a time, or use a machine with more memory"
-    )]
+    #[error("mmap of {size} failed ({source}): {}", advice(*size, source))]
     Map {
         /// What was asked for.
         size: Bytes,
@@ -98,6 +98,36 @@ pub enum BufferError {
         /// The system's reason.
         source: io::Error,
     },
+}
+
+impl BufferError {
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            BufferError::NoHugePages { .. } => false,
+            BufferError::Map { source, .. } | BufferError::Lock { source, .. } => {
+                is_of_memory(source)
+            }
+        }
+    }
+}
+
+/// What mmap and mlock report where a limit on memory, or on locked memory, is reached.
+pub(super) fn is_of_memory(error: &io::Error) -> bool {
+    let errno = error.raw_os_error().unwrap_or(0);
+    [libc::ENOMEM, libc::EAGAIN, libc::EPERM].contains(&errno)
+}
+
+/// What to do where memory of that size cannot be mapped.
+pub(super) fn advice(size: Bytes, error: &io::Error) -> String {
+    let smaller = || "measure less at a time".to_owned();
+    match error.raw_os_error() {
+        // To begin at a multiple of a page, a page more is mapped.
+        Some(libc::ENOMEM) => memory_remedy(Some(size.0.saturating_add(HUGE_PAGE as u64))),
+        // mmap reports nothing else by it.
+        Some(libc::EAGAIN) => MemoryLock::missing(u64::MAX).unwrap_or_else(smaller),
+        _ => remedy(error).unwrap_or_else(smaller),
+    }
 }
 
 /// Mapped memory, unmapped when dropped.

@@ -9,7 +9,7 @@ use std::io;
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags};
 
-use super::mapping::{Mapping, transparent_share};
+use super::mapping::{Mapping, advice, is_of_memory, transparent_share};
 use super::{Bytes, HUGE_PAGE, PageKind, SMALL_PAGE};
 use crate::named::names;
 
@@ -45,7 +45,7 @@ impl PageSize {
 #[derive(Debug, thiserror::Error)]
 pub enum RegionError {
     /// It could not be mapped.
-    #[error("mmap of {size} failed ({source}): use smaller buffers")]
+    #[error("mmap of {size} failed ({source}): {}", advice(*size, source))]
     Map {
         /// What was asked for.
         size: Bytes,
@@ -53,7 +53,10 @@ pub enum RegionError {
         source: io::Error,
     },
     /// There is no room for it: on the node, or in the machine.
-    #[error("no {size} of memory ({source}): use smaller buffers, or memory of another node")]
+    #[error(
+        "no {size} of memory ({source}): the machine, or the node, has less of it free: use smaller buffers, or memory \
+         of another node"
+    )]
     Populate {
         /// What was asked for.
         size: Bytes,
@@ -91,6 +94,18 @@ pub enum RegionError {
     /// It is not where it was to be.
     #[error(transparent)]
     Node(#[from] NodeError),
+}
+
+impl RegionError {
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            RegionError::Map { source, .. } | RegionError::Populate { source, .. } => {
+                is_of_memory(source)
+            }
+            _ => false,
+        }
+    }
 }
 
 /// Zeroed memory, reached by pointer only.

@@ -1,6 +1,7 @@
 //! What can go wrong between the program and the machine.
 
 use super::cpu_set::CpuSet;
+use super::remedies::remedy;
 use nix::errno::Errno;
 use std::path::PathBuf;
 
@@ -9,7 +10,11 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum HostError {
     /// A file of procfs or sysfs that must be there could not be read.
-    #[error("cannot read {}: {source}; mount /proc and /sys", path.display())]
+    #[error(
+        "cannot read {}: {source}; {}",
+        path.display(),
+        remedy(source).as_deref().unwrap_or("mount /proc and /sys")
+    )]
     Read {
         /// The file.
         path: PathBuf,
@@ -31,6 +36,24 @@ pub enum HostError {
         /// The error number.
         errno: Errno,
         /// What to do about it.
+        advice: String,
+    },
+
+    /// Something takes more than this process may have.
+    #[error("{what}: {reason}")]
+    Shortage {
+        /// What takes it.
+        what: String,
+        /// Which limit, its value, what is needed, and how to raise it.
+        reason: String,
+    },
+
+    /// A thread could not be started.
+    #[error("a thread could not be started: {source}: {advice}")]
+    NoThread {
+        /// Why not.
+        source: std::io::Error,
+        /// Which limit that is.
         advice: String,
     },
 
@@ -114,7 +137,18 @@ impl HostError {
             operation,
             object,
             errno,
-            advice,
+            advice: remedy(&errno.into()).unwrap_or(advice),
+        }
+    }
+
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub fn is_shortage(&self) -> bool {
+        let of_limit = |errno: i32| [libc::EMFILE, libc::ENFILE, libc::ENOMEM].contains(&errno);
+        match self {
+            HostError::Shortage { .. } | HostError::NoThread { .. } => true,
+            HostError::System { errno, .. } => of_limit(*errno as i32),
+            HostError::Read { source, .. } => source.raw_os_error().is_some_and(of_limit),
+            _ => false,
         }
     }
 }

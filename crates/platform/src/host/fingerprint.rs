@@ -9,6 +9,7 @@ use super::boot::BootParameters;
 use super::cpu_set::CpuSet;
 use super::huge_pages::{HugePages, transparent_huge_pages};
 use super::idle_states::IdleStates;
+use super::limits::Limits;
 use super::memory_lock::MemoryLock;
 use super::system_files::SystemFiles;
 use super::topology::Topology;
@@ -39,6 +40,8 @@ pub struct Fingerprint {
     /// How many virtual machines run here, by the program that carries them; null where no process shows.
     pub virtual_machines: Option<BTreeMap<String, usize>>,
     pub memory: Memory,
+    /// What limits this process: control groups, as those of containers, and ulimits.
+    pub limits: Limits,
 }
 
 /// The firmware, by DMI; null where there is no DMI or it may not be read.
@@ -174,6 +177,7 @@ impl Fingerprint {
                 transparent_huge_pages: transparent_huge_pages(files),
                 memory_lock,
             },
+            limits: Limits::from_files(files),
         }
     }
 }
@@ -394,7 +398,10 @@ mod tests {
     fn what_it_does_not_say_is_null() {
         let machine = Machine::new(1, 1, 1);
         machine.without("sys/devices");
-        let found = serde_json::to_value(of(&machine, &Cpuid::default())).unwrap();
+        let mut found = serde_json::to_value(of(&machine, &Cpuid::default())).unwrap();
+        // Of a limit it is stated, as null could be read as no limit.
+        let limits = found.as_object_mut().unwrap().remove("limits").unwrap();
+        assert_eq!(limits["pids"], "unknown");
         fn leaves(value: &serde_json::Value) -> Vec<&serde_json::Value> {
             match value {
                 serde_json::Value::Object(fields) => fields.values().flat_map(leaves).collect(),

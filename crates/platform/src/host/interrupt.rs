@@ -5,6 +5,7 @@
 //! signal. To get a thread out of a system call, use [`super::wake`].
 
 use super::error::HostError;
+use super::threads;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction};
@@ -14,6 +15,8 @@ use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::Builder;
 use std::time::Duration;
 
 /// How often [`unless_requested`] looks for a signal.
@@ -74,15 +77,29 @@ pub fn unless_requested<T: Send + 'static>(
     unless(requested, work)
 }
 
+fn taken<W>(work: &Mutex<Option<W>>) -> W {
+    let mut work = work.lock().unwrap_or_else(PoisonError::into_inner);
+    work.take().expect("it is done once")
+}
+
 fn unless<T: Send + 'static>(
     requested: impl Fn() -> Option<Signal>,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Signal> {
     let (give, take) = channel();
-    let worker = std::thread::spawn(move || {
-        // No thread listens after a signal.
-        let _ = give.send(work());
+    let work = Arc::new(Mutex::new(Some(work)));
+    let started = threads::start(Builder::new(), {
+        let work = Arc::clone(&work);
+        move || {
+            let work = taken(&work);
+            // No thread listens after a signal.
+            let _ = give.send(work());
+        }
     });
+    let Ok(worker) = started else {
+        // Without a second thread a signal waits for the end of the work.
+        return Ok(taken(&work)());
+    };
     loop {
         if let Some(signal) = requested() {
             return Err(signal);

@@ -106,6 +106,37 @@ impl Machine {
             .file(&format!("{pool}/resv_hugepages"), &reserved.to_string())
     }
 
+    /// Puts the process into control groups, lines of `/proc/self/cgroup`, in no namespace of them. Each mount has the
+    /// group at its top, the kind of file system and its options; the first is at `cgroup`, the next at `cgroup1` and
+    /// so on.
+    pub fn in_group(&self, groups: &str, mounts: &[(&str, &str, &str)]) -> &Self {
+        let mounts = mounts.iter().enumerate();
+        let lines = mounts.map(|(at, (top, kind, options))| {
+            let number = if at == 0 { String::new() } else { at.to_string() };
+            let of_process = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+            for group in of_process.filter(|group| !group.contains("..")) {
+                let below = group.strip_prefix(top.trim_end_matches('/'));
+                if let Some(below) = below.filter(|it| it.is_empty() || it.starts_with('/')) {
+                    let folder = self.root().join(format!("cgroup{number}{below}"));
+                    std::fs::create_dir_all(folder).unwrap();
+                }
+            }
+            format!("3{at} 24 0:2{at} {top} /cgroup{number} rw,nosuid shared:9 - {kind} none {options}\n")
+        });
+        self.file("proc/self/cgroup", groups)
+            .file("proc/self/mountinfo", &lines.collect::<String>())
+            .in_namespace(4_026_531_835)
+    }
+
+    /// Puts the process into a namespace of control groups; the kernel's first is number 4026531835.
+    pub fn in_namespace(&self, number: u64) -> &Self {
+        let link = self.root().join("proc/self/ns/cgroup");
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        let _ = std::fs::remove_file(&link);
+        std::os::unix::fs::symlink(format!("cgroup:[{number}]"), link).unwrap();
+        self
+    }
+
     /// The folder that stands for `/`.
     pub fn root(&self) -> &Path {
         self.folder.path()

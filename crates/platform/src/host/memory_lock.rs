@@ -75,6 +75,22 @@ impl MemoryLock {
         self.above_limit || self.soft.permits(bytes)
     }
 
+    /// What the limit is and what to do, if this process cannot lock so much more than it has locked.
+    pub fn missing(more: u64) -> Option<String> {
+        let locked = SystemFiles::of_this_machine().kibibytes("proc/self/status", "VmLck");
+        Self::read().ok()?.refuses(more, locked.unwrap_or(0))
+    }
+
+    fn refuses(&self, more: u64, locked: u64) -> Option<String> {
+        if self.permits(locked.saturating_add(more)) {
+            return None;
+        }
+        let (limit, locked) = (self.soft, in_units(locked));
+        Some(format!(
+            "ulimit -l is {limit}, of which {locked} are locked: raise it with ulimit -l, or ask for less"
+        ))
+    }
+
     /// Checks that `bytes`, all that is to be locked together, can be locked.
     ///
     /// # Errors
@@ -174,7 +190,7 @@ pub fn available_memory() -> Option<u64> {
 const CAP_IPC_LOCK: u32 = 14;
 
 /// Whether a mask as /proc/self/status shows it holds a capability.
-fn has_capability(mask: &str, capability: u32) -> bool {
+pub(crate) fn has_capability(mask: &str, capability: u32) -> bool {
     u64::from_str_radix(mask, 16).is_ok_and(|mask| mask >> capability & 1 == 1)
 }
 
@@ -216,6 +232,30 @@ mod tests {
                 (Err(error), Some(told)) => assert!(error.starts_with(&told), "{error}"),
                 (refused, told) => assert_eq!((refused, told), (Ok(()), None)),
             }
+        }
+    }
+
+    #[test]
+    fn what_is_locked_counts_against_the_limit() {
+        let of = |soft, above_limit, more| {
+            let hard = Limit::UNLIMITED;
+            let lock = MemoryLock {
+                soft,
+                hard,
+                above_limit,
+            };
+            lock.refuses(more, 7 << 20)
+        };
+        let limit = Limit(8 << 20);
+        assert_eq!(of(limit, false, 1 << 20), None);
+        assert_eq!(of(limit, true, u64::MAX), None);
+        assert_eq!(of(Limit::UNLIMITED, false, u64::MAX), None);
+        for more in [(1 << 20) + 1, u64::MAX] {
+            let text = of(limit, false, more).unwrap();
+            assert!(
+                text.starts_with("ulimit -l is 8 MiB, of which 7 MiB are locked: "),
+                "{text}"
+            );
         }
     }
 

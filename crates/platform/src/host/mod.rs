@@ -3,12 +3,14 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
+//! | what limits a process | `cgroup`, `limits` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
 //! | what stops a thread | `counters`, `interrupt_lines`, `running`, `trace` |
 //! | what moves between memory and the processor | [`uncore`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
-//! | how many files may be open | `open_files` |
+//! | how many files and threads there may be | `open_files`, `needs`, `resources`, `remedies`, `threads`, `gave_up` |
+//! | whether anybody can read what is printed | `standard_output` |
 //! | which machine it is | `machine_name` |
 //! | how a run is ended from outside | `interrupt`, [`wake`] |
 //! | libraries that a part of the program needs | `library` |
@@ -32,6 +34,7 @@ pub mod cpu_set;
 pub mod error;
 #[allow(missing_docs)]
 pub mod fingerprint;
+pub mod gave_up;
 pub mod huge_pages;
 pub mod idle_hold;
 #[allow(missing_docs)]
@@ -42,11 +45,14 @@ pub mod interrupt_lines;
 pub mod kernel_tsc;
 #[cfg(feature = "libraries")]
 pub mod library;
+#[allow(missing_docs)]
+pub mod limits;
 pub mod machine_name;
 #[cfg(any(test, feature = "testing"))]
 pub mod made_up;
 pub mod memory_layout;
 pub mod memory_lock;
+pub mod needs;
 pub mod open_files;
 pub mod pinning;
 #[allow(missing_docs)]
@@ -54,9 +60,13 @@ pub mod placement;
 pub mod priority;
 #[allow(missing_docs)]
 pub mod readiness;
+pub mod remedies;
+pub mod resources;
 #[allow(missing_docs)]
 pub mod running;
+pub mod standard_output;
 pub mod system_files;
+pub mod threads;
 #[allow(missing_docs)]
 pub mod topology;
 #[allow(missing_docs)]
@@ -71,6 +81,7 @@ pub use cpu_set::CpuSet;
 pub use error::HostError;
 pub use huge_pages::HugePages;
 pub use memory_lock::MemoryLock;
+pub use needs::Needs;
 pub use placement::{Need, Placement, RoleSpec, WaitMode};
 pub use topology::Topology;
 pub use wake::Wakeable;

@@ -2,9 +2,11 @@
 
 use super::cpu_set::CpuSet;
 use super::error::{HostError, THIS_THREAD};
+use super::threads;
 use nix::errno::Errno;
 use nix::sched;
 use nix::unistd::Pid;
+use std::thread::Builder;
 
 /// The calling thread, in the calls that take a thread.
 const SELF: Pid = Pid::from_raw(0);
@@ -101,8 +103,8 @@ pub fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
 pub fn reachable_cpus() -> Result<CpuSet, HostError> {
     let every: CpuSet = (0..sched::CpuSet::count()).collect();
     std::thread::scope(|scope| {
-        let probe = scope.spawn(|| set_affinity(&every).and_then(|()| current_affinity()));
-        let probed = probe.join();
+        let probe = || set_affinity(&every).and_then(|()| current_affinity());
+        let probed = threads::start_scoped(scope, Builder::new(), probe)?.join();
         probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

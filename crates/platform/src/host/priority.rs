@@ -3,6 +3,7 @@
 //! A thread under SCHED_FIFO that spins keeps every other one of the same or a lower priority off its CPU for good; so
 //! never put two of them on one CPU (`Placement::shares_cpu`).
 
+use super::cgroup::ControlGroups;
 use super::error::{HostError, THIS_THREAD};
 use super::system_files::SystemFiles;
 use nix::errno::Errno;
@@ -24,10 +25,18 @@ pub fn set_fifo(priority: i32) -> Result<(), HostError> {
     let set = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
     Errno::result(set).map_err(|errno| {
         let advice = match errno {
-            Errno::EPERM => format!(
-                "run as root or with CAP_SYS_NICE (setcap cap_sys_nice+ep on the program), or raise RLIMIT_RTPRIO \
-                 with ulimit -r {priority} as root"
-            ),
+            Errno::EPERM => {
+                let group = ControlGroups::of_this_process().without_realtime();
+                let of_group = group.map(|file| {
+                    let file = file.display();
+                    format!("; {file} is 0, so that its group has no real-time: raise it")
+                });
+                format!(
+                    "run as root or with CAP_SYS_NICE (setcap cap_sys_nice+ep on the program), or raise RLIMIT_RTPRIO \
+                     with ulimit -r {priority} as root{}",
+                    of_group.unwrap_or_default()
+                )
+            }
             _ => "see man 2 sched_setscheduler".to_owned(),
         };
         let object = format!("{THIS_THREAD} to {wanted}");

@@ -23,7 +23,8 @@ impl SystemFiles {
         }
     }
 
-    fn path(&self, path: &str) -> PathBuf {
+    /// Where a file of the tree is.
+    pub(crate) fn path(&self, path: &str) -> PathBuf {
         self.root.join(path)
     }
 
@@ -65,6 +66,12 @@ impl SystemFiles {
         use std::os::unix::fs::MetadataExt as _;
         let file = std::fs::metadata(self.path(path));
         file.ok().map(|file| file.ino())
+    }
+
+    /// What a link leads to, if it is there.
+    pub(crate) fn link(&self, path: &str) -> Option<String> {
+        let target = std::fs::read_link(self.path(path)).ok()?;
+        target.into_os_string().into_string().ok()
     }
 
     /// The names in a folder, sorted; none if it is missing.

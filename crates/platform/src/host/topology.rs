@@ -30,7 +30,7 @@ pub struct Cpu {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
-    /// Those online, by ascending number; at least one.
+    /// Those online, by ascending number; at least one, where it could be read.
     pub cpus: Vec<Cpu>,
     /// Those present and offline.
     pub offline: CpuSet,
@@ -49,6 +49,14 @@ impl Topology {
             &isolated,
         );
         Self::from_files(&files, &allowed)
+    }
+
+    /// Where nothing can be read of it.
+    pub(super) fn unknown() -> Self {
+        Self {
+            cpus: Vec::new(),
+            offline: CpuSet::new(),
+        }
     }
 
     pub(crate) fn from_files(files: &SystemFiles, allowed: &CpuSet) -> Result<Self, HostError> {

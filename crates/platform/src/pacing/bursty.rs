@@ -53,8 +53,11 @@ impl Pacing for Bursty {
     }
 
     /// All operations of a group are meant to start with the group.
-    fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
-        self.schedule.moments(start, count, self.group as usize)
+    fn intended_starts(&self, start: Ticks, before: usize, count: usize) -> Option<Vec<Ticks>> {
+        let group = self.group as usize;
+        // Those of a group are drawn behind it.
+        let drawn = before / group * group;
+        self.schedule.moments(start, drawn, count, group)
     }
 }
 
@@ -84,7 +87,7 @@ mod tests {
         let expected = [0, 21, 42, 300, 321, 342, 600];
         assert_eq!(starts(&mut pacing, &clock, 7), expected);
         assert_eq!(pacing.missed(), 0);
-        let intended = pacing.intended_starts(Ticks(0), 7).unwrap();
+        let intended = pacing.intended_starts(Ticks(0), 0, 7).unwrap();
         assert_eq!(intended, [0, 0, 0, 300, 300, 300, 600].map(Ticks));
     }
 
@@ -103,13 +106,28 @@ mod tests {
         let clock = scripted::set(0, 0);
         let interval = Interval::new(&clock, Nanos(100)).with_jitter(Jitter::new(0.1, 9));
         let pacing = Bursty::new(interval, 20, MissPolicy::CatchUp);
-        let intended = pacing.intended_starts(Ticks(0), 20_001).unwrap();
+        let intended = pacing.intended_starts(Ticks(0), 0, 20_001).unwrap();
         let groups: Vec<u64> = (intended.chunks(20).map(|group| group[0].0)).collect();
         let lengths: Vec<u64> = groups.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert!(lengths.iter().all(|length| (1800..=2200).contains(length)));
         assert!(lengths.iter().any(|length| *length != 2000));
         let mean = groups[1000] as f64 / 1000.0;
         assert!((mean - 2000.0).abs() < 2.0, "{mean}");
+    }
+
+    #[test]
+    fn a_start_within_a_group_begins_one_and_draws_on() {
+        let clock = scripted::set(0, 0);
+        let interval = Interval::new(&clock, Nanos(100)).with_jitter(Jitter::new(0.9, 3));
+        let fresh = Bursty::new(interval, 3, MissPolicy::CatchUp);
+        let mut pacing = fresh;
+        starts(&mut pacing, &clock, 8);
+        let begun = Ticks(scripted::time());
+        let kept = starts(&mut pacing, &clock, 10);
+        let intended = fresh.intended_starts(begun, 8, 10).unwrap();
+        let groups = |all: &[u64]| all.chunks(3).map(|group| group[0]).collect::<Vec<_>>();
+        let intended: Vec<u64> = intended.iter().map(|at| at.0).collect();
+        assert_eq!(groups(&kept), groups(&intended));
     }
 
     #[test]

@@ -59,12 +59,20 @@ impl ConstantRate {
         None
     }
 
-    /// The first `count` moments after a start, with `each` of them kept for this many operations.
-    pub(super) fn moments(&self, start: Ticks, count: usize, each: usize) -> Option<Vec<Ticks>> {
+    /// The first `count` moments after a start, with `each` of them kept for this many operations. What is drawn for
+    /// `before` operations was drawn before it.
+    pub(super) fn moments(
+        &self,
+        start: Ticks,
+        before: usize,
+        count: usize,
+        each: usize,
+    ) -> Option<Vec<Ticks>> {
         if self.after_miss != MissPolicy::CatchUp {
             return None;
         }
         let mut replay = *self;
+        (0..before).for_each(|_| replay.advance());
         replay.start_at(start);
         let mut moments = Vec::with_capacity(count);
         while moments.len() < count {
@@ -93,8 +101,8 @@ impl Pacing for ConstantRate {
         self.missed
     }
 
-    fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
-        self.moments(start, count, 1)
+    fn intended_starts(&self, start: Ticks, before: usize, count: usize) -> Option<Vec<Ticks>> {
+        self.moments(start, before, count, 1)
     }
 }
 
@@ -141,7 +149,7 @@ mod tests {
         assert_eq!(pacing.missed(), 1);
         assert_eq!(operation(&clock, &mut pacing, 10), 1950);
         assert_eq!(pacing.missed(), 1);
-        assert!(pacing.intended_starts(Ticks(1000), 2).is_none());
+        assert!(pacing.intended_starts(Ticks(1000), 0, 2).is_none());
     }
 
     #[test]
@@ -155,8 +163,14 @@ mod tests {
             let fresh = ConstantRate::new(interval, MissPolicy::CatchUp);
             let mut pacing = fresh;
             pacing.start_at(Ticks(5));
-            let intended = fresh.intended_starts(Ticks(5), 500).unwrap();
-            assert_eq!(intended[0], Ticks(5));
+            // It is begun twice.
+            for _ in 0..70 {
+                operation(&clock, &mut pacing, 0);
+            }
+            let start = Ticks(scripted::time());
+            pacing.start_at(start);
+            let intended = fresh.intended_starts(start, 70, 500).unwrap();
+            assert_eq!(intended[0], start);
             for due in &intended[1..] {
                 // Operations that take no time: each starts when it is due, or right after one that was late by a tick.
                 let start = operation(&clock, &mut pacing, 0);

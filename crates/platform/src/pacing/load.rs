@@ -58,6 +58,14 @@ impl EndLoad {
         (self.jitter * 1e10).round() / 1e8
     }
 
+    /// Operations that follow each other without a pause: those of a group, and one with any other load.
+    pub fn group(&self) -> u32 {
+        match self.load {
+            Load::Bursty { group, .. } => group.max(1),
+            _ => 1,
+        }
+    }
+
     /// The mean pause per operation.
     pub fn mean_pause(&self) -> Duration {
         let mean_ns = match self.load {

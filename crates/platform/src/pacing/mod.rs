@@ -61,9 +61,9 @@ pub trait Pacing {
         0
     }
 
-    /// When each of the first `count` operations is meant to start, if it [starts](Self::start_at) at `start`; `None`
-    /// when that depends on how long the operations take.
-    fn intended_starts(&self, _start: Ticks, _count: usize) -> Option<Vec<Ticks>> {
+    /// When each of `count` operations is meant to start, if they [start](Self::start_at) at `start`, after `before`
+    /// others that the pace was begun with; `None` when that depends on how long the operations take.
+    fn intended_starts(&self, _start: Ticks, _before: usize, _count: usize) -> Option<Vec<Ticks>> {
         None
     }
 }
@@ -150,7 +150,7 @@ mod tests {
         // Began at the reading of 1071, ended with the first that is 100 later.
         assert_eq!(scripted::time(), 1171);
         assert_eq!(pacing.missed(), 0);
-        assert!(pacing.intended_starts(Ticks(0), 3).is_none());
+        assert!(pacing.intended_starts(Ticks(0), 0, 3).is_none());
     }
 
     #[test]

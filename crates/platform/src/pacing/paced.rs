@@ -61,7 +61,7 @@ impl Pacing for AnyPacing {
         of_each!(self, pace => pace.missed())
     }
 
-    fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
-        of_each!(self, pace => pace.intended_starts(start, count))
+    fn intended_starts(&self, start: Ticks, before: usize, count: usize) -> Option<Vec<Ticks>> {
+        of_each!(self, pace => pace.intended_starts(start, before, count))
     }
 }

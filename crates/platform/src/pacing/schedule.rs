@@ -70,7 +70,7 @@ impl Pacing for Poisson {
         self.missed
     }
 
-    fn intended_starts(&self, start: Ticks, count: usize) -> Option<Vec<Ticks>> {
+    fn intended_starts(&self, start: Ticks, _before: usize, count: usize) -> Option<Vec<Ticks>> {
         let moments = self.moments[..count].iter();
         Some(
             moments
@@ -90,7 +90,7 @@ mod tests {
         // A mean of 1000 ns.
         let mut pacing = Poisson::new(&clock, 1e6, count, seed);
         pacing.renew();
-        pacing.intended_starts(Ticks(0), count).unwrap()
+        pacing.intended_starts(Ticks(0), 0, count).unwrap()
     }
 
     #[test]
@@ -123,7 +123,7 @@ mod tests {
         let mut pacing = Poisson::new(&clock, 1e6, 100, 3);
         pacing.renew();
         pacing.start_at(Ticks(50));
-        let intended = pacing.intended_starts(Ticks(50), 100).unwrap();
+        let intended = pacing.intended_starts(Ticks(50), 0, 100).unwrap();
         for due in &intended[1..] {
             let start = operation(&clock, &mut pacing, 0);
             assert!((due.0..due.0 + 3).contains(&start), "{start} for {due:?}");

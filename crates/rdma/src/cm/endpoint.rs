@@ -87,10 +87,13 @@ impl ActiveEndpoint {
         Ok(PendingConnection {
             queue_pair,
             id: self.id,
-            awaited: Some("connecting"),
+            awaited: Some(CONNECTING),
         })
     }
 }
+
+/// What the active end waits for.
+const CONNECTING: &str = "connecting";
 
 /// One attempt of the kernel to resolve an address.
 const ATTEMPT: Duration = Duration::from_millis(250);
@@ -214,6 +217,7 @@ impl ConnectionRequest {
         reads: OutstandingReads,
     ) -> Result<PendingConnection, CmError> {
         self.id.accept(&queue_pair, retries, reads)?;
+        queue_pair.shorten_receiver_not_ready();
         let stands_at_once = self.service == IdService::UnreliableDatagram;
         Ok(PendingConnection {
             queue_pair,
@@ -240,6 +244,10 @@ impl PendingConnection {
     pub fn established(self, limit: Duration) -> Result<Connection, CmError> {
         let expect = |step| self.id.expect(EventKind::Established, step, limit);
         let event = self.awaited.map(expect).transpose()?;
+        // This end receives from here on; librdmacm has just brought its queue pair to RTS.
+        if self.awaited == Some(CONNECTING) {
+            self.queue_pair.shorten_receiver_not_ready();
+        }
         Ok(Connection {
             queue_pair: self.queue_pair,
             id: self.id,

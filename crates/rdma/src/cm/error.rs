@@ -62,7 +62,8 @@ pub enum CmError {
     },
     /// The address belongs to another device than the one asked for.
     #[error(
-        "the address {address} leads to {found}, not to {wanted}: give the address of {wanted} after an @"
+        "the address {address} leads to {found}, not to {wanted}: give the address of {wanted} after an @, or, if that is \
+         it, set up the routes between two ports of one host that docs/prepare-host.md shows, or use --connect direct"
     )]
     WrongDevice {
         /// The address.

@@ -1,10 +1,12 @@
 //! What the counters of a port mean, by the names that the kernel's drivers give them.
 //!
 //! From the kernel's sources: `core/sysfs.c` (`counters/`), `sw/rxe/rxe_hw_counters.c`, `hw/mlx5/counters.c`,
-//! `hw/mlx4/main.c`, `hw/bnxt_re/hw_counters.c`, `hw/irdma/verbs.c`, `hw/mana/counters.c`, and for OPA the names of
-//! `hw/hfi1/chip.c`. A driver that is missing here has its counters in the results all the same.
+//! `hw/mlx4/main.c`, `hw/bnxt_re/hw_counters.c`, `hw/irdma/verbs.c`, `hw/mana/counters.c`, `hw/cxgb4/provider.c`,
+//! `hw/efa/efa_verbs.c`, and for OPA the names of `hw/hfi1/chip.c`. A driver that is missing here has its counters in the
+//! results all the same.
 
 use super::PortCounters;
+use super::port_counters::OF_DEVICE;
 
 /// Packets that a port sent; the first of them that it has.
 pub(super) const PACKETS_SENT: &[&str] = &[
@@ -25,6 +27,11 @@ pub(super) const PACKETS_RECEIVED: &[&str] = &[
     "hw_counters/RxUDP",
     "counters/port_rcv_packets",
 ];
+
+/// Packets that left the physical port, whichever function of the adapter sent them; the first of them that it has.
+/// mlx5's others are those of a function, counted before its switch decides whether a packet takes the wire (kernel,
+/// `Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst`).
+pub(super) const PACKETS_ON_WIRE: &[&str] = &["ethtool/tx_packets_phy"];
 
 /// Why a requester sends again, each counted at the sender: it got notice of a gap, or no answer in time, or the
 /// receiver was not ready.
@@ -53,6 +60,11 @@ pub(super) const RETRANSMISSIONS: &[&str] = &[
     "hw_counters/Nak_Sequence_Error_Implied",
     "hw_counters/RTO",
     "hw_counters/RNR_received",
+    // cxgb4
+    "hw_counters/ip4RetransSegs",
+    "hw_counters/ip6RetransSegs",
+    // efa
+    "hw_counters/retrans_pkts",
     // mana
     "hw_counters/requester_oos_nak",
     "hw_counters/requester_implicit_nak",
@@ -159,6 +171,9 @@ pub(super) const ERRORS: &[&str] = &[
     "hw_counters/tcpInOptErrors",
     "hw_counters/tcpInProtoErrors",
     "hw_counters/CRC_errors",
+    // efa
+    "hw_counters/rx_drops",
+    "hw_counters/unresponsive_remote_events",
     // mana
     "hw_counters/general_hw_error",
     "hw_counters/total_fatal_error",
@@ -176,6 +191,11 @@ impl PortCounters {
     /// Packets that the port received, of whatever kind and for whomever.
     pub fn packets_received(&self) -> Option<u64> {
         self.first(PACKETS_RECEIVED)
+    }
+
+    /// Packets that left the physical port, whichever function of the adapter sent them.
+    pub fn packets_on_wire(&self) -> Option<u64> {
+        self.first(PACKETS_ON_WIRE)
     }
 
     /// How often a requester had reason to send again.
@@ -203,22 +223,40 @@ impl PortCounters {
         self.sum(ERRORS)
     }
 
+    /// The errors that are known where the growth of other such counters is not.
+    pub fn known_errors(&self) -> u64 {
+        let found = self.each_of(ERRORS).flatten();
+        found.fold(0, u64::saturating_add)
+    }
+
     fn first(&self, names: &[&str]) -> Option<u64> {
-        names.iter().find_map(|name| self.named(name))
+        self.each_of(names).next().flatten()
     }
 
+    /// Of all that the port has; unknown where one of them is.
     fn sum(&self, names: &[&str]) -> Option<u64> {
-        let found = names.iter().filter_map(|name| self.named(name));
-        found.reduce(u64::saturating_add)
+        let mut found = self.each_of(names).peekable();
+        found.peek()?;
+        found.try_fold(0, |sum: u64, one| Some(sum.saturating_add(one?)))
     }
 
-    /// One of them. Some names of irdma have blanks in some kernels, and underscores in others.
-    fn named(&self, name: &str) -> Option<u64> {
-        let with_blanks = || {
-            let (folder, name) = name.split_once('/')?;
-            self.get(&format!("{folder}/{}", name.replace('_', " ")))
-        };
-        self.get(name).or_else(with_blanks)
+    /// Those of these that the port or its device has, with their growth where that is known.
+    fn each_of(&self, names: &[&str]) -> impl Iterator<Item = Option<u64>> {
+        let found = names.iter().filter_map(|name| self.own_name(name));
+        found.map(|name| self.get(&name))
+    }
+
+    /// The name that a counter has here. Some names of irdma have blanks in some kernels, and underscores in others;
+    /// what the port itself does not count the device may count as a whole.
+    fn own_name(&self, name: &str) -> Option<String> {
+        let with_blanks = name
+            .split_once('/')
+            .map(|(folder, name)| format!("{folder}/{}", name.replace('_', " ")));
+        let of_port = [Some(name.to_owned()), with_blanks].into_iter().flatten();
+        let of_port: Vec<String> = of_port.collect();
+        let of_device = of_port.iter().map(|name| format!("{OF_DEVICE}{name}"));
+        let mut all = of_port.iter().cloned().chain(of_device);
+        all.find(|name| self.has(name))
     }
 }
 
@@ -269,6 +307,36 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_with_a_member_that_has_stopped_is_unknown() {
+        let grown = |symbol_errors, link_downed| {
+            let before = counters(&[("counters/symbol_error", 3), ("counters/link_downed", 1)]);
+            let now = counters(&[
+                ("counters/symbol_error", symbol_errors),
+                ("counters/link_downed", link_downed),
+            ]);
+            now.since(&before)
+        };
+        assert_eq!(grown(5, 1).errors(), Some(2));
+        let stopped = grown(65_535, 4);
+        assert_eq!((stopped.errors(), stopped.known_errors()), (None, 3));
+        assert_eq!(grown(65_535, 255).known_errors(), 0);
+        let packets = [
+            ("hw_counters/tx_pkts", 9),
+            ("counters/port_xmit_packets", 7),
+        ];
+        let set_back = counters(&packets.map(|(name, _)| (name, 1))).since(&counters(&packets));
+        assert_eq!(set_back.packets_sent(), None, "and not that of another");
+    }
+
+    #[test]
+    fn what_a_port_does_not_count_is_that_of_its_device() {
+        let of_device = ("device/hw_counters/ip4RetransSegs", 5);
+        assert_eq!(counters(&[of_device]).retransmissions(), Some(5));
+        let of_both = counters(&[of_device, ("hw_counters/ip4RetransSegs", 2)]);
+        assert_eq!(of_both.retransmissions(), Some(2));
+    }
+
+    #[test]
     fn blanks_and_underscores_in_a_name_are_the_same() {
         for name in ["hw_counters/RNR received", "hw_counters/RNR_received"] {
             assert_eq!(counters(&[(name, 4)]).retransmissions(), Some(4), "{name}");
@@ -282,6 +350,7 @@ mod tests {
         for name in [
             PACKETS_SENT,
             PACKETS_RECEIVED,
+            PACKETS_ON_WIRE,
             RETRANSMISSIONS,
             NOTIFICATIONS_RECEIVED,
             NOTIFICATIONS_SENT,

@@ -14,8 +14,9 @@ use rdma_sys as sys;
 use serde::Serialize;
 
 use super::async_event::{AsyncEvent, EventLog};
+use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
-use super::{Gid, IpNetwork, VerbsError, port_addresses};
+use super::{Gid, IpNetwork, PhysicalPort, VerbsError};
 use crate::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -127,6 +128,8 @@ pub struct Port {
     pub sm_lid: u16,
     /// The upper half of its first GID, which identifies an InfiniBand subnet.
     pub subnet_prefix: Option<String>,
+    /// The wire that it is on.
+    pub physical: PhysicalPort,
 }
 
 /// The devices of this host.
@@ -186,6 +189,16 @@ unsafe fn name_of(device: *mut sys::ibv_device) -> String {
     // SAFETY: the caller vouches for the device, which has a zero-terminated name.
     let name = unsafe { CStr::from_ptr(loaded::ibv_get_device_name(device)) };
     name.to_string_lossy().into_owned()
+}
+
+/// Whether a device is a driver in software.
+pub(super) fn is_software(device: &str) -> bool {
+    is_software_in(Path::new("/sys/class"), device)
+}
+
+fn is_software_in(class: &Path, device: &str) -> bool {
+    std::fs::canonicalize(class.join("infiniband").join(device))
+        .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/"))
 }
 
 /// The PCI address of a device by its folder in sysfs.
@@ -315,8 +328,7 @@ impl Context {
             vendor: (attributes.vendor_id, attributes.vendor_part_id),
             numa_node: numa_node.ok().and_then(|text| text.trim().parse().ok()),
             pci_address: pci_address(&sysfs),
-            software: std::fs::canonicalize(sysfs)
-                .is_ok_and(|path| path.to_string_lossy().contains("/devices/virtual/")),
+            software: is_software(&self.name),
             limits: DeviceLimits {
                 max_queue_pairs: attributes.max_qp.max(0) as u32,
                 max_queue_pair_work_requests: attributes.max_qp_wr.max(0) as u32,
@@ -332,7 +344,8 @@ impl Context {
         })
     }
 
-    fn transport(&self) -> Transport {
+    /// What carries its messages.
+    pub fn transport(&self) -> Transport {
         // SAFETY: the context is open and points to its device.
         match unsafe { (*self.raw.as_ref().device).transport_type } {
             sys::ibv_transport_type::IBV_TRANSPORT_IB => Transport::InfiniBand,
@@ -410,7 +423,9 @@ impl Context {
     /// When the query fails.
     pub fn port(&self, number: u8) -> Result<Port, VerbsError> {
         let PortAttributes { usual, speed } = self.port_attributes(number)?;
-        let (addresses, networks) = port_addresses(&self.name, number).into_iter().unzip();
+        let class = Path::new("/sys/class");
+        let interfaces = interfaces_of(class, &self.name, number);
+        let (addresses, networks) = addresses_of(&interfaces).into_iter().unzip();
         Ok(Port {
             number,
             active: usual.state == sys::ibv_port_state::IBV_PORT_ACTIVE,
@@ -435,6 +450,7 @@ impl Context {
             sm_lid: usual.sm_lid,
             subnet_prefix: Gid::read(&self.name, number, 0)
                 .map(|gid| gid.subnet_prefix().to_owned()),
+            physical: PhysicalPort::read(class, &self.name, interfaces.iter()),
         })
     }
 
@@ -525,5 +541,31 @@ impl Drop for Context {
             // SAFETY: opened here, and everything made from it holds it by Arc, so nothing is left.
             unsafe { loaded::ibv_close_device(self.as_ptr()) };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::put;
+
+    #[test]
+    fn a_device_in_software_sits_in_no_slot() {
+        let sys = tempfile::tempdir().unwrap();
+        for (device, place) in [
+            ("rxe0", "devices/virtual/infiniband/rxe0"),
+            (
+                "mlx5_0",
+                "devices/pci0000:3a/0000:3b:00.0/infiniband/mlx5_0",
+            ),
+        ] {
+            put(&sys, &format!("{place}/node_type"), "1: CA\n");
+            let class = sys.path().join("class/infiniband");
+            std::fs::create_dir_all(&class).unwrap();
+            std::os::unix::fs::symlink(sys.path().join(place), class.join(device)).unwrap();
+        }
+        let found = ["rxe0", "mlx5_0", "none"];
+        let found = found.map(|device| is_software_in(&sys.path().join("class"), device));
+        assert_eq!(found, [true, false, false]);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rdma_sys as sys;
 
-use super::{ProtectionDomain, VerbsError};
+use super::{ProtectionDomain, Transport, VerbsError};
 use crate::buffer::{Bytes, StableMemory};
 use crate::loaded;
 
@@ -16,7 +16,7 @@ pub enum Access {
     Send,
     /// Write it, for incoming sends and for RDMA writes of the peer.
     Receive,
-    /// Write it with what the peer's memory is read or had before. (iWARP would ask for the peer's right to write, too.)
+    /// Write it with what the peer's memory is read or had before.
     Fetch,
     /// Read it for the peer.
     Serve,
@@ -37,8 +37,10 @@ impl Access {
     }
 
     // Without IBV_ACCESS_RELAXED_ORDERING: what polls for the last byte of a message relies on the order.
-    fn flags(self) -> sys::ibv_access_flags {
+    fn flags(self, transport: Transport) -> sys::ibv_access_flags {
         match self {
+            // There what is read comes back as a write of the peer (RFC 5040, 5.3; kernel, drivers/infiniband/core/rw.c).
+            Access::Fetch if transport == Transport::Iwarp => Access::Receive.flags(transport),
             Access::Send | Access::Serve => self.of_peer(),
             // What the peer may write the device must be allowed to write.
             Access::Receive | Access::Fetch | Access::ServeAtomics => {
@@ -72,7 +74,7 @@ impl MemoryRegion {
         access: Access,
     ) -> Result<Arc<Self>, VerbsError> {
         let (start, length) = memory.region();
-        let flags = access.flags().0;
+        let flags = access.flags(domain.context().transport()).0;
         // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is
         // deregistered; what the HCA writes there is read through raw pointers only.
         let raw =
@@ -116,6 +118,25 @@ impl Drop for MemoryRegion {
         if unsafe { loaded::ibv_dereg_mr(self.raw.as_ptr()) } != 0 {
             // The HCA may still write there: the memory must never be used for anything else.
             std::mem::forget(self.memory.take());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_over_iwarp_may_be_written_by_the_peer() {
+        let write = sys::ibv_access_flags::IBV_ACCESS_REMOTE_WRITE.0;
+        for (access, transport, may) in [
+            (Access::Fetch, Transport::Iwarp, true),
+            (Access::Fetch, Transport::InfiniBand, false),
+            (Access::Send, Transport::Iwarp, false),
+            (Access::Receive, Transport::InfiniBand, true),
+        ] {
+            let flags = access.flags(transport).0;
+            assert_eq!(flags & write != 0, may, "{access:?} {transport:?}");
         }
     }
 }

@@ -45,11 +45,9 @@ impl Serialize for IpNetwork {
     }
 }
 
-/// Addresses of the network interfaces that belong to a port, each with its network: those its GIDs were made from
-/// (RoCE) and those of the device itself with this port's number (IPoIB). IPv4 first; link-local ones are left out, as
-/// they need an interface to be of use.
-pub fn port_addresses(device: &str, port: u8) -> Vec<(IpAddr, IpNetwork)> {
-    let interfaces = interfaces_of(Path::new("/sys/class/infiniband"), device, port);
+/// Addresses of network interfaces, each with its network. IPv4 first; link-local ones are left out, as they need an
+/// interface to be of use.
+pub(super) fn addresses_of(interfaces: &BTreeSet<String>) -> Vec<(IpAddr, IpNetwork)> {
     let Ok(all) = nix::ifaddrs::getifaddrs() else {
         return Vec::new();
     };
@@ -79,10 +77,12 @@ pub fn port_addresses(device: &str, port: u8) -> Vec<(IpAddr, IpNetwork)> {
     addresses
 }
 
-/// Names of the interfaces of a port, from sysfs (Documentation/ABI/stable/sysfs-class-infiniband of the kernel).
-fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
+/// Names of the network interfaces that belong to a port, from sysfs (Documentation/ABI/stable/sysfs-class-infiniband of
+/// the kernel): those its GIDs were made from (RoCE), those of the device itself with this port's number (IPoIB), and
+/// those with the MAC address that is its GID (iWARP). `class` is `/sys/class`.
+pub(super) fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
-    let device = class.join(device);
+    let device = class.join("infiniband").join(device);
     let of_gids = device.join(format!("ports/{port}/gid_attrs/ndevs"));
     for entry in std::fs::read_dir(of_gids).into_iter().flatten().flatten() {
         // An empty entry of the GID table gives EINVAL when read.
@@ -98,8 +98,31 @@ fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
             names.insert(entry.file_name().to_string_lossy().into_owned());
         }
     }
+    if let Some(mac) = mac_of_iwarp(&device, port) {
+        let all = std::fs::read_dir(class.join("net"));
+        for entry in all.into_iter().flatten().flatten() {
+            let address = std::fs::read_to_string(entry.path().join("address"));
+            if address.is_ok_and(|address| address.trim() == mac) {
+                names.insert(entry.file_name().to_string_lossy().into_owned());
+            }
+        }
+    }
     names.remove("");
     names
+}
+
+/// The MAC address that the GID of an iWARP port begins with (`siw_query_gid`, `iwch_query_gid`, `irdma_iw_query_gid`
+/// of the kernel), as sysfs writes that of an interface.
+fn mac_of_iwarp(device: &Path, port: u8) -> Option<String> {
+    let kind = std::fs::read_to_string(device.join("node_type")).ok()?;
+    if !kind.contains("RNIC") {
+        return None;
+    }
+    let gid = std::fs::read_to_string(device.join(format!("ports/{port}/gids/0"))).ok()?;
+    let digits: String = gid.trim().split(':').take(3).collect();
+    let bytes = (0..6).map(|at| digits.get(2 * at..2 * at + 2));
+    let bytes: Vec<&str> = bytes.collect::<Option<_>>()?;
+    Some(bytes.join(":"))
 }
 
 #[cfg(test)]
@@ -123,13 +146,22 @@ mod tests {
     fn interfaces_come_from_gids_and_from_the_device_itself() {
         let class = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| put(&class, path, text);
-        write("roce0/ports/1/gid_attrs/ndevs/0", "eth7\n");
-        write("roce0/ports/1/gid_attrs/ndevs/1", "eth7\n");
-        write("roce0/ports/2/gid_attrs/ndevs/0", "eth8\n");
-        write("ib0/device/net/ipoib0/dev_port", "0\n");
-        write("ib0/device/net/ipoib1/dev_port", "1\n");
+        write("infiniband/roce0/ports/1/gid_attrs/ndevs/0", "eth7\n");
+        write("infiniband/roce0/ports/1/gid_attrs/ndevs/1", "eth7\n");
+        write("infiniband/roce0/ports/2/gid_attrs/ndevs/0", "eth8\n");
+        write("infiniband/ib0/device/net/ipoib0/dev_port", "0\n");
+        write("infiniband/ib0/device/net/ipoib1/dev_port", "1\n");
+        write("infiniband/siw0/node_type", "4: RNIC\n");
+        write(
+            "infiniband/siw0/ports/1/gids/0",
+            "5254:0077:ab01:0000:0000:0000:0000:0000\n",
+        );
+        write("net/eth9/address", "52:54:00:77:ab:01\n");
+        write("net/eth8/address", "52:54:00:77:ab:02\n");
         for (device, port, expected) in [
-            ("roce0", 1, &["eth7"][..]),
+            ("siw0", 1, &["eth9"][..]),
+            ("siw0", 2, &[]),
+            ("roce0", 1, &["eth7"]),
             ("roce0", 2, &["eth8"]),
             ("ib0", 1, &["ipoib0"]),
             ("ib0", 2, &["ipoib1"]),

@@ -8,7 +8,8 @@ use rdma_sys as sys;
 use serde::Serialize;
 
 use super::{
-    CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendList, SendRequest, VerbsError,
+    CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendList, SendRequest, Transport,
+    VerbsError,
 };
 use crate::loaded;
 
@@ -186,6 +187,28 @@ impl QueuePair {
             attributes,
             domain: Arc::clone(domain),
         })
+    }
+
+    /// The code of 0.64 ms, after which a sender may try again when the receiver had no request posted.
+    pub(crate) const RECEIVER_NOT_READY_TIMER: u8 = 12;
+
+    /// Sets that time of a reliable connection, of which the connection manager makes 655.36 ms (the kernel's
+    /// `cm_init_qp_rtr_attr` leaves it at 0, which is the code of that). iWARP has none. A device that refuses keeps
+    /// the connection with the longer time, which is then in its state.
+    pub(crate) fn shorten_receiver_not_ready(&self) {
+        let is_reliable = self.attributes.service == ServiceType::ReliableConnection;
+        if !is_reliable || self.domain.context().transport() == Transport::Iwarp {
+            return;
+        }
+        // SAFETY: the structure is integers and unions of these; zero is a value of it.
+        let mut attributes: sys::ibv_qp_attr = unsafe { std::mem::zeroed() };
+        // The state that it is in: a driver may read it whether or not the mask names it.
+        attributes.qp_state = sys::ibv_qp_state::IBV_QPS_RTS;
+        attributes.min_rnr_timer = Self::RECEIVER_NOT_READY_TIMER;
+        let mask =
+            sys::ibv_qp_attr_mask::IBV_QP_STATE | sys::ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER;
+        let step = "the time when the receiver is not ready";
+        let _refused = self.modify(&mut attributes, mask, step);
     }
 
     /// Sets the attributes that the mask names. `step` is its purpose in words.

@@ -6,6 +6,7 @@ use std::net::Ipv6Addr;
 use rdma_sys as sys;
 use serde::Serialize;
 
+use super::device::is_software;
 use super::port_codes::mtu_bytes;
 use super::{AddressVector, Capabilities, QueuePair, ServiceType, VerbsError};
 use crate::loaded;
@@ -96,6 +97,18 @@ pub struct ConnectionNumbers {
     pub flow_label: Option<u32>,
 }
 
+#[cfg(any(test, feature = "testing"))]
+impl QueuePairState {
+    /// A made-up one, whose messages go to this GID.
+    pub fn to(destination: Ipv6Addr) -> Self {
+        // SAFETY: zero is a value of all its fields, numbers all and unions of these.
+        let mut raw: sys::ibv_qp_attr = unsafe { std::mem::zeroed() };
+        raw.ah_attr.is_global = 1;
+        raw.ah_attr.grh.dgid.raw = destination.octets();
+        describe(ServiceType::UnreliableConnection, 1, &raw)
+    }
+}
+
 impl Route {
     fn of(address: &sys::ibv_ah_attr) -> Self {
         let global = &address.grh;
@@ -122,6 +135,14 @@ impl AddressVector {
     }
 }
 
+/// The attributes that a queue pair for datagrams has.
+const OF_DATAGRAMS: u32 = sys::ibv_qp_attr_mask::IBV_QP_STATE.0
+    | sys::ibv_qp_attr_mask::IBV_QP_PKEY_INDEX.0
+    | sys::ibv_qp_attr_mask::IBV_QP_PORT.0
+    | sys::ibv_qp_attr_mask::IBV_QP_QKEY.0
+    | sys::ibv_qp_attr_mask::IBV_QP_SQ_PSN.0
+    | sys::ibv_qp_attr_mask::IBV_QP_CAP.0;
+
 impl QueuePair {
     /// Asks the kernel for all attributes.
     ///
@@ -129,7 +150,14 @@ impl QueuePair {
     /// When the query fails.
     pub fn state(&self) -> Result<QueuePairState, VerbsError> {
         // Bits 0 to 20 of `enum ibv_qp_attr_mask`: all but the rate limit, which is of raw packets only.
-        let attributes = self.query((1 << 21) - 1)?;
+        let all = self.query((1 << 21) - 1);
+        let is_datagram = self.service() == ServiceType::UnreliableDatagram;
+        // A device that has datagrams only may refuse to be asked for what they do not have (EFA:
+        // `EFA_QUERY_QP_SUPP_MASK` in the kernel's `hw/efa/efa_verbs.c`).
+        let attributes = match all {
+            Err(_) if is_datagram => self.query(OF_DATAGRAMS as i32)?,
+            all => all?,
+        };
         Ok(describe(self.service(), self.number(), &attributes))
     }
 
@@ -140,6 +168,25 @@ impl QueuePair {
     pub fn path_mtu(&self) -> Result<u32, VerbsError> {
         let attributes = self.query(sys::ibv_qp_attr_mask::IBV_QP_PATH_MTU.0 as i32)?;
         Ok(mtu_bytes(attributes.path_mtu))
+    }
+
+    /// Whether the driver promises that RDMA writes of the peer appear in memory in the order of their addresses, as what
+    /// polls for the last byte of a message needs it (`ibv_query_qp_data_in_order(3)`). `None` where the library is too
+    /// old to be asked, the queue pair takes no RDMA writes, or the answer is none: libibverbs knows of x86 only and
+    /// answers "no" elsewhere, as it does for the drivers in software, which are not asked.
+    pub fn writes_in_order(&self) -> Option<bool> {
+        let is_x86 = cfg!(any(target_arch = "x86", target_arch = "x86_64"));
+        let writes = self.service() != ServiceType::UnreliableDatagram;
+        if !(is_x86 && writes) || is_software(self.device_name()) {
+            return None;
+        }
+        type Query =
+            unsafe extern "C" fn(*mut sys::ibv_qp, sys::ibv_wr_opcode::Type, u32) -> libc::c_int;
+        // SAFETY: infiniband/verbs.h declares it with this type.
+        let query = unsafe { loaded::optional::<Query>(c"ibv_query_qp_data_in_order") }?;
+        // SAFETY: the queue pair exists.
+        let answer = unsafe { query(self.as_ptr(), sys::ibv_wr_opcode::IBV_WR_RDMA_WRITE, 0) };
+        Some(answer == 1)
     }
 
     fn query(&self, mask: i32) -> Result<sys::ibv_qp_attr, VerbsError> {

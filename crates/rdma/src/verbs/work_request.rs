@@ -13,6 +13,8 @@ use super::{AddressHandle, MemoryRegion};
 pub enum Destination {
     /// Send with immediate data over a connection.
     Send,
+    /// Send without immediate data over a connection, for a transport that has none (iWARP).
+    PlainSend,
     /// Send with immediate data to the queue pair behind an address handle (UD).
     Datagram(Arc<AddressHandle>),
     /// RDMA write with immediate data into the peer's region of this remote key.
@@ -49,6 +51,7 @@ impl Destination {
         use sys::ibv_wr_opcode as of;
         match self {
             Destination::Send | Destination::Datagram(_) => of::IBV_WR_SEND_WITH_IMM,
+            Destination::PlainSend => of::IBV_WR_SEND,
             Destination::Write { .. } => of::IBV_WR_RDMA_WRITE_WITH_IMM,
             Destination::SilentWrite { .. } => of::IBV_WR_RDMA_WRITE,
             Destination::Read { .. } => of::IBV_WR_RDMA_READ,
@@ -74,7 +77,7 @@ impl Destination {
             },
         };
         match self {
-            Destination::Send => rdma(0),
+            Destination::Send | Destination::PlainSend => rdma(0),
             Destination::Datagram(handle) => sys::wr_t {
                 ud: sys::ud_t {
                     ah: handle.as_ptr(),
@@ -115,7 +118,9 @@ enum RemoteAddressing {
 impl From<&Destination> for RemoteAddressing {
     fn from(destination: &Destination) -> Self {
         match destination {
-            Destination::Send | Destination::Datagram(_) => RemoteAddressing::Nowhere,
+            Destination::Send | Destination::PlainSend | Destination::Datagram(_) => {
+                RemoteAddressing::Nowhere
+            }
             Destination::Write { .. }
             | Destination::SilentWrite { .. }
             | Destination::Read { .. } => RemoteAddressing::Rdma,

@@ -53,12 +53,29 @@ impl Differs {
 
 const MACHINE: &str = "machine";
 const OBTAINED: &str = "obtained";
+const LIMITS: &str = "machine.limits.";
+/// Limits that keep a run from starting, or end it, and change no figure of one that ran.
+const HARMLESS_LIMITS: [(&str, &str); 3] = [
+    ("memory", "memory limit"),
+    ("pids", "pids limit"),
+    ("ulimits", "ulimits"),
+];
+/// Limits that must agree where both are known, and are warned of where one is not.
+const LIMITS_OF_CPUS: [(&str, &str); 2] = [("cpus_by_quota", "CPU quota"), ("cpuset", "cpuset")];
 
 /// What need not agree, although its part of `settings.json` must: it changes by itself, says how much is written, or
 /// is measured.
-const NEED_NOT: [&str; 20] = [
+const NEED_NOT: [&str; 26] = [
     // Holds names of folders that a virtual machine was started with; what matters is in machine.boot.
     "machine.kernel_command_line",
+    // What they come to is in machine.limits.cpus_by_quota.
+    "machine.limits.cpu_quotas",
+    "machine.limits.cpuset.file",
+    "machine.limits.unknown",
+    // Those that may differ are warned of.
+    "machine.limits.memory",
+    "machine.limits.pids",
+    "machine.limits.ulimits",
     "machine.memory.total_bytes",
     "machine.memory.huge_pages.free",
     "machine.memory.huge_pages.reserved",
@@ -90,7 +107,15 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
     let mut found = Vec::new();
     for part in [MACHINE, "run", OBTAINED] {
         let (base, new) = (&base.document()[part], &new.document()[part]);
-        found.extend(differences_of(part, base, new));
+        let differs = differences_of(part, base, new).into_iter();
+        // Of an older run they are not known.
+        let limits = [&base["limits"], &new["limits"]];
+        let has_limits = limits.iter().all(|limits| limits.is_object());
+        let is_known = |limit: &str| {
+            let name = limit.split('.').next().unwrap_or(limit);
+            has_limits && limits.iter().all(|limits| !is_unknown(&limits[name]))
+        };
+        found.extend(differs.filter(|it| it.what.strip_prefix(LIMITS).is_none_or(is_known)));
     }
     for name in &matched.differing {
         let text = |run: &Run| {
@@ -140,6 +165,9 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
             "measured by different versions of hcabench: {versions}"
         ));
     }
+    warnings.extend(differing_limits(
+        runs.map(|run| &run.document()[MACHINE]["limits"]),
+    ));
     let figures = runs[0].schema.figures.iter();
     for column in figures.filter(|column| is_instrument(column)) {
         let median = |point: &Point| {
@@ -177,6 +205,46 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
         )
     }));
     warnings
+}
+
+/// Whether a limit could not be read.
+fn is_unknown(limit: &Value) -> bool {
+    limit == "unknown"
+}
+
+/// Limits of both processes that differ, and need not agree.
+fn differing_limits([base, new]: [&Value; 2]) -> Vec<String> {
+    let differs = |(name, title): (&str, &str)| {
+        let (base, new) = (base.get(name)?, new.get(name)?);
+        // Where a limit is set says nothing about what it is.
+        let of = |value: &Value| {
+            let mut leaves = Leaves::new();
+            collect("", value, &mut leaves);
+            leaves.retain(|place, _| !place.ends_with(".file"));
+            leaves
+        };
+        let (base, new) = (of(base), of(new));
+        let places = distinct(base.keys().chain(new.keys()));
+        let texts = places.into_iter().filter_map(|place: &String| {
+            // One that is not there is a word in place of its parts: none, or unknown.
+            let text = |leaves: &Leaves| {
+                let found = leaves.get(place).or_else(|| leaves.get(""));
+                let found = found.into_iter().flatten();
+                found.map(String::as_str).collect::<Vec<_>>().join(", ")
+            };
+            let (base, new) = (text(&base), text(&new));
+            let differs = base != new && !base.is_empty() && !new.is_empty();
+            let name = place.replace(['.', '_'], " ");
+            differs.then(|| format!("{title}{name}: {base} and {new}"))
+        });
+        Some(texts.collect::<Vec<_>>())
+    };
+    let unknown = LIMITS_OF_CPUS.into_iter();
+    let unknown = unknown.filter(|(name, _)| is_unknown(&base[name]) || is_unknown(&new[name]));
+    let all = HARMLESS_LIMITS.into_iter().chain(unknown);
+    let all = all.filter_map(differs).flatten();
+    all.map(|text| format!("measured under different limits: {text}"))
+        .collect()
 }
 
 /// What must agree in a part of `settings.json` (`machine`, `run`, `obtained`), and does not.

@@ -2,16 +2,13 @@
 
 use std::path::Path;
 
-use crate::results::folder::RUNS;
 use crate::results::read::{ReadError, Row, Run};
-use crate::results::schema::{COMPLETE, Column, Data, FAILURE, STARTED_AT, STATUS};
+use crate::results::schema::{COMPLETE, FAILURE, STARTED_AT, STATUS};
 
-/// Reads the folder of a run, or of one of its points. Of rounds that are not whole only the reason is kept.
+/// Reads what can be read of the folder of a run, or of one of its points. Of rounds that are not whole only the reason
+/// is kept.
 pub fn open(path: &Path) -> Result<Run, ReadError> {
-    let mut run = Run::open(path)?;
-    for round in run.points.iter().flat_map(|point| &point.rounds) {
-        check_numbers(&run, round)?;
-    }
+    let mut run = Run::salvage(path)?;
     let is_whole = |round: &Row| round.text(STATUS.name) == Some(COMPLETE);
     for point in &mut run.points {
         if let Some(broken) = point.rounds.iter().find(|round| !is_whole(round)) {
@@ -36,17 +33,4 @@ pub fn time_range(run: &Run) -> Option<(&str, &str)> {
     let rounds = run.points.iter().flat_map(|point| &point.rounds);
     let times = rounds.filter_map(|round| round.text(STARTED_AT.name));
     Some((times.clone().min()?, times.max()?))
-}
-
-/// What is neither empty nor a number was changed by somebody: it must not count as not measured.
-fn check_numbers(run: &Run, row: &Row) -> Result<(), ReadError> {
-    let is_number = |column: &&Column| matches!(column.data, Data::Whole | Data::Number(_));
-    for column in run.schema.figures.iter().filter(is_number) {
-        let text = row.text(column.name).unwrap_or_default();
-        if !text.is_empty() && row.number(column.name).is_none() {
-            let reason = format!("{} is {text:?}, no number", column.name);
-            return Err(ReadError::foreign(&run.path.join(RUNS), 0, reason));
-        }
-    }
-    Ok(())
 }

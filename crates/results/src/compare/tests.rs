@@ -1,4 +1,4 @@
-use crate::testing::{Noise, Refused as _, temporary};
+use crate::testing::{Has as _, Noise, Refused as _, temporary};
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
@@ -233,6 +233,62 @@ fn other_settings_are_refused_but_those_that_may_differ() {
 }
 
 #[test]
+fn limits_of_containers_are_circumstances() {
+    let with = |limits: Value| {
+        let mut document = document(&hca::SCHEMA);
+        document["machine"]["limits"] = limits;
+        with_document(&document, &[hca_point(&RC, 1, 8, 30_000.0)], 0)
+    };
+    let limits = |quota: Value, cpus: &str, memory: Value| {
+        json!({
+            "cpus_by_quota": quota, "cpu_quotas": [{"file": cpus}], "memory": memory,
+            "cpuset": {"cpus": cpus, "file": "/sys/fs/cgroup/a/cpuset.cpus"},
+            "ulimits": {"open_files": {"soft": 64, "hard": 64}},
+        })
+    };
+    let none = with(limits(json!("none"), "0-7", json!("none")));
+    for (quota, cpus, told) in [
+        (
+            json!(0.3),
+            "0-7",
+            "machine.limits.cpus_by_quota: none and 0.3",
+        ),
+        (
+            json!("none"),
+            "0-3",
+            "machine.limits.cpuset.cpus: 0-7 and 0-3",
+        ),
+    ] {
+        let other = with(limits(quota, cpus, json!("none")));
+        compare(&none, &other, &request()).refused(&[told]);
+    }
+    // Others change no figure, and are warned of.
+    let memory = json!({"limit_bytes": 1 << 30, "file": "/x"});
+    let limited = with(limits(json!("none"), "0-7", memory));
+    let warned =
+        |base: &Run, new: &Run| compare(base, new, &request()).unwrap().warnings.join("\n");
+    warned(&none, &limited)
+        .has(&["measured under different limits: memory limit limit bytes: none and 1073741824"]);
+    assert!(!warned(&none, &limited).contains("ulimits"));
+    // So are those of CPUs that could not be read in one of them.
+    let mut cpus = limits(json!("none"), "0-7", json!("none"));
+    cpus["cpuset"] = json!("unknown");
+    let quota = with(limits(json!("unknown"), "0-7", json!("none")));
+    for (unread, limit, known) in [
+        (with(cpus), "cpuset cpus", "0-7"),
+        (quota, "CPU quota", "none"),
+    ] {
+        let text = |values: [&str; 2]| format!("{limit}: {}", values.join(" and "));
+        warned(&none, &unread).has(&[&text([known, "unknown"])]);
+        warned(&unread, &none).has(&[&text(["unknown", known])]);
+        assert!(!warned(&unread, &unread).contains("limits"));
+    }
+    // Those of an older run are not known.
+    let older = with(Value::Null);
+    assert!(!warned(&older, &none).contains("limits"));
+}
+
+#[test]
 fn what_one_side_lacks_is_named() {
     let sizes = |sizes: &[&'static str]| {
         let settings = |size| [(hca::SERVICE, "rc"), (hca::SIZE, size)];
@@ -411,8 +467,13 @@ fn a_figure_that_is_no_number_is_named() {
     let text = std::fs::read_to_string(&file).unwrap();
     assert!(text.contains(",200.0,"));
     std::fs::write(&file, text.replace(",200.0,", ",abc,")).unwrap();
-    let told = ["runs.csv", "floor_p50_ns", "\"abc\""];
-    rounds::open(&path).refused(&told);
+    let run = rounds::open(&path).unwrap();
+    let [damaged] = &run.damaged[..] else {
+        panic!("{:?}", run.damaged)
+    };
+    damaged
+        .to_string()
+        .has(&["runs.csv", "in line 2", "floor_p50_ns is \"abc\""]);
 }
 
 fn memory_about(latency: f64, bandwidth: f64, seed: u64) -> Run {

@@ -28,7 +28,7 @@ mod tests;
 
 pub use drawing::Drawing;
 pub use frame::{Chart, FigureTexts, both};
-pub use render::{Format, svg, write};
+pub use render::{Format, memory_of, svg, write};
 
 use crate::results::ReportError;
 

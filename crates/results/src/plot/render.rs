@@ -21,6 +21,8 @@ const SVG_GRID: u32 = 10;
 const SMOOTHING: u32 = 2;
 /// Unless that takes more pixels than these: 192 MB. There is little to smooth in a figure of this many.
 const MOST_PIXELS: u64 = 1 << 26;
+/// About what a PNG file of the largest figures takes, in bytes.
+const ENCODED: u64 = 2 << 20;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -49,6 +51,24 @@ pub fn write(path: &Path, format: Format, drawing: &Drawing) -> Result<(), PlotE
         Format::Pdf => pdf(drawing)?,
     };
     Ok(durable::replace(path, |out| out.write_all(&bytes))?)
+}
+
+/// Memory that this takes for the pixels of a drawing, in bytes: all else is little.
+pub fn memory_of(format: Format, drawing: &Drawing) -> u64 {
+    let Format::Png = format else { return 0 };
+    let pixels = |(width, height): (u32, u32)| u64::from(width) * u64::from(height);
+    let (size, smoothing) = pixels_of(drawing);
+    let large = (size.0 * smoothing, size.1 * smoothing);
+    3 * (pixels(large) + pixels(size)) + ENCODED
+}
+
+/// The size of a drawing in pixels, and how many times finer it is drawn.
+fn pixels_of(drawing: &Drawing) -> ((u32, u32), u32) {
+    let pixels_of = |units: f64| units as u32 * PIXELS_PER_UNIT;
+    let (width, height) = (pixels_of(drawing.width), pixels_of(drawing.height));
+    let area = u64::from(width) * u64::from(height);
+    let is_large = area * u64::from(SMOOTHING.pow(2)) > MOST_PIXELS;
+    ((width, height), if is_large { 1 } else { SMOOTHING })
 }
 
 /// A drawing as an SVG document, without anything from elsewhere.
@@ -80,11 +100,7 @@ fn escape(text: &str) -> String {
 
 /// A drawing as a PNG file.
 pub fn png(drawing: &Drawing) -> Result<Vec<u8>, PlotError> {
-    let pixels_of = |units: f64| units as u32 * PIXELS_PER_UNIT;
-    let (width, height) = (pixels_of(drawing.width), pixels_of(drawing.height));
-    let area = u64::from(width) * u64::from(height);
-    let is_large = area * u64::from(SMOOTHING.pow(2)) > MOST_PIXELS;
-    let smoothing = if is_large { 1 } else { SMOOTHING };
+    let ((width, height), smoothing) = pixels_of(drawing);
     let large = (width * smoothing, height * smoothing);
     let mut pixels = vec![255_u8; large.0 as usize * large.1 as usize * 3];
     {

@@ -127,14 +127,8 @@ impl Document {
 pub(super) fn read_value(path: &Path) -> Result<Value, ReadError> {
     let why = "settings and machine are in it; copy it from where it was measured";
     let text = whole(path, why)?;
-    let value: Value = serde_json::from_str(&text).map_err(|cause| {
-        let (line, reason) = (cause.line() as u64, cause.to_string());
-        if cause.is_eof() {
-            ReadError::truncated(path, line, reason)
-        } else {
-            ReadError::foreign(path, line, reason)
-        }
-    })?;
+    let value: Value =
+        serde_json::from_str(&text).map_err(|cause| ReadError::json(path, &cause))?;
     // Format 1 did not contain its number; its clock benchmark not even the object.
     match value["hcabench"]["format"].as_u64() {
         Some(FORMAT) => Ok(value),

@@ -9,6 +9,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::content::{self, BYTE_ORDER_MARK, NotText};
 use super::error::ReportError;
 
 /// How many names are tried where others are in use.
@@ -43,7 +44,20 @@ pub(crate) fn create_numbered(name: &Path) -> io::Result<(PathBuf, File)> {
 
 /// The text of a file that a user names: other objects, such as a pipe, are refused.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    io::read_to_string(open_regular(path)?)
+    let mut bytes = Vec::new();
+    open_regular(path)?.read_to_end(&mut bytes)?;
+    let wrong = match content::recognised(&bytes) {
+        None => {
+            let text = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&bytes);
+            let text = std::str::from_utf8(text).map(str::to_owned);
+            return text.map_err(|_| io::Error::other("it is not text in UTF-8"));
+        }
+        Some(NotText::Compressed(by, unpack)) => {
+            format!("it is compressed with {by}; unpack it with {unpack}")
+        }
+        Some(NotText::Utf16) => "it is text in UTF-16; save it as UTF-8".to_owned(),
+    };
+    Err(io::Error::other(wrong))
 }
 
 /// Opens a file to read, which must be a regular one; a link to one is followed.
@@ -121,6 +135,14 @@ pub fn folder_of(path: &Path) -> &Path {
     }
 }
 
+/// The symbolic link in a path that leads nowhere, and what it leads to.
+pub(super) fn dangling_link(path: &Path) -> Option<(&Path, PathBuf)> {
+    let mut above = path.ancestors();
+    let found = above.find(|it| it.symlink_metadata().is_ok())?;
+    let target = fs::read_link(found).ok()?;
+    (!found.exists()).then_some((found, target))
+}
+
 /// Where [`replace`] prepares the new contents of `path`; a killed process may leave it behind.
 pub(crate) fn partial_path(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -160,6 +182,14 @@ pub(crate) fn replace_with(
     }
     written?;
     sync_folder(folder_of(path))
+}
+
+/// Writes a short text over a file of ours: on a full disk the block that it has is there.
+pub(crate) fn overwrite(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = open_to_go_on(path)?;
+    file.write_all(text.as_bytes())?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()
 }
 
 #[cfg(test)]
@@ -243,6 +273,24 @@ pub(super) mod tests {
         fs::write(&file, "x").unwrap();
         symlink(&file, &link).unwrap();
         open_regular(&link).unwrap();
+    }
+
+    #[test]
+    fn text_of_a_user_may_be_marked_and_is_named_where_it_is_none() {
+        let path = temporary("plot.toml");
+        fs::write(&path, "\u{feff}bins = 5\n").unwrap();
+        assert_eq!(read_text(&path).unwrap(), "bins = 5\n");
+        for (bytes, told) in [
+            (
+                b"\x1f\x8b\x08".as_slice(),
+                "compressed with gzip; unpack it with gunzip",
+            ),
+            (b"\xff\xfeb\0", "UTF-16"),
+            (b"bins = \xff", "not text in UTF-8"),
+        ] {
+            fs::write(&path, bytes).unwrap();
+            read_text(&path).refused(&[told]);
+        }
     }
 
     #[test]

@@ -31,6 +31,12 @@ pub enum ReportError {
         shown(.0), printable(.1)
     )]
     ExistingResults(PathBuf, String),
+    /// A symbolic link in the path of the folder, and what it leads to, which does not exist.
+    #[error(
+        "{} is a symbolic link to {}, which does not exist; make that folder, or choose another path",
+        shown(.0), shown(.1)
+    )]
+    DanglingLink(PathBuf, PathBuf),
     /// There is no run in the folder to go on with.
     #[error("{} holds no run that could be resumed; give the folder that --out named", shown(.0))]
     NothingToResume(PathBuf),
@@ -55,7 +61,11 @@ pub enum ReportError {
 
 /// What to do so that it does not fail again, if that is known.
 fn remedy(cause: &io::Error) -> &'static str {
+    if cause.raw_os_error() == Some(libc::EMFILE) {
+        return "; raise the limit on open files with ulimit -n";
+    }
     match cause.kind() {
+        io::ErrorKind::FileTooLarge => "; raise the limit on the size of a file with ulimit -f",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "; free some space there, or write the results elsewhere"
         }
@@ -115,6 +125,8 @@ mod tests {
             (libc::EACCES, forbidden),
             (libc::EPERM, forbidden),
             (libc::EROFS, forbidden),
+            (libc::EFBIG, "ulimit -f"),
+            (libc::EMFILE, "ulimit -n"),
             (libc::EIO, "Input/output error (os error 5)"),
         ] {
             let cause = io::Error::from_raw_os_error(errno);

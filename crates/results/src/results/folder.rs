@@ -6,12 +6,14 @@
 //! Each file and folder is put on a list (`.hcabench-files`) before it comes into being. Replacing an earlier run
 //! removes what is on that list and nothing else: whatever the user keeps in the same folder stays.
 //!
-//! The list is locked while a run writes, and a process that measures a round of it locks the folder ([`hold`]), so
-//! that two runs do not write to the same folder. A file system without locks does not keep them apart.
+//! The list is locked while a run writes. The folder is locked by a process that measures a round of it ([`hold`]), and
+//! for a moment by each run that looks whether it may write there. So two runs do not write to the same folder, and the
+//! second is refused before it measures. A file system without locks does not keep them apart.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +45,8 @@ pub const SETTINGS: &str = "settings.json";
 /// A point's latencies as a distribution.
 pub const HISTOGRAM: &str = "latency.hgrm";
 
-/// How long the processes of a run that was killed may go on, and how often is looked.
+/// How long the processes of a run that was killed may go on, or another run may look at a folder; and how often is
+/// looked.
 const ENDING: Duration = Duration::from_secs(3);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -92,40 +95,57 @@ impl ResultsFolder {
     /// upper estimate of what the results will take; on a file system that does not report its size it is not checked.
     ///
     /// # Errors
-    /// [`ReportError::ExistingResults`] without `force`; [`ReportError::ForeignResults`] with it, when what looks like
-    /// results is not on the list of an earlier run; [`ReportError::TooLittleSpace`]; others when the folder cannot be
-    /// made or written to. After an error nothing was removed, unless removing itself failed, and no new folder stays.
+    /// [`ReportError::InUse`] while another run writes to it; [`ReportError::ExistingResults`] without `force`;
+    /// [`ReportError::ForeignResults`] with it, when what looks like results is not on the list of an earlier run;
+    /// [`ReportError::TooLittleSpace`]; others when the folder cannot be made or written to. After an error nothing was
+    /// removed, unless removing itself failed, and no new folder stays.
     pub fn create(path: &Path, force: bool, needed_bytes: u64) -> Result<Self, ReportError> {
-        let earlier = examine(path, force, needed_bytes)?;
         let made = make_folders(path)?;
-        Self::take_over(path, &earlier).inspect_err(|_| unmake_folders(&made))
+        Self::open(path, force, needed_bytes).inspect_err(|error| unmake_folders(&made, error))
+    }
+
+    /// As [`create`](Self::create), in a folder that no other run gets: `path`, or where something has that name the
+    /// same with a number behind it.
+    pub fn create_numbered(path: &Path, needed_bytes: u64) -> Result<Self, ReportError> {
+        let (path, made) = make_numbered_folder(path)?;
+        Self::open(&path, false, needed_bytes).inspect_err(|error| unmake_folders(&made, error))
     }
 
     /// Finds out whether [`create`](Self::create) would succeed, and leaves everything as it is: so that a bad path is
     /// known before hardware is touched, and an earlier run is not removed for one that cannot start.
     pub fn check(path: &Path, force: bool, needed_bytes: u64) -> Result<(), ReportError> {
+        check_links(path)?;
+        // A folder that does not exist yet holds nothing, and no run uses it.
+        let _locked = path.exists().then(|| lock_unused(path)).transpose()?;
         examine(path, force, needed_bytes)?;
-        let made = make_folders(path)?;
-        let writable = probe(path);
-        unmake_folders(&made);
-        writable
+        probe(nearest_existing(path))
     }
 
-    fn take_over(path: &Path, earlier: &EarlierContent) -> Result<Self, ReportError> {
+    /// As [`check`](Self::check), for [`create_numbered`](Self::create_numbered).
+    pub fn check_numbered(path: &Path, needed_bytes: u64) -> Result<(), ReportError> {
+        let within = folder_of(path);
+        check_links(within)?;
+        check_space(within, &EarlierContent::default(), needed_bytes)?;
+        probe(nearest_existing(within))
+    }
+
+    /// Takes a folder that exists.
+    fn open(path: &Path, force: bool, needed_bytes: u64) -> Result<Self, ReportError> {
+        // Until its list is locked.
+        let _locked = lock_unused(path)?;
+        let earlier = examine(path, force, needed_bytes)?;
         probe(path)?;
         let mark = path.join(MARK);
         let fresh = earlier.evidence.is_none();
         if fresh {
-            // Of two runs that begin at the same moment, one gets the folder.
+            // Of two runs that begin at the same moment where there are no locks, one gets the folder.
             let claimed = durable::create_new(&mark);
             claimed.map_err(|cause| match cause.kind() {
-                io::ErrorKind::AlreadyExists => {
-                    ReportError::ExistingResults(path.to_path_buf(), MARK.to_owned())
-                }
+                io::ErrorKind::AlreadyExists => ReportError::InUse(path.to_path_buf()),
                 _ => ReportError::from_io("create", &mark, cause),
             })?;
         }
-        let begun = Self::begin(path, &mark, earlier);
+        let begun = Self::begin(path, &mark, &earlier);
         if fresh && begun.is_err() {
             // Nothing was there before, and nothing of ours stays; the error is what is reported.
             let _ = fs::remove_file(&mark);
@@ -152,7 +172,7 @@ impl ResultsFolder {
         // Locked until the new one is.
         let replaced = durable::open_to_go_on(&list_path).ok();
         if let Some(list) = &replaced {
-            claim(list, path)?;
+            lock_list(list, path)?;
         }
         write_mark(mark, NOT_ENDED)?;
         if earlier.evidence.is_some() {
@@ -160,7 +180,7 @@ impl ResultsFolder {
         }
         let list =
             durable::create_new(&list_path).map_err(ReportError::on("create", &list_path))?;
-        claim(&list, path)?;
+        lock_list(&list, path)?;
         let synced = sync_folder(path).and_then(|()| sync_folder(folder_of(path)));
         if synced.is_err() {
             // The error is what is reported.
@@ -224,7 +244,7 @@ impl ResultsFolder {
 
     /// Leaves the mark and writes into it why the run ended early.
     pub fn fail(self, reason: &str) -> Result<(), ReportError> {
-        write_mark(&self.path().join(MARK), reason)
+        write_reason(&self.path().join(MARK), reason)
     }
 }
 
@@ -238,17 +258,10 @@ impl EarlierFolder {
             }
             _ => ReportError::from_io("open", &list_path, cause),
         })?;
-        let begun = Instant::now();
-        loop {
-            match claim(&list, path) {
-                // A round of a run that was killed takes a moment to end.
-                Err(ReportError::InUse(_)) if begun.elapsed() < ENDING => sleep(LOOK),
-                claimed => {
-                    let path = path.to_path_buf();
-                    return claimed.map(|()| EarlierFolder { path, list });
-                }
-            }
-        }
+        let _locked = lock_folder(path, || false)?;
+        lock_list(&list, path)?;
+        let path = path.to_path_buf();
+        Ok(EarlierFolder { path, list })
     }
 
     /// Its path, as given.
@@ -299,7 +312,7 @@ impl PointFolder {
 
     /// Leaves the mark and writes into it why the point failed.
     pub fn fail(self, reason: &str) -> Result<(), ReportError> {
-        write_mark(&self.path.join(MARK), reason)
+        write_reason(&self.path.join(MARK), reason)
     }
 }
 
@@ -358,15 +371,59 @@ fn free_bytes(path: &Path) -> Option<u64> {
         .then(|| (told.blocks_available() as u64).saturating_mul(told.fragment_size() as u64))
 }
 
-/// Makes the folder and its parents; returns those that were not there, outermost first.
-fn make_folders(path: &Path) -> Result<Vec<PathBuf>, ReportError> {
-    let missing: Vec<PathBuf> = path
+/// Makes the folder and its parents; returns those that it made, outermost first.
+pub fn make_folders(path: &Path) -> Result<Vec<PathBuf>, ReportError> {
+    check_links(path)?;
+    let failed = ReportError::on("create the folder", path);
+    let ancestors = path
         .ancestors()
-        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
-        .map(Path::to_path_buf)
-        .collect();
-    fs::create_dir_all(path).map_err(ReportError::on("create the folder", path))?;
-    Ok(missing.into_iter().rev().collect())
+        .take_while(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists());
+    let missing: Vec<PathBuf> = ancestors.map(Path::to_path_buf).collect();
+    let mut made = Vec::new();
+    for folder in missing.into_iter().rev() {
+        match fs::create_dir(&folder) {
+            Ok(()) => made.push(folder),
+            // Another run made it meanwhile, and may use it.
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(cause) => {
+                let error = failed(cause);
+                unmake_folders(&made, &error);
+                return Err(error);
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// Makes a folder that was not there, with its parents: `path`, or where something has that name the same with `-2`,
+/// `-3` and so on behind it. Returns it, and all that it made, outermost first.
+pub fn make_numbered_folder(path: &Path) -> Result<(PathBuf, Vec<PathBuf>), ReportError> {
+    let mut made = make_folders(folder_of(path))?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let others = (2..).map(|number: u64| path.with_file_name(format!("{name}-{number}")));
+    for candidate in std::iter::once(path.to_path_buf()).chain(others) {
+        match fs::create_dir(&candidate) {
+            Ok(()) => {
+                made.push(candidate.clone());
+                return Ok((candidate, made));
+            }
+            Err(cause) if cause.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(cause) => {
+                let error = ReportError::from_io("create the folder", &candidate, cause);
+                unmake_folders(&made, &error);
+                return Err(error);
+            }
+        }
+    }
+    unreachable!("the numbers do not end")
+}
+
+/// A link in a path that leads nowhere is an error: no folder is made through it.
+fn check_links(path: &Path) -> Result<(), ReportError> {
+    match durable::dangling_link(path) {
+        Some((link, target)) => Err(ReportError::DanglingLink(link.to_path_buf(), target)),
+        None => Ok(()),
+    }
 }
 
 /// Writes, syncs and removes a small file of a name that nothing has yet.
@@ -377,12 +434,63 @@ fn probe(path: &Path) -> Result<(), ReportError> {
     written.and(fs::remove_file(&name)).map_err(failed)
 }
 
+/// Locks a folder for as long as what is returned is open, against other runs that look whether they may write there,
+/// and against rounds of a run that are still measured. `refuses`: what need not be waited for.
+fn lock_folder(path: &Path, refuses: impl Fn() -> bool) -> Result<File, ReportError> {
+    let mut options = OpenOptions::new();
+    // Opening a pipe would wait for a writer.
+    let folder = options.read(true).custom_flags(libc::O_DIRECTORY);
+    let folder = folder.open(path).map_err(ReportError::on("open", path))?;
+    wait_for(path, || folder.try_lock(), refuses)?;
+    Ok(folder)
+}
+
+/// The same, unless a run writes to the folder.
+fn lock_unused(path: &Path) -> Result<File, ReportError> {
+    lock_folder(path, || is_written(path))
+}
+
+/// Whether a run writes to a folder.
+fn is_written(path: &Path) -> bool {
+    let list = durable::open_to_go_on(&path.join(LIST));
+    list.is_ok_and(|list| is_locked(&list.try_lock_shared()))
+}
+
 /// Locks the list of a run for as long as it is open.
-fn claim(list: &File, path: &Path) -> Result<(), ReportError> {
-    let folder = File::open(path).map_err(ReportError::on("open", path))?;
-    let in_use = |locked: Result<(), TryLockError>| matches!(locked, Err(TryLockError::WouldBlock));
-    if in_use(list.try_lock()) || in_use(folder.try_lock()) {
-        return Err(ReportError::InUse(path.to_path_buf()));
+fn lock_list(list: &File, path: &Path) -> Result<(), ReportError> {
+    wait_for(path, || list.try_lock(), || false)
+}
+
+fn is_locked(lock: &Result<(), TryLockError>) -> bool {
+    matches!(lock, Err(TryLockError::WouldBlock))
+}
+
+/// A round of a run that was killed takes a moment to end.
+fn wait_for(
+    path: &Path,
+    lock: impl Fn() -> Result<(), TryLockError>,
+    refuses: impl Fn() -> bool,
+) -> Result<(), ReportError> {
+    let begun = Instant::now();
+    wait_while(path, lock, || {
+        let waits = begun.elapsed() <= ENDING && !refuses();
+        if waits {
+            sleep(LOOK);
+        }
+        waits
+    })
+}
+
+/// Locks a folder; `pause` waits for a moment, or returns that it is in use.
+fn wait_while(
+    path: &Path,
+    lock: impl Fn() -> Result<(), TryLockError>,
+    mut pause: impl FnMut() -> bool,
+) -> Result<(), ReportError> {
+    while is_locked(&lock()) {
+        if !pause() {
+            return Err(ReportError::InUse(path.to_path_buf()));
+        }
     }
     Ok(())
 }
@@ -396,33 +504,44 @@ pub fn is_incomplete(folder: &Path) -> bool {
 /// little longer than the one that gave it the folder.
 pub fn hold(path: &Path) -> io::Result<File> {
     let folder = File::open(path)?;
-    // A file system without locks separates no processes.
-    let _ = folder.try_lock_shared();
+    // Another run may look at it for a moment. A file system without locks separates no processes.
+    let _ = wait_for(path, || folder.try_lock_shared(), || false);
     Ok(folder)
 }
 
 fn write_mark(mark: &Path, reason: &str) -> Result<(), ReportError> {
-    durable::replace(mark, |out| {
-        writeln!(
-            out,
-            "{MARK_BEGINS} {reason}\nThis file is removed when the results in this folder are complete."
-        )
-    })
+    durable::replace(mark, |out| out.write_all(text_of_mark(reason).as_bytes()))
 }
 
-/// What is in the way of a new run at `path`: an earlier one without `force`, or too little space. Returns the earlier
-/// run.
+/// Writes why a run or a point ended early into its mark, in place where a full disk has no room for a new file.
+fn write_reason(mark: &Path, reason: &str) -> Result<(), ReportError> {
+    let in_place = |_: &ReportError| durable::overwrite(mark, &text_of_mark(reason)).is_ok();
+    match write_mark(mark, reason) {
+        Err(error) if !in_place(&error) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn text_of_mark(reason: &str) -> String {
+    format!(
+        "{MARK_BEGINS} {reason}\nThis file is removed when the results in this folder are complete.\n"
+    )
+}
+
+/// What is in the way of a new run at `path`: one that writes to it, an earlier one without `force`, or too little space.
+/// Returns the earlier run. The folder is locked, so that no other run takes it meanwhile.
 fn examine(path: &Path, force: bool, needed_bytes: u64) -> Result<EarlierContent, ReportError> {
     let earlier = EarlierContent::find(path)?;
     if let Some(found) = &earlier.evidence {
+        let in_use = is_written(path);
         let path = path.to_path_buf();
+        if in_use {
+            return Err(ReportError::InUse(path));
+        }
         match &earlier.unlisted {
             _ if !force => return Err(ReportError::ExistingResults(path, found.clone())),
             Some(found) => return Err(ReportError::ForeignResults(path, found.clone())),
             None => {}
-        }
-        if let Ok(list) = durable::open_to_go_on(&path.join(LIST)) {
-            claim(&list, &path)?;
         }
     }
     check_space(path, &earlier, needed_bytes)?;
@@ -444,8 +563,12 @@ fn check_space(
     Ok(())
 }
 
-/// Removes folders that were just made, the deepest first; those that are not empty stay.
-fn unmake_folders(made: &[PathBuf]) {
+/// Removes folders that were just made, after an error, the deepest first; those that are not empty stay, and those of
+/// another run.
+fn unmake_folders(made: &[PathBuf], error: &ReportError) {
+    if matches!(error, ReportError::InUse(_)) {
+        return;
+    }
     for folder in made.iter().rev() {
         // Only empty folders go; what is left behind is not an error.
         let _ = fs::remove_dir(folder);

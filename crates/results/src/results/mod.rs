@@ -20,6 +20,7 @@
 //! | `read` | a results folder as data |
 //! | `units`, `text` | durations, bytes, rates and text of others for people |
 
+mod content;
 pub mod curves;
 pub mod datapackage;
 pub mod document;

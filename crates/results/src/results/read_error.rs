@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use super::content::{self, NotText};
+use super::durable::dangling_link;
 use super::text::{printable, printable_path};
 
 #[derive(Debug, Error)]
@@ -29,6 +31,9 @@ impl fmt::Display for ReadError {
 pub enum ReadErrorKind {
     #[error("does not exist; give the folder that --out named, or that of one of its points")]
     NoSuchFolder,
+    /// What the symbolic link leads to.
+    #[error("is a symbolic link to {}, which does not exist", printable_path(.0))]
+    DanglingLink(PathBuf),
     #[error("is not a folder; give the folder of a run, or that of one of its points")]
     NotAFolder,
     #[error("is empty; give the folder that --out named")]
@@ -70,6 +75,11 @@ pub enum ReadErrorKind {
         place(*.0), printable(.1)
     )]
     Foreign(u64, String),
+    /// A file was compressed by this program, and this one reverses it.
+    #[error(
+        "is compressed with {0}, and only plain files are read; unpack it with {1}, and give it its name again"
+    )]
+    Compressed(&'static str, &'static str),
     /// A file that is read in one piece is too large for that: its bytes, and the limit.
     #[error("has {0} bytes, and at most {1} are read in one piece; it is not a result of hcabench")]
     TooLarge(u64, u64),
@@ -86,11 +96,28 @@ fn place(line: u64) -> String {
 }
 
 impl ReadErrorKind {
-    /// The error of a folder or file of which this is wrong.
+    /// What is wrong with a file that begins like this; `None` where it may be text.
+    pub(super) fn of_beginning(beginning: &[u8]) -> Option<Self> {
+        Some(match content::recognised(beginning)? {
+            NotText::Compressed(by, unpack) => ReadErrorKind::Compressed(by, unpack),
+            NotText::Utf16 => {
+                let reason = "it is not text in UTF-8 but in UTF-16: save it as UTF-8";
+                ReadErrorKind::Foreign(1, reason.to_owned())
+            }
+        })
+    }
+
+    /// The error of a folder or file of which this is wrong. Where a link leads nowhere, that is what is wrong.
     pub fn at(self, path: &Path) -> ReadError {
+        let is_missing = matches!(self, Self::NoSuchFolder | Self::MissingFile(_));
+        let link = is_missing.then(|| dangling_link(path)).flatten();
+        let (path, wrong) = match link {
+            Some((link, target)) => (link, Self::DanglingLink(target)),
+            None => (path, self),
+        };
         ReadError {
             path: path.to_path_buf(),
-            wrong: self,
+            wrong,
         }
     }
 }
@@ -116,8 +143,35 @@ impl ReadError {
     /// A failure to open a file, with its purpose in `why`.
     pub(super) fn opening(path: &Path, cause: io::Error, why: &str) -> Self {
         match cause.kind() {
-            io::ErrorKind::NotFound => ReadErrorKind::MissingFile(why.to_owned()).at(path),
+            io::ErrorKind::NotFound => {
+                let packed = content::packed_beside(path);
+                let why = packed.unwrap_or_else(|| why.to_owned());
+                ReadErrorKind::MissingFile(why).at(path)
+            }
             _ => ReadError::io(path, cause),
+        }
+    }
+
+    /// Whether a file is damaged: not what another version, another command or a run without points would explain.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self.wrong,
+            ReadErrorKind::MissingFile(_)
+                | ReadErrorKind::DanglingLink(_)
+                | ReadErrorKind::Truncated(..)
+                | ReadErrorKind::Foreign(..)
+                | ReadErrorKind::Compressed(..)
+                | ReadErrorKind::TooLarge(..)
+                | ReadErrorKind::Io(_)
+        )
+    }
+
+    /// A document that is not JSON, or not all of it.
+    pub(super) fn json(path: &Path, cause: &serde_json::Error) -> Self {
+        let (line, reason) = (cause.line() as u64, cause.to_string());
+        match cause.is_eof() {
+            true => ReadError::truncated(path, line, reason),
+            false => ReadError::foreign(path, line, reason),
         }
     }
 

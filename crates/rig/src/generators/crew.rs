@@ -12,7 +12,7 @@ use crossbeam_utils::CachePadded;
 use super::generator::{Generator, Groups, Load};
 use crate::buffer::{Bytes, HUGE_PAGE, PageKind, PageSize, Region, RegionError};
 use crate::host::interrupt::{self, BlockedSignals};
-use crate::host::{HostError, pinning};
+use crate::host::{HostError, Needs, pinning, threads};
 use crate::rig::error::{RigError, unless_interrupted};
 use crate::rig::role::Role;
 
@@ -52,6 +52,17 @@ pub enum GeneratorsError {
         /// Its CPU.
         cpu: usize,
     },
+}
+
+impl GeneratorsError {
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            GeneratorsError::Rig(error) => error.is_shortage(),
+            GeneratorsError::Region(error) => error.is_shortage(),
+            _ => false,
+        }
+    }
 }
 
 /// What buffers are to be like.
@@ -182,18 +193,24 @@ impl Generators {
             kinds: Vec::new(),
         };
         let (made, all_made) = channel();
+        let needs = Needs {
+            threads: cpus.len() as u64,
+            stacks: cpus.len() as u64 * STACK as u64,
+            files: 0,
+        };
+        needs.require("the generators of memory load")?;
         // A signal is for a thread that can act on it.
         let held = BlockedSignals::new()?;
         for (place, &cpu) in cpus.iter().enumerate() {
             let (shared, made) = (Arc::clone(&generators.shared), made.clone());
             let thread = std::thread::Builder::new()
                 .name(format!("memory-load-{cpu}"))
-                .stack_size(STACK)
-                .spawn(move || serve(cpu, room, &made, &shared, place))
-                .map_err(|source| RigError::Spawn {
-                    role: GENERATOR,
-                    source,
-                })?;
+                .stack_size(STACK);
+            let serve = move || serve(cpu, room, &made, &shared, place);
+            let thread = threads::start(thread, serve).map_err(|source| RigError::Spawn {
+                role: GENERATOR,
+                source,
+            })?;
             generators.threads.push(thread);
         }
         drop((made, held));

@@ -11,6 +11,7 @@ use super::identity::{Identity, Job};
 use super::schedule::Pair;
 use crate::results::Record;
 use crate::results::document::Program;
+use crate::results::finding::Finding;
 
 /// What must be the same for all ranks of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -127,6 +128,9 @@ pub struct DirectionReport {
     pub figures: Record,
     /// Why there are none, or not all.
     pub failure: Option<String>,
+    /// What must be known to believe them, of either host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
     /// By the name of their file, the rows of samples, if these were asked for.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub samples: BTreeMap<String, String>,

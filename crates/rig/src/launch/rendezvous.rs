@@ -11,7 +11,7 @@ use super::error::LaunchError;
 use super::identity::Rendezvous;
 use super::message::{FromRank, Hello, ToRank};
 use super::wire::{Wire, WireError, listen_at};
-use crate::host::interrupt;
+use crate::host::{interrupt, threads};
 
 /// How long a name server may take.
 const RESOLVING: Duration = Duration::from_secs(10);
@@ -32,10 +32,11 @@ fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let (give, take) = channel();
     let name = host.to_owned();
     // A name server that does not answer keeps only this thread.
-    std::thread::spawn(move || {
+    threads::start(std::thread::Builder::new(), move || {
         let addresses = (name.as_str(), port).to_socket_addrs();
         let _ = give.send(addresses.map(Iterator::collect::<Vec<_>>));
-    });
+    })
+    .map_err(|error| error.to_string())?;
     let until = Instant::now() + RESOLVING;
     while Instant::now() < until && interrupt::requested().is_none() {
         match take.recv_timeout(LOOK) {

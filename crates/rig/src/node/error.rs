@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use crate::buffer::BufferError;
 use crate::host::HostError;
+use crate::host::remedies::remedy;
 
 use super::fallback::ConnectFailure;
 
@@ -33,7 +34,7 @@ pub enum NodeError {
         /// The system's reason.
         source: io::Error,
         /// What to do.
-        advice: &'static str,
+        advice: String,
     },
     /// The HCA or the connection manager refused something.
     #[error("{0}")]
@@ -57,6 +58,16 @@ pub enum NodeError {
 }
 
 impl NodeError {
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            NodeError::Host(error) => error.is_shortage(),
+            NodeError::Buffer(error) => error.is_shortage(),
+            NodeError::Io { source, .. } => remedy(source).is_some(),
+            _ => false,
+        }
+    }
+
     /// For `map_err`: that operation on that object failed.
     pub fn io(
         operation: &'static str,
@@ -67,8 +78,8 @@ impl NodeError {
         move |source| NodeError::Io {
             operation,
             object,
+            advice: remedy(&source).unwrap_or_else(|| advice.to_owned()),
             source,
-            advice,
         }
     }
 }

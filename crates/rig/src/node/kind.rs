@@ -3,8 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::fallback::Fallback;
-use super::{Maker, NodeError, Settings, Wiring, rings, udp};
+use super::{Maker, NodeError, Settings, Wiring, loopback_interface, rings, udp};
 use crate::buffer::SharedMemory;
+use crate::host::Needs;
+#[cfg(feature = "zeromq")]
+use crate::host::resources;
 use crate::rig::named::Named;
 use crate::rig::ports::Service;
 
@@ -122,6 +125,47 @@ impl NodeType {
         }
     }
 
+    /// Threads and files that ends with these connections take in one process, beside a thread for each end.
+    pub fn needs(
+        self,
+        ends: u64,
+        #[cfg_attr(not(feature = "zeromq"), expect(unused_variables))] connections: u64,
+    ) -> Needs {
+        let (threads, files) = match self {
+            NodeType::Loopback | NodeType::Shmem => (0, 0),
+            NodeType::Udp => (0, ends),
+            // Of both devices librdmacm opens the files of commands and of asynchronous events, once in a process. An
+            // end has an event channel and a completion channel; an id made by rdma_create_ep has another one for a
+            // moment, as has a file of /sys. Queue pairs, and so connections, have no files.
+            NodeType::InfiniBand => (ends, 5 + 3 * ends),
+            // A client has a socket, and its runtime three files; the broker is started by pipes.
+            #[cfg(feature = "mqtt")]
+            NodeType::Mqtt => (ends + 1, 4 * ends + 4),
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => {
+                let (threads, files) = super::zeromq::needs(ends, connections);
+                return Needs {
+                    threads,
+                    stacks: threads * resources::stack_of_libraries(),
+                    files,
+                };
+            }
+        };
+        Needs {
+            files,
+            ..Needs::of_threads(threads)
+        }
+    }
+
+    /// Whether a library that it takes ends the process where it gets no file, thread or memory.
+    pub fn may_abort(self) -> bool {
+        match self {
+            #[cfg(feature = "zeromq")]
+            NodeType::Zeromq => true,
+            _ => false,
+        }
+    }
+
     /// Who sends a sample of several subscribers to each of them, or chooses one: `sender`, `library` or `broker`.
     pub fn distributed_by(self) -> &'static str {
         match self {
@@ -159,11 +203,12 @@ impl NodeType {
                 })
             }
             NodeType::Loopback | NodeType::Shmem => rings::refusal(settings.poll),
-            NodeType::Udp => None,
+            NodeType::Udp => loopback_interface::refusal("--type udp"),
             #[cfg(feature = "mqtt")]
             NodeType::Mqtt => None,
             #[cfg(feature = "zeromq")]
-            NodeType::Zeromq => super::zeromq::load().err(),
+            NodeType::Zeromq => (super::zeromq::load().err())
+                .or_else(|| loopback_interface::refusal("--type zeromq")),
         })
     }
 

@@ -16,6 +16,7 @@
 //! | `infiniband` | queue pairs of RC, UC and UD (feature `rdma`) |
 //! | [`broker`] | mosquitto as a child, for `mqtt` |
 //! | `mqtt` | by way of a broker of MQTT; feature `mqtt` |
+//! | [`loopback_interface`] | whether it is up |
 //! | [`udp`] | datagrams over the loopback |
 //! | `zeromq` | sockets of libzmq; feature `zeromq` |
 
@@ -25,6 +26,7 @@ pub mod fallback;
 #[cfg(feature = "rdma")]
 pub mod infiniband;
 pub mod kind;
+pub mod loopback_interface;
 #[cfg(feature = "mqtt")]
 pub mod mqtt;
 pub mod pool;

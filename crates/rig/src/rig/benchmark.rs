@@ -11,10 +11,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::error::RigError;
+use super::ports::Service;
 use crate::results::Record;
 use crate::results::finding::Finding;
 use crate::results::schema::Schema;
 use crate::stats::LatencyHistogram;
+
+/// Shows the user a line about what takes long.
+pub type ShowWait = fn(&str);
 
 pub trait Benchmark {
     fn schema(&self) -> &'static Schema;
@@ -23,9 +27,24 @@ pub trait Benchmark {
     /// Takes no measure and locks no memory.
     fn plan(&mut self) -> Result<Plan, Failure>;
 
+    /// How many CPUs the threads of a planned point keep busy at once, at the most; `None` if that is known of the
+    /// command.
+    fn busy_cpus(&self) -> Option<usize> {
+        None
+    }
+
     /// Opens devices, leaves out what they cannot do, checks what every point needs of the machine, and makes it ready
     /// (clocks, memory lock). Called once, before the first point of a process.
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure>;
+
+    /// Where [`prepare`](Self::prepare) takes long, it calls `show` with the reason.
+    fn show_waits(&mut self, _show: ShowWait) {}
+
+    /// Which service types [`prepare`](Self::prepare) found to be connected directly: a process of a round takes that
+    /// over.
+    fn direct_services(&self) -> Option<Vec<Service>> {
+        None
+    }
 
     /// Measures a point of the plan that [`prepare`](Self::prepare) gave back. A failure after the first sample is
     /// reported in the outcome, with what was measured until then.
@@ -49,8 +68,21 @@ pub enum Failure {
     /// The machine, a device or the measurement failed.
     #[error("{0}")]
     Run(String),
+    /// A limit on threads, files or memory is too low for a point: others may be measured.
+    #[error("{0}")]
+    Shortage(String),
+    /// A library ended the process of a point: others may be measured.
+    #[error("{0}")]
+    Aborted(String),
     #[error("interrupted by {0}")]
     Interrupted(String),
+}
+
+impl Failure {
+    /// Whether other points may be measured all the same.
+    pub fn fails_its_point(&self) -> bool {
+        matches!(self, Failure::Shortage(_) | Failure::Aborted(_))
+    }
 }
 
 impl From<RigError> for Failure {
@@ -59,6 +91,7 @@ impl From<RigError> for Failure {
         match error {
             RigError::Interrupted(signal) => Failure::Interrupted(signal.to_string()),
             error if error.is_usage() => Failure::Usage(error.to_string()),
+            error if error.is_shortage() => Failure::Shortage(error.to_string()),
             error => Failure::Run(error.to_string()),
         }
     }
@@ -72,10 +105,14 @@ pub struct Plan {
     pub left_out: Vec<Record>,
 }
 
+/// What a round takes beside its points, about: its process starts, looks at the machine and compares clocks.
+const BESIDE_POINTS: Duration = Duration::from_millis(200);
+
 impl Plan {
     /// How long a round takes, about.
     pub fn time(&self) -> Duration {
-        self.points.iter().map(|point| point.time).sum()
+        let points = self.points.iter().map(|point| point.time);
+        points.fold(BESIDE_POINTS, Duration::saturating_add)
     }
 
     /// The names of all rows of the summary to be.
@@ -100,6 +137,8 @@ pub struct PlannedPoint {
     pub time: Duration,
     /// Bytes that a round of it leaves on disk, at the most.
     pub bytes: u64,
+    /// Whether a library that it takes may end the process in which it is measured.
+    pub may_abort: bool,
 }
 
 impl PlannedPoint {

@@ -6,7 +6,7 @@
 use std::fmt::Display;
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,10 @@ use serde::de::DeserializeOwned;
 
 use super::benchmark::Failure;
 use super::json_lines::{LineBuffer, line_of};
+use crate::host::cgroup::{ControlGroups, MemoryLimit, memory_limit};
+use crate::host::gave_up::Exhausted;
 use crate::host::interrupt::{self, BlockedSignals};
+use crate::host::{HostError, resources, threads};
 
 /// The environment variable that makes the program a child: its value is the kind.
 pub const VARIABLE: &str = "HCABENCH_CHILD";
@@ -39,6 +42,16 @@ pub fn this_program() -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg0("hcabench").process_group(0);
     command
+}
+
+/// What to do where it could not be started.
+pub fn advice(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            "/proc is missing; mount it (mount -t proc proc /proc)".to_owned()
+        }
+        _ => resources::process_remedy(error),
+    }
 }
 
 /// Hands a signal of this process on to such a child. One that has ended does not mind.
@@ -70,11 +83,15 @@ pub fn answer(answer: &impl Serialize) -> io::Result<()> {
 
 /// The lines of standard input. At its end nothing more is asked for, or the parent has exited: then this process is to
 /// end, too, whatever it is at.
-pub fn listen() -> Receiver<String> {
+///
+/// # Errors
+/// When the thread that reads it cannot be started.
+pub fn listen() -> Result<Receiver<String>, HostError> {
     // One that is stopped could not see it. It fails for no signal that there is.
     let _ = set_pdeathsig(Signal::SIGCONT);
     let (give, take) = channel();
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().name("hcabench-asked".to_owned());
+    threads::start(thread, move || {
         for line in io::stdin().lock().lines().map_while(Result::ok) {
             if give.send(line).is_err() {
                 return;
@@ -85,8 +102,8 @@ pub fn listen() -> Receiver<String> {
         let _ = raise(Signal::SIGTERM);
         std::thread::sleep(ORPHAN);
         std::process::exit(1);
-    });
-    take
+    })?;
+    Ok(take)
 }
 
 /// The parent's end: a child that is killed when this is dropped.
@@ -100,6 +117,8 @@ pub struct ChildProcess {
     answers: LineBuffer,
     /// The signal that was passed on, and when. A second one would kill the child before it reports its results.
     told: Option<(Instant, Signal)>,
+    /// Processes of its control group that were killed for memory before it was started.
+    killed_before: Option<u64>,
 }
 
 /// A way to a child for others than who reads its answers.
@@ -139,10 +158,10 @@ impl ChildProcess {
         inherits: &[BorrowedFd<'_>],
     ) -> Result<Self, Failure> {
         let what = what.into();
+        let killed_before = ControlGroups::of_this_process().killed_for_memory();
         let failed = |error: io::Error| {
-            Failure::Run(format!(
-                "{what} could not be started: {error}: check ulimit -u and ulimit -n"
-            ))
+            let advice = advice(&error);
+            Failure::Shortage(format!("{what} could not be started: {error}: {advice}"))
         };
         let inherit = |flag: FdFlag| {
             inherits.iter().try_for_each(|file| {
@@ -166,7 +185,13 @@ impl ChildProcess {
             stdout,
             answers: LineBuffer::default(),
             told: None,
+            killed_before,
         })
+    }
+
+    /// Whether it has exited.
+    pub fn has_ended(&self) -> bool {
+        !matches!(locked(&self.child).try_wait(), Ok(None))
     }
 
     /// A way to it from elsewhere.
@@ -257,6 +282,24 @@ impl ChildProcess {
             return Failure::Interrupted(signal.to_string());
         }
         let what = &self.what;
+        let code = status.and_then(|status| status.code());
+        if let Some(exhausted) = code.and_then(Exhausted::of_exit_code) {
+            return Failure::Shortage(format!("{what} ended early: {}", exhausted.in_words()));
+        }
+        if status.is_some_and(|status| status.signal() == Some(libc::SIGABRT)) {
+            return Failure::Aborted(format!(
+                "{what} ended early: a library or a fault aborted it: see what it printed"
+            ));
+        }
+        if let Some(status) = status
+            && status.signal() == Some(libc::SIGKILL)
+        {
+            let text = format!("{what} ended early: {status}");
+            let killed = ControlGroups::of_this_process().killed_for_memory();
+            // Where it was not counted before, it is not known whether it rose.
+            let is_for_memory = self.killed_before.is_some() && killed > self.killed_before;
+            return of_killed(text, is_for_memory.then(memory_limit));
+        }
         Failure::Run(match status {
             Some(status) => format!("{what} ended early: {status}"),
             None => format!("{what} sent nothing more"),
@@ -283,8 +326,70 @@ impl ChildProcess {
     }
 }
 
+/// `for_memory`: the limit of the control group, if it has one, where the kernel killed it because memory ended.
+fn of_killed(text: String, for_memory: Option<Option<MemoryLimit>>) -> Failure {
+    let Some(limit) = for_memory else {
+        return Failure::Aborted(text);
+    };
+    let advice = match limit {
+        Some(limit) => format!(
+            "{} allows {} KiB: raise the limit on the memory of this container or control group, or measure less at \
+             a time",
+            limit.file.display(),
+            limit.limit >> 10
+        ),
+        None => "the machine has too little: measure less at a time".to_owned(),
+    };
+    Failure::Shortage(format!(
+        "{text}: the kernel ended it because memory was used up: {advice}"
+    ))
+}
+
 impl Drop for ChildProcess {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_is_killed_fails_its_point() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "kill -KILL $$"]);
+        let mut child =
+            ChildProcess::start(command, "a-test", "the process of a round", &[]).unwrap();
+        let failure = child.next::<bool>(Duration::from_secs(60)).unwrap_err();
+        assert!(failure.fails_its_point(), "{failure:?}");
+        let text = failure.to_string();
+        assert!(
+            text.starts_with("the process of a round ended early: signal: 9"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_child_that_is_killed_for_memory_is_reported_with_the_limit() {
+        let killed = |for_memory| of_killed("it ended".to_owned(), for_memory);
+        assert_eq!(killed(None), Failure::Aborted("it ended".to_owned()));
+        let limit = MemoryLimit {
+            limit: 64 << 20,
+            free: 0,
+            file: "/sys/fs/cgroup/a/memory.max".into(),
+        };
+        for (limit, expected) in [
+            (Some(limit), "a/memory.max allows 65536 KiB: "),
+            (None, "the machine has too little"),
+        ] {
+            let Failure::Shortage(text) = killed(Some(limit)) else {
+                panic!("not a shortage");
+            };
+            assert!(
+                text.starts_with("it ended: ") && text.contains(expected),
+                "{text}"
+            );
+        }
     }
 }

@@ -7,6 +7,7 @@ use nix::sys::signal::Signal;
 use super::memory::MemoryLimitError;
 use super::role::Role;
 use crate::host::pinning::ThreadMigration;
+use crate::host::remedies::remedy;
 use crate::host::{HostError, interrupt};
 use crate::time::ClockError;
 
@@ -32,8 +33,8 @@ pub enum RigError {
         /// The size of the pool that would do.
         pool: u64,
     },
-    #[error("the {role} could not be started: {source}: raise the limit with ulimit -u")]
-    Spawn { role: Role, source: std::io::Error },
+    #[error("the {role}: {source}")]
+    Spawn { role: Role, source: HostError },
     #[error("the {role} was not ready within {} s: the machine may be out of memory or too busy", limit.as_secs())]
     NotReady { role: Role, limit: Duration },
     #[error(
@@ -92,8 +93,16 @@ impl RigError {
             operation: "pipe",
             object: "this process".to_owned(),
             errno: nix::errno::Errno::from_raw(error.raw_os_error().unwrap_or(0)),
-            advice: "close other files, or raise the limit with ulimit -n".to_owned(),
+            advice: remedy(error).unwrap_or_else(|| "close other files".to_owned()),
         })
+    }
+
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub fn is_shortage(&self) -> bool {
+        match self {
+            RigError::Host(error) | RigError::Spawn { source: error, .. } => error.is_shortage(),
+            _ => false,
+        }
     }
 
     /// Whether another value of an option would avoid it.

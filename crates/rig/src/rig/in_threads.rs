@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::host::HostError;
+use crate::host::{HostError, threads};
 
 /// Whether a signal has come; asked all the time.
 pub type SignalCheck<'a> = &'a (dyn Fn() -> bool + Sync);
@@ -17,8 +17,6 @@ pub type ThreadJob<'a, T> = Box<dyn FnOnce() -> Result<T, HostError> + Send + 'a
 pub enum ThreadsError {
     #[error(transparent)]
     Host(#[from] HostError),
-    #[error("a thread could not be started: {0}; check ulimit -u")]
-    Spawn(std::io::Error),
     #[error("interrupted before the end")]
     Interrupted,
 }
@@ -31,7 +29,7 @@ pub fn in_threads<T: Send>(
     stop: SignalCheck<'_>,
 ) -> Result<Vec<T>, ThreadsError> {
     let found = thread::scope(|scope| {
-        let threads = jobs.into_iter().map(|(name, job)| {
+        let started = jobs.into_iter().map(|(name, job)| {
             let work = move || {
                 let done = catch_unwind(AssertUnwindSafe(job));
                 if !matches!(done, Ok(Ok(_))) {
@@ -39,14 +37,14 @@ pub fn in_threads<T: Send>(
                 }
                 done
             };
-            let started = thread::Builder::new().name(name).spawn_scoped(scope, work);
+            let started = threads::start_scoped(scope, thread::Builder::new().name(name), work);
             started.inspect_err(|_| over.store(true, Ordering::Relaxed))
         });
-        let threads: Vec<_> = threads.collect();
-        let ended = threads
+        let started: Vec<_> = started.collect();
+        let ended = started
             .into_iter()
             .map(|thread| -> Result<T, ThreadsError> {
-                let done = thread.map_err(ThreadsError::Spawn)?.join();
+                let done = thread?.join();
                 match done.and_then(|done| done) {
                     Ok(found) => Ok(found?),
                     Err(panic) => resume_unwind(panic),

@@ -3,13 +3,14 @@
 mod one;
 
 use std::net::IpAddr;
+use std::path::Path;
 
 pub use self::one::{choose_nth, choose_one};
 use super::ports::{PortRequest, Service, UcRouteRequest};
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Device, Devices, IpNetwork, LinkLayer, Port, ServiceType, Transport};
 use crate::results::finding::Finding;
-use crate::results::finding::kinds::SUBNETS_DIFFER;
+use crate::results::finding::kinds::{SUBNETS_DIFFER, WITHIN_ADAPTER};
 
 /// Why no pair of ports can be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,8 @@ enum Separation {
     Adapters,
     Devices,
     Ports,
+    /// They are two functions on one wire, and what goes from one to the other never leaves the adapter.
+    Functions,
     /// They are one port.
     Nothing,
 }
@@ -83,11 +86,18 @@ impl ChosenPort {
 
     /// What it is, for people.
     pub fn describe(&self) -> String {
-        let firmware = Some(self.device.firmware.as_str()).filter(|text| !text.is_empty());
-        let firmware = firmware.unwrap_or("none");
+        let made_of = match (self.device.software, self.device.firmware.as_str()) {
+            (true, _) => "software device".to_owned(),
+            (false, "") => "firmware unknown".to_owned(),
+            (false, firmware) => format!("firmware {firmware}"),
+        };
+        let iwarp = match self.device.transport {
+            Transport::Iwarp => " (iWARP)",
+            Transport::InfiniBand | Transport::Other => "",
+        };
         let address = self.address.map(|address| format!(" at {address}"));
         format!(
-            "{} port {}{}, {}, MTU {} B, {} Gbit/s, firmware {firmware}",
+            "{} port {}{}, {}{iwarp}, MTU {} B, {} Gbit/s, {made_of}",
             self.device.name,
             self.port.number,
             address.unwrap_or_default(),
@@ -162,6 +172,12 @@ impl PortPair {
         if sender.device.name == receiver.device.name {
             return Separation::Ports;
         }
+        let functions =
+            [sender, receiver].map(|end| (end.device.pci_address.as_deref(), end.port.number));
+        let physical = &sender.port.physical;
+        if physical.is_wire_of(&receiver.port.physical, functions) {
+            return Separation::Functions;
+        }
         let adapter = &sender.device.adapter_guid;
         if adapter.is_some() && *adapter == receiver.device.adapter_guid {
             Separation::Devices
@@ -176,8 +192,24 @@ impl PortPair {
         without_address(ends.map(|end| (&*end.device.name, end.port.number, end.address)))
     }
 
-    /// What makes it doubtful that the two talk to each other.
-    pub fn doubt(&self) -> Option<Finding> {
+    /// What makes it doubtful that messages take the wire: that the two are in one adapter, or that they do not talk to
+    /// each other.
+    pub fn doubts(&self) -> Vec<Finding> {
+        let within = match self.apart() {
+            Separation::Functions => Some("two functions of one physical port"),
+            Separation::Nothing => Some("one port"),
+            Separation::Adapters | Separation::Devices | Separation::Ports => None,
+        };
+        let within = within.map(|what| {
+            let ends = [&self.sender, &self.receiver].map(ChosenPort::name);
+            Finding::of(&WITHIN_ADAPTER)
+                .name("ports", ends.join(" and "))
+                .name("what", what)
+        });
+        within.into_iter().chain(self.other_subnets()).collect()
+    }
+
+    fn other_subnets(&self) -> Option<Finding> {
         (self.reach() == Reachability::OtherSubnet).then(|| {
             let (sender, receiver) = (&self.sender, &self.receiver);
             let subnets = match sender.port.link_layer {
@@ -204,9 +236,18 @@ impl PortPair {
     }
 }
 
+/// Why there is no device, and what to do.
+fn no_device() -> &'static str {
+    match Path::new("/sys/class").is_dir() {
+        true => "no RDMA device on this host (libibverbs finds none): load its driver",
+        false => "no RDMA device can be found without /sys: mount it (mount -t sysfs sysfs /sys)",
+    }
+}
+
 /// Chooses the sending and the receiving port among those that were named, else among the active ports. Ports that
 /// cannot communicate are no pair. Of the others the best is taken: first two with IP addresses, then two in the same
-/// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order.
+/// subnet, then two adapters before two devices of one adapter before two ports of one device, then the kernel's order. Two
+/// functions of one physical port come last.
 /// A port is both only if it was named twice.
 ///
 /// # Errors
@@ -219,9 +260,10 @@ pub fn choose(
     let devices = all.usable.as_slice();
     if devices.is_empty() {
         return Err(ChoiceError::TooFew(match all.refused.first() {
-            None => "no RDMA device on this host (libibverbs finds none): load its driver, until `hcabench devices` lists it, \
-                     or run on SoftRoCE in a virtual machine with ci/hcabench"
-                .to_owned(),
+            None => format!(
+                "{}, until `hcabench devices` lists it, or run on SoftRoCE in a virtual machine with ci/hcabench",
+                no_device()
+            ),
             Some((_, reason)) => format!("no RDMA device of this host can be used: {reason}"),
         }));
     }
@@ -244,7 +286,16 @@ pub fn choose(
         .collect();
     // The first of those that are equally good.
     let possible = pairs.iter().filter(|pair| pair.obstacle().is_none());
-    let rank = |pair: &&PortPair| (pair.without_address().is_some(), pair.reach(), pair.apart());
+    let rank = |pair: &&PortPair| {
+        let apart = pair.apart();
+        let within_adapter = apart >= Separation::Functions;
+        (
+            within_adapter,
+            pair.without_address().is_some(),
+            pair.reach(),
+            apart,
+        )
+    };
     if let Some(best) = possible.min_by_key(rank) {
         return Ok(best.clone());
     }
@@ -254,15 +305,8 @@ pub fn choose(
     else {
         return Err(ChoiceError::TooFew(
             match senders.first().or(receivers.first()) {
-                Some(only) => format!(
-                    "only one usable RDMA port ({} port {}): two are needed; name both by --sender and --receiver, also if \
-                 they are to be the same one",
-                    only.device.name, only.port.number
-                ),
-                None => format!(
-                    "no RDMA port is active: {}; bring a port up (ip link set DEV up)",
-                    describe_all(devices)
-                ),
+                Some(only) => no_other(only, devices),
+                None => none_active(devices),
             },
         ));
     };
@@ -278,6 +322,23 @@ pub fn choose(
             "no two usable RDMA ports can communicate; of {sender} and {receiver}, {reason}"
         ))
     })
+}
+
+/// That there is no second port beside this one, and what to do.
+fn no_other(only: &ChosenPort, devices: &[Device]) -> String {
+    let advice = match &only.port.physical.bond {
+        None => "name it by both --sender and --receiver for the way within the adapter".to_owned(),
+        Some(bond) => format!(
+            "it is the bond {bond}, which makes one device of several ports: take the bond apart to measure between \
+             them, or measure to another host by --peer"
+        ),
+    };
+    let (device, number) = (&only.device.name, only.port.number);
+    let two = format!("only one usable RDMA port ({device} port {number}), and two are needed");
+    match inactive(devices) {
+        Some(inactive) => format!("{two}; not active: {inactive}; or {advice}"),
+        None => format!("{two}: {advice}"),
+    }
 }
 
 /// Each way to an active port.
@@ -358,7 +419,8 @@ fn named(all: &Devices, request: &PortRequest) -> Result<Vec<ChosenPort>, String
     let number = port.number;
     if !port.active {
         let state = port.state;
-        return Err(format!("port {number} is {state}, not active: bring it up"));
+        let advice = how_to_activate(port);
+        return Err(format!("port {number} is {state}, not active: {advice}"));
     }
     let there: Vec<_> = port.addresses.iter().map(ToString::to_string).collect();
     let there = match there.as_slice() {
@@ -378,16 +440,6 @@ pub fn without_address(ends: [(&str, u8, Option<IpAddr>); 2]) -> Option<String> 
     Some(format!(
         "--connect cm is impossible: {device} port {port} has no IP address, which the connection manager needs: give its \
          network interface one (ip address add), or use --connect direct"
-    ))
-}
-
-/// Why no operation with immediate data can be measured between these ports.
-pub fn without_immediate_data(ends: [(&str, Transport); 2]) -> Option<String> {
-    let mut ends = ends.into_iter();
-    let (device, _) = ends.find(|(_, transport)| *transport == Transport::Iwarp)?;
-    Some(format!(
-        "{device} is iWARP, which has no immediate data, by which messages of --operation send and write are \
-         identified: use --operation write-polled or read, or an adapter for InfiniBand or RoCE"
     ))
 }
 
@@ -429,15 +481,42 @@ impl UcRouteRequest {
     }
 }
 
-fn describe_all(devices: &[Device]) -> String {
-    let describe = |(device, port): (&Device, &Port)| {
+/// That no port is active, and what to do about each kind of them.
+fn none_active(devices: &[Device]) -> String {
+    let all = inactive(devices).unwrap_or_default();
+    format!("no RDMA port is active: {all}")
+}
+
+/// The ports that are not active, and what makes each kind of them active; none where all are.
+fn inactive(devices: &[Device]) -> Option<String> {
+    let (mut ports, mut advice) = (Vec::new(), Vec::new());
+    for (device, port) in all_ports(devices).filter(|(_, port)| !port.active) {
         let address = port.addresses.first().map(ToString::to_string);
         let address = address.as_deref().unwrap_or("no address");
         let (name, number, state) = (&device.name, port.number, port.state);
-        format!("{name} port {number} ({state}, {address})")
-    };
-    let all: Vec<_> = all_ports(devices).map(describe).collect();
-    all.join("; ")
+        ports.push(format!("{name} port {number} ({state}, {address})"));
+        let of_port = how_to_activate(port);
+        if !advice.contains(&of_port) {
+            advice.push(of_port);
+        }
+    }
+    let (ports, advice) = (ports.join("; "), advice.join("; "));
+    (!ports.is_empty()).then(|| format!("{ports}; {advice}"))
+}
+
+/// What makes a port active. Of InfiniBand a subnet manager does (InfiniBand Architecture Specification, volume 1,
+/// 14.4): until it has come the link is up, and the port initialising or armed.
+fn how_to_activate(port: &Port) -> &'static str {
+    match (port.link_layer, port.state) {
+        (LinkLayer::InfiniBand, "initialising" | "armed") => {
+            "its InfiniBand link is up, and no subnet manager has set it up: start one on the switch or on a host (opensm; \
+             for two ports that are cabled to each other, opensm -g with the port GUID of one)"
+        }
+        (LinkLayer::InfiniBand, _) => {
+            "plug its InfiniBand cable in, and see that a subnet manager (opensm) runs on the switch or on a host"
+        }
+        _ => "plug its cable in, and bring its network interface up (ip link set DEV up)",
+    }
 }
 
 fn all_ports(devices: &[Device]) -> impl Iterator<Item = (&Device, &Port)> {

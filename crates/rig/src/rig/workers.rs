@@ -23,7 +23,7 @@ use super::control::Control;
 use super::error::RigError;
 use super::role::Role;
 use crate::host::interrupt::{self, BlockedSignals};
-use crate::host::{HostError, pinning, priority};
+use crate::host::{HostError, pinning, priority, threads};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkerPlacement {
@@ -299,36 +299,34 @@ impl Team {
     }
 
     fn start(&mut self, role: Role, work: WorkerFunction) -> Result<(), RigError> {
-        let failed = |source: std::io::Error| RigError::Spawn { role, source };
         let channel = Arc::new(Channel {
             place: self.workers.len(),
             events: self.give.clone(),
-            wake: self.wake.try_clone().map_err(failed)?,
+            wake: (self.wake.try_clone()).map_err(|error| RigError::pipe(&error))?,
             has_panicked: AtomicBool::new(false),
         });
         let control = Arc::clone(&self.control);
         let kept = Arc::clone(&channel);
         let thread = std::thread::Builder::new().name(role.thread.to_owned());
-        let thread = thread
-            .spawn(move || {
-                on_panic({
-                    let (control, channel) = (Arc::clone(&control), Arc::clone(&channel));
-                    move || {
-                        (*control).as_ref().set_failed();
-                        channel.send(WorkerEvent::Panicked(channel.place));
-                        channel.has_panicked.store(true, Ordering::Release);
-                    }
-                });
-                if let Err(error) = work(&channel) {
+        let thread = threads::start(thread, move || {
+            on_panic({
+                let (control, channel) = (Arc::clone(&control), Arc::clone(&channel));
+                move || {
                     (*control).as_ref().set_failed();
-                    channel.send(WorkerEvent::Failed(channel.place, error));
+                    channel.send(WorkerEvent::Panicked(channel.place));
+                    channel.has_panicked.store(true, Ordering::Release);
                 }
-                REPORT_PANIC.set(None);
-            })
-            .map_err(|source| {
-                self.control().stop();
-                failed(source)
-            })?;
+            });
+            if let Err(error) = work(&channel) {
+                (*control).as_ref().set_failed();
+                channel.send(WorkerEvent::Failed(channel.place, error));
+            }
+            REPORT_PANIC.set(None);
+        })
+        .map_err(|source| {
+            self.control().stop();
+            RigError::Spawn { role, source }
+        })?;
         self.workers.push(Worker {
             role,
             thread,

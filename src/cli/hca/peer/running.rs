@@ -63,9 +63,9 @@ pub(crate) fn run(arguments: &HcaArguments, config: Config) -> anyhow::Result<u8
         sweep: &arguments.sweep,
         output: &arguments.output,
         run: settings,
+        needs: Needs::between_devices().with_priority(config.priority),
         assignment: Assignment::TwoHosts(config, asked),
         default_rounds: 1,
-        needs: Needs::between_devices(),
         view: VIEW,
     })
 }

@@ -37,7 +37,7 @@ use super::{details, figures, findings};
 /// jumps they may is no usual run: where the disk cannot take them, the run ends with that error.
 const MOST_BYTES_OF_JUMPS: u64 = 256 << 20;
 /// What a reading takes, about, where its number is given and not its time.
-const NANOS_OF_READING: u64 = 50;
+const NANOS_OF_READING: u64 = 25;
 
 /// Which CPUs to watch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,6 +166,7 @@ impl Benchmark for ClockBenchmark {
                 rows: self.rows(clock.name(), None).collect(),
                 time: watch + baseline,
                 bytes: jumps.min(MOST_BYTES_OF_JUMPS) + files::BYTES_PER_CPU * cpus,
+                may_abort: false,
             });
         let timers = Timer::ALL
             .iter()
@@ -180,6 +181,7 @@ impl Benchmark for ClockBenchmark {
                 _ => watch,
             },
             bytes: files::BYTES_PER_CPU * cpus,
+            may_abort: false,
         });
         Ok(Plan {
             points: watches.chain(timers).collect(),

@@ -26,6 +26,8 @@ pub(super) enum Cause {
     Backward,
     /// A system management interrupt was counted.
     Smi,
+    /// A CPU quota stopped the control group for at least half of that time, and the thread was switched out.
+    Throttled,
     /// Another thread ran (involuntary context switch).
     InvoluntarySwitch,
     /// The thread was stopped or had to wait (voluntary context switch).
@@ -71,6 +73,8 @@ pub(super) const FAR: u64 = 100;
 /// The length of a tick of the steal time, and from where on it is looked at.
 pub(super) const STEAL_TICK_NS: u64 = 10_000_000;
 const STEAL_FROM_NS: u64 = 1_000_000;
+/// Shorter jumps are no throttling: groups are stopped until the end of a period.
+const THROTTLED_FROM_NS: u64 = 100_000;
 
 impl Cause {
     /// What the counters say of a jump.
@@ -85,8 +89,14 @@ impl Cause {
         let stolen = u64::from(deltas.steal_ticks) * STEAL_TICK_NS * 2 >= jumped.nanos
             && jumped.nanos >= STEAL_FROM_NS;
         let steal_ticks = if stolen { deltas.steal_ticks } else { 0 };
+        // The counter is one of all threads of the group; one that was not switched out was not stopped.
+        let throttled = deltas.throttled_ns.saturating_mul(2) >= jumped.nanos
+            && jumped.nanos >= THROTTLED_FROM_NS
+            && deltas.involuntary_switches > 0;
         let risen = [
             (deltas.smis, Cause::Smi),
+            // Whatever runs meanwhile.
+            (u32::from(throttled), Cause::Throttled),
             (deltas.involuntary_switches, Cause::InvoluntarySwitch),
             (deltas.voluntary_switches, Cause::VoluntarySwitch),
             (deltas.major_faults, Cause::MajorFault),
@@ -125,6 +135,19 @@ impl Cause {
         )
     }
 
+    /// Whether a stop by a CPU quota can look like it.
+    pub(super) fn may_be_throttling(self) -> bool {
+        matches!(
+            self,
+            Cause::InvoluntarySwitch
+                | Cause::VoluntarySwitch
+                | Cause::Thread(_)
+                | Cause::Steal
+                | Cause::Unexplained
+        ) || self == Cause::Throttled
+            || self.tells_nothing()
+    }
+
     /// Whether it says nothing of who caused it.
     pub(super) fn tells_nothing(self) -> bool {
         matches!(
@@ -142,6 +165,7 @@ impl Cause {
             Cause::RecordsLost => "records of the trace lost",
             Cause::Backward => "clock set back",
             Cause::Smi => "SMI",
+            Cause::Throttled => "throttled by a CPU quota",
             Cause::InvoluntarySwitch => "another thread ran",
             Cause::VoluntarySwitch => "stopped or made to wait",
             Cause::MajorFault => "page fault with disk access",
@@ -243,7 +267,7 @@ mod tests {
         use Cause::*;
         let timer = Interrupts([Some(1), None, None, None]);
         // Of two timer interrupts, and what else rose.
-        let cases: [(Change, Cause); 14] = [
+        let cases: [(Change, Cause); 19] = [
             (|_, _| (), timer),
             (|it, _| it.voluntary_switches = 1, VoluntarySwitch),
             (|it, _| it.involuntary_switches = 1, InvoluntarySwitch),
@@ -260,6 +284,34 @@ mod tests {
             (
                 |it, jump| (it.minor_faults, jump.rivals) = (1, 5),
                 MinorFault,
+            ),
+            // A quota goes before threads and the hypervisor. It must have stopped threads for half of the jump.
+            (
+                |it, _| (it.throttled_ns, it.involuntary_switches) = (2_500_000, 1),
+                Throttled,
+            ),
+            (
+                |it, _| {
+                    (it.throttled_ns, it.steal_ticks) = (70_000_000, 1);
+                    it.involuntary_switches = 1;
+                },
+                Throttled,
+            ),
+            // Another thread of the group was stopped.
+            (
+                |it, _| (it.throttled_ns, it.steal_ticks) = (70_000_000, 1),
+                Steal,
+            ),
+            (
+                |it, _| (it.throttled_ns, it.involuntary_switches) = (2_400_000, 1),
+                InvoluntarySwitch,
+            ),
+            (
+                |it, jump| {
+                    (it.throttled_ns, jump.nanos) = (70_000_000, 3_000);
+                    it.involuntary_switches = 1;
+                },
+                InvoluntarySwitch,
             ),
             // Steal time must be of the jump's size.
             (|it, _| it.steal_ticks = 1, Steal),

@@ -67,6 +67,7 @@ pub(super) fn of(result: &ClockResult, cpu: &CpuResult, config: &Config) -> Valu
         "cpu": cpu.cpu,
         "ran_instead": cpu.ran.iter().take(RAN_LISTED).collect::<Vec<_>>(),
         "waited_for_cpu_ns": cpu.waited,
+        "throttled": cpu.throttled,
         "trace": cpu.traced.as_ref().map(|traced| traced.details(&cpu.names)),
         "nanos_per_tick": result.scale.nanos_per_tick(),
         "ticks_are_cycles": result.clock.is_counter(),

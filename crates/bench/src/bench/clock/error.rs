@@ -2,6 +2,7 @@
 
 use crate::buffer::{BufferError, Bytes};
 use crate::host::HostError;
+use crate::host::remedies::memory_remedy;
 use crate::host::trace::TraceError;
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
@@ -37,9 +38,7 @@ pub enum RunError {
          clock, or use --causes counters"
     )]
     TraceOfRealtime,
-    #[error(
-        "--causes trace: there is no memory for it, or no further thread (ulimit -v and -u decide)"
-    )]
+    #[error("--causes trace: there is no memory for it: {}", memory_remedy(None))]
     TraceMemory,
     #[error("the timer {0}: {1}")]
     Timer(&'static str, nix::errno::Errno),
@@ -62,6 +61,7 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Rig(error) => error.into(),
+            RunError::Buffer { source, .. } if source.is_shortage() => Failure::Shortage(text),
             RunError::Buffer { .. } | RunError::Timer(..) => Failure::Run(text),
             RunError::Jumps { .. }
             | RunError::Memory { .. }

@@ -37,6 +37,7 @@ struct JumpRow {
     major_faults: Option<u32>,
     minor_faults: Option<u32>,
     steal_ns: Option<u64>,
+    throttled_ns: Option<u64>,
     interrupts: Option<String>,
     softirqs: Option<String>,
     trace: Option<String>,
@@ -71,6 +72,7 @@ impl JumpRow {
             major_faults: deltas.map(|it| it.major_faults),
             minor_faults: deltas.map(|it| it.minor_faults),
             steal_ns: read(&available.steal).map(|it| u64::from(it.steal_ticks) * STEAL_TICK_NS),
+            throttled_ns: read(&available.throttling).map(|it| it.throttled_ns),
             interrupts: read(&available.interrupts)
                 .map(|it| list(&it.interrupts, &cpu.names.interrupts)),
             softirqs: read(&available.softirqs).map(|it| list(&it.softirqs, &cpu.names.softirqs)),

@@ -25,7 +25,7 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
             ..Metric::new("difference", "difference between two readings", &[])
         },
     ],
-    subject: &["load"],
+    subject: &["load", "cpu_quota"],
     usual_percentiles: &["difference"],
     without_file: "name folders of points with jumps; of wake-ups plot percentiles draws the histogram.hgrm",
     time: jump::AT,

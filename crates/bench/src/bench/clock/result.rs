@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::buffer::PageKind;
+use crate::host::cgroup::{Throttling, ThrottlingRecord};
 use crate::host::counters::{CounterAvailability, ThreadUsage};
 use crate::host::pinning::ThreadMigration;
 use crate::host::running::ThreadRun;
@@ -41,6 +42,15 @@ pub(super) struct Judgement {
     pub broken: bool,
 }
 
+/// What a CPU quota did while a CPU was watched.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct CpuThrottling {
+    /// To the control group, in which there may be other threads as well.
+    pub group: Throttling,
+    /// How long it stopped the thread of this CPU, at the most.
+    pub thread_ns: u64,
+}
+
 /// What one CPU's thread has seen. Times are ticks of one clock.
 #[derive(Debug)]
 pub(super) struct CpuResult {
@@ -56,6 +66,8 @@ pub(super) struct CpuResult {
     pub usage: ThreadUsage,
     /// How long it waited for its CPU meanwhile, in nanoseconds; `None` where the kernel does not tell.
     pub waited: Option<u64>,
+    /// What a CPU quota did meanwhile.
+    pub throttled: CpuThrottling,
     /// The threads that have or had this CPU and ran meanwhile.
     pub ran: Vec<ThreadRun>,
     /// Whether the machine is a virtual one.
@@ -81,6 +93,7 @@ impl CpuResult {
             available: CounterAvailability::default(),
             usage: ThreadUsage::default(),
             waited: None,
+            throttled: CpuThrottling::default(),
             ran: Vec::new(),
             guest: true,
             traced: None,
@@ -130,6 +143,33 @@ impl CpuResult {
     }
 }
 
+/// Gives each thread as much of the time in which its group was stopped as it can have lost to that: what it was in
+/// jumps that may be such stops, and what it waited for its CPU. The group's time is a sum over all CPUs, and has parts
+/// of threads that are not watched: those that are watched have no more of it together.
+pub(super) fn attribute_throttling(
+    cpus: &mut [CpuResult],
+    found: &ThrottlingRecord,
+    nanos_per_tick: f64,
+) {
+    let most = found.most_of_a_thread_ns() as f64;
+    let lost = |cpu: &CpuResult| {
+        let causes = cpu.watched.jumps.causes().iter();
+        let may_be = causes.filter(|(cause, _)| cause.may_be_throttling());
+        let jumped: u64 = may_be.map(|(_, tally)| tally.total).sum();
+        let waited = cpu.waited.map_or(f64::MAX, |waited| waited as f64);
+        (jumped as f64 * nanos_per_tick).min(waited).min(most)
+    };
+    let lost: Vec<f64> = cpus.iter().map(lost).collect();
+    let all: f64 = lost.iter().sum();
+    let share = (found.group.throttled_ns as f64 / all.max(1.0)).min(1.0);
+    for (cpu, lost) in cpus.iter_mut().zip(lost) {
+        cpu.throttled = CpuThrottling {
+            group: found.group,
+            thread_ns: (lost * share) as u64,
+        };
+    }
+}
+
 /// What came of a watch.
 #[derive(Debug)]
 pub(super) struct ClockResult {
@@ -161,5 +201,53 @@ impl ClockResult {
     /// A fraction of ticks as nanoseconds.
     pub(super) fn nanos_f64(&self, ticks: f64) -> f64 {
         ticks * self.scale.nanos_per_tick()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::clock::jump::Jump;
+    use crate::bench::clock::watcher::WatchTask;
+
+    #[test]
+    fn a_thread_has_no_more_of_a_quotas_time_than_it_can_have_lost() {
+        let timer = Cause::Interrupts([Some(0), None, None, None]);
+        let of = |throttled_ns: u64, throttled, waited: [Option<u64>; 2]| {
+            let jumps = [9_000, 3_000];
+            let cpus = jumps.into_iter().zip(waited).enumerate();
+            let cpus = cpus.map(|(cpu, (length, waited))| {
+                let mut watched = WatchResult::nothing(&WatchTask::made_up(100)).unwrap();
+                for (cause, length) in [(Cause::NotSampled, length), (timer, 50_000)] {
+                    watched.jumps.push(Jump::new(1, length, cause), None);
+                }
+                CpuResult {
+                    waited,
+                    ..CpuResult::made_up(cpu, watched)
+                }
+            });
+            let mut cpus: Vec<CpuResult> = cpus.collect();
+            let found = ThrottlingRecord {
+                group: Throttling {
+                    periods: 29,
+                    throttled,
+                    throttled_ns,
+                },
+                period_ns: 1_000,
+                elapsed_ns: 1_000_000,
+                unknown: None,
+            };
+            attribute_throttling(&mut cpus, &found, 1.0);
+            assert_eq!(cpus[1].throttled.group, found.group);
+            [0, 1].map(|cpu: usize| cpus[cpu].throttled.thread_ns)
+        };
+        // Of a group with many threads, one has what it was in jumps, but not in those by interrupts.
+        assert_eq!(of(80_000, 28, [None, None]), [9_000, 3_000]);
+        // Both together have no more than the group.
+        assert_eq!(of(10_000, 28, [None, None]), [7_500, 2_500]);
+        // A thread that did not wait was not stopped.
+        assert_eq!(of(80_000, 28, [Some(1_000), Some(0)]), [1_000, 0]);
+        // A stop lasts for no longer than its period.
+        assert_eq!(of(80_000, 2, [None, None]), [2_000, 2_000]);
     }
 }

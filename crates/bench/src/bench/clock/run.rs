@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
+use crate::host::cgroup::ThrottleCounters;
 use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
 use crate::host::running::Threads;
@@ -20,6 +21,7 @@ use crate::rig::benchmark::Progress;
 use crate::rig::control::{Control, StopFlag};
 use crate::rig::error::RigError;
 use crate::rig::findings::of_rate;
+use crate::rig::findings::of_throttled_watch;
 use crate::rig::priority::SpinPlacement;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Crew, CrewOutcome, SupervisorTimeouts, WorkerPlacement};
@@ -30,7 +32,7 @@ use super::baseline::{self, Baseline};
 use super::conclude::conclude;
 use super::config::{Causes, Config, Length, Report};
 use super::memory;
-use super::result::{ClockResult, CpuResult};
+use super::result::{ClockResult, CpuResult, attribute_throttling};
 use super::thread::{BaselineMeasurement, PreparedThread, WatchContext, WatchReport};
 use super::trace;
 use super::watcher::WatchProgress;
@@ -220,6 +222,7 @@ impl WatchSession {
         });
         let config = &together.config;
         let before = Threads::now();
+        let mut throttling = ThrottleCounters::open();
         let mut crew = Crew::<WatchReport, RunError>::new(&control)?;
         for (at, (&cpu, &baseline)) in config.cpus.iter().zip(baselines).enumerate() {
             let together = Arc::clone(&together);
@@ -237,6 +240,7 @@ impl WatchSession {
             })?;
         }
         get_ready(&mut crew, config)?;
+        throttling.begin();
         together.go.store(true, Ordering::Release);
         let counting = together
             .keep
@@ -245,6 +249,7 @@ impl WatchSession {
         let length = config.length;
         let progress = |elapsed| progress(&together, elapsed);
         let (told, signal) = supervise(&mut crew, length, counting, observer, progress)?;
+        let throttled = throttling.record();
         let after = Threads::now();
         let traces = reader.map_or_else(Vec::new, trace::Reader::finish);
         let traces = config.cpus.iter().zip(traces);
@@ -263,14 +268,14 @@ impl WatchSession {
             }
             WatchReport::Ready | WatchReport::GivenUp => None,
         });
+        let mut cpus: Vec<CpuResult> = cpus.collect();
+        if config.priority.is_none() {
+            attribute_throttling(&mut cpus, &throttled, scale.nanos_per_tick());
+        }
+        let mut findings = self.findings;
+        findings.extend(of_throttled_watch(&throttled, config.priority));
         let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
-        Ok(conclude(
-            config,
-            scale,
-            self.findings,
-            cpus.collect(),
-            interrupted,
-        ))
+        Ok(conclude(config, scale, findings, cpus, interrupted))
     }
 }
 

@@ -17,7 +17,7 @@ use super::config::{Causes, Config, Length, Report};
 use super::distribution::Distribution;
 use super::error::RunError;
 use super::recorder::{CountingRecorder, KeepingRecorder, Recorder};
-use super::result::{CpuResult, RecordMemory, StoredDifferences};
+use super::result::{CpuResult, CpuThrottling, RecordMemory, StoredDifferences};
 use super::trace;
 use super::watcher::{WatchProgress, WatchTask, Watcher};
 
@@ -152,7 +152,8 @@ impl PreparedThread<'_> {
     ) -> Result<WatchReport, RunError> {
         let (task, together, config) = (self.task(), self.together, &self.together.config);
         let control = &together.control;
-        let open = || CpuCounters::open(self.cpu, together.guest);
+        let has_quota = config.priority.is_none();
+        let open = || CpuCounters::open(self.cpu, together.guest, has_quota);
         let mut counters = task.causes.then(open);
         let mut read = || {
             counters
@@ -211,6 +212,7 @@ impl PreparedThread<'_> {
                 .map_or_else(CounterAvailability::default, |it| it.available().clone()),
             usage,
             waited: waited.map(|(after, before)| after.saturating_sub(before)),
+            throttled: CpuThrottling::default(),
             ran: Vec::new(),
             guest: together.guest,
             traced: None,

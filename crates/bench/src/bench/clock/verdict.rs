@@ -17,6 +17,10 @@ fn remedy(cause: Cause, cpu: &CpuResult, config: &Config) -> Option<(&'static st
             "the firmware (SMIs)",
             "look in its setup for what it does in the background, or ask its maker",
         ),
+        Cause::Throttled => (
+            "throttling by a CPU quota",
+            "lift the quota of the control group, which hcabench host --for clock names",
+        ),
         Cause::InvoluntarySwitch | Cause::Thread(_) if config.priority.is_none() => (
             "other threads",
             "keep those named below off this CPU (cpuset, taskset, isolcpus=), or run with --priority",
@@ -123,11 +127,19 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
     };
     let ticks = |nanos: f64| (nanos / result.nanos_f64(1.0)) as u64;
     let mut causes = totals(cpu, ticks);
+    // Threads under SCHED_FIFO have no quota.
+    if config.priority.is_none() {
+        let throttled = ticks(cpu.throttled.thread_ns as f64);
+        let found = causes.iter().find(|(cause, _)| *cause == Cause::Throttled);
+        let missing = throttled.saturating_sub(found.map_or(0, |it| it.1));
+        add(Cause::Throttled, take_throttled(&mut causes, missing));
+    }
     sort_by_key(&mut causes, |(_, total)| std::cmp::Reverse(*total));
     let of_others = |(cause, _): &&(Cause, u64)| *cause == Cause::InvoluntarySwitch;
     let told = causes.iter().find(of_others).map_or(0, |it| it.1);
     // What the thread waited is the scheduler's word: it is more than was found stop by stop, and missing elsewhere.
     let waited = cpu.waited.filter(|_| cpu.traced.is_none()).unwrap_or(0);
+    let waited = waited.saturating_sub(cpu.throttled.thread_ns);
     let waited = ticks(waited as f64).min(taken.total);
     let mut hidden = waited.saturating_sub(told);
     if hidden > 0 {
@@ -150,9 +162,30 @@ pub(super) fn of(result: &ClockResult, config: &Config) -> String {
         Cause::Interrupts(_) | Cause::Softirqs(_) | Cause::Thread(_) => {
             format!(", most of them {}", cause_of(cause))
         }
+        Cause::Throttled => {
+            let group = cpu.throttled.group;
+            format!(
+                ", in {} of {} periods of the group",
+                group.throttled, group.periods
+            )
+        }
         _ => String::new(),
     };
     format!("{first} The main cause is {who}, {of_that:.0} % of that{most}: {what}.")
+}
+
+/// Takes time that a quota is known to have stopped the thread for out of causes that it can look like, first of those
+/// that tell nothing; returns how much was found there.
+fn take_throttled(causes: &mut [(Cause, u64)], missing: u64) -> u64 {
+    let mut left = missing;
+    let looks_like: [fn(Cause) -> bool; 2] = [Cause::tells_nothing, Cause::may_be_throttling];
+    for looks_like in looks_like {
+        for (_, total) in causes.iter_mut().filter(|(cause, _)| looks_like(*cause)) {
+            let part = left.min(*total);
+            (*total, left) = (*total - part, left - part);
+        }
+    }
+    missing - left
 }
 
 /// How long each cause took, in ticks: exactly where it was traced, else by whole jumps, as those that were not kept.
@@ -178,7 +211,9 @@ mod tests {
     use crate::bench::clock::conclude::conclude;
     use crate::bench::clock::config::Length;
     use crate::bench::clock::jump::Jump;
+    use crate::bench::clock::result::CpuThrottling;
     use crate::bench::clock::watcher::{WatchResult, WatchTask};
+    use crate::host::cgroup::Throttling;
     use crate::testing::Has as _;
     use crate::time::{AnyClock, Posix};
 
@@ -187,6 +222,15 @@ mod tests {
     }
 
     fn having_waited(waited: u64, priority: Option<u8>, cpus: &[&[(Cause, u64)]]) -> String {
+        throttled(0, waited, priority, cpus)
+    }
+
+    fn throttled(
+        thread_ns: u64,
+        waited: u64,
+        priority: Option<u8>,
+        cpus: &[&[(Cause, u64)]],
+    ) -> String {
         let cpus = cpus.iter().enumerate().map(|(cpu, jumps)| {
             let mut watched = WatchResult::nothing(&WatchTask::made_up(2000)).unwrap();
             watched.end = 1_000_000;
@@ -196,6 +240,14 @@ mod tests {
             }
             CpuResult {
                 waited: Some(waited),
+                throttled: CpuThrottling {
+                    group: Throttling {
+                        periods: 29,
+                        throttled: 28,
+                        throttled_ns: 2 * thread_ns,
+                    },
+                    thread_ns,
+                },
                 ..CpuResult::made_up(cpu, watched)
             }
         });
@@ -215,6 +267,35 @@ mod tests {
         assert!(advice(Cause::Unexplained).contains("--causes counters"));
         // It could not be matched.
         assert_eq!(advice(Cause::NotSampled), "choose another --clock");
+    }
+
+    #[test]
+    fn throttling_goes_before_threads_and_the_hypervisor() {
+        let timer = Cause::Interrupts([Some(0), None, None, None]);
+        let found = [(Cause::Throttled, 9_000), (Cause::InvoluntarySwitch, 2_000)];
+        let told = throttled(9_000, 11_000, None, &[&found]);
+        told.has(&[
+            "at the worst (throttled by a CPU quota)",
+            "main cause is throttling by a CPU quota, 82 % of that, in 28 of 29 periods of the group: lift the quota",
+        ]);
+        // By the counters of the whole watch alone, also where the scheduler counts it as waiting.
+        for looks_like in [
+            Cause::NotSampled,
+            Cause::InvoluntarySwitch,
+            Cause::Thread(0),
+            Cause::Steal,
+            Cause::Unexplained,
+        ] {
+            let told = throttled(9_000, 9_000, None, &[&[(looks_like, 10_000), (timer, 900)]]);
+            told.has(&["throttling by a CPU quota, 83 % of that"]);
+        }
+        // Interrupts are none, and a thread under SCHED_FIFO has no quota.
+        throttled(9_000, 0, None, &[&[(timer, 9_000)]]).has(&["is interrupts, 100 %"]);
+        let told = throttled(9_000, 0, Some(50), &[&[(Cause::InvoluntarySwitch, 9_000)]]);
+        told.has(&["threads before a --priority, 100 %"]);
+        // Without it nothing is said of it.
+        let told = verdict(None, &[&[(Cause::InvoluntarySwitch, 9_000)]]);
+        assert!(!told.contains("quota"), "{told}");
     }
 
     #[test]

@@ -17,11 +17,13 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use serde_json::{Value, json};
 
 use crate::host::CpuSet;
+use crate::host::cgroup::ThrottleCounters;
 use crate::host::pinning::{self, ThreadMigration};
 use crate::results::Record;
 use crate::results::schema::clock as column;
 use crate::rig::benchmark::{Outcome, Progress, RowOutcome};
 use crate::rig::control::{Control, StopFlag};
+use crate::rig::findings::of_throttled_watch;
 use crate::rig::named::named;
 use crate::rig::workers::Crew;
 use crate::time::{Clock, Posix, ReadingKind};
@@ -186,7 +188,9 @@ pub fn outcome(
         },
         text: Some(format!("woken by {}", timer.name())),
     };
+    let mut throttling = ThrottleCounters::open();
     let (woken, signal) = supervise(&mut crew, length, Duration::ZERO, observer, progress)?;
+    let throttled = of_throttled_watch(&throttling.record(), config.priority);
     let interrupted = signal.map(|signal| format!("interrupted by {signal}"));
     let mut outcome = Outcome::default();
     for woken in woken {
@@ -207,7 +211,7 @@ pub fn outcome(
             )
         });
         outcome.rows.push(RowOutcome {
-            findings: Vec::new(),
+            findings: throttled.clone(),
             figures: figures(&woken),
             ends_sweep: interrupted.is_some(),
             failure: interrupted.clone().or(moved).or(nothing),

@@ -101,6 +101,17 @@ impl From<ClockError> for RunError {
     }
 }
 
+impl RunError {
+    fn is_shortage(&self) -> bool {
+        match self {
+            RunError::Rig(error) => error.is_shortage(),
+            RunError::Buffer(error) => error.is_shortage(),
+            RunError::Worker(_, error) => error.is_shortage(),
+            _ => false,
+        }
+    }
+}
+
 impl From<RunError> for Failure {
     /// An error that another value of an option would avoid is the user's.
     fn from(error: RunError) -> Self {
@@ -116,6 +127,7 @@ impl From<RunError> for Failure {
                 | RigError::TooFewHugePages { .. },
             ) => Failure::Run(text),
             RunError::Rig(error) if error.is_usage() => Failure::Usage(text),
+            error if error.is_shortage() => Failure::Shortage(text),
             RunError::Usage(_)
             | RunError::Peer(_, Failure::Usage(_))
             | RunError::Choice(ChoiceError::Named { .. } | ChoiceError::Apart { .. }) => {

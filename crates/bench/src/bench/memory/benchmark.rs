@@ -22,6 +22,7 @@ use crate::rig::benchmark::{
     SampleFolders,
 };
 use crate::rig::error::{RigError, unless_interrupted};
+use crate::rig::findings::of_throttling;
 use crate::rig::role::Role;
 
 /// An upper estimate of a row of `windows.csv`, and of what else a point leaves, in bytes.
@@ -31,6 +32,9 @@ const BYTES_PER_POINT: u64 = 64 << 10;
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 /// What a point takes beside its windows, about.
 const TIME_BESIDE: Duration = Duration::from_millis(10);
+/// What making the buffers takes for each MiB of the chase, about: its lines are linked at random.
+const TO_MAKE_A_MEBIBYTE: Duration = Duration::from_millis(8);
+const MEBIBYTE: f64 = 1048576.0;
 
 /// The memory benchmark.
 #[derive(Debug)]
@@ -216,7 +220,8 @@ fn findings(
         of_cache,
         (is_loaded && setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
     ];
-    stated.into_iter().flatten().collect()
+    let throttled = of_throttling(&measured.throttled, None);
+    stated.into_iter().flatten().chain(throttled).collect()
 }
 
 impl Benchmark for MemoryBenchmark {
@@ -236,8 +241,13 @@ impl Benchmark for MemoryBenchmark {
                 name: point.to_string(),
                 settings: settings(point),
             }],
-            time: self.time(),
+            time: match index {
+                // The first point of a round makes the buffers.
+                0 => self.time() + TO_MAKE_A_MEBIBYTE.mul_f64(setting.size.0 as f64 / MEBIBYTE),
+                _ => self.time(),
+            },
             bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
+            may_abort: false,
         };
         let plan = Plan {
             points: points.iter().enumerate().map(planned).collect(),
@@ -253,6 +263,11 @@ impl Benchmark for MemoryBenchmark {
         self.points = points;
         self.setting = Some(setting);
         Ok(plan)
+    }
+
+    fn busy_cpus(&self) -> Option<usize> {
+        // Beside the chase.
+        Some(1 + self.setting().generators.len())
     }
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {

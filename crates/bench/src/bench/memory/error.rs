@@ -65,7 +65,11 @@ impl From<RunError> for Failure {
             RunError::Rig(error) => error.into(),
             RunError::Generators(GeneratorsError::Rig(error)) => error.into(),
             RunError::Generators(GeneratorsError::Region(error)) | RunError::Region(error) => {
-                Failure::Usage(RunError::of_buffer(&error))
+                let text = RunError::of_buffer(&error);
+                match error.is_shortage() {
+                    true => Failure::Shortage(text),
+                    false => Failure::Usage(text),
+                }
             }
             RunError::Refused(text) => Failure::Usage(text),
             other => Failure::Run(other.to_string()),

@@ -6,6 +6,7 @@ use super::config::Config;
 use super::error::RunError;
 use crate::generators::chase::ChaseTiming;
 use crate::generators::{Chase, Generators, Load};
+use crate::host::cgroup::{ThrottleCounters, ThrottlingRecord};
 use crate::host::uncore::Uncore;
 use crate::rig::error::RigError;
 
@@ -36,6 +37,8 @@ pub struct MeasuredWindows {
     pub settle_time: Duration,
     /// Whether it was.
     pub settled: bool,
+    /// What CPU quotas did during the windows.
+    pub throttled: ThrottlingRecord,
 }
 
 /// The chase, the generators, and the counters of memory controllers.
@@ -66,7 +69,9 @@ impl MemoryInstruments {
             None => self.generators.rest()?,
         }
         let mut measured = MeasuredWindows::default();
-        let ended = self.windows(load, config, &mut measured, &mut look);
+        let mut throttling = ThrottleCounters::open();
+        let ended = self.windows(load, config, &mut measured, &mut throttling, &mut look);
+        measured.throttled = throttling.record();
         self.generators.rest()?;
         match ended {
             Ok(()) => Ok((measured, None)),
@@ -82,6 +87,7 @@ impl MemoryInstruments {
         load: Option<Load>,
         config: &Config,
         measured: &mut MeasuredWindows,
+        throttling: &mut ThrottleCounters,
         look: &mut impl FnMut(usize) -> Result<(), RigError>,
     ) -> Result<(), RunError> {
         let begun = Instant::now();
@@ -96,6 +102,7 @@ impl MemoryInstruments {
             measured.settled = agree(&latest, late / window.chase.time.as_secs_f64());
         }
         measured.settle_time = begun.elapsed();
+        throttling.begin();
         let begun = Instant::now();
         for done in 0..config.windows as usize {
             look(done)?;
@@ -147,7 +154,7 @@ struct ControllerReading {
     bytes: u64,
 }
 
-/// Groups of all generators a second.
+/// Groups of all generators a second, of a window that begins and ends at any place of a group: as many as intervals.
 fn rate(window: &Window) -> f64 {
     window.groups.iter().sum::<u64>() as f64 / window.chase.time.as_secs_f64()
 }

@@ -41,12 +41,14 @@ impl<C: Clock> Judge<C> {
                 intended.push(at.wrapping_sub(self.epoch.at(&self.clock, due)) as i64);
             }
         }
-        let mut published = Span::default();
+        let (mut published, mut begun) = (Span::default(), Span::default());
         for publisher in &reports.publishers {
             for sent in publisher.sent() {
                 let sent = sent?;
                 if sent.number != REFUSED {
+                    let moment = publisher.schedule.due(publisher.warmup_steps + sent.step);
                     published.add(self.epoch.at(&self.clock, sent.stamp));
+                    begun.add(self.epoch.at(&self.clock, moment));
                 }
             }
         }
@@ -70,8 +72,9 @@ impl<C: Clock> Judge<C> {
             microseconds: Microseconds::of(&latencies),
             latency: times(latencies),
             intended: times(intended),
-            send_rate_per_s: published.rate_per_s(),
-            receive_rate_per_s: arrived.rate_per_s(),
+            send_rate_per_s: published.rate_per_s(1, begun.first()),
+            // All copies of a sample come at once, about.
+            receive_rate_per_s: arrived.rate_per_s(self.wiring.copies(), arrived.first()),
             work: (reports.publishers.iter())
                 .filter_map(|it| it.work)
                 .reduce(WorkRequestCounts::and),
@@ -94,10 +97,16 @@ impl Span {
         self.count += 1;
     }
 
-    fn rate_per_s(&self) -> Option<f64> {
-        let (first, last) = self.first_and_last?;
-        let intervals = self.count.checked_sub(1).filter(|&count| count > 0)?;
-        (last > first).then(|| intervals as f64 * 1e9 / (last - first) as f64)
+    fn first(&self) -> u64 {
+        self.first_and_last.map_or(0, |(first, _)| first)
+    }
+
+    /// Moments in a second, up to the last, where so many come at once: between N of them there are N-1 intervals.
+    /// `from` is when the first came, or was to come: from there on a first one that is late makes no higher rate.
+    fn rate_per_s(&self, at_once: u64, from: u64) -> Option<f64> {
+        let intervals = self.count.checked_sub(at_once).filter(|&count| count > 0)?;
+        let length = self.first_and_last?.1.saturating_sub(from);
+        (length > 0).then(|| intervals as f64 * 1e9 / length as f64)
     }
 }
 

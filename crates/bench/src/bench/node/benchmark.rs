@@ -4,18 +4,18 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::config::{Config, LogPlace, RunsAs};
+use super::config::{Config, LogPlace, RunsAs, TimerKind};
 use super::error::RunError;
 use super::log::Log;
 use super::plan::{Plan as Points, Sweep};
 use super::point::Point;
-use super::result::{LostSample, ReceivedSample, RunOutcome, SentSample};
+use super::result::{LostSample, ReceivedSample, SentSample};
 use super::run::{self, NodeMachine, Run};
 #[cfg(feature = "rdma")]
 use super::verbs;
-use super::{files, process, publisher, rows, subscriber};
+use super::{files, findings, process, publisher, rows, subscriber};
 use crate::host::MemoryLock;
-use crate::results::finding::{Finding, kinds};
+use crate::node::settings::Poll;
 use crate::results::schema::Schema;
 use crate::results::schema::node as columns;
 use crate::rig::benchmark::{
@@ -23,7 +23,7 @@ use crate::rig::benchmark::{
     SampleFolders,
 };
 use crate::rig::error::RigError;
-use crate::rig::findings::of_placement;
+use crate::rig::findings::{of_placement, of_throttling};
 use crate::rig::memory::{Allowance, MemoryNeed};
 
 /// The distributions in a point's folder.
@@ -34,11 +34,9 @@ pub const INTENDED: &str = "intended.hgrm";
 /// What else a point leaves on disk, in bytes.
 const BYTES_PER_POINT: u64 = 512 << 10;
 /// What a run takes beside its steps: threads, connections, memory.
-const TIME_BESIDE: Duration = Duration::from_millis(200);
+const TIME_BESIDE: Duration = Duration::from_millis(100);
 /// The same for each end that is a process.
 const TIME_OF_A_PROCESS: Duration = Duration::from_millis(20);
-/// More than this share of the steps being missed means that the rate was not had.
-const MISSED_SHARE: f64 = 0.01;
 
 /// The node benchmark.
 #[derive(Debug)]
@@ -163,6 +161,7 @@ impl NodeBenchmark {
                 bytes: (kept.saturating_mul(files::BYTES_PER_SAMPLE))
                     .saturating_add(lost.saturating_mul(files::BYTES_PER_LOST))
                     .saturating_add(BYTES_PER_POINT),
+                may_abort: point.node_type.may_abort(),
             }
         };
         Plan {
@@ -185,8 +184,9 @@ impl NodeBenchmark {
             files::add_samples(folder, place.round, format, &machine.clock, &run)?;
         }
         let found = &run.outcome;
-        let mut findings = findings(found);
+        let mut findings = findings::of(point, found);
         findings.extend(of_placement(&run.placement.warnings));
+        findings.extend(of_throttling(&run.throttled, None));
         let mut figures = rows::figures(point, found);
         rows::add_broker(&mut figures, run.broker.as_ref());
         let row = RowOutcome {
@@ -248,22 +248,6 @@ fn failure(run: &Run) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
-fn findings(found: &RunOutcome) -> Vec<Finding> {
-    let steps = found.missed + found.sent + found.refused;
-    let missed = found.missed as f64 > MISSED_SHARE * steps as f64;
-    let missed = if missed { found.missed } else { 0 };
-    let (lost, sent) = (found.tally.lost, found.tally.sent);
-    let fell_back = found.work.map(|work| work.fell_back);
-    let fell_back = fell_back.filter(|it| it.count() > 0);
-    let stated = [
-        Finding::counted(&kinds::NODE_STEPS_MISSED, missed, Some(steps)),
-        Finding::counted(&kinds::COPIES_LOST, lost, Some(sent)),
-        Finding::counted(&kinds::SAMPLES_REFUSED, found.refused, None),
-        fell_back.map(|it| Finding::of(&kinds::FELL_BACK).listed("which", it.to_string())),
-    ];
-    stated.into_iter().flatten().collect()
-}
-
 impl Benchmark for NodeBenchmark {
     fn schema(&self) -> &'static Schema {
         &columns::SCHEMA
@@ -277,6 +261,19 @@ impl Benchmark for NodeBenchmark {
             process::allow(ends, &self.config)?;
         }
         Ok(self.outline())
+    }
+
+    fn busy_cpus(&self) -> Option<usize> {
+        let is_busy = [
+            self.config.timer == TimerKind::Counter,
+            self.config.poll == Poll::Busy,
+        ];
+        let [spin, poll] = is_busy.map(u32::from);
+        let busy = |point: &Point| {
+            let wiring = &point.wiring;
+            (spin * wiring.publishers + poll * wiring.subscribers) as usize
+        };
+        self.plan.points.iter().map(busy).max()
     }
 
     fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {

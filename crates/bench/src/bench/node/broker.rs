@@ -6,13 +6,15 @@ use super::point::Point;
 use crate::host::interrupt;
 use crate::node::NodeError;
 use crate::node::broker::{Broker, Usage, refusal as cannot_spawn};
+use crate::node::loopback_interface;
 use crate::node::settings::BrokerAddress;
 use crate::rig::error::RigError;
 
 /// Why there is no broker for a point, if so.
 pub(super) fn refusal(point: &Point, config: &Config) -> Option<String> {
     let spawns = point.node_type.takes_broker() && config.broker == BrokerChoice::Spawn;
-    spawns.then(cannot_spawn).flatten()
+    let refusals = || cannot_spawn().or_else(|| loopback_interface::refusal("--broker spawn"));
+    spawns.then(refusals).flatten()
 }
 
 /// What a broker of ours took while samples that count were sent.

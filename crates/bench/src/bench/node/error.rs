@@ -70,12 +70,32 @@ impl From<HostError> for RunError {
     }
 }
 
+impl RunError {
+    fn is_shortage(&self) -> bool {
+        match self {
+            RunError::Node(error) | RunError::Thread(_, NodeThreadError::Node(error)) => {
+                error.is_shortage()
+            }
+            RunError::Thread(_, NodeThreadError::Host(error)) => error.is_shortage(),
+            RunError::Log(error) | RunError::Thread(_, NodeThreadError::Log(error)) => {
+                error.is_shortage()
+            }
+            RunError::Memory(error) => error.is_shortage(),
+            _ => false,
+        }
+    }
+}
+
 impl From<RunError> for Failure {
     /// An error that another value of an option would avoid is the user's.
     fn from(error: RunError) -> Self {
         let text = error.to_string();
         match error {
+            error if error.is_shortage() => Failure::Shortage(text),
             RunError::Process(failure) => failure,
+            RunError::Thread(_, NodeThreadError::Process(failure)) if failure.fails_its_point() => {
+                failure
+            }
             RunError::Rig(error) => error.into(),
             RunError::NothingToMeasure(_)
             | RunError::Node(NodeError::Setting(_) | NodeError::NoBroker(_)) => {

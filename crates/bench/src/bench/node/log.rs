@@ -39,6 +39,18 @@ pub enum LogError {
     },
 }
 
+impl LogError {
+    /// Whether a limit of this process or of the machine is reached, which something smaller may keep.
+    pub(super) fn is_shortage(&self) -> bool {
+        match self {
+            LogError::Buffer(error) => error.is_shortage(),
+            LogError::File { source, .. } => {
+                [libc::EMFILE, libc::ENFILE].contains(&source.raw_os_error().unwrap_or(0))
+            }
+        }
+    }
+}
+
 /// Entries of N words, which others may read while they are noted.
 #[derive(Debug)]
 pub(super) struct Log<const N: usize> {

@@ -15,7 +15,7 @@
 //! | ends that are processes | [`process`] |
 //! | the ports of infiniband | `verbs` |
 //! | the loops | `task`, `publisher`, `subscriber`, `timer`, `sample`, `log`, `shared` |
-//! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `files`, `presentation` |
+//! | what came of it | `analysis`, `microseconds`, `result`, `rows`, `findings`, `files`, `presentation` |
 
 pub mod benchmark;
 pub mod config;
@@ -27,6 +27,7 @@ mod broker;
 mod ends;
 mod error;
 mod files;
+mod findings;
 mod log;
 mod microseconds;
 mod point;

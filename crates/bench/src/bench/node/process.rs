@@ -13,16 +13,17 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config::{Config, LogPlace};
+use super::config::{Config, LogPlace, RunsAs};
 use super::ends::{Common, PUBLISHER, SUBSCRIBER, Setup, Workers, finished, seat};
 use super::error::{NodeThreadError, RunError};
 use super::log::{InheritedLog, LogError, SharedLog};
+use super::point::Point;
 use super::result::{ReceivedSample, Report, Reports, SentSample};
 use super::shared::{ReceivedLog, SharedState};
 use super::subscriber;
 use super::task::LogRoom;
 use crate::buffer::{InheritedMemory, SharedMemory};
-use crate::host::{Wakeable, interrupt, open_files};
+use crate::host::{Needs, Wakeable, interrupt, open_files};
 use crate::node::kind::MakerUser;
 use crate::node::{Maker, NodeError, Side};
 use crate::rig::benchmark::Failure;
@@ -71,6 +72,53 @@ pub(super) fn allow(ends: u32, config: &Config) -> Result<(), RunError> {
          ulimit -n {needed}"
     ))
     .into())
+}
+
+/// Files that are open beside the ends of a point: shared memory, the supervisor's pipes, what is written.
+const FILES_OF_A_POINT: u64 = 8;
+/// Of each end: the way to its supervisor, and a timer.
+const FILES_OF_A_THREAD: u64 = 2;
+
+/// Threads and files that a point takes beside what this process has.
+pub(super) fn needs(point: &Point, config: &Config) -> Needs {
+    let wiring = &point.wiring;
+    let ends = u64::from(wiring.publishers) + u64::from(wiring.subscribers);
+    let connections = (0..wiring.publishers).map(|it| wiring.subscribers_of(it).count() as u64);
+    let of_type = point.node_type.needs(ends, connections.sum());
+    let log = files_of_an_end(config.log);
+    let here = Needs::of_threads(ends);
+    match point.ends {
+        RunsAs::Threads => {
+            let log = log - files_of_an_end(LogPlace::Memory);
+            Needs {
+                threads: here.threads + of_type.threads,
+                stacks: here.stacks + of_type.stacks,
+                files: (FILES_OF_A_THREAD + log) * ends + of_type.files + FILES_OF_A_POINT,
+            }
+        }
+        // A thread here waits for each process, which has two beside its loop.
+        RunsAs::Processes => Needs {
+            threads: 4 * ends + of_type.threads,
+            files: (log + 1) * ends + FILES_OF_A_POINT,
+            ..here
+        },
+    }
+}
+
+/// What an end takes in its process.
+fn needs_of_an_end(ask: &EndRequest) -> Needs {
+    let point = &ask.common.point;
+    let peers = match ask.side {
+        Side::Publishers => point.wiring.subscribers_of(ask.number).count(),
+        Side::Subscribers => point.wiring.publishers_of(ask.number).count(),
+    };
+    let of_type = point.node_type.needs(1, peers as u64);
+    let here = Needs::of_threads(1);
+    Needs {
+        threads: here.threads + of_type.threads,
+        stacks: here.stacks + of_type.stacks,
+        files: FILES_OF_A_THREAD + of_type.files + FILES_OF_A_POINT,
+    }
 }
 
 /// What a process is told.
@@ -336,7 +384,7 @@ pub fn serve() -> io::Result<u8> {
 
 fn end() -> Result<Report, RunError> {
     interrupt::install_under_parent()?;
-    let asked = listen();
+    let asked = listen()?;
     let line = asked.recv().map_err(|_| NodeError::GivenUp)?;
     let ask: EndRequest = serde_json::from_str(&line).map_err(misunderstood)?;
     let clock = AnyClock::at_rate(ask.common.config.timer.clock(), ask.tsc_hertz);
@@ -363,6 +411,7 @@ impl ClockUser for EndProcess<'_> {
     fn with<C: Clock>(self, clock: C) -> Result<Report, RunError> {
         let ask = self.ask;
         let point = &ask.common.point;
+        needs_of_an_end(ask).require("its process")?;
         let shared = SharedState::new(point.wiring, &SharedMemory::of_parent(ask.shared)?)?;
         let shared = Arc::new(shared);
         let rings = ask.rings.map(SharedMemory::of_parent).transpose()?;

@@ -188,9 +188,9 @@ pub(super) struct RunOutcome {
     pub microseconds: Microseconds,
     /// From the moment when a sample was meant to be sent.
     pub intended: LatencyDistribution,
-    /// Samples a second, from the first that was sent to the last.
+    /// Samples a second, from when the first was due to when the last was sent.
     pub send_rate_per_s: Option<f64>,
-    /// The same for copies that came.
+    /// Copies that came in a second, from the first to the last.
     pub receive_rate_per_s: Option<f64>,
     /// Work requests of all publishers, where the node-type has some.
     pub work: Option<WorkRequestCounts>,

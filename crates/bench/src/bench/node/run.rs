@@ -11,11 +11,12 @@ use super::config::{Config, RunsAs};
 use super::ends::{Common, InThreads, PUBLISHER, SUBSCRIBER, Setup, finished};
 use super::error::RunError;
 use super::point::Point;
-use super::process::Processes;
+use super::process::{self, Processes};
 use super::result::{Reports, RunOutcome};
 use super::running_latency::RunningLatency;
 use super::sample::Epoch;
 use super::shared::SharedState;
+use crate::host::cgroup::{ThrottleCounters, ThrottlingRecord};
 use crate::host::placement::RoleSpec;
 use crate::host::{Placement, Topology, Wakeable, interrupt, pinning};
 use crate::node::{NodeError, NodeType, rings};
@@ -36,6 +37,8 @@ pub(super) struct Run {
     pub(super) placement: Placement,
     /// What the broker took, if it was ours.
     pub(super) broker: Option<BrokerUsage>,
+    /// What CPU quotas did behind the warm-up.
+    pub(super) throttled: ThrottlingRecord,
 }
 
 /// Makes runs on this machine.
@@ -82,6 +85,7 @@ impl NodeMachine {
         folder: &Path,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Run, RunError> {
+        process::needs(point, config).require("its ends")?;
         let placement = self.placement(point)?;
         // The rest of the process stays off the CPUs of the ends, where there are others.
         pinning::pin_current_thread_to(&placement.supervisor)?;
@@ -165,8 +169,14 @@ impl ClockUser for NodeRun<'_> {
         let expected = (config.steps(point.rate_per_s))
             .saturating_mul(u64::from(point.wiring.publishers))
             .saturating_mul(point.wiring.copies());
+        // Ends that are processes are in the same groups.
+        let mut throttling = ThrottleCounters::open();
         let mut running = RunningLatency::new(clock, epoch, point.wiring.subscribers);
         let watch = || {
+            if !shared.all_count() {
+                // Of the warm-up at most what lies between two looks counts.
+                throttling.begin();
+            }
             let done = shared.received().min(expected);
             let figures = config.tells_progress.then(|| {
                 processes.iter().for_each(|it| it.show_logs(&shared));
@@ -195,6 +205,7 @@ impl ClockUser for NodeRun<'_> {
             watch,
             told,
         )?;
+        let throttled = throttling.record();
         let served = &self.machine.broker_has_served;
         let has_answered = served.get() || shared.run.ready() > 0;
         let reports = finished(collected).map_err(|error| match error {
@@ -221,6 +232,7 @@ impl ClockUser for NodeRun<'_> {
             epoch,
             placement: self.placement,
             broker: broker.spent(),
+            throttled,
         })
     }
 }

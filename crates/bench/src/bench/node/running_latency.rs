@@ -69,6 +69,7 @@ impl<C: Clock> RunningLatency<C> {
             return None;
         }
         let (begun, before) = *self.begun.get_or_insert((now, received));
+        // Between two looks, which are at no sample: as many as intervals.
         let seconds = now.duration_since(begun).as_secs_f64();
         (seconds > 0.0 && !self.latency.is_empty()).then(|| {
             let rate = units::rate((received - before) as f64 / seconds);

@@ -136,6 +136,12 @@ impl SharedState {
         self.first[publisher as usize].store(number + 1, Ordering::Release);
     }
 
+    /// Whether the warm-up is over: what each publisher sends counts.
+    pub(super) fn all_count(&self) -> bool {
+        let counts = |first: &AtomicU64| first.load(Ordering::Relaxed) > 0;
+        self.first.iter().all(counts)
+    }
+
     /// Whether a sample counts: it was not sent in the warm-up. One of a publisher that there is not does, as a fault.
     #[inline(always)]
     pub(super) fn counts(&self, header: Header) -> bool {

@@ -19,10 +19,11 @@ use super::roles::SENDER;
 use super::round::measure_run;
 use super::seats::Seats;
 use super::task::Task;
-use super::{rows, several};
+use super::{estimate, rows, several};
 use crate::buffer::{BufferError, HugePagePolicy};
 use crate::generators::RunGenerators;
 use crate::host::{HugePages, MemoryLock, Topology, interrupt, pinning};
+use crate::node::wiring::Wiring;
 use crate::pacing::SplitMix64;
 use crate::queues::arena::Arena;
 use crate::results::schema::Schema;
@@ -44,9 +45,6 @@ const KEPT_PER_S: f64 = 1e7;
 /// An upper estimate of a row of `elements.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_ELEMENT: u64 = 160;
 const BYTES_PER_POINT: u64 = 256 << 10;
-/// What an element takes without pauses, about, and what a run takes beside its elements: threads, memory, the floor.
-const TIME_PER_ELEMENT: Duration = Duration::from_nanos(300);
-const TIME_BESIDE: Duration = Duration::from_millis(30);
 
 #[derive(Debug)]
 pub struct QueueBenchmark {
@@ -192,25 +190,13 @@ impl QueueBenchmark {
 
     /// How long a round of a point takes, about.
     fn time(&self, point: &Point) -> Duration {
-        if self.is_shared() {
-            return several::time(&self.config);
-        }
-        let pause = match point.percent_of_saturation {
-            // As if the queue took ten million a second.
-            Some(percent) => Duration::from_nanos(10_000 / u64::from(percent.max(1))),
-            None => point.mean_pause(self.config.measure),
+        let most = match self.is_shared() {
+            true => several::MOST_NOTED as u64,
+            false => self.most_elements,
         };
         let beside = self.beside.as_ref();
         let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
-        let measured = match self.config.length {
-            RoundLength::Elements(count) => pause
-                .max(TIME_PER_ELEMENT)
-                .saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)),
-            // What was noted is sorted, which takes as long again and longer.
-            RoundLength::Time(time) => (time * 4).max(pause * memory::FEWEST_IN_TIME as u32),
-        };
-        (TIME_BESIDE + self.config.warmup)
-            .saturating_add(measured)
+        estimate::time_of_round(point, &self.config, most)
             .saturating_add(preparation.unwrap_or_default())
     }
 
@@ -320,11 +306,26 @@ impl Benchmark for QueueBenchmark {
             }],
             time: self.time(point),
             bytes: self.kept_elements() * BYTES_PER_ELEMENT + BYTES_PER_POINT,
+            may_abort: false,
         };
         Ok(Plan {
             points: self.points.iter().enumerate().map(planned).collect(),
             left_out,
         })
+    }
+
+    fn busy_cpus(&self) -> Option<usize> {
+        let generators = self.beside.as_ref().map_or(0, |beside| beside.cpus().len());
+        let busy = |point: &Point| {
+            let ends = |wiring: &Wiring| (wiring.publishers + wiring.subscribers) as usize;
+            let beside = if point.memory_load.is_on() {
+                generators
+            } else {
+                0
+            };
+            point.wiring.as_ref().map_or(2, ends) + beside
+        };
+        self.points.iter().map(busy).max()
     }
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {

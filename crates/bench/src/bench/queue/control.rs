@@ -38,6 +38,11 @@ impl WarmupParts {
         self.0.store(number | Self::OVER, Ordering::Relaxed);
     }
 
+    /// Whether the last part was the last.
+    pub fn is_over(&self) -> bool {
+        self.0.load(Ordering::Relaxed) & Self::OVER != 0
+    }
+
     /// Whether another part comes behind this one, if that is known.
     fn is_followed(&self, number: u64) -> Option<bool> {
         let told = self.0.load(Ordering::Relaxed);

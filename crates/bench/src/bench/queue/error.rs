@@ -89,6 +89,7 @@ impl RunError {
     /// Whether it is the failure of one queue, after which others can be measured, if need be by another process.
     pub(super) fn fails_its_point(&self) -> bool {
         self.leaves_thread_behind()
+            || self.is_shortage()
             || matches!(
                 self,
                 RunError::TooSlow { .. }
@@ -98,6 +99,17 @@ impl RunError {
                             | RigError::Moved { .. }
                     )
             )
+    }
+
+    fn is_shortage(&self) -> bool {
+        match self {
+            RunError::Rig(error) => error.is_shortage(),
+            RunError::Offset(ThreadsError::Host(error))
+            | RunError::Thread(_, ThreadError::Host(error)) => error.is_shortage(),
+            RunError::Thread(_, ThreadError::Buffer(error)) => error.is_shortage(),
+            RunError::Generators(error) => error.is_shortage(),
+            _ => false,
+        }
     }
 
     /// Whether a thread is left behind that may take the CPU of the next queue.
@@ -127,6 +139,7 @@ impl From<RunError> for Failure {
         let text = error.to_string();
         match error {
             RunError::Rig(error) => error.into(),
+            error if error.is_shortage() => Failure::Shortage(text),
             RunError::NoPair
             | RunError::NothingToMeasure(_)
             | RunError::Counters(CounterError::None(_) | CounterError::Forbidden(_)) => {

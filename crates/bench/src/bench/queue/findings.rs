@@ -1,13 +1,14 @@
 //! What a round gives reason to state.
 
 use super::config::{Config, Measure, RoundLength};
+use super::per_second;
 use super::plan::Point;
 use super::result::{PerEnd, RunResult};
 use crate::pacing::Load;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::queue::{LATE_PERCENT, misses_load};
 use crate::rig::clock_offset::ClockOffset;
-use crate::rig::findings;
+use crate::rig::findings::{self, ComparedRate};
 
 /// A queue that is gone through fewer times than this is little else than memory that is written once.
 const FEWEST_LAPS: u64 = 4;
@@ -29,7 +30,10 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
     if misses_load(sender.tally.missed as f64, run.elements as f64, group) {
         let found = Finding::of(&kinds::LOAD_MISSED).measure("late_percent", LATE_PERCENT);
         all.push(found.listed("what", what));
+    } else {
+        all.extend(of_rate(point, run));
     }
+    all.extend(findings::of_throttling(&run.throttled, config.priority));
     let laps = run.elements / point.capacity as u64;
     // One element at a time fills no queue.
     if laps < FEWEST_LAPS && config.measure != Measure::RoundTrip {
@@ -53,6 +57,55 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
         ));
     }
     all
+}
+
+/// By how much a wait with a jitter deviates from its mean: every length from one end to the other is equally likely.
+const DEVIATION_OF_JITTER: f64 = 0.577_350;
+
+/// Where elements went in or came out at another rate than was asked for. A load curve is meant to reach what is not
+/// kept.
+fn of_rate(point: &Point, run: &RunResult) -> Vec<Finding> {
+    let PerEnd { sender, receiver } = &run.ends;
+    let intervals = sender.passed.intervals;
+    // A group alone has the pace of its elements.
+    let has_rate =
+        point.percent_of_saturation.is_none() && intervals >= u64::from(point.sender.group());
+    let Some(asked) = per_second::asked(point).filter(|_| has_rate) else {
+        return Vec::new();
+    };
+    let compared = |what, asked: f64, found: Option<f64>, step_ns: Option<f64>| {
+        let seconds = intervals as f64 / asked;
+        Some(ComparedRate {
+            deviation: DEVIATION_OF_JITTER * point.sender.jitter,
+            clock_step: step_ns.unwrap_or(0.0) / 1e9 / seconds,
+            ..ComparedRate::new(what, asked, found?, intervals)
+        })
+    };
+    let sent = compared(
+        "elements went in",
+        asked.sender,
+        run.sent_per_s,
+        sender.stamp.resolution_ns,
+    );
+    let received = compared(
+        "elements came out",
+        asked.receiver,
+        run.throughput_per_s,
+        receiver.stamp.resolution_ns,
+    );
+    findings::of_rates(sent, received, |is_sent, off| {
+        let why = match (is_sent, off < 0.0) {
+            (_, true) if point.receiver.mean_pause() > point.sender.mean_pause() => {
+                "the load of the receiver takes fewer"
+            }
+            (true, true) => "the last enqueue of a thread started late",
+            // No enqueue starts before it is due.
+            (true, false) => "the clock or the schedule is wrong",
+            (false, true) => "the last elements came out late",
+            (false, false) => "the first element came out late",
+        };
+        why.to_owned()
+    })
 }
 
 /// Where a round with a duration has as many elements as it may have, and more would go through.
@@ -79,10 +132,16 @@ mod tests {
 
     use super::*;
     use crate::bench::queue::result::made_up;
+    use crate::node::Scenario;
+    use crate::node::wiring::Wiring;
     use crate::pacing::EndLoad;
     use crate::results::finding::FindingKind;
 
-    fn found(load: Load, late: u64, change: fn(&mut RunResult, &mut Point)) -> Vec<Finding> {
+    fn found(
+        load: Load,
+        late: u64,
+        change: impl FnOnce(&mut RunResult, &mut Point),
+    ) -> Vec<Finding> {
         let (config, mut point) = (made_up::config(), made_up::point("lamport"));
         point.sender = EndLoad {
             load,
@@ -116,6 +175,102 @@ mod tests {
         let rate = Load::ConstantRate { rate_per_s: 1e6 };
         late(rate, 51).unwrap().has(&["% of the enqueues"]);
         assert_eq!(late(rate, 50), None);
+    }
+
+    /// What is told of a rate of a million in a second, over ten thousand elements.
+    fn told_of_rate(
+        load: Load,
+        late: u64,
+        rates: [f64; 2],
+        change: fn(&mut RunResult, &mut Point),
+    ) -> Option<String> {
+        let change = |run: &mut RunResult, point: &mut Point| {
+            run.ends.sender.passed.intervals = 10_000;
+            [run.sent_per_s, run.throughput_per_s] = rates.map(Some);
+            change(run, point);
+        };
+        let all = found(load, late, change);
+        one(&all, &kinds::RATE_MISSED).map(|found| found.line(1))
+    }
+
+    #[test]
+    fn a_rate_that_is_not_kept_is_told_with_its_reason() {
+        let rate = Load::ConstantRate { rate_per_s: 1e6 };
+        let bursty = Load::Bursty {
+            wait_ns: 1e3,
+            group: 20,
+        };
+        let [kept, low, high] = [0.9995e6, 0.995e6, 1.02e6];
+        for load in [rate, bursty] {
+            let told = |rates| told_of_rate(load, 0, rates, |_, _| {});
+            assert_eq!(told([1e6, kept]), None);
+            let [put_in, came_out] = ["elements went in", "elements came out"];
+            for (rates, words) in [
+                ([low, 1e6], [put_in, "-0.500 %", "last enqueue"]),
+                ([high, 1e6], [put_in, " 2 %", "schedule is wrong"]),
+                ([1e6, low], [came_out, "-0.500 %", "last elements"]),
+                ([kept, high], [came_out, " 2 %", "first element"]),
+            ] {
+                told(rates).unwrap().has(&words);
+            }
+        }
+        // That more than a few started late is told in its own words.
+        assert_eq!(told_of_rate(rate, 51, [low; 2], |_, _| {}), None);
+        let slow = told_of_rate(rate, 0, [1e6, 1e3], |_, point| {
+            point.receiver.load = Load::ConstantWait { wait_ns: 1e6 };
+        });
+        slow.unwrap().has(&["-99.90 %", "the receiver"]);
+    }
+
+    #[test]
+    fn chance_and_the_clock_are_named_where_they_can_be_the_reason() {
+        let rate = Load::ConstantRate { rate_per_s: 1e6 };
+        let told = |rate_per_s, change| {
+            let told = told_of_rate(rate, 0, [rate_per_s, 1e6], change);
+            told.unwrap()
+        };
+        let varied: fn(&mut RunResult, &mut Point) = |_, point| point.sender.jitter = 1.0;
+        told(1.02e6, varied).has(&[" 2 %", "random"]);
+        // This many elements are not off by more than some per cent.
+        told(0.9e6, varied).has(&["-10 %", "last enqueue"]);
+        let coarse: fn(&mut RunResult, &mut Point) = |run, _| {
+            run.ends.sender.stamp.resolution_ns = Some(4e6);
+        };
+        told(1.02e6, coarse).has(&[" 2 %", "too coarse"]);
+    }
+
+    #[test]
+    fn rates_that_are_not_those_of_a_load_are_not_compared() {
+        let rate = Load::ConstantRate { rate_per_s: 1e6 };
+        let curve = told_of_rate(rate, 0, [1e5; 2], |_, point| {
+            point.percent_of_saturation = Some(100);
+        });
+        let group = Load::Bursty {
+            wait_ns: 1e3,
+            group: 1_000_000,
+        };
+        let wait = Load::ConstantWait { wait_ns: 1e3 };
+        let others = [group, wait, Load::None];
+        assert_eq!(curve, None);
+        assert!(
+            others
+                .iter()
+                .all(|load| told_of_rate(*load, 0, [1e7; 2], |_, _| {}).is_none())
+        );
+        // All copies of all producers.
+        let wiring = Wiring::new(Scenario::FanOut, 2, 3);
+        for (rates, is_told) in [([2e6, 6e6], false), ([2e6, 2e6], true), ([1e6, 6e6], true)] {
+            let all = found(rate, 0, |run, point| {
+                run.ends.sender.passed.intervals = 10_000;
+                [run.sent_per_s, run.throughput_per_s] = rates.map(Some);
+                point.wiring = Some(wiring);
+            });
+            assert_eq!(
+                one(&all, &kinds::RATE_MISSED).is_some(),
+                is_told,
+                "{rates:?}"
+            );
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) struct LoopParts<'a> {
 
 /// An end with its loop, whose types are hidden: it is called a few times a run.
 pub(super) trait Loop {
-    /// Begins the schedule, and returns when that was.
+    /// Begins the schedule, or begins it anew, and returns when that was.
     fn start(&mut self) -> Ticks;
     fn run(&mut self, count: usize);
     /// Forgets what was noted, and returns what elements carried.

@@ -27,6 +27,7 @@ mod crowded;
 mod ends;
 #[allow(missing_docs)]
 pub mod error;
+mod estimate;
 #[cfg(test)]
 mod faulty;
 mod findings;
@@ -41,6 +42,7 @@ pub mod memory;
 mod notes;
 mod passage;
 pub mod patience;
+mod per_second;
 #[allow(missing_docs)]
 pub mod plan;
 pub(super) mod presentation;

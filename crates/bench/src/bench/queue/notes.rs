@@ -68,8 +68,6 @@ pub(super) struct EndReport {
     pub(super) notes: Notes,
     /// What the queue gave out beyond the last element.
     pub(super) leftovers: Vec<u64>,
-    /// Elements that went through in the span of its passage.
-    pub(super) in_span: usize,
 }
 
 impl EndReport {

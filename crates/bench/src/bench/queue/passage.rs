@@ -5,6 +5,7 @@ use super::counters::LoopCounters;
 use super::error::ThreadError;
 use super::loops::Loop;
 use super::patience::ELEMENTS_PER_LOOK;
+use super::per_second::intervals;
 use super::result::PassageResult;
 use super::roles::SENDER;
 use super::runner::EndTally;
@@ -39,9 +40,8 @@ pub(super) fn take_leftovers(
 
 /// Waits for the other end and lets all elements through. Page faults and counters are those of the elements that
 /// count: not the wait, which would be charged to the queue, nor the warm-up. They are read between the warm-up and the
-/// first element that counts, by one to three system calls, while the schedule of the load goes on: the first elements
-/// that count may begin late by as much, in the latency from the intended time, and the sender catches up. Beside that,
-/// what was counted without the warm-up.
+/// first element that counts, by one to three system calls. The sender's schedule begins anew behind them, so that
+/// neither they nor a stall in the warm-up make an element late. Beside that, what was counted without the warm-up.
 pub(super) fn let_through(
     end: &mut dyn Loop,
     role: Role,
@@ -52,7 +52,7 @@ pub(super) fn let_through(
     if !control.start_together() {
         return Err(ThreadError::Alone);
     }
-    let started = end.start();
+    let mut started = end.start();
     let carried = match role == SENDER {
         true => warm_up::of_sender(end, task, control),
         false => warm_up::of_receiver(end, task, control),
@@ -63,22 +63,41 @@ pub(super) fn let_through(
     if let Some(counters) = &mut counters {
         counters.start()?;
     }
-    let began = task.clock.now();
-    // Who gave up while warming up does not wait a second time.
-    if warmed_up.ending == Ending::Complete {
-        end.run(task.count as usize);
+    let (count, intervals) = (task.count as usize, intervals(&task.point, task.count));
+    // A sender's rate is from start to start, a receiver's from end to end.
+    let first = usize::from(role != SENDER).min(count);
+    if role == SENDER {
+        started = end.start();
     }
+    let mut run = |elements: usize| {
+        // Who gave up does not wait a second time.
+        if elements > 0 && end.tally().ending == Ending::Complete {
+            end.run(elements);
+        }
+        task.clock.now()
+    };
+    let began = match role == SENDER {
+        true => started,
+        false => run(first),
+    };
+    let span = [began, run(intervals)];
+    run(count - first - intervals);
     end.flush();
-    let ended = task.clock.now();
     let counts = counters.map(|counters| counters.stop()).transpose()?;
     let passed = PassageResult {
         started,
         warmed_up: carried,
-        span: [began, ended],
+        span,
+        intervals: intervals as u64,
         faults: ThreadUsage::now().since(before).faults(),
         counts,
     };
-    Ok((passed, end.tally().since(&warmed_up)))
+    let mut tally = end.tally().since(&warmed_up);
+    // The last pause of a sender ends with the receiver, when nothing is left to be cut short.
+    if tally.ending == Ending::OtherDone && tally.noted == count {
+        tally.ending = Ending::Complete;
+    }
+    Ok((passed, tally))
 }
 
 #[cfg(test)]
@@ -186,7 +205,9 @@ mod tests {
         let (warm_up, counted) = log.split_at(log.iter().position(|word| word == "count").unwrap());
         assert_eq!(warm_up[0], "begin");
         assert!(warm_up.len() > 1 && warm_up[1..].iter().all(|word| word == "run 1024"));
-        assert_eq!(counted, ["count", "run 10", "flush", "count no more"]);
+        // The schedule of those that count begins with the first of them.
+        let expected = ["count", "begin", "run 9", "run 1", "flush", "count no more"];
+        assert_eq!(counted, expected);
         assert_eq!((tally.failed, tally.missed), (10, 10));
     }
 }

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::Measure;
 use super::cpus::{CpuChoice, Cpus};
 use super::left_out::left_out;
 use super::sharing::{refusal, set_columns};
@@ -160,13 +159,12 @@ impl Plan {
 }
 
 impl Point {
-    /// The pause that comes on an element, in the mean: that of the slower end, and in a round trip, where one end waits
-    /// for the other, about that of both.
-    pub fn mean_pause(&self, measure: Measure) -> Duration {
-        let (sender, receiver) = (self.sender.mean_pause(), self.receiver.mean_pause());
-        match measure {
-            Measure::RoundTrip => sender.saturating_add(receiver),
-            Measure::Time | Measure::Throughput | Measure::Counters => sender.max(receiver),
+    /// The load with the longer pauses in the mean, which is that of an element, and also of a round trip: both ends
+    /// pause at once.
+    pub fn slower(&self) -> &EndLoad {
+        match self.receiver.mean_pause() > self.sender.mean_pause() {
+            true => &self.receiver,
+            false => &self.sender,
         }
     }
 

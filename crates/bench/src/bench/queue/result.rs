@@ -10,6 +10,7 @@ use super::runner::EndTally;
 use super::shares::Shares;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
+use crate::host::cgroup::ThrottlingRecord;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, Ticks};
 
@@ -105,12 +106,14 @@ impl Times {
 /// What is known of an end when all elements went through.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PassageResult {
-    /// When its schedule began.
+    /// When the schedule of its elements that count began, of a sender; of a receiver the one of all.
     pub started: Ticks,
     /// The elements of the warm-up.
     pub warmed_up: CarriedElements,
-    /// When the elements that count began, and ended.
+    /// The time that its rate is over, behind the warm-up: see `per_second`.
     pub span: [Ticks; 2],
+    /// The intervals from element to element in it; of one of several receivers its elements.
+    pub intervals: u64,
     /// Page faults in its loop, after the warm-up.
     pub faults: u64,
     /// The processor's counters, if they were asked for.
@@ -146,7 +149,7 @@ pub struct RunResult {
     /// Elements that should have gone through behind the warm-up.
     pub elements: u64,
     pub times: Option<Times>,
-    /// Elements a second through the queue, by the receiver's clock.
+    /// Elements a second through the queue, by the receiver's clock; `per_second` says over which time.
     pub throughput_per_s: Option<f64>,
     /// Elements a second into it, by the sender's clock.
     pub sent_per_s: Option<f64>,
@@ -161,6 +164,8 @@ pub struct RunResult {
     pub rows: Vec<ElementRow>,
     /// What generators issued meanwhile, under memory load.
     pub drawn: Option<LoadTraffic>,
+    /// What CPU quotas did behind the warm-up.
+    pub throttled: ThrottlingRecord,
 }
 
 /// One element, with all that is known of it.
@@ -199,7 +204,7 @@ pub mod made_up {
     use crate::bench::queue::retry::Retry;
     use crate::buffer::HugePagePolicy;
     use crate::generators::MemoryLoad;
-    use crate::pacing::EndLoad;
+    use crate::pacing::{EndLoad, Load};
     use crate::time::ClockKind;
 
     pub fn config() -> Config {
@@ -215,6 +220,17 @@ pub mod made_up {
             huge_pages: HugePagePolicy::Try,
             keep_elements: false,
             has_memory_load: false,
+        }
+    }
+
+    /// A point of 64 elements under a load of the sender.
+    pub fn point_under(queue: &str, load: Load) -> Point {
+        Point {
+            sender: EndLoad {
+                load,
+                ..EndLoad::NONE
+            },
+            ..point(queue)
         }
     }
 
@@ -277,6 +293,7 @@ pub mod made_up {
             outcome: Outcome::Clean,
             verdict: Verdict::default(),
             elements: 3,
+            throttled: ThrottlingRecord::default(),
             times: Some(Times {
                 figures: PerOperation {
                     enqueue: summary(enqueue_ns),

@@ -8,18 +8,19 @@ use super::error::RunError;
 use super::floor::{self, Handoff, QueueFloor};
 use super::judge::{ObservedElements, Outcome, Verdict};
 use super::notes::{EndReport, Notes};
+use super::per_second;
 use super::plan::Point;
-use super::result::{EndResult, PerEnd, PerOperation, RunResult, Times};
+use super::result::{PerEnd, PerOperation, RunResult, Times};
 use super::shared::{self, EndReports};
 use super::stage::ThreadPosition;
 use super::supervisor::make_run;
 use super::task::Task;
 use crate::generators::ActiveLoad;
+use crate::host::cgroup::ThrottlingRecord;
 use crate::host::interrupt;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::element::Words;
 use crate::rig::error::RigError;
-use crate::time::{Clock, Ticks};
 use std::time::Duration;
 
 impl RunResult {
@@ -57,10 +58,11 @@ pub(super) fn measure_run(
         measure if measure.has_times() && task.point.wiring.is_none() => times_of_handoff(&task)?,
         _ => None,
     };
-    let ends = make_run(make, &task, load.as_mut())?;
+    let (ends, throttled) = make_run(make, &task, load.as_mut())?;
     let drawn = load.and_then(|load| load.drawn());
     let figures = move || RunResult {
         drawn,
+        throttled,
         ..figures_of(&task, ends, bare, round)
     };
     interrupt::unless_requested(figures).map_err(|signal| RigError::Interrupted(signal).into())
@@ -83,16 +85,15 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
     let outcome = verdict.outcome(elements);
     let is_clean = outcome == Outcome::Clean;
     let noted = noted(task, &reports).filter(|_| is_clean);
+    let [senders, receivers] = [&reports.sender, &reports.receiver]
+        .map(|all| Vec::from_iter(all.iter().map(|one| &one.end.passed)));
+    let passed = PerEnd {
+        sender: &*senders,
+        receiver: &*receivers,
+    };
+    let per_second = per_second::of(&task.point, &task.clock, passed);
     let ends = reports.map(|all| shared::merged(all.as_slice()));
     let PerEnd { sender, receiver } = &ends;
-    let per_s = |all: &[EndReport], end: &EndResult| {
-        // Of several from the first element that counts.
-        let began = if wiring.is_some() { sender } else { end }.passed.span[0];
-        let span = Ticks(end.passed.span[1].0.saturating_sub(began.0));
-        let in_span: usize = all.iter().map(|one| one.in_span).sum();
-        let is_known = is_clean && in_span > 0;
-        is_known.then(|| in_span as f64 * 1e9 / task.clock.to_nanos(span).0.max(1) as f64)
-    };
     // The floor of what most enqueues were: the median is one of them.
     let enqueue = if sender.tally.extended as u64 * 2 > elements {
         sender.floors.with_flush
@@ -122,13 +123,14 @@ fn figures_of(task: &Task, mut reports: EndReports, bare: Option<Times>, round: 
         verdict,
         elements,
         times,
-        throughput_per_s: per_s(&reports.receiver, receiver),
-        sent_per_s: per_s(&reports.sender, sender),
+        throughput_per_s: per_second.receiver.filter(|_| is_clean),
+        sent_per_s: per_second.sender.filter(|_| is_clean),
         floors: has_floors.then_some(floors),
         shares: wiring.map(|_| shared::shares(&reports)),
         ends,
         rows: kept.map_or_else(Vec::new, |noted| analysis::rows(&task.clock, &noted, round)),
         drawn: None,
+        throttled: ThrottlingRecord::default(),
     }
 }
 
@@ -154,7 +156,7 @@ fn times_of_handoff(task: &Task) -> Result<Option<Times>, RunError> {
     let count = floor::HANDOFFS;
     let task = Task::new(task.clock, task.locks_memory, &point, &config, count);
     let ended = make_run(ends::make::<Handoff, Words<1>>, &task, None);
-    let clean = unless_disturbed(ended)?
+    let clean = unless_disturbed(ended.map(|(ends, _)| ends))?
         .filter(|ends| verdict_of(config.measure, ends).outcome(count) == Outcome::Clean);
     Ok(clean.and_then(|ends| match noted(&task, &ends) {
         Some(noted) => analysis::times(&task.clock, &noted),

@@ -24,8 +24,6 @@ use crate::time::{Clock, Ticks};
 
 /// The most elements that a thread notes in a round.
 pub(crate) const MOST_NOTED: usize = 1 << 20;
-/// What a round takes beside what is measured, about.
-const TIME_BESIDE: Duration = Duration::from_millis(50);
 /// In so long each thread that shares a CPU has had it several times.
 const SOME_TIME_SLICES: Duration = Duration::from_millis(100);
 
@@ -44,12 +42,6 @@ fn bytes_of_lines(wiring: &Wiring, (capacity, payload): (usize, usize)) -> u64 {
     senders
         .map(|senders| memory::queue_bytes(capacity, payload, senders))
         .sum()
-}
-
-/// How long a round takes, about.
-pub(super) fn time(config: &Config) -> Duration {
-    // What was noted is sorted, which takes as long again and longer.
-    TIME_BESIDE + config.warmup + config.duration() * 4
 }
 
 /// No two CPUs have a meaning: each thread has its own.

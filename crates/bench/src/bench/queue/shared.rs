@@ -145,6 +145,7 @@ pub(super) fn merged(all: &[EndReport]) -> EndResult {
         tally.damaged += end.tally.damaged;
         tally.missed += end.tally.missed;
         passed.faults += end.passed.faults;
+        passed.intervals += end.passed.intervals;
         passed.span[0] = passed.span[0].min(end.passed.span[0]);
         passed.span[1] = passed.span[1].max(end.passed.span[1]);
     }

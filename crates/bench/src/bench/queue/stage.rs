@@ -77,9 +77,8 @@ impl ThreadPosition {
     pub(super) fn intended_starts(self, task: &Task, end: &EndResult) -> Option<Vec<Ticks>> {
         let (passed, noted) = (&end.passed, end.tally.noted);
         let warmed_up = passed.warmed_up.elements as usize;
-        let waiter = self.waiter(task);
-        let all = waiter.intended_starts(passed.started, warmed_up + noted);
-        all.map(|mut all| all.split_off(warmed_up))
+        self.waiter(task)
+            .intended_starts(passed.started, warmed_up, noted)
     }
 }
 
@@ -130,6 +129,14 @@ impl Stage {
         *self.began.get_or_init(Instant::now)
     }
 
+    /// Whether the warm-up is over, as far as is known.
+    pub(super) fn has_warmed_up(&self, task: &Task) -> bool {
+        match task.point.wiring {
+            None => self.senders[0].warm_up.is_over(),
+            Some(_) => (self.began.get()).is_some_and(|at| at.elapsed() >= task.config.warmup),
+        }
+    }
+
     /// The run is over: no sender goes on, not even one whose queue is full.
     pub(super) fn end_sending(&self) {
         self.senders.iter().for_each(|it| it.set_receiver_done());
@@ -140,6 +147,18 @@ impl Stage {
         // Of the last one, whoever sees it sees all that any of them put in.
         if self.sending.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.receivers.iter().for_each(|it| it.set_sender_done());
+        }
+    }
+
+    /// Waits until all senders are done, but no longer than so long.
+    pub(super) fn wait_for_senders(&self, most: Duration, pulse: &Heartbeat) {
+        let since = Instant::now();
+        while self.sending.load(Ordering::Acquire) > 0 && since.elapsed() < most {
+            if self.run.stopped() {
+                return;
+            }
+            pulse.beat();
+            std::thread::sleep(Duration::from_micros(100).min(most));
         }
     }
 

@@ -14,8 +14,9 @@ use super::stage::Stage;
 use super::task::{PREPARATION, SLOWEST_ELEMENT, Task};
 use super::threads;
 use crate::generators::ActiveLoad;
+use crate::host::cgroup::{ThrottleCounters, ThrottlingRecord};
 use crate::host::interrupt;
-use crate::rig::control::{self, Heartbeat, Silence};
+use crate::rig::control::{Heartbeat, Silence};
 use crate::rig::error::RigError;
 use crate::rig::role::Role;
 use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
@@ -28,11 +29,12 @@ const PATIENCE: SupervisorTimeouts = SupervisorTimeouts {
 };
 
 /// Makes a run, under a memory load if there is one: it begins when all threads are ready, before the first element.
+/// Returns what both ends report, and what CPU quotas did behind the warm-up.
 pub(super) fn make_run(
     make: EndsMaker,
     task: &Task,
     load: Option<&mut ActiveLoad<'_>>,
-) -> Result<PerEnd<Vec<EndReport>>, RunError> {
+) -> Result<(PerEnd<Vec<EndReport>>, ThrottlingRecord), RunError> {
     supervise(make, task, &interrupt::requested, load)
 }
 
@@ -42,7 +44,7 @@ pub(super) fn supervise(
     task: &Task,
     requested: &dyn Fn() -> Option<Signal>,
     load: Option<&mut ActiveLoad<'_>>,
-) -> Result<PerEnd<Vec<EndReport>>, RunError> {
+) -> Result<(PerEnd<Vec<EndReport>>, ThrottlingRecord), RunError> {
     let stage = Arc::new(Stage::new(task, load.is_some()));
     let mut crew = Crew::new(&stage.run)?;
     if let Some(signal) = requested() {
@@ -52,19 +54,20 @@ pub(super) fn supervise(
     let pulses = places
         .iter()
         .map(|place| (place.role(task), place.pulse(stage.control(*place))));
-    let watch = RunWatch::new(task, &stage.run, pulses.collect(), load);
-    let mut sender = reports(crew, watch, requested)?;
+    let watch = RunWatch::new(task, &stage, pulses.collect(), load);
+    let (mut sender, throttled) = reports(crew, watch, requested)?;
     let receiver = sender.split_off(task.cpus[0].len());
-    Ok(PerEnd { sender, receiver })
+    Ok((PerEnd { sender, receiver }, throttled))
 }
 
-/// Waits for the reports of all ends, in the order in which they were started.
+/// Waits for the reports of all ends, in the order in which they were started; beside them, what CPU quotas did.
 fn reports<R: Send + 'static>(
     mut crew: Crew<R, ThreadError>,
     mut watch: RunWatch<'_, '_>,
     requested: &dyn Fn() -> Option<Signal>,
-) -> Result<Vec<R>, RunError> {
+) -> Result<(Vec<R>, ThrottlingRecord), RunError> {
     let found = crew.collect_under(requested, &PATIENCE, || watch.complaint(), || ())?;
+    let throttled = watch.throttling.record();
     watch.load.map_or(Ok(()), ActiveLoad::end)?;
     match found.cause {
         // Once told to stop, an end goes on without its pauses to its next look, and may complete: that is no result.
@@ -83,32 +86,35 @@ fn reports<R: Send + 'static>(
     crew.dismiss(PATIENCE.grace);
     let mut reports = found.reports;
     sort_by_key(&mut reports, |(place, _)| *place);
-    Ok(reports.into_iter().map(|(_, report)| report).collect())
+    let reports = reports.into_iter().map(|(_, report)| report);
+    Ok((reports.collect(), throttled))
 }
 
 struct RunWatch<'a, 'g> {
     task: &'a Task,
-    run: &'a control::Control,
+    stage: &'a Stage,
     ends: Vec<(Role, &'a Heartbeat)>,
     load: Option<&'a mut ActiveLoad<'g>>,
     made: Instant,
     /// Since all are ready.
     began: Option<Instant>,
     silence: Silence,
+    throttling: ThrottleCounters,
 }
 
 impl<'a, 'g> RunWatch<'a, 'g> {
     /// Of these ends, whose threads are being started.
     fn new(
         task: &'a Task,
-        run: &'a control::Control,
+        stage: &'a Stage,
         ends: Vec<(Role, &'a Heartbeat)>,
         load: Option<&'a mut ActiveLoad<'g>>,
     ) -> Self {
         RunWatch {
             task,
-            run,
+            stage,
             silence: Silence::of(ends.len()),
+            throttling: ThrottleCounters::open(),
             ends,
             load,
             made: Instant::now(),
@@ -118,6 +124,10 @@ impl<'a, 'g> RunWatch<'a, 'g> {
 
     /// What is wrong, if anything is: ends that do not get ready, that are silent, or that go on and on.
     fn complaint(&mut self) -> Option<RunError> {
+        if !self.stage.has_warmed_up(self.task) {
+            // Of the warm-up at most what lies between two looks counts.
+            self.throttling.begin();
+        }
         let ends = self.ends.iter().enumerate();
         let silences: Vec<Duration> = ends
             .map(|(place, (_, pulse))| self.silence.of_thread(place, pulse))
@@ -129,7 +139,7 @@ impl<'a, 'g> RunWatch<'a, 'g> {
                     if let Err(error) = load.begin() {
                         return Some(error.into());
                     }
-                    self.run.announce_ready();
+                    self.stage.run.announce_ready();
                 }
                 self.silence.begin();
                 self.began = Some(Instant::now());

@@ -4,6 +4,7 @@
 //! elements that count go through, and in nothing else.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ use super::result::EndResult;
 use super::roles::RECEIVER;
 use super::stage::{Stage, ThreadPosition};
 use super::task::{PREPARATION, Task};
-use crate::host::{memory_lock, pinning};
+use crate::host::{Needs, memory_lock, pinning};
 use crate::rig::error::RigError;
 use crate::rig::workers::{Crew, WorkerPlacement};
 use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
@@ -30,6 +31,8 @@ use crate::time::{Clock, ClockUser, StampCost, measure_stamp_cost};
 /// Elements that a queue gives out beyond those put in are looked at up to this number. Where an end gave up, those
 /// that are still in the queue are taken out as well, to tell whether any is lost.
 const MOST_LEFTOVERS: usize = 64;
+/// How often a thread looks whether all have begun.
+const BEGINNING: Duration = Duration::from_micros(50);
 
 /// Makes the loop of one end, in the thread that will run it, once its memory is there.
 type LoopMaker<'a> = &'a mut dyn FnMut() -> Result<UnstartedLoop, ThreadError>;
@@ -67,6 +70,13 @@ pub(super) fn start(
     let threads: Vec<_> = senders.chain(receivers).collect();
     let (give, take): (Vec<_>, Vec<_>) = threads.iter().map(|_| channel::<UnstartedLoop>()).unzip();
     let mut give = Some(give);
+    let count = threads.len() as u64;
+    let needs = Needs {
+        files: count,
+        ..Needs::of_threads(count)
+    };
+    needs.require("the threads of a run")?;
+    let begun = Arc::new(AtomicU64::new(0));
     for (&(place, cpu), take) in threads.iter().zip(take) {
         let seat = WorkerPlacement {
             role: place.role(task),
@@ -74,9 +84,15 @@ pub(super) fn start(
             priority: task.config.priority,
         };
         let (task, stage) = (task.clone(), Arc::clone(stage));
+        let begun = Arc::clone(&begun);
         // The first one makes all queues.
         let give = give.take();
         crew.start(seat, move |reporter| {
+            // A thread that finds no room for its signal stack ends the process: none maps memory before all are there.
+            begun.fetch_add(1, Ordering::AcqRel);
+            while begun.load(Ordering::Acquire) < count && !stage.run.stopped() {
+                std::thread::sleep(BEGINNING);
+            }
             let mut made = || {
                 if let Some(give) = &give {
                     for (give, made) in give.iter().zip(make(&task)?) {
@@ -141,13 +157,13 @@ fn run_end(
     // Ready: from here on the supervisor expects signs of life.
     pulse.beat();
 
-    let (passed, tally, in_span) = if is_shared {
+    let (passed, tally) = if is_shared {
         let_through_by_time(&mut *end, place, task, stage)?
     } else {
         let counters = counters
             .as_mut()
             .map(|counters| counters as &mut dyn LoopCounters);
-        let (passed, tally) = let_through(&mut *end, place.end(), task, control, counters)?;
+        let passage = let_through(&mut *end, place.end(), task, control, counters)?;
         match place {
             ThreadPosition::Sender(_) => stage.sender_is_done(),
             ThreadPosition::Receiver(_) => {
@@ -155,7 +171,7 @@ fn run_end(
                 stage.receiver_is_done();
             }
         }
-        (passed, tally, tally.noted)
+        passage
     };
     pinning::check_still_on(seat.cpu)?;
     // What is handed over only when a sender is dropped comes too late: the receivers have left by then.
@@ -186,7 +202,6 @@ fn run_end(
         end,
         notes,
         leftovers,
-        in_span,
     })
 }
 

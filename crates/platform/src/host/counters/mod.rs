@@ -9,6 +9,7 @@
 //! | softirqs of the CPU, by name | `/proc/softirqs` |
 //! | context switches and page faults of the calling thread | `getrusage(RUSAGE_THREAD)` |
 //! | time that the hypervisor gave to others, in ticks of 10 ms | `/proc/stat`, in guests |
+//! | time that a CPU quota stopped threads of this process's control groups | `cpu.stat`, where there is a quota |
 //! | system management interrupts | perf's `msr` counters, or `/dev/cpu/N/msr` |
 //!
 //! Left out: who sent an interrupt, and what ran instead of the thread; that takes a tracer.
@@ -20,6 +21,7 @@ mod table;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 
+use super::cgroup::ThrottleCounters;
 use smi::SmiCounter;
 use steal::StealCounter;
 pub use table::CounterTable;
@@ -77,6 +79,8 @@ pub struct Deltas {
     /// Ticks of 10 ms stolen by the hypervisor.
     pub steal_ticks: u32,
     pub smis: u32,
+    /// How long a CPU quota stopped threads, of all CPUs together.
+    pub throttled_ns: u64,
     /// Interrupts, by row of `/proc/interrupts`.
     pub interrupts: RisenCounters,
     /// Softirqs, by row of `/proc/softirqs`.
@@ -97,6 +101,9 @@ pub struct CounterAvailability {
     pub softirqs: Option<String>,
     pub steal: Option<String>,
     pub smis: Option<String>,
+    /// What CPU quotas did. It is not among those that are [`missing`](Self::missing): a finding states it of a whole
+    /// run.
+    pub throttling: Option<String>,
 }
 
 impl CounterAvailability {
@@ -121,6 +128,7 @@ pub struct CpuCounters {
     softirqs: Option<CounterTable>,
     steal: Option<StealCounter>,
     smis: Option<SmiCounter>,
+    throttling: Option<ThrottleCounters>,
     available: CounterAvailability,
     usage: ThreadUsage,
 }
@@ -169,8 +177,9 @@ impl ThreadUsage {
 }
 
 impl CpuCounters {
-    /// Opens all counters of `cpu` that can be read, and reads them once. `guest`: whether there is a hypervisor.
-    pub fn open(cpu: usize, guest: bool) -> Self {
+    /// Opens all counters of `cpu` that can be read, and reads them once. `guest`: whether there is a hypervisor;
+    /// `has_quota`: whether a CPU quota can stop the thread, as none can with a real-time priority.
+    pub fn open(cpu: usize, guest: bool, has_quota: bool) -> Self {
         fn kept<T>(opened: Result<T, String>, why_not: &mut Option<String>) -> Option<T> {
             opened.map_err(|reason| *why_not = Some(reason)).ok()
         }
@@ -179,12 +188,21 @@ impl CpuCounters {
             true => StealCounter::open(cpu),
             false => Err("this machine is not a guest".to_owned()),
         };
+        let throttling = match has_quota {
+            true => {
+                let counters = ThrottleCounters::open();
+                let unknown = counters.unknown().map(str::to_owned);
+                unknown.map_or(Ok(counters), Err)
+            }
+            false => Err("a thread with a real-time priority has no CPU quota".to_owned()),
+        };
         let table = |path| CounterTable::open(path, cpu);
         CpuCounters {
             interrupts: kept(table("/proc/interrupts"), &mut available.interrupts),
             softirqs: kept(table("/proc/softirqs"), &mut available.softirqs),
             steal: kept(steal, &mut available.steal),
             smis: kept(SmiCounter::open(cpu), &mut available.smis),
+            throttling: kept(throttling, &mut available.throttling),
             available,
             usage: ThreadUsage::now(),
         }
@@ -207,6 +225,9 @@ impl CpuCounters {
             major_faults: narrow(risen.major_faults),
             ..Deltas::default()
         };
+        if let Some(throttling) = &mut self.throttling {
+            deltas.throttled_ns = throttling.rise().throttled_ns;
+        }
         if let Some(smis) = &mut self.smis {
             deltas.smis = smis.rise();
         }
@@ -243,7 +264,7 @@ mod tests {
     #[test]
     fn a_sleep_is_a_voluntary_switch_and_what_cannot_be_read_has_a_reason() {
         std::thread::spawn(|| {
-            let mut counters = CpuCounters::open(0, true);
+            let mut counters = CpuCounters::open(0, true, true);
             counters.read();
             std::thread::sleep(std::time::Duration::from_millis(2));
             let deltas = counters.read();

@@ -1,6 +1,6 @@
 //! Which memory is available, and what the kernel does to it without a program's request.
 
-use super::{Assessment, Facts, ToAssessment};
+use super::{Assessment, Facts, ToAssessment, unknown};
 use crate::host::memory_lock::in_units;
 
 pub(super) fn huge_pages(facts: &Facts) -> Assessment {
@@ -31,6 +31,9 @@ pub(super) fn lock_limit(facts: &Facts) -> Assessment {
     }
     if lock.permits(needed) {
         found.good()
+    } else if facts.files.processes().next().is_none() {
+        format!("{found}; unknown whether CAP_IPC_LOCK overrides it: /proc cannot be read")
+            .advise(lock.how_to_raise(needed))
     } else {
         found.spoils(lock.how_to_raise(needed))
     }
@@ -49,6 +52,9 @@ pub(super) fn transparent_huge_pages(facts: &Facts) -> Assessment {
 
 pub(super) fn swap(facts: &Facts) -> Assessment {
     let bytes = |key: &str| facts.files.kibibytes("proc/meminfo", key);
+    if facts.files.optional("proc/meminfo").is_none() {
+        return unknown("proc/meminfo");
+    }
     let (total, free) = (bytes("SwapTotal")?, bytes("SwapFree")?);
     if total == 0 {
         return "none".good();

@@ -1,14 +1,16 @@
 //! Whether this machine is ready to measure, and what to change if not.
 //!
-//! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `clock`, `memory`, `system`. A check
-//! spoils only where figures would be wrong or a default run impossible; what adds some noise or widens a tail is
-//! advice.
+//! Each check is a function of `Facts` in a file by subject: `processor`, `rdma`, `pci`, `clock`, `memory`, `limits`,
+//! `system`. A check spoils only where figures would be wrong or a default run impossible; what adds some noise or
+//! widens a tail is advice.
 //!
-//! Left out: the state of the RDMA devices themselves (links, firmware), what their interrupts do, and measuring
+//! Left out: the state of the RDMA devices themselves (ports, firmware), what their interrupts do, and measuring
 //! anything.
 
 mod clock;
+mod limits;
 mod memory;
+mod pci;
 mod processor;
 mod rdma;
 mod system;
@@ -54,6 +56,10 @@ pub struct Needs {
     pub cores: usize,
     /// Physical cores with which no role shares one.
     pub better_cores: usize,
+    /// CPUs that its threads keep busy all the time.
+    pub cpus: usize,
+    /// Whether these threads have a real-time priority.
+    pub realtime: bool,
     pub huge_pages: u64,
     /// Bytes to lock: the whole address space of the process in a run.
     pub locked_bytes: u64,
@@ -79,6 +85,8 @@ impl Needs {
             devices: false,
             cores: 2,
             better_cores: 3,
+            cpus: 2,
+            realtime: false,
             huge_pages: BUFFERS,
             locked_bytes: address_space_size().unwrap_or(0) + (BUFFERS + THREADS) * PAGE,
         }
@@ -90,6 +98,8 @@ impl Needs {
             devices: false,
             cores: 2,
             better_cores: 3,
+            cpus: 2,
+            realtime: false,
             huge_pages: 0,
             locked_bytes: 0,
         }
@@ -101,8 +111,25 @@ impl Needs {
             devices: false,
             cores: 1,
             better_cores: 1,
+            cpus: 1,
+            realtime: false,
             huge_pages: kept_bytes.div_ceil(2 << 20),
             locked_bytes: kept_bytes,
+        }
+    }
+
+    /// The same, where threads keep this many CPUs busy.
+    #[must_use]
+    pub fn with_busy(self, cpus: usize) -> Self {
+        Self { cpus, ..self }
+    }
+
+    /// The same, where these threads have that priority (SCHED_FIFO), if they have one.
+    #[must_use]
+    pub fn with_priority(self, priority: Option<u8>) -> Self {
+        Self {
+            realtime: priority.is_some(),
+            ..self
         }
     }
 }
@@ -110,6 +137,7 @@ impl Needs {
 /// What the checks are made on.
 struct Facts {
     files: SystemFiles,
+    /// Without CPUs where it cannot be read.
     topology: Topology,
     fingerprint: Fingerprint,
     memory_lock: MemoryLock,
@@ -129,9 +157,22 @@ pub struct Readiness {
 impl Readiness {
     /// Checks this machine. Call it before any thread is pinned.
     pub fn assess(needs: Needs) -> Result<Self, HostError> {
+        Self::of(needs, Topology::read()?)
+    }
+
+    /// As [`assess`](Self::assess), of what there is to read where /sys is missing.
+    pub fn assess_in_part(needs: Needs) -> Result<Self, HostError> {
+        let topology = match Topology::read() {
+            Err(HostError::Read { .. }) => Topology::unknown(),
+            read => read?,
+        };
+        Self::of(needs, topology)
+    }
+
+    fn of(needs: Needs, topology: Topology) -> Result<Self, HostError> {
         Ok(Self::from_facts(Facts {
             files: SystemFiles::of_this_machine(),
-            topology: Topology::read()?,
+            topology,
             fingerprint: Fingerprint::collect(),
             memory_lock: MemoryLock::read()?,
             needs,
@@ -140,7 +181,13 @@ impl Readiness {
 
     fn from_facts(facts: Facts) -> Self {
         let check = |(id, title, look): (&'static str, &'static str, CheckFunction)| {
-            look(&facts).map(|(found, verdict, advice)| Check {
+            let assessment = match facts.topology.cpus.is_empty() && BY_SYSFS.contains(&id) {
+                true if id == "cores" => "unknown: /sys cannot be read"
+                    .spoils("the CPUs are listed there: mount -t sysfs sysfs /sys"),
+                true => unknown("sys"),
+                false => look(&facts),
+            };
+            assessment.map(|(found, verdict, advice)| Check {
                 id,
                 title,
                 found,
@@ -169,19 +216,30 @@ impl Readiness {
 type Assessment = Option<(String, Verdict, Option<String>)>;
 type CheckFunction = fn(&Facts) -> Assessment;
 
+/// The name of the check of CPU quotas.
+pub const CPU_QUOTA: &str = "cpu_quota";
+
 /// Each check with its name for programs and for people.
-const CHECKS: [(&str, &str, CheckFunction); 19] = [
+const CHECKS: [(&str, &str, CheckFunction); 27] = [
     ("cores", "cores", processor::cores),
+    (CPU_QUOTA, "CPU quota", limits::cpu_quota),
+    ("cpuset", "cpuset", limits::cpuset),
     ("isolated_cpus", "isolated CPUs", processor::isolation),
     ("smt", "SMT", processor::smt),
     ("governor", "frequency governor", processor::governor),
     ("idle_states", "idle states", processor::idle_states),
     ("rdma_devices", "RDMA devices", rdma::nodes),
+    ("pci_link", "PCI Express link", pci::link),
+    ("pci_power", "PCI Express sleep", pci::power),
+    ("iommu", "IOMMU", pci::iommu),
     ("clock_source", "clock source", clock::source),
     ("tsc", "TSC", clock::tsc),
     ("generic_timer", "generic timer", clock::generic_timer),
     ("huge_pages", "huge pages, 2 MiB", memory::huge_pages),
     ("memlock", "memlock limit", memory::lock_limit),
+    ("memory_limit", "memory limit", limits::memory),
+    ("pids_limit", "pids limit", limits::pids),
+    ("ulimits", "ulimits", limits::ulimits),
     (
         "transparent_huge_pages",
         "transparent huge pages",
@@ -203,6 +261,26 @@ const CHECKS: [(&str, &str, CheckFunction); 19] = [
         system::realtime_throttling,
     ),
 ];
+
+/// The checks that have nothing to judge where there is no /sys.
+const BY_SYSFS: [&str; 10] = [
+    "cores",
+    "isolated_cpus",
+    "smt",
+    "governor",
+    "idle_states",
+    "rdma_devices",
+    "clock_source",
+    "huge_pages",
+    "transparent_huge_pages",
+    "numa_balancing",
+];
+
+/// What cannot be judged without a file of the kernel, or without all of them.
+fn unknown(missing: &str) -> Assessment {
+    let found = format!("unknown: /{missing} cannot be read");
+    Some((found, Verdict::Advice, None))
+}
 
 /// The text that describes how the machine was found.
 trait ToAssessment: Into<String> {

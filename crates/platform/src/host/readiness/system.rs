@@ -1,6 +1,6 @@
 //! What else runs, below this kernel and beside this program.
 
-use super::{Assessment, Facts, ToAssessment, count};
+use super::{Assessment, Facts, ToAssessment, count, unknown};
 
 pub(super) fn virtualisation(facts: &Facts) -> Assessment {
     let found = &facts.fingerprint.virtualisation;
@@ -36,7 +36,9 @@ pub(super) fn virtual_machines(facts: &Facts) -> Assessment {
 pub(super) fn load(facts: &Facts) -> Assessment {
     // Below half a thread, what runs is the odd daemon.
     const QUIET: f64 = 0.5;
-    let text = facts.files.optional("proc/loadavg")?;
+    let Some(text) = facts.files.optional("proc/loadavg") else {
+        return unknown("proc/loadavg");
+    };
     let mut fields = text.split_whitespace();
     let load: f64 = fields.next()?.parse().ok()?;
     // Threads that run or want to at this moment, of which one is ours. The average alone would remember a build
@@ -44,8 +46,12 @@ pub(super) fn load(facts: &Facts) -> Assessment {
     let running: usize = fields.nth(2)?.split_once('/')?.0.parse().ok()?;
     let others = running.saturating_sub(1);
     let cpus = facts.topology.cpus.len();
-    let of_cpus = count(cpus, "CPU");
-    let found = format!("{load:.2} over the last minute, now {others}, {of_cpus}");
+    let mut found = format!("{load:.2} over the last minute, now {others}");
+    if cpus == 0 {
+        // Whether that is all of them is unknown.
+        return found.good();
+    }
+    found += &format!(", {}", count(cpus, "CPU"));
     let isolated = facts.topology.select(|cpu| cpu.isolated && cpu.allowed);
     let cores_apart = facts.topology.allowed_cores_with(&isolated);
     if load < QUIET || cores_apart >= facts.needs.cores {
@@ -60,8 +66,11 @@ pub(super) fn load(facts: &Facts) -> Assessment {
 }
 
 pub(super) fn interrupts(facts: &Facts) -> Assessment {
-    let running = facts.files.processes().any(|name| name == "irqbalance");
-    if !running {
+    let processes: Vec<String> = facts.files.processes().collect();
+    if processes.is_empty() {
+        return unknown("proc");
+    }
+    if !processes.iter().any(|name| name == "irqbalance") {
         return "not running".good();
     }
     "running".advise(

@@ -21,12 +21,18 @@ proc/sys/kernel/sched_rt_runtime_us: -1
 proc/sys/kernel/sched_rt_period_us: 1000000
 sys/kernel/mm/transparent_hugepage/enabled: always [madvise] never
 proc/1/comm: systemd
+proc/self/limits: Max open files  1024  1048576  files
+cgroup/box/cpu.max: max 100000
+cgroup/box/cpuset.cpus.effective: 0-7
 sys/class/infiniband/mlx5_0/device/numa_node: 0
 sys/class/infiniband/mlx5_1/device/numa_node: 1";
 
 fn best() -> Machine {
     let machine = Machine::new(2, 4, 1);
-    machine.isolate("2-3,6-7").huge_pages(64, 64, 0);
+    machine
+        .isolate("2-3,6-7")
+        .huge_pages(64, 64, 0)
+        .in_group("0::/box/inner", &[("/", "cgroup2", "rw")]);
     change(&machine, BEST);
     for cpu in 0..8 {
         let folder = format!("sys/devices/system/cpu/cpu{cpu}");
@@ -63,6 +69,8 @@ fn facts(machine: &Machine, cpuid: &Cpuid) -> Facts {
             devices: true,
             cores: 2,
             better_cores: 3,
+            cpus: 2,
+            realtime: false,
             huge_pages: 8,
             locked_bytes: 17 * MEBIBYTE,
         },
@@ -121,7 +129,7 @@ fn said(readiness: &Readiness, (id, verdict, advice, found): ExpectedCheck<'_>) 
 fn the_best_machine_is_good_in_everything() {
     let readiness = assess(&best());
     assert!(readiness.ready);
-    assert_eq!(readiness.checks.len(), 18);
+    assert_eq!(readiness.checks.len(), 23);
     for check in &readiness.checks {
         assert_eq!((check.verdict, &check.advice), (Good, &None), "{check:?}");
     }
@@ -152,6 +160,63 @@ fn too_few_cores() {
     said(&assess(&Machine::new(1, 4, 2)), ("smt", Advice, "", ""));
     let far = ("rdma_devices", Advice, "CPUs of node 1", "");
     said_only(&confined(|cpu| cpu < 4), far);
+}
+
+#[test]
+fn the_way_of_a_device_over_pci_express_is_judged() {
+    const DEVICE: &str = "sys/class/infiniband/mlx5_0/device";
+    let put = |it: &Machine, files: &[(&str, &str)]| {
+        for (file, text) in files {
+            it.file(&format!("{DEVICE}/{file}"), text);
+        }
+    };
+    let link = |speed: &str, width: &str| {
+        let machine = best();
+        let best = [
+            ("max_link_speed", "16.0 GT/s PCIe"),
+            ("max_link_width", "16"),
+        ];
+        put(&machine, &best);
+        put(
+            &machine,
+            &[("current_link_speed", speed), ("current_link_width", width)],
+        );
+        assess(&machine)
+    };
+    let full = link("16.0 GT/s PCIe", "16");
+    said_only(&full, ("pci_link", Good, "", "mlx5_0 16.0 GT/s PCIe x16"));
+    let found = "mlx5_0 8.0 GT/s PCIe x8 of 16.0 GT/s PCIe x16";
+    said_only(
+        &link("8.0 GT/s PCIe", "8"),
+        ("pci_link", Advice, "slot", found),
+    );
+    // A virtual function.
+    let unknown = link("Unknown", "0");
+    assert!(unknown.checks.iter().all(|check| check.id != "pci_link"));
+
+    only(
+        |it| put(it, &[("link/l1_aspm", "0")]),
+        ("pci_power", Good, "", ""),
+    );
+    let asleep = "the links of mlx5_0 may sleep (L1 of ASPM)";
+    let sleeps = |it: &Machine| put(it, &[("link/l1_aspm", "1")]);
+    let policy = "pcie_aspm.policy=performance";
+    only(sleeps, ("pci_power", Advice, policy, asleep));
+    // A kernel with the policy, and no device with the setting.
+    let machine = best();
+    machine.file(
+        "sys/module/pcie_aspm/parameters/policy",
+        "[default] performance",
+    );
+    let without = assess(&machine);
+    assert!(without.checks.iter().all(|check| check.id != "pci_power"));
+
+    let group = |kind: &'static str| move |it: &Machine| put(it, &[("iommu_group/type", kind)]);
+    only(group("identity"), ("iommu", Good, "", "mlx5_0 identity"));
+    only(
+        group("DMA-FQ"),
+        ("iommu", Advice, "iommu=pt", "mlx5_0 DMA-FQ"),
+    );
 }
 
 #[test]
@@ -215,7 +280,27 @@ irqbalance                       | irqbalance             | Advice | systemctl s
 proc/sys/kernel/sched_rt_runtime_us
 950000                           | realtime_throttling    | Advice | 50 ms each 1000 ms       | 950 of each 1000 ms
 proc/71/comm
-qemu-system-x86                  | virtual_machines       | Advice | stop them                | 1 qemu-system-x86";
+qemu-system-x86                  | virtual_machines       | Advice | stop them                | 1 qemu-system-x86
+proc/self/limits
+Max open files  20  20  files    | ulimits                | Spoils | ulimit -n 32 or more     | open files 20 (-n)
+Max processes  4  9  processes   | ulimits                | Spoils | ulimit -u 8 or more      | processes 4 (-u)
+Max cpu time  60  60  seconds    | ulimits                | Advice | ulimit -t unlimited      | cpu time 60 (-t)
+Max address space  4096  4096  b | ulimits                | Spoils | ulimit -v 17408 or more  | address space 4 KiB (-v)
+Max stack size  8388608  unlimited  bytes | ulimits       | Good   |                          | stack size 8 MiB (-s)
+cgroup/box/pids.max
+3                                | pids_limit             | Spoils | --pids-limit             |
+200                              | pids_limit             | Good   |                          |
+cgroup/box/memory.max
+16777216                         | memory_limit           | Spoils | locks 17 MiB             |
+17825792                         | memory_limit           | Good   |                          |
+cgroup/box/cpuset.cpus.effective
+0-3                              | cpuset                 | Good   |                          |
+4                                | cpuset                 | Spoils | --cpuset-cpus            |
+cgroup/box/cpu.max
+30000 100000                     | cpu_quota              | Spoils | limits.cpu               |
+199000 100000                    | cpu_quota              | Spoils | keep 2 CPUs busy         |
+250000 100000                    | cpu_quota              | Advice | echo max >               |
+800000 100000                    | cpu_quota              | Good   |                          |";
 
 #[test]
 fn one_thing_that_is_not_as_it_should_be() {
@@ -260,6 +345,78 @@ fn one_thing_that_is_not_as_it_should_be() {
         it.huge_pages(10, 6, 1);
     };
     only(few_pages, ("huge_pages", Advice, "vm.nr_hugepages=13", ""));
+}
+
+#[test]
+fn each_quota_that_is_too_tight_is_to_be_lifted() {
+    let machine = best();
+    machine
+        .file("cgroup/box/cpu.max", "30000 100000")
+        .file("cgroup/box/inner/cpu.max", "150000 100000")
+        .file("cgroup/cpu.max", "250000 100000");
+    let readiness = assess(&machine);
+    let group = machine.root().join("cgroup/box");
+    let group = group.display();
+    let found = format!("0.3 CPUs (30 of each 100 ms), {group}/cpu.max");
+    let fix = format!("echo max > {group}/cpu.max && echo max > {group}/inner/cpu.max");
+    said_only(&readiness, ("cpu_quota", Spoils, &fix, &found));
+    let advice = check(&readiness, "cpu_quota").advice.as_ref().unwrap();
+    assert!(advice.ends_with(&fix), "{advice}");
+    // One thread alone needs one CPU, and more threads than CPUs need all of them.
+    for (busy, quota, verdict) in [(1, "150000", Advice), (20, "790000", Spoils)] {
+        machine
+            .file("cgroup/box/cpu.max", &format!("{quota} 100000"))
+            .file("cgroup/box/inner/cpu.max", "max 100000");
+        let mut facts = facts(&machine, &metal());
+        facts.needs = facts.needs.with_busy(busy);
+        said(
+            &Readiness::from_facts(facts),
+            ("cpu_quota", verdict, "", ""),
+        );
+    }
+    let version_1 = best();
+    version_1
+        .in_group("1:cpu:/x", &[("/", "cgroup", "rw,cpu")])
+        .file("cgroup/x/cpu.cfs_quota_us", "30000")
+        .file("cgroup/x/cpu.cfs_period_us", "100000");
+    let fix = "/cgroup/x/cpu.cfs_quota_us";
+    said(&assess(&version_1), ("cpu_quota", Spoils, fix, ""));
+    said(&assess(&version_1), ("cpu_quota", Spoils, "echo -1 > ", ""));
+}
+
+#[test]
+fn an_unknown_limit_is_not_none_and_threads_with_a_priority_have_no_quota() {
+    let machine = best();
+    machine
+        .in_group("0::/", &[("/", "cgroup2", "rw")])
+        .in_namespace(4_026_532_000)
+        .file("cgroup/cgroup.events", "populated 1");
+    let look = |facts: Facts, id: &str| check(&Readiness::from_facts(facts), id).clone();
+    for id in ["cpu_quota", "memory_limit", "pids_limit", "cpuset"] {
+        let found = look(facts(&machine, &metal()), id);
+        assert_eq!(found.verdict, Advice, "{found:?}");
+        assert!(
+            found.found.starts_with("unknown: groups above "),
+            "{found:?}"
+        );
+        assert!(found.advice.unwrap().contains("from outside"));
+    }
+    machine.file("cgroup/cpu.max", "30000 100000");
+    let found = look(facts(&machine, &metal()), "cpu_quota");
+    assert_eq!(found.verdict, Spoils, "{found:?}");
+    assert!(
+        found.found.contains("/cgroup/cpu.max; groups above "),
+        "{found:?}"
+    );
+    let mut of_priority = facts(&machine, &metal());
+    of_priority.needs = of_priority.needs.with_priority(Some(50));
+    let found = look(of_priority, "cpu_quota");
+    assert_eq!(found.verdict, Good, "{found:?}");
+    assert!(
+        found
+            .found
+            .ends_with("threads with --priority do not have it")
+    );
 }
 
 #[test]
@@ -366,4 +523,33 @@ fn this_machine_can_be_assessed() {
     assert_eq!(readiness.ready, readiness.with(Spoils).next().is_none());
     let mut good = readiness.with(Good);
     assert!(good.all(|check| check.advice.is_none()));
+}
+
+/// As in a container that has neither.
+#[test]
+fn what_cannot_be_read_is_unknown_and_said_once() {
+    let bare = Machine::new(1, 1, 1);
+    let mut facts = facts(&bare, &metal());
+    facts.topology = Topology::unknown();
+    facts.files = SystemFiles::below(bare.root().join("nowhere"));
+    let readiness = Readiness::from_facts(facts);
+    let unknown = "unknown: /sys cannot be read";
+    let needed = "mount -t sysfs sysfs /sys";
+    said(&readiness, ("cores", Spoils, needed, unknown));
+    for id in BY_SYSFS.into_iter().skip(1) {
+        said(&readiness, (id, Advice, "", unknown));
+    }
+    for (id, file) in [
+        ("load", "proc/loadavg"),
+        ("swap", "proc/meminfo"),
+        ("irqbalance", "proc"),
+    ] {
+        said(
+            &readiness,
+            (id, Advice, "", &format!("unknown: /{file} cannot be read")),
+        );
+    }
+    let mut ids: Vec<&str> = readiness.checks.iter().map(|check| check.id).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), readiness.checks.len());
 }

@@ -32,6 +32,9 @@ fn a_png_has_its_size_and_text_in_it() {
         .read_info()
         .unwrap();
     assert_eq!((reader.info().width, reader.info().height), (1200, 800));
+    // Drawn twice as fine, with three bytes a pixel.
+    let drawn = 3 * 1200 * 800 * (1 + 2 * 2);
+    assert!(memory_of(Format::Png, &drawing) >= drawn + bytes.len() as u64);
     // 192 pixels to the inch.
     assert_eq!(reader.info().pixel_dims.unwrap().xppu, 7559);
     let mut pixels = vec![0; reader.output_buffer_size().unwrap()];

@@ -149,6 +149,21 @@ kinds! {
     // The path of messages.
     SUBNETS_DIFFER "subnets-differ" Reservation
         "{ports} are in different subnets ({subnets})" "packets between them need a router" "";
+    WITHIN_ADAPTER "within-adapter" Reservation
+        "{ports} are {what}" "messages are switched within the adapter and never take the wire"
+        "measure between two physical ports";
+    CONNECTED_DIRECTLY "connected-directly" Advice
+        "the connection manager does not connect these ports: {reason}" "they were connected directly"
+        "use --connect direct";
+    ORDER_NOT_PROMISED "order-not-promised" Advice
+        "the driver does not promise that a message is written in order"
+        "one whose last byte came before the rest has a latency too short; on UC one that came after the next counts \
+         as lost"
+        "compare it with --operation write; docs/method.md lists what decides the order";
+    LOOPBACK_IN_ADAPTER "loopback-in-adapter" Reservation
+        "loopback in the adapter: only {packets} packets left the physical port for {count} messages"
+        "the latency is not that of the wire"
+        "measure between two physical ports, and not between two functions of one";
     RETRANSMISSIONS "retransmissions" Reservation
         "{count} retransmissions" "packets were lost or late, and latencies contain their retransmission" "";
     CONGESTION "congestion" Reservation
@@ -295,4 +310,33 @@ kinds! {
     JUMPS_COUNTED "jumps-counted" Advice
         "{count} jumps up to {longest_ns} are only counted"
         "jumps.csv, the pattern and the coincidences contain the longer ones" "raise --keep-jumps";
+
+    // Limits of control groups.
+    THROTTLED "throttled" Invalid
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, \
+         at most {of_time} % of the time of a thread"
+        "the figures contain these stops" "lift the quota, which `hcabench host` names";
+    THROTTLED_BRIEFLY "throttled-briefly" Reservation
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs, \
+         at most {of_time} % of the time of a thread"
+        "maxima and the highest percentiles may be these stops" "lift the quota, which `hcabench host` names";
+    THROTTLED_BESIDE "throttled-beside" Advice
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs"
+        "it stops threads without a real-time priority; those with --priority have kernel.sched_rt_runtime_us instead"
+        "lift the quota, which `hcabench host` names";
+    THROTTLED_WATCH "throttled-watch" Reservation
+        "a CPU quota throttled the group in {throttled} of {periods} periods: {throttled_ns} over all CPUs"
+        "jumps and late wake-ups contain these stops"
+        "lift the quota, which `hcabench host --for clock` names, to see what else takes the CPU";
+    THROTTLING_UNKNOWN "throttling-unknown" Reservation
+        "whether a CPU quota stopped threads is unknown: {reasons}" "" "make these files readable, or lift the quota";
+
+    // Rates.
+    RATE_MISSED "rate-missed" Advice
+        "in a round {what} at a rate {off} % off the one asked for" "{why}" "use longer rounds, or a lower rate";
+
+    // Files of the results.
+    FILES_DAMAGED "files-damaged" Reservation
+        "files are damaged, and what they lack is left out: {files}" "{reasons}"
+        "copy them again, or measure again";
 }

@@ -58,7 +58,7 @@ impl FindingKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum FindingFigure {
-    /// How many.
+    /// How many; with a name that ends in `_ns`, a time that adds up.
     Count(u64),
     /// The least and the greatest value. The end of the name states the unit: `_ns`, `_bytes`, `_percent`, `_ppm`, `_khz`.
     Range([f64; 2]),
@@ -295,6 +295,7 @@ fn filled(template: &str, figures: &BTreeMap<String, FindingFigure>) -> String {
     let mut text = template.to_owned();
     for (name, figure) in figures {
         let shown = match figure {
+            FindingFigure::Count(ns) if name.ends_with("_ns") => units::duration(*ns as f64),
             FindingFigure::Count(count) => count.to_string(),
             FindingFigure::Name(text) => text.clone(),
             FindingFigure::Names(names) => {
@@ -358,6 +359,14 @@ impl Findings {
             kinds::NOTHING_MEASURED.id,
         ];
         self.0.retain(|found| !ended.contains(&&*found.kind));
+    }
+
+    /// Takes away what was found in other rounds only. Figures of several rounds together stay as they are.
+    pub fn keep_rounds(&mut self, is_kept: impl Fn(u32) -> bool) {
+        self.0.retain(|found| {
+            let mut rounds = found.rounds.iter();
+            found.rounds.is_empty() || rounds.any(|round| is_kept(*round))
+        });
     }
 
     /// Leaves those of one point, and of the whole run.
@@ -470,8 +479,8 @@ impl Findings {
             return Ok(None);
         }
         let text = whole(&path, "it was there a moment ago")?;
-        let findings = serde_json::from_str(&text)
-            .map_err(|cause| ReadError::foreign(&path, cause.line() as u64, cause.to_string()))?;
+        let findings =
+            serde_json::from_str(&text).map_err(|cause| ReadError::json(&path, &cause))?;
         Ok(Some(findings))
     }
 
@@ -530,6 +539,19 @@ mod tests {
     }
 
     #[test]
+    fn what_was_found_in_rounds_that_are_not_kept_goes() {
+        let mut all = Findings::default();
+        all.add(faults(1), None, None);
+        all.add(software("of_0"), None, Some(0));
+        for (device, round) in [("of_1", 1), ("of_both", 0), ("of_both", 1)] {
+            all.add(software(device), None, Some(round));
+        }
+        all.keep_rounds(|round| round == 0);
+        let left: Vec<_> = all.0.iter().map(|found| &found.rounds[..]).collect();
+        assert_eq!(left, [&[][..], &[0], &[0, 1]]);
+    }
+
+    #[test]
     fn measures_span_a_range() {
         let clock = |ns| Finding::of(&RECEIVER_CLOCK).measure("offset_ns", ns);
         let mut all = Findings::default();
@@ -537,6 +559,25 @@ mod tests {
         assert!(all.all()[0].problem.contains("by 850 ns"));
         all.add(clock(-12_300.0), None, None);
         assert!(all.all()[0].problem.contains("by -12.3 us to 850 ns"));
+    }
+
+    #[test]
+    fn times_that_are_counted_add_up() {
+        let throttled = |ns| {
+            let found = Finding::of(&kinds::THROTTLED).count("throttled", 28);
+            let found = found.count("periods", 29).count("throttled_ns", ns);
+            found.measure("of_time", 66.0)
+        };
+        let mut all = Findings::default();
+        all.add(throttled(1_980_000_000), Some("a"), Some(0));
+        let text = "a CPU quota throttled the group in 28 of 29 periods: 1.98 s over all CPUs, at most 66 % of the \
+                    time of a thread";
+        assert_eq!(all.all()[0].problem, text);
+        all.add(throttled(20_000_000), Some("b"), Some(0));
+        let text = all.all()[0].short(2);
+        assert!(text.starts_with("all 2 points: "), "{text}");
+        assert!(text.contains(" in 56 of 58 periods: 2.00 s over"), "{text}");
+        assert_eq!(all.verdict(), "not usable: throttled");
     }
 
     #[test]

@@ -63,6 +63,25 @@ fn a_failed_point_says_why_and_the_whole_cannot_be_complete() {
 }
 
 #[test]
+fn on_a_full_disk_the_mark_says_why() {
+    let home = tempfile::tempdir().unwrap();
+    let results = create(home.path(), false).unwrap();
+    let point = results.point("p1").unwrap();
+    for mark in [home.path().join(MARK), home.path().join("p1").join(MARK)] {
+        durable::tests::fill_the_disk_for(&mark);
+    }
+    point.fail("No space left on device.").unwrap();
+    results.fail("No space left on device.").unwrap();
+    for folder in [home.path(), &home.path().join("p1")] {
+        let text = fs::read_to_string(folder.join(MARK)).unwrap();
+        let told = "These results are incomplete. No space left on device.\n";
+        assert!(text.starts_with(told), "{text}");
+        text.has(&["are complete.\n"]);
+        text.lacks(&["not ended yet"]);
+    }
+}
+
+#[test]
 fn existing_results_are_refused() {
     let marks: [(&str, &str); 4] = [
         (SUMMARY, "anything"),
@@ -300,6 +319,121 @@ fn a_run_is_taken_up_again() {
     assert_eq!(list.matches("rc-send-8/\n").count(), 1);
     list.ends("rc-send-16/\nrc-send-16/INCOMPLETE\n");
     run(&path, true).unwrap();
+}
+
+#[test]
+fn folders_with_a_number_never_collide() {
+    let base = &*temporary("results/20261128-101010");
+    let make = || {
+        ResultsFolder::check_numbered(base, 0).unwrap();
+        let results = ResultsFolder::create_numbered(base, 0).unwrap();
+        let path = results.path().to_owned();
+        results.complete().unwrap();
+        path
+    };
+    let made: BTreeSet<PathBuf> = std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    });
+    assert_eq!(made.len(), 8);
+    let second = base.with_file_name("20261128-101010-2");
+    assert!(made.contains(base) && made.contains(&second), "{made:?}");
+    let results = folder_of(base);
+    assert_eq!(names(results).len(), 8);
+    // Whatever else has the name.
+    std::os::unix::fs::symlink("gone", results.join("next")).unwrap();
+    let next = ResultsFolder::create_numbered(&results.join("next"), 0).unwrap();
+    assert_eq!(next.path(), results.join("next-2"));
+    let few = ResultsFolder::create_numbered(&results.join("large"), u64::MAX);
+    few.refused(&["the results may take"]);
+    assert!(!results.join("large").exists());
+}
+
+#[test]
+fn a_folder_that_is_written_to_is_refused_until_the_run_has_ended() {
+    let path = temporary("run");
+    let results = create(&path, false).unwrap();
+    let before = names(&path);
+    let told = ["run is in use: a run writes to it"];
+    for force in [false, true] {
+        ResultsFolder::check(&path, force, 0).refused(&told);
+        create(&path, force).refused(&told);
+    }
+    assert_eq!(names(&path), before);
+    drop(results);
+    ResultsFolder::check(&path, false, 0).refused(&["already holds results"]);
+    run(&path, true).unwrap();
+}
+
+#[test]
+fn a_round_of_a_run_that_was_killed_is_waited_for_until_it_ends() {
+    let path = temporary("run");
+    run(&path, false).unwrap();
+    for (ends_after, result) in [(3, Ok(())), (9, Err("run is in use"))] {
+        let mut round = Some(hold(&path).unwrap());
+        let folder = File::open(&path).unwrap();
+        let mut pauses = 0;
+        let locked = wait_while(
+            &path,
+            || folder.try_lock(),
+            || {
+                pauses += 1;
+                if pauses == ends_after {
+                    round.take();
+                }
+                pauses < 5
+            },
+        );
+        match result {
+            Ok(()) => locked.unwrap(),
+            Err(told) => locked.refused(&[told]),
+        }
+        assert_eq!(pauses, ends_after.min(5));
+    }
+    run(&path, true).unwrap();
+}
+
+/// Several begin at the same moment, in a folder that is there, or not.
+#[test]
+fn one_of_several_runs_gets_a_folder() {
+    for force in [false, true] {
+        for name in ["", "a/b/run"] {
+            let path = &*temporary(name);
+            let runs: Vec<_> = std::thread::scope(|scope| {
+                let begin = || create(path, force);
+                let begun: Vec<_> = (0..8).map(|_| scope.spawn(begin)).collect();
+                begun.into_iter().map(|run| run.join().unwrap()).collect()
+            });
+            let (got, refused): (Vec<_>, Vec<_>) = runs.into_iter().partition(Result::is_ok);
+            assert_eq!(got.len(), 1, "{refused:?}");
+            for error in refused {
+                error.refused(&["is in use"]);
+            }
+            got.into_iter()
+                .for_each(|run| run.unwrap().complete().unwrap());
+            assert_eq!(names(path), [LIST]);
+        }
+    }
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    let link = home.path().join("link");
+    std::os::unix::fs::symlink("gone", &link).unwrap();
+    let told = ["link is a symbolic link to gone, which does not exist"];
+    for path in [link.clone(), link.join("deep/run")] {
+        for force in [false, true] {
+            create(&path, force).refused(&told);
+            ResultsFolder::check(&path, force, 0).refused(&told);
+        }
+        ResultsFolder::check_numbered(&path.join("run"), 0).refused(&told);
+        ResultsFolder::create_numbered(&path.join("run"), 0).refused(&told);
+    }
+    assert_eq!(names(home.path()), ["link"]);
+    // One that leads somewhere is followed.
+    fs::create_dir(home.path().join("gone")).unwrap();
+    run(&link.join("run"), false).unwrap();
 }
 
 #[test]

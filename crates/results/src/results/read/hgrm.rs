@@ -23,8 +23,16 @@ pub struct Hgrm {
     pub total: u64,
 }
 
-/// What the last of the closing lines begins with.
-const LAST: &str = "#[Buckets";
+/// The names of the columns that are read. Rust's example writes two quantiles: of the value, and of the step.
+const VALUE: &str = "Value";
+const QUANTILE: [&str; 2] = ["Percentile", "QuantileIteration"];
+const COUNT: &str = "TotalCount";
+
+/// What the closing lines call the number of samples: Java, C, Go and Rust, and Python.
+const TOTAL: [&str; 2] = ["Total count", "TotalCount"];
+
+/// The places of value, quantile and count in a line.
+type Places = [usize; 3];
 
 impl Hgrm {
     /// Reads a `.hgrm` file.
@@ -38,8 +46,13 @@ impl Hgrm {
             let lines = text.lines().count() as u64;
             ReadError::truncated(path, lines, reason)
         };
-        let last = text.lines().rfind(|line| line.starts_with("#["));
-        if !last.is_some_and(|line| line.starts_with(LAST) && line.trim_end().ends_with(']')) {
+        if text.trim().is_empty() {
+            return Err(cut("it is empty"));
+        }
+        let mut lines = text.lines().map(str::trim);
+        let last = lines.rfind(|line| line.starts_with("#["));
+        // Not every program writes the last of them, but those that are begun are whole.
+        if !last.is_some_and(|line| line.ends_with(']')) {
             return Err(cut(
                 "the closing lines (Mean, Max, Buckets) are not all there",
             ));
@@ -49,16 +62,17 @@ impl Hgrm {
         };
         let rows = text.lines().map(str::trim).zip(1..);
         let mut rows = rows.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-        if let Some(header) = rows.next() {
-            let names = header.0.split_whitespace().take(3);
-            if !names.eq(["Value", "Percentile", "TotalCount"]) {
-                return Err(foreign(header, "is not Value, Percentile, TotalCount"));
+        let places = match rows.next() {
+            None => [0, 1, 2],
+            Some(header) => {
+                let reason = "is not Value, Percentile, TotalCount";
+                places_in(header.0).ok_or_else(|| foreign(header, reason))?
             }
-        }
+        };
         let mut lines: Vec<HgrmLine> = Vec::new();
         for row in rows {
             let no_figures = || foreign(row, "is not a value, a percentile and a count");
-            let found = figures_of(row.0).ok_or_else(no_figures)?;
+            let found = figures_of(row.0, places).ok_or_else(no_figures)?;
             let descends = |before: &HgrmLine| {
                 before.value > found.value
                     || before.quantile > found.quantile
@@ -72,6 +86,10 @@ impl Hgrm {
         let Some(total) = total_of(text) else {
             return Err(cut("it has no Total count"));
         };
+        // Some write one line for no samples.
+        if total == 0 {
+            lines.retain(|line| line.count > 0);
+        }
         let counted = lines.last().map_or(0, |line| line.count);
         if counted != total || lines.last().is_some_and(|line| line.quantile < 1.0) {
             return Err(cut(&format!(
@@ -82,11 +100,19 @@ impl Hgrm {
     }
 }
 
-fn figures_of(line: &str) -> Option<HgrmLine> {
-    let mut cells = line.split_whitespace();
-    let value: f64 = cells.next()?.parse().ok()?;
-    let quantile: f64 = cells.next()?.parse().ok()?;
-    let count = cells.next()?.parse().ok()?;
+/// Where the columns are, by the header.
+fn places_in(header: &str) -> Option<Places> {
+    let names: Vec<&str> = header.split_whitespace().collect();
+    let place = |name: &str| names.iter().position(|it| *it == name);
+    let quantile = QUANTILE.iter().find_map(|name| place(name))?;
+    Some([place(VALUE)?, quantile, place(COUNT)?])
+}
+
+fn figures_of(line: &str, [value, quantile, count]: Places) -> Option<HgrmLine> {
+    let cells: Vec<&str> = line.split_whitespace().collect();
+    let value: f64 = cells.get(value)?.parse().ok()?;
+    let quantile: f64 = cells.get(quantile)?.parse().ok()?;
+    let count = cells.get(count)?.parse().ok()?;
     (value.is_finite() && (0.0..=1.0).contains(&quantile)).then_some(HgrmLine {
         value,
         quantile,
@@ -94,10 +120,19 @@ fn figures_of(line: &str) -> Option<HgrmLine> {
     })
 }
 
-/// The number of samples by the closing lines: `#[Max = 2.5, Total count = 2]`.
+/// The number of samples by the closing lines: `#[Max = 2.5, Total count = 2]`. Python's has decimals.
 fn total_of(text: &str) -> Option<u64> {
-    let mut lines = text.lines().filter(|line| line.trim().starts_with("#["));
-    let (_, total) = lines.find_map(|line| line.split_once("Total count"))?;
+    let mut lines = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("#["));
+    let total = lines.find_map(|line| {
+        let behind = |name: &&str| line.split_once(*name).map(|(_, total)| total);
+        TOTAL.iter().find_map(behind)
+    })?;
     let total = total.trim_start().strip_prefix('=')?.trim_end();
-    total.trim_end_matches(']').trim().parse().ok()
+    let total = total.trim_end_matches(']').trim();
+    let (whole, decimals) = total.split_once('.').unwrap_or((total, ""));
+    let is_whole = decimals.bytes().all(|digit| digit == b'0');
+    whole.parse().ok().filter(|_| is_whole)
 }

@@ -8,12 +8,14 @@
 //! | piece | what it reads |
 //! | --- | --- |
 //! | [`Run::open`] | the folder of a run, or that of one of its points: settings, machine, points, summary |
+//! | [`Run::salvage`] | the same of a folder with damaged files, which are named |
 //! | [`Point`] | one point: its folder, settings, row of the summary, and whether it is incomplete and why |
 //! | [`Table`], [`Row`] | `summary.csv`, `runs.csv`, `left_out.csv`: small tables, cells by column |
-//! | [`Fabric`] | the folder of a fabric: nodes, and a column of all pairs |
+//! | [`Fabric`] | the folder of a fabric: nodes, a column of all pairs, and what is damaged |
 //! | `RowFile` | a file of samples row by row, in constant memory |
 //! | [`Hgrm`] | a `.hgrm` file: (value, percentile, count) a line |
 
+mod damage;
 mod fabric;
 mod folder;
 mod hgrm;
@@ -24,6 +26,7 @@ mod table;
 mod tests;
 
 pub use fabric::{Fabric, FabricNode};
+pub use folder::is_of_hcabench;
 pub use hgrm::Hgrm;
 pub use rows::Cells;
 pub use run::{Point, Run};

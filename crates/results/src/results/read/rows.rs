@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use csv_core::ReadRecordResult;
 
+use crate::results::content::{self, BYTE_ORDER_MARK};
 use crate::results::durable::open_regular;
-use crate::results::read_error::ReadError;
+use crate::results::read_error::{ReadError, ReadErrorKind};
 
 /// The longest line of a file of rows; those of hcabench have some hundred bytes.
 const LONGEST_LINE: usize = 1 << 16;
@@ -37,17 +38,28 @@ impl RowFile {
             parser: csv_core::Reader::new(),
             number: 0,
             text: Vec::new(),
+            before: Vec::new(),
             cells: vec![0; LONGEST_LINE],
             ends: vec![0; LONGEST_LINE],
         };
+        lines.begin(path)?;
         if lines.next(path)? != LineStatus::Line {
-            return Err(ReadError::truncated(path, 1, "the header is not whole"));
+            let reason = match lines.text.is_empty() {
+                true => "it is empty, so that the header is not whole",
+                false => "the header is not whole",
+            };
+            return Err(ReadError::truncated(path, 1, reason));
         }
         let header = lines.cells(path)?;
         let columns = (0..header.ends.len())
             .map(|place| String::from_utf8(header.cell(place).to_vec()))
-            .collect::<Result<_, _>>()
+            .collect::<Result<Vec<String>, _>>()
             .map_err(|_| ReadError::foreign(path, 1, "it is not text"))?;
+        if let [only] = &columns[..]
+            && let Some(reason) = content::wrong_separator(only)
+        {
+            return Err(ReadError::foreign(path, 1, reason));
+        }
         Ok(RowFile {
             path: path.to_path_buf(),
             lines,
@@ -67,7 +79,7 @@ impl RowFile {
         let places = columns.iter().map(|column| self.place(column));
         let places = places.collect::<Result<Vec<_>, _>>()?;
         let (path, width) = (self.path.as_path(), self.columns.len());
-        let mut rows = 0;
+        let (mut rows, mut repeated) = (0, None);
         loop {
             let line = self.lines.number + 1;
             match self.lines.next(path)? {
@@ -79,6 +91,9 @@ impl RowFile {
                     let reason = "the last row is not whole";
                     return Err(ReadError::truncated(path, line, reason));
                 }
+            }
+            if self.lines.is_repeated() {
+                repeated.get_or_insert(line);
             }
             let row = self.lines.cells(path)?;
             if row.ends.len() != width {
@@ -96,13 +111,23 @@ impl RowFile {
         }
         if let Some(told) = self.told.filter(|&told| told != rows) {
             let reason = format!("{rows} rows instead of the {told} in the summary");
-            return Err(if rows < told {
-                ReadError::truncated(path, 0, reason)
-            } else {
-                ReadError::foreign(path, 0, reason)
+            return Err(match repeated {
+                _ if rows < told => ReadError::truncated(path, 0, reason),
+                Some(line) => {
+                    let reason = format!("{reason}; it is the same as the line before it");
+                    ReadError::foreign(path, line, reason)
+                }
+                None => ReadError::foreign(path, 0, reason),
             });
         }
         Ok(false)
+    }
+
+    /// Whether it has these columns.
+    pub(super) fn check(&self, columns: &[&str]) -> Result<(), ReadError> {
+        columns
+            .iter()
+            .try_for_each(|column| self.place(column).map(drop))
     }
 
     fn place(&self, column: &str) -> Result<usize, ReadError> {
@@ -124,6 +149,8 @@ struct Lines {
     /// That of the line that was read last, from 1.
     number: u64,
     text: Vec<u8>,
+    /// The line before it.
+    before: Vec<u8>,
     cells: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -137,9 +164,23 @@ enum LineStatus {
 }
 
 impl Lines {
+    /// Recognises a file that is not text, and passes over a byte order mark.
+    fn begin(&mut self, path: &Path) -> Result<(), ReadError> {
+        let beginning = self.file.fill_buf();
+        let beginning = beginning.map_err(|cause| ReadError::io(path, cause))?;
+        if let Some(wrong) = ReadErrorKind::of_beginning(beginning) {
+            return Err(wrong.at(path));
+        }
+        if beginning.starts_with(BYTE_ORDER_MARK) {
+            self.file.consume(BYTE_ORDER_MARK.len());
+        }
+        Ok(())
+    }
+
     /// Reads the next line. One that is too long is an error.
     fn next(&mut self, path: &Path) -> Result<LineStatus, ReadError> {
         self.number += 1;
+        std::mem::swap(&mut self.text, &mut self.before);
         self.text.clear();
         let mut part = self.file.by_ref().take(LONGEST_LINE as u64);
         let read = part.read_until(b'\n', &mut self.text);
@@ -152,6 +193,11 @@ impl Lines {
             }
             _ => Ok(LineStatus::Torn),
         }
+    }
+
+    /// Whether the line that was read is the same as the one before it.
+    fn is_repeated(&self) -> bool {
+        self.text == self.before
     }
 
     /// The cells of the line that was read. Quotes end where it does.
@@ -197,6 +243,11 @@ pub struct Cells<'a> {
 impl Cells<'_> {
     pub fn bytes(&self, index: usize) -> &[u8] {
         self.row.cell(self.places[index])
+    }
+
+    /// The error of which the row is not as it should be.
+    pub(super) fn foreign(&self, reason: impl Into<String>) -> ReadError {
+        ReadError::foreign(self.path, self.line, reason)
     }
 
     /// A cell as text; bytes that are not UTF-8 are replaced.

@@ -1,20 +1,25 @@
 //! A run and its points.
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::folder::{is_of_a_fabric, mark_of, names_in, read_table};
+use super::damage::{
+    Damage, check_columns, check_left_out, check_numbers, check_rounds, keep_rounds, marked,
+    summary_of,
+};
+use super::folder::{is_of_a_fabric, mark_of, names_in, salvage_table};
 use super::rows::RowFile;
 use super::table::{Row, Table};
-use crate::results::curves::{self, Curve};
+use crate::results::curves::Curve;
 use crate::results::document::read_value;
-use crate::results::folder::{LEFT_OUT, LIST, MARK, RUNS, SETTINGS, SUMMARY};
+use crate::results::finding::Findings;
+use crate::results::folder::{LEFT_OUT, LIST, MARK, RUNS, SETTINGS, SUMMARY, is_incomplete};
 use crate::results::read_error::{ReadError, ReadErrorKind};
-use crate::results::record::{Cell, Record};
-use crate::results::runs::over_rounds;
+use crate::results::record::Record;
 use crate::results::schema::{
-    Column, FAILURE, INCOMPLETE, NamedColumn, Over, POINT, ROUNDS, STATUS, Schema, queue,
+    Column, FAILURE, INCOMPLETE, Over, POINT, ROUNDS, STATUS, Schema, queue,
 };
 use crate::results::whole::whole;
 
@@ -27,8 +32,14 @@ pub struct Run {
     pub points: Vec<Point>,
     /// The summary, with the rows of all points.
     pub summary: Table,
+    /// What was left out of the sweep, with the reasons; empty when nothing was.
+    pub left_out: Table,
+    /// What its file of findings has; `None` without one.
+    pub findings: Option<Findings>,
     /// Why it is not whole, if it is not.
     pub incomplete: Option<String>,
+    /// Files that could not be read, or not all of them, each once with the reason.
+    pub damaged: Vec<Arc<ReadError>>,
     document: Value,
 }
 
@@ -52,18 +63,39 @@ impl Run {
     /// Reads the folder of a run, or of one of its points.
     ///
     /// Files of samples are not opened. An incomplete run is read as far as it goes.
+    ///
+    /// # Errors
+    /// Where one of its files is damaged.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let (run, damage) = Self::read(path)?;
+        damage.0.into_iter().next().map_or(Ok(run), Err)
+    }
+
+    /// The same of a folder with damaged files: what can be read of it. The others are in `damaged`.
+    ///
+    /// # Errors
+    /// Where it holds no results that this version reads.
+    pub fn salvage(path: &Path) -> Result<Self, ReadError> {
+        let (run, damage) = Self::read(path)?;
+        let damaged = damage.0.into_iter().map(Arc::new).collect();
+        Ok(Run { damaged, ..run })
+    }
+
+    fn read(path: &Path) -> Result<(Self, Damage), ReadError> {
+        let mut damage = Damage::default();
         let names = names_in(path)?;
         let has = |name: &str| names.contains(name);
         // It has a summary, too, of tiers.
         if is_of_a_fabric(path) {
             return Err(ReadErrorKind::OfAFabric.at(path));
         }
-        if has(SUMMARY) || has(LIST) {
-            return Self::open_run(path);
+        if [SUMMARY, LIST, RUNS].into_iter().any(has) {
+            let run = Self::read_run(path, &mut damage)?;
+            return Ok((run, damage));
         }
         if has(SETTINGS) {
-            return Self::open_point(path);
+            let run = Self::read_point(path, &mut damage)?;
+            return Ok((run, damage));
         }
         if has(MARK) {
             return Err(
@@ -84,77 +116,136 @@ impl Run {
         Err(ReadErrorKind::NoResults(reason).at(path))
     }
 
-    fn open_run(path: &Path) -> Result<Self, ReadError> {
-        let incomplete = mark_of(path)?;
-        let summary = read_table(path, SUMMARY, incomplete.is_some())?;
+    fn read_run(path: &Path, damage: &mut Damage) -> Result<Self, ReadError> {
+        let incomplete = marked(path, damage);
+        let is_incomplete = incomplete.is_some();
+        let mut summary = damage.table(salvage_table(path, SUMMARY, is_incomplete));
         let settings = path.join(SETTINGS);
+        let read = read_document(&settings);
         if !summary.columns.is_empty() && !summary.has(POINT.name) {
-            let wrong = if summary.has(STATUS.name) {
-                ReadErrorKind::OlderFormat
-            } else {
-                ReadErrorKind::NoResults(format!("its {SUMMARY} has no column {}", POINT.name))
-            };
-            return Err(wrong.at(path));
+            let reason = format!("its {SUMMARY} has no column {}", POINT.name);
+            if summary.has(STATUS.name) {
+                return Err(ReadErrorKind::OlderFormat.at(path));
+            } else if read.is_err() {
+                return Err(ReadErrorKind::NoResults(reason).at(path));
+            }
+            damage.add(ReadError::foreign(&path.join(SUMMARY), 1, reason));
+            summary = Table::default();
         }
-        let (document, schema) = match (read_document(&settings), &incomplete) {
+        let (document, schema) = match (read, &incomplete) {
             (Err(error), Some(reason)) if error.is_missing() && summary.rows.is_empty() => {
                 return Err(ReadErrorKind::NothingMeasured(reason.clone()).at(path));
             }
+            // Each point has what the run has, too.
+            (Err(error), _) if error.is_damage() => match document_of_a_point(path) {
+                Some(found) => {
+                    damage.add(error);
+                    found
+                }
+                None => return Err(error),
+            },
             (read, _) => read?,
         };
-        let runs = read_table(path, RUNS, incomplete.is_some())?;
-        // While a round is under way, its rows are in runs.csv alone.
-        let summary = match incomplete.is_some() && !runs.rows.is_empty() {
-            true => summary_of(schema, &runs, &summary),
-            false => summary,
+        let mut runs = damage.table(salvage_table(path, RUNS, is_incomplete));
+        if is_incomplete && runs.columns.is_empty() && !summary.rows.is_empty() {
+            // Its rows are on disk before those of the summary.
+            runs = damage.table(salvage_table(path, RUNS, false));
+        }
+        keep_rounds(path, &mut runs, damage);
+        for (name, table, columns) in [
+            (SUMMARY, &summary, schema.summary()),
+            (RUNS, &runs, schema.runs()),
+        ] {
+            check_columns(path, name, table, &columns, damage);
+            check_numbers(&path.join(name), table, &columns, damage);
+        }
+        // While a round is under way, its rows are in runs.csv alone; and a summary can be made of them again.
+        let is_damaged = |damage: &Damage, name| {
+            let file = path.join(name);
+            damage.0.iter().any(|error| error.path == file)
         };
-        let mut points = points_of(path, schema, &summary, incomplete.is_some())?;
+        let is_better = is_incomplete || is_damaged(damage, SUMMARY) && !is_damaged(damage, RUNS);
+        if is_better && !runs.rows.is_empty() {
+            summary = summary_of(schema, &runs, &summary);
+        }
+        let mut points = points_of(path, schema, &summary, is_incomplete, damage)?;
+        // A row may be missing, where the file ends with a line.
+        if !is_incomplete && !is_damaged(damage, RUNS) && points.iter().any(|it| it.row.is_none()) {
+            summary = summary_of(schema, &runs, &summary);
+            points = points_of(path, schema, &summary, is_incomplete, damage)?;
+        }
         if points.is_empty() {
-            let none = || ReadErrorKind::NoResults("there is no point in it".to_owned());
-            return Err(incomplete
-                .map_or_else(none, ReadErrorKind::NothingMeasured)
-                .at(path));
+            let first = damage.0.drain(..).next();
+            let none = || ReadErrorKind::NoResults("there is no point in it".to_owned()).at(path);
+            let nothing = |reason| ReadErrorKind::NothingMeasured(reason).at(path);
+            return Err(first.or(incomplete.map(nothing)).unwrap_or_else(none));
         }
         for point in &mut points {
             let is_of = |row: &&Row| row.text(POINT.name) == Some(&point.name);
             point.rounds = runs.rows.iter().filter(is_of).cloned().collect();
         }
-        check_rounds(path, &points)?;
+        for point in points.iter().filter(|point| point.incomplete.is_none()) {
+            if let Some(told) = point.count(&ROUNDS) {
+                check_rounds(path, &point.name, point.rounds.len(), told, damage);
+            }
+        }
+        let told = document["details"]["left_out"].as_u64();
+        let is_there = path.join(LEFT_OUT).symlink_metadata().is_ok();
+        let left_out = match is_there || told.is_some_and(|told| told > 0) {
+            true => damage.table(salvage_table(path, LEFT_OUT, false)),
+            false => Table::default(),
+        };
+        check_left_out(path, left_out.rows.len(), told, damage);
         Ok(Run {
             path: path.to_path_buf(),
             schema,
             points,
             summary,
+            left_out,
+            findings: damage.keep(Findings::read(path)).flatten(),
             incomplete,
+            damaged: Vec::new(),
             document,
         })
     }
 
     /// A point's folder: with its run, if that is around it, else alone.
-    fn open_point(path: &Path) -> Result<Self, ReadError> {
+    fn read_point(path: &Path, damage: &mut Damage) -> Result<Self, ReadError> {
         let full = path
             .canonicalize()
             .map_err(|cause| ReadError::io(path, cause))?;
         if let (Some(parent), Some(name)) = (full.parent(), full.file_name())
             && (parent.join(SUMMARY).exists() || parent.join(LIST).exists())
         {
-            let mut run = Self::open_run(parent)?;
+            let mut run = Self::read_run(parent, damage)?;
             run.points
                 .retain(|point| point.folder.file_name() == Some(name));
             if !run.points.is_empty() {
+                // What is wrong with the others is not asked for.
+                let is_other = |error: &ReadError| {
+                    let below = error.path.strip_prefix(parent).ok();
+                    let mut parts = below.into_iter().flat_map(Path::components);
+                    let folder = parts.next();
+                    parts.next().is_some()
+                        && folder.is_some_and(|folder| folder.as_os_str() != name)
+                };
+                damage.0.retain(|error| !is_other(error));
                 return Ok(run);
             }
         }
         let (document, schema) = read_document(&path.join(SETTINGS))?;
         let name = full.file_name().unwrap_or(full.as_os_str());
         let name = name.to_string_lossy().into_owned();
-        let point = Point::of(path, name, schema, None, document.clone())?;
+        let point = Point::of(path, name, schema, None, document.clone(), damage);
         Ok(Run {
             path: path.to_path_buf(),
             schema,
             incomplete: point.incomplete.clone(),
             points: vec![point],
             summary: Table::default(),
+            left_out: Table::default(),
+            findings: damage.keep(Findings::read(path)).flatten(),
+            damaged: Vec::new(),
             document,
         })
     }
@@ -195,15 +286,6 @@ impl Run {
             point.text(column).unwrap_or_default().to_owned()
         })
     }
-
-    /// What was left out of the sweep, with the reasons; empty when nothing was.
-    pub fn left_out(&self) -> Result<Table, ReadError> {
-        let path = self.path.join(LEFT_OUT);
-        if !path.exists() {
-            return Ok(Table::default());
-        }
-        Table::of(&path, &whole(&path, "it lists points that were left out")?)
-    }
 }
 
 impl Point {
@@ -213,7 +295,8 @@ impl Point {
         schema: &'static Schema,
         row: Option<Row>,
         document: Value,
-    ) -> Result<Self, ReadError> {
+        damage: &mut Damage,
+    ) -> Self {
         let told: Record = serde_json::from_value(document["point"].clone()).unwrap_or_default();
         let mut settings = Vec::new();
         for column in schema.point {
@@ -229,7 +312,7 @@ impl Point {
                 let reason =
                     format!("{column} of {name} is {found:?}, and {told:?} in its {SETTINGS}");
                 let summary = folder.with_file_name(SUMMARY);
-                return Err(ReadError::foreign(&summary, 0, reason));
+                damage.add(ReadError::foreign(&summary, 0, reason));
             }
             if let Some(text) = found.map(str::to_owned).or(told) {
                 settings.push((column.name.to_owned(), text));
@@ -238,14 +321,14 @@ impl Point {
         let of_row = |column: &str| row.as_ref().and_then(|row| row.text(column));
         let is_incomplete =
             [of_row(STATUS.name), document[STATUS.name].as_str()].contains(&Some(INCOMPLETE));
-        let incomplete = match mark_of(folder)? {
+        let incomplete = match marked(folder, damage) {
             None if is_incomplete => {
                 let told = document[FAILURE.name].as_str().or(of_row(FAILURE.name));
                 Some(told.unwrap_or("it was not measured to its end").to_owned())
             }
             mark => mark,
         };
-        Ok(Point {
+        Point {
             name,
             folder: folder.to_path_buf(),
             schema,
@@ -254,7 +337,7 @@ impl Point {
             rounds: Vec::new(),
             incomplete,
             document,
-        })
+        }
     }
 
     /// The text of a setting.
@@ -318,48 +401,6 @@ impl Point {
     }
 }
 
-/// The summary of the rows of `runs.csv`, in the order that the points have in an older one, and then as measured.
-fn summary_of(schema: &'static Schema, runs: &Table, older: &Table) -> Table {
-    let mut names: Vec<&str> = Vec::new();
-    for row in older.rows.iter().chain(&runs.rows) {
-        if let Some(name) = row.text(POINT.name).filter(|name| !names.contains(name)) {
-            names.push(name);
-        }
-    }
-    let columns = schema.runs();
-    let record = |row: &Row| {
-        let mut record = Record::new();
-        for (name, column) in &columns {
-            let text = row.text(name).unwrap_or_default();
-            record.push(
-                name.clone(),
-                Cell::parse(column, text).unwrap_or(Cell::Empty),
-            );
-        }
-        record
-    };
-    let of_point = |name: &&str| {
-        let rows = runs
-            .rows
-            .iter()
-            .filter(|row| row.text(POINT.name) == Some(name));
-        let records: Vec<Record> = rows.map(record).collect();
-        (!records.is_empty()).then(|| over_rounds(schema, &records))
-    };
-    let mut summary: Vec<Record> = names.iter().filter_map(of_point).collect();
-    curves::complete(schema, &mut summary);
-    let columns = schema.summary();
-    let cells = |record: &Record| {
-        let cell = |(name, column): &NamedColumn| {
-            let cell = record.get(name).cloned().unwrap_or(Cell::Empty);
-            cell.with_decimals_of(column).text()
-        };
-        columns.iter().map(cell).collect()
-    };
-    let names = columns.iter().map(|(name, _)| name.to_string()).collect();
-    Table::made(names, summary.iter().map(cells))
-}
-
 /// A `settings.json` and what the results of its benchmark have.
 fn read_document(path: &Path) -> Result<(Value, &'static Schema), ReadError> {
     let document = read_value(path)?;
@@ -369,27 +410,40 @@ fn read_document(path: &Path) -> Result<(Value, &'static Schema), ReadError> {
     Ok((document, schema))
 }
 
+/// The same of the first of the points that has it.
+fn document_of_a_point(path: &Path) -> Option<(Value, &'static Schema)> {
+    let names = names_in(path).ok()?.into_iter();
+    let mut files = names.map(|name| path.join(name).join(SETTINGS));
+    files.find_map(|file| read_document(&file).ok())
+}
+
 /// The points in the summary, in its order; then those that have a folder and no row yet.
 fn points_of(
     path: &Path,
     schema: &'static Schema,
     summary: &Table,
     incomplete: bool,
+    damage: &mut Damage,
 ) -> Result<Vec<Point>, ReadError> {
-    let in_summary = |row: &Row| row.text(POINT.name).unwrap_or_default().to_owned();
-    let mut rows: Vec<(String, Option<Row>)> = summary
-        .rows
-        .iter()
-        .map(|row| (in_summary(row), Some(row.clone())))
-        .collect();
-    for (place, (name, _)) in rows.iter().enumerate() {
-        let line = place as u64 + 2;
-        if !is_plain(name) || rows[..place].iter().any(|(other, _)| other == name) {
-            let reason = format!("{name:?} is not the name of a point, or not its first row");
-            return Err(ReadError::foreign(&path.join(SUMMARY), line, reason));
-        }
+    let mut rows: Vec<(String, Option<Row>)> = Vec::new();
+    for (row, line) in summary.rows.iter().zip(2..) {
+        let name = row.text(POINT.name).unwrap_or_default();
+        let reason = match rows.iter().position(|(other, _)| other == name) {
+            _ if !is_plain(name) => format!("{name:?} is not the name of a point"),
+            Some(first) => {
+                let first = first + 2;
+                format!("{name} is in it twice, first in line {first}; only the first is read")
+            }
+            None => {
+                rows.push((name.to_owned(), Some(row.clone())));
+                continue;
+            }
+        };
+        damage.add(ReadError::foreign(&path.join(SUMMARY), line, reason));
     }
-    for name in folders(path)? {
+    let listed = damage.keep(listed(path)).flatten();
+    let names = listed.map_or_else(|| folders(path), Ok)?;
+    for name in names {
         // A run that was killed may have one on its list that it has not made yet, or not written to.
         let has = |file: &str| path.join(&name).join(file).symlink_metadata().is_ok();
         let is_there = !incomplete || has(MARK) || has(SETTINGS);
@@ -402,34 +456,29 @@ fn points_of(
         let folder = path.join(&name);
         if !folder.is_dir() {
             let why = "it is a point of the run; copy the folder whole";
-            return Err(ReadErrorKind::MissingFile(why.to_owned()).at(&folder));
+            damage.add(ReadErrorKind::MissingFile(why.to_owned()).at(&folder));
+            // Without a row nothing is known of it.
+            if row.is_none() {
+                continue;
+            }
         }
         let document = match read_document(&folder.join(SETTINGS)) {
             // Ended between making the folder and writing into it.
-            Err(error) if error.is_missing() && mark_of(&folder)?.is_some() => Value::Null,
-            read => read?.0,
+            Err(error) if error.is_missing() && is_incomplete(&folder) => Value::Null,
+            Err(_) if !folder.is_dir() => Value::Null,
+            Err(error) if !error.is_damage() => return Err(error),
+            read => damage
+                .keep(read)
+                .map_or(Value::Null, |(document, _)| document),
         };
-        let point = Point::of(&folder, name, schema, row, document)?;
+        let point = Point::of(&folder, name, schema, row, document, damage);
         if point.row.is_none() && point.incomplete.is_none() && !incomplete {
             let reason = format!("it has no row for {}", point.name);
-            return Err(ReadError::truncated(&path.join(SUMMARY), 0, reason));
+            damage.add(ReadError::truncated(&path.join(SUMMARY), 0, reason));
         }
         points.push(point);
     }
     Ok(points)
-}
-
-/// Whether all rounds of the summary are there.
-fn check_rounds(path: &Path, points: &[Point]) -> Result<(), ReadError> {
-    for point in points.iter().filter(|point| point.incomplete.is_none()) {
-        let (name, found) = (&point.name, point.rounds.len() as u64);
-        let told = point.count(&ROUNDS);
-        if let Some(told) = told.filter(|told| *told != found) {
-            let reason = format!("{found} rounds of {name} instead of the {told} in the summary");
-            return Err(ReadError::truncated(&path.join(RUNS), 0, reason));
-        }
-    }
-    Ok(())
 }
 
 fn is_plain(name: &str) -> bool {
@@ -437,17 +486,22 @@ fn is_plain(name: &str) -> bool {
     matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
 }
 
-/// The folders of points: those on the run's list, or without one those that look so.
+/// The folders of points that look so.
 fn folders(path: &Path) -> Result<Vec<String>, ReadError> {
+    let names = names_in(path)?.into_iter();
+    let is_point =
+        |name: &String| !name.starts_with('.') && path.join(name).join(SETTINGS).exists();
+    Ok(names.filter(is_point).collect())
+}
+
+/// The folders of points on the run's list; `None` without one.
+fn listed(path: &Path) -> Result<Option<Vec<String>>, ReadError> {
     let list = path.join(LIST);
     if list.symlink_metadata().is_err() {
-        let names = names_in(path)?.into_iter();
-        return Ok(names
-            .filter(|name| !name.starts_with('.') && path.join(name).join(SETTINGS).exists())
-            .collect());
+        return Ok(None);
     }
     let text = whole(&list, "it was there a moment ago")?;
     let folders = text.lines().filter_map(|line| line.strip_suffix('/'));
     let plain = folders.filter(|name| is_plain(name));
-    Ok(plain.map(str::to_owned).collect())
+    Ok(Some(plain.map(str::to_owned).collect()))
 }

@@ -1,12 +1,15 @@
 //! What is read back is what the program writes, made by its own writers.
 
-use crate::testing::{Refused as _, temporary};
+use crate::testing::{Has as _, Refused as _, temporary};
+use proptest::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::rows::RowFile;
 use super::*;
-use crate::results::folder::{HISTOGRAM, LIST, MARK, RUNS, SETTINGS, SUMMARY};
+use crate::results::finding::{FINDINGS, Finding, Findings, kinds};
+use crate::results::folder::{HISTOGRAM, LIST, MARK, PACKAGE, RUNS, SETTINGS, SUMMARY};
+use crate::results::schema::fabric::FABRIC;
 use crate::results::schema::{self, Schema, hca};
 use crate::results::{Record, ResultsFolder};
 
@@ -41,6 +44,32 @@ fn two_points(path: &Path) -> PathBuf {
 }
 
 #[test]
+fn a_file_of_another_program_that_names_this_one_is_no_run() {
+    let folder = &*temporary("");
+    for name in [SETTINGS, FABRIC, PACKAGE] {
+        for text in [
+            r#"{"name": "bench", "tools": ["hcabench"], "benchmark": 1, "engine": 2"#,
+            r#"{"hcabench": {"path": "a"}, "hcabench:kind": 1"#,
+        ] {
+            fs::write(folder.join(name), text).unwrap();
+            assert!(!is_of_hcabench(folder), "{name}: {text}");
+        }
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    // Of a damaged run one of these is enough.
+    let run = two_points(&folder.join("run"));
+    for name in [SETTINGS, PACKAGE] {
+        let whole = fs::read(run.join(name)).unwrap();
+        fs::write(folder.join(name), &whole[..whole.len() / 2]).unwrap();
+        assert!(is_of_hcabench(folder), "{name}");
+        fs::remove_file(folder.join(name)).unwrap();
+    }
+    let fabric = "{\n  \"hcabench\": {},\n  \"command_line\": [],\n  \"engine\": ";
+    fs::write(folder.join(FABRIC), fabric).unwrap();
+    assert!(is_of_hcabench(folder));
+}
+
+#[test]
 fn a_run_and_its_points() {
     let folder = tempfile::tempdir().unwrap();
     let path = two_points(&folder.path().join("run"));
@@ -70,7 +99,7 @@ fn a_run_and_its_points() {
     assert!(!cut.unwrap());
     assert_eq!(stamps[1], (Some(1), None));
     assert_eq!(stamps[2], (Some(2), Some(1_102_500)));
-    assert!(run.left_out().unwrap().rows.is_empty());
+    assert!(run.left_out.rows.is_empty());
 }
 
 #[test]
@@ -116,9 +145,16 @@ fn points_have_the_order_of_the_summary_with_the_list_or_without() {
     }
     let summary = fs::read_to_string(path.join(SUMMARY)).unwrap();
     let last = summary.lines().last().unwrap();
-    for row in [last, &last.replace("rc-send", "../rc-send")] {
+    for (row, told) in [
+        (last, "is in it twice, first in line 4"),
+        (
+            &*last.replace("rc-send", "../rc-send"),
+            "is not the name of a point",
+        ),
+    ] {
         fs::write(path.join(SUMMARY), format!("{summary}{row}\n")).unwrap();
-        Run::open(&path).refused(&["in line 5", "is not the name of a point"]);
+        Run::open(&path).refused(&["in line 5", told]);
+        assert_eq!(Run::salvage(&path).unwrap().points.len(), 3);
     }
 }
 
@@ -388,26 +424,322 @@ fn truncation_at_every_byte() {
     }
 }
 
+/// 1500, 2500, 2500 and 7000 as other programs write them: those of Java, Python and Rust by the libraries
+/// (HdrHistogram 2.1.11, hdrhistogram 0.10.8, the example `cli` of hdrhistogram 7.6.0), that of C in the format of
+/// `hdr_percentiles_print`, that of Go without the last line, marked, and as Windows ends lines.
+const OF_OTHERS: [(&str, &str); 5] = [
+    ("C", include_str!("hgrm_of_others/c.hgrm")),
+    ("Go", include_str!("hgrm_of_others/go.hgrm")),
+    ("Java", include_str!("hgrm_of_others/java.hgrm")),
+    ("Python", include_str!("hgrm_of_others/python.hgrm")),
+    ("Rust", include_str!("hgrm_of_others/rust.hgrm")),
+];
+
 #[test]
-fn distributions_of_others_and_what_is_none() {
+fn a_link_that_leads_nowhere_is_named() {
+    let told = "is a symbolic link to gone, which does not exist";
+    for name in [RUNS, SUMMARY, SETTINGS, LIST, POINTS_SETTINGS] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = two_points(&folder.path().join("run"));
+        fs::remove_file(path.join(name)).unwrap();
+        std::os::unix::fs::symlink("gone", path.join(name)).unwrap();
+        Run::open(&path).refused(&[name, told]);
+    }
+    let link = temporary("link");
+    std::os::unix::fs::symlink("gone", &link).unwrap();
+    Run::open(&link).refused(&["link", told]);
+}
+
+#[test]
+fn distributions_of_others_are_read() {
     let file = temporary("x.hgrm");
-    // The Java implementation's last line has three columns.
-    let java = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n     1.500 0.500000000000          1           2.00\n     \
-                2.500 1.000000000000          2\n#[Mean    =        2.000, StdDeviation   =        0.500]\n\
-                #[Max     =        2.500, Total count    =            2]\n#[Buckets =            1, SubBuckets     =         2048]\n";
-    fs::write(&file, java).unwrap();
-    let read = Hgrm::read(&file).unwrap();
-    let lines = read.lines.iter();
-    let lines = lines.map(|line| (line.value, line.quantile, line.count));
-    assert!(lines.eq([(1.5, 0.5, 1), (2.5, 1.0, 2)]));
-    assert_eq!(read.total, 2);
+    for (by, text) in OF_OTHERS {
+        fs::write(&file, text).unwrap();
+        let read = Hgrm::read(&file).unwrap_or_else(|error| panic!("{by}: {error}"));
+        let lines = read.lines.iter().map(|line| (line.value, line.count));
+        let mut lines: Vec<_> = lines.collect();
+        lines.dedup();
+        assert_eq!(lines, [(1500.0, 1), (2501.0, 3), (7003.0, 4)], "{by}");
+        assert_eq!((read.lines[4].quantile, read.total), (1.0, 4), "{by}");
+        // Without its last rows it is not whole.
+        let is_last = |line: &&str| line.contains("7003") && !line.contains('#');
+        let without: String = (text.split_inclusive('\n'))
+            .filter(|line| !is_last(line))
+            .collect();
+        fs::write(&file, without).unwrap();
+        Hgrm::read(&file).refused(&["is cut off", "3 of 4 samples"]);
+    }
+    let none = "Value Percentile TotalCount 1/(1-Percentile)\n\n0.000 1.000000 0 inf\n#[Max = 0.000, Total count = 0]\n";
+    fs::write(&file, none).unwrap();
+    assert!(Hgrm::read(&file).unwrap().lines.is_empty());
+}
+
+#[test]
+fn what_is_no_distribution_is_named() {
+    let file = temporary("x.hgrm");
+    let java = OF_OTHERS[2].1;
     for (from, to) in [
-        ("2.500 1.0", "1.000 1.0"),
-        ("1.500 0.5", "NaN 0.5"),
+        ("7003.000 1.0", "1000.000 1.0"),
+        ("1500.000 0.0", "NaN 0.0"),
         ("Value ", "Worth "),
         ("2.00\n", "2.00\nfoo bar\n"),
     ] {
         fs::write(&file, java.replacen(from, to, 1)).unwrap();
         Hgrm::read(&file).refused(&["is not as hcabench writes it"]);
+    }
+}
+
+/// What happens to files between two machines, and the words that name the cause.
+fn damages(good: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let text = String::from_utf8(good.to_vec()).unwrap();
+    let utf_16 = text.encode_utf16().flat_map(u16::to_le_bytes);
+    let mut zeros = good[..good.len() / 2].to_vec();
+    zeros.resize(good.len(), 0);
+    vec![
+        (
+            "is compressed with gzip",
+            b"\x1f\x8b\x08\0\0\0\0\0".to_vec(),
+        ),
+        ("UTF-16", [0xff, 0xfe].into_iter().chain(utf_16).collect()),
+        ("it is empty", Vec::new()),
+        (
+            "separated by semicolons",
+            text.replace(',', ";").into_bytes(),
+        ),
+        ("separated by tabs", text.replace(',', "\t").into_bytes()),
+        ("zeros in place of text", zeros),
+        ("is cut off", good[..good.len() - 3].to_vec()),
+    ]
+}
+
+#[test]
+fn the_cause_of_a_damage_is_named_and_the_rest_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = two_points(&folder.path().join("run"));
+    let whole = Run::open(&path).unwrap();
+    for name in [
+        SUMMARY,
+        RUNS,
+        SETTINGS,
+        POINTS_SETTINGS,
+        LIST,
+        "findings.json",
+        "left_out.csv",
+    ] {
+        let file = path.join(name);
+        let good = fs::read(&file).ok();
+        let text = good.clone().unwrap_or_else(|| match name {
+            "findings.json" => b"[\n]\n".to_vec(),
+            _ => b"service,reason\nrc,no device\n".to_vec(),
+        });
+        for (cause, damaged) in damages(&text) {
+            let is_table = name.ends_with(".csv");
+            let is_list = name == LIST && ["it is empty", "is cut off"].contains(&cause);
+            if cause.starts_with("separated") && !is_table || is_list {
+                continue;
+            }
+            fs::write(&file, damaged).unwrap();
+            let run = Run::salvage(&path).unwrap();
+            let [found] = &run.damaged[..] else {
+                panic!("{name}, {cause}: {:?}", run.damaged)
+            };
+            assert_eq!(found.path, file);
+            if is_table || !["zeros in place of text", "it is empty"].contains(&cause) {
+                found.has(&[cause]);
+            }
+            assert_eq!(run.points.len(), whole.points.len(), "{name}, {cause}");
+            // One of the two tables is made of the other.
+            let medians = |run: &Run| -> Vec<_> {
+                let points = run.points.iter();
+                points
+                    .map(|point| point.number(&hca::latency::P50))
+                    .collect()
+            };
+            assert_eq!(medians(&run), medians(&whole), "{name}, {cause}");
+            Run::open(&path).refused(&[&found.to_string()]);
+        }
+        // As editors of other systems write them.
+        let crlf = String::from_utf8(text.clone())
+            .unwrap()
+            .replace('\n', "\r\n");
+        for alike in [[b"\xef\xbb\xbf", &text[..]].concat(), crlf.into_bytes()] {
+            fs::write(&file, alike).unwrap();
+            let run = Run::open(&path).unwrap();
+            assert_eq!(run.summary, whole.summary, "{name}");
+            assert_eq!(run.points.len(), whole.points.len(), "{name}");
+        }
+        match good {
+            Some(good) => fs::write(&file, good).unwrap(),
+            None => fs::remove_file(&file).unwrap(),
+        }
+    }
+}
+
+#[test]
+fn a_row_that_is_there_twice_is_named_and_counts_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let rounds: Vec<Vec<Option<i64>>> = (0..4).map(|round| vec![Some(1000 + round); 3]).collect();
+    let rounds: Vec<&[Option<i64>]> = rounds.iter().map(Vec::as_slice).collect();
+    let path = hca_rounds(&folder.path().join("run"), &[("rc", 8, 16, rounds)], false);
+    let whole = Run::open(&path).unwrap();
+    let file = path.join(RUNS);
+    let text = fs::read_to_string(&file).unwrap();
+    let second = text.split_inclusive('\n').nth(2).unwrap();
+    fs::write(&file, format!("{text}{second}")).unwrap();
+    let run = Run::salvage(&path).unwrap();
+    let told = [
+        "runs.csv",
+        "in line 6",
+        "round 1 of rc-send-8B-burst16 is in it twice, first in line 3",
+    ];
+    run.damaged[0].has(&told);
+    assert_eq!(run.points[0].rounds, whole.points[0].rounds);
+
+    let point = &whole.points[0];
+    let text = fs::read_to_string(point.file(MESSAGES)).unwrap();
+    let second = text.split_inclusive('\n').nth(1).unwrap();
+    fs::write(
+        point.file(MESSAGES),
+        text.replacen(second, &format!("{second}{second}"), 1),
+    )
+    .unwrap();
+    let told = [
+        "in line 3",
+        "13 rows instead of the 12 in the summary; it is the same as the line before it",
+    ];
+    latencies(point).refused(&told);
+}
+
+#[test]
+fn a_compressed_file_is_named_with_what_unpacks_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = two_points(&folder.path().join("run"));
+    let file = folder.path().join("x.hgrm.gz");
+    fs::write(&file, b"\x1f\x8b\x08\0\0\0\0\0\0\x03").unwrap();
+    Run::open(&file).refused(&["x.hgrm.gz is compressed with gzip", "gunzip"]);
+    Hgrm::read(&file).refused(&["x.hgrm.gz is compressed with gzip", "gunzip"]);
+    let messages = Run::open(&path).unwrap().points.remove(0).file(MESSAGES);
+    fs::copy(&file, messages.with_file_name("messages.csv.gz")).unwrap();
+    fs::remove_file(&messages).unwrap();
+    RowFile::open(&messages).refused(&[
+        "messages.csv is missing: messages.csv.gz is there in its place",
+        "gunzip",
+    ]);
+    fs::copy(&file, &messages).unwrap();
+    RowFile::open(&messages).refused(&["messages.csv is compressed with gzip", "gunzip"]);
+}
+
+/// A change of a file at a place of it, as a share of its length.
+#[derive(Debug, Clone)]
+enum Mutation {
+    Cut(f64),
+    Replace(f64, u8),
+    Insert(f64, u8),
+    Remove(f64, usize),
+    Twice(f64),
+    Swap(f64, f64),
+}
+
+impl Mutation {
+    fn any() -> impl Strategy<Value = Self> {
+        let byte = prop_oneof![
+            any::<u8>(),
+            prop::sample::select(&b",;\"\n\r\t\0{}[]0 -.e"[..])
+        ];
+        let place = 0.0..1.0_f64;
+        prop_oneof![
+            place.clone().prop_map(Mutation::Cut),
+            (place.clone(), byte.clone()).prop_map(|(place, byte)| Mutation::Replace(place, byte)),
+            (place.clone(), byte).prop_map(|(place, byte)| Mutation::Insert(place, byte)),
+            (place.clone(), 1..400_usize).prop_map(|(place, count)| Mutation::Remove(place, count)),
+            place.clone().prop_map(Mutation::Twice),
+            (place.clone(), place).prop_map(|(one, other)| Mutation::Swap(one, other)),
+        ]
+    }
+
+    fn of(&self, good: &[u8]) -> Vec<u8> {
+        let mut bytes = good.to_vec();
+        let at = |share: f64| (share * good.len() as f64) as usize;
+        let mut lines: Vec<&[u8]> = good.split_inclusive(|&byte| byte == b'\n').collect();
+        let line = |share: f64| (share * lines.len() as f64) as usize;
+        match *self {
+            Mutation::Cut(place) => bytes.truncate(at(place)),
+            Mutation::Replace(place, byte) => bytes[at(place)] = byte,
+            Mutation::Insert(place, byte) => bytes.insert(at(place), byte),
+            Mutation::Remove(place, count) => {
+                bytes.drain(at(place)..(at(place) + count).min(good.len()));
+            }
+            Mutation::Twice(place) => {
+                let place = line(place);
+                lines.insert(place, lines[place]);
+                bytes = lines.concat();
+            }
+            Mutation::Swap(one, other) => {
+                let (one, other) = (line(one), line(other));
+                lines.swap(one, other);
+                bytes = lines.concat();
+            }
+        }
+        bytes
+    }
+}
+
+fn two_findings() -> Findings {
+    let mut all = Findings::default();
+    all.add(
+        Finding::of(&kinds::PAGE_FAULTS).count("count", 3),
+        None,
+        None,
+    );
+    all.add(
+        Finding::note("as a test wants it"),
+        Some("uc-send-16B-burst8"),
+        Some(0),
+    );
+    all
+}
+
+proptest! {
+    /// Whatever becomes of a file, nothing panics, and what is not damaged has as many points, rows and samples as
+    /// before.
+    #[test]
+    fn a_file_that_was_changed_is_as_large_or_named(
+        file in prop::sample::select(vec![SUMMARY, RUNS, SETTINGS, POINTS_SETTINGS, LIST, FINDINGS,
+            "uc-send-16B-burst8/messages.csv", "uc-send-16B-burst8/latency.hgrm"]),
+        mutations in prop::collection::vec(Mutation::any(), 1..3),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = two_points(&folder.path().join("run"));
+        two_findings().write(&path).unwrap();
+        let total = Hgrm::read(&path.join("uc-send-16B-burst8/latency.hgrm")).unwrap().total;
+        let good = fs::read(path.join(file)).unwrap();
+        let damaged = mutations.iter().fold(good, |bytes, mutation| match bytes.is_empty() {
+            true => bytes,
+            false => mutation.of(&bytes),
+        });
+        fs::write(path.join(file), damaged).unwrap();
+        let Ok(run) = Run::salvage(&path) else {
+            return Ok(());
+        };
+        for point in &run.points {
+            let _ = (point.rows(MESSAGES).map(|_| ()), Hgrm::read(&point.file(HISTOGRAM)).map(|_| ()));
+        }
+        if !run.damaged.is_empty() {
+            return Ok(());
+        }
+        prop_assert_eq!(run.points.len(), 2);
+        prop_assert_eq!(run.findings.unwrap_or_default().all().len(), 2);
+        for point in &run.points {
+            let samples = if point.name.starts_with("uc") { 4 } else { 3 };
+            prop_assert_eq!(point.rounds.len(), 1);
+            prop_assert!(point.row.is_some());
+            if let Ok((values, _)) = latencies(point) {
+                prop_assert_eq!(values.len(), samples);
+            }
+        }
+        let lines = run.points.iter().filter(|it| it.name.starts_with("uc")).map(|it| Hgrm::read(&it.file(HISTOGRAM)));
+        for read in lines.flatten() {
+            prop_assert_eq!(read.total, total);
+        }
     }
 }

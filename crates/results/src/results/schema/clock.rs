@@ -114,6 +114,8 @@ pub mod jump {
         MAJOR_FAULTS = count("major_faults", "page faults that read from a disk");
         MINOR_FAULTS = count("minor_faults", "other page faults");
         STEAL = measured("steal_ns", "time that the hypervisor gave to others, in steps of 10 ms", 0).whole();
+        THROTTLED = measured("throttled_ns", "time that a CPU quota stopped threads of the group, on all CPUs", 0)
+            .whole();
         INTERRUPTS = label("interrupts", "interrupts of the CPU, as LOC:2;RES:1");
         SOFTIRQS = label("softirqs", "softirqs of the CPU, in the same way");
         TRACE = label("trace", "who had the CPU by the trace, and for how many ns, as sshd (812):40125;LOC local timer:1920");
@@ -126,7 +128,7 @@ pub mod jump {
 /// A CPU's jumps, one row each.
 pub const JUMPS_FILE: SampleFile = SampleFile {
     name: "jumps.csv",
-    columns: &join::<18>(&[&[ROUND], &jump::ALL]),
+    columns: &join::<19>(&[&[ROUND], &jump::ALL]),
     counted_by: JUMPS_IN_FILE,
     meaning: "a row a jump, in the order of time; empty where nothing was read",
 };

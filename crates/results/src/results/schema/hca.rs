@@ -138,7 +138,9 @@ columns! {
 columns! {
     /// The instrument, and what disturbed it.
     INSTRUMENT;
-    POST_RATE = measured("post_rate_per_s", "messages posted in a second", 1).better(Better::Higher).title("posts");
+    POST_RATE = measured("post_rate_per_s",
+        "messages posted in a second, over the intervals from the first of a burst, or when it was due, to the last", 1)
+        .better(Better::Higher).title("posts");
     PAGE_FAULTS = count("loop_page_faults", "page faults in the loops; there should be none").better(Better::Lower);
     STAMP_COST = measured("stamp_cost_ns", "what a time stamp costs", 1).over(Over::Median);
     RESOLUTION = measured("clock_resolution_ns", "resolution of the clock", 1);

@@ -109,9 +109,11 @@ columns! {
 columns! {
     /// How fast, and how fairly.
     RATES;
-    SEND_RATE = measured("send_rate_per_s", "samples sent in a second, by all publishers", 1)
+    SEND_RATE = measured("send_rate_per_s",
+        "samples sent in a second, by all publishers, over the intervals from when the first was due to the last", 1)
         .better(Better::Higher).with_bounds();
-    RECEIVE_RATE = measured("receive_rate_per_s", "copies that arrived in a second, at all subscribers", 1)
+    RECEIVE_RATE = measured("receive_rate_per_s",
+        "copies that arrived in a second, at all subscribers, over the intervals from the first to the last", 1)
         .better(Better::Higher).with_bounds();
     FAIRNESS = measured("fairness",
         "Jain's index of the copies by subscriber: 1 if all got as many, 1/subscribers if one got all", 4)

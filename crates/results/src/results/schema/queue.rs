@@ -160,9 +160,13 @@ columns! {
 columns! {
     /// The loops.
     OF_THE_LOOPS;
-    THROUGHPUT = measured("throughput_per_s", "elements in a second, by the receiver's clock", 1)
+    THROUGHPUT = measured("throughput_per_s",
+        "elements in a second, over the intervals from the first dequeue to the last, by the receiver's clock; of \
+         several threads, over the time from the first enqueue to the last dequeue or the last pause", 1)
         .better(Better::Higher).with_bounds().title("through");
-    SENT_PER_S = measured("sent_per_s", "elements in a second, by the sender's clock", 1).better(Better::Higher);
+    SENT_PER_S = measured("sent_per_s",
+        "elements in a second, over the intervals from the begin of the load, with the first enqueue, to the last one, by \
+         the sender's clock; of several threads, the sum of theirs", 1).better(Better::Higher);
     THROUGHPUT_MB_S = measured("throughput_mb_s", "bytes of the elements in a second, in 10^6 bytes", 1)
         .better(Better::Higher);
     DEPTH_MEAN = measured("depth_mean", "elements in the queue, on average over time", 2)

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::connector::{ConnectRole, ConnectedEnd, ConnectorSettings, LOOK, connect};
+use crate::host::threads;
 use crate::node::NodeError;
 use crate::rdma::cm::{Connection, EventChannel};
 
@@ -77,11 +78,7 @@ impl Manager {
             }
         };
         let thread = std::thread::Builder::new().name("hcabench-cm".to_owned());
-        let thread = thread.spawn(work).map_err(NodeError::io(
-            "start",
-            "the thread of the connection manager",
-            "raise the limit of processes (ulimit -u)",
-        ))?;
+        let thread = threads::start(thread, work)?;
         Ok(Manager {
             channel,
             state,

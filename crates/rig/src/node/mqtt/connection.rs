@@ -78,11 +78,7 @@ pub(super) fn runtime() -> Result<MqttRuntime, NodeError> {
         .enable_all()
         .build();
     made.map(|runtime| MqttRuntime(Some(runtime)))
-        .map_err(NodeError::io(
-            "epoll_create",
-            "a node",
-            "raise the limit of open files with ulimit -n",
-        ))
+        .map_err(NodeError::io("epoll_create", "a node", "see man 7 epoll"))
 }
 
 /// The same in the client's words.

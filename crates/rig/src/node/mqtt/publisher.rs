@@ -14,6 +14,7 @@ use tokio::sync::Notify;
 use super::connection::{
     ConnectDeadline, MqttRuntime, broker, client, lost, not_connected, qos, runtime,
 };
+use crate::host::threads;
 use crate::node::settings::BrokerAddress;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 
@@ -66,12 +67,7 @@ impl MqttPublisher {
         };
         let runtime = runtime()?;
         let thread = std::thread::Builder::new().name("hcabench-mqtt".to_owned());
-        let thread = thread.spawn(move || drive.run(&runtime));
-        let thread = thread.map_err(NodeError::io(
-            "start a thread for",
-            "an MQTT client",
-            "raise the limit with ulimit -u",
-        ))?;
+        let thread = threads::start(thread, move || drive.run(&runtime))?;
         Ok(MqttPublisher {
             client,
             topic,

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use libloading::os::unix::Library;
 
-use crate::host::library::{functions, open};
+use crate::host::library::{functions, open, reason, remedy_of_limit};
 
 /// The file of version 4, whose interface has not changed since.
 const FILE: &str = "libzmq.so.5";
@@ -38,7 +38,10 @@ fn table() -> &'static Table {
 pub fn load() -> Result<(), String> {
     let loaded = LIBZMQ.as_ref().map(drop);
     loaded.map_err(|error| {
-        format!("the library of ZeroMQ cannot be loaded ({error}): install it (Debian: libzmq5, Fedora: zeromq)")
+        let reason = reason(error);
+        let advice = remedy_of_limit(&reason)
+            .unwrap_or_else(|| "install it (Debian: libzmq5, Fedora: zeromq)".to_owned());
+        format!("the library of ZeroMQ cannot be loaded ({reason}): {advice}")
     })
 }
 

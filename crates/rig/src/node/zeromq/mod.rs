@@ -60,6 +60,13 @@ pub fn binds(scenario: Scenario) -> Side {
     }
 }
 
+/// Threads and files that sockets take: libzmq ends the process where it gets none. A context has two threads with an
+/// event file and an epoll each, its socket two event files and perhaps one to listen. A connection is two sockets. Some
+/// files are open for a moment while it is made.
+pub(super) fn needs(ends: u64, connections: u64) -> (u64, u64) {
+    (2 * ends, 8 * ends + 2 * connections + 4)
+}
+
 /// Opens sockets. Those of one side bind and report their addresses, those of the other connect. [`load`] must have
 /// been called.
 #[derive(Debug)]

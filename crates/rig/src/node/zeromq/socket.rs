@@ -7,6 +7,8 @@ use std::ptr::NonNull;
 use super::library::*;
 use crate::node::NodeError;
 
+/// The first of its additional numbers of errors.
+const ZMQ_HAUSNUMERO: c_int = 156_384_712;
 /// How long a socket that is closed tries to deliver what it still has, in milliseconds.
 const LINGER_MS: c_int = 200;
 /// The longest endpoint that is asked for, with its terminating zero.
@@ -24,12 +26,7 @@ pub(super) struct Socket {
 unsafe impl Send for Socket {}
 
 fn failed(operation: &'static str, object: &str) -> NodeError {
-    NodeError::io(operation, object, advice())(last_error())
-}
-
-/// What helps with the errors that there are.
-fn advice() -> &'static str {
-    "close other programs, or raise the limit of open files with ulimit -n"
+    NodeError::io(operation, object, "see its manual page")(last_error())
 }
 
 /// Of the calling thread.
@@ -41,6 +38,9 @@ fn errno() -> c_int {
 /// libzmq has additional numbers of errors beside those of the system, and texts for them.
 fn last_error() -> io::Error {
     let errno = errno();
+    if errno < ZMQ_HAUSNUMERO {
+        return io::Error::from_raw_os_error(errno);
+    }
     // SAFETY: it returns a text that is never freed, for any number.
     let text = unsafe { CStr::from_ptr(zmq_strerror(errno)) };
     io::Error::other(text.to_string_lossy().into_owned())

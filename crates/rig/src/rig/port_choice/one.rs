@@ -1,6 +1,6 @@
 //! Which one port a host takes part with: in a run between two hosts, or as a rank of a fabric.
 
-use super::{ChoiceError, ChosenPort, describe_all, find, usable_ports};
+use super::{ChoiceError, ChosenPort, find, no_device, none_active, usable_ports};
 use crate::rdma::verbs::Devices;
 use crate::rig::ports::PortRequest;
 use crate::sorting::sort_by_key;
@@ -22,13 +22,8 @@ pub fn choose_one(
     best.ok_or_else(|| {
         ChoiceError::TooFew(match (all.usable.as_slice(), all.refused.first()) {
             ([], Some((_, reason))) => format!("no RDMA device of this host can be used: {reason}"),
-            ([], None) => {
-                "no RDMA device on this host (libibverbs finds none): load its driver".to_owned()
-            }
-            (devices, _) => format!(
-                "no RDMA port is active: {}; bring a port up (ip link set DEV up)",
-                describe_all(devices)
-            ),
+            ([], None) => no_device().to_owned(),
+            (devices, _) => none_active(devices),
         })
     })
 }

@@ -1,7 +1,7 @@
 //! The choice among made-up devices.
 
 use super::*;
-use crate::rdma::verbs::{DeviceLimits, VerbsError};
+use crate::rdma::verbs::{DeviceLimits, PhysicalPort, VerbsError};
 use crate::testing::{Has as _, Refused as _};
 
 pub(crate) fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
@@ -18,6 +18,7 @@ pub(crate) fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
         lid: 0,
         sm_lid: 0,
         subnet_prefix: None,
+        physical: PhysicalPort::default(),
     }
 }
 
@@ -133,12 +134,12 @@ fn two_ports_of_one_subnet_are_preferred_to_two_adapters() {
     let sender = request("b", None, None);
     let pair = choose(&devices, Some(&sender), None).unwrap();
     assert_eq!(pair.receiver.name(), "a:1");
-    let doubt = pair.doubt().unwrap();
-    doubt.problem.has(&["10.9.0.0/24 and 10.0.0.0/24"]);
+    let doubts = pair.doubts();
+    doubts[0].problem.has(&["10.9.0.0/24 and 10.0.0.0/24"]);
     // Of a port without a number that which suits the other.
     let [sender, receiver] = [request("a", None, None), request("c", None, None)];
     let pair = choose(&devices, Some(&sender), Some(&receiver));
-    assert_eq!(pair.as_ref().unwrap().doubt(), None);
+    assert_eq!(pair.as_ref().unwrap().doubts(), []);
     leads(pair, [("a", 2), ("c", 1)]);
 }
 
@@ -158,9 +159,113 @@ fn infiniband_subnets_are_told_by_prefix_and_subnet_manager() {
     leads(choose(&of(&devices), None, None), [("a", 1), ("d", 1)]);
     for end in [1, 2] {
         let two = [devices[0].clone(), devices[end].clone()];
-        let doubt = choose(&of(&two), None, None).unwrap().doubt().unwrap();
-        doubt.problem.has(&["different subnets (fe80:"]);
+        let doubts = choose(&of(&two), None, None).unwrap().doubts();
+        doubts[0].problem.has(&["different subnets (fe80:"]);
     }
+}
+
+#[test]
+fn two_functions_of_one_physical_port_come_last_and_are_told() {
+    let on = |name, physical: &str, address| {
+        let mut port = in_network(1, &[address]);
+        port.physical.physical_function = Some(physical.to_owned());
+        device(name, vec![port])
+    };
+    let devices = [
+        on("vf0", "0000:3b:00.0", "10.0.0.1"),
+        on("vf1", "0000:3b:00.0", "10.0.0.2"),
+        on("vf2", "0000:3b:00.1", "10.9.0.3"),
+    ];
+    // Another subnet is better than no wire.
+    leads(choose(&of(&devices), None, None), [("vf0", 1), ("vf2", 1)]);
+    let pair = choose(&of(&devices[..2]), None, None).unwrap();
+    let doubts = pair.doubts();
+    doubts[0]
+        .problem
+        .has(&["vf0:1 and vf1:1", "two functions of one physical port"]);
+    assert_eq!(doubts.len(), 1);
+}
+
+#[test]
+fn two_ports_of_one_virtual_function_are_two_ports() {
+    let on = |number, address| {
+        let mut port = in_network(number, &[address]);
+        port.physical.physical_function = Some("0000:3b:00.0".to_owned());
+        port
+    };
+    let both = device("vf0", vec![on(1, "10.0.0.1"), on(2, "10.0.0.2")]);
+    let pair = choose(&of(&[both]), None, None).unwrap();
+    assert_eq!(pair.doubts(), []);
+    // Nor are the first port of one and the second of another one on one wire.
+    let of_two = [
+        device("vf0", vec![on(1, "10.0.0.1")]),
+        device("vf1", vec![on(2, "10.0.0.2")]),
+    ];
+    let pair = choose(&of(&of_two), None, None).unwrap();
+    assert_eq!(pair.doubts(), []);
+}
+
+#[test]
+fn a_second_port_that_is_down_is_named_with_what_makes_it_active() {
+    let devices = of(&[
+        device("a", vec![port(1, true, &["10.0.0.1"])]),
+        device("b", vec![port(1, false, &["10.0.0.3"])]),
+    ]);
+    let error = choose(&devices, None, None).unwrap_err().to_string();
+    error.has(&[
+        "only one usable RDMA port (a port 1)",
+        "not active: b port 1 (down, 10.0.0.3); plug its cable in",
+        "or name it by both",
+    ]);
+}
+
+#[test]
+fn a_bond_is_named_as_what_makes_one_port_of_two() {
+    let mut port = in_network(1, &["10.0.0.1"]);
+    port.physical.bond = Some("bond0".to_owned());
+    let alone = of(&[device("mlx5_bond_0", vec![port])]);
+    let error = choose(&alone, None, None).unwrap_err().to_string();
+    error.has(&[
+        "only one usable RDMA port (mlx5_bond_0 port 1)",
+        "the bond bond0",
+        "--peer",
+    ]);
+}
+
+#[test]
+fn what_makes_a_port_active_is_said_of_its_kind_and_state() {
+    let infiniband = |state| Port {
+        active: false,
+        state,
+        ..infiniband(1, "fe80:0000:0000:0000", 0, "10.0.0.1")
+    };
+    let down = |name: &str, port: Port| device(name, vec![port]);
+    let refused = |devices: &[Device]| choose(&of(devices), None, None).unwrap_err().to_string();
+    for (state, told) in [
+        ("initialising", "start one on the switch"),
+        ("armed", "start one on the switch"),
+        ("down", "plug its InfiniBand cable in"),
+        ("unknown", "plug its InfiniBand cable in"),
+    ] {
+        let text = refused(&[down("a", infiniband(state)), down("b", infiniband(state))]);
+        assert_eq!(text.matches(told).count(), 1, "{text}");
+        assert!(
+            text.contains("opensm") && !text.contains("ip link"),
+            "{text}"
+        );
+        let named = request("a", None, None);
+        let text = choose(&of(&[down("a", infiniband(state))]), Some(&named), None);
+        let text = text.unwrap_err().to_string();
+        assert!(text.contains(told), "{text}");
+    }
+    let ethernet = refused(&[
+        down("a", port(1, false, &[])),
+        down("b", infiniband("down")),
+    ]);
+    assert!(
+        ethernet.contains("ip link set DEV up") && ethernet.contains("opensm"),
+        "{ethernet}"
+    );
 }
 
 #[test]
@@ -229,33 +334,6 @@ fn ports_that_cannot_talk_are_passed_over_and_refused_where_they_are_named() {
 }
 
 #[test]
-fn iwarp_is_named_as_the_reason_why_nothing_can_be_measured() {
-    let on = |name, transport, address| Device {
-        transport,
-        ..device(name, vec![in_network(1, &[address])])
-    };
-    for (transport, reason) in [
-        (Transport::InfiniBand, None),
-        (
-            Transport::Iwarp,
-            Some("a is iWARP, which has no immediate data"),
-        ),
-    ] {
-        let devices = of(&[
-            on("a", transport, "10.0.0.1"),
-            on("b", transport, "10.0.0.2"),
-        ]);
-        let pair = choose(&devices, None, None).unwrap();
-        let ends = [&pair.sender, &pair.receiver];
-        let found =
-            without_immediate_data(ends.map(|end| (&*end.device.name, end.device.transport)));
-        assert_eq!(found.is_some(), reason.is_some());
-        let found = found.unwrap_or_default();
-        assert!(found.starts_with(reason.unwrap_or_default()), "{found}");
-    }
-}
-
-#[test]
 fn ports_without_addresses_are_a_pair_without_the_connection_manager() {
     let without = |name| device(name, vec![port(1, true, &[])]);
     let both = of(&[without("a"), without("b")]);
@@ -264,7 +342,7 @@ fn ports_without_addresses_are_a_pair_without_the_connection_manager() {
     let expected = "--connect cm is impossible: a port 1 has no IP address";
     assert!(reason.starts_with(expected), "{reason}");
     assert_eq!(pair.receiver.request().to_string(), "b:1");
-    assert_eq!(pair.doubt(), None);
+    assert_eq!(pair.doubts(), []);
     // Those with addresses come first, also where they are of one adapter.
     let one = device(
         "c",

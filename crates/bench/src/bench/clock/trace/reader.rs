@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::bench::clock::error::RunError;
 use crate::bench::clock::jump::Longest;
+use crate::host::threads;
 use crate::host::trace::{Parts, Stretch, Stretches, Tracer};
 use crate::time::{Anchors, AnyReading, raw_now};
 
@@ -143,10 +144,8 @@ impl Reader {
             };
             of_cpus.into_iter().map(finish).collect()
         };
-        let thread = std::thread::Builder::new()
-            .name("trace-reader".to_owned())
-            .spawn(read);
-        let thread = Some(thread.map_err(|_| RunError::TraceMemory)?);
+        let thread = std::thread::Builder::new().name("trace-reader".to_owned());
+        let thread = Some(threads::start(thread, read)?);
         Ok(Reader { stop, thread })
     }
 

@@ -19,6 +19,7 @@ use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
 use crate::buffer::{Arrival, PageKind};
+use crate::host::cgroup::ThrottlingRecord;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
 use crate::rig::benchmark::Failure;
@@ -195,6 +196,13 @@ impl FarReceiver {
             .ok()
     }
 
+    /// How CPU quotas stopped the other end since the first measured burst. One that has gone is reported as such.
+    pub(super) fn throttled(&self) -> ThrottlingRecord {
+        let throttled = only!(WireMessage::Throttled(found) => *found);
+        let found = self.ask(&WireMessage::Throttling, ANSWER, throttled);
+        found.unwrap_or_default()
+    }
+
     fn counted(&self, fresh: bool) -> PortCounters {
         let counted = self.ask(
             &WireMessage::Counters { fresh },
@@ -341,6 +349,22 @@ mod tests {
         assert_eq!(far.known().root_cause, None);
         far.set_gone(&error);
         far.root_cause(Duration::ZERO).unwrap()
+    }
+
+    #[test]
+    fn the_other_end_reports_what_was_throttled_there() {
+        let (far, mut other) = far_receiver();
+        let mut found = ThrottlingRecord {
+            period_ns: 100_000_000,
+            ..ThrottlingRecord::default()
+        };
+        (found.group.throttled, found.group.periods) = (28, 29);
+        let message = WireMessage::Throttled(Box::new(found.clone()));
+        let line = serde_json::to_string(&message).unwrap();
+        other.write_all(format!("{line}\n").as_bytes()).unwrap();
+        assert_eq!(far.throttled(), found);
+        drop(other);
+        assert_eq!(far.throttled(), ThrottlingRecord::default());
     }
 
     #[test]

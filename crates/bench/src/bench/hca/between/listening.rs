@@ -16,7 +16,7 @@ use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::settings::config::PortRequest;
-use crate::host::interrupt;
+use crate::host::{interrupt, threads};
 use crate::launch::wire::{MAX_LINE, Wire, listen_at};
 use crate::rdma::verbs::devices;
 use crate::results::document::Program;
@@ -266,9 +266,8 @@ pub fn serve(
         };
         let stranger = UnknownConnection(Arc::clone(&shared), name);
         // One that cannot be started drops what it was to do, and the connection with it.
-        let _ = std::thread::Builder::new()
-            .name("hcabench-served".to_owned())
-            .spawn(move || receive_guest(stranger, stream, peer));
+        let thread = std::thread::Builder::new().name("hcabench-served".to_owned());
+        let _ = threads::start(thread, move || receive_guest(stranger, stream, peer));
     }
 }
 

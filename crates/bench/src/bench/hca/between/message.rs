@@ -16,6 +16,7 @@ use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{PortRequest, Service};
 use crate::buffer::{HugePagePolicy, PageKind};
+use crate::host::cgroup::ThrottlingRecord;
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
@@ -171,6 +172,9 @@ pub(super) enum WireMessage {
     /// Tell the word that atomics change.
     Word,
     Told(u64),
+    /// Report how CPU quotas stopped this end since the first measured burst.
+    Throttling,
+    Throttled(Box<ThrottlingRecord>),
     PointOver,
     /// Measure towards the other end, which serves there. An address of all zeros: at the host that says so.
     Back {

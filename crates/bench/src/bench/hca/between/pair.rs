@@ -21,15 +21,18 @@ use crate::bench::hca::run::PointRunner;
 use crate::bench::hca::run::clocks::Clocks;
 use crate::bench::hca::settings::config::Config;
 use crate::host::idle_hold::IdleHold;
+use crate::host::limits::Limits;
 use crate::host::pinning::pin_current_thread_to;
+use crate::host::readiness::{CPU_QUOTA, Needs, Readiness, Verdict};
 use crate::host::{CpuSet, HostError, Topology};
 use crate::launch::agent::RankWork;
 use crate::launch::message::{DirectionReport, MeasurementOrder, PairReport, Start};
 use crate::rdma::verbs::devices;
+use crate::results::finding::{Finding, kinds};
 use crate::results::samples::rows_to_text;
 use crate::results::schema::between::{MESSAGES, PROBES_FILE};
 use crate::rig::benchmark::Failure;
-use crate::rig::findings::of_idle_states;
+use crate::rig::findings::{of_idle_states, of_throttling};
 use crate::rig::port_choice::choose_nth;
 use crate::sorting::sort_by_key;
 
@@ -123,10 +126,12 @@ impl PairEnd {
             .for_each(|hold| drop(self.idle_hold.set(hold)));
         let port = OpenPort::open(port)?;
         let facts = port.facts();
+        let quota = of_quota(self.config.priority)?;
         let known = json!({
+            "limits": Limits::of_this_process(),
             "device": facts.device, "port": facts.port, "address": facts.address, "software": facts.software,
             "description": facts.description, "details": facts.details,
-            "findings": Vec::from_iter(idle.as_ref().map(of_idle_states)),
+            "findings": Vec::from_iter(idle.as_ref().map(of_idle_states).into_iter().chain(quota)),
         });
         let _ = self.port.set((port, facts));
         let _ = self.run.set(start.run.clone());
@@ -190,7 +195,7 @@ impl PairEnd {
         let (port, facts) = self.port()?;
         let peer = Remote::greet(None, &asked, port, facts)?;
         let mut runner = PointRunner::new(config, peer, self.clocks())?;
-        let plan = runner.within_devices(plan)?;
+        let plan = runner.within_devices(plan, None)?;
         plan.check().map_err(RunError::Usage)?;
         let point = plan.points[0];
         runner.prepare(&plan)?;
@@ -208,7 +213,11 @@ impl PairEnd {
         let proved = prove(result, far, &self.asked);
         let proved = proved.as_ref();
         let unproved = proved.err().map(ToString::to_string);
+        let (_, facts) = self.port()?;
+        let throttled = of_throttling(&result.throttled, self.config.priority).into_iter();
+        let throttled = throttled.map(|found| found.on(&*facts.host));
         Ok(DirectionReport {
+            findings: throttled.chain(far.throttled.iter().cloned()).collect(),
             figures: figures_of_pair(result, far, proved),
             failure: result.failure.clone().or(unproved),
             samples: match samples {
@@ -228,6 +237,20 @@ impl PairEnd {
         let (report, _runner) = self.towards(to, measured, limit)?;
         Ok(report)
     }
+}
+
+/// A CPU quota that is less than the threads of a rank keep busy: it sends and is sent to.
+fn of_quota(priority: Option<u8>) -> Result<Option<Finding>, HostError> {
+    let needs = Needs::between_devices().with_priority(priority);
+    let readiness = Readiness::assess(needs)?;
+    let mut spoils = readiness.with(Verdict::Spoils);
+    let quota = spoils.find(|check| check.id == CPU_QUOTA);
+    Ok(quota.map(|check| {
+        Finding::of(&kinds::MACHINE_NOT_READY)
+            .name("check", check.title)
+            .listed("found", &*check.found)
+            .listed("advice", check.advice.as_deref().unwrap_or_default())
+    }))
 }
 
 impl RankWork for &PairEnd {

@@ -10,7 +10,7 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::port::{BusyPolling, Failure, WaitForEvent};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::{Operation, Poll, Switch};
-use crate::host::{Wakeable, pinning, priority};
+use crate::host::{Wakeable, pinning, priority, threads};
 use crate::time::Clock;
 
 /// The settings of the endpoints that carry probes: as the point's, with messages of their own.
@@ -106,12 +106,12 @@ impl<C: Clock> ProbeEnd<C> {
             Ok(self.run(numbers, watched))
         };
         let (watched, stamped) = std::thread::scope(|scope| {
-            let thread = scope.spawn(work);
+            let thread = threads::start_scoped(scope, std::thread::Builder::new(), work)?;
             let found = watch(&|| thread.is_finished());
             let stamped = thread.join();
             let stamped = stamped.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (found, stamped)
-        });
+            Ok::<_, RunError>((found, stamped))
+        })?;
         Ok((watched, stamped?))
     }
 

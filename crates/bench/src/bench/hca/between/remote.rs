@@ -35,10 +35,11 @@ use crate::host::{HostError, Topology};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::{Capabilities, devices};
+use crate::rdma::verbs::{Capabilities, Transport, devices};
 use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::child;
+use crate::rig::findings::of_throttling;
 use crate::rig::port_choice::choose_one;
 use crate::rig::ports::SERVING;
 use crate::sorting::distinct;
@@ -74,6 +75,8 @@ pub struct FarEnd {
     pub(super) unanswered: u64,
     /// How far the time of day is ahead of this host's clock.
     pub(super) time_of_day: TimeOfDayOffset,
+    /// What CPU quotas did there during the bursts.
+    pub(super) throttled: Vec<Finding>,
 }
 
 /// The other host, greeted.
@@ -244,11 +247,21 @@ impl Peer for Remote {
             format!("--background {background}")
         } else if point.memory_load.is_on() {
             "--memory-load".to_owned()
+        } else if self
+            .facts()
+            .iter()
+            .any(|end| end.transport == Transport::Iwarp)
+        {
+            return Some(
+                "between two hosts messages and probes are identified by immediate data, which iWARP does not have: \
+                 use an adapter for InfiniBand or RoCE, or measure between two ports of one host"
+                    .to_owned(),
+            );
         } else {
             return None;
         };
         Some(format!(
-            "{option} is not measured between two hosts: leave it out, or leave out --peer"
+            "{option} is not measured between two hosts: leave it out, or measure between two ports of one host"
         ))
     }
 
@@ -281,6 +294,21 @@ impl Peer for Remote {
         let tried = only!(WireMessage::Tried(refusal) => refusal);
         let refusal = self.ask(&WireMessage::Route(route), WORK, tried)?;
         Ok(refusal.map_or(Ok(()), |refusal| Err(CmError::Far(refusal))))
+    }
+
+    /// How the two hosts are connected does not depend on what one of them lacks.
+    fn lacks_manager(&self) -> Result<Option<String>, RunError> {
+        Ok(None)
+    }
+
+    /// Two hosts have their routes to each other from their network.
+    fn try_manager(
+        &self,
+        _point: &Point,
+        _uc_route: UcRoute,
+        _until: Instant,
+    ) -> Result<Option<String>, RunError> {
+        Ok(None)
     }
 
     fn placement(
@@ -384,6 +412,8 @@ impl Peer for Remote {
             far,
             prober,
             made,
+            host: self.there.host.clone(),
+            priority: config.priority,
         })
     }
 }
@@ -397,6 +427,9 @@ pub struct RemoteEnds<C> {
     far: Arc<FarReceiver>,
     prober: Prober<C>,
     made: PreparedPoint,
+    /// The name of the other host.
+    host: String,
+    priority: Option<u8>,
 }
 
 impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
@@ -420,6 +453,8 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
     }
 
     fn finish(self) -> FarEnd {
+        let throttled = of_throttling(&self.far.throttled(), self.priority).into_iter();
+        let throttled = throttled.map(|found| found.on(&*self.host)).collect();
         // Where the other end has gone, that is told already.
         let _ = send_message(&mut lock(&self.wire), &WireMessage::PointOver);
         FarEnd {
@@ -427,6 +462,7 @@ impl<C: Clock> ConnectedEnds<C> for RemoteEnds<C> {
             probes: self.prober.probes,
             unanswered: self.prober.unanswered,
             time_of_day: TimeOfDayOffset::of(&self.clock),
+            throttled,
         }
     }
 }

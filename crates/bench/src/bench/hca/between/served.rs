@@ -19,6 +19,7 @@ use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait_until_placed};
 use crate::buffer::PageKind;
+use crate::host::cgroup::ThrottleCounters;
 use crate::host::interrupt;
 use crate::launch::wire::Wire;
 use crate::rig::benchmark::Failure;
@@ -66,13 +67,22 @@ pub(super) fn serve_point<C: Clock>(
     (clock, probes): (&C, &ProbeEnd<C>),
     mut respond: impl FnMut(&mut Wire, WireMessage) -> Result<(), RunError>,
 ) -> Result<(), RunError> {
+    let mut throttling = ThrottleCounters::open();
     loop {
         match next(wire)? {
             WireMessage::PointOver => return Ok(()),
+            WireMessage::Throttling => {
+                let throttled = Box::new(throttling.record());
+                send_message(wire, &WireMessage::Throttled(throttled))?;
+            }
             WireMessage::Probe { first, count } => {
                 answer_probes(wire, probes, clock, (first, count))?
             }
             WireMessage::Counters { fresh } => {
+                if !fresh {
+                    // It asks for them before the first measured burst.
+                    throttling.begin();
+                }
                 let counters = match fresh {
                     true => link.fresh_counters(),
                     false => link.counters(),

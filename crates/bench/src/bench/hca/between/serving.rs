@@ -10,7 +10,7 @@ use super::probe_end::{ProbeEnd, ProbeRole, of_probes};
 use super::served::{ServedReceiver, next, serve_point};
 use super::time_of_day::TimeOfDayOffset;
 use crate::bench::hca::ends::ReceivingEnd;
-use crate::bench::hca::ends::endpoints::EndpointSettings;
+use crate::bench::hca::ends::endpoints::{EndpointSettings, STEP_LIMIT, StepLimit};
 use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
@@ -22,7 +22,7 @@ use crate::bench::hca::plan::placement::of_receiving_side;
 use crate::bench::hca::run::clocks::Clocks;
 use crate::bench::hca::session::worker::Frame;
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
-use crate::bench::hca::settings::config::Operation;
+use crate::bench::hca::settings::config::{Operation, Service};
 use crate::bench::hca::settings::limits::{
     LARGEST_BURST, LARGEST_SIZE, MOST_QUEUE_PAIRS, SMALLEST_SIZE,
 };
@@ -185,6 +185,7 @@ impl Serving {
             uc_route: order.uc_route,
             receives: receives_of(&order.point, [&self.peer, &self.facts]),
             reads: TwoPorts([&self.peer, &self.facts]).reads_of(&order.point),
+            limit: StepLimit::Each(STEP_LIMIT),
             comp_vectors: CompletionVectors {
                 // The probes' answers are sent by this end.
                 sender: order.comp_vectors.receiver,
@@ -296,8 +297,12 @@ impl ClockUser for ServedPoint<'_> {
                     },
                 )
             }
+            Operation::WritePolled if point.service == Service::Uc => {
+                let receiver = Arc::new(PolledReceiver::<true>(receiver));
+                ServedReceiver::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes)
+            }
             Operation::WritePolled => {
-                let receiver = Arc::new(PolledReceiver(receiver));
+                let receiver = Arc::new(PolledReceiver::<false>(receiver));
                 ServedReceiver::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes)
             }
             _ => ServedReceiver::start(clock, &frame, receiver, cpu)?.serve(wire, made, &probes),

@@ -78,7 +78,8 @@ impl RunMode for PeerConfig {
         let (figures, [excess, halves]) = figures(result, far, proved.as_ref());
         let row = &mut outcome.rows[0];
         row.figures = figures;
-        row.findings.extend(far.made.findings.iter().cloned());
+        let of_far = far.made.findings.iter().chain(&far.throttled);
+        row.findings.extend(of_far.cloned());
         row.findings.push(Finding::of(&kinds::HALF_ROUND_TRIP));
         // Clocks that contradict each other now need not in the next point: that ends no sweep.
         row.failure = row.failure.take().or(contradiction);

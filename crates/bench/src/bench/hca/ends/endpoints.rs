@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::receiving_end::Receiver;
 use super::sending_end::Sender;
 use super::verbs_link::{Connection, EndResources, LinkSide};
-pub use super::verbs_link::{EndpointSettings, Receives};
+pub use super::verbs_link::{EndpointSettings, Receives, StepLimit};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Service;
@@ -25,7 +25,7 @@ use crate::rig::error::unless_interrupted;
 const SPARE_RECEIVES: u32 = 64;
 
 /// How long each step of connecting may take: the connection manager repeats a lost message after 5 to 10 s.
-pub(crate) const STEP_LIMIT: Duration = Duration::from_secs(30);
+pub const STEP_LIMIT: Duration = Duration::from_secs(30);
 
 /// A port that was chosen for one of the two ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -135,13 +135,13 @@ fn by_manager(
         let connect = || connect_one(active, source.take(), settings);
         let (made, connecting) = on_cpu(settings.sender_cpu, connect)??;
         source = Some(made);
-        let requested = listener.request(STEP_LIMIT)?;
+        let requested = listener.request(settings.limit.left())?;
         let accept = || accept_one(requested, target.take(), settings);
         let (made, accepting) = on_cpu(settings.receiver_cpu, accept)??;
         target = Some(made);
-        let established = [connecting, accepting].map(|one| one.established(STEP_LIMIT));
-        for (connections, one) in connections.iter_mut().zip(established) {
-            connections.push(Connection::Manager(one?));
+        for (connections, one) in connections.iter_mut().zip([connecting, accepting]) {
+            let established = one.established(settings.limit.left())?;
+            connections.push(Connection::Manager(established));
         }
     }
     let [active, passive] = connections;
@@ -157,7 +157,8 @@ pub(crate) fn resolve(
     settings: &EndpointSettings,
 ) -> Result<ActiveEndpoint, CmError> {
     let (service, class) = (id_service(settings), settings.point.path.traffic_class);
-    ActiveEndpoint::resolve(channel, service, from, addresses, class, STEP_LIMIT)
+    let limit = settings.limit.left();
+    ActiveEndpoint::resolve(channel, service, from, addresses, class, limit)
 }
 
 /// Makes a queue pair of the sending end and begins to connect it; with the first one, the end is made.
@@ -288,7 +289,8 @@ pub(crate) fn path_between(
     direct::PathAttributes {
         mtu: asked.path_mtu.unwrap_or(one.min(other)),
         service_level: asked.service_level.unwrap_or(0),
-        global: link_layer == LinkLayer::Ethernet || routed || asked.gid_index.is_some(),
+        // EFA, which is neither, is reached by GIDs only.
+        global: link_layer != LinkLayer::InfiniBand || routed || asked.gid_index.is_some(),
         traffic_class: asked.traffic_class.unwrap_or(0),
         flow_label: asked.flow_label.unwrap_or(0),
         retries: retries_of(asked),

@@ -6,6 +6,7 @@
 pub mod endpoints;
 pub(crate) mod facts;
 mod interrupts;
+pub(crate) mod numbered_end;
 pub(crate) mod open_port;
 pub mod path_proof;
 pub(crate) mod polled_end;

@@ -17,12 +17,20 @@ pub struct PathEnd {
     /// Its first queue pair; of one for datagrams, the route is that of its address handle. None where the kernel refuses to
     /// tell.
     pub queue_pair: Option<QueuePairState>,
+    /// Whether the driver promises that RDMA writes to it appear in order; none where it cannot be asked.
+    pub writes_in_order: Option<bool>,
+    /// Why the kernel refuses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_pair_unknown: Option<String>,
 }
 
 impl PathEnd {
     /// Asks the kernel. `address` is where the datagrams of an end go.
     pub(crate) fn of(queue_pair: &QueuePair, port: u8, address: Option<&AddressVector>) -> Self {
-        let mut state = queue_pair.state().ok();
+        let (mut state, refusal) = match queue_pair.state() {
+            Ok(state) => (Some(state), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
         if let Some(state) = &mut state {
             let route = || address.map(AddressVector::route);
             state.route = state.route.take().or_else(route);
@@ -33,7 +41,17 @@ impl PathEnd {
         PathEnd {
             gid: global.and_then(|global| gid(global.source_gid_index)),
             queue_pair: state,
+            writes_in_order: queue_pair.writes_in_order(),
+            queue_pair_unknown: refusal,
         }
+    }
+
+    /// Whether a sender's messages go to the GID that they come from: one port is both ends.
+    pub(crate) fn sends_to_itself(&self) -> bool {
+        let route = self.queue_pair.as_ref().and_then(|it| it.route.as_ref());
+        let destination = route.and_then(|route| Some(route.global.as_ref()?.destination_gid));
+        let own = self.gid.as_ref().and_then(|it| it.gid.parse().ok());
+        destination.is_some() && destination == own
     }
 }
 
@@ -65,15 +83,21 @@ impl PortRecord {
         received.or_else(|| self.receiver.notifications_sent())
     }
 
-    /// What gives reason to doubt that the messages of a point took the way undisturbed, or took it at all.
-    pub fn findings(&self, point: &Point, counts: &Counts) -> Vec<Finding> {
+    /// What gives reason to doubt that the messages of a point took the way undisturbed, or took it at all. That they
+    /// stayed within the adapter is known before where one port is both ends.
+    pub fn findings(&self, point: &Point, counts: &Counts, to_itself: bool) -> Vec<Finding> {
+        let on_wire = self.sender.packets_on_wire().filter(|_| !to_itself);
         let mut all = Vec::new();
         for (count, kind) in [
             (self.sender.retransmissions(), kinds::RETRANSMISSIONS),
             (self.congestion_notifications(), kinds::CONGESTION),
             (self.sender.waits(), kinds::FLOW_CONTROL),
-            (self.sender.errors(), kinds::SENDER_PORT_ERRORS),
-            (self.receiver.errors(), kinds::RECEIVER_PORT_ERRORS),
+            // Also where one of the counters has stopped, so that their sum is unknown.
+            (Some(self.sender.known_errors()), kinds::SENDER_PORT_ERRORS),
+            (
+                Some(self.receiver.known_errors()),
+                kinds::RECEIVER_PORT_ERRORS,
+            ),
         ] {
             all.extend(Finding::counted(&kind, count.unwrap_or(0), None));
         }
@@ -83,6 +107,7 @@ impl PortRecord {
         // Each message that arrived was at least one packet.
         for (packets, kind) in [
             (self.sender.packets_sent(), kinds::PACKETS_NOT_SENT),
+            (on_wire, kinds::LOOPBACK_IN_ADAPTER),
             (
                 self.receiver.packets_received(),
                 kinds::PACKETS_NOT_RECEIVED,
@@ -108,13 +133,17 @@ mod tests {
 
     /// What is said of a point of 100 messages.
     fn said(record: &PortRecord) -> Vec<String> {
+        said_of(record, false)
+    }
+
+    fn said_of(record: &PortRecord, to_itself: bool) -> Vec<String> {
         let point = Plan::new(&single()).points[0];
         let counts = Counts {
             sent: 100,
             received: 100,
             ..Counts::default()
         };
-        let found = record.findings(&point, &counts).into_iter();
+        let found = record.findings(&point, &counts, to_itself).into_iter();
         found.map(|found| found.problem).collect()
     }
 
@@ -160,6 +189,11 @@ mod tests {
                 "only 3 packets left the sender's port for 100 messages",
             ),
             (
+                "ethtool/tx_packets_phy",
+                "",
+                "loopback in the adapter: only 3 packets left the physical port for 100 messages",
+            ),
+            (
                 "",
                 "hw_counters/rcvd_pkts",
                 "only 3 packets came to the receiver's port for 100",
@@ -174,6 +208,52 @@ mod tests {
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].starts_with(begins), "{said:?}");
         }
+    }
+
+    #[test]
+    fn one_port_that_is_both_ends_is_named_once() {
+        let record = PortRecord {
+            sender: PortCounters::of(&[("ethtool/tx_packets_phy", 3)]),
+            ..PortRecord::default()
+        };
+        assert_eq!(said_of(&record, true), [""; 0]);
+        assert_eq!(said_of(&record, false).len(), 1);
+        let end = |own: &str, destination: &str| PathEnd {
+            gid: Some(Gid {
+                index: 0,
+                gid: own.to_owned(),
+                kind: None,
+                interface: None,
+            }),
+            queue_pair: Some(QueuePairState::to(destination.parse().unwrap())),
+            writes_in_order: None,
+            queue_pair_unknown: None,
+        };
+        let own = "0000:0000:0000:0000:0000:ffff:0a4d:0001";
+        assert!(end(own, "::ffff:10.77.0.1").sends_to_itself());
+        assert!(!end(own, "::ffff:10.77.0.2").sends_to_itself());
+        let unknown = PathEnd {
+            gid: None,
+            queue_pair: None,
+            ..end(own, "::1")
+        };
+        assert!(!unknown.sends_to_itself());
+    }
+
+    #[test]
+    fn errors_are_found_where_another_counter_of_them_has_stopped() {
+        let counters = |downed, symbols| {
+            PortCounters::of(&[
+                ("counters/link_downed", downed),
+                ("counters/symbol_error", symbols),
+            ])
+        };
+        let record = PortRecord {
+            sender: counters(3, 65_535).since(&counters(1, 7)),
+            ..PortRecord::default()
+        };
+        assert_eq!(record.sender.errors(), None);
+        assert_eq!(said(&record), ["2 errors at the sender's port"]);
     }
 
     #[test]

@@ -9,12 +9,12 @@ use crate::buffer::{Arrival, PolledSlots};
 use crate::rdma::verbs::VerbsError;
 use crate::time::Ticks;
 
-/// A receiver whose memory is polled.
+/// A receiver whose memory is polled, for messages that may be lost or not.
 #[derive(Debug)]
-pub(crate) struct PolledReceiver(pub Arc<Receiver>);
+pub(crate) struct PolledReceiver<const MAY_BE_LOST: bool>(pub Arc<Receiver>);
 
-impl ReceivingEnd for PolledReceiver {
-    type Port = MemoryPollingPort;
+impl<const MAY_BE_LOST: bool> ReceivingEnd for PolledReceiver<MAY_BE_LOST> {
+    type Port = MemoryPollingPort<MAY_BE_LOST>;
 
     fn slots(&self) -> usize {
         self.0.slots()
@@ -33,7 +33,7 @@ impl ReceivingEnd for PolledReceiver {
         Ok(())
     }
 
-    fn port(&self, burst: u32, messages: usize) -> MemoryPollingPort {
+    fn port(&self, burst: u32, messages: usize) -> Self::Port {
         let slots = PolledSlots::new(self.0.payload(), burst, messages);
         MemoryPollingPort::new(slots, burst)
     }

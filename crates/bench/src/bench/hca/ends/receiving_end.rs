@@ -40,6 +40,16 @@ impl Receiver {
         self.link.first()
     }
 
+    /// Whether messages bring immediate data, by which they are identified.
+    pub(crate) fn has_immediate_data(&self) -> bool {
+        self.link.has_immediate_data()
+    }
+
+    /// The slots of each queue pair, and how many of these there are.
+    pub(crate) fn slots_of_queue_pairs(&self) -> (usize, usize) {
+        (self.receives.slots as usize, self.link.connections.len())
+    }
+
     /// What the kernel has of this end of the path.
     pub fn path_end(&self) -> PathEnd {
         self.link.path_end()
@@ -58,6 +68,13 @@ impl Receiver {
             stride: self.link.payload.stride() as u64,
         }
     }
+}
+
+/// Whether a message of `size` came with all its bytes, of which the `header` that precedes a datagram was taken off.
+/// The specification counts that header with the message (InfiniBand Architecture Specification, volume 1, 11.4.2.1);
+/// where a driver does not, too much was taken off.
+fn is_whole(bytes: u32, size: usize, header: usize) -> bool {
+    bytes == size as u32 || bytes.wrapping_add(header as u32) == size as u32
 }
 
 impl ReceivingEnd for Receiver {
@@ -104,7 +121,7 @@ impl ReceivingEnd for Receiver {
         } else {
             arrival.slot as usize
         };
-        let intact = arrival.bytes as usize == payload.message_size()
+        let intact = is_whole(arrival.bytes, payload.message_size(), payload.header_size())
             && slot < payload.slots()
             && payload.holds(slot, burst, sequence);
         intact.then(|| payload.slot(slot).load_stamp())
@@ -112,5 +129,27 @@ impl ReceivingEnd for Receiver {
 
     fn link(&self) -> &dyn Link {
         &self.link
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_datagram_is_whole_whether_or_not_the_driver_counts_its_header() {
+        const HEADER: u32 = 40;
+        for size in [8, 40, 4096] {
+            let whole = |counted: u32| {
+                let bytes = counted.wrapping_sub(HEADER);
+                is_whole(bytes, size as usize, HEADER as usize)
+            };
+            assert!(whole(size + HEADER) && whole(size), "{size}");
+            for counted in [0, size - 1, size + 1, size + HEADER - 1, size + HEADER + 1] {
+                assert!(!whole(counted), "{counted} of {size}");
+            }
+            assert!(is_whole(size, size as usize, 0));
+            assert!(!is_whole(size - 1, size as usize, 0));
+        }
     }
 }

@@ -47,6 +47,7 @@ impl Sender {
                 let handle = AddressHandle::create(link.region.domain(), vector)?;
                 Ok(Destination::Datagram(handle))
             }
+            (_, Operation::Send) if !link.has_immediate_data() => Ok(Destination::PlainSend),
             (_, Operation::Send) => Ok(Destination::Send),
             (_, Operation::Write) => Ok(Destination::Write { remote_key }),
             (_, Operation::WritePolled) => Ok(Destination::SilentWrite { remote_key }),

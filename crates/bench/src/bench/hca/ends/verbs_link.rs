@@ -1,7 +1,7 @@
 //! One end on verbs: what it is made of, and what both ends are when they are connected.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Link;
 use super::path_proof::PathEnd;
@@ -14,7 +14,7 @@ use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
     Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, OutstandingReads,
-    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType,
+    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType, Transport,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -30,6 +30,25 @@ pub struct Receives {
     pub slots: u32,
 }
 
+/// How long the steps of connecting by the connection manager may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepLimit {
+    /// Each of them.
+    Each(Duration),
+    /// All of them, until then.
+    AllUntil(Instant),
+}
+
+impl StepLimit {
+    /// How long the next step may take.
+    pub fn left(self) -> Duration {
+        match self {
+            StepLimit::Each(limit) => limit,
+            StepLimit::AllUntil(until) => until.saturating_duration_since(Instant::now()),
+        }
+    }
+}
+
 /// What two endpoints are made for.
 #[derive(Debug, Clone)]
 pub struct EndpointSettings {
@@ -43,6 +62,8 @@ pub struct EndpointSettings {
     pub reads: u8,
     /// By which interrupts events of the completion queues come.
     pub comp_vectors: CompletionVectors,
+    /// How long connecting by the connection manager may take.
+    pub limit: StepLimit,
     /// Pages of the payload.
     pub huge_pages: HugePagePolicy,
     /// CPU near which the sender's memory and queues are to lie.
@@ -258,6 +279,11 @@ impl VerbsLink {
     /// Its queue pairs.
     pub(crate) fn queue_pairs(&self) -> impl Iterator<Item = &Arc<QueuePair>> {
         self.connections.iter().map(Connection::queue_pair)
+    }
+
+    /// Whether its messages can bring immediate data.
+    pub(crate) fn has_immediate_data(&self) -> bool {
+        self.context.transport() != Transport::Iwarp
     }
 
     /// The first of its queue pairs. In service, lengths and path all are the same.

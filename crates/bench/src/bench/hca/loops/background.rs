@@ -101,7 +101,7 @@ pub struct BackgroundTraffic {
 }
 
 impl BackgroundTraffic {
-    /// Completed messages a second.
+    /// Completed messages a second, of a time that neither begins nor ends with a message: as many as intervals.
     pub fn rate(&self) -> f64 {
         self.messages.completed as f64 / self.time.as_secs_f64().max(f64::MIN_POSITIVE)
     }

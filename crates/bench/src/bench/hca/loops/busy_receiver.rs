@@ -10,6 +10,9 @@ use crate::pacing::Pacing;
 use crate::rig::control::StopFlag;
 use crate::time::Clock;
 
+/// Slots that a look goes over where messages may be lost without a trace: each further look would cost a pause.
+const SLOTS_PER_LOOK: usize = 64;
+
 /// A port whose every look comes after a pause, which the stop flag ends.
 #[derive(Debug)]
 pub struct BusyReceiver<'a, P, C, W> {
@@ -35,7 +38,15 @@ impl<P: CompletionPort, C: Clock, W: Pacing + Send> CompletionPort for BusyRecei
     #[inline(always)]
     fn poll(&mut self) -> PollResult {
         self.work.pause(self.clock, || !self.stop.is_raised());
-        self.port.poll()
+        match self.port.poll() {
+            PollResult::Empty if self.port.finds_behind(SLOTS_PER_LOOK) => self.port.poll(),
+            found => found,
+        }
+    }
+
+    #[inline(always)]
+    fn finds_behind(&mut self, slots: usize) -> bool {
+        self.port.finds_behind(slots)
     }
 }
 

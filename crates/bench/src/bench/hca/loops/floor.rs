@@ -18,7 +18,7 @@ use super::sender::{BurstSend, SubmitStamp, send};
 use super::signalling::Signalling;
 use super::tag::{Expected, Tag};
 use crate::buffer::Arrival;
-use crate::host::{HostError, pinning};
+use crate::host::{HostError, pinning, threads};
 use crate::pacing::ConstantWait;
 use crate::stats::Summary;
 use crate::time::{Clock, Nanos, Ticks};
@@ -74,7 +74,8 @@ pub fn measure_floor<C: Clock>(
     std::thread::scope(|scope| {
         let (control, done_sending) = (&control, done.clone());
         let submitted = &mut submitted;
-        scope.spawn(move || {
+        let name = || std::thread::Builder::new().name("hcabench-floor".to_owned());
+        let send = move || {
             let placed = pinning::pin_current_thread(sender);
             if placed.is_ok() && control.wait_until_ready(1) {
                 let mut pacing = ConstantWait::new(clock, PAUSE);
@@ -87,9 +88,9 @@ pub fn measure_floor<C: Clock>(
                 send::<SubmitStamp>(clock, &mut send_port, &mut pacing, collect, burst);
             }
             let _ = done_sending.send(placed);
-        });
+        };
         let arrivals = &mut arrivals;
-        scope.spawn(move || {
+        let receive = move || {
             let placed = pinning::pin_current_thread(receiver);
             if placed.is_ok() {
                 let expected = Expected::new(0, MESSAGES, &[]);
@@ -97,7 +98,9 @@ pub fn measure_floor<C: Clock>(
                 receive(clock, port, BusyPolling, expected, arrivals, control);
             }
             let _ = done.send(placed);
-        });
+        };
+        threads::start_scoped(scope, name(), send)?;
+        threads::start_scoped(scope, name(), receive).inspect_err(|_| control.stop())?;
         let mut outcome = Ok(());
         for _ in 0..2 {
             let ended = match wait.recv_timeout(LIMIT) {

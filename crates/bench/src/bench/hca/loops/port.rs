@@ -77,6 +77,13 @@ pub trait SendPort: Send {
 pub trait CompletionPort: Send {
     /// Takes one completion if there is one; never blocks.
     fn poll(&mut self) -> PollResult;
+
+    /// Looks at the `slots` behind the next one too, where a message before them may be lost without a trace. Returns
+    /// whether the next look finds a message.
+    #[inline(always)]
+    fn finds_behind(&mut self, _slots: usize) -> bool {
+        false
+    }
 }
 
 /// A completion port that a thread can sleep on.

@@ -181,6 +181,11 @@ where
         self.taken = taken_by(&polled);
         polled
     }
+
+    #[inline(always)]
+    fn finds_behind(&mut self, slots: usize) -> bool {
+        self.port.finds_behind(slots)
+    }
 }
 
 impl<P, F> EventPort for RenewingPort<'_, P, F>

@@ -92,8 +92,8 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                 }
             }
             PollResult::Empty => {
-                // One more look after the stop flag: what came before it counts.
-                if stopping {
+                // One more look after the stop flag, at all that may still be there: what came before it counts.
+                if stopping && !port.finds_behind(usize::MAX) {
                     break;
                 }
                 stopping = control.stopped();

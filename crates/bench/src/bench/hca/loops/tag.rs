@@ -25,6 +25,12 @@ impl Tag {
         self.burst | sequence
     }
 
+    /// That of the burst after the one of this immediate data.
+    #[inline(always)]
+    pub fn after(immediate_data: u32) -> Self {
+        Tag::new((immediate_data >> SEQUENCE_BITS) + 1)
+    }
+
     /// Whether a message is of this burst.
     #[inline(always)]
     pub fn is_of(self, immediate_data: u32) -> bool {

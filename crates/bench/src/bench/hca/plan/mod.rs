@@ -2,6 +2,7 @@
 
 #[cfg(feature = "rdma")]
 pub(crate) mod crowded;
+mod estimate;
 mod operation;
 pub mod placed;
 #[allow(missing_docs)]

@@ -25,11 +25,7 @@ pub(super) fn impossible_anywhere(point: &Point) -> Option<String> {
         (Operation::Write | Operation::WritePolled, Service::Ud) => {
             return from("UD has no RDMA write; use send");
         }
-        (Operation::WritePolled, Service::Uc) => {
-            return from(
-                "a message that is lost leaves no trace in memory, and those after it would wait for it; use write",
-            );
-        }
+        (Operation::WritePolled, Service::Uc) => {}
         (_, Service::Uc | Service::Ud) => {
             return from("only RC has RDMA reads and atomics; use --service rc");
         }
@@ -136,7 +132,7 @@ mod tests {
             ),
             (
                 |sweep| sweep.services = vec![Service::Uc],
-                &[Send, Write],
+                &[Send, Write, WritePolled],
                 ["--service uc", "use"],
             ),
             (

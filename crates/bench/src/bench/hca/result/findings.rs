@@ -1,13 +1,18 @@
 //! What a result gives reason to state, and a line about the instrument.
 
 use super::PointResult;
+use crate::bench::hca::loops::background::BackgroundTraffic;
 use crate::bench::hca::message::Message;
-use crate::bench::hca::settings::background::Traffic;
-use crate::bench::hca::settings::config::Config;
+use crate::bench::hca::plan::Point;
+use crate::bench::hca::settings::background::{Background, Traffic};
+use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Service};
+use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
 use crate::results::units;
-use crate::rig::findings::{of_pages, of_percentiles, of_placement, of_rate};
+use crate::rig::findings::{
+    ComparedRate, of_pages, of_percentiles, of_placement, of_rate, of_throttling,
+};
 
 /// A line about the instrument itself, for the points that share a clock and a pair of CPUs.
 pub fn instrument_line(result: &PointResult) -> String {
@@ -77,11 +82,88 @@ fn of_background(result: &PointResult) -> Option<Finding> {
     } else {
         kinds::BACKGROUND_NOT_POSTED
     };
-    (due >= FEWEST_IN_BACKGROUND && share < LEAST_DELIVERED).then(|| {
-        Finding::of(&kind)
-            .measure("share_percent", 100.0 * share)
-            .listed("asked", asked.to_string())
+    if due >= FEWEST_IN_BACKGROUND && share < LEAST_DELIVERED {
+        let found = Finding::of(&kind).measure("share_percent", 100.0 * share);
+        return Some(found.listed("asked", asked.to_string()));
+    }
+    of_background_rate(&asked, &done)
+}
+
+/// That about what was asked for was delivered in the background, but not at the rate that was.
+fn of_background_rate(asked: &Background, done: &BackgroundTraffic) -> Option<Finding> {
+    let (posted, seconds) = (done.messages.posted, done.time.as_secs_f64());
+    let per_s = f64::from(asked.per_second);
+    let rate = ComparedRate {
+        // Its time begins and ends between two of its messages.
+        uncertainty: 2.0 / (per_s * seconds).max(1.0),
+        ..ComparedRate::new(
+            "the background posted messages",
+            per_s,
+            posted as f64 / seconds.max(f64::MIN_POSITIVE),
+            posted,
+        )
+    };
+    rate.finding(|off| match (off < 0.0, done.messages.missed) {
+        (true, 0) => "its thread was held up at the end".to_owned(),
+        (true, missed) => format!("{missed} found as many in flight as may be"),
+        (false, _) => "its thread was held up before the first burst".to_owned(),
     })
+}
+
+/// That messages were posted at another rate than was asked for; `missed`: those that were more than a step late.
+fn of_kept(result: &PointResult, missed: u64) -> Option<Finding> {
+    let (asked, burst) = (result.point.rate?, result.point.burst);
+    let per_s = f64::from(asked.per_second);
+    let in_burst = f64::from(burst.saturating_sub(1).max(1)) / per_s;
+    let posted = result.messages.len() as u64;
+    let rate = ComparedRate {
+        deviation: match asked.arrivals {
+            Arrivals::Constant => 0.0,
+            Arrivals::Poisson => 1.0,
+        },
+        clock_step: result.costs.stamp.resolution_ns.unwrap_or(0.0) / 1e9 / in_burst,
+        ..ComparedRate::new(
+            "messages were posted",
+            per_s,
+            result.post_rate?,
+            posted - posted / u64::from(burst.max(1)),
+        )
+    };
+    of_posts(rate, missed, posted)
+}
+
+fn of_posts(rate: ComparedRate, missed: u64, posted: u64) -> Option<Finding> {
+    let rate = ComparedRate {
+        stated: missed as f64 / posted.max(1) as f64,
+        ..rate
+    };
+    // What is stated anyway is the reason.
+    if rate.is_stated(rate.off()) {
+        return None;
+    }
+    rate.finding(|off| {
+        let why = match off < 0.0 {
+            true => "the last post of a burst was late",
+            // None is posted before it is due.
+            false => "the clock or the schedule is wrong",
+        };
+        why.to_owned()
+    })
+}
+
+/// That a message which is polled for in memory may not be whole when its last byte is or, where a later one means that
+/// it is lost, may become visible after that.
+fn of_order(result: &PointResult) -> Option<Finding> {
+    let in_order = &result.circumstances.path.receiver["writes_in_order"];
+    let is_unordered = needs_order(&result.point) && *in_order == false;
+    is_unordered.then(|| Finding::of(&kinds::ORDER_NOT_PROMISED))
+}
+
+/// A stamp alone is one word, and whole.
+fn needs_order(point: &Point) -> bool {
+    let of_bytes = point.size > SMALLEST_SIZE;
+    let of_messages = point.service == Service::Uc;
+    point.operation == Operation::WritePolled && (of_bytes || of_messages)
 }
 
 /// What only latencies by one clock show.
@@ -139,6 +221,91 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     let counted = counted.iter();
     all.extend(counted.filter_map(|(count, of, kind)| Finding::counted(kind, *count, *of)));
     all.extend(of_background(result));
-    all.extend(result.ports.findings(&result.point, counts));
+    all.extend(of_throttling(&result.throttled, obtained.priority));
+    all.extend(of_kept(result, missed));
+    all.extend(of_order(result));
+    let to_itself = obtained.path.sender.sends_to_itself();
+    all.extend(result.ports.findings(&result.point, counts, to_itself));
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::bench::hca::loops::background::Messages;
+    use crate::bench::hca::plan::{Plan, made_up::single};
+    use crate::bench::hca::settings::background::tests::background;
+    use crate::bench::hca::settings::config::Sweep;
+    use crate::testing::Has as _;
+
+    #[test]
+    fn polled_writes_need_the_order_of_bytes_and_on_uc_that_of_messages() {
+        let plan = Plan::new(&Sweep {
+            services: vec![Service::Rc, Service::Uc],
+            operations: vec![Operation::Send, Operation::Write, Operation::WritePolled],
+            sizes: vec![SMALLEST_SIZE, 64],
+            ..single()
+        });
+        let needing = plan.points.iter().filter(|point| needs_order(point));
+        let needing: Vec<_> = needing
+            .map(|it| (it.service, it.operation, it.size))
+            .collect();
+        let polled = Operation::WritePolled;
+        let (rc, uc) = (Service::Rc, Service::Uc);
+        assert_eq!(
+            needing,
+            [
+                (rc, polled, 64),
+                (uc, polled, SMALLEST_SIZE),
+                (uc, polled, 64)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_few_late_posts_do_not_explain_a_rate() {
+        let told = |found, missed| {
+            let rate = ComparedRate::new("messages were posted", 1e3, found, 999);
+            of_posts(rate, missed, 1000).map(|found| found.line(1))
+        };
+        assert_eq!(told(9e2, 50), None);
+        let words = ["-10 %", "the last post of a burst was late"];
+        for missed in [0, 1, 49] {
+            told(9e2, missed).unwrap().has(&words);
+        }
+        told(1.1e3, 1000).unwrap().has(&["schedule is wrong"]);
+    }
+
+    #[test]
+    fn a_background_that_is_off_its_rate_has_its_reason() {
+        for (per_second, ms) in [(1000, 10_000), (10_000, 1000), (1_000_000, 1000)] {
+            let due = u64::from(per_second) * ms / 1000;
+            let told = |posted: u64, missed| {
+                let done = BackgroundTraffic {
+                    time: Duration::from_millis(ms),
+                    messages: Messages {
+                        posted,
+                        missed,
+                        ..Messages::default()
+                    },
+                };
+                let found = of_background_rate(&background(per_second, 64, 1), &done);
+                found.map(|found| found.line(1))
+            };
+            for kept in [due, due - 1, due + 1, due + due / 1000] {
+                assert_eq!(told(kept, 0), None);
+            }
+            told(due - due / 50, 0)
+                .unwrap()
+                .has(&["-2 %", "held up at the end"]);
+            let missed = due / 50;
+            let text = told(due - missed, missed).unwrap();
+            text.has(&["the background", &format!("{missed} found"), "in flight"]);
+            told(due + due / 50, 0)
+                .unwrap()
+                .has(&[" 2 %", "before the first burst"]);
+        }
+    }
 }

@@ -22,6 +22,7 @@ use crate::bench::hca::result::in_flight::InFlight;
 use crate::bench::hca::result::schedule::ScheduleResult;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
+use crate::host::cgroup::ThrottlingRecord;
 use crate::rig::clock_offset::ClockOffset;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
@@ -117,6 +118,8 @@ pub struct PointResult {
     pub background: Option<BackgroundTraffic>,
     /// What generators issued meanwhile, under memory load.
     pub drawn: Option<LoadTraffic>,
+    /// What CPU quotas did during the bursts.
+    pub throttled: ThrottlingRecord,
     /// What ended the point early, if anything did.
     pub failure: Option<String>,
 }
@@ -159,6 +162,7 @@ impl PointResult {
             ports: tally.ports,
             background: tally.background,
             drawn: tally.drawn,
+            throttled: tally.throttled,
             failure: tally.failure,
         }
     }
@@ -171,7 +175,7 @@ pub struct Tally {
     pub(super) messages: Vec<Message>,
     pub(super) counts: Counts,
     pub(super) faults: LoopFaults,
-    /// From the first to the last post of each burst.
+    /// From the first to the last post of each burst; of a schedule from its begin.
     posting_ns: u64,
     /// Times between two posts, which these are the sum of.
     between_posts: u64,
@@ -183,19 +187,23 @@ pub struct Tally {
     pub(super) background: Option<BackgroundTraffic>,
     /// What generators issued meanwhile, under memory load.
     pub(super) drawn: Option<LoadTraffic>,
+    /// What CPU quotas did during the bursts.
+    pub(super) throttled: ThrottlingRecord,
     /// What ended the point early, if anything did.
     pub(super) failure: Option<String>,
 }
 
 #[cfg(feature = "rdma")]
 impl Tally {
-    /// Adds the posting of a burst of so many messages, from the first t_subm to the last.
+    /// Adds the posting of a burst of so many messages, from the first t_subm, or the begin of its schedule, to the last
+    /// t_subm.
     pub(super) fn add_posting(&mut self, messages: usize, first: Nanos, last: Nanos) {
         self.posting_ns += last.0.saturating_sub(first.0);
         self.between_posts += messages.saturating_sub(1) as u64;
     }
 
-    /// Posts in a second, from start to start: a burst of one has none.
+    /// Posts in a second, from start to start: between the N posts of a burst there are N-1 times, and a burst of one
+    /// has none.
     pub(super) fn post_rate(&self) -> Option<f64> {
         (self.posting_ns > 0).then(|| self.between_posts as f64 * 1e9 / self.posting_ns as f64)
     }
@@ -231,5 +239,17 @@ mod tests {
         assert_eq!(tally.post_rate(), Some(20_000.0));
         tally.add_posting(4, Nanos(0), Nanos(150_000));
         assert_eq!(tally.post_rate(), Some(20_000.0));
+        for rate in [1, 2, 10, 200, 1000, 10_000, 1_000_000, 5_000_000] {
+            let mut tally = Tally::default();
+            for messages in [2, 3, 1000] {
+                let last = (messages as u64 - 1) * (1_000_000_000 / rate);
+                tally.add_posting(messages, Nanos(5), Nanos(5 + last));
+            }
+            assert_eq!(tally.post_rate(), Some(rate as f64));
+            // Posts that come too early are seen as such.
+            let mut early = Tally::default();
+            early.add_posting(1001, Nanos(5), Nanos(5 + 900 * (1_000_000_000 / rate)));
+            assert!(early.post_rate() > Some(1.1 * rate as f64));
+        }
     }
 }

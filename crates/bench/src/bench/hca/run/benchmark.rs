@@ -17,7 +17,7 @@ use crate::bench::hca::plan::crowded::leave_out_crowded;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::findings;
 use crate::bench::hca::result::rows::{CounterRow, settings, write_rows};
-use crate::bench::hca::settings::config::{Config, UcRouteRequest};
+use crate::bench::hca::settings::config::{Config, Poll, Service, Timestamp, UcRouteRequest};
 use crate::generators::RunGenerators;
 use crate::host::Topology;
 use crate::host::idle_hold::IdleHold;
@@ -27,7 +27,7 @@ use crate::results::schema::hca::COUNTERS;
 use crate::results::schema::{REASON, Schema};
 use crate::rig::benchmark::{
     Benchmark, Failure, Outcome, Plan, PlannedPoint, PlannedRow, Progress, Ready, RowOutcome,
-    SampleFolders,
+    SampleFolders, ShowWait,
 };
 use crate::rig::findings::of_idle_states;
 
@@ -36,8 +36,6 @@ const BYTES_PER_MESSAGE: u64 = 196;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Connecting, placing threads, the floor, and writing the files of a point.
 const TIME_PER_POINT: Duration = Duration::from_millis(500);
-/// What a message takes beside its pauses.
-const TIME_PER_MESSAGE: Duration = Duration::from_micros(10);
 
 /// The benchmark, with a peer as its mode has it.
 pub struct HcaBenchmark<M: RunMode> {
@@ -45,6 +43,7 @@ pub struct HcaBenchmark<M: RunMode> {
     mode: M,
     plan: plan::Plan,
     runner: Option<PointRunner<M::Peer>>,
+    show: Option<ShowWait>,
     /// The generators of memory load as they are planned, if a point is under load; the runner makes its own.
     beside: Option<RunGenerators>,
     /// Held as long as it is measured.
@@ -58,6 +57,7 @@ impl<M: RunMode> HcaBenchmark<M> {
             mode,
             plan: plan::Plan::default(),
             runner: None,
+            show: None,
             beside: None,
             idle_hold: None,
         }
@@ -101,8 +101,6 @@ impl<M: RunMode> HcaBenchmark<M> {
     /// A point as the rig plans it.
     fn planned(&self, index: usize, point: &Point) -> PlannedPoint {
         let Config { warmup, repeat, .. } = self.config;
-        let messages = repeat * point.burst + warmup.messages(point.burst).unwrap_or(0);
-        let pauses = point.mean_pause() + Duration::from_nanos(point.receiver_pause_ns.0);
         let beside = self.beside.as_ref();
         let preparation = beside.map(|beside| beside.share_of_preparation(point.memory_load));
         PlannedPoint {
@@ -113,9 +111,9 @@ impl<M: RunMode> HcaBenchmark<M> {
             }],
             time: TIME_PER_POINT
                 + preparation.unwrap_or_default()
-                + warmup.time().unwrap_or_default()
-                + (TIME_PER_MESSAGE + pauses) * messages,
+                + point.time_of_bursts(repeat, warmup),
             bytes: u64::from(repeat) * u64::from(point.burst) * BYTES_PER_MESSAGE + BYTES_PER_POINT,
+            may_abort: false,
         }
     }
 
@@ -147,11 +145,30 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
         Ok(self.outline())
     }
 
+    fn busy_cpus(&self) -> Option<usize> {
+        let generators = self.beside.as_ref().map_or(0, |beside| beside.cpus().len());
+        let busy = |point: &Point| {
+            let polls = |poll: Poll| usize::from(poll == Poll::Busy);
+            let receives = M::Peer::IS_LOCAL && point.operation.is_one_way();
+            let stamps = point.timestamp == Timestamp::Send;
+            // The sender is one of them.
+            1 + if receives { polls(point.poll_recv) } else { 0 }
+                + polls(point.poll_comp)
+                + usize::from(stamps)
+                + if point.memory_load.is_on() {
+                    generators
+                } else {
+                    0
+                }
+        };
+        self.plan.points.iter().map(busy).max()
+    }
+
     fn prepare(&mut self, _plan: Plan) -> Result<Ready, Failure> {
         let peer = self.mode.peer(&self.config)?;
         let clocks = Arc::new(Clocks::new(self.config.tsc_khz));
         let mut runner = PointRunner::new(self.config.clone(), peer, clocks)?;
-        let plan = runner.within_devices(std::mem::take(&mut self.plan))?;
+        let plan = runner.within_devices(std::mem::take(&mut self.plan), self.show)?;
         self.keep(plan)?;
         let mut known = runner.prepare(&self.plan)?;
         let (hold, idle_states, idle) = IdleHold::unless(self.config.allow_idle_states);
@@ -188,6 +205,14 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
         }
         self.runner = Some(runner);
         Ok(ready)
+    }
+
+    fn show_waits(&mut self, show: ShowWait) {
+        self.show = Some(show);
+    }
+
+    fn direct_services(&self) -> Option<Vec<Service>> {
+        self.runner.as_ref()?.direct_services().map(<[_]>::to_vec)
     }
 
     fn measure(

@@ -1,15 +1,17 @@
 //! A peer in this process: both ports are of this machine.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 
 use super::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::ends::SendingEnd;
 use crate::bench::hca::ends::endpoints::{
-    EndPort, EndpointSettings, Endpoints, Receives, receive_requests,
+    EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, StepLimit, receive_requests,
 };
 use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::numbered_end::NumberedReceiver;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
 use crate::bench::hca::ends::requesting_end::{LocalMemory, Requester};
@@ -20,18 +22,57 @@ use crate::bench::hca::loops::background::Copies;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
+use crate::bench::hca::run::within_devices::TRIAL_LIMIT;
 use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::settings::background::Traffic;
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{Config, Operation, Poll, Service, Switch};
+use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::bench::hca::settings::path::Connect;
-use crate::buffer::PageKind;
+use crate::buffer::{HugePagePolicy, PageKind};
+use crate::host::pinning::current_affinity;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{Capabilities, devices};
 use crate::results::finding::Finding;
 use crate::rig::port_choice::{ChosenPort, PortPair, choose};
 use crate::time::Clock;
+
+/// Whether the kernel's connection manager is not there, or not for this user: the channel is the first that is asked
+/// of it.
+fn is_missing(error: &CmError) -> bool {
+    let shortage = [libc::EMFILE, libc::ENFILE, libc::ENOMEM];
+    match error {
+        CmError::Call { source, .. } => {
+            (source.raw_os_error()).is_some_and(|errno| !shortage.contains(&errno))
+        }
+        _ => false,
+    }
+}
+
+/// Why a trial failed that is no fault of the program's environment; the deadline is that of all steps.
+fn reason_of_trial(error: CmError) -> Result<String, CmError> {
+    match error {
+        interrupted @ CmError::Interrupted { .. } => Err(interrupted),
+        CmError::TimedOut {
+            step,
+            object,
+            awaited,
+            ..
+        } => {
+            let limit = TRIAL_LIMIT;
+            let whole = CmError::TimedOut {
+                step,
+                object,
+                awaited,
+                limit,
+            };
+            Ok(whole.to_string())
+        }
+        error => Ok(error.to_string()),
+    }
+}
 
 /// The other port of this machine, or the same one.
 pub struct Local {
@@ -72,14 +113,21 @@ impl Local {
     }
 
     fn endpoints(&self, settings: &EndpointSettings) -> Result<Endpoints, RunError> {
+        let by_manager = settings.point.connect == Connect::Manager;
+        self.endpoints_by(self.channel.as_ref().filter(|_| by_manager), settings)
+    }
+
+    fn endpoints_by(
+        &self,
+        channel: Option<&Arc<EventChannel>>,
+        settings: &EndpointSettings,
+    ) -> Result<Endpoints, RunError> {
         let end = |chosen: &ChosenPort| EndPort {
             device: chosen.device.name.clone(),
             port: chosen.port.number,
             address: chosen.address,
         };
         let (from, to) = (end(&self.pair.sender), end(&self.pair.receiver));
-        let by_manager = settings.point.connect == Connect::Manager;
-        let channel = self.channel.as_ref().filter(|_| by_manager);
         Endpoints::connect(channel, &from, &to, settings)
     }
 
@@ -117,6 +165,7 @@ impl Local {
             },
             reads: 0,
             comp_vectors: config.comp_vectors.unwrap_or_default(),
+            limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
             sender_cpu: cpu,
             receiver_cpu: placement.receiver,
@@ -170,6 +219,54 @@ impl Peer for Local {
         Ok(self.ports().iter().try_for_each(|port| port.probe(route)))
     }
 
+    fn lacks_manager(&self) -> Result<Option<String>, RunError> {
+        match self.ports().iter().try_for_each(OpenPort::open_channel) {
+            Ok(()) => Ok(None),
+            Err(error) if is_missing(&error) => Ok(Some(error.to_string())),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn try_manager(
+        &self,
+        point: &Point,
+        uc_route: UcRoute,
+        until: Instant,
+    ) -> Result<Option<String>, RunError> {
+        let here = current_affinity()?.first().unwrap_or(0);
+        let settings = EndpointSettings {
+            point: Point {
+                operation: Operation::Send,
+                size: SMALLEST_SIZE,
+                burst: 1,
+                depth: 1,
+                queue_pairs: 1,
+                inline: Switch::Off,
+                poll_recv: Poll::Busy,
+                poll_comp: Poll::Busy,
+                connect: Connect::Manager,
+                ..*point
+            },
+            uc_route,
+            receives: Receives {
+                requests: 1,
+                slots: 1,
+            },
+            reads: 0,
+            comp_vectors: CompletionVectors::default(),
+            limit: StepLimit::AllUntil(until),
+            huge_pages: HugePagePolicy::Off,
+            sender_cpu: here,
+            receiver_cpu: here,
+        };
+        let channel = self.ports()[0].channel()?;
+        match self.endpoints_by(Some(channel), &settings) {
+            Ok(_) => Ok(None),
+            Err(RunError::Connection(error)) => Ok(Some(reason_of_trial(error)?)),
+            Err(error) => Err(error),
+        }
+    }
+
     fn placement(
         &self,
         topology: &Topology,
@@ -210,7 +307,9 @@ impl Peer for Local {
         let background = self.start_background(clock, &settings.point, site)?;
         let (background, kept) = background.unzip();
         Ok(LocalEnds {
+            service: settings.point.service,
             operation: settings.point.operation,
+            burst: settings.point.burst,
             background,
             endpoints,
             _kept: kept,
@@ -220,7 +319,9 @@ impl Peer for Local {
 
 /// Both ends of a point in this process.
 pub struct LocalEnds {
+    service: Service,
     operation: Operation,
+    burst: u32,
     background: Option<RunningBackground>,
     endpoints: Endpoints,
     _kept: Option<Vec<Endpoints>>,
@@ -243,11 +344,19 @@ impl<C: Clock> ConnectedEnds<C> for LocalEnds {
         } = &self.endpoints;
         let background = self.background.take();
         match self.operation {
+            Operation::Send if !receiver.has_immediate_data() => {
+                let receiver = NumberedReceiver::new(Arc::clone(receiver), self.burst);
+                bursts.measure(sender, &Arc::new(receiver), background, &mut ())
+            }
             Operation::Send | Operation::Write => {
                 bursts.measure(sender, receiver, background, &mut ())
             }
+            Operation::WritePolled if self.service == Service::Uc => {
+                let receiver = Arc::new(PolledReceiver::<true>(Arc::clone(receiver)));
+                bursts.measure(sender, &receiver, background, &mut ())
+            }
             Operation::WritePolled => {
-                let receiver = Arc::new(PolledReceiver(Arc::clone(receiver)));
+                let receiver = Arc::new(PolledReceiver::<false>(Arc::clone(receiver)));
                 bursts.measure(sender, &receiver, background, &mut ())
             }
             operation @ (Operation::Read | Operation::CompareSwap | Operation::FetchAdd) => {
@@ -259,4 +368,46 @@ impl<C: Clock> ConnectedEnds<C> for LocalEnds {
     }
 
     fn finish(self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::rdma::cm::EventKind;
+
+    #[test]
+    fn a_manager_that_is_not_there_is_missing_and_a_shortage_is_not() {
+        let failed = |errno| {
+            is_missing(&CmError::Call {
+                operation: "rdma_create_event_channel",
+                object: "/dev/infiniband/rdma_cm".to_owned(),
+                source: io::Error::from_raw_os_error(errno),
+                advice: "",
+            })
+        };
+        for errno in [libc::ENOENT, libc::ENODEV, libc::EACCES, libc::EPERM] {
+            assert!(failed(errno), "{errno}");
+        }
+        for errno in [libc::EMFILE, libc::ENFILE, libc::ENOMEM] {
+            assert!(!failed(errno), "{errno}");
+        }
+        assert!(!is_missing(&CmError::Far("no".to_owned())));
+    }
+
+    #[test]
+    fn a_trial_that_ends_by_its_deadline_has_its_whole_length_as_the_reason() {
+        let reason = reason_of_trial(CmError::TimedOut {
+            step: "waiting for a request",
+            object: "id 1".to_owned(),
+            awaited: EventKind::ConnectRequest,
+            limit: Duration::from_millis(11_998),
+        });
+        let reason = reason.unwrap();
+        assert!(reason.contains("no answer within 12 s"), "{reason}");
+        let step = "connecting";
+        assert!(reason_of_trial(CmError::Interrupted { step }).is_err());
+    }
 }

@@ -14,7 +14,7 @@ mod within_devices;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::bench::hca::ends::endpoints::EndpointSettings;
+use crate::bench::hca::ends::endpoints::{EndpointSettings, STEP_LIMIT, StepLimit};
 use crate::bench::hca::ends::path_proof::Path;
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::ends::uc_route::uses_route;
@@ -40,7 +40,7 @@ use crate::host::{CpuSet, HostError, Topology, Wakeable, memory_lock, pinning};
 use crate::pacing::SplitMix64;
 use crate::rdma::cm::UcRoute;
 use crate::results::finding::Finding;
-use crate::rig::benchmark::Progress;
+use crate::rig::benchmark::{Progress, ShowWait};
 use crate::rig::clock_offset::measure_offset;
 use crate::time::{AnyClock, Clock, ClockKind, ClockUser, measure_stamp_cost};
 
@@ -55,6 +55,10 @@ pub struct PointRunner<P> {
     beside: Option<RunGenerators>,
     /// The route that UC takes; chosen by [`PointRunner::within_devices`] if there is a point that needs one.
     uc_route: Option<UcRoute>,
+    /// The service types that are connected directly where a point leaves the way open, once it is known.
+    direct_services: Option<Vec<Service>>,
+    /// What was found of the devices.
+    found: Vec<Finding>,
     clocks: Arc<Clocks>,
     /// By clock, the two CPUs, and whether there is a receiving loop here.
     costs: HashMap<(ClockKind, usize, usize, bool), InstrumentCosts>,
@@ -70,6 +74,8 @@ impl<P: Peer> PointRunner<P> {
             generators: CpuSet::new(),
             beside: None,
             uc_route: None,
+            direct_services: None,
+            found: Vec::new(),
             clocks,
             costs: HashMap::new(),
         })
@@ -80,19 +86,32 @@ impl<P: Peer> PointRunner<P> {
         self.uc_route
     }
 
+    /// The service types that are connected directly, once it is known.
+    pub(super) fn direct_services(&self) -> Option<&[Service]> {
+        self.direct_services.as_deref()
+    }
+
     /// The generators of memory load, once the machine is ready, if a point is under load.
     pub(super) fn beside(&self) -> Option<&RunGenerators> {
         self.beside.as_ref()
     }
 
-    /// Leaves out of a plan what these devices and CPUs cannot do, and adds what a background is compared with.
+    /// Leaves out of a plan what these devices and CPUs cannot do, and adds what a background is compared with. What
+    /// takes long is shown.
     ///
     /// # Errors
     /// When a device cannot be asked, or refuses the route to UC that the configuration names.
-    pub(super) fn within_devices(&mut self, plan: Plan) -> Result<Plan, RunError> {
-        let (plan, route) = within_devices(&self.peer, plan, self.config.uc_route)?;
-        self.uc_route = route;
-        let plan = placed(plan, |point| {
+    pub(super) fn within_devices(
+        &mut self,
+        plan: Plan,
+        show: Option<ShowWait>,
+    ) -> Result<Plan, RunError> {
+        let known = self.config.direct_services.as_deref();
+        let feasible = within_devices(&self.peer, plan, self.config.uc_route, known, show)?;
+        self.uc_route = feasible.uc_route;
+        self.direct_services = Some(feasible.direct_services);
+        self.found = feasible.findings;
+        let plan = placed(feasible.plan, |point| {
             Ok::<_, RunError>(self.placement(point)?.background_shares_cpu())
         })?;
         let placement = |point: &Point| self.placement(point);
@@ -102,8 +121,8 @@ impl<P: Peer> PointRunner<P> {
     }
 
     /// Checks, before anything is measured, what every point needs of the machine, or of both: the clocks, the
-    /// places of the threads, and memory that can be locked for the largest point. Then locks all memory. Returns what the
-    /// peer warns of.
+    /// places of the threads, and memory that can be locked for the largest point. Then locks all memory. Returns what
+    /// was found of the devices, and what the peer warns of.
     ///
     /// # Errors
     /// When a machine does not have it.
@@ -126,7 +145,8 @@ impl<P: Peer> PointRunner<P> {
         let loads = plan.points.iter().map(|point| point.memory_load);
         self.beside = RunGenerators::new(std::mem::take(&mut self.generators), loads, most)?;
         let of_generators = self.beside.as_ref().map_or(0, RunGenerators::bytes);
-        let found = self.peer.prepare(&self.config, plan, most)?;
+        let mut found = std::mem::take(&mut self.found);
+        found.extend(self.peer.prepare(&self.config, plan, most)?);
         memory_lock::lock_with(most + of_generators)?;
         Ok(found)
     }
@@ -241,6 +261,7 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
             receives: peer.receives(point),
             reads: TwoPorts(peer.facts()).reads_of(point),
             comp_vectors: config.comp_vectors.unwrap_or_default(),
+            limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,

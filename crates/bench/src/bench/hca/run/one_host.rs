@@ -33,7 +33,7 @@ impl RunMode for OneHost {
         let pair = peer.pair();
         let vectors = config.comp_vectors.unwrap_or_default();
         ready.obtained["completion_vectors"] = vectors.describe(pair);
-        ready.findings.extend(pair.doubt());
+        ready.findings.extend(pair.doubts());
     }
 
     fn measure(

@@ -1,6 +1,7 @@
 //! The peer of the sending end: in this process, or on another host. A run is the same with either.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -52,6 +53,24 @@ pub trait Peer {
     /// # Errors
     /// When the peer does not answer.
     fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError>;
+
+    /// Why there is no connection manager at all, where points may be connected without it, before [`Peer::prepare`].
+    ///
+    /// # Errors
+    /// When memory or files do not suffice to ask.
+    fn lacks_manager(&self) -> Result<Option<String>, RunError>;
+
+    /// Connects, on trial, a queue pair of the service type of a point by the connection manager, before
+    /// [`Peer::prepare`] and within a deadline; returns why that fails.
+    ///
+    /// # Errors
+    /// When a signal comes meanwhile, or an end refuses the queue pair itself.
+    fn try_manager(
+        &self,
+        point: &Point,
+        uc_route: UcRoute,
+        until: Instant,
+    ) -> Result<Option<String>, RunError>;
 
     /// Where the threads of a point run that are of this process.
     fn placement(

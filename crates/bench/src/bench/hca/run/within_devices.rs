@@ -3,6 +3,9 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::peer::Peer;
 use crate::bench::hca::ends::two_ports::TwoPorts;
@@ -11,13 +14,34 @@ use crate::bench::hca::ends::verbs_link::queue_pair_lengths;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::settings::background::Background;
-use crate::bench::hca::settings::config::{Service, UcRouteRequest};
-use crate::bench::hca::settings::path::Connect;
+use crate::bench::hca::settings::config::{Operation, Service, UcRouteRequest};
+use crate::bench::hca::settings::path::{Connect, resolved};
+use crate::host::threads::start_scoped;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rig::port_choice::{without_address, without_immediate_data};
+use crate::rdma::verbs::Transport;
+use crate::results::finding::Finding;
+use crate::results::finding::kinds::CONNECTED_DIRECTLY;
+use crate::rig::benchmark::ShowWait;
+use crate::rig::port_choice::{choose_route as choose_any, without_address};
 
-/// Leaves out of a plan what these two ends cannot do. Returns the route that UC takes, too, if there is a point that
-/// needs one.
+/// How long the trials of the connection manager may take in all: it repeats a lost message once within it.
+pub(crate) const TRIAL_LIMIT: Duration = Duration::from_secs(12);
+
+/// A trial that takes longer is shown.
+const NOTICE_AFTER: Duration = Duration::from_secs(1);
+
+/// What two ends can measure of a plan.
+pub(crate) struct FeasiblePlan {
+    pub(crate) plan: Plan,
+    /// The route that UC takes, if there is a point that needs one.
+    pub(crate) uc_route: Option<UcRoute>,
+    /// The service types that are connected directly where a point leaves the way open.
+    pub(crate) direct_services: Vec<Service>,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Leaves out of a plan what these two ends cannot do. Which service types are to be connected directly a trial shows,
+/// unless it is `known`: a process of a round has it from its parent. `show` is called where the trial takes long.
 ///
 /// # Errors
 /// When an end does not answer, or refuses the route to UC that is asked for by name.
@@ -25,13 +49,13 @@ pub(crate) fn within_devices<P: Peer>(
     peer: &P,
     plan: Plan,
     asked: UcRouteRequest,
-) -> Result<(Plan, Option<UcRoute>), RunError> {
+    known: Option<&[Service]>,
+    show: Option<ShowWait>,
+) -> Result<FeasiblePlan, RunError> {
     let ends = peer.facts();
-    let reason = without_immediate_data(ends.map(|end| (&*end.device, end.transport)));
-    let plan = plan.without(|point| {
-        let needs_it = point.operation.has_immediate_data();
-        reason.clone().filter(|_| needs_it)
-    });
+    let iwarp = ends.iter().find(|end| end.transport == Transport::Iwarp);
+    let lacks = |point: &Point| impossible_by_iwarp(point, &iwarp?.device);
+    let plan = plan.without(lacks);
     let plan = plan.without(|point| peer.unsupported(point));
     let failed = RefCell::new(None);
     let fail = |error: RunError| {
@@ -45,17 +69,35 @@ pub(crate) fn within_devices<P: Peer>(
     };
     let without_address = without_address(ends.map(|end| (&*end.device, end.port, end.address)));
     let has_addresses = without_address.is_none();
+    // iWARP has no other way of connecting.
+    let is_open = known.is_none() && has_addresses && iwarp.is_none();
+    let mut direct = DirectServices {
+        services: known.unwrap_or_default().to_vec(),
+        reasons: Vec::new(),
+    };
+    if is_open && open_points(&plan).next().is_some() {
+        direct.add(Service::ALL, peer.lacks_manager()?);
+    }
     // A route that is named is tried below, and its failure reported.
     let named = asked != UcRouteRequest::Auto;
-    let can_uc = has_addresses
-        && plan
-            .points
-            .iter()
-            .any(|point| point.service == Service::Uc && point.connect == Connect::Auto)
-        && (named || UcRoute::ALL.into_iter().any(|route| works(route).is_ok()));
-    let plan = plan.connected(|service| has_addresses && (service != Service::Uc || can_uc));
+    let tries_uc = has_addresses
+        && !direct.services.contains(&Service::Uc)
+        && open_points(&plan).any(|point| point.service == Service::Uc);
+    let uc_route = tries_uc.then(|| choose_any(asked, works).ok()).flatten();
+    let can_uc = tries_uc && (named || uc_route.is_some());
+    if is_open && direct.services.is_empty() {
+        direct = shown_if_slow(show, NOTICE_AFTER, || {
+            DirectServices::by_trial(&plan, uc_route, TRIAL_LIMIT, |point, route, until| {
+                peer.try_manager(point, route, until)
+            })
+        })?;
+    }
+    let can = |service| has_addresses && (service != Service::Uc || can_uc);
+    let plan = plan.connected(|service| can(service) && !direct.services.contains(&service));
     let by_manager = |point: &Point| point.connect == Connect::Manager;
     let plan = plan.without(|point| without_address.clone().filter(|_| by_manager(point)));
+    // What could only be connected without the manager is left.
+    let plan = plan.without(lacks);
     let ports = TwoPorts(ends);
     let plan = plan.within(&ports.limits());
     let path = ports.path_limits();
@@ -76,10 +118,126 @@ pub(crate) fn within_devices<P: Peer>(
         tried.entry(background).or_insert_with(refusal).clone()
     });
     let chosen = choose_route(plan, asked, works);
-    match failed.into_inner() {
-        Some(error) => Err(error),
-        None => chosen.map_err(RunError::Usage),
+    if let Some(error) = failed.into_inner() {
+        return Err(error);
     }
+    let (plan, uc_route) = chosen.map_err(RunError::Usage)?;
+    let finding = |reason| Finding::of(&CONNECTED_DIRECTLY).name("reason", reason);
+    Ok(FeasiblePlan {
+        plan,
+        uc_route,
+        direct_services: direct.services,
+        findings: direct.reasons.into_iter().map(finding).collect(),
+    })
+}
+
+/// Tries, and shows after a while that it does.
+fn shown_if_slow<T>(show: Option<ShowWait>, after: Duration, tries: impl FnOnce() -> T) -> T {
+    let Some(show) = show else {
+        return tries();
+    };
+    let (ended, ends) = mpsc::channel::<()>();
+    let watch = move || {
+        if ends.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
+            show(&format!(
+                "trying the connection manager between the two ports, for at most {} s (--connect direct needs no \
+                 trial)",
+                TRIAL_LIMIT.as_secs()
+            ));
+        }
+    };
+    thread::scope(|scope| {
+        // Where there is no thread for it, it is not shown.
+        let _ = start_scoped(scope, thread::Builder::new(), watch);
+        let tried = tries();
+        drop(ended);
+        tried
+    })
+}
+
+/// The points that leave open how they are connected, and that the connection manager could connect.
+fn open_points(plan: &Plan) -> impl Iterator<Item = &Point> {
+    let by_manager = |point: &&Point| {
+        let connect = resolved(point.connect, &point.path, true);
+        point.connect == Connect::Auto && connect == Connect::Manager
+    };
+    plan.points.iter().filter(by_manager)
+}
+
+/// Service types that the connection manager does not connect between two ports, and why.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct DirectServices {
+    services: Vec<Service>,
+    reasons: Vec<String>,
+}
+
+impl DirectServices {
+    /// Connects a queue pair on trial, where points leave the way open: between two ports of one host the connection
+    /// manager takes routes that few hosts have, and connecting directly does not. UC is tried separately, by its
+    /// route. All trials together end within `limit`, and what there is no time to try fails as the last one did.
+    fn by_trial(
+        plan: &Plan,
+        uc_route: Option<UcRoute>,
+        limit: Duration,
+        mut fails: impl FnMut(&Point, UcRoute, Instant) -> Result<Option<String>, RunError>,
+    ) -> Result<Self, RunError> {
+        let until = Instant::now() + limit;
+        let mut direct = DirectServices::default();
+        let by_address = [Service::Rc, Service::Ud];
+        for (services, route) in [
+            (&by_address[..], Some(UcRoute::Endpoint)),
+            (&[Service::Uc], uc_route),
+        ] {
+            let mut points = open_points(plan);
+            let first = points.find(|point| services.contains(&point.service));
+            if let Some((point, route)) = first.zip(route) {
+                let reason = match direct.reasons.last() {
+                    Some(reason) if Instant::now() >= until => Some(reason.clone()),
+                    _ => fails(point, route, until)?,
+                };
+                direct.add(services, reason);
+            }
+        }
+        Ok(direct)
+    }
+
+    fn add(&mut self, services: &[Service], reason: Option<String>) {
+        let Some(reason) = reason else {
+            return;
+        };
+        self.services.extend_from_slice(services);
+        if !self.reasons.contains(&reason) {
+            self.reasons.push(reason);
+        }
+    }
+}
+
+/// What iWARP does not have of a point (RFC 5040: it has RDMA writes, reads and sends over one reliable connection, and
+/// no immediate data; its connections are made over TCP).
+fn impossible_by_iwarp(point: &Point, device: &str) -> Option<String> {
+    let (option, why) = match point {
+        Point { service, .. } if *service != Service::Rc => (
+            format!("--service {}", service.name()),
+            "which has reliable connections only: use --service rc",
+        ),
+        Point {
+            operation: Operation::Write,
+            ..
+        } => (
+            "--operation write".to_owned(),
+            "which has no immediate data, by which these messages are announced: use --operation send or write-polled",
+        ),
+        Point {
+            connect: Connect::Direct,
+            ..
+        } => (
+            "--connect direct".to_owned(),
+            "whose connections are made over TCP by the connection manager: use --connect cm, and give the network \
+             interfaces of both ports an IP address",
+        ),
+        _ => return None,
+    };
+    Some(format!("{option} is impossible: {device} is iWARP, {why}"))
 }
 
 /// Why the queue pairs of a point are refused.
@@ -114,4 +272,154 @@ fn refusal_of_background<P: Peer>(
     Ok(refused.map(|refused| {
         format!("--background {background} is impossible on these devices, it takes RC queue pairs: {refused}")
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::bench::hca::plan::made_up::single;
+    use crate::bench::hca::settings::config::Sweep;
+    use crate::bench::hca::settings::path::PathSettings;
+
+    /// What trials are made for these service types, of which the ones named fail, and what follows.
+    fn tried(
+        services: &[Service],
+        uc_route: Option<UcRoute>,
+        failing: &[Service],
+        limit: Duration,
+    ) -> (Vec<(Service, UcRoute)>, DirectServices) {
+        let sweep = Sweep {
+            services: services.to_vec(),
+            sizes: vec![8, 16],
+            ..single()
+        };
+        let mut trials = Vec::new();
+        let mut deadlines = Vec::new();
+        let direct = DirectServices::by_trial(
+            &Plan::new(&sweep),
+            uc_route,
+            limit,
+            |point, route, until| {
+                trials.push((point.service, route));
+                deadlines.push(until);
+                let fails = failing.contains(&point.service);
+                Ok(fails.then(|| format!("no route for {}", point.service.name())))
+            },
+        );
+        deadlines.dedup();
+        assert!(deadlines.len() <= 1, "one for all");
+        (trials, direct.unwrap())
+    }
+
+    #[test]
+    fn uc_is_tried_by_its_route_and_apart_from_the_others() {
+        let (endpoint, patched) = (UcRoute::Endpoint, UcRoute::Patched);
+        let reason = |service: &str| vec![format!("no route for {service}")];
+        let (trials, direct) = tried(Service::ALL, Some(patched), &[], TRIAL_LIMIT);
+        assert_eq!(trials, [(Service::Rc, endpoint), (Service::Uc, patched)]);
+        assert_eq!(direct, DirectServices::default());
+        let (_, direct) = tried(Service::ALL, Some(patched), &[Service::Uc], TRIAL_LIMIT);
+        assert_eq!(direct.services, [Service::Uc]);
+        assert_eq!(direct.reasons, reason("uc"));
+        let (_, direct) = tried(Service::ALL, Some(endpoint), &[Service::Rc], TRIAL_LIMIT);
+        assert_eq!(direct.services, [Service::Rc, Service::Ud]);
+        assert_eq!(direct.reasons, reason("rc"));
+        let (trials, direct) = tried(&[Service::Ud], None, Service::ALL, TRIAL_LIMIT);
+        assert_eq!(trials, [(Service::Ud, endpoint)]);
+        assert_eq!(direct.reasons, reason("ud"));
+        // A route that does not work is reported elsewhere.
+        let (trials, _) = tried(&[Service::Uc], None, Service::ALL, TRIAL_LIMIT);
+        assert_eq!(trials, []);
+    }
+
+    #[test]
+    fn what_there_is_no_time_to_try_fails_as_the_last_did() {
+        let route = Some(UcRoute::Endpoint);
+        let (trials, direct) = tried(Service::ALL, route, &[Service::Rc], Duration::ZERO);
+        assert_eq!(trials, [(Service::Rc, UcRoute::Endpoint)]);
+        assert_eq!(direct.services, [Service::Rc, Service::Ud, Service::Uc]);
+        assert_eq!(direct.reasons, ["no route for rc"]);
+        let (trials, direct) = tried(Service::ALL, route, &[], Duration::ZERO);
+        assert_eq!((trials.len(), direct), (2, DirectServices::default()));
+    }
+
+    #[test]
+    fn only_a_trial_that_takes_long_is_shown() {
+        static SHOWN: AtomicUsize = AtomicUsize::new(0);
+        let show: ShowWait = |text| {
+            assert!(text.contains("the connection manager"), "{text}");
+            SHOWN.fetch_add(1, Ordering::SeqCst);
+        };
+        let (long, short) = (Duration::from_secs(600), Duration::from_millis(1));
+        assert_eq!(shown_if_slow(Some(show), long, || 7), 7);
+        assert_eq!(SHOWN.load(Ordering::SeqCst), 0);
+        let wait = || {
+            while SHOWN.load(Ordering::SeqCst) == 0 {
+                thread::yield_now();
+            }
+        };
+        shown_if_slow(Some(show), short, wait);
+        assert_eq!(shown_if_slow(None, short, || 8), 8);
+        assert_eq!(SHOWN.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn what_is_connected_in_one_way_only_is_not_tried() {
+        let level = PathSettings {
+            service_level: Some(3),
+            ..PathSettings::default()
+        };
+        for (connect, path, count) in [
+            (Connect::Auto, PathSettings::default(), 1),
+            (Connect::Auto, level, 0),
+            (Connect::Manager, PathSettings::default(), 0),
+            (Connect::Direct, PathSettings::default(), 0),
+        ] {
+            let plan = Plan::new(&Sweep {
+                connects: vec![connect],
+                paths: vec![path],
+                ..single()
+            });
+            assert_eq!(open_points(&plan).count(), count, "{connect:?}");
+        }
+    }
+
+    #[test]
+    fn what_iwarp_does_not_have_is_left_out_with_a_way_out() {
+        let sweep = Sweep {
+            services: vec![Service::Rc, Service::Uc, Service::Ud],
+            operations: vec![Operation::Send, Operation::Write, Operation::WritePolled],
+            connects: vec![Connect::Auto, Connect::Direct],
+            ..single()
+        };
+        let plan = Plan::new(&sweep).without(|point| impossible_by_iwarp(point, "siw0"));
+        let measured: Vec<_> = plan
+            .points
+            .iter()
+            .map(|point| (point.operation, point.connect))
+            .collect();
+        let auto = Connect::Auto;
+        assert_eq!(
+            measured,
+            [(Operation::Send, auto), (Operation::WritePolled, auto)]
+        );
+        let reason = |says: &str| {
+            let mut reasons = plan.left_out.iter().map(|one| &one.reason);
+            assert!(
+                reasons.any(|reason| reason.starts_with(says)),
+                "{:?}",
+                plan.left_out
+            );
+        };
+        for option in [
+            "--service uc",
+            "--service ud",
+            "--operation write",
+            "--connect direct",
+        ] {
+            reason(&format!("{option} is impossible: siw0 is iWARP, "));
+        }
+    }
 }

@@ -35,6 +35,7 @@ use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait
 use crate::bench::hca::settings::config::Service;
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
+use crate::host::cgroup::ThrottleCounters;
 use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
@@ -170,6 +171,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         let since = Instant::now();
         let mut number = 0;
         let mut counters = None;
+        let mut throttling = ThrottleCounters::open();
         while number < repeat {
             let warming = number == 0 && warmup.goes_on(tally.warmed_up, since.elapsed());
             // How much a warm-up by time will be nobody knows.
@@ -186,6 +188,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             };
             if !warming && counters.is_none() {
                 counters = Some(self.links().map(|link| link.counters()));
+                throttling.begin();
                 self.background
                     .iter_mut()
                     .for_each(RunningBackground::begin);
@@ -215,6 +218,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 break;
             }
         }
+        tally.throttled = throttling.record();
         if tally.failure.is_none() {
             tally.failure = between.after_bursts().err().map(|it| self.reason(&it));
         }
@@ -413,7 +417,9 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         tally.counts += counts;
         tally.faults += record.faults;
         if let [first, .., last] | [first @ last] = record.submitted[..] {
-            let [first, last] = [first, last].map(|stamp| clock.to_nanos(stamp));
+            // A schedule begins right before the first post.
+            let began = record.intended.as_ref().and_then(|all| all.first());
+            let [first, last] = [*began.unwrap_or(&first), last].map(|stamp| clock.to_nanos(stamp));
             tally.add_posting(record.submitted.len(), first, last);
             // Of another clock than the sender's no stamp tells how long a message was under way.
             if let Some(rewritten) = record.rewritten.filter(|_| !R::OTHER_CLOCK) {

@@ -219,7 +219,7 @@ fn send_bursts<F: Flight, S: StampMode, C: Clock, E: SendingEnd>(
         let taken = if collects { task.count } else { 0 };
         Ok(BurstRecord {
             submitted: submitted[..outcome.posted as usize].to_vec(),
-            intended: pacing.intended_starts(outcome.started, outcome.posted as usize),
+            intended: pacing.intended_starts(outcome.started, 0, outcome.posted as usize),
             completed: completed[..taken].to_vec(),
             completion,
             send: Some(outcome),

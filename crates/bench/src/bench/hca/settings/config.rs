@@ -211,6 +211,9 @@ pub struct Config {
     pub allow_idle_states: bool,
     /// The route to UC.
     pub uc_route: UcRouteRequest,
+    /// The service types that [`Connect::Auto`] connects directly; `None`: a trial of the connection manager shows
+    /// which. A process of a round has them from its parent.
+    pub direct_services: Option<Vec<Service>>,
     /// The sending port.
     pub sender: Option<PortRequest>,
     /// The receiving port.

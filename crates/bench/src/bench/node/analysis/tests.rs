@@ -129,10 +129,10 @@ fn missed_refused_and_lost_samples_are_told_apart() {
     let intended = outcome.intended.summary.unwrap();
     assert_eq!(intended.min_ns, (WAY + LATE) as i64);
     assert_eq!(intended.max_ns, (WAY + LATE) as i64);
-    // From step 0 to step 7 there are five intervals for what was sent, four for what came.
+    // From step 0, when it was due, to step 7 there are five intervals for what was sent, four for what came.
     assert_eq!(
         outcome.send_rate_per_s.map(f64::round),
-        Some((5e9_f64 / 7e3).round())
+        Some((5e9_f64 / (7e3 + LATE as f64)).round())
     );
     assert_eq!(
         outcome.receive_rate_per_s.map(f64::round),
@@ -243,4 +243,41 @@ fn each_scenario_expects_its_copies_of_each_subscriber() {
     swapped[1].swap(0, 1);
     let outcome = outcome_of(Scenario::RoundRobin, &swapped);
     assert_eq!((outcome.tally.reordered, outcome.tally.lost), (1, 1));
+}
+
+#[test]
+fn a_rate_is_that_of_the_intervals_whatever_the_number_of_samples() {
+    for rate in [1, 2, 10, 200, 1000, 10_000, 1_000_000, 5_000_000] {
+        let period = 1_000_000_000 / rate;
+        for count in [2, 3, 100] {
+            let of = |copies: u64, late: u64, factor: u64| {
+                let mut span = Span::default();
+                for step in 0..count {
+                    // The first of them come together.
+                    let at = (step * period * factor / 10).max(late);
+                    (0..copies).for_each(|_| span.add(START + at));
+                }
+                span
+            };
+            let found = |copies| of(copies, 0, 10).rate_per_s(copies, START);
+            let expected = [1, 4].map(|copies| Some((rate * copies) as f64));
+            assert_eq!([found(1), found(4)], expected, "{count} at {rate}");
+            // By a stall before the first one, which is no higher rate of those that were due from the start on.
+            let stalled = of(1, (count - 2) * period, 10);
+            assert_eq!(stalled.rate_per_s(1, START), Some(rate as f64));
+            if count > 2 {
+                let of_those_that_came = stalled.rate_per_s(1, stalled.first());
+                assert!(of_those_that_came > Some(rate as f64));
+            }
+            // Too slow, and too fast.
+            for (factor, is_faster) in [(9, true), (11, false)] {
+                let off = of(1, 0, factor).rate_per_s(1, START).unwrap();
+                assert!((off / rate as f64 - 10.0 / factor as f64).abs() < 1e-6);
+                assert_eq!(off > rate as f64, is_faster);
+            }
+        }
+    }
+    let mut one = Span::default();
+    one.add(5);
+    assert_eq!(one.rate_per_s(1, START), None);
 }

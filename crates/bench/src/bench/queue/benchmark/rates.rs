@@ -1,24 +1,17 @@
 //! How many elements a second go through, found in runs that count for nothing else: for the number of elements of a
 //! round, and for the rates of a load curve.
 
-use std::time::Duration;
-
 use super::QueueBenchmark;
 use crate::bench::queue::config::RoundLength;
 use crate::bench::queue::error::RunError;
+use crate::bench::queue::estimate::{
+    FIRST_COUNT, FIRST_TIME, LONG_PAUSE, SATURATION_COUNT, SATURATION_RUNS,
+};
 use crate::bench::queue::memory;
 use crate::bench::queue::plan::Point;
 use crate::pacing::Load;
 use crate::stats::median_of;
 
-/// Runs that saturation is the median of, and their elements.
-const SATURATION_RUNS: usize = 3;
-const SATURATION_COUNT: u64 = 100_000;
-/// How long the run takes, about, that finds how many elements go through in a round, and its elements.
-const FIRST_TIME: Duration = Duration::from_millis(20);
-const FIRST_COUNT: u64 = 20_000;
-/// With such a pause the load says how many go through: next to it a queue takes no time.
-const LONG_PAUSE: Duration = Duration::from_micros(10);
 /// Who keeps so much of a rate keeps it, but for what disturbed a short run.
 const KEPT: f64 = 0.9;
 
@@ -52,7 +45,9 @@ impl QueueBenchmark {
         }
         let found = match failure {
             Some(failure) => Err(failure),
-            None => Ok(median_of(&rates).expect("a clean run has a throughput")),
+            None => {
+                median_of(&rates).ok_or_else(|| "one element has no rate: raise --count".to_owned())
+            }
         };
         self.rates.insert(key, found.clone());
         Ok(found)
@@ -92,7 +87,7 @@ impl QueueBenchmark {
         if let (Some(asked), Some(_)) = (asked, point.percent_of_saturation) {
             return Ok(Ok(asked));
         }
-        let pause = point.mean_pause(self.config.measure);
+        let pause = point.slower().mean_pause();
         if pause >= LONG_PAUSE {
             return Ok(Ok(1.0 / pause.as_secs_f64()));
         }

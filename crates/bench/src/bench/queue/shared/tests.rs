@@ -23,6 +23,7 @@ use crate::bench::queue::supervisor::supervise;
 use crate::bench::queue::task::Task;
 use crate::host::Topology;
 use crate::node::wiring::{Scenario, Wiring};
+use crate::pacing::Load;
 use crate::results::finding::kinds::STARVED;
 use crate::results::schema::{Column, queue as columns};
 use crate::rig::benchmark::{Benchmark, RowOutcome, SampleFolders};
@@ -116,6 +117,22 @@ fn a_right_queue_is_found_right_in_each_scenario() {
 }
 
 #[test]
+fn rates_are_over_whole_groups_whatever_a_part_is() {
+    for (wait_ns, group) in [(1e3, 30), (1e5, 700), (1e6, 7)] {
+        let mut point = point("sharded", Wiring::new(Scenario::FanIn, 2, 1));
+        point.sender.load = Load::Bursty { wait_ns, group };
+        let (run, _) = judged(make_of(&point), &point, &config(Measure::Throughput));
+        let words = run.verdict.in_words(run.elements);
+        assert_eq!(run.outcome, Outcome::Clean, "{words}");
+        let intervals = run.ends.sender.passed.intervals;
+        assert!(intervals > 0 && intervals <= run.elements, "{intervals}");
+        assert!(intervals.is_multiple_of(group.into()), "{intervals}");
+        // What comes out is what goes in.
+        assert!(run.throughput_per_s > Some(0.0) && run.throughput_per_s <= run.sent_per_s);
+    }
+}
+
+#[test]
 fn what_a_queue_does_wrong_is_found() {
     let found = |(run, _): (RunResult, Shares)| {
         assert_eq!(run.outcome, Outcome::Wrong);
@@ -197,7 +214,7 @@ fn a_signal_ends_a_run_whatever_its_threads_do() {
         let _turn = turn();
         let begun = std::time::Instant::now();
         let requested = || (begun.elapsed() >= delay).then_some(Signal::SIGTERM);
-        let ended = supervise(make, &task, &requested, None);
+        let ended = supervise(make, &task, &requested, None).map(|(reports, _)| reports);
         let is_expected = matches!(ended, Err(RunError::Rig(RigError::Interrupted(_))));
         assert!(is_expected, "{ended:?}");
         // It waited for none of them.

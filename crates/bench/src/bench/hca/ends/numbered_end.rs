@@ -1,0 +1,230 @@
+//! The receiving end of sends without immediate data, which iWARP does not have.
+//!
+//! A reliable connection delivers messages in the order in which they were posted, and each takes the next receive
+//! request. So a message's place in that order is its number. Whether it is that message is checked as for all others:
+//! by its length, its stamp and, where it is longer than the stamp, the pattern of burst and number behind it. One that
+//! were missing would have all that follow it counted as corrupted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::receiving_end::Receiver;
+use super::verbs_port::VerbsCompletionPort;
+use super::{Link, ReceivingEnd};
+use crate::bench::hca::loops::port::{CompletionPort, EventPort, Failure, PollResult};
+use crate::bench::hca::loops::tag::Tag;
+use crate::buffer::Arrival;
+use crate::rdma::verbs::VerbsError;
+use crate::time::Ticks;
+
+/// A receiver that identifies messages by their order.
+#[derive(Debug)]
+pub(crate) struct NumberedReceiver {
+    receiver: Arc<Receiver>,
+    order: Arc<MessageOrder>,
+}
+
+impl NumberedReceiver {
+    /// For messages that come in bursts of `burst`, none of which has arrived yet.
+    pub(crate) fn new(receiver: Arc<Receiver>, burst: u32) -> Self {
+        let (slots, queue_pairs) = receiver.slots_of_queue_pairs();
+        NumberedReceiver {
+            receiver,
+            order: Arc::new(MessageOrder::new(burst, slots, queue_pairs)),
+        }
+    }
+}
+
+impl ReceivingEnd for NumberedReceiver {
+    type Port = NumberingPort<VerbsCompletionPort>;
+
+    fn slots(&self) -> usize {
+        self.receiver.slots()
+    }
+
+    fn requests(&self) -> usize {
+        self.receiver.requests()
+    }
+
+    fn clear(&self, slot: usize) {
+        self.receiver.clear(slot);
+    }
+
+    fn post(&self, slot: usize) -> Result<(), VerbsError> {
+        self.receiver.post(slot)
+    }
+
+    fn port(&self, burst: u32, messages: usize) -> Self::Port {
+        NumberingPort {
+            port: self.receiver.port(burst, messages),
+            order: Arc::clone(&self.order),
+        }
+    }
+
+    fn sources(&self) -> &[u32] {
+        self.receiver.sources()
+    }
+
+    fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks> {
+        self.receiver.delivered(burst, arrival, sequence)
+    }
+
+    fn link(&self) -> &dyn Link {
+        self.receiver.link()
+    }
+}
+
+/// What the next message of each queue pair is. It lasts from burst to burst: one that comes late is known as such.
+#[derive(Debug)]
+struct MessageOrder {
+    /// As the immediate data would be.
+    next: Box<[AtomicU32]>,
+    /// The queue pair of each slot, where there are several: finding it stands before the stamp, so it takes no
+    /// division.
+    queue_pairs: Box<[u32]>,
+    burst: u32,
+}
+
+impl MessageOrder {
+    fn new(burst: u32, slots: usize, queue_pairs: usize) -> Self {
+        let first = |queue_pair: u32| AtomicU32::new(Tag::new(0).immediate_data(queue_pair));
+        let all = 0..queue_pairs as u32;
+        let of_slots = |queue_pair| std::iter::repeat_n(queue_pair, slots);
+        MessageOrder {
+            next: all.clone().map(first).collect(),
+            queue_pairs: match queue_pairs {
+                1 => Box::default(),
+                _ => all.flat_map(of_slots).collect(),
+            },
+            burst,
+        }
+    }
+
+    /// What a message is that took the request of this slot.
+    #[inline(always)]
+    fn take(&self, slot: u64) -> u32 {
+        let queue_pairs = self.next.len() as u32;
+        let queue_pair = match queue_pairs {
+            1 => 0,
+            _ => self.queue_pairs[slot as usize],
+        };
+        // Only the thread of the port changes it.
+        let next = &self.next[queue_pair as usize];
+        let this = next.load(Ordering::Relaxed);
+        // Message `i` of a burst goes over queue pair `i`, counted round and round.
+        let following = Tag::sequence(this) + queue_pairs;
+        let following = match following < self.burst {
+            true => this + queue_pairs,
+            false => Tag::after(this).immediate_data(queue_pair),
+        };
+        next.store(following, Ordering::Relaxed);
+        this
+    }
+}
+
+/// A port that gives each message the number that its place says.
+#[derive(Debug)]
+pub(crate) struct NumberingPort<P> {
+    port: P,
+    order: Arc<MessageOrder>,
+}
+
+impl<P: CompletionPort> CompletionPort for NumberingPort<P> {
+    #[inline(always)]
+    fn poll(&mut self) -> PollResult {
+        let mut found = self.port.poll();
+        if let PollResult::Done(completion) = &mut found {
+            completion.immediate_data = self.order.take(completion.request);
+        }
+        found
+    }
+}
+
+impl<P: EventPort> EventPort for NumberingPort<P> {
+    #[inline(always)]
+    fn arm(&mut self) -> Result<(), Failure> {
+        self.port.arm()
+    }
+
+    #[inline(always)]
+    fn sleep(&mut self) -> Result<(), Failure> {
+        self.port.sleep()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::hca::loops::control::Control;
+    use crate::bench::hca::loops::port::BusyPolling;
+    use crate::bench::hca::loops::port::scripted::{Counting, Look, Script};
+    use crate::bench::hca::loops::receiver::receive;
+    use crate::bench::hca::loops::tag::Expected;
+
+    /// The numbers of bursts and messages that completions of these slots get.
+    fn taken(burst: u32, slots: usize, queue_pairs: usize, of: &[u64]) -> Vec<(u32, u32)> {
+        let order = MessageOrder::new(burst, slots, queue_pairs);
+        let numbers = |slot: &u64| {
+            let label = order.take(*slot);
+            let number = (0..4).find(|number| Tag::new(*number).is_of(label));
+            (number.unwrap(), Tag::sequence(label))
+        };
+        of.iter().map(numbers).collect()
+    }
+
+    #[test]
+    fn the_place_in_the_order_of_its_queue_pair_is_the_number_of_a_message() {
+        let found = taken(3, 5, 1, &[4, 0, 1, 2, 3, 4, 0]);
+        let wanted = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
+        assert_eq!(found, wanted);
+        // Five messages over two queue pairs: 0, 2, 4 over the first, 1 and 3 over the second.
+        let found = taken(5, 10, 2, &[0, 10, 11, 12, 1, 2, 3, 13]);
+        let wanted = [
+            (0, 0),
+            (0, 1),
+            (0, 3),
+            (1, 1),
+            (0, 2),
+            (0, 4),
+            (1, 0),
+            (1, 3),
+        ];
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn bursts_as_long_as_there_are_numbers_keep_their_order() {
+        let order = MessageOrder::new(65_536, 70_000, 1);
+        for slot in 0..65_536_u32 {
+            assert_eq!(order.take(slot.into()), Tag::new(0).immediate_data(slot));
+        }
+        assert_eq!(order.take(0), Tag::new(1).immediate_data(0));
+    }
+
+    #[test]
+    fn what_comes_late_is_counted_to_its_own_burst() {
+        let order = Arc::new(MessageOrder::new(2, 8, 1));
+        let run = |number: u32, looks: Vec<Look>| {
+            let control = Control::default();
+            let port = Script::new(looks, Look::Stop, &control);
+            let mut port = NumberingPort {
+                port,
+                order: Arc::clone(&order),
+            };
+            let mut arrivals = [Arrival::default(); 2];
+            let expected = Expected::new(number, 2, &[]);
+            let ended = receive(
+                &Counting,
+                &mut port,
+                BusyPolling,
+                expected,
+                &mut arrivals,
+                &control,
+            );
+            (ended.received, ended.strays.late, ended.strays.foreign)
+        };
+        assert_eq!(run(0, vec![Look::Done(0, 9)]), (1, 0, 0));
+        let looks = vec![Look::Done(1, 9), Look::Done(2, 9), Look::Done(3, 9)];
+        assert_eq!(run(1, looks), (2, 1, 0));
+    }
+}
