@@ -26,7 +26,7 @@ fn a_finding_is_the_same_wherever_it_is_shown() {
     let (_, verdict) = printed.split_once("\nverdict: ").unwrap();
     let verdict = joined(verdict.split("\n- ").next().unwrap());
     let found = json(&folder.join("run/findings.json"));
-    let found = found.as_array().unwrap();
+    let found = found["findings"].as_array().unwrap();
     let laps = found.iter().find(|it| it["kind"] == "few-laps").unwrap();
     assert_eq!(laps["severity"], "reservation");
     assert_eq!(laps["points"].as_array().unwrap().len(), 1);
