@@ -89,7 +89,7 @@ fn a_killed_run_keeps_its_findings_and_a_resumed_one_counts_no_round_twice() {
     ]);
     ends(folder, "--resume run --until-round 30", 0);
     let whole = json(&found);
-    let laps = whole
+    let laps = whole["findings"]
         .as_array()
         .unwrap()
         .iter()
