@@ -140,7 +140,7 @@ impl UnconnectedQueuePair {
         }
         if reliable {
             wanted.max_dest_rd_atomic = self.local.reads.from_peer;
-            wanted.min_rnr_timer = QueuePair::RECEIVER_NOT_READY_TIMER;
+            wanted.min_rnr_timer = self.path.retries.not_ready_timer;
             set |= mask::IBV_QP_MAX_DEST_RD_ATOMIC | mask::IBV_QP_MIN_RNR_TIMER;
         }
         self.queue_pair.modify(&mut wanted, set, "to RTR")?;

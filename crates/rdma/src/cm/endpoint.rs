@@ -88,6 +88,7 @@ impl ActiveEndpoint {
             queue_pair,
             id: self.id,
             awaited: Some(CONNECTING),
+            not_ready_timer: retries.not_ready_timer,
         })
     }
 }
@@ -217,12 +218,13 @@ impl ConnectionRequest {
         reads: OutstandingReads,
     ) -> Result<PendingConnection, CmError> {
         self.id.accept(&queue_pair, retries, reads)?;
-        queue_pair.shorten_receiver_not_ready();
+        queue_pair.set_not_ready_timer(retries.not_ready_timer);
         let stands_at_once = self.service == IdService::UnreliableDatagram;
         Ok(PendingConnection {
             queue_pair,
             id: self.id,
             awaited: (!stands_at_once).then_some("accepting"),
+            not_ready_timer: retries.not_ready_timer,
         })
     }
 }
@@ -234,6 +236,8 @@ pub struct PendingConnection {
     id: Arc<Id>,
     /// The event of the connection manager that is still to come, in words, unless the end is connected at once.
     awaited: Option<&'static str>,
+    /// Of [`Retries`], to be set once the connection is established.
+    not_ready_timer: u8,
 }
 
 impl PendingConnection {
@@ -246,7 +250,7 @@ impl PendingConnection {
         let event = self.awaited.map(expect).transpose()?;
         // This end receives from here on; librdmacm has just brought its queue pair to RTS.
         if self.awaited == Some(CONNECTING) {
-            self.queue_pair.shorten_receiver_not_ready();
+            self.queue_pair.set_not_ready_timer(self.not_ready_timer);
         }
         Ok(Connection {
             queue_pair: self.queue_pair,

@@ -100,17 +100,32 @@ pub struct Retries {
     pub count: u8,
     /// Repetitions when the receiver has no request posted; 7 is without end.
     pub receiver_not_ready: u8,
+    /// The code of the time before each of them, which the receiver asks for (`min_rnr_timer`).
+    pub not_ready_timer: u8,
+}
+
+impl Retries {
+    /// For peers that may leave their receive queue empty for a while: 4 s, by six times 655.36 ms. It must end: rxe
+    /// does not let a device be removed while a packet is repeated without end.
+    pub const PATIENT: Self = Retries {
+        not_ready_timer: 0,
+        ..Self::USUAL
+    };
+
+    /// 134 ms: the connection manager's own choice for RoCE is seconds, which makes a lost packet look like a broken
+    /// connection. Six repetitions: the field has 3 bits, but its largest value, 7, means without end to Linux's rxe.
+    /// 0.64 ms if the receiver is not ready.
+    const USUAL: Self = Retries {
+        timeout: 15,
+        count: 6,
+        receiver_not_ready: 6,
+        not_ready_timer: 12,
+    };
 }
 
 impl Default for Retries {
-    /// 134 ms: the connection manager's own choice for RoCE is seconds, which makes a lost packet look like a broken
-    /// connection. Six repetitions: the field has 3 bits, but its largest value, 7, means without end to Linux's rxe.
     fn default() -> Self {
-        Retries {
-            timeout: 15,
-            count: 6,
-            receiver_not_ready: 6,
-        }
+        Self::USUAL
     }
 }
 
@@ -189,22 +204,19 @@ impl QueuePair {
         })
     }
 
-    /// The code of 0.64 ms, after which a sender may try again when the receiver had no request posted.
-    pub(crate) const RECEIVER_NOT_READY_TIMER: u8 = 12;
-
-    /// Sets that time of a reliable connection, of which the connection manager makes 655.36 ms (the kernel's
-    /// `cm_init_qp_rtr_attr` leaves it at 0, which is the code of that). iWARP has none. A device that refuses keeps
-    /// the connection with the longer time, which is then in its state.
-    pub(crate) fn shorten_receiver_not_ready(&self) {
+    /// Sets the time after which a sender may try again when the receiver had no request posted. The connection manager
+    /// makes it 655.36 ms (the kernel's `cm_init_qp_rtr_attr` leaves the code at 0). iWARP has none. A device that
+    /// refuses keeps the connection with that time, which is then in its state.
+    pub(crate) fn set_not_ready_timer(&self, code: u8) {
         let is_reliable = self.attributes.service == ServiceType::ReliableConnection;
-        if !is_reliable || self.domain.context().transport() == Transport::Iwarp {
+        if code == 0 || !is_reliable || self.domain.context().transport() == Transport::Iwarp {
             return;
         }
         // SAFETY: the structure is integers and unions of these; zero is a value of it.
         let mut attributes: sys::ibv_qp_attr = unsafe { std::mem::zeroed() };
         // The state that it is in: a driver may read it whether or not the mask names it.
         attributes.qp_state = sys::ibv_qp_state::IBV_QPS_RTS;
-        attributes.min_rnr_timer = Self::RECEIVER_NOT_READY_TIMER;
+        attributes.min_rnr_timer = code;
         let mask =
             sys::ibv_qp_attr_mask::IBV_QP_STATE | sys::ibv_qp_attr_mask::IBV_QP_MIN_RNR_TIMER;
         let step = "the time when the receiver is not ready";

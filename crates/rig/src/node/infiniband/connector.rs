@@ -204,7 +204,7 @@ impl Connector<'_> {
             Some(pair) => active.connect_datagrams(pair)?,
             None => {
                 let (domain, attributes) = self.make(&active.context())?;
-                let (retries, reads) = (Retries::default(), OutstandingReads::default());
+                let (retries, reads) = (Retries::PATIENT, OutstandingReads::default());
                 active.connect(&domain, attributes, retries, reads)?
             }
         };
@@ -217,7 +217,7 @@ impl Connector<'_> {
             Some(pair) => requested.accept_datagrams(pair)?,
             None => {
                 let (domain, attributes) = self.make(&requested.context())?;
-                let (retries, reads) = (Retries::default(), OutstandingReads::default());
+                let (retries, reads) = (Retries::PATIENT, OutstandingReads::default());
                 requested.accept(&domain, attributes, retries, reads)?
             }
         };

@@ -304,6 +304,7 @@ pub fn retries_of(asked: &PathSettings) -> Retries {
         timeout: asked.qp_timeout.unwrap_or(usual.timeout),
         count: asked.retry_count.unwrap_or(usual.count),
         receiver_not_ready: asked.rnr_retry.unwrap_or(usual.receiver_not_ready),
+        ..usual
     }
 }
 
