@@ -16,7 +16,7 @@ use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{PortRequest, Service};
 use crate::buffer::{HugePagePolicy, PageKind};
-use crate::host::cgroup::ThrottlingRecord;
+use crate::host::throttling::ThrottlingRecord;
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;

@@ -22,7 +22,7 @@ use crate::bench::hca::result::in_flight::InFlight;
 use crate::bench::hca::result::schedule::ScheduleResult;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
-use crate::host::cgroup::ThrottlingRecord;
+use crate::host::throttling::ThrottlingRecord;
 use crate::rig::clock_offset::ClockOffset;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]

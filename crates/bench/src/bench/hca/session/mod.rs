@@ -35,7 +35,7 @@ use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait
 use crate::bench::hca::settings::config::Service;
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
-use crate::host::cgroup::ThrottleCounters;
+use crate::host::throttling::ThrottleCounters;
 use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
