@@ -36,21 +36,21 @@ static int failed(int code)
 	return -1;
 }
 
-bool find_port(const struct sockaddr *address, int place[2])
+static bool find_port(const struct sockaddr *address, int place[2])
 {
-	const struct character *plays = character();
 	char text[INET_ADDRSTRLEN] = "";
 
 	if (!address || address->sa_family != AF_INET)
 		return false;
 	inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text, sizeof text);
 	size_t length = strlen(text);
-	for (place[0] = 0; place[0] < plays->devices; place[0]++)
-		for (place[1] = 0; place[1] < plays->device[place[0]].ports; place[1]++) {
-			const char *own = plays->device[place[0]].port[place[1]].address;
-			if (own && strncmp(own, text, length) == 0 && own[length] == '/')
-				return true;
+	EACH_PORT(i, j) {
+		const char *own = character()->device[i].port[j].address;
+		if (own && strncmp(own, text, length) == 0 && own[length] == '/') {
+			place[0] = i, place[1] = j;
+			return true;
 		}
+	}
 	return false;
 }
 
@@ -240,7 +240,7 @@ EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *val
 
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *from, struct sockaddr *to, int timeout)
 {
-	int place[2], destination[2];
+	int place[2] = {0}, destination[2] = {0};
 
 	(void)timeout;
 	if (!id->route.addr.src_sin.sin_port && from && rdma_bind_addr(id, from) != 0)
@@ -277,7 +277,7 @@ EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_q
 	struct queue_pair *pair = CONTAINER(qp, struct queue_pair, qp);
 	pair->attr.port_num = id->port_num;
 	pair->attr.qkey = RDMA_UDP_QKEY;
-	pair->attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+	pair->attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ;
 	qp->state = attr->qp_type == IBV_QPT_UD ? IBV_QPS_RTS : IBV_QPS_INIT;
 	id->qp = qp;
 	return 0;

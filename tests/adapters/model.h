@@ -1,19 +1,4 @@
-/*
- * A model of RDMA adapters for tests: it takes the place of libibverbs, librdmacm and sysfs in a process, and moves
- * messages between the ports of that process in memory.
- *
- * What it is: the rules of drivers, as read in their sources, in a form that a program can run into: what they refuse
- * and by which errno, what they grant, how they count and stamp. Each fact stands once, in characters.c, with its place.
- * What it is not: an adapter. Its times are those of memcpy under a lock and mean nothing; no test looks at a latency.
- * That hcabench agrees with the model shows that it follows the rules that were read, not that they are the device's.
- *
- * ADAPTERS_CHARACTER  which of the characters it plays
- * ADAPTERS_FOLDER     the folder that takes the place of /sys; written by the first process
- * ADAPTERS_WITH       circumstances, separated by commas: see `with` in characters.c
- *
- * The object is libibverbs.so.1 and, by a symbolic link, librdmacm.so.1. It must be preloaded (LD_PRELOAD) to answer in
- * place of sysfs, and be found for librdmacm.so.1 (LD_LIBRARY_PATH).
- */
+/* A model of RDMA adapters for tests: README.md. */
 #ifndef ADAPTERS_MODEL_H
 #define ADAPTERS_MODEL_H
 
@@ -87,7 +72,7 @@ struct port {
 	enum ibv_port_state state;
 	uint16_t lid, sm_lid;
 	const char *interface, *address, *mac, *gid; /* gid: of those that are not made of an address */
-	const char *phys_port_id, *bond;
+	const char *bond;
 	int wire; /* ports with the same number are functions of one physical port */
 };
 
@@ -106,6 +91,9 @@ struct character {
 };
 
 const struct character *character(void);
+#define EACH_PORT(at, number)                                                                                          \
+	for (int at = 0; at < character()->devices; at++)                                                              \
+		for (int number = 0; number < character()->device[at].ports; number++)
 bool with(const char *circumstance);
 
 /* The adapter's clock: a planted truth, which a test of the conversion knows. */
@@ -116,6 +104,7 @@ uint64_t adapter_clock(const struct driver *driver);
 /* ---- what is open in this process ---- */
 
 extern pthread_mutex_t lock; /* of all below */
+extern struct queue_pair *queue_pairs;
 extern uint64_t grown[2][2][KINDS]; /* by device and port */
 
 struct context {
@@ -123,11 +112,6 @@ struct context {
 	int number; /* of the device */
 	int event_pipe;
 	struct verbs_context verbs; /* ends with the ibv_context */
-};
-
-struct domain {
-	struct ibv_pd pd;
-	struct ibv_pd *parent_of;
 };
 
 struct memory {
@@ -149,7 +133,7 @@ struct entry {
 
 struct completion_queue {
 	struct ibv_cq_ex cq; /* begins as an ibv_cq */
-	struct entry *entries, *current;
+	struct entry *entries, current;
 	uint32_t head, count;
 	bool armed, overrun;
 };
@@ -200,18 +184,13 @@ struct queue_pair *queue_pair_at(uint32_t number, const struct ibv_ah_attr *to, 
 struct memory *memory_of(uint32_t key, uint64_t address, uint64_t length, int access);
 void gid_of(const struct device *device, const struct port *port, int index, uint8_t gid[16], bool *is_v2);
 int gids_of(const struct device *device, const struct port *port);
-void asynchronous(struct ibv_context *context, struct ibv_async_event event);
 bool complete(struct completion_queue *queue, struct entry entry);
 void fail(struct queue_pair *qp);
 
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_receive(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_shared(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
-void drop_waiting(struct queue_pair *qp);
-void forget(struct queue_pair *qp);
 
 struct ibv_ah_attr *address_of(struct ibv_ah *ah);
-uint64_t counter_value(const struct counter *counter, int device, int port);
-bool find_port(const struct sockaddr *address, int place[2]);
 
 #endif

@@ -21,47 +21,33 @@ static const char *folder(void)
 
 /* ---- the folder ---- */
 
-static void path_to(char path[4096], const char *format, va_list values)
+enum kind { TEXT, LINK };
+
+/* Puts a text, or a link to another place in the folder, at a place in it. */
+__attribute__((format(printf, 3, 4))) static void put(enum kind kind, const char *what, const char *format, ...)
 {
-	int start = snprintf(path, 4096, "%s/", folder());
-	vsnprintf(path + start, 4096 - start, format, values);
+	char path[4096], target[4096];
+	va_list values;
+	FILE *file;
+
+	int start = snprintf(path, sizeof path, "%s/", folder());
+	va_start(values, format);
+	vsnprintf(path + start, sizeof path - start, format, values);
+	va_end(values);
 	for (char *slash = path + start; (slash = strchr(slash, '/')); *slash++ = '/') {
 		*slash = 0;
 		mkdir(path, 0777);
 	}
-}
-
-__attribute__((format(printf, 2, 3))) static void put(const char *text, const char *format, ...)
-{
-	char path[4096];
-	va_list values;
-
-	va_start(values, format);
-	path_to(path, format, values);
-	va_end(values);
-	FILE *file = fopen(path, "w");
-	if (!file)
-		abort();
-	fprintf(file, "%s\n", text);
-	fclose(file);
-}
-
-__attribute__((format(printf, 2, 3))) static void put_link(const char *target, const char *format, ...)
-{
-	char path[4096], whole[4096];
-	va_list values;
-
-	va_start(values, format);
-	path_to(path, format, values);
-	va_end(values);
-	snprintf(whole, sizeof whole, "%s/%s", folder(), target);
-	if (symlink(whole, path) != 0 && errno != EEXIST)
-		abort();
-}
-
-static const char *state_of(const struct port *port)
-{
-	return port->state == IBV_PORT_ACTIVE ? "4: ACTIVE" : port->state == IBV_PORT_INIT ? "2: INIT" : "1: DOWN";
+	if (kind == LINK) {
+		snprintf(target, sizeof target, "%s/%s", folder(), what);
+		if (symlink(target, path) != 0 && errno != EEXIST)
+			abort();
+	} else {
+		if (!(file = fopen(path, "w")))
+			abort();
+		fprintf(file, "%s\n", what);
+		fclose(file);
+	}
 }
 
 static void put_port(const struct device *device, int number)
@@ -72,58 +58,54 @@ static void put_port(const struct device *device, int number)
 
 	snprintf(function, sizeof function, "devices/pci/%s", device->pci);
 	snprintf(base, sizeof base, "%s/infiniband/%s/ports/%d", function, device->name, number);
-	put(state_of(port), "%s/state", base);
-	put(layers[device->driver->link_layer], "%s/link_layer", base);
-	put("0xffff", "%s/pkeys/0", base);
+	put(TEXT, layers[device->driver->link_layer], "%s/link_layer", base);
+	put(TEXT, "0xffff", "%s/pkeys/0", base);
 	for (int i = 0; i < gids_of(device, port); i++) {
 		uint8_t gid[16];
 		bool is_v2;
 		gid_of(device, port, i, gid, &is_v2);
 		for (int j = 0; j < 8; j++)
 			sprintf(text + 5 * j, "%02x%02x%s", gid[2 * j], gid[2 * j + 1], j < 7 ? ":" : "");
-		put(text, "%s/gids/%d", base, i);
-		put(is_v2 ? "RoCE v2" : "IB/RoCE v1", "%s/gid_attrs/types/%d", base, i);
+		put(TEXT, text, "%s/gids/%d", base, i);
+		put(TEXT, is_v2 ? "RoCE v2" : "IB/RoCE v1", "%s/gid_attrs/types/%d", base, i);
 		if (port->address && device->driver->transport == IBV_TRANSPORT_IB)
-			put(port->interface, "%s/gid_attrs/ndevs/%d", base, i);
+			put(TEXT, port->interface, "%s/gid_attrs/ndevs/%d", base, i);
 	}
 	for (const struct counter *counter = device->driver->counters; counter->name; counter++) {
 		if (strncmp(counter->name, "device/", 7) == 0)
-			put("0", "%s/infiniband/%s/%s", function, device->name, counter->name + 7);
+			put(TEXT, "0", "%s/infiniband/%s/%s", function, device->name, counter->name + 7);
 		else if (strncmp(counter->name, "ethtool/", 8) != 0)
-			put("0", "%s/%s", base, counter->name);
+			put(TEXT, "0", "%s/%s", base, counter->name);
 	}
 	if (!port->interface)
 		return;
 	snprintf(base, sizeof base, "%s/net/%s", function, port->interface);
 	snprintf(text, sizeof text, "%d", number - 1);
-	put(text, "%s/dev_port", base);
-	put(port->mac ? port->mac : "00:00:00:00:00:00", "%s/address", base);
-	if (port->phys_port_id)
-		put(port->phys_port_id, "%s/phys_port_id", base);
+	put(TEXT, text, "%s/dev_port", base);
+	put(TEXT, port->mac ? port->mac : "00:00:00:00:00:00", "%s/address", base);
 	if (port->bond)
-		put(port->bond, "%s/bonding/mode", base);
-	put_link(base, "class/net/%s", port->interface);
+		put(TEXT, port->bond, "%s/bonding/mode", base);
+	put(LINK, base, "class/net/%s", port->interface);
 }
 
-static void put_device(const struct device *device, int number)
+static void put_device(const struct device *device)
 {
 	char function[64], base[256];
 
 	snprintf(function, sizeof function, "devices/pci/%s", device->pci);
 	snprintf(base, sizeof base, "%s/infiniband/%s", function, device->name);
-	put(device->driver->node_type, "%s/node_type", base);
-	put("0", "%s/numa_node", function);
-	put("pci", "bus/pci/name");
-	put_link("bus/pci", "%s/subsystem", function);
-	put_link(function, "%s/device", base);
+	put(TEXT, device->driver->node_type, "%s/node_type", base);
+	put(TEXT, "0", "%s/numa_node", function);
+	put(TEXT, "pci", "bus/pci/name");
+	put(LINK, "bus/pci", "%s/subsystem", function);
+	put(LINK, function, "%s/device", base);
 	if (device->physfn) {
-		put("0", "devices/pci/%s/numa_node", device->physfn);
+		put(TEXT, "0", "devices/pci/%s/numa_node", device->physfn);
 		char physical[64];
 		snprintf(physical, sizeof physical, "devices/pci/%s", device->physfn);
-		put_link(physical, "%s/physfn", function);
+		put(LINK, physical, "%s/physfn", function);
 	}
-	put_link(base, "class/infiniband/%s", device->name);
-	put(device->name, "class/infiniband_verbs/uverbs%d/ibdev", number);
+	put(LINK, base, "class/infiniband/%s", device->name);
 	for (int i = 1; i <= device->ports; i++)
 		put_port(device, i);
 }
@@ -132,13 +114,10 @@ __attribute__((constructor)) static void put_all(void)
 {
 	if (!folder())
 		return;
-	char path[4096];
-	snprintf(path, sizeof path, "%s/complete", folder());
-	if (access(path, F_OK) == 0)
+	if (mkdir(folder(), 0777) != 0) /* another process has written it */
 		return;
 	for (int i = 0; i < character()->devices; i++)
-		put_device(&character()->device[i], i);
-	put("", "complete");
+		put_device(&character()->device[i]);
 }
 
 /* The path that takes the place of one below /sys. */
@@ -156,7 +135,7 @@ static const char *instead(const char *path, char room[4096])
 	return path;
 }
 
-uint64_t counter_value(const struct counter *counter, int device, int port)
+static uint64_t counter_value(const struct counter *counter, int device, int port)
 {
 	uint64_t value = counter->start;
 	if (counter->what != NOTHING)
@@ -236,41 +215,10 @@ EXPORT char *realpath(const char *restrict path, char *restrict result)
 	return REAL(realpath)(instead(path, room), result);
 }
 
-EXPORT ssize_t readlink(const char *restrict path, char *restrict to, size_t length)
-{
-	char room[4096];
-	return REAL(readlink)(instead(path, room), to, length);
-}
-
 EXPORT int statx(int at, const char *restrict path, int flags, unsigned mask, struct statx *restrict to)
 {
 	char room[4096];
 	return REAL(statx)(at, instead(path, room), flags, mask, to);
-}
-
-EXPORT int stat64(const char *restrict path, struct stat64 *restrict to)
-{
-	char room[4096];
-	return REAL(stat64)(instead(path, room), to);
-}
-
-EXPORT int lstat64(const char *restrict path, struct stat64 *restrict to)
-{
-	char room[4096];
-	return REAL(lstat64)(instead(path, room), to);
-}
-
-/* The port with this interface. */
-static const struct port *port_with(const char *interface, int place[2])
-{
-	const struct character *plays = character();
-	for (place[0] = 0; place[0] < plays->devices; place[0]++)
-		for (place[1] = 0; place[1] < plays->device[place[0]].ports; place[1]++) {
-			const struct port *port = &plays->device[place[0]].port[place[1]];
-			if (port->interface && strcmp(port->interface, interface) == 0)
-				return port;
-		}
-	return NULL;
 }
 
 /* An interface in the list of all; one block each, so that it can be freed. */
@@ -299,12 +247,11 @@ EXPORT int getifaddrs(struct ifaddrs **all)
 	if (!folder())
 		return REAL(getifaddrs)(all);
 	*all = interface_of("lo", "127.0.0.1/8", NULL);
-	for (int i = 0; i < character()->devices; i++)
-		for (int j = 0; j < character()->device[i].ports; j++) {
-			const struct port *port = &character()->device[i].port[j];
-			if (port->interface && port->address)
-				*all = interface_of(port->interface, port->address, *all);
-		}
+	EACH_PORT(i, j) {
+		const struct port *port = &character()->device[i].port[j];
+		if (port->interface && port->address)
+			*all = interface_of(port->interface, port->address, *all);
+	}
 	return 0;
 }
 
@@ -323,19 +270,19 @@ EXPORT void freeifaddrs(struct ifaddrs *all)
 /* ETHTOOL_GSSET_INFO, ETHTOOL_GSTRINGS and ETHTOOL_GSTATS of linux/ethtool.h. */
 static int statistics(const char *interface, void *question)
 {
-	int place[2];
-	const struct port *port = port_with(interface, place);
 	const struct counter *counters[64];
 	uint32_t count = 0;
+	int place[2] = {0};
 
-	if (!port) {
-		errno = ENODEV;
-		return -1;
+	EACH_PORT(i, j) {
+		const struct device *device = &character()->device[i];
+		if (!device->port[j].interface || strcmp(device->port[j].interface, interface) != 0)
+			continue;
+		place[0] = i, place[1] = j;
+		for (const struct counter *one = device->driver->counters; one->name; one++)
+			if (strncmp(one->name, "ethtool/", 8) == 0)
+				counters[count++] = one;
 	}
-	const struct counter *all = character()->device[place[0]].driver->counters;
-	for (; all->name; all++)
-		if (strncmp(all->name, "ethtool/", 8) == 0)
-			counters[count++] = all;
 	struct ethtool_sset_info *set = question;
 	struct ethtool_gstrings *strings = question;
 	struct ethtool_stats *stats = question;

@@ -40,8 +40,7 @@ static void sent(struct queue_pair *qp, struct send *send, enum ibv_wc_status st
 	static const enum ibv_wc_opcode opcodes[] = {
 		[IBV_WR_SEND] = IBV_WC_SEND, [IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
 		[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE, [IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
-		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ, [IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-		[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
+		[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
 	};
 	if (send->signaled || status != IBV_WC_SUCCESS)
 		complete((struct completion_queue *)qp->qp.send_cq, (struct entry){
@@ -50,16 +49,6 @@ static void sent(struct queue_pair *qp, struct send *send, enum ibv_wc_status st
 			.of_sends = qp, .cleared = send->place});
 	free(send->copy);
 	free(send);
-}
-
-void drop_waiting(struct queue_pair *qp)
-{
-	for (struct send *send; (send = qp->waiting);) {
-		qp->waiting = send->next;
-		free(send->copy);
-		free(send);
-	}
-	qp->last = &qp->waiting;
 }
 
 static struct receive *next_receive(struct queue_pair *qp)
@@ -86,15 +75,13 @@ static void received(struct queue_pair *qp, struct ibv_wc wc)
 /* Moves a queue pair to the state of errors: all of its requests complete as flushed. */
 void fail(struct queue_pair *qp)
 {
-	bool had = qp->qp.state != IBV_QPS_RESET;
-
 	qp->qp.state = IBV_QPS_ERR;
-	for (struct send *send; had && (send = qp->waiting);) {
+	for (struct send *send; (send = qp->waiting);) {
 		qp->waiting = send->next;
 		sent(qp, send, IBV_WC_WR_FLUSH_ERR);
 	}
 	qp->last = &qp->waiting;
-	while (had && !qp->qp.srq && next_receive(qp))
+	while (!qp->qp.srq && next_receive(qp))
 		received(qp, (struct ibv_wc){.status = IBV_WC_WR_FLUSH_ERR, .opcode = IBV_WC_RECV});
 }
 
@@ -160,25 +147,6 @@ static void count(struct queue_pair *qp, int to[2], uint32_t length)
 
 enum outcome { GONE, NOT_THERE, IS_NOT_READY, WRONG };
 
-static enum outcome atomic_at(struct queue_pair *peer, struct send *send)
-{
-	uint64_t address = send->wr.wr.atomic.remote_addr, before;
-	struct ibv_sge *one = send->element;
-
-	if (!memory_of(send->wr.wr.atomic.rkey, address, 8, IBV_ACCESS_REMOTE_ATOMIC) ||
-	    !(peer->attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) || address % 8 ||
-	    !memory_of(one->lkey, one->addr, 8, IBV_ACCESS_LOCAL_WRITE))
-		return WRONG;
-	uint64_t *value = (uint64_t *)(uintptr_t)address;
-	before = __atomic_load_n(value, __ATOMIC_SEQ_CST);
-	if (send->wr.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		__atomic_store_n(value, before + send->wr.wr.atomic.compare_add, __ATOMIC_SEQ_CST);
-	else if (before == send->wr.wr.atomic.compare_add)
-		__atomic_store_n(value, send->wr.wr.atomic.swap, __ATOMIC_SEQ_CST);
-	copy(one->addr, &before, 8);
-	return GONE;
-}
-
 static enum outcome read_from(struct queue_pair *peer, struct send *send)
 {
 	const struct driver *driver = context_of(peer->qp.context)->device->driver;
@@ -227,8 +195,6 @@ static enum outcome deliver(struct queue_pair *qp, struct send *send, enum ibv_w
 	count(qp, place, send->length);
 	if (opcode == IBV_WR_RDMA_READ)
 		return read_from(peer, send);
-	if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		return atomic_at(peer, send);
 	uint8_t *from = gathered(send, room);
 	if (!from) {
 		*status = IBV_WC_LOC_PROT_ERR;
@@ -309,40 +275,24 @@ static void advance(struct queue_pair *qp)
 	}
 }
 
-static struct queue_pair *later[1024]; /* those with something that waits */
-static size_t count_later;
-
 static void *carry_on(void *unused)
 {
 	(void)unused;
 	pthread_mutex_lock(&lock);
 	for (;;) {
 		uint64_t first = now() + 3600000000000ull;
-		size_t kept = 0;
-		for (size_t i = 0; i < count_later; i++) {
-			struct queue_pair *qp = later[i];
+		for (struct queue_pair *qp = queue_pairs; qp; qp = qp->next) {
 			advance(qp);
-			if (!qp->waiting)
-				continue;
-			later[kept++] = qp;
-			first = qp->again < first ? qp->again : first;
+			if (qp->waiting && qp->again < first)
+				first = qp->again;
 		}
-		count_later = kept;
 		struct timespec until = {first / 1000000000, first % 1000000000};
 		pthread_cond_timedwait(&changed, &lock, &until);
 	}
 	return NULL;
 }
 
-/* Forgets a queue pair that is destroyed. */
-void forget(struct queue_pair *qp)
-{
-	for (size_t i = 0; i < count_later; i++)
-		if (later[i] == qp)
-			later[i--] = later[--count_later];
-}
-
-static void wait_later(struct queue_pair *qp)
+static void wait_later(void)
 {
 	if (!runs) {
 		pthread_condattr_t attributes;
@@ -352,11 +302,6 @@ static void wait_later(struct queue_pair *qp)
 		pthread_cond_init(&changed, &attributes);
 		runs = pthread_create(&thread, NULL, carry_on, NULL) == 0;
 	}
-	for (size_t i = 0; i < count_later; i++)
-		if (later[i] == qp)
-			return;
-	if (count_later < LENGTH(later))
-		later[count_later++] = qp;
 	pthread_cond_signal(&changed);
 }
 
@@ -371,7 +316,7 @@ static int post_one(struct queue_pair *qp, struct ibv_send_wr *wr)
 		return EINVAL;
 	if (qp->posted - qp->cleared >= qp->cap.max_send_wr)
 		return ENOMEM;
-	if (wr->num_sge > 4 || (iwarp && immediate) || (datagram && wr->opcode != IBV_WR_SEND && !immediate))
+	if (wr->opcode > IBV_WR_RDMA_READ || wr->num_sge > 4 || (iwarp && immediate) || (datagram && wr->opcode != IBV_WR_SEND && !immediate))
 		return EINVAL;
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;
@@ -402,7 +347,7 @@ static int post_one(struct queue_pair *qp, struct ibv_send_wr *wr)
 		qp->again = 0;
 	advance(qp);
 	if (qp->waiting)
-		wait_later(qp);
+		wait_later();
 	return 0;
 }
 

@@ -10,7 +10,7 @@ pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 uint64_t grown[2][2][KINDS];
 
 static struct ibv_device devices[2];
-static struct queue_pair *queue_pairs;
+struct queue_pair *queue_pairs;
 static struct memory *memories[1 << 16];
 static uint32_t next_queue_pair = 0x41;
 
@@ -22,11 +22,6 @@ struct context *context_of(struct ibv_context *context)
 static const struct driver *driver_of(struct ibv_context *context)
 {
 	return context_of(context)->device->driver;
-}
-
-static int number_of(const struct ibv_device *device)
-{
-	return device - devices;
 }
 
 /* What a call returns that failed with this code. */
@@ -49,8 +44,6 @@ EXPORT struct ibv_device **ibv_get_device_list(int *count)
 		devices[i].node_type = device->driver->node;
 		devices[i].transport_type = device->driver->transport;
 		snprintf(devices[i].name, sizeof devices[i].name, "%s", device->name);
-		snprintf(devices[i].dev_name, sizeof devices[i].dev_name, "uverbs%d", i);
-		snprintf(devices[i].ibdev_path, sizeof devices[i].ibdev_path, "/sys/class/infiniband/%s", device->name);
 		list[i] = &devices[i];
 	}
 	if (count)
@@ -68,12 +61,7 @@ EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
-{
-	return htobe64(character()->device[number_of(device)].guid);
-}
-
-static int query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	const struct device *device = context_of(context)->device;
 	const struct driver *driver = device->driver;
@@ -82,31 +70,20 @@ static int query_device(struct ibv_context *context, struct ibv_device_attr *att
 		.fw_ver = "model of an adapter", /* so that no result of it looks like a device's */
 		.node_guid = htobe64(device->guid),
 		.sys_image_guid = htobe64(device->image_guid),
-		.max_mr_size = UINT64_MAX,
 		.vendor_id = driver->vendor,
 		.vendor_part_id = driver->part,
 		.max_qp = 4096,
 		.max_qp_wr = driver->max_qp_wr,
-		.max_sge = driver->max_sge,
-		.max_cq = 4096,
 		.max_cqe = driver->max_cqe,
-		.max_mr = LENGTH(memories),
-		.max_pd = 4096,
 		.max_qp_rd_atom = driver->reads,
 		.max_qp_init_rd_atom = driver->reads,
-		.atomic_cap = driver->reads && driver->node == IBV_NODE_CA ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
+		.atomic_cap = IBV_ATOMIC_NONE, /* the model has none */
 		.max_srq = driver->shared_receives ? 1024 : 0,
 		.max_srq_wr = driver->shared_receives ? driver->max_qp_wr - 1 : 0,
 		.max_srq_sge = driver->shared_receives ? 4 : 0,
-		.max_pkeys = 1,
 		.phys_port_cnt = device->ports,
 	};
 	return 0;
-}
-
-EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
-{
-	return query_device(context, attr);
 }
 
 static int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
@@ -117,7 +94,7 @@ static int query_device_ex(struct ibv_context *context, const struct ibv_query_d
 
 	if (input && input->comp_mask)
 		return EINVAL;
-	query_device(context, &all.orig_attr);
+	ibv_query_device(context, &all.orig_attr);
 	all.completion_timestamp_mask = driver->stamp_mask;
 	all.hca_core_clock = driver->clock_khz;
 	if (driver->paging) {
@@ -140,16 +117,12 @@ static int query_port(struct ibv_context *context, uint8_t number, struct ibv_po
 	const struct port *port = &device->port[number - 1];
 	struct ibv_port_attr all = {
 		.state = port->state,
-		.max_mtu = driver->mtu,
 		.active_mtu = driver->mtu,
-		.gid_tbl_len = gids_of(device, port),
 		.max_msg_sz = driver->max_message,
-		.pkey_tbl_len = 1,
 		.lid = port->lid,
 		.sm_lid = port->sm_lid,
 		.active_width = driver->width,
 		.active_speed = driver->speed,
-		.phys_state = port->state == IBV_PORT_DOWN ? 3 : 5,
 		.link_layer = driver->link_layer,
 	};
 	memcpy(attr, &all, size < sizeof all ? size : sizeof all);
@@ -164,9 +137,7 @@ EXPORT int ibv_query_port(struct ibv_context *context, uint8_t number, struct _c
 
 int gids_of(const struct device *device, const struct port *port)
 {
-	if (!port->address)
-		return 1;
-	if (device->driver->transport == IBV_TRANSPORT_IWARP)
+	if (!port->address || device->driver->transport == IBV_TRANSPORT_IWARP)
 		return 1;
 	return device->driver->roce_v1 ? 4 : 2;
 }
@@ -206,51 +177,6 @@ void gid_of(const struct device *device, const struct port *port, int index, uin
 	}
 }
 
-EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t number, int index, union ibv_gid *gid)
-{
-	const struct device *device = context_of(context)->device;
-	bool is_v2;
-
-	if (number < 1 || number > device->ports || index >= gids_of(device, &device->port[number - 1]))
-		return -1;
-	gid_of(device, &device->port[number - 1], index, gid->raw, &is_v2);
-	return 0;
-}
-
-EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t number, uint32_t index, struct ibv_gid_entry *entry,
-			     uint32_t flags, size_t size)
-{
-	const struct device *device = context_of(context)->device;
-	bool is_v2;
-
-	(void)size;
-	if (flags)
-		return EINVAL;
-	if (number < 1 || number > (uint32_t)device->ports || index >= (uint32_t)gids_of(device, &device->port[number - 1]))
-		return ENODATA;
-	gid_of(device, &device->port[number - 1], index, entry->gid.raw, &is_v2);
-	entry->gid_index = index;
-	entry->port_num = number;
-	entry->gid_type = is_v2 ? IBV_GID_TYPE_ROCE_V2
-			  : device->driver->link_layer == IBV_LINK_LAYER_ETHERNET ? IBV_GID_TYPE_ROCE_V1
-										  : IBV_GID_TYPE_IB;
-	entry->ndev_ifindex = 0;
-	return 0;
-}
-
-EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t most, uint32_t flags,
-				    size_t size)
-{
-	const struct device *device = context_of(context)->device;
-	size_t count = 0;
-
-	for (int number = 1; number <= device->ports; number++)
-		for (int index = 0; index < gids_of(device, &device->port[number - 1]) && count < most; index++)
-			if (_ibv_query_gid_ex(context, number, index, &entries[count], flags, size) == 0)
-				count++;
-	return count;
-}
-
 static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	const struct driver *driver = driver_of(context);
@@ -265,9 +191,7 @@ static int query_rt_values(struct ibv_context *context, struct ibv_values_ex *va
 	return 0;
 }
 
-/* ---- asynchronous events ---- */
-
-void asynchronous(struct ibv_context *context, struct ibv_async_event event)
+static void asynchronous(struct ibv_context *context, struct ibv_async_event event)
 {
 	ssize_t written = write(context_of(context)->event_pipe, &event, sizeof event);
 	(void)written;
@@ -287,14 +211,14 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
-	struct domain *domain = calloc(1, sizeof *domain);
-	domain->pd.context = context;
-	return &domain->pd;
+	struct ibv_pd *pd = calloc(1, sizeof *pd);
+	pd->context = context;
+	return pd;
 }
 
 EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	free(CONTAINER(pd, struct domain, pd));
+	free(pd);
 	return 0;
 }
 
@@ -319,9 +243,7 @@ static struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ib
 		return none(EOPNOTSUPP);
 	if (!attr->pd || attr->comp_mask & ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
 		return none(EINVAL);
-	struct ibv_pd *pd = ibv_alloc_pd(context);
-	CONTAINER(pd, struct domain, pd)->parent_of = attr->pd;
-	return pd;
+	return ibv_alloc_pd(context);
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned access)
@@ -372,12 +294,6 @@ struct memory *memory_of(uint32_t key, uint64_t address, uint64_t length, int ac
 		return NULL;
 	uint64_t start = (uintptr_t)memory->mr.addr;
 	return address >= start && length <= memory->mr.length && address - start <= memory->mr.length - length ? memory : NULL;
-}
-
-static int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags, struct ibv_sge *list, uint32_t count)
-{
-	(void)advice, (void)flags, (void)list, (void)count;
-	return driver_of(pd->context)->paging ? 0 : EOPNOTSUPP;
 }
 
 /* ---- completion queues ---- */
@@ -480,7 +396,6 @@ static int poll_cq(struct ibv_cq *cq, int most, struct ibv_wc *wc)
 	return count;
 }
 
-/* An entry stays where it is until the queue has gone round, which is later than the end of the polling. */
 static int next_poll(struct ibv_cq_ex *cq)
 {
 	struct completion_queue *queue = (struct completion_queue *)cq;
@@ -490,7 +405,7 @@ static int next_poll(struct ibv_cq_ex *cq)
 	pthread_mutex_lock(&lock);
 	struct entry *entry = take(queue);
 	if (entry) {
-		*queue->current = *entry;
+		queue->current = *entry;
 		cq->status = entry->wc.status;
 		cq->wr_id = entry->wc.wr_id;
 	}
@@ -511,7 +426,7 @@ static void end_poll(struct ibv_cq_ex *cq)
 #define READ(type, name, value)                                                                                        \
 	static type read_##name(struct ibv_cq_ex *cq)                                                                  \
 	{                                                                                                              \
-		const struct entry *entry = ((struct completion_queue *)cq)->current;                                  \
+		const struct entry *entry = &((struct completion_queue *)cq)->current;                                  \
 		return value;                                                                                          \
 	}
 READ(enum ibv_wc_opcode, opcode, entry->wc.opcode)
@@ -529,7 +444,7 @@ READ(uint64_t, completion_ts, entry->stamp)
 /* By the time of day, as of now: the adapter's own clock of it is not modelled. */
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
 {
-	const struct entry *entry = ((struct completion_queue *)cq)->current;
+	const struct entry *entry = &((struct completion_queue *)cq)->current;
 	const struct driver *driver = driver_of(cq->context);
 	struct timespec now;
 
@@ -546,7 +461,6 @@ static struct completion_queue *create_queue(struct ibv_context *context, struct
 		return none(EINVAL);
 	struct completion_queue *queue = calloc(1, sizeof *queue);
 	queue->entries = calloc(attr->cqe + 1, sizeof *queue->entries);
-	queue->current = calloc(1, sizeof *queue->current);
 	queue->cq.context = context;
 	queue->cq.channel = attr->channel;
 	queue->cq.cq_context = attr->cq_context;
@@ -605,13 +519,10 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 		return EBUSY;
 	if (cq->channel)
 		cq->channel->refcnt--;
-	free(queue->current);
 	free(queue->entries);
 	free(queue);
 	return 0;
 }
-
-/* ---- shared receive queues ---- */
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
@@ -634,12 +545,6 @@ EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 {
 	*attr = (struct ibv_srq_attr){CONTAINER(srq, struct shared_receives, srq)->queue.limit, 4, 0};
 	return 0;
-}
-
-EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	(void)srq, (void)attr;
-	return mask & IBV_SRQ_MAX_WR ? EINVAL : 0;
 }
 
 EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
@@ -689,7 +594,7 @@ struct queue_pair *queue_pair_at(uint32_t number, const struct ibv_ah_attr *to, 
 	return NULL;
 }
 
-static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	const struct driver *driver = driver_of(pd->context);
 	int code = EINVAL;
@@ -727,19 +632,6 @@ static struct ibv_qp *create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr
 	return qp;
 }
 
-EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
-{
-	return create_qp(pd, attr);
-}
-
-static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
-{
-	(void)context;
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->comp_mask & ~IBV_QP_INIT_ATTR_PD)
-		return none(EOPNOTSUPP);
-	return create_qp(attr->pd, (struct ibv_qp_init_attr *)attr); /* which begins alike */
-}
-
 /* Drops what a queue pair has in a completion queue (mlx5: mlx5_cq_clean). */
 static void clean(struct completion_queue *queue, struct queue_pair *pair)
 {
@@ -763,8 +655,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 			*place = pair->next;
 			break;
 		}
-	forget(pair);
-	drop_waiting(pair);
+	fail(pair); /* what that completes is cleaned away */
 	clean((struct completion_queue *)qp->send_cq, pair);
 	clean((struct completion_queue *)qp->recv_cq, pair);
 	pthread_mutex_unlock(&lock);
@@ -783,8 +674,6 @@ static bool allowed(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_s
 		return (mask & ~may) == 0;
 	if (from == IBV_QPS_RESET && to == IBV_QPS_INIT) {
 		must = IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
-	} else if (from == IBV_QPS_INIT && to == IBV_QPS_INIT) {
-		may |= IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
 	} else if (from == IBV_QPS_INIT && to == IBV_QPS_RTR) {
 		must = ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 		must |= rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0;
@@ -906,18 +795,7 @@ struct ibv_ah_attr *address_of(struct ibv_ah *ah)
 
 EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 {
-	static const char *const names[] = {
-		[IBV_WC_SUCCESS] = "success",
-		[IBV_WC_LOC_LEN_ERR] = "local length error",
-		[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
-		[IBV_WC_LOC_PROT_ERR] = "local protection error",
-		[IBV_WC_WR_FLUSH_ERR] = "Work Request Flushed Error",
-		[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
-		[IBV_WC_REM_ACCESS_ERR] = "remote access error",
-		[IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
-		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
-	};
-	return status < LENGTH(names) && names[status] ? names[status] : "unknown";
+	return status == IBV_WC_SUCCESS ? "success" : "a failure of the model";
 }
 
 /* ---- an open device ---- */
@@ -932,7 +810,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 		free(context);
 		return NULL;
 	}
-	context->number = number_of(device);
+	context->number = device - devices;
 	context->device = &character()->device[context->number];
 	context->event_pipe = ends[1];
 	inner->device = device;
@@ -950,11 +828,9 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	context->verbs.query_device_ex = query_device_ex;
 	context->verbs.query_rt_values = query_rt_values;
 	context->verbs.create_cq_ex = create_cq_ex;
-	context->verbs.create_qp_ex = create_qp_ex;
 	context->verbs.alloc_td = alloc_td;
 	context->verbs.dealloc_td = dealloc_td;
 	context->verbs.alloc_parent_domain = alloc_parent_domain;
-	context->verbs.advise_mr = advise_mr;
 	return inner;
 }
 
