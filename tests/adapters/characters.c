@@ -32,9 +32,9 @@ static bool within(const struct driver *driver, const struct ibv_qp_cap *cap)
 }
 
 /*
- * providers/mlx5/verbs.c: _sq_overhead, mlx5_calc_send_wqe, mlx5_calc_sq_size. RC and UC keep room for a memory window in
- * each request: a control segment of 16 bytes, one of 48, a key's context of 64 and 64 more; UD has a datagram segment
- * of 48. max_sq_desc_sz 1024 and max_send_wqebb 32768 are those of a ConnectX-5 (unconfirmed).
+ * providers/mlx5/verbs.c: _sq_overhead, mlx5_calc_send_wqe, mlx5_calc_sq_size. RC and UC keep room for a memory window
+ * in each request: a control segment of 16 bytes, one of 48, a key's context of 64 and 64 more; UD has a datagram
+ * segment of 48. max_sq_desc_sz 1024 and max_send_wqebb 32768 are those of a ConnectX-5 (unconfirmed).
  */
 static bool mlx5_grants(const struct driver *driver, struct ibv_qp_init_attr *wanted, int *code)
 {
@@ -74,8 +74,8 @@ static bool irdma_grants(const struct driver *driver, struct ibv_qp_init_attr *w
 }
 
 /*
- * providers/bnxt_re/verbs.c: bnxt_re_check_qp_limits, bnxt_re_get_sq_slots (32 bytes of header, 6 elements of 16). What it
- * refuses it refuses without an errno: bnxt_re_create_qp_ex returns NULL, and errno is whatever it was.
+ * providers/bnxt_re/verbs.c: bnxt_re_check_qp_limits, bnxt_re_get_sq_slots (32 bytes of header, 6 elements of 16).
+ * What it refuses it refuses without an errno: bnxt_re_create_qp_ex returns NULL, and errno is whatever it was.
  */
 static bool bnxt_grants(const struct driver *driver, struct ibv_qp_init_attr *wanted, int *code)
 {
@@ -113,8 +113,8 @@ static bool hns_grants(const struct driver *driver, struct ibv_qp_init_attr *wan
 
 /*
  * Kernel, core/sysfs.c (names and widths of `counters`); hw/mlx5/counters.c; Documentation, mlx5/counters.rst (*_phy,
- * vport_loopback_*). mlx5 reads the packets of a function by QUERY_VPORT_COUNTER, so what stays in the adapter counts as
- * well (unconfirmed). port_xmit_wait has run to its end, as after weeks (IBA 16.1.3.5).
+ * vport_loopback_*). mlx5 reads the packets of a function by QUERY_VPORT_COUNTER, so what stays in the adapter counts
+ * as well (unconfirmed). port_xmit_wait has run to its end, as after weeks (IBA 16.1.3.5).
  */
 static const struct counter mlx5_counters[] = {
 	{"counters/port_xmit_packets", SENT, 1000, 0},
@@ -211,8 +211,8 @@ static const struct driver mlx5_relaxed = {MLX5, .in_order = 0, .link_layer = IB
 	.extended_queues = true, .max_qp_wr = 4063, .max_cqe = 1048574, .max_sge = 13, .max_inline = 101, .reads = 32,   \
 	.max_message = 0x7fffffff, .mtu = IBV_MTU_4096, .speed = 32, .width = 2, .grants = irdma_grants
 
-static const struct driver irdma_roce = {IRDMA, .node_type = "1: CA", .node = IBV_NODE_CA, .transport = IBV_TRANSPORT_IB,
-					 .services = RC | UD, .counters = irdma_counters};
+static const struct driver irdma_roce = {IRDMA, .node_type = "1: CA", .node = IBV_NODE_CA,
+					 .transport = IBV_TRANSPORT_IB, .services = RC | UD, .counters = irdma_counters};
 static const struct driver irdma_iwarp = {IRDMA, .node_type = "4: RNIC", .node = IBV_NODE_RNIC,
 					  .transport = IBV_TRANSPORT_IWARP, .services = RC,
 					  .counters = irdma_iwarp_counters};
@@ -242,8 +242,8 @@ static const struct driver efa = {
 	.speed = 32, .width = 2, .grants = efa_grants, .counters = efa_counters,
 };
 
-/* providers/hns/hns_roce_u_verbs.c, hns_roce_u.c: check_qp_create_mask (UD on HIP09 only, else EOPNOTSUPP). HIP09's limits:
- * unconfirmed. */
+/* providers/hns/hns_roce_u_verbs.c, hns_roce_u.c: check_qp_create_mask (UD on HIP09 only, else EOPNOTSUPP). HIP09's
+ * limits: unconfirmed. */
 static const struct driver hns = {
 	.name = "hns3", .node_type = "1: CA", .node = IBV_NODE_CA, .transport = IBV_TRANSPORT_IB, .vendor = 0x19e5,
 	.part = 0xa222, .link_layer = IBV_LINK_LAYER_ETHERNET, .roce_v1 = true, .services = RC | UD,
@@ -259,7 +259,7 @@ static const struct driver hns = {
 	{.state = IBV_PORT_ACTIVE, .interface = "eth4" number, .address = "10.41." text, .mac = "0c:42:a1:41:00:0" number, \
 	 .wire = the_wire}
 /* Two functions of one card, each with a port. */
-#define CARD(prefix, the_driver, first, second)                                                                         \
+#define CARD(prefix, the_driver, first, second)                                                                        \
 	.devices = 2, .device = {                                                                                      \
 		{prefix "0", "0000:3b:00.0", NULL, 0x0c42a10300410000, 0x0c42a10300410000, &the_driver, 1, {first}},     \
 		{prefix "1", "0000:3b:00.1", NULL, 0x0c42a10300410001, 0x0c42a10300410000, &the_driver, 1, {second}},    \
@@ -309,8 +309,8 @@ const struct character *character(void)
 }
 
 /*
- * no-routes   the connection manager takes the device that has the destination's address, as the kernel does where that is
- *             one of this host and no rule says otherwise (core/addr.c: copy_src_l2_addr)
+ * no-routes   the connection manager takes the device that has the destination's address, as the kernel does where that
+ *             is one of this host and no rule says otherwise (core/addr.c: copy_src_l2_addr)
  * no-manager  the module rdma_ucm is not loaded
  */
 bool with(const char *circumstance)

@@ -180,7 +180,8 @@ struct queue_pair {
 
 struct context *context_of(struct ibv_context *context);
 const struct port *port_of(struct queue_pair *qp);
-struct queue_pair *queue_pair_at(uint32_t number, const struct ibv_ah_attr *to, const struct driver *driver, int place[2]);
+struct queue_pair *queue_pair_at(uint32_t number, const struct ibv_ah_attr *to, const struct driver *from,
+				 int place[2]);
 struct memory *memory_of(uint32_t key, uint64_t address, uint64_t length, int access);
 void gid_of(const struct device *device, const struct port *port, int index, uint8_t gid[16], bool *is_v2);
 int gids_of(const struct device *device, const struct port *port);

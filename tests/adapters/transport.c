@@ -1,5 +1,5 @@
-/* Messages, from a send queue to the memory of the peer. The one who posts a request carries it out, under the lock; what
- * has to wait (a receiver that is not ready, a peer that does not answer) a thread carries on with. */
+/* Messages, from a send queue to the memory of the peer. The one who posts a request carries it out, under the lock;
+ * what has to wait (a receiver that is not ready, a peer that does not answer) a thread carries on with. */
 #include "model.h"
 
 static pthread_cond_t changed;
@@ -316,7 +316,8 @@ static int post_one(struct queue_pair *qp, struct ibv_send_wr *wr)
 		return EINVAL;
 	if (qp->posted - qp->cleared >= qp->cap.max_send_wr)
 		return ENOMEM;
-	if (wr->opcode > IBV_WR_RDMA_READ || wr->num_sge > 4 || (iwarp && immediate) || (datagram && wr->opcode != IBV_WR_SEND && !immediate))
+	bool has_it = datagram ? wr->opcode <= IBV_WR_SEND_WITH_IMM && wr->opcode >= IBV_WR_SEND : !iwarp || !immediate;
+	if (!has_it || wr->opcode > IBV_WR_RDMA_READ || wr->num_sge > 4)
 		return EINVAL;
 	for (int i = 0; i < wr->num_sge; i++)
 		length += wr->sg_list[i].length;

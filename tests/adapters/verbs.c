@@ -142,7 +142,7 @@ int gids_of(const struct device *device, const struct port *port)
 	return device->driver->roce_v1 ? 4 : 2;
 }
 
-/* RoCE: the GID of the link and that of the address, each for v1 and v2 where the driver has both (kernel, core/cache.c). */
+/* RoCE: the GID of the link and that of the address, each for v1 and v2 where the driver has both (core/cache.c). */
 void gid_of(const struct device *device, const struct port *port, int index, uint8_t gid[16], bool *is_v2)
 {
 	unsigned byte[6], part[4];
@@ -293,7 +293,8 @@ struct memory *memory_of(uint32_t key, uint64_t address, uint64_t length, int ac
 	if (!memory || (memory->access & access) != access)
 		return NULL;
 	uint64_t start = (uintptr_t)memory->mr.addr;
-	return address >= start && length <= memory->mr.length && address - start <= memory->mr.length - length ? memory : NULL;
+	bool fits = length <= memory->mr.length && address - start <= memory->mr.length - length;
+	return address >= start && fits ? memory : NULL;
 }
 
 /* ---- completion queues ---- */
@@ -470,8 +471,8 @@ static struct completion_queue *create_queue(struct ibv_context *context, struct
 	return queue;
 }
 
-EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *user, struct ibv_comp_channel *channel,
-				    int vector)
+EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *user,
+				    struct ibv_comp_channel *channel, int vector)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = entries, .cq_context = user, .channel = channel, .comp_vector = vector};
 	return (struct ibv_cq *)create_queue(context, &attr);

@@ -1,5 +1,6 @@
-//! The program on adapters that are not there: the model of `tests/adapters` plays them, in place of libibverbs, librdmacm
-//! and sysfs. What is compared is what the program does and says by the rules of a driver, never how long it took.
+//! The program on adapters that are not there: the model of `tests/adapters` plays them, in place of libibverbs,
+//! librdmacm and sysfs. What is compared is what the program does and says by the rules of a driver, never how long it
+//! took.
 
 mod choice;
 mod messages;

@@ -172,8 +172,8 @@ impl QueuePair {
         attributes: QueuePairAttributes,
     ) -> Result<Self, VerbsError> {
         let mut raw = attributes.raw();
-        // Not every driver sets it (rdma-core, providers/bnxt_re/verbs.c: bnxt_re_create_qp_ex): that of an earlier call is
-        // no reason.
+        // Not every driver sets it (rdma-core, providers/bnxt_re/verbs.c: bnxt_re_create_qp_ex): that of an earlier call
+        // must not become the reason.
         Errno::clear();
         // SAFETY: the domain and the queues exist, and the queue pair holds them.
         let created = unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
