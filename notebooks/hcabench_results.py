@@ -151,7 +151,7 @@ def load(path, benchmark):
         columns=columns,
         incomplete=mark.read_text().strip() if mark.exists() else None,
         left_out=table(left_out) if left_out.exists() else pd.DataFrame(),
-        findings=_document(findings) if findings.exists() else None,
+        findings=_findings(findings) if findings.exists() else None,
     )
 
 
@@ -347,6 +347,16 @@ def _document(path):
         raise ResultsError(_missing(path)) from None
     except ValueError as error:
         raise ResultsError(f"{path}: not JSON, or not all of it: {error}") from error
+
+
+def _findings(path):
+    document = _document(path)
+    # A plain list in folders of the first versions that had findings.
+    if isinstance(document, list):
+        return document
+    if document["count"] != len(document["findings"]):
+        raise ResultsError(f"{path}: {len(document['findings'])} findings in place of {document['count']}")
+    return document["findings"]
 
 
 PACKED = {b"\x1f\x8b": ("gzip", "gunzip", ".gz"), b"\x28\xb5\x2f\xfd": ("zstd", "unzstd", ".zst"), b"\xfd7zXZ": ("xz", "unxz", ".xz")}

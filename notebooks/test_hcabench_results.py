@@ -215,7 +215,7 @@ class Folders(unittest.TestCase):
             finding("reservation", "messages were lost", points[:1]),
             finding("advice", "pages are small", points),
         ]
-        (copy / "findings.json").write_text(json.dumps(found))
+        (copy / "findings.json").write_text(json.dumps({"count": 5, "findings": found}))
         self.assertEqual(
             results.load(copy, "hca").findings_in_words().splitlines(),
             [
@@ -226,6 +226,14 @@ class Folders(unittest.TestCase):
                 f"- reservation: {points[0]}: messages were lost",
             ],
         )
+
+    def test_a_finding_that_was_lost_shows(self):
+        copy = self.copy("hca")
+        (copy / "findings.json").write_text(json.dumps({"count": 2, "findings": [{"kind": "note"}]}))
+        with self.assertRaisesRegex(results.ResultsError, "1 findings in place of 2"):
+            results.load(copy, "hca")
+        (copy / "findings.json").write_text("[]")
+        self.assertEqual(results.load(copy, "hca").findings, [])
 
     def test_lost_messages_have_no_latency(self):
         run = results.load(SAMPLE / "hca", "hca")

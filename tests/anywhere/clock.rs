@@ -164,7 +164,7 @@ fn all_cpus_start_together_and_each_has_a_row() {
     }
     let text = ended.stdout;
     let findings = common::json(&out.join("findings.json"));
-    let mut findings = findings.as_array().unwrap().iter();
+    let mut findings = findings["findings"].as_array().unwrap().iter();
     let all_watched = findings.find(|it| it["kind"] == "no-free-cpu").unwrap();
     assert_eq!(
         all_watched["points"].as_array().unwrap().len(),
@@ -563,7 +563,7 @@ fn a_given_rate_that_is_off_is_doubted() {
     let (_folder, out, ended) = ends(&off, 0);
     ended.stdout.has(&["- --tsc-khz 100000 "]);
     let findings = common::json(&out.join("findings.json"));
-    let findings = findings.as_array().unwrap();
+    let findings = findings["findings"].as_array().unwrap();
     let is_doubt = |found: &Value| found["kind"] == "tsc-rate";
     assert!(findings.iter().any(is_doubt), "{findings:?}");
     assert_eq!(

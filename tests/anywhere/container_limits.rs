@@ -45,7 +45,7 @@ fn each_benchmark_records_the_limits_that_host_shows() {
         }
         // Only what has a quota can be throttled.
         let findings = json(&out.join("findings.json"));
-        let mut kinds = findings.as_array().unwrap().iter().map(kind);
+        let mut kinds = findings["findings"].as_array().unwrap().iter().map(kind);
         let is_throttled = kinds.any(|kind| kind.starts_with("throttled"));
         assert!(
             !is_throttled || limits["cpus_by_quota"].is_number(),

@@ -26,7 +26,7 @@ fn a_finding_is_the_same_wherever_it_is_shown() {
     let (_, verdict) = printed.split_once("\nverdict: ").unwrap();
     let verdict = joined(verdict.split("\n- ").next().unwrap());
     let found = json(&folder.join("run/findings.json"));
-    let found = found.as_array().unwrap();
+    let found = found["findings"].as_array().unwrap();
     let laps = found.iter().find(|it| it["kind"] == "few-laps").unwrap();
     assert_eq!(laps["severity"], "reservation");
     assert_eq!(laps["points"].as_array().unwrap().len(), 1);
@@ -89,7 +89,7 @@ fn a_killed_run_keeps_its_findings_and_a_resumed_one_counts_no_round_twice() {
     ]);
     ends(folder, "--resume run --until-round 30", 0);
     let whole = json(&found);
-    let laps = whole
+    let laps = whole["findings"]
         .as_array()
         .unwrap()
         .iter()

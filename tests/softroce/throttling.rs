@@ -116,7 +116,7 @@ fn json(file: &Path) -> Value {
 /// The findings about throttling.
 fn throttled(out: &Path) -> Vec<Value> {
     let findings = json(&out.join("findings.json"));
-    let all = findings.as_array().unwrap().iter();
+    let all = findings["findings"].as_array().unwrap().iter();
     let is_it = |it: &&Value| it["kind"].as_str().unwrap().starts_with("throttl");
     all.filter(is_it).cloned().collect()
 }

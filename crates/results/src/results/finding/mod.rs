@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 
 use super::error::ReportError;
@@ -332,6 +333,14 @@ fn filled(template: &str, figures: &BTreeMap<String, FindingFigure>) -> String {
 #[serde(transparent)]
 pub struct Findings(Vec<Finding>);
 
+/// As a file has them: one that was lost shows.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Counted<F> {
+    count: usize,
+    findings: F,
+}
+
 impl Findings {
     /// Adds what was found, at a point and in a round of it if these are named. Returns whether it is a new fact, which
     /// no other point or round has stated.
@@ -479,8 +488,17 @@ impl Findings {
             return Ok(None);
         }
         let text = whole(&path, "it was there a moment ago")?;
-        let findings =
-            serde_json::from_str(&text).map_err(|cause| ReadError::json(&path, &cause))?;
+        let wrong = |cause| ReadError::json(&path, &cause);
+        if text.trim_start().starts_with('[') {
+            return serde_json::from_str(&text).map(Some).map_err(wrong);
+        }
+        let Counted::<Findings> { count, findings } = serde_json::from_str(&text).map_err(wrong)?;
+        if count != findings.0.len() {
+            return Err(wrong(serde_json::Error::custom(format_args!(
+                "{} findings in place of {count}",
+                findings.0.len()
+            ))));
+        }
         Ok(Some(findings))
     }
 
@@ -489,7 +507,9 @@ impl Findings {
     /// # Errors
     /// When the file cannot be written.
     pub fn write(&self, run: &Path) -> Result<(), ReportError> {
-        json::write(&run.join(FINDINGS), self)
+        let count = self.0.len();
+        let findings = self;
+        json::write(&run.join(FINDINGS), &Counted { count, findings })
     }
 }
 

@@ -529,7 +529,7 @@ fn the_cause_of_a_damage_is_named_and_the_rest_is_read() {
         let file = path.join(name);
         let good = fs::read(&file).ok();
         let text = good.clone().unwrap_or_else(|| match name {
-            "findings.json" => b"[\n]\n".to_vec(),
+            "findings.json" => b"{\n  \"count\": 0,\n  \"findings\": []\n}\n".to_vec(),
             _ => b"service,reason\nrc,no device\n".to_vec(),
         });
         for (cause, damaged) in damages(&text) {
@@ -627,6 +627,23 @@ fn a_compressed_file_is_named_with_what_unpacks_it() {
     ]);
     fs::copy(&file, &messages).unwrap();
     RowFile::open(&messages).refused(&["messages.csv is compressed with gzip", "gunzip"]);
+}
+
+#[test]
+fn a_finding_that_was_lost_shows_and_a_list_of_an_earlier_version_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = two_points(&folder.path().join("run"));
+    two_findings().write(&path).unwrap();
+    let file = path.join(FINDINGS);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("\"count\": 2", "\"count\": 3")).unwrap();
+    let run = Run::salvage(&path).unwrap();
+    run.damaged[0]
+        .to_string()
+        .has(&["findings.json", "2 findings in place of 3"]);
+    let list = serde_json::to_string(&two_findings()).unwrap();
+    fs::write(&file, list).unwrap();
+    assert_eq!(Run::open(&path).unwrap().findings, Some(two_findings()));
 }
 
 /// A change of a file at a place of it, as a share of its length.
