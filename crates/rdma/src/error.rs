@@ -107,3 +107,20 @@ impl VerbsError {
         self.source.raw_os_error()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_sets_no_errno_has_no_reason() {
+        nix::errno::Errno::clear();
+        let error = VerbsError::last("ibv_create_qp", "bnxt_re0");
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            "ibv_create_qp on bnxt_re0 failed: refused by the driver without a reason"
+        );
+        assert_eq!(error.errno(), None);
+    }
+}

@@ -116,7 +116,7 @@ impl Measured {
     /// The findings, by their kind.
     fn findings(&self) -> BTreeMap<String, String> {
         let found = json(&self.folder.join("findings.json"));
-        let found = found.as_array().unwrap().iter();
+        let found = found["findings"].as_array().unwrap().iter();
         let text = |one: &Value, key: &str| one[key].as_str().unwrap().to_owned();
         found
             .map(|one| (text(one, "kind"), text(one, "problem")))

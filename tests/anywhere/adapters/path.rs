@@ -40,7 +40,7 @@ fn a_counter_that_has_stopped_leaves_its_column_empty() {
 #[test]
 fn the_driver_is_asked_whether_writes_appear_in_order() {
     let kind = "order-not-promised";
-    let words = "--service rc --operation write-polled";
+    let words = "--service rc --operation write-polled --size 64";
     let measured = Host::with("connectx-roce-relaxed").measured(words);
     assert!(measured.is_whole().findings().contains_key(kind));
     let measured = Host::with("connectx-roce").measured(words);
