@@ -42,9 +42,15 @@ impl VerbsError {
         }
     }
 
-    /// The error that errno holds now.
+    /// The error that errno holds now. Where it is 0, what failed has not set it.
     pub(crate) fn last(operation: &'static str, object: impl Into<String>) -> Self {
-        Self::with(operation, object, io::Error::last_os_error())
+        let source = match io::Error::last_os_error() {
+            unset if unset.raw_os_error() == Some(0) => {
+                io::Error::other("refused by the driver without a reason")
+            }
+            error => error,
+        };
+        Self::with(operation, object, source)
     }
 
     /// An error that a verb returned as its value.
@@ -99,5 +105,22 @@ impl VerbsError {
     /// The errno.
     pub fn errno(&self) -> Option<i32> {
         self.source.raw_os_error()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_sets_no_errno_has_no_reason() {
+        nix::errno::Errno::clear();
+        let error = VerbsError::last("ibv_create_qp", "bnxt_re0");
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            "ibv_create_qp on bnxt_re0 failed: refused by the driver without a reason"
+        );
+        assert_eq!(error.errno(), None);
     }
 }
