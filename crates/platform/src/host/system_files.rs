@@ -69,7 +69,7 @@ impl SystemFiles {
     }
 
     /// What a link leads to, if it is there.
-    pub(crate) fn link(&self, path: &str) -> Option<String> {
+    pub fn link(&self, path: &str) -> Option<String> {
         let target = std::fs::read_link(self.path(path)).ok()?;
         target.into_os_string().into_string().ok()
     }
