@@ -88,11 +88,23 @@ impl Found {
             .as_ref()
             .ok()
             .and_then(|[sender, receiver]| Some([sender.address?, receiver.address?]));
+        let ends = chosen.iter().flatten();
+        let iwarp = ends.map(|end| &end.device);
+        let mut iwarp = iwarp.filter(|device| device.transport == Transport::Iwarp);
+        let without_uc = iwarp.next().map(|device| device.name.clone());
+        let routes = UcRoute::ALL.map(|route| match &without_uc {
+            Some(device) => TriedRoute {
+                route,
+                binds: Some(false),
+                reason: Some(format!("{device} is iWARP, which has no UC")),
+            },
+            None => try_route(route, addresses),
+        });
         Ok(Found {
             devices,
             refused: found.refused,
             ends: chosen.map(|ends| ends.map(|end| end.request().to_string())),
-            routes: UcRoute::ALL.map(|route| try_route(route, addresses)),
+            routes,
             library: library_versions().remove("librdmacm"),
         })
     }

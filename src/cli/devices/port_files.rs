@@ -233,11 +233,9 @@ impl<'a> PortFiles<'a> {
         Value::Object(numbers.collect())
     }
 
-    /// The last name of what a link leads to.
+    /// The name of what a link leads to.
     fn link(&self, folder: &str, name: &str) -> Option<String> {
-        let target = self.files.link(&format!("{folder}/{name}"))?;
-        let last = target.rsplit('/').next();
-        last.map(str::to_owned)
+        self.files.name_behind(&format!("{folder}/{name}"))
     }
 
     fn text(&mut self, path: &str) -> Option<String> {

@@ -73,6 +73,15 @@ fn a_refused_service_type_is_in_the_report_with_its_errno() {
 }
 
 #[test]
+fn iwarp_has_no_route_to_uc() {
+    let ended = Host::with("irdma-iwarp").ends("devices", 0);
+    ended
+        .stdout
+        .has(&["endpoint  no: iwp59s0f0 is iWARP, which has no UC"]);
+    ended.stdout.lacks(&["an id can be bound"]);
+}
+
+#[test]
 fn a_refusal_says_whether_inline_data_or_requests_are_too_many() {
     let words = "--service rc --inline off,on --size 128 --burst 8192 --connect direct";
     let measured = Host::with("connectx-roce").measured(words);

@@ -69,9 +69,16 @@ impl SystemFiles {
     }
 
     /// What a link leads to, if it is there.
-    pub fn link(&self, path: &str) -> Option<String> {
+    pub(crate) fn link(&self, path: &str) -> Option<String> {
         let target = std::fs::read_link(self.path(path)).ok()?;
         target.into_os_string().into_string().ok()
+    }
+
+    /// The name of what a link leads to in the end, if it is there.
+    pub fn name_behind(&self, path: &str) -> Option<String> {
+        let target = std::fs::canonicalize(self.path(path)).ok()?;
+        let name = target.file_name()?;
+        Some(name.to_string_lossy().into_owned())
     }
 
     /// The names in a folder, sorted; none if it is missing.
