@@ -1,5 +1,9 @@
 //! `hcabench devices`: what RDMA devices there are, which two a run would use, and which routes to UC there are.
 
+mod port_files;
+mod pseudonyms;
+mod report;
+
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +14,7 @@ use serde_json::{Value, json};
 use super::DevicesArguments;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Context, Device, Library, Port, ServiceType, Transport, devices, granted_inline,
+    Context, Device, Library, Port, ServiceType, Transport, VerbsError, devices, granted_inline,
     library_versions,
 };
 use crate::rig::port_choice::choose;
@@ -26,8 +30,18 @@ const SERVICES: [(&str, ServiceType); 3] = [
 /// A device with the inline bytes it grants to each service type.
 struct DeviceDescription {
     device: Device,
-    /// `None` for a service type that the device does not have.
-    inline: Vec<(&'static str, Option<u32>)>,
+    /// The error for a service type that the device does not have.
+    inline: Vec<(&'static str, Result<u32, VerbsError>)>,
+}
+
+/// All that is shown.
+struct Found {
+    devices: Vec<DeviceDescription>,
+    refused: Vec<(String, VerbsError)>,
+    /// The pair of a run, or why there is none.
+    ends: Result<[String; 2], String>,
+    routes: [TriedRoute; UcRoute::ALL.len()],
+    library: Option<Library>,
 }
 
 /// A route to UC, tried on the pair of a run.
@@ -42,56 +56,96 @@ struct TriedRoute {
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
 pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
-    let found = devices().context("cannot list the RDMA devices")?;
-    let chosen = choose(&found, None, None)
-        .map(|pair| [pair.sender, pair.receiver])
-        .map_err(|error| error.to_string());
-    let described = found.usable.into_iter().map(describe);
-    let described = described.collect::<anyhow::Result<Vec<_>>>()?;
+    let found = Found::on_this_host();
+    if let Some(folder) = &arguments.report {
+        let document = found.map(|found| found.document());
+        report::write(folder.as_deref(), document, arguments.json)?;
+        return Ok(0);
+    }
+    let found = found?;
     for (name, error) in &found.refused {
         say(format_args!(
             "hcabench: the device {name} cannot be used: {error}"
         ));
     }
-    let addresses = chosen
-        .as_ref()
-        .ok()
-        .and_then(|[sender, receiver]| Some([sender.address?, receiver.address?]));
-    let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
-    let ends = chosen.map(|ends| ends.map(|end| end.request().to_string()));
-    let library = library_versions().remove("librdmacm");
     if arguments.json {
-        let [sender, receiver] = ends.clone().map_or([None, None], |ends| ends.map(Some));
-        let document = json!({
-            "devices": described.iter().map(document).collect::<Vec<_>>(),
+        print_json(&found.document())?;
+    } else {
+        print_text(&found.text(arguments.brief.brief))?;
+    }
+    Ok(u8::from(found.ends.is_err()))
+}
+
+impl Found {
+    fn on_this_host() -> anyhow::Result<Self> {
+        let found = devices().context("cannot list the RDMA devices")?;
+        let chosen = choose(&found, None, None)
+            .map(|pair| [pair.sender, pair.receiver])
+            .map_err(|error| error.to_string());
+        let described = found.usable.into_iter().map(describe);
+        let devices = described.collect::<anyhow::Result<Vec<_>>>()?;
+        let addresses = chosen
+            .as_ref()
+            .ok()
+            .and_then(|[sender, receiver]| Some([sender.address?, receiver.address?]));
+        let ends = chosen.iter().flatten();
+        let iwarp = ends.map(|end| &end.device);
+        let mut iwarp = iwarp.filter(|device| device.transport == Transport::Iwarp);
+        let without_uc = iwarp.next().map(|device| device.name.clone());
+        let routes = UcRoute::ALL.map(|route| match &without_uc {
+            Some(device) => TriedRoute {
+                route,
+                binds: Some(false),
+                reason: Some(format!("{device} is iWARP, which has no UC")),
+            },
+            None => try_route(route, addresses),
+        });
+        Ok(Found {
+            devices,
+            refused: found.refused,
+            ends: chosen.map(|ends| ends.map(|end| end.request().to_string())),
+            routes,
+            library: library_versions().remove("librdmacm"),
+        })
+    }
+
+    fn document(&self) -> Value {
+        let [sender, receiver] = match &self.ends {
+            Ok(ends) => ends.each_ref().map(Some),
+            Err(_) => [None, None],
+        };
+        let refused = self.refused.iter();
+        let refused =
+            refused.map(|(name, error)| json!({ "device": name, "error": error.to_string() }));
+        json!({
+            "devices": self.devices.iter().map(document).collect::<Vec<_>>(),
+            "refused": refused.collect::<Vec<_>>(),
             "sender": sender,
             "receiver": receiver,
-            "why_no_pair": ends.as_ref().err(),
-            "uc_routes": routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
-            "librdmacm": library,
-        });
-        print_json(&document)?;
-    } else {
-        let pair = match &ends {
+            "why_no_pair": self.ends.as_ref().err(),
+            "uc_routes": self.routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
+            "librdmacm": self.library,
+        })
+    }
+
+    fn text(&self, brief: bool) -> String {
+        let pair = match &self.ends {
             Ok([sender, receiver]) => {
                 format!("A run would use: --sender {sender} --receiver {receiver}\n")
             }
             Err(reason) => format!("A run would find no pair: {reason}\n"),
         };
-        print_text(
-            &(tables(&described, arguments.brief.brief, terminal_width())
-                + &pair
-                + &routes_in_words(&routes, library.as_ref())),
-        )?;
+        tables(&self.devices, brief, terminal_width())
+            + &pair
+            + &routes_in_words(&self.routes, self.library.as_ref())
     }
-    Ok(u8::from(ends.is_err()))
 }
 
 fn describe(device: Device) -> anyhow::Result<DeviceDescription> {
     let context = Arc::new(Context::open_by_name(&device.name)?);
     let inline = SERVICES
         .iter()
-        .map(|&(name, service)| (name, granted_inline(&context, service).ok()))
+        .map(|&(name, service)| (name, granted_inline(&context, service)))
         .collect();
     Ok(DeviceDescription { device, inline })
 }
@@ -126,9 +180,14 @@ fn route_document(tried: &TriedRoute) -> (String, Value) {
 fn document(described: &DeviceDescription) -> Value {
     let granted = described.inline.iter();
     let inline: serde_json::Map<String, Value> = granted
-        .map(|(name, bytes)| ((*name).to_owned(), json!(bytes)))
+        .map(|(name, bytes)| ((*name).to_owned(), json!(bytes.as_ref().ok())))
         .collect();
-    json!({ "device": described.device, "inline_bytes_granted": inline })
+    let refused = described.inline.iter().filter_map(|(name, bytes)| {
+        let error = bytes.as_ref().err()?;
+        Some(((*name).to_owned(), json!(error.to_string())))
+    });
+    let refused: serde_json::Map<_, _> = refused.collect();
+    json!({ "device": described.device, "inline_bytes_granted": inline, "services_refused": refused })
 }
 
 fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) -> String {
@@ -164,7 +223,7 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
             device.limits.max_queue_pair_work_requests.to_string(),
             device.limits.max_completion_queue_entries.to_string(),
         ];
-        let granted = inline.iter().map(|(_, bytes)| *bytes);
+        let granted = inline.iter().map(|(_, bytes)| bytes.as_ref().ok());
         cells.extend(granted.map(|bytes| or_dash(bytes.map(|bytes| bytes.to_string()))));
         let stamps = match device.limits.completion_timestamps {
             Some(true) => "yes",

@@ -139,6 +139,15 @@ static const struct counter mlx5_worn_counters[] = {
 	{"hw_counters/rnr_nak_retry_err", NOT_READY, 0, 0},
 	{0},
 };
+/* A port that each packet has to wait for. */
+static const struct counter mlx5_paused_counters[] = {
+	{"counters/port_xmit_wait", SENT, 7, 32},
+	{"ethtool/tx_packets_phy", WIRE_SENT, 5000, 0},
+	{"ethtool/rx_prio3_pause", WIRE_SENT, 7, 0},
+	{"ethtool/rx_prio3_pause_duration", WIRE_SENT, 7, 0},
+	{"ethtool/tx_prio3_pause", WIRE_RECEIVED, 7, 0},
+	{0},
+};
 /* A virtual function is shown 0 for each counter of the physical port (unconfirmed). */
 static const struct counter mlx5_virtual_counters[] = {
 	{"counters/port_xmit_packets", SENT, 1000, 0},
@@ -197,6 +206,8 @@ static const struct driver mlx5_roce = {MLX5, .link_layer = IBV_LINK_LAYER_ETHER
 					.counters = mlx5_counters};
 static const struct driver mlx5_virtual = {MLX5, .link_layer = IBV_LINK_LAYER_ETHERNET, .roce_v1 = true,
 					   .counters = mlx5_virtual_counters};
+static const struct driver mlx5_paused = {MLX5, .link_layer = IBV_LINK_LAYER_ETHERNET, .roce_v1 = true,
+					  .counters = mlx5_paused_counters};
 /* mlxconfig PCI_WR_ORDERING=force_relax, or a firmware that does not say. */
 static const struct driver mlx5_relaxed = {MLX5, .in_order = 0, .link_layer = IBV_LINK_LAYER_ETHERNET, .roce_v1 = true,
 					   .counters = mlx5_counters};
@@ -272,6 +283,7 @@ static const struct character characters[] = {
 					IB_PORT(IBV_PORT_INIT, 0, 0, "ib42", 2))},
 	{"connectx-roce", CARD("mlx5_", mlx5_roce, ETHERNET("1", "0.1/24", 1), ETHERNET("2", "0.2/24", 2))},
 	{"connectx-roce-relaxed", CARD("mlx5_", mlx5_relaxed, ETHERNET("1", "0.1/24", 1), ETHERNET("2", "0.2/24", 2))},
+	{"connectx-roce-paused", CARD("mlx5_", mlx5_paused, ETHERNET("1", "0.1/24", 1), ETHERNET("2", "0.2/24", 2))},
 	/* The two ports are on one wire though each is a physical function, as on a card in a mode for several hosts. */
 	{"connectx-one-wire", CARD("mlx5_", mlx5_roce, ETHERNET("1", "0.1/24", 1), ETHERNET("2", "0.2/24", 1))},
 	{"connectx-virtual", .devices = 2, .device = {

@@ -20,6 +20,8 @@ mod clock_trust;
 mod compare_command;
 #[cfg(feature = "rdma")]
 mod container_limits;
+#[cfg(feature = "rdma")]
+mod devices_report;
 mod documentation;
 mod fabric_results;
 mod findings_command;

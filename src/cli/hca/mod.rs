@@ -189,7 +189,7 @@ pub(crate) struct HcaArguments {
     pub uc_route: UcRouteRequest,
 
     /// Set the interrupt vector of the completion queues of both ends, or of sender and receiver, for --poll event
-    /// [default: 0]
+    /// [default: 0; 0,1 where both ends are of one device]
     #[arg(long, value_name = "N|N,M", help_heading = "Machine", value_parser = values::comp_vectors)]
     pub comp_vector: Option<CompletionVectors>,
 

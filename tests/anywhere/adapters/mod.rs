@@ -5,6 +5,7 @@
 mod choice;
 mod messages;
 mod path;
+mod report;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

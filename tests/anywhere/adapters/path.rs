@@ -38,6 +38,23 @@ fn a_counter_that_has_stopped_leaves_its_column_empty() {
 }
 
 #[test]
+fn pauses_are_warned_of_and_ticks_of_unknown_length_are_not() {
+    let measured = Host::with("connectx-roce-paused").measured("--service rc");
+    let found = measured.is_whole().findings();
+    found["paused"].has(&["the sender's port was paused for ", " of "]);
+    found["pause-frames"].has(&["the receiver's port sent ", " pause frames"]);
+    found["port-waited"].has(&["the sender's port waited for ", " ticks in "]);
+    let row = &measured.rows()[0];
+    assert!(number(row, "sender_wait_ticks") >= 50, "{row:?}");
+    // On a path without pauses there are none.
+    let measured = Host::with("connectx-roce").measured("--service rc");
+    let found = measured.is_whole().findings();
+    for kind in ["paused", "pause-frames", "port-waited"] {
+        assert!(!found.contains_key(kind), "{found:?}");
+    }
+}
+
+#[test]
 fn the_driver_is_asked_whether_writes_appear_in_order() {
     let kind = "order-not-promised";
     let words = "--service rc --operation write-polled --size 64";

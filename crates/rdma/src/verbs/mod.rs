@@ -15,6 +15,7 @@ mod interface_counters;
 mod library;
 mod memory_region;
 mod partition_keys;
+mod physical_counters;
 mod physical_port;
 mod port_address;
 mod port_codes;
@@ -33,11 +34,12 @@ pub use completion_queue::{
 pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
 pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
+pub use interface_counters::interface_counters;
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
 pub use partition_keys::{PartitionKeys, common_partitions, partition_keys};
 pub use physical_port::PhysicalPort;
-pub use port_address::IpNetwork;
+pub use port_address::{IpNetwork, interfaces_of};
 pub(crate) use port_codes::mtu_code;
 pub use port_counters::PortCounters;
 pub use protection_domain::ProtectionDomain;
@@ -48,12 +50,6 @@ pub use queue_pair::{
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
 pub use send_list::SendList;
 pub use work_request::{Destination, SendRequest};
-
-/// The statistics of a network interface by name, for tests.
-#[cfg(feature = "testing")]
-pub fn counters_of_interface(interface: &str) -> Vec<(String, u64)> {
-    interface_counters::interface_counters(interface)
-}
 
 /// The folder of a port in sysfs.
 fn port_folder(device: &str, port: u8) -> std::path::PathBuf {

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::interface_counters::{interface_counters, of_physical_port};
+use super::interface_counters::interface_counters;
+use super::physical_counters::of_physical_port;
 use super::physical_port::interfaces_on_wire;
 use super::port_folder;
 
@@ -14,6 +15,8 @@ use super::port_folder;
 const HARDWARE: &str = "hw_counters";
 /// What the names of counters of the device as a whole begin with.
 pub(super) const OF_DEVICE: &str = "device/";
+/// What the names of statistics of network interfaces begin with.
+pub(super) const OF_INTERFACE: &str = "ethtool/";
 /// A setting among the driver's counters: for how many milliseconds the kernel gives out what it has read before.
 const LIFESPAN: &str = "lifespan";
 /// Longer than this it is not waited for.
@@ -47,7 +50,10 @@ impl PortCounters {
     ) -> Self {
         for interface in interfaces {
             for (name, value) in of_physical_port(counters_of(interface)) {
-                let sum = self.0.entry(format!("ethtool/{name}")).or_insert(Some(0));
+                let sum = self
+                    .0
+                    .entry(format!("{OF_INTERFACE}{name}"))
+                    .or_insert(Some(0));
                 *sum = sum.map(|sum| sum.saturating_add(value));
             }
         }

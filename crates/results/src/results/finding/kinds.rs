@@ -168,8 +168,14 @@ kinds! {
         "{count} retransmissions" "packets were lost or late, and latencies contain their retransmission" "";
     CONGESTION "congestion" Reservation
         "{count} congestion notifications" "packets were marked on the path, and the adapter reduced its rate" "";
-    FLOW_CONTROL "flow-control" Reservation
-        "the sender's port waited for {count} ticks" "flow control held it back" "";
+    PORT_WAITED "port-waited" Advice
+        "the sender's port waited for {count} ticks in {time_ns}"
+        "flow control or other traffic held it back, for a time that is unknown: the device decides how long a tick is"
+        "";
+    PAUSED "paused" Reservation
+        "the sender's port was paused for {paused_ns} of {time_ns}" "latencies contain the wait" "";
+    PAUSE_FRAMES "pause-frames" Reservation
+        "{port} {count} pause frames" "latencies may contain the wait that they asked for" "";
     SENDER_PORT_ERRORS "sender-port-errors" Reservation
         "{count} errors at the sender's port" "counters.csv names them" "";
     RECEIVER_PORT_ERRORS "receiver-port-errors" Reservation

@@ -91,6 +91,7 @@ impl TwoPorts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::hca::settings::comp_vector::CompletionVectors;
     use crate::rdma::verbs::{DeviceLimits, PartitionKeys, Transport};
 
     fn port(most: u32, [outstanding, served]: [u8; 2], link_layer: LinkLayer) -> Facts {
@@ -120,6 +121,30 @@ mod tests {
             inline: vec![(Service::Rc, most)],
             description: String::new(),
             details: serde_json::Value::Null,
+        }
+    }
+
+    #[test]
+    fn two_ends_of_one_device_have_two_interrupts() {
+        let port = |device: &str, completion_vectors| {
+            let mut port = port(40, [1, 1], LinkLayer::Ethernet);
+            port.device = device.to_owned();
+            port.limits.completion_vectors = completion_vectors;
+            port
+        };
+        let asked = CompletionVectors {
+            sender: 1,
+            receiver: 1,
+        };
+        for (asked, receiver, vectors) in [
+            (None, port("mlx5_0", 8), "0,1"),
+            (None, port("mlx5_0", 1), "0,0"),
+            (None, port("mlx5_1", 8), "0,0"),
+            (Some(asked), port("mlx5_0", 8), "1,1"),
+        ] {
+            let sender = port("mlx5_0", receiver.limits.completion_vectors);
+            let found = CompletionVectors::of_run(asked, [&sender, &receiver]);
+            assert_eq!(found.to_string(), vectors, "{receiver:?}");
         }
     }
 

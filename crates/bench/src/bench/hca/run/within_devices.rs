@@ -240,12 +240,19 @@ fn impossible_by_iwarp(point: &Point, device: &str) -> Option<String> {
     Some(format!("{option} is impossible: {device} is iWARP, {why}"))
 }
 
-/// Why the queue pairs of a point are refused.
+/// Why the queue pairs of a point are refused, and what to lower.
 fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError> {
     let (inline, count) = (point.inline_bytes(), point.queue_pairs);
     let requests = peer.receives(point).requests;
-    let lengths = queue_pair_lengths(point.sends(), requests, inline);
-    let refused = peer.refuses(point.service, lengths, count)?;
+    let refused = |sends, inline| {
+        let lengths = queue_pair_lengths(sends, requests, inline);
+        peer.refuses(point.service, lengths, count)
+    };
+    let Some(reason) = refused(point.sends(), inline)? else {
+        return Ok(None);
+    };
+    let granted = |sends, inline| Ok(refused(sends, inline)?.is_none());
+    let advice = what_to_lower(point.sends(), inline, granted)?;
     let mut with = match count {
         1 => String::new(),
         several => format!(" over {several} queue pairs"),
@@ -257,9 +264,32 @@ fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError>
         with += &format!(" with --depth {}", point.depth);
     }
     let (burst, service) = (point.burst, point.service.name());
-    Ok(refused.map(|refused| {
-        format!("--burst {burst}{with} is impossible with --service {service} on these devices: {refused}")
-    }))
+    Ok(Some(format!(
+        "--burst {burst}{with} is impossible with --service {service} on these devices: {reason}{advice}"
+    )))
+}
+
+/// What of the requests and their inline data has to be less, with its own separator, or nothing. The longer the inline
+/// data, the fewer requests there can be where a queue has so many bytes (mlx5: `mlx5_calc_sq_size` of rdma-core).
+fn what_to_lower(
+    sends: u32,
+    inline: u32,
+    mut granted: impl FnMut(u32, u32) -> Result<bool, RunError>,
+) -> Result<String, RunError> {
+    let half = sends / 2;
+    let without = inline > 0 && granted(sends, 0)?;
+    let shorter = half > 0 && granted(half, inline)?;
+    Ok(match (without, shorter) {
+        (true, true) => format!(
+            ": it is granted without inline data, and with half of the requests: leave out --inline, or use --depth {half}"
+        ),
+        (true, false) => {
+            ": it is granted without inline data: leave out --inline, or use a smaller --size"
+                .to_owned()
+        }
+        (false, true) => format!(": half of the requests are granted: use --depth {half}"),
+        (false, false) => String::new(),
+    })
 }
 
 /// Why queue pairs as the background has them are refused.
@@ -363,6 +393,34 @@ mod tests {
         shown_if_slow(Some(show), short, wait);
         assert_eq!(shown_if_slow(None, short, || 8), 8);
         assert_eq!(SHOWN.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_refusal_says_which_to_lower() {
+        let advice = |sends, inline, granted: fn(u32, u32) -> bool| {
+            let granted = |sends, inline| Ok(granted(sends, inline));
+            what_to_lower(sends, inline, granted).unwrap()
+        };
+        // A queue of so many bytes, as mlx5 has it.
+        let of_bytes = |sends, inline| sends * (64 + inline) <= 8192 * 192;
+        let both = advice(8192, 200, of_bytes);
+        assert!(
+            both.ends_with("leave out --inline, or use --depth 4096"),
+            "{both}"
+        );
+        let inline = advice(8192, 1000, of_bytes);
+        assert!(
+            inline.ends_with("leave out --inline, or use a smaller --size"),
+            "{inline}"
+        );
+        let depth = advice(8192, 0, |sends, _| sends <= 4096);
+        assert_eq!(
+            depth,
+            ": half of the requests are granted: use --depth 4096"
+        );
+        assert_eq!(advice(8192, 8, |_, _| false), "");
+        // Without inline data or a second request there is nothing to leave out.
+        assert_eq!(advice(1, 0, |_, _| true), "");
     }
 
     #[test]

@@ -187,7 +187,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 progress(Progress { done, of, text });
             };
             if !warming && counters.is_none() {
-                counters = Some(self.links().map(|link| link.counters()));
+                counters = Some((self.links().map(|link| link.counters()), Instant::now()));
                 throttling.begin();
                 self.background
                     .iter_mut()
@@ -239,23 +239,25 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
     }
 
     /// What the ports tell since their counters were those before the first measured burst, if there was one.
-    fn port_record(&self, before: Option<[PortCounters; 2]>) -> PortRecord {
+    fn port_record(&self, before: Option<([PortCounters; 2], Instant)>) -> PortRecord {
         let links = self.links();
         let mut changes: Vec<String> = links.iter().flat_map(|link| link.changes()).collect();
         // Both ends may be on one port.
         changes.sort();
         changes.dedup();
-        let Some([of_sender, of_receiver]) = before else {
+        let Some(([of_sender, of_receiver], begun)) = before else {
             return PortRecord {
                 changes,
                 ..PortRecord::default()
             };
         };
+        let time = begun.elapsed();
         let [sender, receiver] = links.map(|link| link.fresh_counters());
         PortRecord {
             sender: sender.since(&of_sender),
             receiver: receiver.since(&of_receiver),
             changes,
+            time,
         }
     }
 
