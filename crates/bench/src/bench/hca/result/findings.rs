@@ -5,7 +5,7 @@ use crate::bench::hca::loops::background::BackgroundTraffic;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::background::{Background, Traffic};
-use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Service};
+use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Poll, Service};
 use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
@@ -185,6 +185,39 @@ pub fn of_latency(result: &PointResult) -> Vec<Finding> {
     all.into_iter().flatten().collect()
 }
 
+/// What stamps of adapters show: of themselves, and of the loops.
+fn of_hardware(result: &PointResult) -> Vec<Finding> {
+    let Some(stamps) = &result.hardware else {
+        return Vec::new();
+    };
+    let ends = [
+        ("sender", "t_comp", &stamps.sender),
+        ("receiver", "t_recv", &stamps.receiver),
+    ];
+    let mut found = Vec::new();
+    for (end, ours, stamps) in ends {
+        let of = Some(stamps.completions);
+        let named = |it: Finding| it.name("end", end).name("ours", ours);
+        let counted = [
+            (stamps.too_late(), kinds::HW_STAMPS_TOO_LATE),
+            (stamps.missing + stamps.outside, kinds::HW_STAMPS_MISSING),
+        ];
+        found.extend(counted.iter().filter_map(|(count, kind)| {
+            Finding::counted(kind, *count, of)
+                .map(|it| named(it).measure("error_ns", stamps.error_ns as f64))
+        }));
+        found.extend(stamps.rate_off().map(|off| {
+            named(Finding::of(&kinds::HW_CLOCK_RATE)).measure("off_ppm", (off * 1e6).round())
+        }));
+    }
+    let polls = result.point.poll_recv == Poll::Busy && result.point.receiver_pause_ns.0 == 0;
+    let receiver = &stamps.receiver;
+    if polls && let Some(held) = Finding::counted(&kinds::HELD_UP, receiver.waits, None) {
+        found.push(held.measure("longest_ns", receiver.longest_wait_ns as f64));
+    }
+    found
+}
+
 /// What every result may show.
 pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     let obtained = &result.circumstances;
@@ -224,6 +257,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     all.extend(of_throttling(&result.throttled, obtained.priority));
     all.extend(of_kept(result, missed));
     all.extend(of_order(result));
+    all.extend(of_hardware(result));
     let to_itself = obtained.path.sender.sends_to_itself();
     all.extend(result.ports.findings(&result.point, counts, to_itself));
     all

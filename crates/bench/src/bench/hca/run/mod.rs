@@ -263,6 +263,7 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
             comp_vectors: config.comp_vectors.unwrap_or_default(),
             limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
+            hw_timestamps: config.hw_timestamps,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,
         };

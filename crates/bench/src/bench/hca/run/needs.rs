@@ -22,8 +22,8 @@ const OF_COMPLETION_THREAD: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct PointNeeds {
     /// Bytes of each buffer: payload of sender and receiver, t_subm, t_comp in the sender, t_comp in a completion
-    /// thread, arrivals.
-    buffers: [Bytes; 6],
+    /// thread, arrivals; the adapters' stamps at both ends.
+    buffers: [Bytes; 8],
     /// Each of both ends of the queue pairs in the background, and how many there are.
     background: (Bytes, u64),
     results: u64,
@@ -47,6 +47,11 @@ impl PointNeeds {
             };
             (PayloadBuffer::bytes_needed(slots, size, 0), 2 * pairs)
         };
+        let (of_sender, of_receiver) = match (config.hw_timestamps, point.operation) {
+            (false, _) => (Bytes(0), Bytes(0)),
+            (true, of) if of.has_immediate_data() => (stamps, stamps),
+            (true, _) => (stamps, Bytes(0)),
+        };
         debug_assert!(header == 0 || point.operation == Operation::Send);
         PointNeeds {
             buffers: [
@@ -56,6 +61,8 @@ impl PointNeeds {
                 stamps,
                 stamps,
                 Bytes((burst * size_of::<Arrival>()) as u64),
+                of_sender,
+                of_receiver,
             ],
             background: point.background.map_or((Bytes(0), 0), of_background),
             results: messages * BYTES_PER_RESULT,
@@ -75,7 +82,11 @@ impl PointNeeds {
 
     fn buffer_bytes(&self, buffers: &[Bytes]) -> u64 {
         let rounded = |bytes: &Bytes| bytes.0.next_multiple_of(HUGE_PAGE as u64) + HUGE_PAGE as u64;
-        buffers.iter().map(rounded).sum()
+        buffers
+            .iter()
+            .filter(|bytes| bytes.0 > 0)
+            .map(rounded)
+            .sum()
     }
 
     /// Refuses a point that does not fit into memory.
@@ -106,7 +117,8 @@ impl PointNeeds {
     pub(crate) fn huge_pages(&self, placement: &Placement) -> u64 {
         let pages = |bytes: &Bytes| bytes.0.div_ceil(HUGE_PAGE as u64).max(1);
         let (each, count) = self.background;
-        let all = self.buffers.iter().map(pages).sum::<u64>() + pages(&each) * count;
+        let buffers = self.buffers.iter().filter(|bytes| bytes.0 > 0);
+        let all = buffers.map(pages).sum::<u64>() + pages(&each) * count;
         match placement.completion {
             Some(_) => all,
             None => all - pages(&self.buffers[OF_COMPLETION_THREAD]),
