@@ -9,7 +9,7 @@ use super::Clock;
 
 /// Readings of which the quickest is kept.
 const TRIES: usize = 32;
-/// Three pairs of which one part is longer by more than this factor say too little about it.
+/// Three pairs of which one part is longer by more than this factor show too little about it.
 const MOST_UNEQUAL: i128 = 4;
 
 /// A reading of a counter, and the readings of a clock before and after it.
@@ -62,7 +62,7 @@ impl CounterPair {
     }
 }
 
-/// A counter: after how many counts it begins anew, and its rate as far as it is known.
+/// A counter: after how many counts it begins again, and its rate as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CounterKind {
     /// All bits that it has.
@@ -98,7 +98,7 @@ impl CounterLine {
     pub fn new(kind: CounterKind, from: CounterPair, to: CounterPair) -> Option<Self> {
         let doubled_ns = to.doubled_middle() - from.doubled_middle();
         let within = kind.distance(from.count, to.count);
-        // How often it began anew only its rate shows.
+        // How often it began again only its rate shows.
         let all = kind.hertz.map_or(within, |hertz| {
             (hertz * doubled_ns as f64 / 2e9).round() as i128
         });
@@ -221,7 +221,7 @@ mod tests {
         let bits = prop_oneof![Just(63_u32), Just(64), Just(48), Just(32), 24_u32..63];
         (rate, bits, any::<u64>(), any::<bool>()).prop_map(move |(hertz, bits, offset, known)| {
             let mask = u64::MAX >> (64 - bits);
-            // A rate need be known only where the counter may begin anew more than once; by 200 ppm it may be wrong.
+            // A rate need be known only where the counter may begin again more than once; by 200 ppm it may be wrong.
             let needed = bits < 48;
             Truth {
                 kind: CounterKind {
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn a_counter_that_begins_anew_is_taken_for_what_it_is() {
-        // 2^24 counts are 107 ms: it begins anew nine times in a second.
+        // 2^24 counts are 107 ms: it begins again nine times in a second.
         let truth = steady(24);
         let known = CounterKind {
             hertz: Some(156.25e6),

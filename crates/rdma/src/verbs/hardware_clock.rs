@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{Context, StampedQueue, VerbsError};
 
-/// What a driver tells of the clock of its device.
+/// What a driver reports of the clock of its device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HardwareClock {
     /// The bits that a stamp has (`completion_timestamp_mask`).
     pub mask: u64,
-    /// Its nominal rate (`hca_core_clock`); `None` where the driver does not tell.
+    /// Its nominal rate (`hca_core_clock`); `None` where the driver does not report it.
     pub khz: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ pub enum NoHardwareClock {
 }
 
 impl Context {
-    /// What the driver tells of the clock.
+    /// What the driver reports of the clock.
     ///
     /// # Errors
     /// When it has none.
@@ -79,7 +79,7 @@ impl Context {
         let query = extended.and_then(|extended| unsafe { (*extended).query_rt_values });
         let query =
             query.ok_or_else(|| VerbsError::code(VERB, self.device_name(), libc::EOPNOTSUPP))?;
-        // SAFETY: the context is open, zero is a value of the structure, and the mask says what is asked for.
+        // SAFETY: the context is open, zero is a value of the structure, and the mask names what is asked for.
         let (code, values) = unsafe {
             (*values.as_mut_ptr()).comp_mask = asked;
             let code = query(self.as_ptr(), values.as_mut_ptr());

@@ -69,7 +69,7 @@ pub struct EndStamps {
     pub waits: u64,
     /// The longest of them.
     pub longest_wait_ns: u64,
-    /// The rate of the adapter's clock, as its driver tells and as the readings show.
+    /// The rate of the adapter's clock, as its driver reports and as the readings show.
     pub nominal_khz: Option<f64>,
     pub seen_khz: Option<f64>,
     /// By how much the latter can be off, as a share of it.
@@ -79,10 +79,23 @@ pub struct EndStamps {
 /// A loop that polls takes a completion at once, unless something else has its CPU for so long.
 pub const LONG_WAIT_NS: i64 = 20_000;
 
-/// Above this the rate that a driver tells is wrong.
+/// Above this the rate that a driver reports is wrong.
 const MOST_OFF: f64 = 1e-3;
 
 impl HardwareStampTally {
+    /// With room for so many messages.
+    pub fn with_room_for(messages: usize) -> Self {
+        let end = || EndStamps {
+            lags: Vec::with_capacity(messages),
+            ..EndStamps::default()
+        };
+        HardwareStampTally {
+            messages: Vec::with_capacity(messages),
+            sender: end(),
+            receiver: end(),
+        }
+    }
+
     /// Adds a burst, whose messages are judged, with the stamps of sender and receiver.
     pub fn add(&mut self, messages: &[Message], bursts: &[Option<HardwareBurst>; 2]) {
         let from = self.messages.len();
@@ -117,6 +130,17 @@ impl HardwareStampTally {
 type Place = (Option<u64>, fn(&mut HardwareTimes) -> &mut Option<u64>);
 
 impl EndStamps {
+    /// One with these times from the adapter's stamp to ours.
+    #[cfg(test)]
+    pub(crate) fn made_up(lags: &[i64], error_ns: u64) -> Self {
+        EndStamps {
+            lags: lags.to_vec(),
+            completions: lags.len() as u64,
+            error_ns,
+            ..EndStamps::default()
+        }
+    }
+
     fn add(
         &mut self,
         burst: &HardwareBurst,
@@ -188,7 +212,7 @@ impl EndStamps {
         self.lags.iter().filter(|lag| **lag < -error).count() as u64
     }
 
-    /// By how much the rate that was seen is off the one that the driver tells, if that is wrong, as a share of it.
+    /// By how much the rate that was seen is off the one that the driver reports, if that is wrong, as a share of it.
     pub fn rate_off(&self) -> Option<f64> {
         let off = self.seen_khz? / self.nominal_khz? - 1.0;
         (off.abs() > MOST_OFF + 2.0 * self.seen_within?).then_some(off)

@@ -4,6 +4,7 @@ use crate::bench::hca::ends::verbs_link::header_of;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::result::hardware::HardwareTimes;
 use crate::bench::hca::settings::background::{Background, Traffic};
 use crate::bench::hca::settings::config::{Config, Operation};
 use crate::buffer::{Arrival, Bytes, HUGE_PAGE, PayloadBuffer};
@@ -14,6 +15,9 @@ use crate::time::Ticks;
 
 /// Bytes that a message takes in memory until its point is written: the judged message and its latencies, sorted.
 const BYTES_PER_RESULT: u64 = (size_of::<Message>() + 5 * size_of::<i64>()) as u64;
+
+/// The same of what adapters stamp: the times of each message, those from the adapter to us, sorted, and the counts.
+const BYTES_PER_STAMPS: u64 = (size_of::<HardwareTimes>() + size_of::<[i64; 8]>()) as u64;
 
 /// The place among the buffers of the one that only a completion thread takes.
 const OF_COMPLETION_THREAD: usize = 4;
@@ -52,6 +56,10 @@ impl PointNeeds {
             (true, of) if of.has_immediate_data() => (stamps, stamps),
             (true, _) => (stamps, Bytes(0)),
         };
+        let bytes_of_results = match config.hw_timestamps {
+            true => BYTES_PER_RESULT + BYTES_PER_STAMPS,
+            false => BYTES_PER_RESULT,
+        };
         debug_assert!(header == 0 || point.operation == Operation::Send);
         PointNeeds {
             buffers: [
@@ -65,7 +73,7 @@ impl PointNeeds {
                 of_receiver,
             ],
             background: point.background.map_or((Bytes(0), 0), of_background),
-            results: messages * BYTES_PER_RESULT,
+            results: messages * bytes_of_results,
             messages,
         }
     }

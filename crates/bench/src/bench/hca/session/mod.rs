@@ -28,7 +28,7 @@ use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::result::analysis::{Burst, judge, judge_requests};
-use crate::bench::hca::result::hardware::HardwareBurst;
+use crate::bench::hca::result::hardware::{HardwareBurst, HardwareStampTally};
 use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
@@ -180,7 +180,10 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         between: &mut dyn BetweenBursts,
     ) -> Result<Tally, RunError> {
         let burst = self.frame.point.burst;
-        let mut tally = Tally::with_room_for(repeat as usize * burst as usize);
+        let messages = repeat as usize * burst as usize;
+        let mut tally = Tally::with_room_for(messages);
+        let has_stamps = self.hardware().iter().any(Option::is_some);
+        tally.hardware = has_stamps.then(|| HardwareStampTally::with_room_for(messages));
         let to_warm_up = u64::from(warmup.messages(burst).unwrap_or(0));
         let of = to_warm_up + u64::from(repeat) * u64::from(burst);
         let since = Instant::now();
@@ -513,8 +516,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 tally.rewriting_ns += messages.iter().filter_map(under_way).sum::<u64>();
             }
         }
-        if self.hardware().iter().any(Option::is_some) {
-            let stamps = tally.hardware.get_or_insert_default();
+        if let Some(stamps) = &mut tally.hardware {
             stamps.add(&messages, &record.hardware);
         }
         tally.messages.extend(messages);
