@@ -377,7 +377,7 @@ mod tests {
         assert_eq!(off(500e6, 1_000_000), None);
         assert_eq!(off(500.1e6, 1_000_000_000), None);
         assert!(off(510e6, 1_000_000_000).is_some_and(|off| (off + 0.0196).abs() < 1e-3));
-        // 100 ns each way of 20 us.
-        assert_eq!(off(510e6, 20_000), None);
+        // 100 ns each way of 10 us.
+        assert_eq!(off(510e6, 10_000), None);
     }
 }
