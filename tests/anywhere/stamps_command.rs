@@ -30,7 +30,8 @@ fn run(around: &[f64]) -> tempfile::TempDir {
 #[test]
 fn the_times_from_the_adapter_to_us_are_shown_and_reported_in_words() {
     let one = run(&[100.0]);
-    let words = "p50 100 ns, p99 300 ns, p99.9 400 ns, at most 5.00 us, by stamps that may be off by 30.0 ns";
+    let words =
+        "p50 100 ns, p99 300 ns, p99.9 400 ns, at most 5.00 us, by stamps that may be off by 30 ns";
     let shown = ends(one.path(), "show run", 0).stdout;
     shown.has(&["Adapter to t_recv", "Adapter to t_comp", words]);
     shown.has(&["hw to t_recv p50", "hw to t_comp p99", "0.100", "0.300"]);

@@ -318,7 +318,7 @@ mod tests {
         let found = of_hardware(&stamps, true);
         let lines: Vec<String> = found.iter().map(|it| it.line(1)).collect();
         let expected = [
-            &["1 of 3", "of the sender", "later than t_comp", "60.0 ns"][..],
+            &["1 of 3", "of the sender", "later than t_comp", "60 ns"][..],
             &["3 of 3 completions of the sender", "t_comp"],
             &["the receiver's adapter", "10000 ppm"],
             &["late 4 times", "52.0 us", "its thread was away"],
