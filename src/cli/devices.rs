@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use super::DevicesArguments;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Context, Device, Library, Port, ServiceType, Transport, VerbsError, devices, granted_inline,
-    library_versions,
+    Context, Device, DeviceLimits, Library, Port, ServiceType, Transport, VerbsError, devices,
+    granted_inline, library_versions,
 };
 use crate::rig::port_choice::choose;
 use crate::terminal::output::{print_json, print_text, say, terminal_width};
@@ -225,12 +225,7 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
         ];
         let granted = inline.iter().map(|(_, bytes)| bytes.as_ref().ok());
         cells.extend(granted.map(|bytes| or_dash(bytes.map(|bytes| bytes.to_string()))));
-        let stamps = match device.limits.completion_timestamps {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "unknown",
-        };
-        cells.push(stamps.to_owned());
+        cells.push(stamps_in_words(&device.limits));
         limits.row(cells);
         for port in &device.ports {
             ports.row(port_cells(device, port));
@@ -243,6 +238,20 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
     match brief {
         true => ports + "\n",
         false => format!("{}\n{ports}\n", limits.render(width)),
+    }
+}
+
+/// Whether completions have stamps of the device, of how many bits (`completion_timestamp_mask`), and its nominal rate.
+fn stamps_in_words(limits: &DeviceLimits) -> String {
+    match (limits.hardware_clock, limits.completion_timestamps) {
+        (Some(clock), _) => {
+            let rate = clock.khz.map(|khz| khz as f64 / 1e3);
+            let rate = rate.map_or_else(String::new, |mhz| format!(", {mhz} MHz"));
+            format!("{} bit{rate}", clock.bits())
+        }
+        (None, Some(true)) => "yes".to_owned(),
+        (None, Some(false)) => "no".to_owned(),
+        (None, None) => "unknown".to_owned(),
     }
 }
 

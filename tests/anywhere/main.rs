@@ -45,6 +45,7 @@ mod queue_sweeps;
 #[cfg(feature = "browser")]
 mod report_browser;
 mod requests_command;
+mod stamps_command;
 mod sweep_command;
 mod tables;
 #[cfg(feature = "rdma")]

@@ -49,6 +49,15 @@ fn the_main_job_gives_8192_latencies() {
 }
 
 #[test]
+fn stamps_of_adapters_are_refused_by_name() {
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let ended = hcabench("--hw-timestamps").out(&out).ends(2);
+    ended.says(&["--hw-timestamps: siw0 is iWARP", "leave it out"]);
+    assert!(!out.exists());
+}
+
+#[test]
 fn each_operation_that_iwarp_has_delivers_and_the_others_have_a_reason() {
     let folder = scratch();
     let words = "--service rc,uc,ud --operation send,write,write-polled,read --connect auto,direct --poll busy,event \

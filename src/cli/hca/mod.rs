@@ -193,6 +193,10 @@ pub(crate) struct HcaArguments {
     #[arg(long, value_name = "N|N,M", help_heading = "Machine", value_parser = values::comp_vectors)]
     pub comp_vector: Option<CompletionVectors>,
 
+    /// Record the adapters' own stamps of completions beside t_recv and t_comp, converted to --clock; on one host
+    #[arg(long, help_heading = "Machine")]
+    pub hw_timestamps: bool,
+
     /// Use huge pages: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
     pub hugepages: HugePagePolicy,
@@ -269,6 +273,7 @@ impl HcaArguments {
             timeout: self.timeout,
             priority: self.schedule.priority,
             huge_pages: self.hugepages,
+            hw_timestamps: self.hw_timestamps,
             comp_vectors: self.comp_vector,
             allow_idle_states: self.schedule.allow_idle_states,
             uc_route: self.uc_route,
@@ -298,6 +303,7 @@ pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)
     plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
     arguments.between.check_clocks(&config.sweep.clocks)?;
+    check_hw_timestamps(arguments)?;
     Ok((config, plan))
 }
 
@@ -345,6 +351,7 @@ pub(super) fn settings_of_run(config: &Config) -> Record {
             &columns::COMP_VECTOR,
             config.comp_vectors.map(|vectors| vectors.to_string()),
         )
+        .set(&columns::HW_TIMESTAMPS, config.hw_timestamps)
         .set(&columns::ALLOW_IDLE_STATES, config.allow_idle_states)
         .set(&columns::UC_ROUTE, config.uc_route.name())
         .set(&columns::SENDER, port(&config.sender))
@@ -392,6 +399,17 @@ fn check_background_cpu(config: &Config) -> Result<(), UsageError> {
     match config.cpus.background {
         Some(cpu) if !config.has_background() => Err(UsageError(format!(
             "--background-cpu {cpu}: nothing is sent in the background of this run: add --background, or leave it out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Stamps are converted to the clock of this host.
+fn check_hw_timestamps(arguments: &HcaArguments) -> Result<(), UsageError> {
+    match &arguments.between.peer {
+        Some(peer) if arguments.hw_timestamps => Err(UsageError(format!(
+            "--hw-timestamps: with --peer {peer} there are two hosts, and stamps of adapters are converted to the clock \
+             of one: leave out one of the two"
         ))),
         _ => Ok(()),
     }

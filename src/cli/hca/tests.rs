@@ -221,6 +221,22 @@ fn completion_vectors_need_a_side_that_waits_for_events() {
 }
 
 #[test]
+fn stamps_of_adapters_are_of_one_host() {
+    let words = |words| refused::parse::<HcaArguments>(words).unwrap();
+    assert!(words("--hw-timestamps").config().hw_timestamps);
+    assert!(!words("").config().hw_timestamps);
+    checked(&words(
+        "--hw-timestamps --operation send,read --poll busy,event",
+    ))
+    .unwrap();
+    let error = checked(&words("--hw-timestamps --peer other:7")).unwrap_err();
+    error
+        .to_string()
+        .has(&["--hw-timestamps", "--peer other:7", "two hosts"]);
+    assert!(error.is::<UsageError>());
+}
+
+#[test]
 fn a_rate_of_the_tsc_is_whole_kilohertz_and_needs_that_clock() {
     let rate = |words| parse(words).unwrap().tsc_khz.map(|rate| rate.hertz());
     assert_eq!(rate("--clock tsc"), None);

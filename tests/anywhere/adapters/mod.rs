@@ -3,6 +3,7 @@
 //! took.
 
 mod choice;
+mod hw_timestamps;
 mod messages;
 mod path;
 mod report;

@@ -8,6 +8,7 @@ pub mod between;
 mod calibrate;
 mod cost;
 mod counter;
+mod counter_line;
 mod posix;
 mod rate;
 mod reading;
@@ -23,6 +24,7 @@ pub use counter::{
 };
 #[cfg(target_arch = "x86_64")]
 pub use counter::{RdtscpInstruction, read_tsc};
+pub use counter_line::{CounterKind, CounterLine, CounterPair, bend_ns};
 pub use posix::Posix;
 pub use rate::{RateDoubt, RateSource, TscKilohertz, TscRate};
 pub use reading::{AnyReading, PosixReading, Reading, ReadingKind, ReadingUser};

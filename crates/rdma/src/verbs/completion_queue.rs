@@ -116,17 +116,28 @@ impl CompletionQueue {
         with_channel: bool,
         vector: u32,
     ) -> Result<Arc<Self>, VerbsError> {
+        Self::create_by(context, with_channel, |events| {
+            // SAFETY: context and channel are valid and held by the queue.
+            let raw = unsafe {
+                let (entries, vector) = (entries as i32, vector as i32);
+                loaded::ibv_create_cq(context.as_ptr(), entries, null_mut(), events, vector)
+            };
+            let device = || context.device_name();
+            let object = || format!("{} ({entries} entries, vector {vector})", device());
+            VerbsError::created(raw, "ibv_create_cq", object)
+        })
+    }
+
+    /// Creates a queue by a function that gets the channel, or null.
+    pub(super) fn create_by(
+        context: &Arc<Context>,
+        with_channel: bool,
+        create: impl FnOnce(*mut sys::ibv_comp_channel) -> Result<NonNull<sys::ibv_cq>, VerbsError>,
+    ) -> Result<Arc<Self>, VerbsError> {
         let channel = with_channel.then(|| Channel::create(context)).transpose()?;
         let events = channel.as_ref().map_or(null_mut(), |one| one.0.as_ptr());
-        // SAFETY: context and channel are valid and held by the queue.
-        let raw = unsafe {
-            let (entries, vector) = (entries as i32, vector as i32);
-            loaded::ibv_create_cq(context.as_ptr(), entries, null_mut(), events, vector)
-        };
-        let device = || context.device_name();
-        let object = || format!("{} ({entries} entries, vector {vector})", device());
         Ok(Arc::new(CompletionQueue {
-            raw: VerbsError::created(raw, "ibv_create_cq", object)?,
+            raw: create(events)?,
             unacknowledged: AtomicU32::new(0),
             channel,
             context: Arc::clone(context),

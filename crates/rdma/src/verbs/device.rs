@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::async_event::{AsyncEvent, EventLog};
 use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
-use super::{Gid, IpNetwork, PhysicalPort, VerbsError};
+use super::{Gid, HardwareClock, IpNetwork, PhysicalPort, VerbsError};
 use crate::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -66,6 +66,9 @@ pub struct DeviceLimits {
     pub atomics: bool,
     /// Whether it can stamp completions itself; `None` if its driver does not report it.
     pub completion_timestamps: Option<bool>,
+    /// Its clock, if it can.
+    #[serde(default)]
+    pub hardware_clock: Option<HardwareClock>,
 }
 
 /// What carries the messages of a device.
@@ -338,7 +341,8 @@ impl Context {
                 max_outstanding_reads: reads(attributes.max_qp_init_rd_atom),
                 max_served_reads: reads(attributes.max_qp_rd_atom),
                 atomics: attributes.atomic_cap != sys::ibv_atomic_cap::IBV_ATOMIC_NONE,
-                completion_timestamps: self.completion_timestamps(),
+                completion_timestamps: self.extended_attributes().map(|(mask, _)| mask != 0),
+                hardware_clock: self.hardware_clock().ok(),
             },
             ports,
         })
@@ -356,7 +360,7 @@ impl Context {
 
     /// The extended verbs, if the provider's version of them has the member at this offset. (The binding's own look-up
     /// of them compares the marker with 32 bits of ones instead of a pointer's, and never finds them.)
-    fn extended(&self, offset: usize) -> Option<*mut sys::verbs_context> {
+    pub(super) fn extended(&self, offset: usize) -> Option<*mut sys::verbs_context> {
         // SAFETY: infiniband/verbs.h: a context whose `abi_compat` has all bits set is the last member of a
         // `verbs_context`, of which the provider's version has the last `sz` bytes. The context is open.
         unsafe {
@@ -372,8 +376,9 @@ impl Context {
         }
     }
 
-    /// Asks through the extended verbs; `None` where the provider has none.
-    fn completion_timestamps(&self) -> Option<bool> {
+    /// The mask of completion stamps and the rate of the clock in kHz, by the extended verbs; `None` where the provider
+    /// has none.
+    pub(super) fn extended_attributes(&self) -> Option<(u64, u64)> {
         let extended = self.extended(std::mem::offset_of!(sys::verbs_context, query_device_ex))?;
         let mut attributes = MaybeUninit::<sys::ibv_device_attr_ex>::zeroed();
         // SAFETY: the provider has this member, the context is open, no input is needed, and zero is a value of the
@@ -387,7 +392,11 @@ impl Context {
                 attributes.as_mut_ptr(),
                 size,
             );
-            (code == 0).then(|| attributes.assume_init().completion_timestamp_mask != 0)
+            (code == 0).then(|| {
+                let attributes = attributes.assume_init();
+                let mask = attributes.completion_timestamp_mask;
+                (mask, attributes.hca_core_clock)
+            })
         }
     }
 

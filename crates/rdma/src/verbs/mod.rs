@@ -11,6 +11,7 @@ mod counter_meaning;
 mod device;
 mod gid;
 mod gid_table;
+mod hardware_clock;
 mod interface_counters;
 mod library;
 mod memory_region;
@@ -24,6 +25,7 @@ mod protection_domain;
 mod queue_pair;
 mod queue_pair_state;
 mod send_list;
+mod stamped_queue;
 mod work_request;
 
 pub use crate::error::VerbsError;
@@ -34,6 +36,7 @@ pub use completion_queue::{
 pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
 pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
+pub use hardware_clock::{HardwareClock, NoHardwareClock};
 pub use interface_counters::interface_counters;
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion};
@@ -49,6 +52,7 @@ pub use queue_pair::{
 };
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};
 pub use send_list::SendList;
+pub use stamped_queue::{StampedPoller, StampedQueue};
 pub use work_request::{Destination, SendRequest};
 
 /// The folder of a port in sysfs.

@@ -145,6 +145,20 @@ kinds! {
     STAMPS_OUT_OF_ORDER "stamps-out-of-order" Invalid
         "{count} messages have a t_send before their t_subm" "the clock differs between CPUs"
         "use --clock monotonic";
+    HW_STAMPS_TOO_LATE "hw-stamps-too-late" Reservation
+        "{count} of {of} hardware time stamps of the {end} are later than {ours} by more than {error_ns}"
+        "no completion is found before it is there, so the stamps or their conversion are wrong"
+        "do not use the times from the adapter to {ours}; the latency does not contain them";
+    HW_STAMPS_MISSING "hw-stamps-missing" Reservation
+        "{count} of {of} completions of the {end} have no hardware time stamp within their burst"
+        "the times from the adapter to {ours} are of the others" "";
+    HW_CLOCK_RATE "hw-clock-rate" Advice
+        "the clock of the {end}'s adapter is {off_ppm} off the rate that its driver reports"
+        "the conversion goes by readings of the clock, not by that rate" "";
+    HELD_UP "held-up" Reservation
+        "the receiver found messages late {count} times, by up to {longest_ns}"
+        "by their hardware time stamps they lay in its completion queue, so its thread was away; latencies contain that"
+        "keep other work and interrupts off its CPU";
 
     // The path of messages.
     SUBNETS_DIFFER "subnets-differ" Reservation

@@ -58,6 +58,7 @@ fn device(name: &str, ports: Vec<Port>) -> Device {
             max_served_reads: 16,
             atomics: true,
             completion_timestamps: None,
+            hardware_clock: None,
         },
         ports,
     }

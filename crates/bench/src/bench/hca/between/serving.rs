@@ -192,6 +192,7 @@ impl Serving {
                 receiver: order.comp_vectors.receiver,
             },
             huge_pages: order.huge_pages,
+            hw_timestamps: false,
             sender_cpu: cpu,
             receiver_cpu: cpu,
         }

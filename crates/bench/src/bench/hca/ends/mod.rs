@@ -5,6 +5,7 @@
 
 pub mod endpoints;
 pub(crate) mod facts;
+pub(crate) mod hardware_stamps;
 mod interrupts;
 pub(crate) mod numbered_end;
 pub(crate) mod open_port;
@@ -20,6 +21,7 @@ pub mod verbs_port;
 
 use std::time::Duration;
 
+use self::hardware_stamps::HardwareStamps;
 use crate::bench::hca::loops::port::{EventPort, SendPort};
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
@@ -73,6 +75,10 @@ pub trait SendingEnd: Send + Sync + 'static {
     fn completions(&self) -> Self::Completions;
     /// Access to the stamps.
     fn stamps(&self) -> Self::Stamps;
+    /// The stamps of its send completions, if its adapter stamps them.
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        None
+    }
     /// Whether what request `sequence` of a burst brought back is what it should be. Messages bring nothing back.
     fn fetched(&self, _burst: u32, _sequence: u32) -> bool {
         true
@@ -99,6 +105,10 @@ pub trait ReceivingEnd: Send + Sync + 'static {
     fn post(&self, slot: usize) -> Result<(), VerbsError>;
     /// A port of its own for the first `messages` messages of a burst, whose slots are clear.
     fn port(&self, burst: u32, messages: usize) -> Self::Port;
+    /// The stamps of its receive completions, if its adapter stamps them.
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        None
+    }
     /// The queue pairs that messages come from, in turn, where completions tell it (UD), else none.
     fn sources(&self) -> &[u32];
     /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.

@@ -3,12 +3,15 @@
 use std::sync::{Arc, OnceLock};
 
 use super::facts::Facts;
+use super::hardware_stamps::refused;
 use super::verbs_link::queue_pair_lengths;
+use crate::bench::hca::error::RunError;
 use crate::bench::hca::settings::config::Service;
 use crate::host::machine_name::machine_name;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Capabilities, Context, VerbsError, gid_table, granted_inline, partition_keys, try_queue_pairs,
+    Capabilities, Context, Transport, VerbsError, gid_table, granted_inline, partition_keys,
+    try_queue_pairs,
 };
 use crate::rig::port_choice::ChosenPort;
 
@@ -111,6 +114,21 @@ impl OpenPort {
     ) -> Option<String> {
         let tried = try_queue_pairs(&self.context, service.into(), capabilities, count);
         tried.err().map(|error| error.to_string())
+    }
+
+    /// Refuses a device that does not stamp completions.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(crate) fn require_hardware_stamps(&self) -> Result<(), RunError> {
+        let device = &self.port.device;
+        if device.transport == Transport::Iwarp {
+            return Err(RunError::Usage(format!(
+                "--hw-timestamps: {} is iWARP, whose messages are known by their order alone: leave it out",
+                device.name
+            )));
+        }
+        (self.context.tried_hardware_clock()).map_or_else(|why| Err(refused(why)), |_| Ok(()))
     }
 
     /// Tries a route to UC; without an address there is none to try.

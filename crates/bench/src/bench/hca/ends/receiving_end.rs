@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::hardware_stamps::HardwareStamps;
 use super::path_proof::PathEnd;
 use super::verbs_link::{EndpointSettings, Receives, VerbsLink};
 use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
@@ -60,6 +61,19 @@ impl Receiver {
         &self.link.payload
     }
 
+    /// The stamps of its receive completions, if its adapter stamps them.
+    pub(crate) fn hardware(&self) -> Option<&HardwareStamps> {
+        self.link.hardware.as_ref()
+    }
+
+    /// A port of its own, by a poller of its queue.
+    pub(super) fn port_of<P>(&self, poller: P) -> VerbsCompletionPort<P> {
+        match self.sources[..] {
+            [] => VerbsCompletionPort::new(poller),
+            _ => VerbsCompletionPort::of_datagrams(poller, self.link.payload.header_size()),
+        }
+    }
+
     /// What the sender needs to write into the slots, or to read them.
     pub(crate) fn remote_slots(&self) -> RemoteSlots {
         RemoteSlots {
@@ -103,11 +117,7 @@ impl ReceivingEnd for Receiver {
     }
 
     fn port(&self, _burst: u32, _messages: usize) -> VerbsCompletionPort {
-        let queue = self.queue_pair().receive_queue();
-        match self.sources[..] {
-            [] => VerbsCompletionPort::new(queue),
-            _ => VerbsCompletionPort::of_datagrams(queue, self.link.payload.header_size()),
-        }
+        self.port_of(self.queue_pair().receive_queue().poller())
     }
 
     fn sources(&self) -> &[u32] {

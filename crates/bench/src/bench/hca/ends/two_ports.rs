@@ -110,6 +110,7 @@ mod tests {
                 atomics: most > 50,
                 completion_vectors: 1,
                 completion_timestamps: None,
+                hardware_clock: None,
             },
             mtu: 4096,
             max_message: 1 << 20,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Link;
+use super::hardware_stamps::HardwareStamps;
 use super::path_proof::PathEnd;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
@@ -14,7 +15,8 @@ use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
     Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, OutstandingReads,
-    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType, Transport,
+    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType, StampedQueue,
+    Transport,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -66,6 +68,8 @@ pub struct EndpointSettings {
     pub limit: StepLimit,
     /// Pages of the payload.
     pub huge_pages: HugePagePolicy,
+    /// Whether adapters stamp the completions that are measured.
+    pub hw_timestamps: bool,
     /// CPU near which the sender's memory and queues are to lie.
     pub sender_cpu: usize,
     /// CPU near which the receiver's memory and queues are to lie.
@@ -116,6 +120,7 @@ pub(crate) struct EndResources {
     pub(crate) region: Arc<MemoryRegion>,
     /// Of each of its queue pairs.
     pub(crate) attributes: QueuePairAttributes,
+    hardware: Option<HardwareStamps>,
 }
 
 impl EndResources {
@@ -152,14 +157,42 @@ impl EndResources {
         let queue = |requests: u32, events| {
             CompletionQueue::create(context, requests * queue_pairs, events, vector)
         };
+        // Memory that is polled has no completion.
+        let has_completions = side == LinkSide::Sending || point.operation.has_immediate_data();
+        let measured = match side {
+            LinkSide::Sending => (capabilities.send_requests, send_events),
+            LinkSide::Receiving => (capabilities.receive_requests, receive_events),
+        };
+        let stamped = |(requests, events)| {
+            let queue = StampedQueue::create(context, requests * queue_pairs, events, vector)?;
+            HardwareStamps::new(context, queue, point.burst as usize, huge_pages)
+        };
+        let hardware = (settings.hw_timestamps && has_completions)
+            .then(|| stamped(measured))
+            .transpose()?;
+        let measured_queue = || match &hardware {
+            Some(hardware) => Ok(Arc::clone(hardware.queue())),
+            None => queue(measured.0, measured.1),
+        };
+        let (send_queue, receive_queue) = match side {
+            LinkSide::Sending => (
+                measured_queue()?,
+                queue(capabilities.receive_requests, receive_events)?,
+            ),
+            LinkSide::Receiving => (
+                queue(capabilities.send_requests, send_events)?,
+                measured_queue()?,
+            ),
+        };
         Ok(EndResources {
             attributes: QueuePairAttributes {
                 service: ServiceType::from(point.service),
                 capabilities,
                 send_elements: 1,
-                send_queue: queue(capabilities.send_requests, send_events)?,
-                receive_queue: queue(capabilities.receive_requests, receive_events)?,
+                send_queue,
+                receive_queue,
             },
+            hardware,
             context: Arc::clone(context),
             payload,
             region,
@@ -174,6 +207,7 @@ impl EndResources {
             port,
             payload: self.payload,
             region: self.region,
+            hardware: self.hardware,
         }
     }
 }
@@ -227,6 +261,7 @@ pub(crate) struct VerbsLink {
     port: u8,
     pub(crate) payload: Payload,
     pub(crate) region: Arc<MemoryRegion>,
+    pub(crate) hardware: Option<HardwareStamps>,
 }
 
 impl Link for VerbsLink {

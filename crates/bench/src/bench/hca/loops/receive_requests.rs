@@ -183,6 +183,11 @@ where
     }
 
     #[inline(always)]
+    fn keep_stamp(&mut self, place: usize) {
+        self.port.keep_stamp(place);
+    }
+
+    #[inline(always)]
     fn finds_behind(&mut self, slots: usize) -> bool {
         self.port.finds_behind(slots)
     }

@@ -1,11 +1,12 @@
 //! What a result gives reason to state, and a line about the instrument.
 
 use super::PointResult;
+use super::hardware::HardwareStampTally;
 use crate::bench::hca::loops::background::BackgroundTraffic;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::background::{Background, Traffic};
-use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Service};
+use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Poll, Service};
 use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
@@ -185,6 +186,35 @@ pub fn of_latency(result: &PointResult) -> Vec<Finding> {
     all.into_iter().flatten().collect()
 }
 
+/// What stamps of adapters show: of themselves, and of a receiving loop that `polls`.
+fn of_hardware(stamps: &HardwareStampTally, polls: bool) -> Vec<Finding> {
+    let ends = [
+        ("sender", "t_comp", &stamps.sender),
+        ("receiver", "t_recv", &stamps.receiver),
+    ];
+    let mut found = Vec::new();
+    for (end, ours, stamps) in ends {
+        let named = |it: Finding| it.name("end", end).name("ours", ours);
+        let counted = [
+            (stamps.too_late(), kinds::HW_STAMPS_TOO_LATE),
+            (stamps.missing + stamps.outside, kinds::HW_STAMPS_MISSING),
+        ];
+        for (count, kind) in &counted {
+            let counted = Finding::counted(kind, *count, Some(stamps.completions));
+            let error = stamps.error_ns as f64;
+            found.extend(counted.map(|it| named(it).measure("error_ns", error)));
+        }
+        let off_ppm = stamps.rate_off().map(|off| (off * 1e6).round());
+        found.extend(
+            off_ppm.map(|off| named(Finding::of(&kinds::HW_CLOCK_RATE)).measure("off_ppm", off)),
+        );
+    }
+    let (waits, longest) = (stamps.receiver.waits, stamps.receiver.longest_wait_ns);
+    let held_up = Finding::counted(&kinds::HELD_UP, waits, None).filter(|_| polls);
+    found.extend(held_up.map(|it| it.measure("longest_ns", longest as f64)));
+    found
+}
+
 /// What every result may show.
 pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     let obtained = &result.circumstances;
@@ -224,6 +254,13 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     all.extend(of_throttling(&result.throttled, obtained.priority));
     all.extend(of_kept(result, missed));
     all.extend(of_order(result));
+    if let Some(stamps) = &result.hardware {
+        let is_away = result.point.receiver_pause_ns.0 > 0;
+        all.extend(of_hardware(
+            stamps,
+            result.point.poll_recv == Poll::Busy && !is_away,
+        ));
+    }
     let to_itself = obtained.path.sender.sends_to_itself();
     all.extend(result.ports.findings(&result.point, counts, to_itself));
     all
@@ -233,6 +270,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
 mod tests {
     use std::time::Duration;
 
+    use super::super::hardware::EndStamps;
     use super::*;
     use crate::bench::hca::loops::background::Messages;
     use crate::bench::hca::plan::{Plan, made_up::single};
@@ -262,6 +300,35 @@ mod tests {
                 (uc, polled, 64)
             ]
         );
+    }
+
+    #[test]
+    fn stamps_of_adapters_are_doubted_where_they_cannot_be_right() {
+        let mut stamps = HardwareStampTally::default();
+        assert_eq!(of_hardware(&stamps, true), []);
+        stamps.sender = EndStamps::made_up(&[100, -30, -70], 60);
+        stamps.sender.missing = 1;
+        stamps.sender.outside = 2;
+        stamps.receiver = EndStamps::made_up(&[100, -30], 60);
+        stamps.receiver.waits = 4;
+        stamps.receiver.longest_wait_ns = 52_000;
+        stamps.receiver.nominal_khz = Some(1e6);
+        stamps.receiver.seen_khz = Some(1.01e6);
+        stamps.receiver.seen_within = Some(1e-4);
+        let found = of_hardware(&stamps, true);
+        let lines: Vec<String> = found.iter().map(|it| it.line(1)).collect();
+        let expected = [
+            &["1 of 3", "of the sender", "later than t_comp", "60 ns"][..],
+            &["3 of 3 completions of the sender", "t_comp"],
+            &["the receiver's adapter", "10000 ppm"],
+            &["late 4 times", "52.0 us", "its thread was away"],
+        ];
+        assert_eq!(lines.len(), expected.len(), "{lines:?}");
+        for (line, words) in lines.iter().zip(expected) {
+            line.has(words);
+        }
+        // A thread that sleeps, or is away as it was asked to, is late by that.
+        assert_eq!(of_hardware(&stamps, false).len(), 3);
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::rig::benchmark::{
 use crate::rig::findings::of_idle_states;
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
-const BYTES_PER_MESSAGE: u64 = 196;
+const BYTES_PER_MESSAGE: u64 = 238;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Connecting, placing threads, the floor, and writing the files of a point.
 const TIME_PER_POINT: Duration = Duration::from_millis(500);
@@ -228,6 +228,10 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
         if let (Some(beside), true) = (runner.beside(), point.memory_load.is_on()) {
             obtained["memory_load"] = beside.obtained();
             instrument["memory_load"] = beside.calibration();
+        }
+        if let Some(stamps) = &result.hardware {
+            let (sender, receiver) = (&stamps.sender, &stamps.receiver);
+            instrument["hardware_stamps"] = json!({ "sender": sender, "receiver": receiver });
         }
         let mut outcome = Outcome {
             rows: vec![RowOutcome {

@@ -11,6 +11,7 @@ use crate::bench::hca::ends::endpoints::{
     EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, StepLimit, receive_requests,
 };
 use crate::bench::hca::ends::facts::Facts;
+use crate::bench::hca::ends::hardware_stamps::{StampedReceiver, StampedSender};
 use crate::bench::hca::ends::numbered_end::NumberedReceiver;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
@@ -94,6 +95,15 @@ impl Local {
             OpenPort::open(pair.sender.clone())?,
             OpenPort::open(pair.receiver.clone())?,
         ];
+        if config.hw_timestamps {
+            // Where nothing is received, or memory is polled, the receiver's adapter has nothing to stamp.
+            let operations = &config.sweep.operations;
+            let both = operations.iter().any(|it| it.has_immediate_data());
+            let stamping = ports.iter().take(if both { 2 } else { 1 });
+            stamping
+                .into_iter()
+                .try_for_each(OpenPort::require_hardware_stamps)?;
+        }
         Ok(Local {
             facts: [0, 1].map(|end: usize| ports[end].facts_for(&config.sweep.services)),
             ports: Some(ports),
@@ -167,6 +177,7 @@ impl Local {
             comp_vectors: config.comp_vectors.unwrap_or_default(),
             limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
+            hw_timestamps: false,
             sender_cpu: cpu,
             receiver_cpu: placement.receiver,
         };
@@ -256,6 +267,7 @@ impl Peer for Local {
             comp_vectors: CompletionVectors::default(),
             limit: StepLimit::AllUntil(until),
             huge_pages: HugePagePolicy::Off,
+            hw_timestamps: false,
             sender_cpu: here,
             receiver_cpu: here,
         };
@@ -327,6 +339,40 @@ pub struct LocalEnds {
     _kept: Option<Vec<Endpoints>>,
 }
 
+impl LocalEnds {
+    /// The same where adapters stamp the completions.
+    fn measure_stamped<C: Clock>(
+        &self,
+        bursts: Bursts<'_, C>,
+        background: Option<RunningBackground>,
+    ) -> Result<(Tally, [PageKind; 3]), RunError> {
+        let Endpoints {
+            sender, receiver, ..
+        } = &self.endpoints;
+        let stamped = StampedSender::new(sender, sender);
+        match self.operation {
+            Operation::Send | Operation::Write => {
+                let receiver = Arc::new(StampedReceiver(Arc::clone(receiver)));
+                bursts.measure(&stamped, &receiver, background, &mut ())
+            }
+            Operation::WritePolled if self.service == Service::Uc => {
+                let receiver = Arc::new(PolledReceiver::<true>(Arc::clone(receiver)));
+                bursts.measure(&stamped, &receiver, background, &mut ())
+            }
+            Operation::WritePolled => {
+                let receiver = Arc::new(PolledReceiver::<false>(Arc::clone(receiver)));
+                bursts.measure(&stamped, &receiver, background, &mut ())
+            }
+            operation @ (Operation::Read | Operation::CompareSwap | Operation::FetchAdd) => {
+                let target = LocalMemory::new(receiver, operation);
+                let requester = Arc::new(Requester::new(sender, target, operation));
+                let stamped = StampedSender::new(&requester, sender);
+                bursts.measure(&stamped, receiver, background, &mut ())
+            }
+        }
+    }
+}
+
 impl<C: Clock> ConnectedEnds<C> for LocalEnds {
     type FarEnd = ();
 
@@ -343,6 +389,9 @@ impl<C: Clock> ConnectedEnds<C> for LocalEnds {
             sender, receiver, ..
         } = &self.endpoints;
         let background = self.background.take();
+        if sender.hardware().is_some() {
+            return self.measure_stamped(bursts, background);
+        }
         match self.operation {
             Operation::Send if !receiver.has_immediate_data() => {
                 let receiver = NumberedReceiver::new(Arc::clone(receiver), self.burst);

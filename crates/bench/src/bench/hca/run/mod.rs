@@ -264,6 +264,7 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
             comp_vectors: CompletionVectors::of_run(config.comp_vectors, peer.facts()),
             limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
+            hw_timestamps: config.hw_timestamps,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,
         };

@@ -61,8 +61,12 @@ impl RunMode for OneHost {
             row.histograms = vec![(HISTOGRAM.to_owned(), result.histogram.clone())];
         }
         let rows = || {
-            let messages = result.messages.iter();
-            messages.map(|message| MessageRow::new(place.round, message))
+            let messages = result.messages.iter().enumerate();
+            messages.map(|(at, message)| {
+                let hardware = result.hardware.as_ref();
+                let times = hardware.and_then(|stamps| stamps.messages.get(at).copied());
+                MessageRow::new(place.round, message, times.unwrap_or_default())
+            })
         };
         write_rows(place, &MESSAGES, rows)
     }

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
 use super::worker::{BurstTask, Frame, Threads, counting_faults, start};
+use crate::bench::hca::ends::hardware_stamps::HardwareStamps;
 use crate::bench::hca::ends::verbs_port::not_posted;
 use crate::bench::hca::ends::{Link, ReceivingEnd};
 use crate::bench::hca::error::RunError;
@@ -34,6 +35,10 @@ pub(crate) trait ReceivingSide: Send + Sync + 'static {
     ) -> Result<Sender<BurstTask>, RigError>;
     /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.
     fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks>;
+    /// The stamps of its receive completions, if its adapter stamps them.
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        None
+    }
     /// Whether its stamps are of another clock than the sender's: nanoseconds then, not ticks.
     const OTHER_CLOCK: bool;
     /// What it has in common with the other end.
@@ -55,6 +60,10 @@ impl<E: ReceivingEnd> ReceivingSide for E {
 
     fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks> {
         ReceivingEnd::delivered(self, burst, arrival, sequence)
+    }
+
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        ReceivingEnd::hardware(self)
     }
 
     fn link(&self) -> &dyn Link {

@@ -9,6 +9,7 @@ use super::background::tests::{copying, failing};
 use super::*;
 use crate::bench::hca::ends::BurstPort;
 use crate::bench::hca::ends::ReceivingEnd;
+use crate::bench::hca::ends::hardware_stamps::HardwareStamps;
 use crate::bench::hca::loops::port::scripted::failure;
 use crate::bench::hca::loops::port::{Completion, EventPort, Failure, SendPort};
 use crate::bench::hca::loops::stamper::StampSlots;
@@ -19,7 +20,7 @@ use crate::bench::hca::settings::config::{CpuRequest, Operation};
 use crate::buffer::{Arrival, HugePagePolicy};
 use crate::host::{CpuSet, Topology, Wakeable, pinning};
 use crate::rdma::verbs::VerbsError;
-use crate::time::{Nanos, Posix, Ticks};
+use crate::time::{CounterKind, Nanos, Posix, Ticks};
 
 const MESSAGES: u32 = 8;
 const PACKETS: &str = "hw_counters/sent_pkts";
@@ -60,6 +61,9 @@ struct Fabric {
     left: AtomicBool,
     mtu_is_lowered: AtomicBool,
     changes: &'static [&'static str],
+    /// The stamps of sender and receiver, whose adapters count differently, and the moments that they are of.
+    hardware: [Option<HardwareStamps>; 2],
+    moments: [Mutex<Vec<u64>>; 2],
     /// Where the receiving thread is moved to while it prepares a burst.
     move_to: Mutex<Option<CpuSet>>,
 }
@@ -67,7 +71,34 @@ struct Fabric {
 #[derive(Debug, Clone)]
 struct SimulatedEnd(Arc<Fabric>);
 
-struct SimulatedQueue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<PollResult>>);
+struct SimulatedQueue {
+    fabric: Arc<Fabric>,
+    queue: fn(&Fabric) -> &Mutex<VecDeque<PollResult>>,
+    end: usize,
+    /// When the last completion was taken.
+    moment: u64,
+}
+
+impl SimulatedQueue {
+    fn of(
+        fabric: &Arc<Fabric>,
+        end: usize,
+        queue: fn(&Fabric) -> &Mutex<VecDeque<PollResult>>,
+    ) -> Self {
+        SimulatedQueue {
+            fabric: Arc::clone(fabric),
+            queue,
+            end,
+            moment: 0,
+        }
+    }
+}
+
+/// How the adapter of an end counts: 150 MHz, and a little more.
+fn hardware_count(end: usize, ns: u64) -> u64 {
+    let (offset, per_20_us) = [(7, 3000), (1 << 40, 3001)][end];
+    offset + (u128::from(ns) * per_20_us / 20_000) as u64
+}
 
 struct SendingPort {
     fabric: Arc<Fabric>,
@@ -148,14 +179,24 @@ impl SendPort for SendingPort {
 
 impl CompletionPort for SimulatedQueue {
     fn poll(&mut self) -> PollResult {
-        let found = (self.1)(&self.0).lock().unwrap().pop_front();
+        let found = (self.queue)(&self.fabric).lock().unwrap().pop_front();
+        self.moment = Posix::MONOTONIC.now().0;
         found.unwrap_or(PollResult::Empty)
+    }
+
+    fn keep_stamp(&mut self, place: usize) {
+        if let Some(stamps) = &self.fabric.hardware[self.end] {
+            let count = hardware_count(self.end, self.moment);
+            stamps.words()[place].store(count, Ordering::Relaxed);
+            let mut moments = self.fabric.moments[self.end].lock().unwrap();
+            moments.push(self.moment);
+        }
     }
 }
 
 impl Drop for SimulatedQueue {
     fn drop(&mut self) {
-        self.0.left.store(true, Ordering::Release);
+        self.fabric.left.store(true, Ordering::Release);
     }
 }
 
@@ -195,7 +236,11 @@ impl SendingEnd for SimulatedEnd {
     }
 
     fn completions(&self) -> SimulatedQueue {
-        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.completing)
+        SimulatedQueue::of(&self.0, 0, |fabric| &fabric.completing)
+    }
+
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        self.0.hardware[0].as_ref()
     }
 
     fn stamps(&self) -> SimulatedEnd {
@@ -277,7 +322,11 @@ impl ReceivingEnd for SimulatedEnd {
     }
 
     fn port(&self, _burst: u32, _messages: usize) -> SimulatedQueue {
-        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.arriving)
+        SimulatedQueue::of(&self.0, 1, |fabric| &fabric.arriving)
+    }
+
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        self.0.hardware[1].as_ref()
     }
 
     fn sources(&self) -> &[u32] {
@@ -317,10 +366,20 @@ fn reads(fate: FateFunction) -> Trial {
 }
 
 fn trial_of(
+    operation: (Service, Operation),
+    fate: FateFunction,
+    trouble: Option<&'static str>,
+    requested: fn() -> Option<Signal>,
+) -> Trial {
+    trial_stamped(operation, fate, trouble, requested, [None, None])
+}
+
+fn trial_stamped(
     (service, operation): (Service, Operation),
     fate: FateFunction,
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
+    hardware: [Option<HardwareStamps>; 2],
 ) -> Trial {
     let fabric = Arc::new(Fabric {
         fate,
@@ -338,6 +397,8 @@ fn trial_of(
         posted_requests: AtomicU32::default(),
         released: AtomicBool::default(),
         move_to: Mutex::default(),
+        hardware,
+        moments: Default::default(),
     });
     let topology = Topology::read().unwrap();
     let point = Point {
@@ -434,6 +495,85 @@ fn a_point_is_its_bursts_without_the_warm_up() {
     assert_eq!(tally.warmed_up, 8);
     let repeats: Vec<u32> = tally.messages.iter().map(|one| one.repeat).collect();
     assert_eq!(repeats, [[0; 8], [1; 8]].concat());
+}
+
+fn hardware_of(end: usize) -> HardwareStamps {
+    let kind = CounterKind {
+        mask: u64::MAX >> 1,
+        hertz: Some(150e6),
+    };
+    HardwareStamps::made_up(kind, MESSAGES as usize, move || {
+        Ok(hardware_count(end, Posix::MONOTONIC.now().0))
+    })
+}
+
+#[test]
+fn stamps_of_adapters_are_at_their_messages_within_their_error() {
+    let stamps = [0, 1].map(|end| Some(hardware_of(end)));
+    let delivers: FateFunction = |burst, sequence| match (burst, sequence) {
+        (_, 3) => Does::Lose,
+        (_, 5) => Does::DeliverAmongOthers,
+        _ => Does::Deliver,
+    };
+    let send = (Service::Ud, Operation::Send);
+    let mut trial = trial_stamped(send, delivers, None, || None, stamps);
+    let tally = measure(&mut trial).0.unwrap();
+    assert_eq!((tally.counts.received, tally.counts.foreign), (14, 2));
+    let found = tally.hardware.unwrap();
+    assert_eq!(found.messages.len(), 16);
+    let ends = [&found.sender, &found.receiver];
+    assert_eq!(ends.map(|end| end.completions), [16, 14]);
+    assert_eq!(
+        ends.map(|end| (end.missing, end.outside, end.too_late())),
+        [(0, 0, 0); 2]
+    );
+    let mut moments = trial
+        .fabric
+        .moments
+        .iter()
+        .map(|all| all.lock().unwrap().clone());
+    let [of_sender, of_receiver] = [moments.next().unwrap(), moments.next().unwrap()];
+    let is_one_of = |moments: &[u64], ns: u64, error: u64| {
+        moments.iter().any(|moment| moment.abs_diff(ns) <= error)
+    };
+    for (times, message) in found.messages.iter().zip(&tally.messages) {
+        let completed = times.completed_ns.unwrap();
+        assert!(is_one_of(&of_sender, completed, found.sender.error_ns));
+        assert!(completed <= message.completed_ns.unwrap() + found.sender.error_ns);
+        assert_eq!(times.received_ns.is_some(), message.sequence != 3);
+        if let Some(received) = times.received_ns {
+            assert!(is_one_of(&of_receiver, received, found.receiver.error_ns));
+            assert!(received <= message.received_ns.unwrap() + found.receiver.error_ns);
+            assert!(received + found.receiver.error_ns >= message.submitted_ns);
+        }
+    }
+    assert!(found.sender.lag().unwrap().count == 16 && found.sender.rate_off().is_none());
+}
+
+#[test]
+fn a_clock_that_cannot_be_read_any_more_ends_the_point_with_what_was_measured() {
+    let reads = AtomicU32::default();
+    let broken = HardwareStamps::made_up(
+        CounterKind {
+            mask: u64::MAX,
+            hertz: None,
+        },
+        MESSAGES as usize,
+        move || match reads.fetch_add(1, Ordering::Relaxed) {
+            // Of the warm-up and of before the first burst, 32 each.
+            0..96 => Ok(hardware_count(0, Posix::MONOTONIC.now().0)),
+            _ => Err(VerbsError::code("ibv_query_rt_values_ex", "a", libc::EIO)),
+        },
+    );
+    let deliver: FateFunction = |_, _| Does::Deliver;
+    let send = (Service::Rc, Operation::Send);
+    let mut trial = trial_stamped(send, deliver, None, || None, [Some(broken), None]);
+    let tally = measure(&mut trial).0.unwrap();
+    assert_eq!(tally.counts, all(8));
+    tally.failure.unwrap().has(&["ibv_query_rt_values_ex"]);
+    let found = tally.hardware.unwrap();
+    assert_eq!((found.sender.completions, found.sender.missing), (8, 8));
+    assert_eq!(found.receiver.completions, 0);
 }
 
 #[test]

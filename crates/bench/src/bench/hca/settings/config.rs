@@ -205,6 +205,8 @@ pub struct Config {
     pub priority: Option<u8>,
     /// What to do about huge pages.
     pub huge_pages: HugePagePolicy,
+    /// Whether adapters stamp completions by their own clock.
+    pub hw_timestamps: bool,
     /// The completion vectors, where they are asked for.
     pub comp_vectors: Option<CompletionVectors>,
     /// Whether idle CPUs may sleep deeply.

@@ -1,0 +1,96 @@
+//! The clock of an adapter, by which it stamps completions.
+
+use std::mem::{MaybeUninit, offset_of};
+use std::sync::Arc;
+
+use rdma_sys as sys;
+use serde::{Deserialize, Serialize};
+
+use super::{Context, StampedQueue, VerbsError};
+
+/// What a driver reports of the clock of its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HardwareClock {
+    /// The bits that a stamp has (`completion_timestamp_mask`).
+    pub mask: u64,
+    /// Its nominal rate (`hca_core_clock`); `None` where the driver does not report it.
+    pub khz: Option<u64>,
+}
+
+impl HardwareClock {
+    /// How many bits a stamp has.
+    pub fn bits(&self) -> u32 {
+        u64::BITS - self.mask.leading_zeros()
+    }
+}
+
+/// Why completions cannot be stamped, or the stamps not be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum NoHardwareClock {
+    /// It is not in the driver.
+    #[error("{0} does not stamp completions (completion_timestamp_mask is 0)")]
+    NoStamps(String),
+    /// The driver has no way to ask.
+    #[error("the driver of {0} is too old to ask for time stamps (no query_device_ex)")]
+    Unknown(String),
+    /// What is needed for it is refused.
+    #[error(transparent)]
+    Refused(#[from] VerbsError),
+}
+
+impl Context {
+    /// What the driver reports of the clock.
+    ///
+    /// # Errors
+    /// When it has none.
+    pub fn hardware_clock(&self) -> Result<HardwareClock, NoHardwareClock> {
+        let name = || self.device_name().to_owned();
+        let clock = self.extended_attributes();
+        let (mask, khz) = clock.ok_or_else(|| NoHardwareClock::Unknown(name()))?;
+        if mask == 0 {
+            return Err(NoHardwareClock::NoStamps(name()));
+        }
+        let khz = Some(khz).filter(|khz| *khz > 0);
+        Ok(HardwareClock { mask, khz })
+    }
+
+    /// The same, once a completion queue with stamps and a reading of the clock, both on trial, have succeeded.
+    ///
+    /// # Errors
+    /// When any of this is refused.
+    pub fn tried_hardware_clock(self: &Arc<Self>) -> Result<HardwareClock, NoHardwareClock> {
+        let clock = self.hardware_clock()?;
+        StampedQueue::create(self, 1, false, 0)?;
+        self.read_hardware_clock()?;
+        Ok(clock)
+    }
+
+    /// Reads the clock.
+    ///
+    /// # Errors
+    /// When the driver refuses.
+    #[inline]
+    pub fn read_hardware_clock(&self) -> Result<u64, VerbsError> {
+        const VERB: &str = "ibv_query_rt_values_ex";
+        let asked = sys::ibv_values_mask::IBV_VALUES_MASK_RAW_CLOCK.0;
+        let mut values = MaybeUninit::<sys::ibv_values_ex>::zeroed();
+        let extended = self.extended(offset_of!(sys::verbs_context, query_rt_values));
+        // SAFETY: the provider has this member.
+        let query = extended.and_then(|extended| unsafe { (*extended).query_rt_values });
+        let query =
+            query.ok_or_else(|| VerbsError::code(VERB, self.device_name(), libc::EOPNOTSUPP))?;
+        // SAFETY: the context is open, zero is a value of the structure, and the mask names what is asked for.
+        let (code, values) = unsafe {
+            (*values.as_mut_ptr()).comp_mask = asked;
+            let code = query(self.as_ptr(), values.as_mut_ptr());
+            (code, values.assume_init())
+        };
+        VerbsError::check(code, VERB, || self.device_name())?;
+        if values.comp_mask & asked == 0 {
+            return Err(VerbsError::code(VERB, self.device_name(), libc::EOPNOTSUPP));
+        }
+        // rdma-core, providers/mlx5/verbs.c and providers/mlx4/verbs.c, *_query_rt_values: counts, in the field of
+        // nanoseconds, and no seconds.
+        Ok(values.raw_clock.tv_nsec as u64)
+    }
+}
