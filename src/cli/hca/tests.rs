@@ -191,6 +191,7 @@ proptest! {
                 sweep.services.iter().map(paths_of).sum(), sweep.connects.len(), sweep.operations.len(), sweep.inline.len(), sweep.unsignaled.len(), sweep.polls.len(),
                 sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.rates.len(), sweep.receiver_pauses.len(), sweep.bursts.iter().map(depths_of).sum(), sweep.sizes.len(),
                 sweep.queue_pairs.len(), sweep.backgrounds.len(), sweep.memory_loads.len(),
+                sweep.resources.len(),
             ].iter().product::<usize>();
             let limits = Limits {
                 reads: 16,

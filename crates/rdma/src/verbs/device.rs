@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::async_event::{AsyncEvent, EventLog};
 use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
-use super::{Gid, IpNetwork, PhysicalPort, VerbsError};
+use super::{Gid, IpNetwork, OnDemandPaging, PhysicalPort, VerbsError};
 use crate::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -66,6 +66,12 @@ pub struct DeviceLimits {
     pub atomics: bool,
     /// Whether it can stamp completions itself; `None` if its driver does not report it.
     pub completion_timestamps: Option<bool>,
+    /// Shared receive queues (`max_srq`).
+    pub max_shared_receive_queues: u32,
+    /// Receive requests in one of them (`max_srq_wr`).
+    pub max_shared_receive_requests: u32,
+    /// For what it has on-demand paging; nothing if its driver does not report it.
+    pub on_demand_paging: OnDemandPaging,
 }
 
 /// What carries the messages of a device.
@@ -312,6 +318,7 @@ impl Context {
         let attributes = unsafe { attributes.assume_init() };
         // SAFETY: the array is zero-terminated text within the attributes.
         let firmware = unsafe { CStr::from_ptr(attributes.fw_ver.as_ptr()) };
+        let extended = self.extended_attributes();
         let ports = (1..=attributes.phys_port_cnt)
             .map(|number| self.port(number))
             .collect::<Result<_, _>>()?;
@@ -338,7 +345,12 @@ impl Context {
                 max_outstanding_reads: reads(attributes.max_qp_init_rd_atom),
                 max_served_reads: reads(attributes.max_qp_rd_atom),
                 atomics: attributes.atomic_cap != sys::ibv_atomic_cap::IBV_ATOMIC_NONE,
-                completion_timestamps: self.completion_timestamps(),
+                completion_timestamps: extended.map(|all| all.completion_timestamp_mask != 0),
+                max_shared_receive_queues: attributes.max_srq.max(0) as u32,
+                max_shared_receive_requests: attributes.max_srq_wr.max(0) as u32,
+                on_demand_paging: extended
+                    .map(|all| OnDemandPaging::new(&all.odp_caps))
+                    .unwrap_or_default(),
             },
             ports,
         })
@@ -356,7 +368,7 @@ impl Context {
 
     /// The extended verbs, if the provider's version of them has the member at this offset. (The binding's own look-up
     /// of them compares the marker with 32 bits of ones instead of a pointer's, and never finds them.)
-    fn extended(&self, offset: usize) -> Option<*mut sys::verbs_context> {
+    pub(super) fn extended(&self, offset: usize) -> Option<*mut sys::verbs_context> {
         // SAFETY: infiniband/verbs.h: a context whose `abi_compat` has all bits set is the last member of a
         // `verbs_context`, of which the provider's version has the last `sz` bytes. The context is open.
         unsafe {
@@ -373,7 +385,7 @@ impl Context {
     }
 
     /// Asks through the extended verbs; `None` where the provider has none.
-    fn completion_timestamps(&self) -> Option<bool> {
+    fn extended_attributes(&self) -> Option<sys::ibv_device_attr_ex> {
         let extended = self.extended(std::mem::offset_of!(sys::verbs_context, query_device_ex))?;
         let mut attributes = MaybeUninit::<sys::ibv_device_attr_ex>::zeroed();
         // SAFETY: the provider has this member, the context is open, no input is needed, and zero is a value of the
@@ -387,7 +399,7 @@ impl Context {
                 attributes.as_mut_ptr(),
                 size,
             );
-            (code == 0).then(|| attributes.assume_init().completion_timestamp_mask != 0)
+            (code == 0).then(|| attributes.assume_init())
         }
     }
 
