@@ -94,8 +94,8 @@ impl LinkSide {
         }
     }
 
-    /// What this end of a point is made with, where each of its queues holds so many receive requests. Each end uses one
-    /// of the two queues of a queue pair.
+    /// What this end of a point is made with, where each of its queues holds so many receive requests. Each end uses
+    /// one of the two queues of a queue pair.
     pub(crate) fn plan(self, point: &Point, receives: u32) -> EndPlan {
         let resources = &point.resources;
         let (send_requests, receive_requests, inline_bytes) = match self {

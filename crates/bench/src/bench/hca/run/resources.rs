@@ -37,8 +37,8 @@ fn lacks_shared_queue(point: &Point, ports: &TwoPorts<'_>, receives: u32) -> Opt
     let most = ports.longest_receive_queue(point);
     (receives > most || most == 0).then(|| {
         format!(
-            "--srq is impossible with --burst {} and --depth {}: a shared receive queue of {device} holds at most {most} \
-             requests (max_srq_wr {}, max_cqe {}), and {receives} are needed; use a shorter --depth",
+            "--srq is impossible with --burst {} and --depth {}: a shared receive queue of {device} holds at most \
+             {most} requests (max_srq_wr {}, max_cqe {}), and {receives} are needed; use a shorter --depth",
             point.burst,
             point.depth,
             limits.max_shared_receive_requests,
