@@ -11,6 +11,8 @@ mod program;
 #[path = "../../crates/testing.rs"]
 mod testing;
 
+#[cfg(all(feature = "rdma", target_arch = "x86_64"))]
+mod adapters;
 mod check_bounds;
 mod clock;
 #[cfg(target_arch = "x86_64")]

@@ -42,9 +42,15 @@ impl VerbsError {
         }
     }
 
-    /// The error that errno holds now.
+    /// The error that errno holds now. Where it is 0, what failed has not set it.
     pub(crate) fn last(operation: &'static str, object: impl Into<String>) -> Self {
-        Self::with(operation, object, io::Error::last_os_error())
+        let source = match io::Error::last_os_error() {
+            unset if unset.raw_os_error() == Some(0) => {
+                io::Error::other("refused by the driver without a reason")
+            }
+            error => error,
+        };
+        Self::with(operation, object, source)
     }
 
     /// An error that a verb returned as its value.

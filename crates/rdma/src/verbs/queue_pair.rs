@@ -4,6 +4,7 @@ use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use rdma_sys as sys;
 use serde::{Deserialize, Serialize};
 
@@ -158,6 +159,9 @@ impl QueuePair {
         attributes: QueuePairAttributes,
     ) -> Result<Self, VerbsError> {
         let mut raw = attributes.raw();
+        // Not every driver sets it (rdma-core, providers/bnxt_re/verbs.c: bnxt_re_create_qp_ex): that of an earlier call is
+        // no reason.
+        Errno::clear();
         // SAFETY: the domain and the queues exist, and the queue pair holds them.
         let created = unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
         let created = VerbsError::created(created, "ibv_create_qp", || {
