@@ -4,6 +4,7 @@
 mod choice;
 mod messages;
 mod path;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
