@@ -51,6 +51,20 @@ impl EndPlan {
         }
     }
 
+    /// Entries of the completion queues of all send and of all receive requests.
+    pub fn entries(&self) -> [u32; 2] {
+        let Capabilities {
+            send_requests,
+            receive_requests,
+            ..
+        } = self.capabilities;
+        let queues = match self.shares_requests {
+            false => self.queue_pairs,
+            true => 1,
+        };
+        [send_requests * self.queue_pairs, receive_requests * queues].map(|all| all.max(1))
+    }
+
     /// Makes all but the queue pairs: their domain, and the queues that they have in common. All have one completion
     /// queue a direction, so that a loop polls one, however many they are.
     ///
@@ -61,7 +75,7 @@ impl EndPlan {
         context: &Arc<Context>,
         events: EventPlan,
     ) -> Result<(Arc<ProtectionDomain>, QueuePairAttributes), VerbsError> {
-        let (capabilities, all) = (self.capabilities, self.queue_pairs);
+        let capabilities = self.capabilities;
         let domain = match self.of_thread {
             false => ProtectionDomain::allocate(context)?,
             true => ProtectionDomain::of_thread(context)?,
@@ -73,18 +87,15 @@ impl EndPlan {
                 Some(SharedReceiveQueue::create(&domain, requests)?)
             }
         };
-        let receives = match shared_requests {
-            None => capabilities.receive_requests * all,
-            Some(_) => capabilities.receive_requests,
-        };
-        let queue = |requests: u32, with_events| {
-            CompletionQueue::create(context, requests.max(1), with_events, events.vector)
+        let [sends, receives] = self.entries();
+        let queue = |entries, with_events| {
+            CompletionQueue::create(context, entries, with_events, events.vector)
         };
         let attributes = QueuePairAttributes {
             service: self.service,
             capabilities,
             send_elements: 1,
-            send_queue: queue(capabilities.send_requests * all, events.of_sends)?,
+            send_queue: queue(sends, events.of_sends)?,
             receive_queue: queue(receives, events.of_receives)?,
             shared_requests,
         };
