@@ -39,7 +39,7 @@ pub struct EventPlan {
 }
 
 impl EndPlan {
-    /// The usual: each queue pair with queues of its own, on memory that is sent from.
+    /// The usual: each queue pair with separate queues, on memory that is sent from.
     pub fn usual(service: ServiceType, capabilities: Capabilities, queue_pairs: u32) -> Self {
         EndPlan {
             service,

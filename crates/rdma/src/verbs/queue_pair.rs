@@ -48,7 +48,7 @@ pub struct QueuePairAttributes {
     pub send_queue: Arc<CompletionQueue>,
     /// Where receive requests complete.
     pub receive_queue: Arc<CompletionQueue>,
-    /// Where it takes receive requests from, if that is not a queue of its own; it then holds none itself.
+    /// Where it takes receive requests from, if they are shared; it then holds none itself.
     pub shared_requests: Option<Arc<SharedReceiveQueue>>,
 }
 

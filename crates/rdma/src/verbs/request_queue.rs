@@ -42,7 +42,7 @@ impl RequestQueue {
     /// When its provider has no function for it, which none lacks.
     pub fn of(queue_pair: &Arc<QueuePair>) -> Self {
         type Verb<Q> = Option<Post<Q>>;
-        // SAFETY: both queues exist and point to their open context; `Post` says why the types are compatible.
+        // SAFETY: both queues exist and point to their open context; `Post` has why the types are compatible.
         let (raw, post, owner) = unsafe {
             match queue_pair.shared_requests() {
                 None => {
