@@ -8,30 +8,29 @@ use crate::bench::hca::settings::resources::ResourceSettings;
 
 /// What the two ends are made with.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Sweep")]
 pub(crate) struct ResourceArguments {
     /// Let all queue pairs of the receiver take receive requests from one shared receive queue: off, on; without a
     /// value: on; RC and UD, send and write [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
-          hide_default_value = true, value_parser = named::<Switch>)]
+          hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub srq: List<Switch>,
 
     /// Register the memory of the messages for relaxed ordering of PCI Express: off, on; without a value: on; not with
     /// write-polled [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
-          hide_default_value = true, value_parser = named::<Switch>)]
+          hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub relaxed_ordering: List<Switch>,
 
     /// Page the memory of the messages on demand instead of pinning it, if both devices can: off, on; without a value:
     /// on [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
-          hide_default_value = true, value_parser = named::<Switch>)]
+          hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub odp: List<Switch>,
 
     /// Give the queue pairs of each end a thread domain, so that the driver posts without a lock: off, on; without a
     /// value: on [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
-          hide_default_value = true, value_parser = named::<Switch>)]
+          hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub thread_domain: List<Switch>,
 }
 
