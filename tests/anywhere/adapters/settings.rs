@@ -31,8 +31,8 @@ fn queue_pairs_share_a_receive_queue_where_the_adapter_has_one() {
             "{character}"
         );
     }
-    // E810 of that generation and EFA have none.
-    for (character, device) in [("irdma-roce", "rocep59s0f0"), ("efa", "rdmap0s")] {
+    // E810 of that generation and EFA have none; the receiver is asked.
+    for (character, device) in [("irdma-roce", "rocep59s0f1"), ("efa", "rdmap0s7")] {
         let refused = Host::with(character).ends("--service ud --srq", 2);
         refused.says(&["--srq is impossible", device, "max_srq is 0"]);
     }
