@@ -80,6 +80,7 @@ pub(crate) fn attributes(context: &Arc<Context>, service: ServiceType) -> QueueP
         send_elements: 1,
         send_queue: Arc::clone(&queue),
         receive_queue: queue,
+        shared_requests: None,
     }
 }
 

@@ -3,6 +3,7 @@
 mod path;
 mod peer;
 mod present;
+mod resources;
 mod saving;
 pub(super) mod values;
 
@@ -15,6 +16,7 @@ use clap::Args;
 
 use self::path::PathArguments;
 use self::peer::PeerArguments;
+use self::resources::ResourceArguments;
 use crate::arguments::UsageError;
 use crate::arguments::values::{
     List, count, cpu, memory_loads, named, one, port_request, seed, timeout,
@@ -209,6 +211,10 @@ pub(crate) struct HcaArguments {
     #[command(flatten)]
     pub path: PathArguments,
 
+    /// What the two ends are made with.
+    #[command(flatten)]
+    pub resources: ResourceArguments,
+
     /// The other host, if there are two.
     #[command(flatten)]
     pub between: PeerArguments,
@@ -263,6 +269,7 @@ impl HcaArguments {
                 sizes: self.size.0.clone(),
                 connects: self.path.connect.0.clone(),
                 paths: self.path.paths(),
+                resources: self.resources.resources(),
                 queue_pairs: self.queue_pairs.0.clone(),
                 backgrounds: self.background.0.clone(),
                 memory_loads: self.memory_load.0.clone(),

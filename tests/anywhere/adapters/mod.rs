@@ -7,6 +7,7 @@ mod hw_timestamps;
 mod messages;
 mod path;
 mod report;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -70,6 +70,8 @@ pub struct WorkCompletion {
     pub byte_count: u32,
     /// The queue pair that sent the message; set on UD only, and meaningless for a send request's completion.
     pub source_queue_pair: u32,
+    /// The queue pair that the request was of, or that took it from a shared receive queue.
+    pub queue_pair: u32,
 }
 
 /// A completion with an error.
@@ -256,6 +258,7 @@ impl Poller {
                 }),
                 byte_count: completion.byte_len,
                 source_queue_pair: completion.src_qp,
+                queue_pair: completion.qp_num,
             }),
         }
     }

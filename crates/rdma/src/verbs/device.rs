@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::async_event::{AsyncEvent, EventLog};
 use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
-use super::{Gid, HardwareClock, IpNetwork, PhysicalPort, VerbsError};
+use super::{Gid, HardwareClock, IpNetwork, OnDemandPaging, PhysicalPort, VerbsError};
 use crate::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -69,6 +69,12 @@ pub struct DeviceLimits {
     /// Its clock, if it can.
     #[serde(default)]
     pub hardware_clock: Option<HardwareClock>,
+    /// Shared receive queues (`max_srq`).
+    pub max_shared_receive_queues: u32,
+    /// Receive requests in one of them (`max_srq_wr`).
+    pub max_shared_receive_requests: u32,
+    /// For what it has on-demand paging; nothing if its driver does not report it.
+    pub on_demand_paging: OnDemandPaging,
 }
 
 /// What carries the messages of a device.
@@ -315,6 +321,7 @@ impl Context {
         let attributes = unsafe { attributes.assume_init() };
         // SAFETY: the array is zero-terminated text within the attributes.
         let firmware = unsafe { CStr::from_ptr(attributes.fw_ver.as_ptr()) };
+        let extended = self.extended_attributes();
         let ports = (1..=attributes.phys_port_cnt)
             .map(|number| self.port(number))
             .collect::<Result<_, _>>()?;
@@ -341,8 +348,13 @@ impl Context {
                 max_outstanding_reads: reads(attributes.max_qp_init_rd_atom),
                 max_served_reads: reads(attributes.max_qp_rd_atom),
                 atomics: attributes.atomic_cap != sys::ibv_atomic_cap::IBV_ATOMIC_NONE,
-                completion_timestamps: self.extended_attributes().map(|(mask, _)| mask != 0),
+                completion_timestamps: extended.map(|all| all.completion_timestamp_mask != 0),
                 hardware_clock: self.hardware_clock().ok(),
+                max_shared_receive_queues: attributes.max_srq.max(0) as u32,
+                max_shared_receive_requests: attributes.max_srq_wr.max(0) as u32,
+                on_demand_paging: extended
+                    .map(|all| OnDemandPaging::new(&all.odp_caps))
+                    .unwrap_or_default(),
             },
             ports,
         })
@@ -376,9 +388,8 @@ impl Context {
         }
     }
 
-    /// The mask of completion stamps and the rate of the clock in kHz, by the extended verbs; `None` where the provider
-    /// has none.
-    pub(super) fn extended_attributes(&self) -> Option<(u64, u64)> {
+    /// Asks through the extended verbs; `None` where the provider has none.
+    pub(super) fn extended_attributes(&self) -> Option<sys::ibv_device_attr_ex> {
         let extended = self.extended(std::mem::offset_of!(sys::verbs_context, query_device_ex))?;
         let mut attributes = MaybeUninit::<sys::ibv_device_attr_ex>::zeroed();
         // SAFETY: the provider has this member, the context is open, no input is needed, and zero is a value of the
@@ -392,11 +403,7 @@ impl Context {
                 attributes.as_mut_ptr(),
                 size,
             );
-            (code == 0).then(|| {
-                let attributes = attributes.assume_init();
-                let mask = attributes.completion_timestamp_mask;
-                (mask, attributes.hca_core_clock)
-            })
+            (code == 0).then(|| attributes.assume_init())
         }
     }
 

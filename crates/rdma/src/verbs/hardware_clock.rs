@@ -45,7 +45,9 @@ impl Context {
     /// When it has none.
     pub fn hardware_clock(&self) -> Result<HardwareClock, NoHardwareClock> {
         let name = || self.device_name().to_owned();
-        let clock = self.extended_attributes();
+        let clock = self
+            .extended_attributes()
+            .map(|all| (all.completion_timestamp_mask, all.hca_core_clock));
         let (mask, khz) = clock.ok_or_else(|| NoHardwareClock::Unknown(name()))?;
         if mask == 0 {
             return Err(NoHardwareClock::NoStamps(name()));

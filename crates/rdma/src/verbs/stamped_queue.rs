@@ -15,6 +15,7 @@ fn fields() -> u64 {
     use sys::ibv_create_cq_wc_flags as of;
     let all = of::IBV_WC_EX_WITH_BYTE_LEN
         | of::IBV_WC_EX_WITH_IMM
+        | of::IBV_WC_EX_WITH_QP_NUM
         | of::IBV_WC_EX_WITH_SRC_QP
         | of::IBV_WC_EX_WITH_COMPLETION_TIMESTAMP;
     u64::from(all.0)
@@ -98,6 +99,7 @@ struct Functions {
     vendor_error: OfQueue<u32>,
     byte_count: OfQueue<u32>,
     immediate_data: OfQueue<u32>,
+    queue_pair: OfQueue<u32>,
     source_queue_pair: OfQueue<u32>,
     stamp: OfQueue<u64>,
 }
@@ -111,6 +113,7 @@ impl Functions {
             vendor_error: queue.read_vendor_err?,
             byte_count: queue.read_byte_len?,
             immediate_data: queue.read_imm_data?,
+            queue_pair: queue.read_qp_num?,
             source_queue_pair: queue.read_src_qp?,
             stamp: queue.read_completion_ts?,
         })
@@ -141,6 +144,7 @@ impl Functions {
                         work_request_id,
                         immediate_data: u32::from_be((self.immediate_data)(queue)),
                         byte_count: (self.byte_count)(queue),
+                        queue_pair: (self.queue_pair)(queue),
                         source_queue_pair: (self.source_queue_pair)(queue),
                     })
                 }
@@ -259,6 +263,7 @@ mod tests {
         byte_count: u32 = |number| number as u32 + 2;
         immediate_data: u32 = |number| (number as u32 + 3).to_be();
         source_queue_pair: u32 = |number| number as u32 + 4;
+        queue_pair: u32 = |number| number as u32 + 5;
         stamp: u64 = |number| number + (1 << 40);
     }
 
@@ -271,6 +276,7 @@ mod tests {
         queue.read_byte_len = Some(byte_count);
         queue.read_imm_data = Some(immediate_data);
         queue.read_src_qp = Some(source_queue_pair);
+        queue.read_qp_num = Some(queue_pair);
         queue.read_completion_ts = Some(stamp);
         Scripted {
             queue,
@@ -308,9 +314,10 @@ mod tests {
             immediate_data,
             byte_count,
             source_queue_pair,
+            queue_pair,
         } = done;
-        let fields = (immediate_data, byte_count, source_queue_pair);
-        assert_eq!((work_request_id, fields), (10, (13, 12, 14)));
+        let fields = [immediate_data, byte_count, source_queue_pair, queue_pair];
+        assert_eq!((work_request_id, fields), (10, [13, 12, 14, 15]));
         queue.read.clear();
         let (PollResult::Failed(failed), _) = poll(&mut queue) else {
             panic!("one that failed");

@@ -77,6 +77,13 @@ columns! {
     QP_TIMEOUT = setting("qp_timeout",
         "exponent of the time until a packet is sent again, where it was asked for").whole();
     QUEUE_PAIRS = setting("queue_pairs", "queue pairs that the messages are spread over in turn").whole();
+    SRQ = setting("srq", "whether the receiver's queue pairs take receive requests from one shared receive queue; \
+                          empty in a run without one").title("srq");
+    RELAXED_ORDERING = setting("relaxed_ordering", "whether the messages' memory was registered for relaxed ordering \
+                                                    of PCI Express; empty in a run without it");
+    ODP = setting("odp", "whether the messages' memory is paged on demand; empty in a run without it").title("odp");
+    THREAD_DOMAIN = setting("thread_domain",
+        "whether the queue pairs of each end belong to a thread domain; empty in a run without one");
     DEPTH = setting("depth", "messages in flight at most; empty where it is the burst").whole();
     WARMUP = setting("warmup", "messages before the measured ones of a point, in whole bursts; none where it was a time")
         .whole();

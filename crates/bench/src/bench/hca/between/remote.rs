@@ -35,7 +35,7 @@ use crate::host::{HostError, Topology};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::{Capabilities, Transport, devices};
+use crate::rdma::verbs::{EndPlan, Transport, devices};
 use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::child;
@@ -265,22 +265,12 @@ impl Peer for Remote {
         ))
     }
 
-    fn refuses(
-        &self,
-        service: Service,
-        (sending, capabilities): (Capabilities, Capabilities),
-        count: u32,
-    ) -> Result<Option<String>, RunError> {
-        if let Some(refused) = self.port.refuses(service, sending, count) {
+    fn refuses(&self, [sending, receiving]: &[EndPlan; 2]) -> Result<Option<String>, RunError> {
+        if let Some(refused) = self.port.refuses(sending) {
             return Ok(Some(refused));
         }
-        let attempt = WireMessage::Try {
-            service,
-            capabilities,
-            count,
-        };
         self.ask(
-            &attempt,
+            &WireMessage::Try(*receiving),
             WORK,
             only!(WireMessage::Tried(refusal) => refusal),
         )

@@ -92,16 +92,17 @@ pub trait ReceivingEnd: Send + Sync + 'static {
     /// The receiving loop's port.
     type Port: EventPort;
 
-    /// How many messages it has room for: each queue pair for as many, the first for those of the first slots.
+    /// How many messages it has room for: each queue of receive requests for as many, the first for those of the first
+    /// slots.
     fn slots(&self) -> usize;
-    /// Receive requests that each queue pair holds at a time.
+    /// Receive requests that each queue holds at a time.
     fn requests(&self) -> usize;
     /// Sets a slot to zero.
     fn clear(&self, slot: usize);
-    /// Posts a receive request for a slot to the queue pair that has room there; its number is the slot's.
+    /// Posts a receive request for a slot to the queue that has room there; its number is the slot's.
     ///
     /// # Errors
-    /// When the queue pair refuses.
+    /// When the queue refuses.
     fn post(&self, slot: usize) -> Result<(), VerbsError>;
     /// A port of its own for the first `messages` messages of a burst, whose slots are clear.
     fn port(&self, burst: u32, messages: usize) -> Self::Port;

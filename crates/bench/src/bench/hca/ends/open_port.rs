@@ -4,14 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use super::facts::Facts;
 use super::hardware_stamps::refused;
-use super::verbs_link::queue_pair_lengths;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::settings::config::Service;
 use crate::host::machine_name::machine_name;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Capabilities, Context, Transport, VerbsError, gid_table, granted_inline, partition_keys,
-    try_queue_pairs,
+    Context, EndPlan, Transport, VerbsError, gid_table, granted_inline, partition_keys,
 };
 use crate::rig::port_choice::ChosenPort;
 
@@ -76,9 +74,7 @@ impl OpenPort {
             port,
             address,
         } = &self.port;
-        let (_, smallest) = queue_pair_lengths(1, 1, 0);
         let inline_of = |service: &Service| {
-            try_queue_pairs(&self.context, (*service).into(), smallest, 1).ok()?;
             let granted = granted_inline(&self.context, (*service).into()).ok()?;
             Some((*service, granted))
         };
@@ -105,14 +101,9 @@ impl OpenPort {
         }
     }
 
-    /// Tries so many queue pairs; returns why they are refused.
-    pub(crate) fn refuses(
-        &self,
-        service: Service,
-        capabilities: Capabilities,
-        count: u32,
-    ) -> Option<String> {
-        let tried = try_queue_pairs(&self.context, service.into(), capabilities, count);
+    /// Tries an end; returns why it is refused.
+    pub(crate) fn refuses(&self, plan: &EndPlan) -> Option<String> {
+        let tried = plan.attempt(&self.context);
         tried.err().map(|error| error.to_string())
     }
 

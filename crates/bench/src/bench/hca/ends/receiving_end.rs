@@ -9,13 +9,15 @@ use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
 use super::{Link, ReceivingEnd};
 use crate::bench::hca::settings::config::{Operation, Service};
 use crate::buffer::{Arrival, Payload};
-use crate::rdma::verbs::{QueuePair, VerbsError};
+use crate::rdma::verbs::{QueuePair, RequestQueue, VerbsError};
 use crate::time::Ticks;
 
 #[derive(Debug)]
 pub struct Receiver {
     link: VerbsLink,
-    /// Of each queue pair.
+    /// Where receive requests are posted: of each queue pair one, or one of all.
+    queues: Vec<RequestQueue>,
+    /// Of each of these queues.
     receives: Receives,
     /// The queue pairs that send, on UD.
     sources: Vec<u32>,
@@ -28,7 +30,9 @@ impl Receiver {
     pub(crate) fn new(link: VerbsLink, settings: &EndpointSettings, sources: Vec<u32>) -> Self {
         let point = &settings.point;
         let of_datagrams = point.service == Service::Ud;
+        let queues = link.queue_pairs().map(RequestQueue::of);
         Receiver {
+            queues: queues.take(point.receive_queues() as usize).collect(),
             link,
             receives: settings.receives,
             sources: if of_datagrams { sources } else { Vec::new() },
@@ -46,9 +50,15 @@ impl Receiver {
         self.link.has_immediate_data()
     }
 
-    /// The slots of each queue pair, and how many of these there are.
-    pub(crate) fn slots_of_queue_pairs(&self) -> (usize, usize) {
-        (self.receives.slots as usize, self.link.connections.len())
+    /// The numbers of its queue pairs.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.link.queue_pairs().map(|one| one.number()).collect()
+    }
+
+    /// The slots of each queue pair, where each has some of its own.
+    pub(crate) fn slots_of_queue_pairs(&self) -> Option<usize> {
+        let have_own = self.queues.len() == self.link.connections.len();
+        have_own.then_some(self.receives.slots as usize)
     }
 
     /// What the kernel has of this end of the path.
@@ -110,10 +120,8 @@ impl ReceivingEnd for Receiver {
         let header = self.link.payload.header_size();
         let address = self.link.payload.slot(slot).address() - header as u64;
         let length = (self.link.payload.message_size() + header) as u32;
-        let connection = &self.link.connections[slot / self.receives.slots as usize];
-        connection
-            .queue_pair()
-            .post_receive(&self.link.region, slot as u64, address, length)
+        let queue = &self.queues[slot / self.receives.slots as usize];
+        queue.post(&self.link.region, slot as u64, address, length)
     }
 
     fn port(&self, _burst: u32, _messages: usize) -> VerbsCompletionPort {

@@ -14,16 +14,16 @@ use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
 use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
-    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, OutstandingReads,
-    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType, StampedQueue,
-    Transport,
+    Access, AddressVector, Capabilities, Context, EndPlan, EventPlan, MemoryRegion,
+    OutstandingReads, PortCounters, QueuePair, QueuePairAttributes, Registration, ServiceType,
+    StampedQueue, Transport,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
 /// volume 1, 11.4.1.2).
 const GLOBAL_ROUTE_HEADER: usize = 40;
 
-/// Receive requests of a queue pair.
+/// Receive requests of a queue: that of a queue pair, or the one that all share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Receives {
     /// Those that are posted at a time.
@@ -58,7 +58,7 @@ pub struct EndpointSettings {
     pub point: Point,
     /// How queue pairs for UC are made.
     pub uc_route: UcRoute,
-    /// Receive requests of each queue pair.
+    /// Receive requests of each queue.
     pub receives: Receives,
     /// RDMA reads or atomics that the sending end may have outstanding, if it has any.
     pub reads: u8,
@@ -97,6 +97,32 @@ impl LinkSide {
         }
     }
 
+    /// What this end of a point is made with, where each of its queues holds so many receive requests. Each end uses
+    /// one of the two queues of a queue pair.
+    pub(crate) fn plan(self, point: &Point, receives: u32) -> EndPlan {
+        let resources = &point.resources;
+        let (send_requests, receive_requests, inline_bytes) = match self {
+            LinkSide::Sending => (point.sends(), 1, point.inline_bytes()),
+            LinkSide::Receiving => (1, receives, 0),
+        };
+        EndPlan {
+            service: ServiceType::from(point.service),
+            capabilities: Capabilities {
+                send_requests,
+                receive_requests,
+                inline_bytes,
+            },
+            queue_pairs: point.queue_pairs,
+            shares_requests: resources.srq.is_on() && self == LinkSide::Receiving,
+            of_thread: resources.thread_domain.is_on(),
+            registration: Registration {
+                access: self.access(point.operation),
+                relaxed_ordering: resources.relaxed_ordering.is_on(),
+                on_demand: resources.odp.is_on(),
+            },
+        }
+    }
+
     /// The reads and atomics that it may have outstanding, and serves.
     pub(crate) fn reads(self, settings: &EndpointSettings) -> OutstandingReads {
         match self {
@@ -131,67 +157,47 @@ impl EndResources {
         side: LinkSide,
     ) -> Result<Self, RunError> {
         let (point, receives) = (&settings.point, settings.receives);
-        let queue_pairs = point.queue_pairs;
-        let (sending, receiving) =
-            queue_pair_lengths(point.sends(), receives.requests, point.inline_bytes());
-        let (capabilities, slots, header) = match side {
-            LinkSide::Sending => (sending, point.burst, 0),
+        let (slots, header) = match side {
+            LinkSide::Sending => (point.burst, 0),
             LinkSide::Receiving => {
-                let slots = receives.slots * queue_pairs;
-                (receiving, slots, header_of(point.service))
+                let slots = receives.slots * point.receive_queues();
+                (slots, header_of(point.service))
             }
         };
         let huge_pages = settings.huge_pages;
         let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;
         let payload = Payload::new(payload);
-        let domain = ProtectionDomain::allocate(context)?;
-        let access = side.access(point.operation);
-        let region = MemoryRegion::register(&domain, payload.clone(), access)?;
-        let send_events = point.poll_comp == Poll::Event && side == LinkSide::Sending;
-        let receive_events = point.poll_recv == Poll::Event && side == LinkSide::Receiving;
-        let vector = match side {
-            LinkSide::Sending => settings.comp_vectors.sender,
-            LinkSide::Receiving => settings.comp_vectors.receiver,
+        let vectors = settings.comp_vectors;
+        let events = EventPlan {
+            of_sends: point.poll_comp == Poll::Event && side == LinkSide::Sending,
+            of_receives: point.poll_recv == Poll::Event && side == LinkSide::Receiving,
+            vector: match side {
+                LinkSide::Sending => vectors.sender,
+                LinkSide::Receiving => vectors.receiver,
+            },
         };
-        // One completion queue for all queue pairs, so that a loop polls one, however many these are.
-        let queue = |requests: u32, events| {
-            CompletionQueue::create(context, requests * queue_pairs, events, vector)
-        };
+        let plan = side.plan(point, receives.requests);
+        let (domain, mut attributes) = plan.make(context, events)?;
+        let region = MemoryRegion::register(&domain, payload.clone(), plan.registration)?;
         // Memory that is polled has no completion.
         let has_completions = side == LinkSide::Sending || point.operation.has_immediate_data();
-        let measured = match side {
-            LinkSide::Sending => (capabilities.send_requests, send_events),
-            LinkSide::Receiving => (capabilities.receive_requests, receive_events),
-        };
-        let stamped = |(requests, events)| {
-            let queue = StampedQueue::create(context, requests * queue_pairs, events, vector)?;
+        let mut stamped = || {
+            let [sends, receives] = plan.entries();
+            let (entries, with_events, measured) = match side {
+                LinkSide::Sending => (sends, events.of_sends, &mut attributes.send_queue),
+                LinkSide::Receiving => {
+                    (receives, events.of_receives, &mut attributes.receive_queue)
+                }
+            };
+            let queue = StampedQueue::create(context, entries, with_events, events.vector)?;
+            *measured = Arc::clone(queue.queue());
             HardwareStamps::new(context, queue, point.burst as usize, huge_pages)
         };
         let hardware = (settings.hw_timestamps && has_completions)
-            .then(|| stamped(measured))
+            .then(&mut stamped)
             .transpose()?;
-        let measured_queue = || match &hardware {
-            Some(hardware) => Ok(Arc::clone(hardware.queue())),
-            None => queue(measured.0, measured.1),
-        };
-        let (send_queue, receive_queue) = match side {
-            LinkSide::Sending => (
-                measured_queue()?,
-                queue(capabilities.receive_requests, receive_events)?,
-            ),
-            LinkSide::Receiving => (
-                queue(capabilities.send_requests, send_events)?,
-                measured_queue()?,
-            ),
-        };
         Ok(EndResources {
-            attributes: QueuePairAttributes {
-                service: ServiceType::from(point.service),
-                capabilities,
-                send_elements: 1,
-                send_queue,
-                receive_queue,
-            },
+            attributes,
             hardware,
             context: Arc::clone(context),
             payload,
@@ -339,23 +345,4 @@ pub(crate) fn header_of(service: Service) -> usize {
         Service::Ud => GLOBAL_ROUTE_HEADER,
         Service::Rc | Service::Uc => 0,
     }
-}
-
-/// What a sending and a receiving queue pair are made with: each end uses one of its two queues.
-pub(crate) fn queue_pair_lengths(
-    sends: u32,
-    receives: u32,
-    inline_bytes: u32,
-) -> (Capabilities, Capabilities) {
-    let sending = Capabilities {
-        send_requests: sends,
-        receive_requests: 1,
-        inline_bytes,
-    };
-    let receiving = Capabilities {
-        send_requests: 1,
-        receive_requests: receives,
-        inline_bytes: 0,
-    };
-    (sending, receiving)
 }

@@ -218,6 +218,7 @@ impl<P: QueuePoller> CompletionPort for VerbsCompletionPort<P> {
                 immediate_data: completion.immediate_data,
                 bytes: completion.byte_count.wrapping_sub(self.header),
                 source_queue_pair: completion.source_queue_pair,
+                queue_pair: completion.queue_pair,
             }),
             verbs::PollResult::Failed(completion) => PollResult::Failed(Failure {
                 request: Some(completion.work_request_id),

@@ -151,6 +151,15 @@ pub fn settings(point: &Point, config: &Config) -> Record {
     for (column, (_, value)) in of_path.into_iter().zip(point.path.all()) {
         record.set(column, value.map(u64::from));
     }
+    let of_resources = [
+        &columns::SRQ,
+        &columns::RELAXED_ORDERING,
+        &columns::ODP,
+        &columns::THREAD_DOMAIN,
+    ];
+    for (column, (option, value)) in of_resources.into_iter().zip(point.resources.all()) {
+        record.set(column, config.uses(option).then_some(value.name()));
+    }
     record
 }
 

@@ -31,11 +31,12 @@ use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{Config, Operation, Poll, Service, Switch};
 use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::bench::hca::settings::path::Connect;
+use crate::bench::hca::settings::resources::ResourceSettings;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::pinning::current_affinity;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
-use crate::rdma::verbs::{Capabilities, devices};
+use crate::rdma::verbs::{EndPlan, devices};
 use crate::results::finding::Finding;
 use crate::rig::port_choice::{ChosenPort, PortPair, choose};
 use crate::time::Clock;
@@ -166,6 +167,7 @@ impl Local {
                 inline: Switch::Off,
                 poll_recv: Poll::Busy,
                 poll_comp: Poll::Busy,
+                resources: ResourceSettings::default(),
                 ..*point
             },
             uc_route: UcRoute::Endpoint,
@@ -213,15 +215,10 @@ impl Peer for Local {
         None
     }
 
-    fn refuses(
-        &self,
-        service: Service,
-        (sending, receiving): (Capabilities, Capabilities),
-        count: u32,
-    ) -> Result<Option<String>, RunError> {
+    fn refuses(&self, [sending, receiving]: &[EndPlan; 2]) -> Result<Option<String>, RunError> {
         let [sender, receiver] = self.ports();
-        let refused = sender.refuses(service, sending, count);
-        Ok(refused.or_else(|| receiver.refuses(service, receiving, count)))
+        let refused = sender.refuses(sending);
+        Ok(refused.or_else(|| receiver.refuses(receiving)))
     }
 
     fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError> {
@@ -256,6 +253,7 @@ impl Peer for Local {
                 poll_recv: Poll::Busy,
                 poll_comp: Poll::Busy,
                 connect: Connect::Manager,
+                resources: ResourceSettings::default(),
                 ..*point
             },
             uc_route,
@@ -291,7 +289,7 @@ impl Peer for Local {
     }
 
     fn receives(&self, point: &Point) -> Receives {
-        let most = TwoPorts(self.facts()).longest_queue(point.queue_pairs);
+        let most = TwoPorts(self.facts()).longest_receive_queue(point);
         receive_requests(point, most)
     }
 

@@ -9,6 +9,7 @@ mod needs;
 #[allow(missing_docs)]
 pub mod one_host;
 pub(crate) mod peer;
+mod resources;
 mod within_devices;
 
 use std::collections::HashMap;

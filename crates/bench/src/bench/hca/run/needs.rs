@@ -35,10 +35,10 @@ pub(crate) struct PointNeeds {
 }
 
 impl PointNeeds {
-    /// Of a point with so many slots of each queue pair for what arrives.
+    /// Of a point with so many slots of each queue of receive requests for what arrives.
     pub(crate) fn of(point: &Point, config: &Config, slots: u32) -> Self {
         let burst = point.burst as usize;
-        let receives = (slots * point.queue_pairs) as usize;
+        let receives = (slots * point.receive_queues()) as usize;
         let size = point.size as usize;
         let stamps = Bytes((burst * size_of::<Ticks>()) as u64);
         let messages = u64::from(point.burst) * u64::from(config.repeat);

@@ -8,9 +8,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::peer::Peer;
+use super::resources;
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::ends::uc_route::choose_route;
-use crate::bench::hca::ends::verbs_link::queue_pair_lengths;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::settings::background::Background;
@@ -18,7 +18,7 @@ use crate::bench::hca::settings::config::{Operation, Service, UcRouteRequest};
 use crate::bench::hca::settings::path::{Connect, resolved};
 use crate::host::threads::start_scoped;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::Transport;
+use crate::rdma::verbs::{Capabilities, EndPlan, ServiceType, Transport};
 use crate::results::finding::Finding;
 use crate::results::finding::kinds::CONNECTED_DIRECTLY;
 use crate::rig::benchmark::ShowWait;
@@ -102,11 +102,26 @@ pub(crate) fn within_devices<P: Peer>(
     let plan = plan.within(&ports.limits());
     let path = ports.path_limits();
     let plan = plan.without(|point| path.impossible(point.connect, &point.path));
+    let plan = plan.without(|point| {
+        resources::impossible_within(point, &ports, peer.receives(point).requests)
+    });
+    let mut tried = HashMap::new();
+    let plan = plan.without(|point| {
+        let mut options = point.resources.chosen();
+        options.find_map(|option| {
+            let refusal = || {
+                let refusal = resources::refusal(peer, point, option);
+                refusal.unwrap_or_else(|error| Some(fail(error)))
+            };
+            let key = (point.service, point.operation, option);
+            tried.entry(key).or_insert_with(refusal).clone()
+        })
+    });
     let mut tried = HashMap::new();
     let plan = plan.without(|point| {
         let (burst, depth) = (point.burst, point.depth);
-        let inline = point.inline_bytes();
-        let key = (point.service, burst, depth, point.queue_pairs, inline);
+        let ends = (point.queue_pairs, point.inline_bytes(), point.resources);
+        let key = (point.service, burst, depth, ends);
         let refusal = || refusal(peer, point).unwrap_or_else(|error| Some(fail(error)));
         tried.entry(key).or_insert_with(refusal).clone()
     });
@@ -245,8 +260,10 @@ fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError>
     let (inline, count) = (point.inline_bytes(), point.queue_pairs);
     let requests = peer.receives(point).requests;
     let refused = |sends, inline| {
-        let lengths = queue_pair_lengths(sends, requests, inline);
-        peer.refuses(point.service, lengths, count)
+        let mut ends = resources::plans(point, requests);
+        ends[0].capabilities.send_requests = sends;
+        ends[0].capabilities.inline_bytes = inline;
+        peer.refuses(&ends)
     };
     let Some(reason) = refused(point.sends(), inline)? else {
         return Ok(None);
@@ -262,6 +279,9 @@ fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError>
     }
     if point.is_limited() {
         with += &format!(" with --depth {}", point.depth);
+    }
+    for option in point.resources.chosen() {
+        with += &format!(" with --{option}");
     }
     let (burst, service) = (point.burst, point.service.name());
     Ok(Some(format!(
@@ -297,8 +317,16 @@ fn refusal_of_background<P: Peer>(
     peer: &P,
     background: &Background,
 ) -> Result<Option<String>, RunError> {
-    let lengths = queue_pair_lengths(background.in_flight(), 1, 0);
-    let refused = peer.refuses(Service::Rc, lengths, background.queue_pairs)?;
+    let end = |send_requests| {
+        let capabilities = Capabilities {
+            send_requests,
+            receive_requests: 1,
+            inline_bytes: 0,
+        };
+        let service = ServiceType::ReliableConnection;
+        EndPlan::usual(service, capabilities, background.queue_pairs)
+    };
+    let refused = peer.refuses(&[end(background.in_flight()), end(1)])?;
     Ok(refused.map(|refused| {
         format!("--background {background} is impossible on these devices, it takes RC queue pairs: {refused}")
     }))

@@ -83,7 +83,8 @@ pub(crate) fn start_receiving<C: Clock, E: ReceivingEnd>(
     start(threads, seat, move |post| {
         let mut log = StampBuffer::<Arrival>::new(frame.point.burst as usize, frame.huge_pages)?;
         let point = &frame.point;
-        let mut requests = ReceiveRequests::new(end.slots(), end.requests(), point.queue_pairs);
+        let mut requests =
+            ReceiveRequests::new(end.slots(), end.requests(), point.receive_queues());
         post.placed(Some(log.page_kind()));
         post.each(|task| {
             let cleared = match frame.point.operation {
@@ -146,7 +147,7 @@ fn take_messages<C: Clock, P: EventPort>(
     requests: &mut ReceiveRequests,
     burst: BurstReceiver<'_>,
 ) -> (ReceiveOutcome, u64) {
-    if frame.point.queue_pairs == 1 && !frame.point.is_limited() {
+    if frame.point.receive_queues() == 1 && !frame.point.is_limited() {
         let (outcome, faults) = take_by_mode(clock, port, frame, burst);
         requests.took_of_only(outcome.received + outcome.strays.total() as usize);
         return (outcome, faults);

@@ -134,6 +134,7 @@ impl SendPort for SendingPort {
             immediate_data: tag | self.sequence,
             bytes: 8,
             source_queue_pair: SOURCE,
+            ..Completion::default()
         };
         let arrive = |message| {
             let message = PollResult::Done(message);
