@@ -89,7 +89,7 @@ impl Host {
         } else {
             "--burst 50"
         };
-        let words = format!("{words} {burst} --timeout 60s --quiet");
+        let words = format!("{words} {burst} --timeout 20s --quiet");
         let ended = self.hcabench(&words).out(&*folder).ends(0);
         Measured { ended, folder }
     }
