@@ -72,8 +72,8 @@ fn the_two_ports_of_a_card_are_taken_and_the_devices_described_by_what_they_gran
 fn ports_that_no_subnet_manager_has_set_up_need_one() {
     let host = Host::with("connectx-ib-no-manager");
     let refused = host.ends("--service rc --burst 10", 1).told();
-    refused.has(&["mlx5_0 port 1 (initialising", "opensm"]);
-    refused.lacks(&["ip link"]);
+    refused.has(&["mlx5_0 port 1 (initialising", "link is up", "opensm -g"]);
+    refused.lacks(&["ip link", "cable in"]);
     host.ends("devices", 1).stdout.has(&["opensm"]);
 }
 
