@@ -10,9 +10,7 @@ use super::{Link, ReceivingEnd, SendingEnd};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::port::{CompletionPort, EventPort, Failure, PollResult};
 use crate::buffer::{Arrival, AtomicWords, HugePagePolicy, PageKind};
-use crate::rdma::verbs::{
-    CompletionQueue, Context, NoHardwareClock, StampedPoller, StampedQueue, VerbsError,
-};
+use crate::rdma::verbs::{Context, NoHardwareClock, StampedPoller, StampedQueue, VerbsError};
 use crate::time::{CounterKind, Ticks};
 
 /// Reads the clock of an adapter.
@@ -70,11 +68,6 @@ impl HardwareStamps {
 
     fn stamped_queue(&self) -> &StampedQueue {
         self.queue.as_ref().expect("made of one")
-    }
-
-    /// The queue whose completions are stamped.
-    pub(super) fn queue(&self) -> &Arc<CompletionQueue> {
-        self.stamped_queue().queue()
     }
 
     /// Where stamps are stored.
