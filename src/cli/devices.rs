@@ -241,9 +241,11 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
     }
 }
 
-/// Whether completions have stamps of the device, of how many bits (`completion_timestamp_mask`), and its nominal rate.
+/// Whether completions have stamps of the device, of how many bits (`completion_timestamp_mask`), and its nominal rate,
+/// or that its clock cannot be read.
 fn stamps_in_words(limits: &DeviceLimits) -> String {
     match (limits.hardware_clock, limits.completion_timestamps) {
+        (Some(clock), _) if !clock.readable => format!("{} bit, clock not readable", clock.bits()),
         (Some(clock), _) => {
             let rate = clock.khz.map(|khz| khz as f64 / 1e3);
             let rate = rate.map_or_else(String::new, |mhz| format!(", {mhz} MHz"));

@@ -215,12 +215,14 @@ static const struct driver mlx5_relaxed = {MLX5, .in_order = 0, .link_layer = IB
 /*
  * E810. providers/irdma/uverbs.c: irdma_ucreate_qp (RC and UD, else EOPNOTSUPP), ucreate_cq (stamps from generation 3
  * on). max_qp_wr: kernel, IRDMA_MAX_QP_WRS, (32768 - 258) / 8. 101 bytes inline: IRDMA_MAX_INLINE_DATA_SIZE. Whether
- * byte_len of UD has the header: unconfirmed.
+ * byte_len of UD has the header: unconfirmed. A mask of stamps (17 bits: kernel, HCA_CLOCK_TIMESTAMP_MASK; of which
+ * generations: unconfirmed), and no query_rt_values.
  */
 #define IRDMA                                                                                                          \
 	.name = "irdma", .vendor = 0x8086, .part = 5522, .service_errno = EOPNOTSUPP, .link_layer = IBV_LINK_LAYER_ETHERNET, \
-	.extended_queues = true, .max_qp_wr = 4063, .max_cqe = 1048574, .max_sge = 13, .max_inline = 101, .reads = 32,   \
-	.max_message = 0x7fffffff, .mtu = IBV_MTU_4096, .speed = 32, .width = 2, .grants = irdma_grants
+	.stamp_mask = 0x1ffff, .extended_queues = true, .max_qp_wr = 4063, .max_cqe = 1048574, .max_sge = 13,            \
+	.max_inline = 101, .reads = 32, .max_message = 0x7fffffff, .mtu = IBV_MTU_4096, .speed = 32, .width = 2,         \
+	.grants = irdma_grants
 
 static const struct driver irdma_roce = {IRDMA, .node_type = "1: CA", .node = IBV_NODE_CA,
 					 .transport = IBV_TRANSPORT_IB, .services = RC | UD, .counters = irdma_counters};

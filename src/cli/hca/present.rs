@@ -48,12 +48,14 @@ pub(crate) fn columns() -> Vec<(String, Column)> {
         .collect()
 }
 
-/// From the adapters' stamps of completions to ours.
-const LAGS: [Column; 4] = [
+/// From the adapters' stamps of completions to ours, and the error of the former.
+const LAGS: [Column; 6] = [
     columns::recv_lag::P50,
     columns::recv_lag::P99,
+    columns::recv_lag::ERROR,
     columns::comp_lag::P50,
     columns::comp_lag::P99,
+    columns::comp_lag::ERROR,
 ];
 
 /// The figures of the table, those of memory load and of adapters' stamps where there are any.

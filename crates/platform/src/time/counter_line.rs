@@ -2,14 +2,14 @@
 //!
 //! The counter is read between two readings of the clock. Two such pairs, one before and one after what is converted,
 //! make a straight line. The error is half of the longer of the two intervals in which the counter was read, a count,
-//! and what rounding leaves. By how much the rates change, three pairs show: the line of the outer two misses the one
+//! and what rounding leaves. By how much the rates change, a third pair shows: the line of the outer two misses the one
 //! between them.
 
 use super::Clock;
 
 /// Readings of which the quickest is kept.
 const TRIES: usize = 32;
-/// Three pairs of which one part is longer by more than this factor show too little about it.
+/// A pair that is closer by more than this factor shows too little about a line.
 const MOST_UNEQUAL: i128 = 4;
 
 /// A reading of a counter, and the readings of a clock before and after it.
@@ -148,29 +148,43 @@ impl CounterLine {
     }
 }
 
-/// By how much lines through neighbours of these pairs are off between them, in nanoseconds, because the rates of the
-/// two clocks change: steadily, as far as three pairs show. The pairs are in order, and as far apart as those of which
-/// a line is made.
-pub fn bend_ns(kind: CounterKind, pairs: &[CounterPair]) -> u64 {
-    let bends = pairs.windows(3).filter_map(|three| {
-        let [first, middle, last] = [0, 1, 2].map(|at: usize| three[at]);
+/// By how much the line through two pairs is off between them because the rates of the two clocks change, by a step at
+/// any moment or steadily, in nanoseconds. The pairs next to them show that; `None` where there is none, or only one
+/// that is too close.
+pub fn drift_ns(
+    kind: CounterKind,
+    before: Option<CounterPair>,
+    [from, to]: [CounterPair; 2],
+    after: Option<CounterPair>,
+) -> Option<u64> {
+    let length = to.doubled_middle() - from.doubled_middle();
+    // A step of d after a part a of the length, with b left, takes the line off by d a b / (a + b). The line from a
+    // neighbour at the distance n before misses `from` by d b n / (a + b + n), the other misses `to` by d a n / (...).
+    let missed = |[first, middle, last]: [CounterPair; 3]| {
         let line = CounterLine::new(kind, first, last)?;
         let doubled = middle.doubled_middle();
         let at = rounded(doubled, 2) as i64;
         let missed = line.nanos(middle.count, at as u64).abs_diff(at);
-        let unseen = line.error_ns() + middle.width().div_ceil(2);
-        let parts = [
-            doubled - first.doubled_middle(),
-            last.doubled_middle() - doubled,
-        ];
-        let [shorter, longer] = [parts[0].min(parts[1]), parts[0].max(parts[1])];
-        // The line is off by the most in its middle, and that grows with the square of its length.
-        let bend = i128::from(missed + unseen) * longer / (4 * shorter.max(1));
-        (longer <= MOST_UNEQUAL * shorter).then_some(bend)
-    });
-    bends
-        .max()
-        .map_or(0, |bend| u64::try_from(bend + 1).unwrap_or(u64::MAX))
+        let missed = missed + line.error_ns() + middle.width().div_ceil(2);
+        let next = last.doubled_middle() - first.doubled_middle() - length;
+        (length <= MOST_UNEQUAL * next).then(|| i128::from(missed) * (length + next) / next)
+    };
+    let of_both = [
+        before.and_then(|before| missed([before, from, to])),
+        after.and_then(|after| missed([from, to, after])),
+    ];
+    let drift = match of_both {
+        // The step is in the half that one of them shows.
+        [Some(before), Some(after)] => before.max(after) / 2,
+        [before, after] => before.or(after)?,
+    };
+    Some(u64::try_from(drift + 1).unwrap_or(u64::MAX))
+}
+
+/// The same where no other pair shows it: for rates that change by this share of them at the most.
+pub fn greatest_drift_ns([from, to]: [CounterPair; 2], rate_change: f64) -> u64 {
+    let length = (to.doubled_middle() - from.doubled_middle()) as f64 / 2.0;
+    (rate_change * length / 4.0).ceil() as u64
 }
 
 /// A quotient, rounded to the nearest.
@@ -194,6 +208,8 @@ mod tests {
         hertz: f64,
         /// By how much the rate changes in a second, as a share of it.
         bend: f64,
+        /// And by how much at once, after so many seconds.
+        step: (f64, f64),
     }
 
     const BEGIN: u64 = 1_000_000_000_000;
@@ -201,7 +217,10 @@ mod tests {
     impl Truth {
         fn at(&self, ns: f64) -> u64 {
             let seconds = ns / 1e9;
-            let counts = self.hertz * (seconds + self.bend * seconds * seconds / 2.0);
+            let counts = self.hertz
+                * (seconds
+                    + self.bend * seconds * seconds / 2.0
+                    + self.step.0 * (seconds - self.step.1).max(0.0));
             let period = self.kind.period();
             (i128::from(self.offset) + counts.floor() as i128).rem_euclid(period) as u64
         }
@@ -231,6 +250,7 @@ mod tests {
                 offset: offset & mask,
                 hertz,
                 bend,
+                step: (0.0, 0.0),
             }
         })
     }
@@ -266,17 +286,52 @@ mod tests {
         #[test]
         fn clocks_that_are_unsteady_stay_within_what_lines_miss(
             truth in any_truth(0.0),
-            bend in -1e-4..1e-4_f64,
-            step in 10_000_000_u64..1_000_000_000,
+            bend in prop_oneof![Just(0.0), -1e-4..1e-4_f64],
+            rate_step in prop_oneof![Just(0.0), -5e-4..5e-4_f64],
+            step_at in 0.0..=1.0_f64,
+            lengths in prop::array::uniform3(10_000_000_u64..1_000_000_000),
+            equal in any::<bool>(),
             shares in prop::array::uniform4(0.0..=1.0_f64),
+            neighbours in prop_oneof![Just([true, true]), Just([true, false]), Just([false, true])],
             place in 0.0..=1.0_f64,
         ) {
-            let truth = Truth { bend, ..truth };
-            let pairs: Vec<CounterPair> =
-                (0..4).map(|at| truth.pair(at * step, 400, shares[at as usize])).collect();
-            let line = CounterLine::new(truth.kind, pairs[1], pairs[2]).unwrap();
-            let error = line.error_ns() + bend_ns(truth.kind, &pairs);
-            let event = step as f64 * (1.0 + place) + 400.0;
+            // Either the rate has a step or it bends.
+            let bend = if rate_step == 0.0 { bend } else { 0.0 };
+            let lengths = if equal { [lengths[0]; 3] } else { lengths };
+            let begins = [0, lengths[0], lengths[0] + lengths[1], lengths.iter().sum()];
+            let step = (rate_step, step_at * begins[3] as f64 / 1e9);
+            let truth = Truth { bend, step, ..truth };
+            let pair = |at: usize| truth.pair(begins[at], 400, shares[at]);
+            let neighbours = [neighbours[0].then(|| pair(0)), neighbours[1].then(|| pair(3))];
+            let burst = [pair(1), pair(2)];
+            let line = CounterLine::new(truth.kind, burst[0], burst[1]).unwrap();
+            let drift = drift_ns(truth.kind, neighbours[0], burst, neighbours[1]);
+            let Some(drift) = drift else {
+                // One that is too close.
+                prop_assert!(lengths[1] > 3 * lengths[0].min(lengths[2]));
+                return Ok(());
+            };
+            let error = line.error_ns() + drift;
+            let event = begins[1] as f64 + 400.0 + place * (lengths[1] - 400) as f64;
+            let found = line.nanos(truth.at(event), BEGIN + event as u64);
+            let off = (found - BEGIN as i64) as f64 - event;
+            prop_assert!(off.abs() <= error as f64, "{off} of {error}");
+        }
+
+        #[test]
+        fn without_a_neighbour_a_step_stays_within_what_is_allowed_for(
+            truth in any_truth(0.0),
+            rate_step in -5e-4..5e-4_f64,
+            step_at in 0.0..=1.0_f64,
+            length in 1_000_000_u64..1_000_000_000,
+            place in 0.0..=1.0_f64,
+        ) {
+            let truth = Truth { step: (rate_step, step_at * length as f64 / 1e9), ..truth };
+            let burst = [truth.pair(0, 400, 0.5), truth.pair(length, 400, 0.5)];
+            let line = CounterLine::new(truth.kind, burst[0], burst[1]).unwrap();
+            prop_assert_eq!(drift_ns(truth.kind, None, burst, None), None);
+            let error = line.error_ns() + greatest_drift_ns(burst, 5e-4);
+            let event = 400.0 + place * (length - 400) as f64;
             let found = line.nanos(truth.at(event), BEGIN + event as u64);
             let off = (found - BEGIN as i64) as f64 - event;
             prop_assert!(off.abs() <= error as f64, "{off} of {error}");
@@ -292,6 +347,7 @@ mod tests {
             offset: 12_345,
             hertz: 156.25e6,
             bend: 0.0,
+            step: (0.0, 0.0),
         }
     }
 
@@ -325,10 +381,11 @@ mod tests {
         let line = CounterLine::new(truth.kind, pairs[1], pairs[2]).unwrap();
         let found = line.nanos(truth.at(750e6), BEGIN + 750_000_000);
         let off = (found - BEGIN as i64 - 750_000_000).unsigned_abs();
-        let bend = bend_ns(truth.kind, &pairs);
+        let burst = [pairs[1], pairs[2]];
+        let drift = drift_ns(truth.kind, Some(pairs[0]), burst, Some(pairs[3])).unwrap();
         assert!(
-            off > line.error_ns() && off <= line.error_ns() + bend,
-            "{off} {bend}"
+            off > line.error_ns() && off <= line.error_ns() + drift,
+            "{off} {drift}"
         );
     }
 
@@ -365,7 +422,10 @@ mod tests {
             ..pair
         };
         assert!(CounterLine::new(truth.kind, pair, later).is_none());
-        assert_eq!(bend_ns(truth.kind, &[pair, later]), 0);
+        assert_eq!(
+            drift_ns(truth.kind, Some(pair), [pair, later], Some(later)),
+            None
+        );
     }
 
     #[test]

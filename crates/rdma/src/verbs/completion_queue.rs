@@ -6,6 +6,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 
@@ -119,6 +120,8 @@ impl CompletionQueue {
         vector: u32,
     ) -> Result<Arc<Self>, VerbsError> {
         Self::create_by(context, with_channel, |events| {
+            // Not every driver sets it: that of an earlier call must not become the reason.
+            Errno::clear();
             // SAFETY: context and channel are valid and held by the queue.
             let raw = unsafe {
                 let (entries, vector) = (entries as i32, vector as i32);

@@ -15,6 +15,9 @@ pub struct HardwareClock {
     pub mask: u64,
     /// Its nominal rate (`hca_core_clock`); `None` where the driver does not report it.
     pub khz: Option<u64>,
+    /// Whether it can be read now, without which stamps have no time: irdma and ionic have a mask and no
+    /// `query_rt_values` (rdma-core, providers/irdma and providers/ionic).
+    pub readable: bool,
 }
 
 impl HardwareClock {
@@ -30,6 +33,11 @@ pub enum NoHardwareClock {
     /// It is not in the driver.
     #[error("{0} does not stamp completions (completion_timestamp_mask is 0)")]
     NoStamps(String),
+    /// Without a reading of it stamps have no time.
+    #[error(
+        "{0} stamps completions by a clock that its driver does not read (ibv_query_rt_values_ex)"
+    )]
+    NotReadable(String),
     /// The driver has no way to ask.
     #[error("the driver of {0} is too old to ask for time stamps (no query_device_ex)")]
     Unknown(String),
@@ -42,8 +50,17 @@ impl Context {
     /// What the driver reports of the clock.
     ///
     /// # Errors
-    /// When it has none.
+    /// When it has none, or it cannot be read.
     pub fn hardware_clock(&self) -> Result<HardwareClock, NoHardwareClock> {
+        let clock = self.reported_hardware_clock()?;
+        match clock.readable {
+            true => Ok(clock),
+            false => Err(NoHardwareClock::NotReadable(self.device_name().to_owned())),
+        }
+    }
+
+    /// The same of one that cannot be read.
+    pub(super) fn reported_hardware_clock(&self) -> Result<HardwareClock, NoHardwareClock> {
         let name = || self.device_name().to_owned();
         let clock = self
             .extended_attributes()
@@ -53,17 +70,20 @@ impl Context {
             return Err(NoHardwareClock::NoStamps(name()));
         }
         let khz = Some(khz).filter(|khz| *khz > 0);
-        Ok(HardwareClock { mask, khz })
+        Ok(HardwareClock {
+            mask,
+            khz,
+            readable: self.read_hardware_clock().is_ok(),
+        })
     }
 
-    /// The same, once a completion queue with stamps and a reading of the clock, both on trial, have succeeded.
+    /// The same, once a completion queue with stamps on trial has succeeded.
     ///
     /// # Errors
     /// When any of this is refused.
     pub fn tried_hardware_clock(self: &Arc<Self>) -> Result<HardwareClock, NoHardwareClock> {
         let clock = self.hardware_clock()?;
         StampedQueue::create(self, 1, false, 0)?;
-        self.read_hardware_clock()?;
         Ok(clock)
     }
 

@@ -3,6 +3,7 @@
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
+use nix::errno::Errno;
 use rdma_sys as sys;
 
 use super::completion_queue::{CompletionQueue, FailedCompletion, PollResult, WorkCompletion};
@@ -23,7 +24,10 @@ fn fields() -> u64 {
 
 /// A completion queue whose completions the adapter stamps by its clock.
 #[derive(Debug, Clone)]
-pub struct StampedQueue(Arc<CompletionQueue>);
+pub struct StampedQueue {
+    queue: Arc<CompletionQueue>,
+    functions: Functions,
+}
 
 impl StampedQueue {
     /// As [`CompletionQueue::create`].
@@ -56,33 +60,32 @@ impl StampedQueue {
                 flags: 0,
                 parent_domain: null_mut(),
             };
+            // Not every driver sets it: that of an earlier call must not become the reason.
+            Errno::clear();
             // SAFETY: context and channel are valid and held by the queue.
             let raw = unsafe { create(context.as_ptr(), &mut attributes) };
             // infiniband/verbs.h, ibv_cq_ex_to_cq: the extended structure begins as the other.
             VerbsError::created(raw, CREATE, object).map(NonNull::cast)
         })?;
-        let queue = StampedQueue(queue);
-        queue.functions().map(|_| queue).ok_or_else(missing)
+        // SAFETY: the queue exists, was created as an extended one, and nobody else knows it yet: polling writes to it.
+        let functions = Functions::of(unsafe { &*queue.as_ptr().cast() });
+        let functions = functions.ok_or_else(missing)?;
+        Ok(StampedQueue { queue, functions })
     }
 
     fn as_ptr(&self) -> *mut sys::ibv_cq_ex {
-        self.0.as_ptr().cast()
-    }
-
-    fn functions(&self) -> Option<Functions> {
-        // SAFETY: the queue exists, and was created as an extended one.
-        Functions::of(unsafe { &*self.as_ptr() })
+        self.queue.as_ptr().cast()
     }
 
     /// The same queue, for queue pairs and events.
     pub fn queue(&self) -> &Arc<CompletionQueue> {
-        &self.0
+        &self.queue
     }
 
     /// A poller of this queue. Each thread that polls has its own.
     pub fn poller(&self) -> StampedPoller {
         StampedPoller {
-            functions: self.functions().expect("looked at when it was created"),
+            functions: self.functions,
             queue: self.clone(),
             stamp: 0,
         }
@@ -92,7 +95,7 @@ impl StampedQueue {
 type OfQueue<T> = unsafe extern "C" fn(*mut sys::ibv_cq_ex) -> T;
 
 /// The functions of a queue by which completions are read.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 struct Functions {
     start: unsafe extern "C" fn(*mut sys::ibv_cq_ex, *mut sys::ibv_poll_cq_attr) -> i32,
     end: OfQueue<()>,
@@ -122,7 +125,8 @@ impl Functions {
     /// Takes one completion if there is one, and its stamp.
     ///
     /// # Safety
-    /// They must be those of `queue`, which exists.
+    /// They must be those of `queue`, which exists. Where the provider takes no lock (`MLX5_SINGLE_THREADED` and the
+    /// like), no other thread may poll it at the same time.
     #[inline(always)]
     unsafe fn poll(&self, queue: *mut sys::ibv_cq_ex, stamp: &mut u64) -> PollResult {
         let mut attributes = sys::ibv_poll_cq_attr { comp_mask: 0 };
@@ -133,8 +137,10 @@ impl Functions {
             libc::ENOENT => return PollResult::Empty,
             code => return PollResult::Broken(code),
         }
-        // SAFETY: as above; the current completion is there until the end. The queue was created for these fields, and
-        // of a completion that failed only number, status and vendor's code are valid.
+        // SAFETY: as above; the current completion is there until the end, and nobody else's, as the provider holds the
+        // queue's lock from a start that succeeds to the end (rdma-core, providers/mlx5/cq.c, mlx5_start_poll). The
+        // queue was created for these fields, and of a completion that failed only number, status and vendor's code are
+        // valid.
         unsafe {
             let work_request_id = (*queue).wr_id;
             let result = match (*queue).status {
@@ -177,13 +183,13 @@ impl StampedPoller {
     /// Takes one completion if there is one. Never blocks.
     #[inline(always)]
     pub fn poll(&mut self) -> PollResult {
-        // SAFETY: the functions were read from this queue, which exists.
+        // SAFETY: the functions were read from this queue, which exists. A burst has one thread that polls a queue.
         unsafe { self.functions.poll(self.queue.as_ptr(), &mut self.stamp) }
     }
 
     /// The queue.
     pub fn queue(&self) -> &CompletionQueue {
-        &self.queue.0
+        &self.queue.queue
     }
 }
 

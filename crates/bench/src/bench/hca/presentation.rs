@@ -63,8 +63,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         &[latency::MIN, latency::P50, latency::P90],
         &[latency::P99, latency::P999, latency::MAX],
         &[completion::P50, completion::P99],
-        &[recv_lag::P50, recv_lag::P99],
-        &[comp_lag::P50, comp_lag::P99],
+        &[recv_lag::P50, recv_lag::P99, recv_lag::ERROR],
+        &[comp_lag::P50, comp_lag::P99, comp_lag::ERROR],
         &[POST_RATE],
     ],
     figures: &[

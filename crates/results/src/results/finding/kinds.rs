@@ -152,11 +152,15 @@ kinds! {
     HW_STAMPS_MISSING "hw-stamps-missing" Reservation
         "{count} of {of} completions of the {end} have no hardware time stamp within their burst"
         "the times from the adapter to {ours} are of the others" "";
+    HW_LAG_UNRESOLVED "hw-lag-unresolved" Advice
+        "the median time from the {end}'s adapter to {ours}, {median_ns}, is not resolved"
+        "its stamps are known within {error_ns}; differences between quantiles are known better"
+        "use shorter bursts, more of them, and --clock monotonic-raw";
     HW_CLOCK_RATE "hw-clock-rate" Advice
         "the clock of the {end}'s adapter is {off_ppm} off the rate that its driver reports"
         "the conversion goes by readings of the clock, not by that rate" "";
     HELD_UP "held-up" Reservation
-        "the receiver found messages late {count} times, by up to {longest_ns}"
+        "the receiver found {count} of {of} messages late, by up to {longest_ns}"
         "by their hardware time stamps they lay in its completion queue, so its thread was away; latencies contain that"
         "keep other work and interrupts off its CPU";
 

@@ -101,8 +101,8 @@ impl HardwareStamps {
 /// A port has no stamps of its adapter.
 pub(crate) fn refused(why: NoHardwareClock) -> RunError {
     RunError::Usage(format!(
-        "--hw-timestamps: {why}: leave it out, or name ports of adapters that do with --sender and --receiver \
-         (hcabench devices lists them)"
+        "--hw-timestamps: {why}: leave it out, or name ports of other adapters with --sender and --receiver (those \
+         with bits and a clock under 'completion stamps' in hcabench devices)"
     ))
 }
 

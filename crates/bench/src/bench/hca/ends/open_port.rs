@@ -112,14 +112,15 @@ impl OpenPort {
     /// # Errors
     /// Why it does not.
     pub(crate) fn require_hardware_stamps(&self) -> Result<(), RunError> {
+        self.context.tried_hardware_clock().map_err(refused)?;
         let device = &self.port.device;
         if device.transport == Transport::Iwarp {
             return Err(RunError::Usage(format!(
-                "--hw-timestamps: {} is iWARP, whose messages are known by their order alone: leave it out",
+                "--hw-timestamps: {} is iWARP, on which stamps are not recorded, of no operation: leave it out",
                 device.name
             )));
         }
-        (self.context.tried_hardware_clock()).map_or_else(|why| Err(refused(why)), |_| Ok(()))
+        Ok(())
     }
 
     /// Tries a route to UC; without an address there is none to try.

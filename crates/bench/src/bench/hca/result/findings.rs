@@ -6,7 +6,7 @@ use crate::bench::hca::loops::background::BackgroundTraffic;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::background::{Background, Traffic};
-use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Poll, Service};
+use crate::bench::hca::settings::config::{Arrivals, Config, Operation, Service};
 use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::results::finding::{Finding, kinds};
 use crate::results::schema::hca;
@@ -186,8 +186,8 @@ pub fn of_latency(result: &PointResult) -> Vec<Finding> {
     all.into_iter().flatten().collect()
 }
 
-/// What stamps of adapters show: of themselves, and of a receiving loop that `polls`.
-fn of_hardware(stamps: &HardwareStampTally, polls: bool) -> Vec<Finding> {
+/// What stamps of adapters show: of themselves, and of a receiving loop, if it took nothing but messages that count.
+fn of_hardware(stamps: &HardwareStampTally, has_strays: bool) -> Vec<Finding> {
     let ends = [
         ("sender", "t_comp", &stamps.sender),
         ("receiver", "t_recv", &stamps.receiver),
@@ -204,14 +204,22 @@ fn of_hardware(stamps: &HardwareStampTally, polls: bool) -> Vec<Finding> {
             let error = stamps.error_ns as f64;
             found.extend(counted.map(|it| named(it).measure("error_ns", error)));
         }
+        found.extend(stamps.unresolved().map(|median| {
+            named(Finding::of(&kinds::HW_LAG_UNRESOLVED))
+                .measure("median_ns", median)
+                .measure("error_ns", stamps.error_ns as f64)
+        }));
         let off_ppm = stamps.rate_off().map(|off| (off * 1e6).round());
         found.extend(
             off_ppm.map(|off| named(Finding::of(&kinds::HW_CLOCK_RATE)).measure("off_ppm", off)),
         );
     }
-    let (waits, longest) = (stamps.receiver.waits, stamps.receiver.longest_wait_ns);
-    let held_up = Finding::counted(&kinds::HELD_UP, waits, None).filter(|_| polls);
-    found.extend(held_up.map(|it| it.measure("longest_ns", longest as f64)));
+    let waits = stamps.receiver.waits.filter(|_| !has_strays);
+    found.extend(waits.and_then(|waits| {
+        let of = Some(stamps.receiver.completions);
+        Finding::counted(&kinds::HELD_UP, waits.count, of)
+            .map(|it| it.measure("longest_ns", waits.longest_ns as f64))
+    }));
     found
 }
 
@@ -255,11 +263,8 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     all.extend(of_kept(result, missed));
     all.extend(of_order(result));
     if let Some(stamps) = &result.hardware {
-        let is_away = result.point.receiver_pause_ns.0 > 0;
-        all.extend(of_hardware(
-            stamps,
-            result.point.poll_recv == Poll::Busy && !is_away,
-        ));
+        let strays = counts.foreign + counts.late + counts.duplicated;
+        all.extend(of_hardware(stamps, strays > 0));
     }
     let to_itself = obtained.path.sender.sends_to_itself();
     all.extend(result.ports.findings(&result.point, counts, to_itself));
@@ -270,7 +275,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::hardware::EndStamps;
+    use super::super::hardware::{EndStamps, LongWaits};
     use super::*;
     use crate::bench::hca::loops::background::Messages;
     use crate::bench::hca::plan::{Plan, made_up::single};
@@ -305,30 +310,33 @@ mod tests {
     #[test]
     fn stamps_of_adapters_are_doubted_where_they_cannot_be_right() {
         let mut stamps = HardwareStampTally::default();
-        assert_eq!(of_hardware(&stamps, true), []);
+        assert_eq!(of_hardware(&stamps, false), []);
         stamps.sender = EndStamps::made_up(&[100, -30, -70], 60);
         stamps.sender.missing = 1;
         stamps.sender.outside = 2;
-        stamps.receiver = EndStamps::made_up(&[100, -30], 60);
-        stamps.receiver.waits = 4;
-        stamps.receiver.longest_wait_ns = 52_000;
+        stamps.receiver = EndStamps::made_up(&[100, 90, -30], 60);
+        stamps.receiver.waits = Some(LongWaits {
+            count: 2,
+            longest_ns: 52_000,
+        });
         stamps.receiver.nominal_khz = Some(1e6);
         stamps.receiver.seen_khz = Some(1.01e6);
         stamps.receiver.seen_within = Some(1e-4);
-        let found = of_hardware(&stamps, true);
+        let found = of_hardware(&stamps, false);
         let lines: Vec<String> = found.iter().map(|it| it.line(1)).collect();
         let expected = [
             &["1 of 3", "of the sender", "later than t_comp", "60 ns"][..],
             &["3 of 3 completions of the sender", "t_comp"],
+            &["median time", "to t_comp", "-30", "60 ns"],
             &["the receiver's adapter", "10000 ppm"],
-            &["late 4 times", "52.0 us", "its thread was away"],
+            &["2 of 3 messages late", "52.0 us", "its thread was away"],
         ];
         assert_eq!(lines.len(), expected.len(), "{lines:?}");
         for (line, words) in lines.iter().zip(expected) {
             line.has(words);
         }
-        // A thread that sleeps, or is away as it was asked to, is late by that.
-        assert_eq!(of_hardware(&stamps, false).len(), 3);
+        // It may have taken something else meanwhile.
+        assert_eq!(of_hardware(&stamps, true).len(), 4);
     }
 
     #[test]

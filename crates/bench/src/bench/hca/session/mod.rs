@@ -35,7 +35,7 @@ use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::sending_half::start_sending;
 use crate::bench::hca::session::watch::{BurstTimeout, BurstWatch, PREPARATION};
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait_until_placed};
-use crate::bench::hca::settings::config::Service;
+use crate::bench::hca::settings::config::{Poll, Service};
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
 use crate::host::throttling::ThrottleCounters;
@@ -247,9 +247,13 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         }
         tally.ports = self.port_record(counters);
         if let Some(stamps) = &mut tally.hardware {
+            let point = &self.frame.point;
             stamps.finish(
                 self.hardware().map(|it| it.map(HardwareStamps::kind)),
                 &self.clock_pairs,
+                clock.rate_change(),
+                // It may be away as it was asked to.
+                point.poll_recv == Poll::Busy && point.receiver_pause_ns.0 == 0,
             );
         }
         Ok(tally)
@@ -316,7 +320,12 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             Ok(after) => after,
             // What ended the burst says more.
             Err(error) => {
-                record.failure.get_or_insert_with(|| error.to_string());
+                record.failure.get_or_insert_with(|| {
+                    format!(
+                        "the clock of an adapter could not be read after a burst ({error}), so that its stamps have no \
+                         time: leave out --hw-timestamps, or look for a reset of the adapter in the kernel's log"
+                    )
+                });
                 [None; 2]
             }
         };
