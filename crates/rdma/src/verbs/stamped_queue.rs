@@ -57,9 +57,9 @@ impl StampedQueue {
                 parent_domain: null_mut(),
             };
             // SAFETY: context and channel are valid and held by the queue.
-            let raw = unsafe { create(context.as_ptr(), &mut attributes) };
+            let create = || unsafe { create(context.as_ptr(), &mut attributes) };
             // infiniband/verbs.h, ibv_cq_ex_to_cq: the extended structure begins as the other.
-            VerbsError::created(raw, CREATE, object).map(NonNull::cast)
+            VerbsError::created(create, CREATE, object).map(NonNull::cast)
         })?;
         let queue = StampedQueue(queue);
         queue.functions().map(|_| queue).ok_or_else(missing)
