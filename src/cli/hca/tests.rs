@@ -265,7 +265,7 @@ fn what_the_ends_are_made_with_is_off_and_each_of_it_is_a_list() {
     let [all] = resources("--srq --relaxed-ordering --odp --thread-domain")[..] else {
         panic!("one of each");
     };
-    assert!(all.all().iter().all(|(_, value)| value.is_on()));
+    assert!(all.chosen().eq(ResourceOption::ALL));
     let config = parse("--srq off,on --odp on,off").unwrap();
     let both = |it: &ResourceSettings| (it.srq.is_on(), it.odp.is_on());
     let found: Vec<_> = config.sweep.resources.iter().map(both).collect();
