@@ -209,16 +209,59 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 
 /* ---- domains and memory ---- */
 
-EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+struct thread_domain {
+	struct ibv_td td;
+	int parents; /* that hold it */
+};
+
+/* Of a protection domain or a parent domain; the kernel counts those of the former (core/uverbs_cmd.c, usecnt). */
+struct domain {
+	struct ibv_pd pd;
+	int users;
+	struct domain *protection; /* of a parent domain */
+	struct thread_domain *thread;
+};
+
+static struct domain *domain_of(struct ibv_pd *pd)
 {
-	struct ibv_pd *pd = calloc(1, sizeof *pd);
-	pd->context = context;
-	return pd;
+	return CONTAINER(pd, struct domain, pd);
 }
 
+/* Changes by how much a domain is used. */
+static void use(struct ibv_pd *pd, int change)
+{
+	pthread_mutex_lock(&lock);
+	domain_of(pd)->users += change;
+	pthread_mutex_unlock(&lock);
+}
+
+/* A device refuses it, and what is left is never freed. In a test it is a mistake in the order of destruction. */
+static int busy(const char *what)
+{
+	fprintf(stderr, "model of an adapter: %s is destroyed while it is used\n", what);
+	abort();
+	return EBUSY;
+}
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct domain *domain = calloc(1, sizeof *domain);
+	domain->pd.context = context;
+	return &domain->pd;
+}
+
+/* providers/mlx5/verbs.c: mlx5_free_pd, mlx5_dealloc_parent_domain. */
 EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
 {
-	free(pd);
+	struct domain *domain = domain_of(pd);
+
+	if (domain->users)
+		return busy("a domain");
+	if (domain->protection)
+		use(&domain->protection->pd, -1);
+	if (domain->thread)
+		domain->thread->parents--;
+	free(domain);
 	return 0;
 }
 
@@ -226,14 +269,18 @@ static struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_a
 {
 	if (!driver_of(context)->domains || attr->comp_mask)
 		return none(EOPNOTSUPP);
-	struct ibv_td *td = calloc(1, sizeof *td);
-	td->context = context;
-	return td;
+	struct thread_domain *thread = calloc(1, sizeof *thread);
+	thread->td.context = context;
+	return &thread->td;
 }
 
 static int dealloc_td(struct ibv_td *td)
 {
-	free(td);
+	struct thread_domain *thread = CONTAINER(td, struct thread_domain, td);
+
+	if (thread->parents)
+		return busy("a thread domain");
+	free(thread);
 	return 0;
 }
 
@@ -243,7 +290,15 @@ static struct ibv_pd *alloc_parent_domain(struct ibv_context *context, struct ib
 		return none(EOPNOTSUPP);
 	if (!attr->pd || attr->comp_mask & ~(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT))
 		return none(EINVAL);
-	return ibv_alloc_pd(context);
+	/* Drivers take one without: then it is of no thread, which no test is to take for one. */
+	if (!attr->td)
+		return none(EINVAL);
+	struct domain *parent = domain_of(ibv_alloc_pd(context));
+	parent->protection = domain_of(attr->pd);
+	parent->thread = CONTAINER(attr->td, struct thread_domain, td);
+	parent->thread->parents++;
+	use(attr->pd, 1);
+	return &parent->pd;
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t length, uint64_t iova, unsigned access)
@@ -268,6 +323,8 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *address, size_t 
 		memories[key] = memory;
 	}
 	pthread_mutex_unlock(&lock);
+	if (memory)
+		use(pd, 1);
 	return memory ? &memory->mr : none(ENOMEM);
 }
 
@@ -280,7 +337,12 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	pthread_mutex_lock(&lock);
 	memories[(mr->lkey >> 8) - 1] = NULL;
+	/* What is posted goes first: no rule of drivers, but of who registers memory. */
+	for (struct queue_pair *qp = queue_pairs; qp; qp = qp->next)
+		if (qp->qp.pd == mr->pd)
+			busy("memory of queue pairs");
 	pthread_mutex_unlock(&lock);
+	use(mr->pd, -1);
 	free(CONTAINER(mr, struct memory, mr));
 	return 0;
 }
@@ -318,7 +380,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 {
 	struct channel *whole = CONTAINER(channel, struct channel, channel);
 	if (channel->refcnt)
-		return EBUSY;
+		return busy("a completion channel");
 	close(channel->fd);
 	close(whole->pipe);
 	free(whole);
@@ -517,7 +579,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 		used |= qp->qp.send_cq == cq || qp->qp.recv_cq == cq;
 	pthread_mutex_unlock(&lock);
 	if (used)
-		return EBUSY;
+		return busy("a completion queue");
 	if (cq->channel)
 		cq->channel->refcnt--;
 	free(queue->entries);
@@ -539,6 +601,7 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 	shared->srq.pd = pd;
 	shared->queue.limit = attr->attr.max_wr;
 	shared->queue.receives = calloc(attr->attr.max_wr, sizeof(struct receive));
+	use(pd, 1);
 	return &shared->srq;
 }
 
@@ -558,7 +621,8 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 		used |= qp->qp.srq == srq;
 	pthread_mutex_unlock(&lock);
 	if (used)
-		return EBUSY;
+		return busy("a shared receive queue");
+	use(srq->pd, -1);
 	free(shared->queue.receives);
 	free(shared);
 	return 0;
@@ -630,6 +694,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	pair->next = queue_pairs;
 	queue_pairs = pair;
 	pthread_mutex_unlock(&lock);
+	use(pd, 1);
 	return qp;
 }
 
@@ -660,6 +725,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	clean((struct completion_queue *)qp->send_cq, pair);
 	clean((struct completion_queue *)qp->recv_cq, pair);
 	pthread_mutex_unlock(&lock);
+	use(qp->pd, -1);
 	free(pair->own.receives);
 	free(pair);
 	return 0;
@@ -780,11 +846,13 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	address->ah.context = pd->context;
 	address->ah.pd = pd;
 	address->attr = *attr;
+	use(pd, 1);
 	return &address->ah;
 }
 
 EXPORT int ibv_destroy_ah(struct ibv_ah *ah)
 {
+	use(ah->pd, -1);
 	free(CONTAINER(ah, struct address, ah));
 	return 0;
 }

@@ -3,6 +3,8 @@
 use std::io;
 use std::ptr::NonNull;
 
+use nix::errno::Errno;
+
 use crate::host::library::{reason, remedy_of_limit};
 
 /// A verb failed.
@@ -20,13 +22,15 @@ pub struct VerbsError {
 }
 
 impl VerbsError {
-    /// What a verb created, or the error that errno holds.
+    /// What a verb creates, or the error that errno holds after it. Not every driver sets it (rdma-core,
+    /// providers/bnxt_re/verbs.c: `bnxt_re_create_qp_ex`): what an earlier call left there is taken away before.
     pub(crate) fn created<T, S: Into<String>>(
-        raw: *mut T,
+        create: impl FnOnce() -> *mut T,
         operation: &'static str,
         object: impl FnOnce() -> S,
     ) -> Result<NonNull<T>, Self> {
-        NonNull::new(raw).ok_or_else(|| Self::last(operation, object()))
+        Errno::clear();
+        NonNull::new(create()).ok_or_else(|| Self::last(operation, object()))
     }
 
     /// The error that a verb returned as its value, unless that is zero.
@@ -114,8 +118,9 @@ mod tests {
 
     #[test]
     fn a_driver_that_sets_no_errno_has_no_reason() {
-        nix::errno::Errno::clear();
-        let error = VerbsError::last("ibv_create_qp", "bnxt_re0");
+        Errno::EPERM.set();
+        let refuses = || std::ptr::null_mut::<u8>();
+        let error = VerbsError::created(refuses, "ibv_create_qp", || "bnxt_re0").unwrap_err();
         let text = error.to_string();
         assert_eq!(
             text,

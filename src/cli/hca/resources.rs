@@ -21,14 +21,14 @@ pub(crate) struct ResourceArguments {
           hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub relaxed_ordering: List<Switch>,
 
-    /// Page the memory of the messages on demand instead of pinning it, if both devices can: off, on; without a value:
-    /// on [default: off]
+    /// Page the memory of the messages on demand, without pinning by the driver, if both devices can: off, on;
+    /// without a value: on [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
           hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub odp: List<Switch>,
 
-    /// Give the queue pairs of each end a thread domain, so that the driver posts without a lock: off, on; without a
-    /// value: on [default: off]
+    /// Give the queue pairs of each end a thread domain, so that the driver posts without a lock, and have the sender
+    /// take the completions: off, on; without a value: on; not with --poll-comp event [default: off]
     #[arg(long, value_name = "LIST", num_args = 0..=1, default_value = "off", default_missing_value = "on",
           hide_default_value = true, help_heading = "Sweep", value_parser = named::<Switch>)]
     pub thread_domain: List<Switch>,

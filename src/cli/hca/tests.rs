@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bench::hca::plan::{Limits, made_up::single};
-use crate::bench::hca::settings::resources::ResourceSettings;
+use crate::bench::hca::settings::resources::{ResourceOption, ResourceSettings};
 use crate::cli::refused::{self, assert_refused, parse_words};
 
 fn parse(words: &str) -> Result<Config, clap::Error> {
@@ -265,14 +265,14 @@ fn what_the_ends_are_made_with_is_off_and_each_of_it_is_a_list() {
     let [all] = resources("--srq --relaxed-ordering --odp --thread-domain")[..] else {
         panic!("one of each");
     };
-    assert!(all.all().iter().all(|(_, value)| value.is_on()));
+    assert!(all.chosen().eq(ResourceOption::ALL));
     let config = parse("--srq off,on --odp on,off").unwrap();
     let both = |it: &ResourceSettings| (it.srq.is_on(), it.odp.is_on());
     let found: Vec<_> = config.sweep.resources.iter().map(both).collect();
     let expected = [(false, true), (false, false), (true, true), (true, false)];
     assert_eq!(found, expected);
     // In the results, where a point has it.
-    let used = ["srq", "relaxed-ordering", "odp", "thread-domain"].map(|it| config.uses(it));
+    let used = ResourceOption::ALL.map(|it| config.uses(it));
     assert_eq!(used, [true, false, true, false]);
     let error = parse("--srq maybe").unwrap_err();
     assert_eq!(error.exit_code(), 2);

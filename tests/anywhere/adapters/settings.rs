@@ -5,7 +5,8 @@ use crate::testing::Has as _;
 
 #[test]
 fn queue_pairs_share_a_receive_queue_where_the_adapter_has_one() {
-    let words = "--service rc,uc,ud --operation send,write --srq off,on --queue-pairs 1,16 --connect cm,direct --burst 160";
+    let words = "--service rc,uc,ud --operation send,write --srq off,on --queue-pairs 1,16 --connect cm,direct \
+                 --burst 160";
     for (character, shared) in [
         ("connectx-roce", &["rc send", "rc write", "ud send"][..]),
         ("bnxt", &["rc send", "rc write", "ud send"]),
@@ -108,8 +109,21 @@ fn a_thread_domain_is_made_where_the_driver_has_them() {
         .is_whole()
         .points(&["thread_domain", "srq", "connect", "service"]);
     assert_eq!(points.len(), 16, "{points:?}");
-    let measured = Host::with("efa").measured("--service ud --thread-domain");
-    assert_eq!(measured.is_whole().points(&["thread_domain"]), ["on"]);
+    // A single thread uses what is in it, at the sending end too, and that of the points that it is compared with.
+    for row in measured.rows() {
+        let settings = measured.settings(&row);
+        assert!(
+            settings.to_string().contains(r#""completion_by":"sender""#),
+            "{settings}"
+        );
+    }
+    let event = Host::with("connectx-roce").ends("--thread-domain --poll event", 2);
+    event.says(&["--thread-domain is impossible with --poll-comp event"]);
+    let locked = Host::with("efa").ends("--service ud --thread-domain", 2);
+    locked.says(&[
+        "--thread-domain is impossible: the driver of rdmap0s6",
+        "(EFA)",
+    ]);
     for (character, device) in [("irdma-roce", "rocep59s0f0"), ("bnxt", "bnxt_re0")] {
         let refused = Host::with(character).ends("--thread-domain", 2);
         let verb = format!("ibv_alloc_td on {device} failed: Operation not supported");

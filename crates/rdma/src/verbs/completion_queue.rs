@@ -29,9 +29,9 @@ struct Channel(NonNull<sys::ibv_comp_channel>);
 impl Channel {
     fn create(context: &Context) -> Result<Self, VerbsError> {
         // SAFETY: the context is open, and held by the queue that the channel is for.
-        let raw = unsafe { loaded::ibv_create_comp_channel(context.as_ptr()) };
+        let create = || unsafe { loaded::ibv_create_comp_channel(context.as_ptr()) };
         let device = || context.device_name();
-        VerbsError::created(raw, "ibv_create_comp_channel", device).map(Channel)
+        VerbsError::created(create, "ibv_create_comp_channel", device).map(Channel)
     }
 }
 
@@ -123,13 +123,13 @@ impl CompletionQueue {
             // Not every driver sets it: that of an earlier call must not become the reason.
             Errno::clear();
             // SAFETY: context and channel are valid and held by the queue.
-            let raw = unsafe {
+            let create = || unsafe {
                 let (entries, vector) = (entries as i32, vector as i32);
                 loaded::ibv_create_cq(context.as_ptr(), entries, null_mut(), events, vector)
             };
             let device = || context.device_name();
             let object = || format!("{} ({entries} entries, vector {vector})", device());
-            VerbsError::created(raw, "ibv_create_cq", object)
+            VerbsError::created(create, "ibv_create_cq", object)
         })
     }
 

@@ -244,8 +244,10 @@ impl Context {
     /// `device` must be in a device list that has not been freed.
     unsafe fn open(device: *mut sys::ibv_device) -> Result<Self, VerbsError> {
         // SAFETY: the caller vouches for the device.
-        let (name, raw) = unsafe { (name_of(device), loaded::ibv_open_device(device)) };
-        let raw = VerbsError::created(raw, "ibv_open_device", || &name)?;
+        let name = unsafe { name_of(device) };
+        // SAFETY: as above.
+        let open = || unsafe { loaded::ibv_open_device(device) };
+        let raw = VerbsError::created(open, "ibv_open_device", || &name)?;
         Ok(Context::of(raw, name, None))
     }
 

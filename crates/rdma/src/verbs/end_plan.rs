@@ -21,7 +21,8 @@ pub struct EndPlan {
     pub queue_pairs: u32,
     /// Whether they take receive requests from a queue that they share.
     pub shares_requests: bool,
-    /// Whether a single thread at a time uses them, so that the driver needs no lock.
+    /// Whether a single thread at a time uses them, and polls their completions, so that the driver needs no lock: a
+    /// promise by who sets it, for as long as they exist.
     pub of_thread: bool,
     /// How memory is registered.
     pub registration: Registration,
@@ -78,7 +79,8 @@ impl EndPlan {
         let capabilities = self.capabilities;
         let domain = match self.of_thread {
             false => ProtectionDomain::allocate(context)?,
-            true => ProtectionDomain::of_thread(context)?,
+            // SAFETY: who sets `of_thread` promises it.
+            true => unsafe { ProtectionDomain::of_thread(context) }?,
         };
         let shared_requests = match self.shares_requests {
             false => None,

@@ -120,7 +120,7 @@ impl MemoryRegion {
         // such flags out there (infiniband/verbs.h, __ibv_reg_mr; libibverbs/verbs.c, ibv_reg_mr_iova2).
         // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is
         // deregistered; what the HCA writes there is read through raw pointers only.
-        let raw = unsafe {
+        let register = || unsafe {
             match how.relaxed_ordering {
                 false => loaded::ibv_reg_mr(domain_pointer, address, length, flags as i32),
                 true => {
@@ -130,7 +130,7 @@ impl MemoryRegion {
         };
         let (device, size) = (domain.context().device_name(), Bytes(length as u64));
         Ok(Arc::new(MemoryRegion {
-            raw: VerbsError::created(raw, "ibv_reg_mr", || format!("{device} ({size})"))?,
+            raw: VerbsError::created(register, "ibv_reg_mr", || format!("{device} ({size})"))?,
             domain: Arc::clone(domain),
             memory: Some(memory),
         }))

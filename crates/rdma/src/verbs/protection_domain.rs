@@ -45,9 +45,9 @@ impl ThreadDomain {
             .ok_or_else(lacks)?;
         let mut attributes = sys::ibv_td_init_attr { comp_mask: 0 };
         // SAFETY: the context is open, and the attributes are only read.
-        let raw = unsafe { allocate(context.as_ptr(), &mut attributes) };
+        let allocate = || unsafe { allocate(context.as_ptr(), &mut attributes) };
         Ok(ThreadDomain {
-            raw: VerbsError::created(raw, VERB, || context.device_name())?,
+            raw: VerbsError::created(allocate, VERB, || context.device_name())?,
             deallocate,
         })
     }
@@ -56,11 +56,13 @@ impl ThreadDomain {
 impl Drop for ThreadDomain {
     fn drop(&mut self) {
         // SAFETY: allocated here; the parent domain that it is a part of goes first.
-        unsafe { (self.deallocate)(self.raw.as_ptr()) };
+        let code = unsafe { (self.deallocate)(self.raw.as_ptr()) };
+        debug_assert_ne!(code, libc::EBUSY, "ibv_dealloc_td");
     }
 }
 
-// SAFETY: verbs may be called from any thread.
+// SAFETY: verbs that make something in a domain may be called from any thread, several at a time; of those on what was
+// made in one of a thread `ProtectionDomain::of_thread` has the rule.
 unsafe impl Send for ProtectionDomain {}
 // SAFETY: as above.
 unsafe impl Sync for ProtectionDomain {}
@@ -72,9 +74,9 @@ impl ProtectionDomain {
     /// When the device refuses.
     pub fn allocate(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
         // SAFETY: the context is open and held by the new domain.
-        let raw = unsafe { loaded::ibv_alloc_pd(context.as_ptr()) };
+        let allocate = || unsafe { loaded::ibv_alloc_pd(context.as_ptr()) };
         Ok(Arc::new(ProtectionDomain {
-            raw: VerbsError::created(raw, "ibv_alloc_pd", || context.device_name())?,
+            raw: VerbsError::created(allocate, "ibv_alloc_pd", || context.device_name())?,
             _parts: None,
             context: Arc::clone(context),
         }))
@@ -82,9 +84,14 @@ impl ProtectionDomain {
 
     /// Allocates one whose queues a single thread uses at a time.
     ///
+    /// # Safety
+    /// No two threads may use at a time what is made in it: its queue pairs, which includes polling their completion
+    /// queues (ionic's `ionic_poll_cq` works on the queue pair's queues under the lock that this switches off), and its
+    /// shared receive queues.
+    ///
     /// # Errors
     /// When the device refuses, or its driver has no thread domains.
-    pub fn of_thread(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
+    pub(super) unsafe fn of_thread(context: &Arc<Context>) -> Result<Arc<Self>, VerbsError> {
         const VERB: &str = "ibv_alloc_parent_domain";
         let thread = ThreadDomain::allocate(context)?;
         let protection = ProtectionDomain::allocate(context)?;
@@ -98,9 +105,9 @@ impl ProtectionDomain {
             .and_then(|all| unsafe { (*all).alloc_parent_domain })
             .ok_or_else(lacks)?;
         // SAFETY: the context is open, both parts exist and are held by the new domain.
-        let raw = unsafe { allocate(context.as_ptr(), &mut attributes) };
+        let allocate = || unsafe { allocate(context.as_ptr(), &mut attributes) };
         Ok(Arc::new(ProtectionDomain {
-            raw: VerbsError::created(raw, VERB, || context.device_name())?,
+            raw: VerbsError::created(allocate, VERB, || context.device_name())?,
             _parts: Some(ThreadParts {
                 _thread: thread,
                 _protection: protection,
@@ -122,6 +129,8 @@ impl ProtectionDomain {
 impl Drop for ProtectionDomain {
     fn drop(&mut self) {
         // SAFETY: allocated here; everything made from it holds it by Arc.
-        unsafe { loaded::ibv_dealloc_pd(self.as_ptr()) };
+        let code = unsafe { loaded::ibv_dealloc_pd(self.as_ptr()) };
+        // Other codes are those of a device that was removed.
+        debug_assert_ne!(code, libc::EBUSY, "ibv_dealloc_pd");
     }
 }

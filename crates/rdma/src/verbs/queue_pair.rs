@@ -4,7 +4,6 @@ use std::mem::MaybeUninit;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-use nix::errno::Errno;
 use rdma_sys as sys;
 use serde::{Deserialize, Serialize};
 
@@ -139,7 +138,8 @@ pub struct QueuePair {
     domain: Arc<ProtectionDomain>,
 }
 
-// SAFETY: verbs may be called from any thread.
+// SAFETY: verbs may be called from any thread, several at a time. One of a thread domain is the exception: see
+// `ProtectionDomain::of_thread`, whose caller has promised that a single thread at a time uses it.
 unsafe impl Send for QueuePair {}
 // SAFETY: as above.
 unsafe impl Sync for QueuePair {}
@@ -174,12 +174,9 @@ impl QueuePair {
         attributes: QueuePairAttributes,
     ) -> Result<Self, VerbsError> {
         let mut raw = attributes.raw();
-        // Not every driver sets it (rdma-core, providers/bnxt_re/verbs.c: bnxt_re_create_qp_ex): that of an earlier call
-        // must not become the reason.
-        Errno::clear();
         // SAFETY: the domain and the queues exist, and the queue pair holds them.
-        let created = unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
-        let created = VerbsError::created(created, "ibv_create_qp", || {
+        let create = || unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
+        let created = VerbsError::created(create, "ibv_create_qp", || {
             let (service, capabilities) = (attributes.service, attributes.capabilities);
             format!(
                 "{}, {service:?}, {capabilities:?}",

@@ -30,7 +30,8 @@ enum Owner {
     Shared(Arc<SharedReceiveQueue>),
 }
 
-// SAFETY: verbs may be called from any thread; the owner keeps the queue.
+// SAFETY: the owner keeps the queue. Verbs may be called from any thread, several at a time; for a queue of a thread
+// domain the caller of `ProtectionDomain::of_thread` has promised that a single thread at a time uses it.
 unsafe impl Send for RequestQueue {}
 // SAFETY: as above.
 unsafe impl Sync for RequestQueue {}

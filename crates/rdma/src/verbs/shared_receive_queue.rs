@@ -16,7 +16,8 @@ pub struct SharedReceiveQueue {
     domain: Arc<ProtectionDomain>,
 }
 
-// SAFETY: verbs may be called from any thread.
+// SAFETY: verbs may be called from any thread, several at a time; for one of a thread domain the caller of
+// `ProtectionDomain::of_thread` has promised that a single thread at a time uses it.
 unsafe impl Send for SharedReceiveQueue {}
 // SAFETY: as above.
 unsafe impl Sync for SharedReceiveQueue {}
@@ -36,10 +37,10 @@ impl SharedReceiveQueue {
             },
         };
         // SAFETY: the domain exists and is held by the queue; the attributes are writable.
-        let raw = unsafe { loaded::ibv_create_srq(domain.as_ptr(), &mut attributes) };
+        let create = || unsafe { loaded::ibv_create_srq(domain.as_ptr(), &mut attributes) };
         let object = || format!("{} ({requests} requests)", domain.context().device_name());
         Ok(Arc::new(SharedReceiveQueue {
-            raw: VerbsError::created(raw, "ibv_create_srq", object)?,
+            raw: VerbsError::created(create, "ibv_create_srq", object)?,
             granted: attributes.attr.max_wr,
             domain: Arc::clone(domain),
         }))
@@ -63,6 +64,8 @@ impl SharedReceiveQueue {
 impl Drop for SharedReceiveQueue {
     fn drop(&mut self) {
         // SAFETY: created here; queue pairs hold it by Arc.
-        unsafe { loaded::ibv_destroy_srq(self.as_ptr()) };
+        let code = unsafe { loaded::ibv_destroy_srq(self.as_ptr()) };
+        // Other codes are those of a device that was removed.
+        debug_assert_ne!(code, libc::EBUSY, "ibv_destroy_srq");
     }
 }

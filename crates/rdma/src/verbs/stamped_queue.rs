@@ -63,9 +63,9 @@ impl StampedQueue {
             // Not every driver sets it: that of an earlier call must not become the reason.
             Errno::clear();
             // SAFETY: context and channel are valid and held by the queue.
-            let raw = unsafe { create(context.as_ptr(), &mut attributes) };
+            let create = || unsafe { create(context.as_ptr(), &mut attributes) };
             // infiniband/verbs.h, ibv_cq_ex_to_cq: the extended structure begins as the other.
-            VerbsError::created(raw, CREATE, object).map(NonNull::cast)
+            VerbsError::created(create, CREATE, object).map(NonNull::cast)
         })?;
         // SAFETY: the queue exists, was created as an extended one, and nobody else knows it yet: polling writes to it.
         let functions = Functions::of(unsafe { &*queue.as_ptr().cast() });

@@ -29,6 +29,9 @@ kinds! {
     SOFTWARE_DEVICE "software-device" Invalid
         "software devices ({devices})" "latencies are not those of an adapter"
         "measure between two ports of RDMA adapters";
+    RELAXED_ORDERING_IN_SOFTWARE "relaxed-ordering-in-software" Advice
+        "--relaxed-ordering has no effect on software devices ({devices})" "they have no PCI Express"
+        "leave it out, or measure between two ports of RDMA adapters";
     MACHINE_NOT_READY "machine-not-ready" Invalid
         "{check}: {found}" "" "{advice}";
     MACHINE_COULD_BE_TUNED "machine-could-be-tuned" Advice

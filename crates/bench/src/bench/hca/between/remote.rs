@@ -22,7 +22,7 @@ use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::requesting_end::Requester;
 use crate::bench::hca::ends::sending_end::Sender;
 use crate::bench::hca::error::RunError;
-use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::plan::placement::{Placement, RunThreads};
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::run::peer::{ConnectedEnds, Peer, RunContext};
@@ -311,7 +311,8 @@ impl Peer for Remote {
             receiver: None,
             ..config.cpus
         };
-        Placement::of_sending_side(topology, point, named, self.port.port.device.numa_node)
+        let numa_node = self.port.port.device.numa_node;
+        Placement::of_sending_side(topology, point, RunThreads::of(config), named, numa_node)
     }
 
     fn receives(&self, point: &Point) -> Receives {

@@ -75,6 +75,9 @@ impl ReceivingEnd for NumberedReceiver {
     }
 }
 
+/// The label of a message of no queue pair of ours: its number is larger than that of any message.
+const OF_NO_BURST: u32 = u32::MAX;
+
 /// What the next message of each queue pair is. It lasts from burst to burst: one that comes late is known as such.
 #[derive(Debug)]
 struct MessageOrder {
@@ -96,7 +99,7 @@ enum Turns {
 }
 
 impl Turns {
-    /// For queue pairs of these numbers, each with so many slots of its own, or with those of all.
+    /// For queue pairs of these numbers, each with that number of separate slots, or with those of all.
     fn new(numbers: &[u32], own_slots: Option<usize>) -> Self {
         match (numbers, own_slots) {
             ([_], _) => Turns::Single,
@@ -112,15 +115,15 @@ impl Turns {
         }
     }
 
+    /// None for a queue pair that is none of ours.
     #[inline(always)]
-    fn of(&self, completion: &Completion) -> u32 {
+    fn of(&self, completion: &Completion) -> Option<u32> {
         match self {
-            Turns::Single => 0,
-            Turns::OfSlots(turns) => turns[completion.request as usize],
+            Turns::Single => Some(0),
+            Turns::OfSlots(turns) => Some(turns[completion.request as usize]),
             Turns::OfNumbers(turns) => {
-                let at = turns.partition_point(|(number, _)| *number < completion.queue_pair);
-                // The last of them for a number that is none of ours: its message is counted as corrupted.
-                turns[at.min(turns.len() - 1)].1
+                let at = turns.binary_search_by_key(&completion.queue_pair, |(number, _)| *number);
+                at.ok().map(|at| turns[at].1)
             }
         }
     }
@@ -140,7 +143,9 @@ impl MessageOrder {
     #[inline(always)]
     fn take(&self, completion: &Completion) -> u32 {
         let queue_pairs = self.next.len() as u32;
-        let queue_pair = self.turns.of(completion);
+        let Some(queue_pair) = self.turns.of(completion) else {
+            return OF_NO_BURST;
+        };
         // Only the thread of the port changes it.
         let next = &self.next[queue_pair as usize];
         let this = next.load(Ordering::Relaxed);
@@ -242,6 +247,23 @@ mod tests {
             ..Completion::default()
         });
         assert_eq!(taken(&two(None), shared), wanted);
+        // A number that is none of ours changes the place of no other message.
+        let order = two(None);
+        for queue_pair in [11, 13, 931] {
+            let foreign = Completion {
+                queue_pair,
+                ..Completion::default()
+            };
+            let label = order.take(&foreign);
+            assert_eq!(Tag::sequence(label), 65_535, "{queue_pair}");
+            let expected = Expected::new(0, 5, &[]);
+            let labelled = Completion {
+                immediate_data: label,
+                ..foreign
+            };
+            assert!(!expected.includes(&labelled) && !expected.is_late(&labelled, 65_535));
+        }
+        assert_eq!(taken(&order, shared), wanted);
     }
 
     #[test]

@@ -14,9 +14,10 @@ use crate::time::Ticks;
 
 #[derive(Debug)]
 pub struct Receiver {
-    link: VerbsLink,
-    /// Where receive requests are posted: of each queue pair one, or one of all.
+    /// Where receive requests are posted: of each queue pair one, or one of all. They hold queue pairs, so they go
+    /// before the memory region of the link.
     queues: Vec<RequestQueue>,
+    link: VerbsLink,
     /// Of each of these queues.
     receives: Receives,
     /// The queue pairs that send, on UD.
@@ -55,7 +56,7 @@ impl Receiver {
         self.link.queue_pairs().map(|one| one.number()).collect()
     }
 
-    /// The slots of each queue pair, where each has some of its own.
+    /// The slots of each queue pair, where each has separate ones.
     pub(crate) fn slots_of_queue_pairs(&self) -> Option<usize> {
         let have_own = self.queues.len() == self.link.connections.len();
         have_own.then_some(self.receives.slots as usize)

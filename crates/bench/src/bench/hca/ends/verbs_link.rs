@@ -28,7 +28,7 @@ const GLOBAL_ROUTE_HEADER: usize = 40;
 pub struct Receives {
     /// Those that are posted at a time.
     pub requests: u32,
-    /// Those that a burst can take, each with a slot of its own: no message overwrites another of its burst.
+    /// Those that a burst can take, each with a separate slot: no message overwrites another of its burst.
     pub slots: u32,
 }
 
@@ -97,8 +97,8 @@ impl LinkSide {
         }
     }
 
-    /// What this end of a point is made with, where each of its queues holds so many receive requests. Each end uses
-    /// one of the two queues of a queue pair.
+    /// What this end of a point is made with, where each of its queues holds that number of receive requests. Each end
+    /// uses one of the two queues of a queue pair.
     pub(crate) fn plan(self, point: &Point, receives: u32) -> EndPlan {
         let resources = &point.resources;
         let (send_requests, receive_requests, inline_bytes) = match self {
@@ -114,6 +114,9 @@ impl LinkSide {
             },
             queue_pairs: point.queue_pairs,
             shares_requests: resources.srq.is_on() && self == LinkSide::Receiving,
+            // The thread of the receiving end posts and polls alone. At the sending end the sender takes the
+            // completions itself (`start_sending` asserts it). The thread that connects and ends the point uses them
+            // while these have no task.
             of_thread: resources.thread_domain.is_on(),
             registration: Registration {
                 access: self.access(point.operation),
@@ -344,5 +347,36 @@ pub(crate) fn header_of(service: Service) -> usize {
     match service {
         Service::Ud => GLOBAL_ROUTE_HEADER,
         Service::Rc | Service::Uc => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::hca::plan::Plan;
+    use crate::bench::hca::plan::made_up::single;
+    use crate::bench::hca::settings::config::Switch;
+
+    #[test]
+    fn both_ends_of_all_operations_register_as_asked() {
+        let switch = |on| if on { Switch::On } else { Switch::Off };
+        let both = [LinkSide::Sending, LinkSide::Receiving];
+        for &operation in Operation::ALL {
+            for (relaxed, paged) in [(false, false), (true, false), (false, true), (true, true)] {
+                let mut point = Plan::new(&single()).points[0];
+                point.operation = operation;
+                point.resources.relaxed_ordering = switch(relaxed);
+                point.resources.odp = switch(paged);
+                for side in both {
+                    let wanted = Registration {
+                        access: side.access(operation),
+                        relaxed_ordering: relaxed,
+                        on_demand: paged,
+                    };
+                    let plan = side.plan(&point, 1);
+                    assert_eq!(plan.registration, wanted, "{side:?} {point}");
+                }
+            }
+        }
     }
 }

@@ -36,6 +36,11 @@ impl ReceiveRequests {
         }
     }
 
+    /// Whether each slot has a request before a burst, so that none is posted anew while it runs.
+    pub(crate) fn holds_all_slots(&self) -> bool {
+        self.most == self.slots
+    }
+
     /// Posts as many to each queue as it holds, before a burst; `post` posts one for a slot.
     pub(crate) fn top_up<E>(
         &mut self,

@@ -22,7 +22,7 @@ use crate::bench::hca::settings::config::{
 };
 use crate::bench::hca::settings::path::Connect;
 use crate::bench::hca::settings::path::{PathSettings, impossible_by_manager, resolved};
-use crate::bench::hca::settings::resources::ResourceSettings;
+use crate::bench::hca::settings::resources::{ResourceOption, ResourceSettings};
 use crate::generators::MemoryLoad;
 use crate::time::{ClockKind, Nanos};
 
@@ -159,7 +159,7 @@ impl fmt::Display for Point {
         if self.queue_pairs > 1 {
             write!(formatter, "-{}queue_pairs", self.queue_pairs)?;
         }
-        for name in self.resources.chosen() {
+        for name in self.resources.chosen().map(ResourceOption::name) {
             write!(formatter, "-{}", name.replace('-', "_"))?;
         }
         if self.is_limited() {

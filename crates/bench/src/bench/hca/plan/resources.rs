@@ -1,7 +1,7 @@
 //! What a shared receive queue and the registration of memory have to do with the other settings.
 
 use super::Point;
-use crate::bench::hca::settings::config::{Operation, Service};
+use crate::bench::hca::settings::config::{Operation, Poll, Service};
 
 /// Why what the ends of a point are made with is impossible with its other settings on any device.
 pub(super) fn impossible_anywhere(point: &Point) -> Option<String> {
@@ -27,6 +27,13 @@ pub(super) fn impossible_anywhere(point: &Point) -> Option<String> {
              short; use write, or --relaxed-ordering off"
         ));
     }
+    if resources.thread_domain.is_on() && point.poll_comp == Poll::Event {
+        return Some(
+            "--thread-domain is impossible with --poll-comp event: a single thread uses its queue pairs, so the sender \
+             takes the completions between posts, and cannot sleep for them; use --poll-comp busy"
+                .to_owned(),
+        );
+    }
     None
 }
 
@@ -36,7 +43,7 @@ mod tests {
     use crate::bench::hca::plan::Plan;
     use crate::bench::hca::plan::made_up::single;
     use crate::bench::hca::settings::config::{Sweep, Switch};
-    use crate::bench::hca::settings::resources::ResourceSettings;
+    use crate::bench::hca::settings::resources::{ResourceOption, ResourceSettings};
 
     /// What is measured of all services and operations with this, and the reasons that name the option.
     fn planned(resources: ResourceSettings, option: &str) -> (Vec<(Service, Operation)>, usize) {
@@ -85,6 +92,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_in_a_thread_domain_is_not_waited_for() {
+        let domain = ResourceSettings {
+            thread_domain: Switch::On,
+            ..ResourceSettings::default()
+        };
+        let plan = Plan::new(&Sweep {
+            resources: vec![ResourceSettings::default(), domain],
+            polls: vec![(Poll::Busy, Poll::Busy), (Poll::Event, Poll::Event)],
+            ..single()
+        });
+        assert_eq!((plan.points.len(), plan.left_out.len()), (3, 1));
+        let reason = &plan.left_out[0].reason;
+        let says = "--thread-domain is impossible with --poll-comp event";
+        assert!(reason.starts_with(says), "{reason}");
+    }
+
+    #[test]
     fn a_point_is_named_by_what_is_on() {
         let all = ResourceSettings {
             srq: Switch::On,
@@ -103,7 +127,7 @@ mod tests {
         let name = format!("{plain}-srq-relaxed_ordering-odp-thread_domain");
         assert_eq!(with.to_string(), name);
         assert_eq!((plain.receive_queues(), with.receive_queues()), (4, 1));
-        for (option, _) in all.all() {
+        for option in ResourceOption::ALL {
             assert!(all.only(option).chosen().eq([option]));
             assert_eq!(plain.resources.only(option), plain.resources);
         }

@@ -9,6 +9,7 @@ use crate::bench::hca::loops::floor::Floor;
 use crate::bench::hca::message::{Counts, Message};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
+use crate::bench::hca::settings::resources::ResourceOption;
 use crate::results::schema::{Column, SampleFile, hca as columns};
 use crate::results::{Record, ReportError, SampleWriter};
 use crate::rig::benchmark::SampleFolders;
@@ -157,8 +158,9 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         &columns::ODP,
         &columns::THREAD_DOMAIN,
     ];
-    for (column, (option, value)) in of_resources.into_iter().zip(point.resources.all()) {
-        record.set(column, config.uses(option).then_some(value.name()));
+    for (column, option) in of_resources.into_iter().zip(ResourceOption::ALL) {
+        let value = point.resources.value(option).name();
+        record.set(column, config.uses(option).then_some(value));
     }
     record
 }

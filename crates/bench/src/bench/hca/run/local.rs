@@ -20,7 +20,7 @@ use crate::bench::hca::ends::sending_end::Sender;
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::background::Copies;
-use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::plan::placement::{Placement, RunThreads};
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::run::within_devices::TRIAL_LIMIT;
@@ -284,8 +284,13 @@ impl Peer for Local {
         point: &Point,
     ) -> Result<Placement, HostError> {
         let numa_nodes = [&self.pair.sender, &self.pair.receiver].map(|end| end.device.numa_node);
-        let background = config.has_background();
-        Placement::of_point(topology, point, background, config.cpus, numa_nodes)
+        Placement::of_point(
+            topology,
+            point,
+            RunThreads::of(config),
+            config.cpus,
+            numa_nodes,
+        )
     }
 
     fn receives(&self, point: &Point) -> Receives {

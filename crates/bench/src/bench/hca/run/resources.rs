@@ -6,42 +6,60 @@ use crate::bench::hca::ends::verbs_link::LinkSide;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::{Operation, Switch};
-use crate::rdma::verbs::{EndPlan, PagedUse, ServiceType};
+use crate::bench::hca::settings::resources::ResourceOption;
+use crate::rdma::verbs::{EndPlan, PagedUse, ServiceType, Transport};
 
-/// Both ends of a point, where each queue holds so many receive requests.
+/// Both ends of a point, where each queue holds that number of receive requests.
 pub(super) fn plans(point: &Point, receives: u32) -> [EndPlan; 2] {
     [LinkSide::Sending, LinkSide::Receiving].map(|side| side.plan(point, receives))
 }
 
-/// Why a point is impossible with what the devices report.
+/// Why a point is impossible with what the devices report, both of this host or not.
 pub(super) fn impossible_within(
     point: &Point,
     ports: &TwoPorts<'_>,
     receives: u32,
+    is_local: bool,
 ) -> Option<String> {
-    let shared = || lacks_shared_queue(point, ports, receives);
-    shared().or_else(|| lacks_paging(point, ports))
+    let shared = || lacks_shared_queue(point, ports, receives, is_local);
+    (shared().or_else(|| lacks_paging(point, ports)))
+        .or_else(|| keeps_locks_in_thread_domain(point, ports))
 }
 
-fn lacks_shared_queue(point: &Point, ports: &TwoPorts<'_>, receives: u32) -> Option<String> {
+fn lacks_shared_queue(
+    point: &Point,
+    ports: &TwoPorts<'_>,
+    receives: u32,
+    is_local: bool,
+) -> Option<String> {
     if !point.resources.srq.is_on() {
         return None;
     }
     let [_, receiver] = ports.0;
     let (device, limits) = (&receiver.device, &receiver.limits);
-    if limits.max_shared_receive_queues == 0 {
+    let (queues, requests) = (
+        limits.max_shared_receive_queues,
+        limits.max_shared_receive_requests,
+    );
+    if queues == 0 || requests == 0 {
+        let limit = if queues == 0 { "max_srq" } else { "max_srq_wr" };
         return Some(format!(
-            "--srq is impossible: {device} has no shared receive queues (max_srq is 0)"
+            "--srq is impossible: {device} has no shared receive queues ({limit} is 0); use --srq off"
         ));
     }
     let most = ports.longest_receive_queue(point);
-    (receives > most || most == 0).then(|| {
+    (receives > most).then(|| {
+        // Between two hosts a queue holds the whole burst.
+        let shorter = match is_local {
+            true => "--depth",
+            false => "--burst",
+        };
         format!(
             "--srq is impossible with --burst {} and --depth {}: a shared receive queue of {device} holds at most \
-             {most} requests (max_srq_wr {}, max_cqe {}), and {receives} are needed; use a shorter --depth",
+             {most} requests (max_srq_wr {requests}, max_cqe {}), and {receives} are needed; use a shorter {shorter}, \
+             of at most {most}",
             point.burst,
             point.depth,
-            limits.max_shared_receive_requests,
             limits.max_completion_queue_entries
         )
     })
@@ -70,7 +88,8 @@ fn lacks_paging(point: &Point, ports: &TwoPorts<'_>) -> Option<String> {
         let (device, caps) = (&end.device, &end.limits.on_demand_paging);
         if !caps.is_there() {
             return Some(format!(
-                "--odp is impossible: {device} has no on-demand paging (no odp_caps in ibv_query_device_ex)"
+                "--odp is impossible: {device} has no on-demand paging (no odp_caps in ibv_query_device_ex); \
+                 use --odp off"
             ));
         }
         let wanted = paged_use(point, side);
@@ -78,7 +97,7 @@ fn lacks_paging(point: &Point, ports: &TwoPorts<'_>) -> Option<String> {
         (!has).then(|| {
             format!(
                 "--odp is impossible with --operation {} and --service {}: {device} has no on-demand paging for it (no \
-                 {} in odp_caps)",
+                 {} in odp_caps); use --odp off",
                 point.operation.name(),
                 point.service.name(),
                 wanted.flag()
@@ -87,11 +106,25 @@ fn lacks_paging(point: &Point, ports: &TwoPorts<'_>) -> Option<String> {
     })
 }
 
+/// EFA takes its locks unless the completion queue is in the same parent domain (rdma-core, providers/efa/verbs.c:
+/// `efa_check_cq_on_same_pd_td`), and ours are in none: with or without a thread domain the same would be measured.
+fn keeps_locks_in_thread_domain(point: &Point, ports: &TwoPorts<'_>) -> Option<String> {
+    let mut ends = ports.0.into_iter();
+    let efa = ends.find(|end| end.transport == Transport::Other)?;
+    point.resources.thread_domain.is_on().then(|| {
+        format!(
+            "--thread-domain is impossible: the driver of {} (EFA) omits a lock only if the completion queue is in the \
+             thread domain as well, and it is not; use --thread-domain off",
+            efa.device
+        )
+    })
+}
+
 /// Why an option of a point is refused, tried with the smallest ends that have nothing but it.
 pub(super) fn refusal<P: Peer>(
     peer: &P,
     point: &Point,
-    option: &str,
+    option: ResourceOption,
 ) -> Result<Option<String>, RunError> {
     let alone = Point {
         burst: 1,
@@ -102,7 +135,7 @@ pub(super) fn refusal<P: Peer>(
         ..*point
     };
     let refused = peer.refuses(&plans(&alone, 1))?;
-    let service = point.service.name();
+    let (service, option) = (point.service.name(), option.name());
     Ok(refused.map(|refused| {
         format!("--{option} is impossible with --service {service} on these devices: {refused}; use --{option} off")
     }))
@@ -145,16 +178,43 @@ mod tests {
             it.limits.max_completion_queue_entries = 4000;
         });
         let here = end(|_| ());
-        let found = |point: &Point, ends| impossible_within(point, &TwoPorts(ends), point.depth);
+        let found =
+            |point: &Point, ends| impossible_within(point, &TwoPorts(ends), point.depth, true);
         assert_eq!(found(&point(|_| ()), [&none, &none]), None);
         // Only the receiver has one.
         assert_eq!(found(&shared(70), [&none, &short]), None);
         let reason = found(&shared(70), [&here, &none]).unwrap();
         assert!(reason.contains("max_srq is 0"), "{reason}");
         let reason = found(&shared(71), [&here, &short]).unwrap();
-        for words in ["--depth 71", "max_srq_wr 70", "at most 70"] {
+        for words in [
+            "--depth 71",
+            "max_srq_wr 70",
+            "use a shorter --depth, of at most 70",
+        ] {
             assert!(reason.contains(words), "{reason}");
         }
+        // Between two hosts it holds the whole burst, whatever the depth.
+        let ports = TwoPorts([&here, &short]);
+        let reason = impossible_within(&shared(100), &ports, 100, false).unwrap();
+        assert!(
+            reason.ends_with("use a shorter --burst, of at most 70"),
+            "{reason}"
+        );
+        let empty = end(|it| it.limits.max_shared_receive_requests = 0);
+        let reason = found(&shared(1), [&here, &empty]).unwrap();
+        assert!(reason.contains("max_srq_wr is 0"), "{reason}");
+    }
+
+    #[test]
+    fn a_thread_domain_that_leaves_the_locks_is_not_measured() {
+        let other = end(|it| it.transport = Transport::Other);
+        let here = end(|_| ());
+        let domain = point(|it| it.resources.thread_domain = Switch::On);
+        let found = |point: &Point, ends| impossible_within(point, &TwoPorts(ends), 1, true);
+        assert_eq!(found(&domain, [&here, &here]), None);
+        assert_eq!(found(&point(|_| ()), [&other, &other]), None);
+        let reason = found(&domain, [&here, &other]).unwrap();
+        assert!(reason.contains("(EFA) omits a lock only if"), "{reason}");
     }
 
     #[test]
@@ -170,7 +230,7 @@ mod tests {
             |uses: &[PagedUse]| end(|it| it.limits.on_demand_paging = OnDemandPaging::of_rc(uses));
         let sends = with(&[PagedUse::Send, PagedUse::Read]);
         let all = with(&[PagedUse::Send, PagedUse::Receive, PagedUse::Read]);
-        let found = |point: &Point, ends| impossible_within(point, &TwoPorts(ends), 1);
+        let found = |point: &Point, ends| impossible_within(point, &TwoPorts(ends), 1, true);
         let (rc, ud) = (Service::Rc, Service::Ud);
         let send = paged(Operation::Send, rc);
         assert_eq!(found(&send, [&sends, &all]), None);

@@ -2,13 +2,14 @@
 //! pair and its inline size bound each other.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::peer::Peer;
 use super::resources;
+use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::ends::uc_route::choose_route;
 use crate::bench::hca::error::RunError;
@@ -20,7 +21,7 @@ use crate::host::threads::start_scoped;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Capabilities, EndPlan, ServiceType, Transport};
 use crate::results::finding::Finding;
-use crate::results::finding::kinds::CONNECTED_DIRECTLY;
+use crate::results::finding::kinds::{CONNECTED_DIRECTLY, RELAXED_ORDERING_IN_SOFTWARE};
 use crate::rig::benchmark::ShowWait;
 use crate::rig::port_choice::{choose_route as choose_any, without_address};
 
@@ -103,7 +104,8 @@ pub(crate) fn within_devices<P: Peer>(
     let path = ports.path_limits();
     let plan = plan.without(|point| path.impossible(point.connect, &point.path));
     let plan = plan.without(|point| {
-        resources::impossible_within(point, &ports, peer.receives(point).requests)
+        let receives = peer.receives(point).requests;
+        resources::impossible_within(point, &ports, receives, P::IS_LOCAL)
     });
     let mut tried = HashMap::new();
     let plan = plan.without(|point| {
@@ -119,9 +121,9 @@ pub(crate) fn within_devices<P: Peer>(
     });
     let mut tried = HashMap::new();
     let plan = plan.without(|point| {
-        let (burst, depth) = (point.burst, point.depth);
-        let ends = (point.queue_pairs, point.inline_bytes(), point.resources);
-        let key = (point.service, burst, depth, ends);
+        // The reason names burst and depth.
+        let ends = resources::plans(point, peer.receives(point).requests);
+        let key = (point.burst, point.depth, ends);
         let refusal = || refusal(peer, point).unwrap_or_else(|error| Some(fail(error)));
         tried.entry(key).or_insert_with(refusal).clone()
     });
@@ -138,12 +140,27 @@ pub(crate) fn within_devices<P: Peer>(
     }
     let (plan, uc_route) = chosen.map_err(RunError::Usage)?;
     let finding = |reason| Finding::of(&CONNECTED_DIRECTLY).name("reason", reason);
+    let mut findings: Vec<_> = direct.reasons.into_iter().map(finding).collect();
+    findings.extend(order_without_effect(&plan, ends));
     Ok(FeasiblePlan {
         plan,
         uc_route,
         direct_services: direct.services,
-        findings: direct.reasons.into_iter().map(finding).collect(),
+        findings,
     })
+}
+
+/// That the order of PCI Express is asked for of devices that have none.
+fn order_without_effect(plan: &Plan, ends: [&Facts; 2]) -> Option<Finding> {
+    let mut resources = plan.points.iter().map(|point| point.resources);
+    let is_asked = resources.any(|it| it.relaxed_ordering.is_on());
+    let software = ends.into_iter().filter(|end| is_asked && end.software);
+    let devices: BTreeSet<&str> = software.map(|end| end.device.as_str()).collect();
+    let start = Finding::of(&RELAXED_ORDERING_IN_SOFTWARE);
+    let found = devices
+        .iter()
+        .fold(start, |found, name| found.listed("devices", *name));
+    (!devices.is_empty()).then_some(found)
 }
 
 /// Tries, and shows after a while that it does.
@@ -281,7 +298,7 @@ fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError>
         with += &format!(" with --depth {}", point.depth);
     }
     for option in point.resources.chosen() {
-        with += &format!(" with --{option}");
+        with += &format!(" with --{}", option.name());
     }
     let (burst, service) = (point.burst, point.service.name());
     Ok(Some(format!(
@@ -338,7 +355,7 @@ mod tests {
 
     use super::*;
     use crate::bench::hca::plan::made_up::single;
-    use crate::bench::hca::settings::config::Sweep;
+    use crate::bench::hca::settings::config::{Sweep, Switch};
     use crate::bench::hca::settings::path::PathSettings;
 
     /// What trials are made for these service types, of which the ones named fail, and what follows.
@@ -449,6 +466,28 @@ mod tests {
         assert_eq!(advice(8192, 8, |_, _| false), "");
         // Without inline data or a second request there is nothing to leave out.
         assert_eq!(advice(1, 0, |_, _| true), "");
+    }
+
+    #[test]
+    fn relaxed_ordering_of_devices_in_software_is_told() {
+        use crate::bench::hca::ends::two_ports::tests::port;
+        use crate::rdma::verbs::LinkLayer;
+        let end = |software| Facts {
+            software,
+            device: "rxe0".to_owned(),
+            ..port(40, [1, 1], LinkLayer::Ethernet)
+        };
+        let (rxe, adapter) = (end(true), end(false));
+        let mut plan = Plan::new(&single());
+        assert!(order_without_effect(&plan, [&rxe, &rxe]).is_none());
+        plan.points[0].resources.relaxed_ordering = Switch::On;
+        assert!(order_without_effect(&plan, [&adapter, &adapter]).is_none());
+        let found = order_without_effect(&plan, [&adapter, &rxe]).unwrap();
+        let text = format!("{found:?}");
+        assert!(
+            text.contains("relaxed-ordering-in-software") && text.contains("rxe0"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -147,7 +147,9 @@ fn take_messages<C: Clock, P: EventPort>(
     requests: &mut ReceiveRequests,
     burst: BurstReceiver<'_>,
 ) -> (ReceiveOutcome, u64) {
-    if frame.point.receive_queues() == 1 && !frame.point.is_limited() {
+    // A shared queue may be shorter than the burst.
+    if frame.point.receive_queues() == 1 && !frame.point.is_limited() && requests.holds_all_slots()
+    {
         let (outcome, faults) = take_by_mode(clock, port, frame, burst);
         requests.took_of_only(outcome.received + outcome.strays.total() as usize);
         return (outcome, faults);

@@ -15,6 +15,7 @@ use crate::bench::hca::loops::port::{Completion, EventPort, Failure, SendPort};
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
 use crate::bench::hca::message::Counts;
+use crate::bench::hca::plan::placement::RunThreads;
 use crate::bench::hca::plan::{Plan, Point, made_up::single};
 use crate::bench::hca::settings::config::{CpuRequest, Operation};
 use crate::buffer::{Arrival, HugePagePolicy};
@@ -66,6 +67,8 @@ struct Fabric {
     moments: [Mutex<Vec<u64>>; 2],
     /// Where the receiving thread is moved to while it prepares a burst.
     move_to: Mutex<Option<CpuSet>>,
+    /// Requests that its queue holds.
+    requests: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -305,7 +308,7 @@ impl ReceivingEnd for SimulatedEnd {
     }
 
     fn requests(&self) -> usize {
-        MESSAGES as usize + 4
+        self.0.requests
     }
 
     fn clear(&self, _slot: usize) {
@@ -372,15 +375,27 @@ fn trial_of(
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
 ) -> Trial {
-    trial_stamped(operation, fate, trouble, requested, [None, None])
+    let requests = MESSAGES as usize + 4;
+    trial_with(operation, fate, trouble, requested, [None, None], requests)
 }
 
 fn trial_stamped(
+    operation: (Service, Operation),
+    fate: FateFunction,
+    hardware: [Option<HardwareStamps>; 2],
+) -> Trial {
+    let requests = MESSAGES as usize + 4;
+    trial_with(operation, fate, None, || None, hardware, requests)
+}
+
+/// One whose queue of receive requests holds so many, for more slots.
+fn trial_with(
     (service, operation): (Service, Operation),
     fate: FateFunction,
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
     hardware: [Option<HardwareStamps>; 2],
+    requests: usize,
 ) -> Trial {
     let fabric = Arc::new(Fabric {
         fate,
@@ -400,6 +415,7 @@ fn trial_stamped(
         move_to: Mutex::default(),
         hardware,
         moments: Default::default(),
+        requests,
     });
     let topology = Topology::read().unwrap();
     let point = Point {
@@ -411,8 +427,8 @@ fn trial_stamped(
         depth: MESSAGES,
         ..Plan::new(&single()).points[0]
     };
-    let placement =
-        Placement::of_point(&topology, &point, false, CpuRequest::default(), [None; 2]).unwrap();
+    let (run, cpus) = (RunThreads::default(), CpuRequest::default());
+    let placement = Placement::of_point(&topology, &point, run, cpus, [None; 2]).unwrap();
     let frame = Frame {
         point,
         priority: None,
@@ -471,6 +487,19 @@ fn bursts_one_after_the_other_deliver_everything() {
     assert_eq!(posted, (MESSAGES + 4) + 2 * MESSAGES);
 }
 
+#[test]
+fn a_queue_that_is_shorter_than_the_burst_is_filled_again_while_it_runs() {
+    let send = (Service::Ud, Operation::Send);
+    let deliver: FateFunction = |_, _| Does::Deliver;
+    let mut trial = trial_with(send, deliver, None, || None, [None, None], 2);
+    for _ in 0..3 {
+        assert_eq!(trial.burst(), None);
+    }
+    assert_eq!(trial.counts(), all(24));
+    let posted = trial.fabric.posted_requests.load(Ordering::Relaxed);
+    assert_eq!(posted, 2 + 3 * MESSAGES);
+}
+
 /// Measures two bursts after a warm-up of at least three messages, a burst; returns what came of it, and the last progress that was told.
 fn measure(trial: &mut Trial) -> (Result<Tally, RunError>, Option<Progress>) {
     let mut last = None;
@@ -517,7 +546,7 @@ fn stamps_of_adapters_are_at_their_messages_within_their_error() {
         _ => Does::Deliver,
     };
     let send = (Service::Ud, Operation::Send);
-    let mut trial = trial_stamped(send, delivers, None, || None, stamps);
+    let mut trial = trial_stamped(send, delivers, stamps);
     let tally = measure(&mut trial).0.unwrap();
     assert_eq!((tally.counts.received, tally.counts.foreign), (14, 2));
     let found = tally.hardware.unwrap();
@@ -568,7 +597,7 @@ fn a_clock_that_cannot_be_read_any_more_ends_the_point_with_what_was_measured() 
     );
     let deliver: FateFunction = |_, _| Does::Deliver;
     let send = (Service::Rc, Operation::Send);
-    let mut trial = trial_stamped(send, deliver, None, || None, [Some(broken), None]);
+    let mut trial = trial_stamped(send, deliver, [Some(broken), None]);
     let tally = measure(&mut trial).0.unwrap();
     assert_eq!(tally.counts, all(8));
     tally.failure.unwrap().has(&["ibv_query_rt_values_ex"]);

@@ -9,7 +9,7 @@ use super::background::Background;
 use super::comp_vector::CompletionVectors;
 use super::limits::SMALLEST_SIZE;
 use super::path::{Connect, PathSettings};
-use super::resources::ResourceSettings;
+use super::resources::{ResourceOption, ResourceSettings};
 pub use super::switch::Switch;
 use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
@@ -220,9 +220,9 @@ impl Config {
     }
 
     /// Whether any point has this option of [`ResourceSettings`] on.
-    pub fn uses(&self, option: &str) -> bool {
+    pub fn uses(&self, option: ResourceOption) -> bool {
         let mut points = self.sweep.resources.iter();
-        points.any(|resources| resources.chosen().any(|chosen| chosen == option))
+        points.any(|resources| resources.value(option).is_on())
     }
 
     /// Whether any point is under memory load.

@@ -31,31 +31,66 @@ impl Default for ResourceSettings {
     }
 }
 
+/// One of the options of [`ResourceSettings`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ResourceOption {
+    /// `--srq`
+    Srq,
+    /// `--relaxed-ordering`
+    RelaxedOrdering,
+    /// `--odp`
+    Odp,
+    /// `--thread-domain`
+    ThreadDomain,
+}
+
+impl ResourceOption {
+    /// All, in the order of the columns.
+    pub const ALL: [Self; 4] = [
+        ResourceOption::Srq,
+        ResourceOption::RelaxedOrdering,
+        ResourceOption::Odp,
+        ResourceOption::ThreadDomain,
+    ];
+
+    /// Its name, without the hyphens.
+    pub fn name(self) -> &'static str {
+        match self {
+            ResourceOption::Srq => "srq",
+            ResourceOption::RelaxedOrdering => "relaxed-ordering",
+            ResourceOption::Odp => "odp",
+            ResourceOption::ThreadDomain => "thread-domain",
+        }
+    }
+}
+
 impl ResourceSettings {
-    /// The names of its options, with their values.
-    pub fn all(&self) -> [(&'static str, Switch); 4] {
-        [
-            ("srq", self.srq),
-            ("relaxed-ordering", self.relaxed_ordering),
-            ("odp", self.odp),
-            ("thread-domain", self.thread_domain),
-        ]
+    /// The value of an option.
+    pub fn value(&self, option: ResourceOption) -> Switch {
+        match option {
+            ResourceOption::Srq => self.srq,
+            ResourceOption::RelaxedOrdering => self.relaxed_ordering,
+            ResourceOption::Odp => self.odp,
+            ResourceOption::ThreadDomain => self.thread_domain,
+        }
     }
 
-    /// The names of its options that are on.
-    pub fn chosen(&self) -> impl Iterator<Item = &'static str> + use<> {
-        let all = self.all().into_iter();
-        all.filter_map(|(name, value)| value.is_on().then_some(name))
+    /// Its options that are on.
+    pub fn chosen(&self) -> impl Iterator<Item = ResourceOption> + use<> {
+        let settings = *self;
+        let all = ResourceOption::ALL.into_iter();
+        all.filter(move |option| settings.value(*option).is_on())
     }
 
     /// The same with only that one of its options, if it is on.
-    pub fn only(&self, name: &str) -> Self {
+    pub fn only(&self, option: ResourceOption) -> Self {
+        let value = self.value(option);
         let mut one = ResourceSettings::default();
-        match name {
-            "srq" => one.srq = self.srq,
-            "relaxed-ordering" => one.relaxed_ordering = self.relaxed_ordering,
-            "odp" => one.odp = self.odp,
-            _ => one.thread_domain = self.thread_domain,
+        match option {
+            ResourceOption::Srq => one.srq = value,
+            ResourceOption::RelaxedOrdering => one.relaxed_ordering = value,
+            ResourceOption::Odp => one.odp = value,
+            ResourceOption::ThreadDomain => one.thread_domain = value,
         }
         one
     }
