@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use nix::errno::Errno;
 use serde_json::{Value, json};
 
 use super::DevicesArguments;
@@ -56,13 +57,12 @@ struct TriedRoute {
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
 pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
-    let found = Found::on_this_host();
     if let Some(folder) = &arguments.report {
-        let document = found.map(|found| found.document());
+        let document = || Found::on_this_host().map(|found| found.document());
         report::write(folder.as_deref(), document, arguments.json)?;
         return Ok(0);
     }
-    let found = found?;
+    let found = Found::on_this_host()?;
     for (name, error) in &found.refused {
         say(format_args!(
             "hcabench: the device {name} cannot be used: {error}"
@@ -78,25 +78,25 @@ pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
 
 impl Found {
     fn on_this_host() -> anyhow::Result<Self> {
-        let found = devices().context("cannot list the RDMA devices")?;
+        let mut found = devices().context("cannot list the RDMA devices")?;
         let chosen = choose(&found, None, None)
             .map(|pair| [pair.sender, pair.receiver])
             .map_err(|error| error.to_string());
-        let described = found.usable.into_iter().map(describe);
-        let devices = described.collect::<anyhow::Result<Vec<_>>>()?;
+        let (devices, refused) = all_described(found.usable);
+        found.refused.extend(refused);
         let addresses = chosen
             .as_ref()
             .ok()
             .and_then(|[sender, receiver]| Some([sender.address?, receiver.address?]));
         let ends = chosen.iter().flatten();
-        let iwarp = ends.map(|end| &end.device);
-        let mut iwarp = iwarp.filter(|device| device.transport == Transport::Iwarp);
-        let without_uc = iwarp.next().map(|device| device.name.clone());
+        let without_uc = ends.map(|end| &end.device).find_map(|device| {
+            why_without_uc(device, &devices).map(|why| format!("{} {why}", device.name))
+        });
         let routes = UcRoute::ALL.map(|route| match &without_uc {
-            Some(device) => TriedRoute {
+            Some(reason) => TriedRoute {
                 route,
                 binds: Some(false),
-                reason: Some(format!("{device} is iWARP, which has no UC")),
+                reason: Some(reason.clone()),
             },
             None => try_route(route, addresses),
         });
@@ -141,13 +141,41 @@ impl Found {
     }
 }
 
-fn describe(device: Device) -> anyhow::Result<DeviceDescription> {
-    let context = Arc::new(Context::open_by_name(&device.name)?);
+/// The devices that can be opened, and those that cannot: one may have gone since it was listed.
+fn all_described(usable: Vec<Device>) -> (Vec<DeviceDescription>, Vec<(String, VerbsError)>) {
+    let mut refused = Vec::new();
+    let devices = usable.into_iter().filter_map(|device| {
+        let opened = Context::open_by_name(&device.name);
+        match opened {
+            Ok(context) => Some(describe(device, &Arc::new(context))),
+            Err(error) => {
+                refused.push((device.name, error));
+                None
+            }
+        }
+    });
+    let devices = devices.collect();
+    (devices, refused)
+}
+
+fn describe(device: Device, context: &Arc<Context>) -> DeviceDescription {
     let inline = SERVICES
         .iter()
-        .map(|&(name, service)| (name, granted_inline(&context, service)))
+        .map(|&(name, service)| (name, granted_inline(context, service)))
         .collect();
-    Ok(DeviceDescription { device, inline })
+    DeviceDescription { device, inline }
+}
+
+/// Why a device has no UC, if it says so, or refuses it without a reason (bnxt_re).
+fn why_without_uc(device: &Device, described: &[DeviceDescription]) -> Option<&'static str> {
+    if device.transport == Transport::Iwarp {
+        return Some("is iWARP, which has no UC");
+    }
+    let described = described.iter().find(|it| it.device.name == device.name)?;
+    let (_, granted) = described.inline.iter().find(|(name, _)| *name == "uc")?;
+    let errno = granted.as_ref().err()?.errno();
+    let lacks_it = errno.is_none_or(|errno| errno == Errno::EOPNOTSUPP as i32);
+    lacks_it.then_some("has no UC")
 }
 
 fn try_route(route: UcRoute, addresses: Option<[IpAddr; 2]>) -> TriedRoute {

@@ -1,13 +1,13 @@
-/* Who the model plays. "unconfirmed" is what was believed, and not read in a source. */
+/* The adapters that the model plays. What no source confirms has the mark "unconfirmed". */
 #include "model.h"
 
 #define RC (1 << IBV_QPT_RC)
 #define UC (1 << IBV_QPT_UC)
 #define UD (1 << IBV_QPT_UD)
 
-static uint32_t power_of_two(uint32_t least)
+static uint64_t power_of_two(uint64_t least)
 {
-	uint32_t power = 1;
+	uint64_t power = 1;
 	while (power < least)
 		power *= 2;
 	return power;
@@ -43,9 +43,12 @@ static bool mlx5_grants(const struct driver *driver, struct ibv_qp_init_attr *wa
 	uint32_t inlined = cap->max_inline_data ? overhead + aligned(4 + cap->max_inline_data, 16) : 0;
 	uint32_t gathered = overhead + 16 * cap->max_send_sge;
 	uint32_t size = aligned(inlined > gathered ? inlined : gathered, 64);
-	uint64_t queue = power_of_two(cap->max_send_wr * size);
+	uint64_t queue;
 
-	if (!within(driver, cap) || size > 1024 || (cap->max_send_wr && queue / 64 > 32768))
+	if (!within(driver, cap) || size > 1024)
+		return refuse(code, EINVAL);
+	queue = power_of_two((uint64_t)cap->max_send_wr * size);
+	if (cap->max_send_wr && queue / 64 > 32768)
 		return refuse(code, EINVAL);
 	cap->max_inline_data = size - overhead - 4;
 	if (cap->max_send_wr)
@@ -326,6 +329,7 @@ const struct character *character(void)
  * no-routes   the connection manager takes the device that has the destination's address, as the kernel does where that
  *             is one of this host and no rule says otherwise (core/addr.c: copy_src_l2_addr)
  * no-manager  the module rdma_ucm is not loaded
+ * gone        the second device can be opened once, when devices are listed
  */
 bool with(const char *circumstance)
 {

@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static const char *folder(void)
@@ -23,6 +24,9 @@ static const char *folder(void)
 
 enum kind { TEXT, LINK };
 
+/* The folder while it is written. */
+static const char *put_into;
+
 /* Puts a text, or a link to another place in the folder, at a place in it. */
 __attribute__((format(printf, 3, 4))) static void put(enum kind kind, const char *what, const char *format, ...)
 {
@@ -30,13 +34,14 @@ __attribute__((format(printf, 3, 4))) static void put(enum kind kind, const char
 	va_list values;
 	FILE *file;
 
-	int start = snprintf(path, sizeof path, "%s/", folder());
+	int start = snprintf(path, sizeof path, "%s/", put_into);
 	va_start(values, format);
 	vsnprintf(path + start, sizeof path - start, format, values);
 	va_end(values);
 	for (char *slash = path + start; (slash = strchr(slash, '/')); *slash++ = '/') {
 		*slash = 0;
-		mkdir(path, 0777);
+		if (mkdir(path, 0777) != 0 && errno != EEXIST)
+			abort();
 	}
 	if (kind == LINK) {
 		snprintf(target, sizeof target, "%s/%s", folder(), what);
@@ -83,6 +88,8 @@ static void put_port(const struct device *device, int number)
 	snprintf(text, sizeof text, "%d", number - 1);
 	put(TEXT, text, "%s/dev_port", base);
 	put(TEXT, port->mac ? port->mac : "00:00:00:00:00:00", "%s/address", base);
+	if (port->mac) /* as long as no other number */
+		put(TEXT, "00545254000c42a103", "%s/phys_switch_id", base);
 	if (port->bond)
 		put(TEXT, port->bond, "%s/bonding/mode", base);
 	put(LINK, base, "class/net/%s", port->interface);
@@ -110,14 +117,25 @@ static void put_device(const struct device *device)
 		put_port(device, i);
 }
 
+/*
+ * The folder gets its name when all is in it, so that another process finds all or nothing. The rename fails where
+ * another one was first, as that folder is not empty; then this one's is left beside it.
+ */
 __attribute__((constructor)) static void put_all(void)
 {
-	if (!folder())
+	char unfinished[4096];
+
+	if (!folder() || access(folder(), F_OK) == 0)
 		return;
-	if (mkdir(folder(), 0777) != 0) /* another process has written it */
-		return;
+	snprintf(unfinished, sizeof unfinished, "%s-of-%d", folder(), (int)getpid());
+	if (mkdir(unfinished, 0777) != 0)
+		abort();
+	put_into = unfinished;
 	for (int i = 0; i < character()->devices; i++)
 		put_device(&character()->device[i]);
+	put_into = NULL;
+	if (rename(unfinished, folder()) != 0 && errno != EEXIST && errno != ENOTEMPTY)
+		abort();
 }
 
 /* The path that takes the place of one below /sys. */
@@ -318,4 +336,37 @@ EXPORT int ioctl(int file, unsigned long request, ...)
 		return statistics(asked->ifr_name, asked->ifr_data);
 	}
 	return REAL(ioctl)(file, request, argument);
+}
+
+/*
+ * Memory can be locked without a limit, and is not: how long a queue may be is a rule of the adapter here, not of the
+ * user who runs the tests. What hcabench says of the limit itself is tried without the model.
+ */
+#define LIMITS(name, type)                                                                                             \
+	EXPORT int get##name(__rlimit_resource_t resource, struct type *limit)                                         \
+	{                                                                                                              \
+		if (!folder() || resource != RLIMIT_MEMLOCK)                                                           \
+			return REAL(get##name)(resource, limit);                                                       \
+		*limit = (struct type){RLIM_INFINITY, RLIM_INFINITY};                                                  \
+		return 0;                                                                                              \
+	}                                                                                                              \
+	EXPORT int set##name(__rlimit_resource_t resource, const struct type *limit)                                   \
+	{                                                                                                              \
+		return folder() && resource == RLIMIT_MEMLOCK ? 0 : REAL(set##name)(resource, limit);                  \
+	}
+LIMITS(rlimit, rlimit)
+LIMITS(rlimit64, rlimit64)
+
+EXPORT int mlock(const void *start, size_t length)
+{
+	if (!folder())
+		return REAL(mlock)(start, length);
+	return 0;
+}
+
+EXPORT int mlockall(int flags)
+{
+	if (!folder())
+		return REAL(mlockall)(flags);
+	return 0;
 }

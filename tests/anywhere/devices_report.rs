@@ -57,7 +57,12 @@ fn the_folder_has_what_there_is_and_no_names_of_the_host() {
         }
     }
 
+    // One without a digit may be a word of the program's, which stays.
     let mut real = words_of("/proc/sys/kernel/hostname");
+    if !real.is_empty() && real != ["localhost"] {
+        assert_eq!(host["machine"]["hostname"], "host-1");
+    }
+    real.retain(|name| name.contains(|letter: char| letter.is_ascii_digit()));
     for interface in fs::read_dir("/sys/class/net")
         .into_iter()
         .flatten()

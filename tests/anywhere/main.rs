@@ -11,7 +11,7 @@ mod program;
 #[path = "../../crates/testing.rs"]
 mod testing;
 
-#[cfg(all(feature = "rdma", target_arch = "x86_64"))]
+#[cfg(all(feature = "rdma", target_arch = "x86_64", target_env = "gnu"))]
 mod adapters;
 mod check_bounds;
 mod clock;

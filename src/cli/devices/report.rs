@@ -58,14 +58,34 @@ const MODULES: [&str; 29] = [
     "siw",
 ];
 
-/// Writes the report. `devices` is what `hcabench devices --json` prints, or why it does not. What is not there is
-/// named on standard error, and is no failure.
+/// Writes the report. `devices` finds what `hcabench devices --json` prints, or why it does not; no device is opened
+/// before there is a folder. What is not there is named on standard error, and is no failure.
 pub(super) fn write(
     folder: Option<&Path>,
-    devices: anyhow::Result<Value>,
+    devices: impl FnOnce() -> anyhow::Result<Value>,
     as_json: bool,
 ) -> anyhow::Result<()> {
-    let folder = make_folder(folder)?;
+    let (folder, made) = make_folder(folder)?;
+    let written = write_into(&folder, devices()).inspect_err(|_| {
+        // It holds what this run wrote, and folders above it that it made hold nothing else. What is left behind is no
+        // further error.
+        let _ = std::fs::remove_dir_all(&folder);
+        for above in made.iter().rev() {
+            let _ = std::fs::remove_dir(above);
+        }
+    })?;
+    print_as(
+        as_json,
+        &json!({ "folder": folder, "files": written }),
+        || {
+            let paths = written.iter().map(|path| format!("{}\n", path.display()));
+            paths.collect()
+        },
+    )
+}
+
+/// Returns the files.
+fn write_into(folder: &Path, devices: anyhow::Result<Value>) -> anyhow::Result<Vec<PathBuf>> {
     let files = SystemFiles::of_this_machine();
     let mut missing = Vec::new();
     let mut kept = |what: &str, found: anyhow::Result<Value>| {
@@ -79,7 +99,7 @@ pub(super) fn write(
     let host = kept("the machine", host());
     let class = files.names("sys/class/infiniband");
     let ports = match class.as_slice() {
-        [] => Err(anyhow::anyhow!("there is none below /sys/class/infiniband")),
+        [] => Err(anyhow::anyhow!("no RDMA device in /sys/class/infiniband")),
         _ => Ok(PortFiles::new(&files).document(
             |device, port| interfaces_of(Path::new("/sys/class"), device, port),
             |interface| {
@@ -104,35 +124,29 @@ pub(super) fn write(
         written.push(path);
     }
     let path = folder.join("README.txt");
-    let mut readme = durable::create_new(&path)?;
-    readme.write_all(readme_text().as_bytes())?;
+    durable::create_new(&path)
+        .and_then(|mut readme| readme.write_all(readme_text().as_bytes()))
+        .with_context(|| format!("cannot write {}", path.display()))?;
     written.push(path);
     for what in missing {
         say(format_args!("hcabench: missing in the report: {what}"));
     }
-    print_as(
-        as_json,
-        &json!({ "folder": folder, "files": written }),
-        || {
-            let paths = written.iter().map(|path| format!("{}\n", path.display()));
-            paths.collect()
-        },
-    )
+    Ok(written)
 }
 
-/// A folder that was not there.
-fn make_folder(asked: Option<&Path>) -> anyhow::Result<PathBuf> {
+/// A folder that was not there, and all that were made for it.
+fn make_folder(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Vec<PathBuf>)> {
     let refused = |folder: &Path, reason: &dyn std::fmt::Display| {
         UsageError(format!("--report {}: {reason}", folder.display()))
     };
     let Some(folder) = asked else {
         let folder = Path::new(DEFAULT_FOLDER);
         let made = make_numbered_folder(folder).map_err(|error| refused(folder, &error))?;
-        return Ok(made.0);
+        return Ok(made);
     };
     let made = make_folders(folder).map_err(|error| refused(folder, &error))?;
     match made.last().is_some_and(|last| last == folder) {
-        true => Ok(folder.to_owned()),
+        true => Ok((folder.to_owned(), made)),
         false => Err(refused(folder, &"it exists: name a folder that does not").into()),
     }
 }
@@ -184,7 +198,8 @@ fn pseudonyms(files: &SystemFiles) -> Pseudonyms {
         .as_deref()
         .and_then(OsStr::to_str)
         .map(str::to_owned);
-    Pseudonyms::new(hosts, home, macs.iter().map(String::as_str))
+    let users = ["SUDO_USER", "USER"].map(|name| std::env::var(name).unwrap_or_default());
+    Pseudonyms::new(hosts, users, home, macs.iter().map(String::as_str))
 }
 
 fn readme_text() -> String {

@@ -31,10 +31,18 @@ fn each_adapter_measures_what_it_has_and_names_what_it_refuses() {
         assert_eq!(found.points(&["service"]), services, "{character}");
         assert_eq!(found.points(&["operation"]), operations, "{character}");
         // Reads have nothing to be sent inline, all else is measured either way.
-        let sends = found.points(&["operation", "inline", "size_bytes"]);
-        for point in ["send off 32", "send on 32", "send on 8"] {
-            assert!(sends.contains(&point.to_owned()), "{character}: {sends:?}");
+        let mut expected = Vec::new();
+        for operation in operations {
+            let inline = match *operation {
+                "read" => &["off"][..],
+                _ => &["off", "on"],
+            };
+            for inline in inline {
+                expected.extend([32, 8].map(|size| format!("{operation} {inline} {size}")));
+            }
         }
+        let points = found.points(&["operation", "inline", "size_bytes"]);
+        assert_eq!(points, expected, "{character}");
         for service in ["rc", "uc", "ud"] {
             let reasons = reasons(found, "service", service);
             if !services.contains(&service) {
@@ -61,14 +69,33 @@ fn datagrams_are_whole_with_and_without_the_header_in_their_length() {
 
 #[test]
 fn events_several_queue_pairs_and_unsignaled_requests_deliver() {
-    for words in [
-        "--service rc,uc,ud --poll event",
-        "--service rc --queue-pairs 3 --burst 90",
-        "--service rc --unsignaled on,off --burst 300",
-        "--service rc --depth 4 --burst 300",
-        "--service rc --repeat 3",
+    for (words, columns, expected) in [
+        (
+            "--service rc,uc,ud --poll event",
+            &["poll_recv", "service"][..],
+            &["event rc", "event uc", "event ud"][..],
+        ),
+        (
+            "--service rc --queue-pairs 3 --burst 90",
+            &["queue_pairs", "burst"],
+            &["3 90"],
+        ),
+        (
+            "--service rc --unsignaled on,off --burst 300",
+            &["unsignaled"],
+            &["off", "on"],
+        ),
+        (
+            "--service rc --depth 4 --burst 300",
+            &["depth", "burst"],
+            &["4 300"],
+        ),
+        ("--service rc --repeat 3", &["repeat"], &["3"]),
     ] {
         let measured = Host::with("connectx-roce").measured(words);
+        let points = measured.is_whole().points(columns);
+        assert_eq!(points, expected, "{words}");
+        assert_eq!(measured.left_out().len(), 0, "{words}");
         for row in measured.rows() {
             let sent = number(&row, "messages_sent");
             assert_eq!(number(&row, "messages_received"), sent, "{words}: {row:?}");

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::common::{Row, alone, json, number, rows};
-use crate::program::{Ended, Program, hcabench};
+use crate::program::{self, Ended, Program};
 use crate::testing::{Temporary, temporary};
 
 /// The folder of the object, which is libibverbs and librdmacm; built once. Other tests may run with an earlier one, so
@@ -68,9 +68,14 @@ impl Host {
     }
 
     fn hcabench(&self, words: &str) -> Program {
+        self.hcabench_under(&[], words)
+    }
+
+    fn hcabench_under(&self, starter: &[&str], words: &str) -> Program {
         let libraries = built();
-        hcabench(words)
-            .env("LD_PRELOAD", libraries.join("libibverbs.so.1"))
+        Program::under(starter, program::path(), words)
+            // By its name, as blanks and colons end a path there.
+            .env("LD_PRELOAD", "libibverbs.so.1")
             .env("LD_LIBRARY_PATH", libraries)
             .env("ADAPTERS_CHARACTER", self.character)
             .env("ADAPTERS_WITH", self.circumstances)
@@ -79,7 +84,15 @@ impl Host {
 
     #[track_caller]
     fn ends(&self, words: &str, code: i32) -> Ended {
-        self.hcabench(words).ends(code)
+        self.ended(self.hcabench(words), code)
+    }
+
+    /// The model has written its folder, so that what ran was not on the libraries of this system.
+    #[track_caller]
+    fn ended(&self, program: Program, code: i32) -> Ended {
+        let ended = program.ends(code);
+        assert!(self.system.exists(), "the model was not loaded");
+        ended
     }
 
     /// A run whose points are all measured, each with `--burst 50` unless the words have another.
@@ -93,9 +106,37 @@ impl Host {
             "--burst 50"
         };
         let words = format!("{words} {burst} --timeout 20s --quiet");
-        let ended = self.hcabench(&words).out(&*folder).ends(0);
-        Measured { ended, folder }
+        let ended = self.ended(self.hcabench(&words).out(&*folder), 0);
+        let measured = Measured { ended, folder };
+        for row in measured.rows() {
+            let devices = &measured.settings(&row)["obtained"]["devices"];
+            for end in ["sender", "receiver"] {
+                let firmware = &devices[end]["device"]["firmware"];
+                assert_eq!(firmware, "model of an adapter", "{row:?}");
+            }
+        }
+        measured
     }
+}
+
+/// That of most users is 8 MiB, for a run that locks more; here it is even less.
+#[test]
+fn the_user_s_limit_of_locked_memory_bounds_no_run() {
+    let without_right = ["setpriv", "--bounding-set", "-ipc_lock"];
+    let limit = ["prlimit", "--memlock=65536"];
+    // Only root has the right to exceed it, and may give it up.
+    let may = Program::under(&without_right, "true", "").run();
+    let starter = match may.status.success() {
+        true => [&without_right[..], &limit].concat(),
+        false => limit.to_vec(),
+    };
+    let _alone = alone();
+    let folder = temporary("results");
+    let host = Host::with("connectx-roce");
+    let words = "--service rc --burst 4096 --timeout 20s --quiet";
+    host.ended(host.hcabench_under(&starter, words).out(&*folder), 0);
+    let summary = rows(&folder.join("summary.csv"));
+    assert_eq!(number(&summary[0], "messages_received"), 4096);
 }
 
 /// What a run wrote.
@@ -140,18 +181,19 @@ impl Measured {
         for row in self.rows() {
             let burst = number(&row, "burst");
             let brings = !["read", "compare-swap", "fetch-add"].contains(&&*row["operation"]);
+            let all = burst * number(&row, "repeat");
             if brings {
-                assert_eq!(number(&row, "messages_received"), burst, "{row:?}");
+                assert_eq!(number(&row, "messages_received"), all, "{row:?}");
             }
             for kind in ["lost", "corrupted", "duplicated", "late", "foreign"] {
                 let cell = &row[&format!("messages_{kind}")];
                 assert!(["0", ""].contains(&cell.as_str()), "{kind}: {row:?}");
             }
             let messages = rows(&self.folder.join(&row["point"]).join("messages.csv"));
-            assert_eq!(messages.len() as u64, burst, "{row:?}");
+            assert_eq!(messages.len() as u64, all, "{row:?}");
             let stamp = |message: &Row, name: &str| message[name].parse::<i64>().ok();
-            for (place, message) in messages.iter().enumerate() {
-                assert_eq!(message["seq"], place.to_string(), "{row:?}");
+            for (place, message) in (0..).zip(&messages) {
+                assert_eq!(number(message, "seq"), place % burst, "{row:?}");
                 let submitted = stamp(message, "t_subm_ns").unwrap();
                 let received = stamp(message, "t_recv_ns");
                 assert_eq!(received.is_some(), brings, "{row:?}: {message:?}");

@@ -36,10 +36,23 @@ impl PortCounters {
             .with_physical(&interfaces_on_wire(class, device, port), interface_counters)
     }
 
-    /// Waits as long as the kernel may give out older values, and reads then.
+    /// Waits as long as the kernel may give out older values, and reads then; before, those of the physical port, which
+    /// the driver reads itself: pauses in that time are none of the measurement.
     pub fn read_fresh(device: &str, port: u8) -> Self {
-        std::thread::sleep(longest_lifespan(&port_folder(device, port)));
-        Self::read(device, port)
+        let interfaces = interfaces_on_wire(Path::new("/sys/class"), device, port);
+        Self::fresh_in(&port_folder(device, port), &interfaces, interface_counters)
+    }
+
+    fn fresh_in(
+        port: &Path,
+        interfaces: &BTreeSet<String>,
+        counters_of: impl Fn(&str) -> Vec<(String, u64)>,
+    ) -> Self {
+        let of_interfaces = Self::default().with_physical(interfaces, counters_of);
+        std::thread::sleep(longest_lifespan(port));
+        let mut all = Self::read_in(port);
+        all.0.extend(of_interfaces.0);
+        all
     }
 
     /// With those of the physical port that the drivers of its network interfaces keep, as `ethtool/NAME`.
@@ -226,6 +239,16 @@ mod tests {
         assert_eq!(longest_lifespan(&port), Duration::from_millis(300));
         put(&device, "hw_counters/lifespan", "90000\n");
         assert_eq!(longest_lifespan(&port), LONGEST_WAIT);
+        // Statistics of the interface are read before the wait, in which the others still change.
+        put(&device, "hw_counters/lifespan", "1\n");
+        put(&device, "ports/1/hw_counters/lifespan", "1\n");
+        let interfaces = BTreeSet::from(["eth0".to_owned()]);
+        let fresh = PortCounters::fresh_in(&port, &interfaces, |_| {
+            put(&device, "ports/1/hw_counters/sent_pkts", "4712\n");
+            vec![("tx_packets_phy".to_owned(), 3)]
+        });
+        assert_eq!(fresh.0["ethtool/tx_packets_phy"], Some(3));
+        assert_eq!(fresh.0["hw_counters/sent_pkts"], Some(4712));
         let nowhere = tempfile::tempdir().unwrap().path().join("none");
         assert_eq!(PortCounters::read_in(&nowhere), PortCounters::default());
     }

@@ -194,7 +194,7 @@ kinds! {
         "flow control or other traffic held it back, for a time that is unknown: the device decides how long a tick is"
         "";
     PAUSED "paused" Reservation
-        "the sender's port was paused for {paused_ns} of {time_ns}" "latencies contain the wait" "";
+        "the sender's port was paused for {paused_ns} of {time_ns}" "latencies may contain the wait" "";
     PAUSE_FRAMES "pause-frames" Reservation
         "{port} {count} pause frames" "latencies may contain the wait that they asked for" "";
     SENDER_PORT_ERRORS "sender-port-errors" Reservation

@@ -24,13 +24,15 @@ const NAMES: [&str; 5] = [
 ];
 
 impl CompletionVectors {
-    /// Those of a run: what was asked for. Otherwise two ends of one device get an interrupt each, so that neither waits
-    /// for the other's.
+    /// Those of a run: what was asked for. Otherwise two ends of one device get a vector each, which may keep either from
+    /// waiting for the other's interrupt.
     pub(crate) fn of_run(asked: Option<Self>, [sender, receiver]: [&Facts; 2]) -> Self {
         if let Some(asked) = asked {
             return asked;
         }
-        let one_device = (&sender.boot_id, &sender.device) == (&receiver.boot_id, &receiver.device);
+        // Hosts that do not know theirs may be two.
+        let one_device = !sender.boot_id.is_empty()
+            && (&sender.boot_id, &sender.device) == (&receiver.boot_id, &receiver.device);
         let has_two = receiver.limits.completion_vectors > 1;
         CompletionVectors {
             sender: 0,

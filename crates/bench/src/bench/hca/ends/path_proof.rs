@@ -9,7 +9,10 @@ use serde_json::Value;
 use crate::bench::hca::message::Counts;
 use crate::bench::hca::plan::Point;
 use crate::rdma::verbs::{AddressVector, Gid, PortCounters, QueuePair, QueuePairState};
-use crate::results::finding::{Finding, kinds};
+use crate::results::finding::{Finding, Severity, kinds};
+
+/// A pause of less than one part in so many of the time is no more than advice.
+const BRIEF: u64 = 1000;
 
 /// An end of the path as the kernel has it.
 #[derive(Debug, Clone, Serialize)]
@@ -106,8 +109,16 @@ impl PortRecord {
             all.extend(found.map(|found| found.name("port", port)));
         }
         all.extend(paused.map(|paused| {
-            let found = Finding::of(&kinds::PAUSED);
-            time(found.count("paused_ns", paused.saturating_mul(1000)))
+            let paused = paused.saturating_mul(1000);
+            let found = time(Finding::of(&kinds::PAUSED).count("paused_ns", paused));
+            let is_brief = paused.saturating_mul(BRIEF) < nanoseconds(self.time);
+            match is_brief {
+                true => Finding {
+                    severity: Severity::Advice,
+                    ..found
+                },
+                false => found,
+            }
         }));
         all
     }
@@ -163,7 +174,6 @@ fn nanoseconds(time: Duration) -> u64 {
 mod tests {
     use super::*;
     use crate::bench::hca::plan::{Plan, made_up::single};
-    use crate::results::finding::Severity;
 
     /// What is said of a point of 100 messages.
     fn said(record: &PortRecord) -> Vec<String> {
@@ -282,6 +292,14 @@ mod tests {
             severities(&paused),
             [Severity::Advice, Severity::Reservation]
         );
+        for (microseconds, severity) in [(1999, Severity::Advice), (2000, Severity::Reservation)] {
+            let record = PortRecord {
+                sender: PortCounters::of(&[("ethtool/rx_prio3_pause_duration", microseconds)]),
+                time: Duration::from_secs(2),
+                ..PortRecord::default()
+            };
+            assert_eq!(record.waits()[0].severity, severity, "{microseconds} us");
+        }
         let none = [
             ("counters/port_xmit_wait", 0),
             ("ethtool/rx_prio3_pause", 0),

@@ -318,13 +318,13 @@ fn what_to_lower(
     let shorter = half > 0 && granted(half, inline)?;
     Ok(match (without, shorter) {
         (true, true) => format!(
-            ": it is granted without inline data, and with half of the requests: leave out --inline, or use --depth {half}"
+            "; it is granted without inline data, and with half of the requests; fix: leave out --inline, or use --depth {half}"
         ),
         (true, false) => {
-            ": it is granted without inline data: leave out --inline, or use a smaller --size"
+            "; it is granted without inline data; fix: leave out --inline, or use a smaller --size"
                 .to_owned()
         }
-        (false, true) => format!(": half of the requests are granted: use --depth {half}"),
+        (false, true) => format!("; half of the requests are granted; fix: use --depth {half}"),
         (false, false) => String::new(),
     })
 }
@@ -461,7 +461,7 @@ mod tests {
         let depth = advice(8192, 0, |sends, _| sends <= 4096);
         assert_eq!(
             depth,
-            ": half of the requests are granted: use --depth 4096"
+            "; half of the requests are granted; fix: use --depth 4096"
         );
         assert_eq!(advice(8192, 8, |_, _| false), "");
         // Without inline data or a second request there is nothing to leave out.
