@@ -205,7 +205,7 @@ fn pseudonyms(files: &SystemFiles) -> Pseudonyms {
 fn readme_text() -> String {
     let names = crate::terminal::wrap(EXPLANATION, crate::terminal::TEXT_WIDTH);
     format!(
-        "What hcabench found of the RDMA devices of one host. Read the files before you send them.\n\n\
+        "The RDMA devices of one host, as hcabench found them. Read the files before you send them.\n\n\
          devices.json   hcabench devices --json\n\
          host.json      hcabench host --json; of the kernel's command line only the values that set up\n\
          \x20              processors, memory and PCI Express\n\

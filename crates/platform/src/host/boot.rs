@@ -39,7 +39,7 @@ impl BootParameters {
     }
 }
 
-/// The parameters of a command line, with the values of those that say how the machine is set up. The values of others may
+/// The parameters of a command line, with the values of those that set up the machine. The values of others may
 /// be secret, and are left out.
 pub fn without_values(line: &str) -> Vec<String> {
     let is_set_up = |name: &str| {
@@ -55,7 +55,7 @@ pub fn without_values(line: &str) -> Vec<String> {
     named.collect()
 }
 
-/// What the names of parameters begin with that say how memory and PCI Express are set up.
+/// The beginnings of the names of parameters that set up memory and PCI Express.
 const SET_UP: [&str; 8] = [
     "amd_iommu",
     "default_hugepagesz",

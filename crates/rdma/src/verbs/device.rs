@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::async_event::{AsyncEvent, EventLog};
 use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
-use super::{Gid, HardwareClock, IpNetwork, OnDemandPaging, PhysicalPort, VerbsError};
+use super::{Gid, IpNetwork, OnDemandPaging, PhysicalPort, VerbsError};
 use crate::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -75,6 +75,25 @@ pub struct DeviceLimits {
     pub max_shared_receive_requests: u32,
     /// For what it has on-demand paging; nothing if its driver does not report it.
     pub on_demand_paging: OnDemandPaging,
+}
+
+/// What a driver reports of the clock of its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HardwareClock {
+    /// The bits that a stamp has (`completion_timestamp_mask`).
+    pub mask: u64,
+    /// Its nominal rate (`hca_core_clock`); `None` where the driver does not report it.
+    pub khz: Option<u64>,
+    /// Whether it can be read now, without which stamps have no time: irdma and ionic have a mask and no
+    /// `query_rt_values` (rdma-core, providers/irdma and providers/ionic).
+    pub readable: bool,
+}
+
+impl HardwareClock {
+    /// How many bits a stamp has.
+    pub fn bits(&self) -> u32 {
+        u64::BITS - self.mask.leading_zeros()
+    }
 }
 
 /// What carries the messages of a device.

@@ -4,28 +4,8 @@ use std::mem::{MaybeUninit, offset_of};
 use std::sync::Arc;
 
 use rdma_sys as sys;
-use serde::{Deserialize, Serialize};
 
-use super::{Context, StampedQueue, VerbsError};
-
-/// What a driver reports of the clock of its device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HardwareClock {
-    /// The bits that a stamp has (`completion_timestamp_mask`).
-    pub mask: u64,
-    /// Its nominal rate (`hca_core_clock`); `None` where the driver does not report it.
-    pub khz: Option<u64>,
-    /// Whether it can be read now, without which stamps have no time: irdma and ionic have a mask and no
-    /// `query_rt_values` (rdma-core, providers/irdma and providers/ionic).
-    pub readable: bool,
-}
-
-impl HardwareClock {
-    /// How many bits a stamp has.
-    pub fn bits(&self) -> u32 {
-        u64::BITS - self.mask.leading_zeros()
-    }
-}
+use super::{Context, HardwareClock, StampedQueue, VerbsError};
 
 /// Why completions cannot be stamped, or the stamps not be converted.
 #[derive(Debug, thiserror::Error)]

@@ -38,11 +38,13 @@ pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_queue::{
     CompletionQueue, FailedCompletion, PollResult, Poller, WorkCompletion, describe_status,
 };
-pub use device::{Context, Device, DeviceLimits, Devices, LinkLayer, Port, Transport, devices};
+pub use device::{
+    Context, Device, DeviceLimits, Devices, HardwareClock, LinkLayer, Port, Transport, devices,
+};
 pub use end_plan::{EndPlan, EventPlan, granted_inline};
 pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
-pub use hardware_clock::{HardwareClock, NoHardwareClock};
+pub use hardware_clock::NoHardwareClock;
 pub use interface_counters::interface_counters;
 pub use library::{Library, library_versions};
 pub use memory_region::{Access, MemoryRegion, Registration};

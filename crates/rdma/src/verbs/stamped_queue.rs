@@ -67,7 +67,7 @@ impl StampedQueue {
             // infiniband/verbs.h, ibv_cq_ex_to_cq: the extended structure begins as the other.
             VerbsError::created(create, CREATE, object).map(NonNull::cast)
         })?;
-        // SAFETY: the queue exists, was created as an extended one, and nobody else knows it yet: polling writes to it.
+        // SAFETY: the queue exists, was created as an extended one, and no other thread has it yet: polling writes to it.
         let functions = Functions::of(unsafe { &*queue.as_ptr().cast() });
         let functions = functions.ok_or_else(missing)?;
         Ok(StampedQueue { queue, functions })
@@ -137,7 +137,7 @@ impl Functions {
             libc::ENOENT => return PollResult::Empty,
             code => return PollResult::Broken(code),
         }
-        // SAFETY: as above; the current completion is there until the end, and nobody else's, as the provider holds the
+        // SAFETY: as above; the current completion is there until the end, and of no other thread, as the provider holds the
         // queue's lock from a start that succeeds to the end (rdma-core, providers/mlx5/cq.c, mlx5_start_poll). The
         // queue was created for these fields, and of a completion that failed only number, status and vendor's code are
         // valid.

@@ -14,6 +14,7 @@ pub(crate) mod polled_end;
 pub(crate) mod receiving_end;
 pub(crate) mod requesting_end;
 pub(crate) mod sending_end;
+pub(crate) mod stamped_ends;
 pub(crate) mod two_ports;
 pub mod uc_route;
 pub(crate) mod verbs_link;

@@ -11,12 +11,12 @@ use crate::bench::hca::ends::endpoints::{
     EndPort, EndpointSettings, Endpoints, Receives, STEP_LIMIT, StepLimit, receive_requests,
 };
 use crate::bench::hca::ends::facts::Facts;
-use crate::bench::hca::ends::hardware_stamps::{StampedReceiver, StampedSender};
 use crate::bench::hca::ends::numbered_end::NumberedReceiver;
 use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
 use crate::bench::hca::ends::requesting_end::{LocalMemory, Requester};
 use crate::bench::hca::ends::sending_end::Sender;
+use crate::bench::hca::ends::stamped_ends::{StampedReceiver, StampedSender};
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::background::Copies;

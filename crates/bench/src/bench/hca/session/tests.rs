@@ -376,7 +376,7 @@ fn trial_of(
     requested: fn() -> Option<Signal>,
 ) -> Trial {
     let requests = MESSAGES as usize + 4;
-    trial_with(operation, fate, trouble, requested, [None, None], requests)
+    trial_of_length(operation, fate, trouble, requested, [None, None], requests)
 }
 
 fn trial_stamped(
@@ -385,11 +385,11 @@ fn trial_stamped(
     hardware: [Option<HardwareStamps>; 2],
 ) -> Trial {
     let requests = MESSAGES as usize + 4;
-    trial_with(operation, fate, None, || None, hardware, requests)
+    trial_of_length(operation, fate, None, || None, hardware, requests)
 }
 
-/// One whose queue of receive requests holds so many, for more slots.
-fn trial_with(
+/// One whose queue of receive requests may be shorter than its slots are many.
+fn trial_of_length(
     (service, operation): (Service, Operation),
     fate: FateFunction,
     trouble: Option<&'static str>,
@@ -491,7 +491,7 @@ fn bursts_one_after_the_other_deliver_everything() {
 fn a_queue_that_is_shorter_than_the_burst_is_filled_again_while_it_runs() {
     let send = (Service::Ud, Operation::Send);
     let deliver: FateFunction = |_, _| Does::Deliver;
-    let mut trial = trial_with(send, deliver, None, || None, [None, None], 2);
+    let mut trial = trial_of_length(send, deliver, None, || None, [None, None], 2);
     for _ in 0..3 {
         assert_eq!(trial.burst(), None);
     }
