@@ -23,13 +23,13 @@ fn the_two_ports_of_a_card_are_taken_and_the_devices_described_by_what_they_gran
             "irdma-roce",
             "--sender rocep59s0f0:1@10.41.0.1 --receiver rocep59s0f1:1@10.41.0.2",
             [Some(101), None, Some(101)],
-            Some(false),
+            Some(true),
         ),
         (
             "irdma-iwarp",
             "--sender iwp59s0f0:1@10.41.0.1 --receiver iwp59s0f1:1@10.41.0.2",
             [Some(101), None, None],
-            Some(false),
+            Some(true),
         ),
         (
             "bnxt",

@@ -146,6 +146,7 @@ pub(crate) mod tests {
         let port = |device: &str, completion_vectors| {
             let mut port = port(40, [1, 1], LinkLayer::Ethernet);
             port.device = device.to_owned();
+            port.boot_id = "a start of this machine".to_owned();
             port.limits.completion_vectors = completion_vectors;
             port
         };
@@ -163,6 +164,13 @@ pub(crate) mod tests {
             let found = CompletionVectors::of_run(asked, [&sender, &receiver]);
             assert_eq!(found.to_string(), vectors, "{receiver:?}");
         }
+        // Where it is not known whether they are on one machine.
+        let unknown = [(); 2].map(|()| Facts {
+            boot_id: String::new(),
+            ..port("mlx5_0", 8)
+        });
+        let found = CompletionVectors::of_run(None, [&unknown[0], &unknown[1]]);
+        assert_eq!(found.to_string(), "0,0");
     }
 
     #[test]
