@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Permitted;
 use crate::results::read::{Point, Run};
-use crate::results::schema::hca::OFF_IS_EMPTY;
 use crate::sorting::distinct;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +29,6 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<
         let settings = point.chosen();
         let settings = settings.map(|(name, text)| (name.as_str(), text.as_str()));
         settings
-            .map(|(name, text)| (name, meaning(name, text)))
             .filter(|(_, text)| !text.is_empty())
             .filter(|(name, _)| !(permitted.has(name) && differing.iter().any(|one| one == name)))
             .collect()
@@ -52,17 +50,10 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<
     matched
 }
 
-/// What a cell says: where a run without a setting leaves it empty, `off` says no more.
-fn meaning<'a>(name: &str, text: &'a str) -> &'a str {
-    let is_off = text == "off" && OFF_IS_EMPTY.iter().any(|column| column.name == name);
-    if is_off { "" } else { text }
-}
-
 fn differing(base: &Run, new: &Run) -> Vec<String> {
     let texts = |run: &Run, name: &str| -> BTreeSet<String> {
         let chosen = run.points.iter().filter(|point| !point.is_measured(name));
-        let text =
-            |point: &Point| meaning(name, point.setting(name).unwrap_or_default()).to_owned();
+        let text = |point: &Point| point.setting(name).unwrap_or_default().to_owned();
         distinct(chosen.map(text))
     };
     let is_differing = |name: &&str| {

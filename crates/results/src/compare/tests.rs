@@ -233,25 +233,6 @@ fn other_settings_are_refused_but_those_that_may_differ() {
 }
 
 #[test]
-fn what_is_off_is_what_a_run_without_it_leaves_empty() {
-    for column in hca::OFF_IS_EMPTY {
-        let with = |text: &'static str| {
-            let settings = [(hca::SERVICE, "rc"), (column, text)];
-            hca_point(&settings, 1, 8, 30_000.0)
-        };
-        let plain = recorded(&[hca_point(&RC, 1, 8, 30_000.0)], 0);
-        let both = recorded(&[with("off"), with("on")], 0);
-        let off = recorded(&[with("off")], 0);
-        let found = compare(&plain, &both, &request()).unwrap();
-        assert_eq!((found.points.len(), found.only_in_new.len()), (1, 1));
-        let found = compare(&off, &plain, &request()).unwrap();
-        assert_eq!((found.points.len(), found.differs.len()), (1, 0));
-        let on = recorded(&[with("on")], 0);
-        compare(&plain, &on, &request()).refused(&["no point in common", column.name]);
-    }
-}
-
-#[test]
 fn limits_of_containers_are_circumstances() {
     let with = |limits: Value| {
         let mut document = document(&hca::SCHEMA);

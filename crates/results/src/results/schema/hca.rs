@@ -313,9 +313,6 @@ pub const COUNTERS: SampleFile = SampleFile {
     meaning: "a row a counter of either port",
 };
 
-/// Settings whose cell is empty in a run in which no point has them on: `off` is the same.
-pub const OFF_IS_EMPTY: [Column; 4] = [SRQ, RELAXED_ORDERING, ODP, THREAD_DOMAIN];
-
 /// What the results have.
 pub const SCHEMA: Schema = Schema {
     benchmark: "hca",
