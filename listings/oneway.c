@@ -37,6 +37,7 @@ static void usage(const char *name)
 	       "  --to ADDRESS          IPv4 address of the receiving port\n"
 	       "  --service rc|uc|ud    service type (default rc)\n"
 	       "  --operation send|write  with immediate data; no write on UD (default send)\n"
+	       "  --no-immediate        messages are known by their order: send on RC, as on iWARP\n"
 	       "  --size BYTES          a multiple of 8 up to 32768 (default 8)\n"
 	       "  --burst N             messages, 1 to 8192 (default 1000)\n"
 	       "  --warmup N            messages before them, 0 to 8192 (default 100)\n"
@@ -99,6 +100,7 @@ static const char *parse(int argc, char *argv[], struct settings *settings,
 		{ "to", required_argument, NULL, 't' },
 		{ "service", required_argument, NULL, 's' },
 		{ "operation", required_argument, NULL, 'o' },
+		{ "no-immediate", no_argument, NULL, 'n' },
 		{ "size", required_argument, NULL, 'z' },
 		{ "burst", required_argument, NULL, 'b' },
 		{ "warmup", required_argument, NULL, 'w' },
@@ -131,6 +133,9 @@ static const char *parse(int argc, char *argv[], struct settings *settings,
 		case 'o':
 			settings->write = one_of_two("operation", optarg,
 						     "send", "write");
+			break;
+		case 'n':
+			settings->by_order = true;
 			break;
 		case 'z':
 			settings->size = number_of("--size", optarg, 8, 32768);
@@ -194,6 +199,11 @@ static const char *parse(int argc, char *argv[], struct settings *settings,
 	}
 	if (settings->write && settings->service == IBV_QPT_UD)
 		bad_value("operation", "write", "send with --service ud");
+	if (settings->by_order &&
+	    (settings->write || settings->service != IBV_QPT_RC)) {
+		fprintf(stderr, "--no-immediate needs --service rc --operation send: others arrive without an order, or unannounced\n");
+		exit(2);
+	}
 	if (settings->restamp && settings->inline_data)
 		bad_value("timestamp", "send",
 			  "submit with --inline: that data is copied at once");

@@ -25,6 +25,8 @@
 struct settings {
 	enum ibv_qp_type service;
 	bool write;
+	/* Without immediate data, which iWARP does not have. */
+	bool by_order;
 	bool inline_data;
 	/* t_send, by a thread that rewrites stamps, not t_subm. */
 	bool restamp;
@@ -120,7 +122,7 @@ struct burst {
 /* Runs a burst on its threads; returns 0, or -1 when it has said why not. */
 int run_burst(struct burst *burst);
 
-/* The number of the burst and of the message, in immediate data. */
+/* The number of the burst and of the message, in immediate data if there is. */
 #define SEQUENCE_BITS 16
 #define SEQUENCE_MASK ((1u << SEQUENCE_BITS) - 1)
 

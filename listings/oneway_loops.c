@@ -101,7 +101,8 @@ static struct ibv_send_wr first_request(struct pair *pair,
 	struct ibv_send_wr request = {
 		.sg_list = element,
 		.num_sge = 1,
-		.opcode = settings->write ? IBV_WR_RDMA_WRITE_WITH_IMM :
+		.opcode = settings->by_order ? IBV_WR_SEND :
+			  settings->write ? IBV_WR_RDMA_WRITE_WITH_IMM :
 					    IBV_WR_SEND_WITH_IMM,
 		.send_flags = IBV_SEND_SIGNALED |
 			      (settings->inline_data ? IBV_SEND_INLINE : 0),
@@ -277,6 +278,7 @@ void receive_loop(struct burst *burst)
 {
 	struct ibv_cq *queue = burst->pair->target.receive_queue;
 	const uint32_t header = burst->pair->target.payload.header;
+	const bool by_order = burst->pair->settings->by_order;
 	struct progress *progress = &burst->progress;
 	struct ibv_wc completion = { 0 };
 	uint32_t received = 0, late = 0, label;
@@ -287,7 +289,10 @@ void receive_loop(struct burst *burst)
 	while (received < burst->count) {
 		found = poll_stamped(queue, &completion, &stamp);
 		if (found > 0 && completion.status == IBV_WC_SUCCESS) {
-			label = ntohl(completion.imm_data);
+			/* Each burst on RC has arrived before the next. */
+			label = by_order ? burst->number << SEQUENCE_BITS |
+					   received :
+					   ntohl(completion.imm_data);
 			burst->arrivals[received] = (struct arrival) {
 				.stamp = stamp,
 				.label = label,

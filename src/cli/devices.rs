@@ -1,17 +1,22 @@
 //! `hcabench devices`: what RDMA devices there are, which two a run would use, and which routes to UC there are.
 
+mod port_files;
+mod pseudonyms;
+mod report;
+
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
+use nix::errno::Errno;
 use serde_json::{Value, json};
 
 use super::DevicesArguments;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Context, Device, Library, Port, ServiceType, Transport, devices, granted_inline,
-    library_versions,
+    Context, Device, DeviceLimits, Library, Port, ServiceType, Transport, VerbsError, devices,
+    granted_inline, library_versions,
 };
 use crate::rig::port_choice::choose;
 use crate::terminal::output::{print_json, print_text, say, terminal_width};
@@ -26,8 +31,18 @@ const SERVICES: [(&str, ServiceType); 3] = [
 /// A device with the inline bytes it grants to each service type.
 struct DeviceDescription {
     device: Device,
-    /// `None` for a service type that the device does not have.
-    inline: Vec<(&'static str, Option<u32>)>,
+    /// The error for a service type that the device does not have.
+    inline: Vec<(&'static str, Result<u32, VerbsError>)>,
+}
+
+/// All that is shown.
+struct Found {
+    devices: Vec<DeviceDescription>,
+    refused: Vec<(String, VerbsError)>,
+    /// The pair of a run, or why there is none.
+    ends: Result<[String; 2], String>,
+    routes: [TriedRoute; UcRoute::ALL.len()],
+    library: Option<Library>,
 }
 
 /// A route to UC, tried on the pair of a run.
@@ -42,58 +57,125 @@ struct TriedRoute {
 
 /// Prints the devices. Returns the exit code: 0, or 1 if a run without options would find no pair.
 pub(crate) fn run(arguments: &DevicesArguments) -> anyhow::Result<u8> {
-    let found = devices().context("cannot list the RDMA devices")?;
-    let chosen = choose(&found, None, None)
-        .map(|pair| [pair.sender, pair.receiver])
-        .map_err(|error| error.to_string());
-    let described = found.usable.into_iter().map(describe);
-    let described = described.collect::<anyhow::Result<Vec<_>>>()?;
+    if let Some(folder) = &arguments.report {
+        let document = || Found::on_this_host().map(|found| found.document());
+        report::write(folder.as_deref(), document, arguments.json)?;
+        return Ok(0);
+    }
+    let found = Found::on_this_host()?;
     for (name, error) in &found.refused {
         say(format_args!(
             "hcabench: the device {name} cannot be used: {error}"
         ));
     }
-    let addresses = chosen
-        .as_ref()
-        .ok()
-        .and_then(|[sender, receiver]| Some([sender.address?, receiver.address?]));
-    let routes = UcRoute::ALL.map(|route| try_route(route, addresses));
-    let ends = chosen.map(|ends| ends.map(|end| end.request().to_string()));
-    let library = library_versions().remove("librdmacm");
     if arguments.json {
-        let [sender, receiver] = ends.clone().map_or([None, None], |ends| ends.map(Some));
-        let document = json!({
-            "devices": described.iter().map(document).collect::<Vec<_>>(),
+        print_json(&found.document())?;
+    } else {
+        print_text(&found.text(arguments.brief.brief))?;
+    }
+    Ok(u8::from(found.ends.is_err()))
+}
+
+impl Found {
+    fn on_this_host() -> anyhow::Result<Self> {
+        let mut found = devices().context("cannot list the RDMA devices")?;
+        let chosen = choose(&found, None, None)
+            .map(|pair| [pair.sender, pair.receiver])
+            .map_err(|error| error.to_string());
+        let (devices, refused) = all_described(found.usable);
+        found.refused.extend(refused);
+        let addresses = chosen
+            .as_ref()
+            .ok()
+            .and_then(|[sender, receiver]| Some([sender.address?, receiver.address?]));
+        let ends = chosen.iter().flatten();
+        let without_uc = ends.map(|end| &end.device).find_map(|device| {
+            why_without_uc(device, &devices).map(|why| format!("{} {why}", device.name))
+        });
+        let routes = UcRoute::ALL.map(|route| match &without_uc {
+            Some(reason) => TriedRoute {
+                route,
+                binds: Some(false),
+                reason: Some(reason.clone()),
+            },
+            None => try_route(route, addresses),
+        });
+        Ok(Found {
+            devices,
+            refused: found.refused,
+            ends: chosen.map(|ends| ends.map(|end| end.request().to_string())),
+            routes,
+            library: library_versions().remove("librdmacm"),
+        })
+    }
+
+    fn document(&self) -> Value {
+        let [sender, receiver] = match &self.ends {
+            Ok(ends) => ends.each_ref().map(Some),
+            Err(_) => [None, None],
+        };
+        let refused = self.refused.iter();
+        let refused =
+            refused.map(|(name, error)| json!({ "device": name, "error": error.to_string() }));
+        json!({
+            "devices": self.devices.iter().map(document).collect::<Vec<_>>(),
+            "refused": refused.collect::<Vec<_>>(),
             "sender": sender,
             "receiver": receiver,
-            "why_no_pair": ends.as_ref().err(),
-            "uc_routes": routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
-            "librdmacm": library,
-        });
-        print_json(&document)?;
-    } else {
-        let pair = match &ends {
+            "why_no_pair": self.ends.as_ref().err(),
+            "uc_routes": self.routes.iter().map(route_document).collect::<serde_json::Map<_, _>>(),
+            "librdmacm": self.library,
+        })
+    }
+
+    fn text(&self, brief: bool) -> String {
+        let pair = match &self.ends {
             Ok([sender, receiver]) => {
                 format!("A run would use: --sender {sender} --receiver {receiver}\n")
             }
             Err(reason) => format!("A run would find no pair: {reason}\n"),
         };
-        print_text(
-            &(tables(&described, arguments.brief.brief, terminal_width())
-                + &pair
-                + &routes_in_words(&routes, library.as_ref())),
-        )?;
+        tables(&self.devices, brief, terminal_width())
+            + &pair
+            + &routes_in_words(&self.routes, self.library.as_ref())
     }
-    Ok(u8::from(ends.is_err()))
 }
 
-fn describe(device: Device) -> anyhow::Result<DeviceDescription> {
-    let context = Arc::new(Context::open_by_name(&device.name)?);
+/// The devices that can be opened, and those that cannot: one may have gone since it was listed.
+fn all_described(usable: Vec<Device>) -> (Vec<DeviceDescription>, Vec<(String, VerbsError)>) {
+    let mut refused = Vec::new();
+    let devices = usable.into_iter().filter_map(|device| {
+        let opened = Context::open_by_name(&device.name);
+        match opened {
+            Ok(context) => Some(describe(device, &Arc::new(context))),
+            Err(error) => {
+                refused.push((device.name, error));
+                None
+            }
+        }
+    });
+    let devices = devices.collect();
+    (devices, refused)
+}
+
+fn describe(device: Device, context: &Arc<Context>) -> DeviceDescription {
     let inline = SERVICES
         .iter()
-        .map(|&(name, service)| (name, granted_inline(&context, service).ok()))
+        .map(|&(name, service)| (name, granted_inline(context, service)))
         .collect();
-    Ok(DeviceDescription { device, inline })
+    DeviceDescription { device, inline }
+}
+
+/// Why a device has no UC, if it says so, or refuses it without a reason (bnxt_re).
+fn why_without_uc(device: &Device, described: &[DeviceDescription]) -> Option<&'static str> {
+    if device.transport == Transport::Iwarp {
+        return Some("is iWARP, which has no UC");
+    }
+    let described = described.iter().find(|it| it.device.name == device.name)?;
+    let (_, granted) = described.inline.iter().find(|(name, _)| *name == "uc")?;
+    let errno = granted.as_ref().err()?.errno();
+    let lacks_it = errno.is_none_or(|errno| errno == Errno::EOPNOTSUPP as i32);
+    lacks_it.then_some("has no UC")
 }
 
 fn try_route(route: UcRoute, addresses: Option<[IpAddr; 2]>) -> TriedRoute {
@@ -126,9 +208,14 @@ fn route_document(tried: &TriedRoute) -> (String, Value) {
 fn document(described: &DeviceDescription) -> Value {
     let granted = described.inline.iter();
     let inline: serde_json::Map<String, Value> = granted
-        .map(|(name, bytes)| ((*name).to_owned(), json!(bytes)))
+        .map(|(name, bytes)| ((*name).to_owned(), json!(bytes.as_ref().ok())))
         .collect();
-    json!({ "device": described.device, "inline_bytes_granted": inline })
+    let refused = described.inline.iter().filter_map(|(name, bytes)| {
+        let error = bytes.as_ref().err()?;
+        Some(((*name).to_owned(), json!(error.to_string())))
+    });
+    let refused: serde_json::Map<_, _> = refused.collect();
+    json!({ "device": described.device, "inline_bytes_granted": inline, "services_refused": refused })
 }
 
 fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) -> String {
@@ -164,14 +251,9 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
             device.limits.max_queue_pair_work_requests.to_string(),
             device.limits.max_completion_queue_entries.to_string(),
         ];
-        let granted = inline.iter().map(|(_, bytes)| *bytes);
+        let granted = inline.iter().map(|(_, bytes)| bytes.as_ref().ok());
         cells.extend(granted.map(|bytes| or_dash(bytes.map(|bytes| bytes.to_string()))));
-        let stamps = match device.limits.completion_timestamps {
-            Some(true) => "yes",
-            Some(false) => "no",
-            None => "unknown",
-        };
-        cells.push(stamps.to_owned());
+        cells.push(stamps_in_words(&device.limits));
         limits.row(cells);
         for port in &device.ports {
             ports.row(port_cells(device, port));
@@ -184,6 +266,22 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
     match brief {
         true => ports + "\n",
         false => format!("{}\n{ports}\n", limits.render(width)),
+    }
+}
+
+/// Whether completions have stamps of the device, of how many bits (`completion_timestamp_mask`), and its nominal rate,
+/// or that its clock cannot be read.
+fn stamps_in_words(limits: &DeviceLimits) -> String {
+    match (limits.hardware_clock, limits.completion_timestamps) {
+        (Some(clock), _) if !clock.readable => format!("{} bit, clock not readable", clock.bits()),
+        (Some(clock), _) => {
+            let rate = clock.khz.map(|khz| khz as f64 / 1e3);
+            let rate = rate.map_or_else(String::new, |mhz| format!(", {mhz} MHz"));
+            format!("{} bit{rate}", clock.bits())
+        }
+        (None, Some(true)) => "yes".to_owned(),
+        (None, Some(false)) => "no".to_owned(),
+        (None, None) => "unknown".to_owned(),
     }
 }
 

@@ -124,7 +124,9 @@ Examples:
   hcabench devices
       The devices, and the two ports that a run would take
   hcabench devices --json
-      The same for programs";
+      The same for programs
+  hcabench devices --report adapter
+      A folder to send with an issue, without the names and addresses of the host";
 
 pub(crate) const SHOW: &str = "\
 Examples:

@@ -173,6 +173,11 @@ pub struct DevicesArguments {
     #[arg(long)]
     pub json: bool,
 
+    /// Write what a maintainer needs to know of an adapter to this new folder, without names and addresses; print the
+    /// files [default: hcabench-devices]
+    #[arg(long, value_name = "DIR", conflicts_with = "brief")]
+    pub report: Option<Option<std::path::PathBuf>>,
+
     /// How much is shown.
     #[command(flatten)]
     pub brief: table_options::BriefOption,

@@ -38,7 +38,13 @@ pub(crate) struct ShowArguments {
 }
 
 /// The facts that are always shown.
-const FIRST: [&str; 3] = ["Machine", "Sender", "Receiver"];
+const FIRST: [&str; 5] = [
+    "Machine",
+    "Sender",
+    "Receiver",
+    content::ADAPTER_TO_OURS[0],
+    content::ADAPTER_TO_OURS[1],
+];
 
 /// Prints each folder. Returns the exit code.
 ///

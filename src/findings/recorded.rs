@@ -87,7 +87,7 @@ const SENTENCES: [(&str, FindingKind, &[&str]); 58] = [
         kinds::CONGESTION,
         &["count"],
     ),
-    ("flow control held it back", kinds::FLOW_CONTROL, &["count"]),
+    ("flow control held it back", kinds::PORT_WAITED, &["count"]),
     (
         "errors at the sender's port",
         kinds::SENDER_PORT_ERRORS,

@@ -83,6 +83,10 @@ pub(crate) fn facts(run: &Run) -> Vec<(String, String)> {
         add(label, port(&document["obtained"]["devices"][end]));
     }
     add("CPUs", cpus(run));
+    let lags = [&hca::recv_lag::ALL, &hca::comp_lag::ALL];
+    for (label, columns) in ADAPTER_TO_OURS.into_iter().zip(lags) {
+        add(label, lag(run, columns));
+    }
     add("Measured", run.started_at().map(in_words));
     let version = run.version();
     add("By", version.map(|version| format!("hcabench {version}")));
@@ -148,6 +152,42 @@ fn cpus(run: &Run) -> Option<String> {
     };
     let known = sender.is_u64() && receiver.is_u64();
     known.then(|| format!("{sender} to {receiver}, {completions}"))
+}
+
+/// What lies between the adapters' stamps of completions and ours.
+pub(crate) const ADAPTER_TO_OURS: [&str; 2] = ["Adapter to t_recv", "Adapter to t_comp"];
+
+/// That in words, with the least and the greatest of several points; `None` without such stamps. The columns begin with
+/// least, p50, p90, p99, p99.9, greatest, error.
+fn lag(run: &Run, columns: &[Column]) -> Option<String> {
+    let figure = |at: usize| {
+        let all = run
+            .points
+            .iter()
+            .filter_map(|point| point.number(&columns[at]));
+        let [least, most] = [
+            all.clone().min_by(f64::total_cmp)?,
+            all.max_by(f64::total_cmp)?,
+        ];
+        Some(match least == most {
+            true => units::duration(least),
+            false => format!("{} to {}", units::duration(least), units::duration(most)),
+        })
+    };
+    let points = run.points.iter();
+    let points = points.filter(|point| point.number(&columns[1]).is_some());
+    let of = match points.count() {
+        1 => String::new(),
+        several => format!(", in {several} points"),
+    };
+    Some(format!(
+        "p50 {}, p99 {}, p99.9 {}, at most {}, by stamps that may be off by {}{of}",
+        figure(1)?,
+        figure(3)?,
+        figure(4)?,
+        figure(5)?,
+        figure(6)?,
+    ))
 }
 
 /// All points: settings that vary, and the chosen columns that are not empty. With its title.

@@ -11,6 +11,8 @@ mod program;
 #[path = "../../crates/testing.rs"]
 mod testing;
 
+#[cfg(all(feature = "rdma", target_arch = "x86_64", target_env = "gnu"))]
+mod adapters;
 mod check_bounds;
 mod clock;
 #[cfg(target_arch = "x86_64")]
@@ -18,6 +20,8 @@ mod clock_trust;
 mod compare_command;
 #[cfg(feature = "rdma")]
 mod container_limits;
+#[cfg(feature = "rdma")]
+mod devices_report;
 mod documentation;
 mod fabric_results;
 mod findings_command;
@@ -41,6 +45,7 @@ mod queue_sweeps;
 #[cfg(feature = "browser")]
 mod report_browser;
 mod requests_command;
+mod stamps_command;
 mod sweep_command;
 mod tables;
 #[cfg(feature = "rdma")]

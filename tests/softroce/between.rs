@@ -147,6 +147,11 @@ fn every_message_is_within_its_bounds_whatever_it_is_sent_by() {
             4 * 50,
         ),
         (
+            "shared-requests",
+            "--service rc,ud --srq --queue-pairs 3 --burst 100",
+            2 * 100,
+        ),
+        (
             "send-stamps",
             "--timestamp send --pause 200us --burst 50",
             0,

@@ -58,6 +58,7 @@ pub(crate) fn settings(service: Service) -> EndpointSettings {
         comp_vectors: CompletionVectors::default(),
         limit: StepLimit::Each(STEP_LIMIT),
         huge_pages: HugePagePolicy::Off,
+        hw_timestamps: false,
         sender_cpu: 0,
         receiver_cpu: 1,
     }
@@ -79,6 +80,7 @@ pub(crate) fn attributes(context: &Arc<Context>, service: ServiceType) -> QueueP
         send_elements: 1,
         send_queue: Arc::clone(&queue),
         receive_queue: queue,
+        shared_requests: None,
     }
 }
 

@@ -15,6 +15,22 @@ fn refused(arguments: &str, code: i32, words: &[&str]) {
 }
 
 #[test]
+fn a_device_that_stamps_no_completions_is_refused_by_name() {
+    let _machine = Machine::take();
+    for words in ["", " --operation read", " --service rc,uc,ud --poll event"] {
+        refused(
+            &format!("--hw-timestamps{words}"),
+            2,
+            &[
+                "--hw-timestamps: rxe0 does not stamp completions",
+                "completion_timestamp_mask is 0",
+                "leave it out",
+            ],
+        );
+    }
+}
+
+#[test]
 fn an_unknown_device_or_port() {
     let _machine = Machine::take();
     refused(

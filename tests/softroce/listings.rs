@@ -123,6 +123,7 @@ fn sizes_bursts_and_threads_of_all_kinds() {
         "--service uc --burst 100 --pause 200000 --completion-cpu 1",
         "--service rc --size 64 --burst 50 --pause 200000 --timestamp send --stamp-cpu 0",
         "--service rc --burst 20 --sender-cpu 0 --receiver-cpu 1",
+        "--service rc --burst 200 --no-immediate --inline",
     ] {
         let said = said(arguments);
         let [sent, received, completed] =
@@ -177,6 +178,11 @@ fn what_is_impossible_is_refused() {
             "--service ud --operation write",
             2,
             "must be send with --service ud",
+        ),
+        (
+            "--service uc --no-immediate",
+            2,
+            "--no-immediate needs --service rc --operation send",
         ),
         (
             "--timestamp send --inline",

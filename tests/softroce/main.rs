@@ -44,6 +44,7 @@ mod peer;
 mod placement;
 mod queue_pairs;
 mod removal;
+mod resources;
 mod rounds;
 mod settings;
 mod signals;

@@ -63,7 +63,7 @@ fn the_settings_tell_all_that_was_asked_for_and_obtained() {
         "clock": "monotonic-raw", "warmup": 64, "repeat": 1, "rate_per_s": null, "arrivals": null, "connect": "cm",
         "gid_index": null, "service_level": null, "traffic_class": null, "path_mtu_bytes": null, "pkey_index": null,
         "flow_label": null, "retry_count": null, "rnr_retry": null, "qp_timeout": null,
-        "queue_pairs": 1, "depth": null,
+        "queue_pairs": 1, "depth": null, "srq": null, "relaxed_ordering": null, "odp": null, "thread_domain": null,
         "background": "0", "background_traffic": null, "background_thread": null, "memory_load_percent": null,
     });
     assert_eq!(settings["point"], point);

@@ -203,7 +203,7 @@ fn a_port_to_itself_is_told_to_stay_within_the_adapter() {
 #[test]
 fn the_statistics_of_an_interface_are_those_of_its_driver() {
     let _machine = Machine::take();
-    let counters = hcabench::rdma::verbs::counters_of_interface("veth0");
+    let counters = hcabench::rdma::verbs::interface_counters("veth0");
     // veth's first is the number of the other end.
     let other = sh("cat /sys/class/net/veth1/ifindex");
     let expected = ("peer_ifindex".to_owned(), other.trim().parse().unwrap());

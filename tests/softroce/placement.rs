@@ -106,6 +106,19 @@ fn completion_vectors_are_those_of_the_devices() {
 }
 
 #[test]
+fn two_ends_of_one_device_have_two_vectors() {
+    let machine = Machine::take();
+    let words = "--sender rxe0 --receiver rxe0 --connect direct --poll event --burst 20";
+    let results = machine.measured(words);
+    let settings = &results.points()[0].settings;
+    let found = &settings["obtained"]["completion_vectors"];
+    assert_eq!(
+        [&found["sender"]["vector"], &found["receiver"]["vector"]],
+        [0, 1]
+    );
+}
+
+#[test]
 fn variables_of_the_drivers_are_in_the_result() {
     let machine = Machine::take();
     let out = machine.out("results");

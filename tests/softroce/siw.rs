@@ -49,6 +49,15 @@ fn the_main_job_gives_8192_latencies() {
 }
 
 #[test]
+fn stamps_of_adapters_are_refused_by_name() {
+    let folder = scratch();
+    let out = folder.path().join("results");
+    let ended = hcabench("--hw-timestamps").out(&out).ends(2);
+    ended.says(&["--hw-timestamps: siw0 ", "leave it out"]);
+    assert!(!out.exists());
+}
+
+#[test]
 fn each_operation_that_iwarp_has_delivers_and_the_others_have_a_reason() {
     let folder = scratch();
     let words = "--service rc,uc,ud --operation send,write,write-polled,read --connect auto,direct --poll busy,event \
@@ -98,6 +107,8 @@ fn sizes_several_queue_pairs_depth_and_repeats_deliver() {
     for words in [
         "--size 8,64,4096,65536 --burst 200",
         "--queue-pairs 1,3 --burst 200 --repeat 3",
+        "--srq off,on --queue-pairs 1,5 --burst 200 --repeat 3 --poll busy,event",
+        "--srq --queue-pairs 4 --depth 6 --rnr-retry 0 --burst 300",
         "--depth 8 --burst 500 --poll-comp event",
         "--operation write-polled,read --size 8,1024 --depth 4 --burst 100",
         "--rate 2000 --burst 100",
@@ -110,6 +121,14 @@ fn sizes_several_queue_pairs_depth_and_repeats_deliver() {
             "{words}"
         );
     }
+}
+
+#[test]
+fn what_siw_lacks_is_refused_by_name() {
+    let _folder = scratch();
+    let (domain, paging) = ("--thread-domain is impossible", "--odp is impossible");
+    hcabench("--thread-domain").ends(2).says(&[domain, "siw0"]);
+    hcabench("--odp").ends(2).says(&[paging, "siw0"]);
 }
 
 #[test]

@@ -3,6 +3,8 @@
 use std::io;
 use std::ptr::NonNull;
 
+use nix::errno::Errno;
+
 use crate::host::library::{reason, remedy_of_limit};
 
 /// A verb failed.
@@ -20,13 +22,15 @@ pub struct VerbsError {
 }
 
 impl VerbsError {
-    /// What a verb created, or the error that errno holds.
+    /// What a verb creates, or the error that errno holds after it. Not every driver sets it (rdma-core,
+    /// providers/bnxt_re/verbs.c: `bnxt_re_create_qp_ex`): what an earlier call left there is taken away before.
     pub(crate) fn created<T, S: Into<String>>(
-        raw: *mut T,
+        create: impl FnOnce() -> *mut T,
         operation: &'static str,
         object: impl FnOnce() -> S,
     ) -> Result<NonNull<T>, Self> {
-        NonNull::new(raw).ok_or_else(|| Self::last(operation, object()))
+        Errno::clear();
+        NonNull::new(create()).ok_or_else(|| Self::last(operation, object()))
     }
 
     /// The error that a verb returned as its value, unless that is zero.
@@ -42,9 +46,15 @@ impl VerbsError {
         }
     }
 
-    /// The error that errno holds now.
+    /// The error that errno holds now. Where it is 0, what failed has not set it.
     pub(crate) fn last(operation: &'static str, object: impl Into<String>) -> Self {
-        Self::with(operation, object, io::Error::last_os_error())
+        let source = match io::Error::last_os_error() {
+            unset if unset.raw_os_error() == Some(0) => {
+                io::Error::other("refused by the driver without a reason")
+            }
+            error => error,
+        };
+        Self::with(operation, object, source)
     }
 
     /// An error that a verb returned as its value.
@@ -99,5 +109,23 @@ impl VerbsError {
     /// The errno.
     pub fn errno(&self) -> Option<i32> {
         self.source.raw_os_error()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_sets_no_errno_has_no_reason() {
+        Errno::EPERM.set();
+        let refuses = || std::ptr::null_mut::<u8>();
+        let error = VerbsError::created(refuses, "ibv_create_qp", || "bnxt_re0").unwrap_err();
+        let text = error.to_string();
+        assert_eq!(
+            text,
+            "ibv_create_qp on bnxt_re0 failed: refused by the driver without a reason"
+        );
+        assert_eq!(error.errno(), None);
     }
 }

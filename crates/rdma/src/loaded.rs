@@ -70,12 +70,14 @@ functions! {
     ibv_create_cq(context: *mut ibv_context, cqe: c_int, cq_context: *mut c_void, channel: *mut ibv_comp_channel,
         comp_vector: c_int) -> *mut ibv_cq;
     ibv_create_qp(pd: *mut ibv_pd, qp_init_attr: *mut ibv_qp_init_attr) -> *mut ibv_qp;
+    ibv_create_srq(pd: *mut ibv_pd, srq_init_attr: *mut ibv_srq_init_attr) -> *mut ibv_srq;
     ibv_dealloc_pd(pd: *mut ibv_pd) -> c_int;
     ibv_dereg_mr(mr: *mut ibv_mr) -> c_int;
     ibv_destroy_ah(ah: *mut ibv_ah) -> c_int;
     ibv_destroy_comp_channel(channel: *mut ibv_comp_channel) -> c_int;
     ibv_destroy_cq(cq: *mut ibv_cq) -> c_int;
     ibv_destroy_qp(qp: *mut ibv_qp) -> c_int;
+    ibv_destroy_srq(srq: *mut ibv_srq) -> c_int;
     ibv_free_device_list(list: *mut *mut ibv_device);
     ibv_get_async_event(context: *mut ibv_context, event: *mut ibv_async_event) -> c_int;
     ibv_get_cq_event(channel: *mut ibv_comp_channel, cq: *mut *mut ibv_cq, cq_context: *mut *mut c_void) -> c_int;
@@ -87,6 +89,7 @@ functions! {
     ibv_query_port(context: *mut ibv_context, port_num: u8, port_attr: *mut _compat_ibv_port_attr) -> c_int;
     ibv_query_qp(qp: *mut ibv_qp, attr: *mut ibv_qp_attr, attr_mask: c_int, init_attr: *mut ibv_qp_init_attr) -> c_int;
     ibv_reg_mr(pd: *mut ibv_pd, addr: *mut c_void, length: usize, access: c_int) -> *mut ibv_mr;
+    ibv_reg_mr_iova2(pd: *mut ibv_pd, addr: *mut c_void, length: usize, iova: u64, access: c_uint) -> *mut ibv_mr;
     ibv_wc_status_str(status: ibv_wc_status::Type) -> *const c_char;
 }
 

@@ -142,6 +142,7 @@ fn check(arguments: &FabricArguments, config: &Config, point: &Point) -> anyhow:
         ("--receiver-cpu", config.cpus.receiver.is_some(), whom),
         ("--background", point.background.is_some(), one),
         ("--memory-load", point.memory_load.is_on(), one),
+        ("--hw-timestamps", config.hw_timestamps, one),
         ("--until-round", sweep.until_round.is_some(), not_here),
         ("--budget", sweep.budget.is_some(), not_here),
         ("--order-seed", sweep.order_seed.is_some(), not_here),

@@ -3,6 +3,7 @@
 mod path;
 mod peer;
 mod present;
+mod resources;
 mod saving;
 pub(super) mod values;
 
@@ -15,6 +16,7 @@ use clap::Args;
 
 use self::path::PathArguments;
 use self::peer::PeerArguments;
+use self::resources::ResourceArguments;
 use crate::arguments::UsageError;
 use crate::arguments::values::{
     List, count, cpu, memory_loads, named, one, port_request, seed, timeout,
@@ -189,9 +191,13 @@ pub(crate) struct HcaArguments {
     pub uc_route: UcRouteRequest,
 
     /// Set the interrupt vector of the completion queues of both ends, or of sender and receiver, for --poll event
-    /// [default: 0]
+    /// [default: 0; 0,1 where both ends are of one device]
     #[arg(long, value_name = "N|N,M", help_heading = "Machine", value_parser = values::comp_vectors)]
     pub comp_vector: Option<CompletionVectors>,
+
+    /// Record the adapters' own stamps of completions beside t_recv and t_comp, converted to --clock; on one host
+    #[arg(long, help_heading = "Machine")]
+    pub hw_timestamps: bool,
 
     /// Use huge pages: required, try, off
     #[arg(long, value_name = "POLICY", default_value = "try", help_heading = "Machine", value_parser = one::<HugePagePolicy>)]
@@ -204,6 +210,10 @@ pub(crate) struct HcaArguments {
     /// How the two queue pairs are connected.
     #[command(flatten)]
     pub path: PathArguments,
+
+    /// What the two ends are made with.
+    #[command(flatten)]
+    pub resources: ResourceArguments,
 
     /// The other host, if there are two.
     #[command(flatten)]
@@ -259,6 +269,7 @@ impl HcaArguments {
                 sizes: self.size.0.clone(),
                 connects: self.path.connect.0.clone(),
                 paths: self.path.paths(),
+                resources: self.resources.resources(),
                 queue_pairs: self.queue_pairs.0.clone(),
                 backgrounds: self.background.0.clone(),
                 memory_loads: self.memory_load.0.clone(),
@@ -269,6 +280,7 @@ impl HcaArguments {
             timeout: self.timeout,
             priority: self.schedule.priority,
             huge_pages: self.hugepages,
+            hw_timestamps: self.hw_timestamps,
             comp_vectors: self.comp_vector,
             allow_idle_states: self.schedule.allow_idle_states,
             uc_route: self.uc_route,
@@ -298,6 +310,7 @@ pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)
     plan.check().map_err(UsageError)?;
     check_uc_route(&config, &plan)?;
     arguments.between.check_clocks(&config.sweep.clocks)?;
+    check_hw_timestamps(arguments)?;
     Ok((config, plan))
 }
 
@@ -345,6 +358,7 @@ pub(super) fn settings_of_run(config: &Config) -> Record {
             &columns::COMP_VECTOR,
             config.comp_vectors.map(|vectors| vectors.to_string()),
         )
+        .set(&columns::HW_TIMESTAMPS, config.hw_timestamps)
         .set(&columns::ALLOW_IDLE_STATES, config.allow_idle_states)
         .set(&columns::UC_ROUTE, config.uc_route.name())
         .set(&columns::SENDER, port(&config.sender))
@@ -392,6 +406,17 @@ fn check_background_cpu(config: &Config) -> Result<(), UsageError> {
     match config.cpus.background {
         Some(cpu) if !config.has_background() => Err(UsageError(format!(
             "--background-cpu {cpu}: nothing is sent in the background of this run: add --background, or leave it out"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Stamps are converted to the clock of this host.
+fn check_hw_timestamps(arguments: &HcaArguments) -> Result<(), UsageError> {
+    match &arguments.between.peer {
+        Some(peer) if arguments.hw_timestamps => Err(UsageError(format!(
+            "--hw-timestamps: with --peer {peer} there are two hosts, and stamps of adapters are converted to the clock \
+             of one: leave out one of the two"
         ))),
         _ => Ok(()),
     }

@@ -42,16 +42,27 @@ pub(crate) const VIEW: View = View {
 
 /// The columns that rows can be sorted by, with their headings.
 pub(crate) fn columns() -> Vec<(String, Column)> {
-    let columns = settings().chain(figures(true));
+    let columns = settings().chain(figures(true, true));
     columns
         .map(|column| (column.title.to_owned(), column))
         .collect()
 }
 
-/// The figures of the table, those of memory load where there is one.
-fn figures(has_memory_load: bool) -> impl Iterator<Item = Column> {
+/// From the adapters' stamps of completions to ours, and the error of the former.
+const LAGS: [Column; 6] = [
+    columns::recv_lag::P50,
+    columns::recv_lag::P99,
+    columns::recv_lag::ERROR,
+    columns::comp_lag::P50,
+    columns::comp_lag::P99,
+    columns::comp_lag::ERROR,
+];
+
+/// The figures of the table, those of memory load and of adapters' stamps where there are any.
+fn figures(has_memory_load: bool, has_stamps: bool) -> impl Iterator<Item = Column> {
     let of_load = has_memory_load.then_some(columns::MEMORY_LOAD_MB_S);
-    FIGURES.into_iter().chain(of_load)
+    let of_stamps = LAGS.into_iter().filter(move |_| has_stamps);
+    FIGURES.into_iter().chain(of_load).chain(of_stamps)
 }
 
 /// All that is shown of a run.
@@ -66,9 +77,13 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
     let is_first = |column: &Column| {
         any && FIRST.contains(column) || !all && FIRST_OF_REQUESTS.contains(column)
     };
-    let has_memory_load = (shown.summary.iter())
-        .any(|record| record.number(columns::MEMORY_LOAD_MB_S.name).is_some());
-    let of_figures: Vec<Column> = figures(has_memory_load).collect();
+    let has = |column: Column| {
+        let mut records = shown.summary.iter();
+        records.any(|record| record.number(column.name).is_some())
+    };
+    let has_memory_load = has(columns::MEMORY_LOAD_MB_S);
+    let has_stamps = LAGS.into_iter().any(has);
+    let of_figures: Vec<Column> = figures(has_memory_load, has_stamps).collect();
     let mut text = table(shown, &of_figures, is_first);
     if !shown.brief {
         text += &saving::text(shown, &settings().collect::<Vec<_>>());

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::bench::hca::plan::{Limits, made_up::single};
+use crate::bench::hca::settings::resources::{ResourceOption, ResourceSettings};
 use crate::cli::refused::{self, assert_refused, parse_words};
 
 fn parse(words: &str) -> Result<Config, clap::Error> {
@@ -191,6 +192,7 @@ proptest! {
                 sweep.services.iter().map(paths_of).sum(), sweep.connects.len(), sweep.operations.len(), sweep.inline.len(), sweep.unsignaled.len(), sweep.polls.len(),
                 sweep.timestamps.len(), sweep.clocks.len(), sweep.pauses.len(), sweep.rates.len(), sweep.receiver_pauses.len(), sweep.bursts.iter().map(depths_of).sum(), sweep.sizes.len(),
                 sweep.queue_pairs.len(), sweep.backgrounds.len(), sweep.memory_loads.len(),
+                sweep.resources.len(),
             ].iter().product::<usize>();
             let limits = Limits {
                 reads: 16,
@@ -221,6 +223,22 @@ fn completion_vectors_need_a_side_that_waits_for_events() {
 }
 
 #[test]
+fn stamps_of_adapters_are_of_one_host() {
+    let words = |words| refused::parse::<HcaArguments>(words).unwrap();
+    assert!(words("--hw-timestamps").config().hw_timestamps);
+    assert!(!words("").config().hw_timestamps);
+    checked(&words(
+        "--hw-timestamps --operation send,read --poll busy,event",
+    ))
+    .unwrap();
+    let error = checked(&words("--hw-timestamps --peer other:7")).unwrap_err();
+    error
+        .to_string()
+        .has(&["--hw-timestamps", "--peer other:7", "two hosts"]);
+    assert!(error.is::<UsageError>());
+}
+
+#[test]
 fn a_rate_of_the_tsc_is_whole_kilohertz_and_needs_that_clock() {
     let rate = |words| parse(words).unwrap().tsc_khz.map(|rate| rate.hertz());
     assert_eq!(rate("--clock tsc"), None);
@@ -238,4 +256,25 @@ fn a_rate_of_the_tsc_is_whole_kilohertz_and_needs_that_clock() {
     let config = parse("--clock monotonic --tsc-khz 2300000").unwrap();
     let text = check_tsc_khz(&config).unwrap_err().to_string();
     text.has(&["--tsc-khz 2300000", "--clock tsc"]);
+}
+
+#[test]
+fn what_the_ends_are_made_with_is_off_and_each_of_it_is_a_list() {
+    let resources = |words| parse(words).unwrap().sweep.resources;
+    assert_eq!(resources("--burst 8"), [ResourceSettings::default()]);
+    let [all] = resources("--srq --relaxed-ordering --odp --thread-domain")[..] else {
+        panic!("one of each");
+    };
+    assert!(all.chosen().eq(ResourceOption::ALL));
+    let config = parse("--srq off,on --odp on,off").unwrap();
+    let both = |it: &ResourceSettings| (it.srq.is_on(), it.odp.is_on());
+    let found: Vec<_> = config.sweep.resources.iter().map(both).collect();
+    let expected = [(false, true), (false, false), (true, true), (true, false)];
+    assert_eq!(found, expected);
+    // In the results, where a point has it.
+    let used = ResourceOption::ALL.map(|it| config.uses(it));
+    assert_eq!(used, [true, false, true, false]);
+    let error = parse("--srq maybe").unwrap_err();
+    assert_eq!(error.exit_code(), 2);
+    error.to_string().has(&["--srq", "maybe", "off", "on"]);
 }

@@ -162,6 +162,8 @@ struct MessageRow {
     in_flight: u32,
     latency_ns: Option<i64>,
     completion_latency_ns: Option<i64>,
+    t_recv_hw_ns: Option<u64>,
+    t_comp_hw_ns: Option<u64>,
 }
 
 /// The samples of a message; `None` for a lost one.

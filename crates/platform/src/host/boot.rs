@@ -39,6 +39,34 @@ impl BootParameters {
     }
 }
 
+/// The parameters of a command line, with the values of those that set up the machine. The values of others may
+/// be secret, and are left out.
+pub fn without_values(line: &str) -> Vec<String> {
+    let is_set_up = |name: &str| {
+        NAMES.contains(&name.replace('-', "_").as_str())
+            || SET_UP.iter().any(|begin| name.starts_with(begin))
+    };
+    let named = words(line)
+        .into_iter()
+        .map(|word| match word.split_once('=') {
+            Some((name, _)) if !is_set_up(name) => format!("{name}=..."),
+            _ => word,
+        });
+    named.collect()
+}
+
+/// The beginnings of the names of parameters that set up memory and PCI Express.
+const SET_UP: [&str; 8] = [
+    "amd_iommu",
+    "default_hugepagesz",
+    "hugepage",
+    "intel_iommu",
+    "iommu",
+    "pci",
+    "swiotlb",
+    "transparent_hugepage",
+];
+
 impl Serialize for BootParameters {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.named())
@@ -80,6 +108,16 @@ mod tests {
         let values: Vec<&str> = found.named().map(|(_, it)| it.unwrap()).collect();
         let given = "managed_irq,domain,2-3 2-3 2-3 poll off reliable tsc 0 1";
         assert_eq!(values.join(" "), given);
+    }
+
+    #[test]
+    fn values_that_may_be_secret_are_left_out() {
+        let shown = without_values(
+            "quiet netroot=iscsi:me:word@10.0.0.1 nohz-full=1 pcie_aspm.policy=performance iommu=pt \
+             hugepages=8 ip=10.0.0.2 -- --password word",
+        );
+        let expected = "quiet netroot=... nohz-full=1 pcie_aspm.policy=performance iommu=pt hugepages=8 ip=...";
+        assert_eq!(shown.join(" "), expected);
     }
 
     #[test]

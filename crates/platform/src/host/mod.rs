@@ -3,7 +3,7 @@
 //! | concept | modules |
 //! | --- | --- |
 //! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
-//! | what limits a process | `cgroup`, `limits` |
+//! | what limits a process | `cgroup`, `throttling`, `limits` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
 //! | what stops a thread | `counters`, `interrupt_lines`, `running`, `trace` |
@@ -67,6 +67,8 @@ pub mod running;
 pub mod standard_output;
 pub mod system_files;
 pub mod threads;
+#[allow(missing_docs)]
+pub mod throttling;
 #[allow(missing_docs)]
 pub mod topology;
 #[allow(missing_docs)]

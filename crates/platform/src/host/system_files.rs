@@ -74,6 +74,13 @@ impl SystemFiles {
         target.into_os_string().into_string().ok()
     }
 
+    /// The name of what a link leads to in the end, if it is there.
+    pub fn name_behind(&self, path: &str) -> Option<String> {
+        let target = std::fs::canonicalize(self.path(path)).ok()?;
+        let name = target.file_name()?;
+        Some(name.to_string_lossy().into_owned())
+    }
+
     /// The names in a folder, sorted; none if it is missing.
     pub fn names(&self, path: &str) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(self.path(path))

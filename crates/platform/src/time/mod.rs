@@ -8,6 +8,7 @@ pub mod between;
 mod calibrate;
 mod cost;
 mod counter;
+mod counter_line;
 mod posix;
 mod rate;
 mod reading;
@@ -23,6 +24,7 @@ pub use counter::{
 };
 #[cfg(target_arch = "x86_64")]
 pub use counter::{RdtscpInstruction, read_tsc};
+pub use counter_line::{CounterKind, CounterLine, CounterPair, drift_ns, greatest_drift_ns};
 pub use posix::Posix;
 pub use rate::{RateDoubt, RateSource, TscKilohertz, TscRate};
 pub use reading::{AnyReading, PosixReading, Reading, ReadingKind, ReadingUser};
@@ -98,6 +100,11 @@ pub trait Clock: Copy + Send + Sync + 'static {
     /// The number of ticks in a length of time, rounded to the nearest.
     fn ticks_in(&self, length: Nanos) -> Ticks {
         Ticks(length.0)
+    }
+
+    /// By how much its rate may change while it is read, as a share of it: an oscillator is that steady over seconds.
+    fn rate_change(&self) -> f64 {
+        1e-6
     }
 }
 
@@ -250,6 +257,13 @@ impl Clock for AnyClock {
         match self {
             AnyClock::Counter(clock) => clock.to_nanos(reading),
             _ => Nanos(reading.0),
+        }
+    }
+
+    fn rate_change(&self) -> f64 {
+        match self {
+            AnyClock::Posix(clock) => clock.rate_change(),
+            AnyClock::Counter(clock) => clock.rate_change(),
         }
     }
 

@@ -30,6 +30,14 @@ impl Clock for Posix {
         // SAFETY: every Linux has both clocks that a `Posix` can name.
         unsafe { read(self.0) }
     }
+
+    fn rate_change(&self) -> f64 {
+        match self.is_raw() {
+            true => 1e-6,
+            // Linux, include/linux/timex.h: MAXFREQ, by which NTP may steer it.
+            false => 500e-6,
+        }
+    }
 }
 
 /// # Safety

@@ -56,10 +56,10 @@ impl AddressHandle {
     ) -> Result<Arc<Self>, VerbsError> {
         let mut attributes = vector.attributes;
         // SAFETY: the domain exists and is held; the attributes are only read.
-        let raw = unsafe { loaded::ibv_create_ah(domain.as_ptr(), &mut attributes) };
+        let create = || unsafe { loaded::ibv_create_ah(domain.as_ptr(), &mut attributes) };
         let device = || domain.context().device_name();
         Ok(Arc::new(AddressHandle {
-            raw: VerbsError::created(raw, "ibv_create_ah", device)?,
+            raw: VerbsError::created(create, "ibv_create_ah", device)?,
             queue_pair_number: vector.queue_pair_number,
             queue_key: vector.queue_key,
             _domain: Arc::clone(domain),

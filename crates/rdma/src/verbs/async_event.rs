@@ -28,7 +28,7 @@ pub(super) struct AsyncEvent {
 }
 
 /// After these no further message can be expected.
-const ENDINGS: [(u32, &str); 6] = [
+const ENDINGS: [(u32, &str); 7] = [
     (
         of::IBV_EVENT_DEVICE_FATAL as u32,
         "the device failed or was removed",
@@ -36,6 +36,10 @@ const ENDINGS: [(u32, &str); 6] = [
     (of::IBV_EVENT_PORT_ERR as u32, "the port went down"),
     (of::IBV_EVENT_CQ_ERR as u32, "a completion queue overran"),
     (of::IBV_EVENT_QP_FATAL as u32, "a queue pair failed"),
+    (
+        of::IBV_EVENT_SRQ_ERR as u32,
+        "a shared receive queue failed",
+    ),
     (
         of::IBV_EVENT_QP_REQ_ERR as u32,
         "a queue pair got an invalid request",
@@ -185,7 +189,11 @@ mod tests {
     #[test]
     fn an_event_of_the_device_reaches_both_ends() {
         // The other kinds hold a pointer where that of a port has its number.
-        for kind in [of::IBV_EVENT_DEVICE_FATAL, of::IBV_EVENT_QP_FATAL] {
+        for kind in [
+            of::IBV_EVENT_DEVICE_FATAL,
+            of::IBV_EVENT_QP_FATAL,
+            of::IBV_EVENT_SRQ_ERR,
+        ] {
             let ends = learn(&[(kind as u32, 0x7f02)]);
             assert!(ends.iter().all(|end| end[0].ending().is_some()), "{ends:?}");
         }

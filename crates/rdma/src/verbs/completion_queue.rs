@@ -6,6 +6,7 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 
@@ -28,9 +29,9 @@ struct Channel(NonNull<sys::ibv_comp_channel>);
 impl Channel {
     fn create(context: &Context) -> Result<Self, VerbsError> {
         // SAFETY: the context is open, and held by the queue that the channel is for.
-        let raw = unsafe { loaded::ibv_create_comp_channel(context.as_ptr()) };
+        let create = || unsafe { loaded::ibv_create_comp_channel(context.as_ptr()) };
         let device = || context.device_name();
-        VerbsError::created(raw, "ibv_create_comp_channel", device).map(Channel)
+        VerbsError::created(create, "ibv_create_comp_channel", device).map(Channel)
     }
 }
 
@@ -70,6 +71,8 @@ pub struct WorkCompletion {
     pub byte_count: u32,
     /// The queue pair that sent the message; set on UD only, and meaningless for a send request's completion.
     pub source_queue_pair: u32,
+    /// The queue pair that the request was of, or that took it from a shared receive queue.
+    pub queue_pair: u32,
 }
 
 /// A completion with an error.
@@ -116,17 +119,30 @@ impl CompletionQueue {
         with_channel: bool,
         vector: u32,
     ) -> Result<Arc<Self>, VerbsError> {
+        Self::create_by(context, with_channel, |events| {
+            // Not every driver sets it: that of an earlier call must not become the reason.
+            Errno::clear();
+            // SAFETY: context and channel are valid and held by the queue.
+            let create = || unsafe {
+                let (entries, vector) = (entries as i32, vector as i32);
+                loaded::ibv_create_cq(context.as_ptr(), entries, null_mut(), events, vector)
+            };
+            let device = || context.device_name();
+            let object = || format!("{} ({entries} entries, vector {vector})", device());
+            VerbsError::created(create, "ibv_create_cq", object)
+        })
+    }
+
+    /// Creates a queue by a function that gets the channel, or null.
+    pub(super) fn create_by(
+        context: &Arc<Context>,
+        with_channel: bool,
+        create: impl FnOnce(*mut sys::ibv_comp_channel) -> Result<NonNull<sys::ibv_cq>, VerbsError>,
+    ) -> Result<Arc<Self>, VerbsError> {
         let channel = with_channel.then(|| Channel::create(context)).transpose()?;
         let events = channel.as_ref().map_or(null_mut(), |one| one.0.as_ptr());
-        // SAFETY: context and channel are valid and held by the queue.
-        let raw = unsafe {
-            let (entries, vector) = (entries as i32, vector as i32);
-            loaded::ibv_create_cq(context.as_ptr(), entries, null_mut(), events, vector)
-        };
-        let device = || context.device_name();
-        let object = || format!("{} ({entries} entries, vector {vector})", device());
         Ok(Arc::new(CompletionQueue {
-            raw: VerbsError::created(raw, "ibv_create_cq", object)?,
+            raw: create(events)?,
             unacknowledged: AtomicU32::new(0),
             channel,
             context: Arc::clone(context),
@@ -245,6 +261,7 @@ impl Poller {
                 }),
                 byte_count: completion.byte_len,
                 source_queue_pair: completion.src_qp,
+                queue_pair: completion.qp_num,
             }),
         }
     }

@@ -6,7 +6,8 @@
 //! results all the same.
 
 use super::PortCounters;
-use super::port_counters::OF_DEVICE;
+use super::physical_counters::{PACKETS_ON_WIRE, RECEIVED, SENT, is_one_of};
+use super::port_counters::{OF_DEVICE, OF_INTERFACE};
 
 /// Packets that a port sent; the first of them that it has.
 pub(super) const PACKETS_SENT: &[&str] = &[
@@ -27,11 +28,6 @@ pub(super) const PACKETS_RECEIVED: &[&str] = &[
     "hw_counters/RxUDP",
     "counters/port_rcv_packets",
 ];
-
-/// Packets that left the physical port, whichever function of the adapter sent them; the first of them that it has.
-/// mlx5's others are those of a function, counted before its switch decides whether a packet takes the wire (kernel,
-/// `Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst`).
-pub(super) const PACKETS_ON_WIRE: &[&str] = &["ethtool/tx_packets_phy"];
 
 /// Why a requester sends again, each counted at the sender: it got notice of a gap, or no answer in time, or the
 /// receiver was not ready.
@@ -193,9 +189,34 @@ impl PortCounters {
         self.first(PACKETS_RECEIVED)
     }
 
-    /// Packets that left the physical port, whichever function of the adapter sent them.
+    /// Packets that left the physical port, whichever function of the adapter sent them. mlx5's others are those of a
+    /// function, counted before its switch decides whether a packet takes the wire.
     pub fn packets_on_wire(&self) -> Option<u64> {
-        self.first(PACKETS_ON_WIRE)
+        self.get(&format!("{OF_INTERFACE}{PACKETS_ON_WIRE}"))
+    }
+
+    /// Pause frames that the physical port received, which stop it from sending.
+    pub fn pauses_received(&self) -> Option<u64> {
+        self.of_interface(RECEIVED.frames)
+            .reduce(u64::saturating_add)
+    }
+
+    /// Pause frames that the physical port sent.
+    pub fn pauses_sent(&self) -> Option<u64> {
+        self.of_interface(SENT.frames).reduce(u64::saturating_add)
+    }
+
+    /// Microseconds in which pause frames kept the physical port from sending: those of the priority that has most.
+    pub fn paused_us(&self) -> Option<u64> {
+        self.of_interface(RECEIVED.microseconds).max()
+    }
+
+    /// The growth of the statistics of its interfaces with one of these names.
+    fn of_interface(&self, patterns: &[&str]) -> impl Iterator<Item = u64> {
+        self.iter().filter_map(|(name, value)| {
+            let name = name.strip_prefix(OF_INTERFACE)?;
+            is_one_of(name, patterns).then_some(value)
+        })
     }
 
     /// How often a requester had reason to send again.
@@ -282,10 +303,46 @@ mod tests {
             none.notifications_sent(),
             none.waits(),
             none.errors(),
+            none.packets_on_wire(),
+            none.pauses_received(),
+            none.pauses_sent(),
+            none.paused_us(),
         ];
-        assert_eq!(all, [None; 7]);
+        assert_eq!(all, [None; 11]);
         let quiet = counters(&[("hw_counters/completer_retry_err", 0)]);
         assert_eq!(quiet.retransmissions(), Some(0));
+    }
+
+    #[test]
+    fn pauses_of_all_priorities_add_up_and_their_times_do_not() {
+        for (sent, received, time) in [
+            (
+                "tx_prio3_pause",
+                ["rx_prio3_pause", "rx_global_pause"],
+                Some("rx_prio3_pause_duration"),
+            ),
+            (
+                "tx_priority_3_xoff.nic",
+                ["rx_priority_3_xoff.nic", "link_xoff_rx.nic"],
+                None,
+            ),
+            (
+                "tx_pfc_ena_frames_pri3",
+                ["rx_pfc_ena_frames_pri3", "rx_pause_frames"],
+                Some("pfc_pri3_rx_duration_us"),
+            ),
+        ] {
+            let named = |name: &str, value| (format!("ethtool/{name}"), value);
+            let mut all = vec![named(sent, 7), named(received[0], 2), named(received[1], 3)];
+            all.push(named("rx_packets_phy", 100));
+            if let Some(time) = time {
+                all.extend([named(time, 50), named(&time.replace('3', "5"), 40)]);
+            }
+            let counters: PortCounters = all.into_iter().collect();
+            assert_eq!(counters.pauses_sent(), Some(7), "{sent}");
+            assert_eq!(counters.pauses_received(), Some(5), "{sent}");
+            assert_eq!(counters.paused_us(), time.map(|_| 50), "{sent}");
+        }
     }
 
     #[test]
@@ -350,7 +407,6 @@ mod tests {
         for name in [
             PACKETS_SENT,
             PACKETS_RECEIVED,
-            PACKETS_ON_WIRE,
             RETRANSMISSIONS,
             NOTIFICATIONS_RECEIVED,
             NOTIFICATIONS_SENT,
@@ -360,6 +416,10 @@ mod tests {
         .concat()
         {
             let (_, name) = name.split_once('/').expect("a folder and a name");
+            assert!(book.contains(&format!("`{name}`")), "{name}");
+        }
+        let of_interface = [RECEIVED.frames, RECEIVED.microseconds, &[PACKETS_ON_WIRE]];
+        for name in of_interface.concat() {
             assert!(book.contains(&format!("`{name}`")), "{name}");
         }
     }

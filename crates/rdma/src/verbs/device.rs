@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::async_event::{AsyncEvent, EventLog};
 use super::port_address::{addresses_of, interfaces_of};
 use super::port_codes::{gigabits_per_second, mtu_bytes, port_state};
-use super::{Gid, IpNetwork, PhysicalPort, VerbsError};
+use super::{Gid, IpNetwork, OnDemandPaging, PhysicalPort, VerbsError};
 use crate::loaded;
 
 /// An RDMA device of this host with its ports.
@@ -66,6 +66,34 @@ pub struct DeviceLimits {
     pub atomics: bool,
     /// Whether it can stamp completions itself; `None` if its driver does not report it.
     pub completion_timestamps: Option<bool>,
+    /// Its clock, if it can.
+    #[serde(default)]
+    pub hardware_clock: Option<HardwareClock>,
+    /// Shared receive queues (`max_srq`).
+    pub max_shared_receive_queues: u32,
+    /// Receive requests in one of them (`max_srq_wr`).
+    pub max_shared_receive_requests: u32,
+    /// For what it has on-demand paging; nothing if its driver does not report it.
+    pub on_demand_paging: OnDemandPaging,
+}
+
+/// What a driver reports of the clock of its device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HardwareClock {
+    /// The bits that a stamp has (`completion_timestamp_mask`).
+    pub mask: u64,
+    /// Its nominal rate (`hca_core_clock`); `None` where the driver does not report it.
+    pub khz: Option<u64>,
+    /// Whether it can be read now, without which stamps have no time: irdma and ionic have a mask and no
+    /// `query_rt_values` (rdma-core, providers/irdma and providers/ionic).
+    pub readable: bool,
+}
+
+impl HardwareClock {
+    /// How many bits a stamp has.
+    pub fn bits(&self) -> u32 {
+        u64::BITS - self.mask.leading_zeros()
+    }
 }
 
 /// What carries the messages of a device.
@@ -235,8 +263,10 @@ impl Context {
     /// `device` must be in a device list that has not been freed.
     unsafe fn open(device: *mut sys::ibv_device) -> Result<Self, VerbsError> {
         // SAFETY: the caller vouches for the device.
-        let (name, raw) = unsafe { (name_of(device), loaded::ibv_open_device(device)) };
-        let raw = VerbsError::created(raw, "ibv_open_device", || &name)?;
+        let name = unsafe { name_of(device) };
+        // SAFETY: as above.
+        let open = || unsafe { loaded::ibv_open_device(device) };
+        let raw = VerbsError::created(open, "ibv_open_device", || &name)?;
         Ok(Context::of(raw, name, None))
     }
 
@@ -312,6 +342,7 @@ impl Context {
         let attributes = unsafe { attributes.assume_init() };
         // SAFETY: the array is zero-terminated text within the attributes.
         let firmware = unsafe { CStr::from_ptr(attributes.fw_ver.as_ptr()) };
+        let extended = self.extended_attributes();
         let ports = (1..=attributes.phys_port_cnt)
             .map(|number| self.port(number))
             .collect::<Result<_, _>>()?;
@@ -338,7 +369,13 @@ impl Context {
                 max_outstanding_reads: reads(attributes.max_qp_init_rd_atom),
                 max_served_reads: reads(attributes.max_qp_rd_atom),
                 atomics: attributes.atomic_cap != sys::ibv_atomic_cap::IBV_ATOMIC_NONE,
-                completion_timestamps: self.completion_timestamps(),
+                completion_timestamps: extended.map(|all| all.completion_timestamp_mask != 0),
+                hardware_clock: self.reported_hardware_clock().ok(),
+                max_shared_receive_queues: attributes.max_srq.max(0) as u32,
+                max_shared_receive_requests: attributes.max_srq_wr.max(0) as u32,
+                on_demand_paging: extended
+                    .map(|all| OnDemandPaging::new(&all.odp_caps))
+                    .unwrap_or_default(),
             },
             ports,
         })
@@ -356,7 +393,7 @@ impl Context {
 
     /// The extended verbs, if the provider's version of them has the member at this offset. (The binding's own look-up
     /// of them compares the marker with 32 bits of ones instead of a pointer's, and never finds them.)
-    fn extended(&self, offset: usize) -> Option<*mut sys::verbs_context> {
+    pub(super) fn extended(&self, offset: usize) -> Option<*mut sys::verbs_context> {
         // SAFETY: infiniband/verbs.h: a context whose `abi_compat` has all bits set is the last member of a
         // `verbs_context`, of which the provider's version has the last `sz` bytes. The context is open.
         unsafe {
@@ -373,7 +410,7 @@ impl Context {
     }
 
     /// Asks through the extended verbs; `None` where the provider has none.
-    fn completion_timestamps(&self) -> Option<bool> {
+    pub(super) fn extended_attributes(&self) -> Option<sys::ibv_device_attr_ex> {
         let extended = self.extended(std::mem::offset_of!(sys::verbs_context, query_device_ex))?;
         let mut attributes = MaybeUninit::<sys::ibv_device_attr_ex>::zeroed();
         // SAFETY: the provider has this member, the context is open, no input is needed, and zero is a value of the
@@ -387,7 +424,7 @@ impl Context {
                 attributes.as_mut_ptr(),
                 size,
             );
-            (code == 0).then(|| attributes.assume_init().completion_timestamp_mask != 0)
+            (code == 0).then(|| attributes.assume_init())
         }
     }
 

@@ -14,32 +14,10 @@ const NAME_LENGTH: usize = 32;
 /// More than any driver has; more are not asked for.
 const MOST: u32 = 100_000;
 const PAGE: usize = 4096;
-/// mlx5's name of the packets that left the physical port.
-const PACKETS_ON_WIRE: &str = "tx_packets_phy";
 
 /// The statistics of an interface by name; empty where its driver has none.
-pub(super) fn interface_counters(interface: &str) -> Vec<(String, u64)> {
+pub fn interface_counters(interface: &str) -> Vec<(String, u64)> {
     read(interface).unwrap_or_default()
-}
-
-/// Those of the physical port. The driver shows 0 for each of them where the function may not read them (mlx5: virtual
-/// functions and subfunctions), which is what a port shows that has never sent: then there are none.
-pub(super) fn of_physical_port(all: Vec<(String, u64)>) -> Vec<(String, u64)> {
-    if all.contains(&(PACKETS_ON_WIRE.to_owned(), 0)) {
-        return Vec::new();
-    }
-    let physical = all.into_iter().filter(|(name, _)| is_physical(name));
-    physical.collect()
-}
-
-/// mlx5's names (kernel, `Documentation/networking/device_drivers/ethernet/mellanox/mlx5/counters.rst`).
-fn is_physical(name: &str) -> bool {
-    name.ends_with("_phy")
-        || name.starts_with("vport_loopback_")
-        || ["tx_prio", "rx_prio"]
-            .iter()
-            .any(|start| name.starts_with(start))
-            && name.ends_with("_pause")
 }
 
 fn read(interface: &str) -> Option<Vec<(String, u64)>> {
@@ -144,36 +122,6 @@ mod tests {
         for words in [0, 1, 1000] {
             let bytes = answer_buffer(words).len() * 8;
             assert_eq!(bytes, 2 * 8 * words + 4096);
-        }
-    }
-
-    #[test]
-    fn a_function_that_may_not_read_the_physical_port_has_no_counters_of_it() {
-        let of = |sent| {
-            let all = [
-                ("tx_packets_phy", sent),
-                ("rx_prio3_pause", 0),
-                ("tx_packets", 7),
-            ];
-            of_physical_port(Vec::from(all.map(|(name, value)| (name.to_owned(), value))))
-        };
-        assert_eq!(of(0), []);
-        let names = of(5).into_iter().map(|(name, _)| name);
-        assert!(names.eq(["tx_packets_phy", "rx_prio3_pause"]));
-    }
-
-    #[test]
-    fn names_of_the_physical_port_are_told_from_others() {
-        for name in ["tx_packets_phy", "vport_loopback_packets", "rx_prio3_pause"] {
-            assert!(is_physical(name), "{name}");
-        }
-        for name in [
-            "tx_packets",
-            "tx_vport_rdma_unicast_packets",
-            "tx_prio3_bytes",
-            "",
-        ] {
-            assert!(!is_physical(name), "{name}");
         }
     }
 }

@@ -4,13 +4,14 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rdma_sys as sys;
+use serde::{Deserialize, Serialize};
 
 use super::{ProtectionDomain, Transport, VerbsError};
 use crate::buffer::{Bytes, StableMemory};
 use crate::loaded;
 
 /// What the HCA may do with a region.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// Read it, to send from it.
     Send,
@@ -36,7 +37,6 @@ impl Access {
         }
     }
 
-    // Without IBV_ACCESS_RELAXED_ORDERING: what polls for the last byte of a message relies on the order.
     fn flags(self, transport: Transport) -> sys::ibv_access_flags {
         match self {
             // There what is read comes back as a write of the peer (RFC 5040, 5.3; kernel, drivers/infiniband/core/rw.c).
@@ -47,6 +47,45 @@ impl Access {
                 self.of_peer() | sys::ibv_access_flags::IBV_ACCESS_LOCAL_WRITE
             }
         }
+    }
+}
+
+/// How memory is registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Registration {
+    /// What the HCA may do with it.
+    pub access: Access,
+    /// Whether PCI Express may change the order of the HCA's writes to it. What polls for the last byte of a message
+    /// relies on the order.
+    pub relaxed_ordering: bool,
+    /// Whether its pages are found when the HCA uses them, and not pinned before (on-demand paging).
+    pub on_demand: bool,
+}
+
+impl From<Access> for Registration {
+    /// In order, and pinned.
+    fn from(access: Access) -> Self {
+        Registration {
+            access,
+            relaxed_ordering: false,
+            on_demand: false,
+        }
+    }
+}
+
+impl Registration {
+    fn flags(self, transport: Transport) -> sys::ibv_access_flags {
+        use sys::ibv_access_flags as of;
+        let mut flags = self.access.flags(transport);
+        for (is_set, flag) in [
+            (self.relaxed_ordering, of::IBV_ACCESS_RELAXED_ORDERING),
+            (self.on_demand, of::IBV_ACCESS_ON_DEMAND),
+        ] {
+            if is_set {
+                flags |= flag;
+            }
+        }
+        flags
     }
 }
 
@@ -71,17 +110,27 @@ impl MemoryRegion {
     pub fn register(
         domain: &Arc<ProtectionDomain>,
         memory: Arc<dyn StableMemory>,
-        access: Access,
+        how: impl Into<Registration>,
     ) -> Result<Arc<Self>, VerbsError> {
         let (start, length) = memory.region();
-        let flags = access.flags(domain.context().transport()).0;
+        let how = how.into();
+        let flags = how.flags(domain.context().transport()).0;
+        let (domain_pointer, address) = (domain.as_ptr(), start.cast());
+        // The header's macro takes the second function where a flag may be one that old kernels do not know: it leaves
+        // such flags out there (infiniband/verbs.h, __ibv_reg_mr; libibverbs/verbs.c, ibv_reg_mr_iova2).
         // SAFETY: the memory stays where it is as long as `memory` lives, which the region holds until it is
         // deregistered; what the HCA writes there is read through raw pointers only.
-        let raw =
-            unsafe { loaded::ibv_reg_mr(domain.as_ptr(), start.cast(), length, flags as i32) };
+        let register = || unsafe {
+            match how.relaxed_ordering {
+                false => loaded::ibv_reg_mr(domain_pointer, address, length, flags as i32),
+                true => {
+                    loaded::ibv_reg_mr_iova2(domain_pointer, address, length, start as u64, flags)
+                }
+            }
+        };
         let (device, size) = (domain.context().device_name(), Bytes(length as u64));
         Ok(Arc::new(MemoryRegion {
-            raw: VerbsError::created(raw, "ibv_reg_mr", || format!("{device} ({size})"))?,
+            raw: VerbsError::created(register, "ibv_reg_mr", || format!("{device} ({size})"))?,
             domain: Arc::clone(domain),
             memory: Some(memory),
         }))
@@ -138,5 +187,24 @@ mod tests {
             let flags = access.flags(transport).0;
             assert_eq!(flags & write != 0, may, "{access:?} {transport:?}");
         }
+    }
+
+    #[test]
+    fn order_and_paging_are_flags_beside_the_access() {
+        use sys::ibv_access_flags as of;
+        let plain = Registration::from(Access::Receive);
+        let flags = |how: Registration| how.flags(Transport::InfiniBand).0;
+        let relaxed = Registration {
+            relaxed_ordering: true,
+            ..plain
+        };
+        let paged = Registration {
+            on_demand: true,
+            ..plain
+        };
+        let without = Access::Receive.flags(Transport::InfiniBand).0;
+        assert_eq!(flags(plain), without);
+        assert_eq!(flags(relaxed), without | of::IBV_ACCESS_RELAXED_ORDERING.0);
+        assert_eq!(flags(paged), without | of::IBV_ACCESS_ON_DEMAND.0);
     }
 }

@@ -80,7 +80,7 @@ pub(super) fn addresses_of(interfaces: &BTreeSet<String>) -> Vec<(IpAddr, IpNetw
 /// Names of the network interfaces that belong to a port, from sysfs (Documentation/ABI/stable/sysfs-class-infiniband of
 /// the kernel): those its GIDs were made from (RoCE), those of the device itself with this port's number (IPoIB), and
 /// those with the MAC address that is its GID (iWARP). `class` is `/sys/class`.
-pub(super) fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
+pub fn interfaces_of(class: &Path, device: &str, port: u8) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let device = class.join("infiniband").join(device);
     let of_gids = device.join(format!("ports/{port}/gid_attrs/ndevs"));

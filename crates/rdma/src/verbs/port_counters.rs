@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::interface_counters::{interface_counters, of_physical_port};
+use super::interface_counters::interface_counters;
+use super::physical_counters::of_physical_port;
 use super::physical_port::interfaces_on_wire;
 use super::port_folder;
 
@@ -14,6 +15,8 @@ use super::port_folder;
 const HARDWARE: &str = "hw_counters";
 /// What the names of counters of the device as a whole begin with.
 pub(super) const OF_DEVICE: &str = "device/";
+/// What the names of statistics of network interfaces begin with.
+pub(super) const OF_INTERFACE: &str = "ethtool/";
 /// A setting among the driver's counters: for how many milliseconds the kernel gives out what it has read before.
 const LIFESPAN: &str = "lifespan";
 /// Longer than this it is not waited for.
@@ -33,10 +36,23 @@ impl PortCounters {
             .with_physical(&interfaces_on_wire(class, device, port), interface_counters)
     }
 
-    /// Waits as long as the kernel may give out older values, and reads then.
+    /// Waits as long as the kernel may give out older values, and reads then; before, those of the physical port, which
+    /// the driver reads itself: pauses in that time are none of the measurement.
     pub fn read_fresh(device: &str, port: u8) -> Self {
-        std::thread::sleep(longest_lifespan(&port_folder(device, port)));
-        Self::read(device, port)
+        let interfaces = interfaces_on_wire(Path::new("/sys/class"), device, port);
+        Self::fresh_in(&port_folder(device, port), &interfaces, interface_counters)
+    }
+
+    fn fresh_in(
+        port: &Path,
+        interfaces: &BTreeSet<String>,
+        counters_of: impl Fn(&str) -> Vec<(String, u64)>,
+    ) -> Self {
+        let of_interfaces = Self::default().with_physical(interfaces, counters_of);
+        std::thread::sleep(longest_lifespan(port));
+        let mut all = Self::read_in(port);
+        all.0.extend(of_interfaces.0);
+        all
     }
 
     /// With those of the physical port that the drivers of its network interfaces keep, as `ethtool/NAME`.
@@ -47,7 +63,10 @@ impl PortCounters {
     ) -> Self {
         for interface in interfaces {
             for (name, value) in of_physical_port(counters_of(interface)) {
-                let sum = self.0.entry(format!("ethtool/{name}")).or_insert(Some(0));
+                let sum = self
+                    .0
+                    .entry(format!("{OF_INTERFACE}{name}"))
+                    .or_insert(Some(0));
                 *sum = sum.map(|sum| sum.saturating_add(value));
             }
         }
@@ -220,6 +239,16 @@ mod tests {
         assert_eq!(longest_lifespan(&port), Duration::from_millis(300));
         put(&device, "hw_counters/lifespan", "90000\n");
         assert_eq!(longest_lifespan(&port), LONGEST_WAIT);
+        // Statistics of the interface are read before the wait, in which the others still change.
+        put(&device, "hw_counters/lifespan", "1\n");
+        put(&device, "ports/1/hw_counters/lifespan", "1\n");
+        let interfaces = BTreeSet::from(["eth0".to_owned()]);
+        let fresh = PortCounters::fresh_in(&port, &interfaces, |_| {
+            put(&device, "ports/1/hw_counters/sent_pkts", "4712\n");
+            vec![("tx_packets_phy".to_owned(), 3)]
+        });
+        assert_eq!(fresh.0["ethtool/tx_packets_phy"], Some(3));
+        assert_eq!(fresh.0["hw_counters/sent_pkts"], Some(4712));
         let nowhere = tempfile::tempdir().unwrap().path().join("none");
         assert_eq!(PortCounters::read_in(&nowhere), PortCounters::default());
     }

@@ -1,45 +1,24 @@
 //! Queue pairs.
 
 use std::mem::MaybeUninit;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
 use rdma_sys as sys;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{
-    CompletionQueue, Context, MemoryRegion, ProtectionDomain, SendList, SendRequest, Transport,
-    VerbsError,
+    CompletionQueue, ProtectionDomain, SendList, SendRequest, ServiceType, SharedReceiveQueue,
+    Transport, VerbsError,
 };
 use crate::loaded;
 
-/// The service type of a queue pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-pub enum ServiceType {
-    /// Reliable connection.
-    ReliableConnection,
-    /// Unreliable connection.
-    UnreliableConnection,
-    /// Unreliable datagram.
-    UnreliableDatagram,
-}
-
-impl ServiceType {
-    pub(crate) fn raw(self) -> sys::ibv_qp_type::Type {
-        match self {
-            ServiceType::ReliableConnection => sys::ibv_qp_type::IBV_QPT_RC,
-            ServiceType::UnreliableConnection => sys::ibv_qp_type::IBV_QPT_UC,
-            ServiceType::UnreliableDatagram => sys::ibv_qp_type::IBV_QPT_UD,
-        }
-    }
-}
-
 /// The lengths of a queue pair's queues and the bytes it takes inline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Capabilities {
     /// Send requests that may be outstanding.
     pub send_requests: u32,
-    /// Receive requests that may be outstanding.
+    /// Receive requests that may be outstanding; in a shared receive queue those of all its queue pairs.
     pub receive_requests: u32,
     /// Bytes of a message that can be copied into the request itself.
     pub inline_bytes: u32,
@@ -68,20 +47,28 @@ pub struct QueuePairAttributes {
     pub send_queue: Arc<CompletionQueue>,
     /// Where receive requests complete.
     pub receive_queue: Arc<CompletionQueue>,
+    /// Where it takes receive requests from, if they are shared; it then holds none itself.
+    pub shared_requests: Option<Arc<SharedReceiveQueue>>,
 }
 
 impl QueuePairAttributes {
     pub(crate) fn raw(&self) -> sys::ibv_qp_init_attr {
+        let shared = self.shared_requests.as_deref();
+        let (receive_requests, receive_elements) = match shared {
+            None => (self.capabilities.receive_requests, 1),
+            // Which are ignored then (ibv_create_qp(3)).
+            Some(_) => (0, 0),
+        };
         sys::ibv_qp_init_attr {
-            qp_context: std::ptr::null_mut(),
+            qp_context: null_mut(),
             send_cq: self.send_queue.as_ptr(),
             recv_cq: self.receive_queue.as_ptr(),
-            srq: std::ptr::null_mut(),
+            srq: shared.map_or(null_mut(), SharedReceiveQueue::as_ptr),
             cap: sys::ibv_qp_cap {
                 max_send_wr: self.capabilities.send_requests,
-                max_recv_wr: self.capabilities.receive_requests,
+                max_recv_wr: receive_requests,
                 max_send_sge: self.send_elements,
-                max_recv_sge: 1,
+                max_recv_sge: receive_elements,
                 max_inline_data: self.capabilities.inline_bytes,
             },
             qp_type: self.service.raw(),
@@ -151,7 +138,8 @@ pub struct QueuePair {
     domain: Arc<ProtectionDomain>,
 }
 
-// SAFETY: verbs may be called from any thread.
+// SAFETY: verbs may be called from any thread, several at a time. One of a thread domain is the exception: see
+// `ProtectionDomain::of_thread`, whose caller has promised that a single thread at a time uses it.
 unsafe impl Send for QueuePair {}
 // SAFETY: as above.
 unsafe impl Sync for QueuePair {}
@@ -187,8 +175,8 @@ impl QueuePair {
     ) -> Result<Self, VerbsError> {
         let mut raw = attributes.raw();
         // SAFETY: the domain and the queues exist, and the queue pair holds them.
-        let created = unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
-        let created = VerbsError::created(created, "ibv_create_qp", || {
+        let create = || unsafe { loaded::ibv_create_qp(domain.as_ptr(), &mut raw) };
+        let created = VerbsError::created(create, "ibv_create_qp", || {
             let (service, capabilities) = (attributes.service, attributes.capabilities);
             format!(
                 "{}, {service:?}, {capabilities:?}",
@@ -239,6 +227,11 @@ impl QueuePair {
         self.raw.as_ptr()
     }
 
+    /// The shared receive queue that it takes receive requests from, if it does.
+    pub fn shared_requests(&self) -> Option<&Arc<SharedReceiveQueue>> {
+        self.attributes.shared_requests.as_ref()
+    }
+
     /// Its service type.
     pub fn service(&self) -> ServiceType {
         self.attributes.service
@@ -263,38 +256,6 @@ impl QueuePair {
     /// Where its receive requests complete.
     pub fn receive_queue(&self) -> &Arc<CompletionQueue> {
         &self.attributes.receive_queue
-    }
-
-    /// Posts a receive request of this number for `length` bytes at `address` in a region.
-    ///
-    /// # Errors
-    /// When the receive queue is full or the queue pair has failed.
-    pub fn post_receive(
-        &self,
-        region: &MemoryRegion,
-        number: u64,
-        address: u64,
-        length: u32,
-    ) -> Result<(), VerbsError> {
-        let mut element = sys::ibv_sge {
-            addr: address,
-            length,
-            lkey: region.local_key(),
-        };
-        let mut request = sys::ibv_recv_wr {
-            wr_id: number,
-            next: std::ptr::null_mut(),
-            sg_list: &raw mut element,
-            num_sge: 1,
-        };
-        let mut bad = std::ptr::null_mut();
-        // SAFETY: the queue pair exists and copies the request. By the key the HCA writes inside of the region only,
-        // whose deregistration ends its access, whatever is still posted.
-        let code = unsafe { sys::ibv_post_recv(self.raw.as_ptr(), &mut request, &mut bad) };
-        VerbsError::check(code, "ibv_post_recv", || {
-            let (device, most) = (self.device_name(), self.granted.receive_requests);
-            format!("{device} (request {number} of {most})")
-        })
     }
 
     /// Posts a send request.
@@ -322,7 +283,7 @@ impl QueuePair {
         if count == 0 {
             return (0, None);
         }
-        let mut bad = std::ptr::null_mut();
+        let mut bad = null_mut();
         // SAFETY: the queue pair exists and copies the requests; address handle and region are held by the
         // list, and the end of a region's registration ends the HCA's access to it.
         let code = unsafe { sys::ibv_post_send(self.raw.as_ptr(), list.linked(), &mut bad) };
@@ -355,60 +316,4 @@ impl std::fmt::Debug for QueuePair {
         let (number, device) = (self.number(), self.device_name());
         write!(formatter, "QueuePair({number:#x} on {device})")
     }
-}
-
-/// Creates `count` queue pairs of this kind with completion queues in common, and destroys them, to find out whether and
-/// with what the device grants them.
-///
-/// # Errors
-/// When the device refuses.
-pub fn try_queue_pairs(
-    context: &Arc<Context>,
-    service: ServiceType,
-    capabilities: Capabilities,
-    count: u32,
-) -> Result<Capabilities, VerbsError> {
-    let domain = ProtectionDomain::allocate(context)?;
-    let queue_of =
-        |requests: u32| CompletionQueue::create(context, (requests * count).max(1), false, 0);
-    let attributes = QueuePairAttributes {
-        service,
-        capabilities,
-        send_elements: 1,
-        send_queue: queue_of(capabilities.send_requests)?,
-        receive_queue: queue_of(capabilities.receive_requests)?,
-    };
-    let create = |_| QueuePair::create(&domain, attributes.clone());
-    let created = (0..count).map(create).collect::<Result<Vec<_>, _>>()?;
-    Ok(created
-        .first()
-        .map_or(capabilities, |first| first.granted()))
-}
-
-/// The largest inline size, in bytes, that a queue pair of this service type gets on a device, found by creating some
-/// with a single request; 0 where inline data is not supported.
-///
-/// # Errors
-/// When even a queue pair without inline data is refused: the device does not have the service type.
-pub fn granted_inline(context: &Arc<Context>, service: ServiceType) -> Result<u32, VerbsError> {
-    let try_with = |inline_bytes: u32| {
-        let smallest = Capabilities {
-            send_requests: 1,
-            receive_requests: 1,
-            inline_bytes,
-        };
-        try_queue_pairs(context, service, smallest, 1).map(|granted| granted.inline_bytes)
-    };
-    let mut largest = try_with(0)?;
-    // Devices refuse what is too much and grant what is less, some of them more than asked for: halve the interval
-    // between what was granted and what was refused.
-    let mut refused = 65_536;
-    while refused > largest + 1 {
-        let middle = largest + (refused - largest) / 2;
-        match try_with(middle) {
-            Ok(granted) if granted >= middle => largest = granted,
-            _ => refused = middle,
-        }
-    }
-    Ok(largest)
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::Compromise;
-use crate::host::cgroup::ThrottlingRecord;
+use crate::host::throttling::ThrottlingRecord;
 use crate::results::finding::{Finding, kinds};
 use crate::stats::resolvable;
 use crate::time::{RateDoubt, TscRate};
@@ -249,7 +249,7 @@ pub fn of_percentiles(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::cgroup::Throttling;
+    use crate::host::throttling::Throttling;
     use crate::results::finding::{Findings, Severity};
     use crate::testing::Has as _;
     use crate::time::RateSource;

@@ -3,10 +3,10 @@
 use serde::Serialize;
 
 use crate::buffer::PageKind;
-use crate::host::cgroup::{Throttling, ThrottlingRecord};
 use crate::host::counters::{CounterAvailability, ThreadUsage};
 use crate::host::pinning::ThreadMigration;
 use crate::host::running::ThreadRun;
+use crate::host::throttling::{Throttling, ThrottlingRecord};
 use crate::results::finding::Finding;
 use crate::time::{AnyClock, Clock, Nanos, ReadingKind, Ticks};
 

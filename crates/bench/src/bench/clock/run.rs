@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::host::cgroup::ThrottleCounters;
 use crate::host::cpu_set::CpuSet;
 use crate::host::pinning;
 use crate::host::running::Threads;
+use crate::host::throttling::ThrottleCounters;
 use crate::results::finding::{Finding, kinds};
 use crate::results::units;
 use crate::rig::benchmark::Progress;

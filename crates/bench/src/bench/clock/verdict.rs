@@ -213,7 +213,7 @@ mod tests {
     use crate::bench::clock::jump::Jump;
     use crate::bench::clock::result::CpuThrottling;
     use crate::bench::clock::watcher::{WatchResult, WatchTask};
-    use crate::host::cgroup::Throttling;
+    use crate::host::throttling::Throttling;
     use crate::testing::Has as _;
     use crate::time::{AnyClock, Posix};
 

@@ -17,8 +17,8 @@ use nix::time::{ClockId, ClockNanosleepFlags, clock_nanosleep};
 use serde_json::{Value, json};
 
 use crate::host::CpuSet;
-use crate::host::cgroup::ThrottleCounters;
 use crate::host::pinning::{self, ThreadMigration};
+use crate::host::throttling::ThrottleCounters;
 use crate::results::Record;
 use crate::results::schema::clock as column;
 use crate::rig::benchmark::{Outcome, Progress, RowOutcome};

@@ -4,8 +4,8 @@ use crate::bench::hca::settings::config::Operation;
 use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure, Share};
 use crate::results::read::Point;
 use crate::results::schema::hca::{
-    CORRUPTED, LOST, MISSED_STEPS, OPERATION, POST_RATE, RATE, SCHEMA, SENT, SIZE, completion,
-    latency, message,
+    CORRUPTED, LOST, MISSED_STEPS, OPERATION, POST_RATE, RATE, SCHEMA, SENT, SIZE, comp_lag,
+    completion, latency, message, recv_lag,
 };
 
 /// The services in the order of their colours.
@@ -63,6 +63,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         &[latency::MIN, latency::P50, latency::P90],
         &[latency::P99, latency::P999, latency::MAX],
         &[completion::P50, completion::P99],
+        &[recv_lag::P50, recv_lag::P99, recv_lag::ERROR],
+        &[comp_lag::P50, comp_lag::P99, comp_lag::ERROR],
         &[POST_RATE],
     ],
     figures: &[
@@ -104,6 +106,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
          Nothing is halved, and nothing is subtracted.",
         "comp: From the same beginning to when the sender found the completion of its request, and may use its buffer \
          again.",
+        "hw to t_recv, hw to t_comp: With --hw-timestamps, from the adapter's stamp of a completion to ours. It is in the \
+         latency, and holds what the host adds to it: writing the completion to memory, and polling.",
         "pause 0, and a burst: Without a pause messages queue behind each other, and latency grows with the burst. \
          With a pause longer than the latency each message is alone.",
         "lost: UC and UD may lose messages on a bad link, or where a buffer overflows. They are counted, and are in no percentile of the summary.",

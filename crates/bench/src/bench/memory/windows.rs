@@ -6,7 +6,7 @@ use super::config::Config;
 use super::error::RunError;
 use crate::generators::chase::ChaseTiming;
 use crate::generators::{Chase, Generators, Load};
-use crate::host::cgroup::{ThrottleCounters, ThrottlingRecord};
+use crate::host::throttling::{ThrottleCounters, ThrottlingRecord};
 use crate::host::uncore::Uncore;
 use crate::rig::error::RigError;
 

@@ -10,7 +10,7 @@ use super::runner::EndTally;
 use super::shares::Shares;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
-use crate::host::cgroup::ThrottlingRecord;
+use crate::host::throttling::ThrottlingRecord;
 use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{StampCost, Ticks};
 

@@ -21,7 +21,7 @@ mod table;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
 
-use super::cgroup::ThrottleCounters;
+use super::throttling::ThrottleCounters;
 use smi::SmiCounter;
 use steal::StealCounter;
 pub use table::CounterTable;

@@ -29,6 +29,9 @@ kinds! {
     SOFTWARE_DEVICE "software-device" Invalid
         "software devices ({devices})" "latencies are not those of an adapter"
         "measure between two ports of RDMA adapters";
+    RELAXED_ORDERING_IN_SOFTWARE "relaxed-ordering-in-software" Advice
+        "--relaxed-ordering has no effect on software devices ({devices})" "they have no PCI Express"
+        "leave it out, or measure between two ports of RDMA adapters";
     MACHINE_NOT_READY "machine-not-ready" Invalid
         "{check}: {found}" "" "{advice}";
     MACHINE_COULD_BE_TUNED "machine-could-be-tuned" Advice
@@ -145,6 +148,24 @@ kinds! {
     STAMPS_OUT_OF_ORDER "stamps-out-of-order" Invalid
         "{count} messages have a t_send before their t_subm" "the clock differs between CPUs"
         "use --clock monotonic";
+    HW_STAMPS_TOO_LATE "hw-stamps-too-late" Reservation
+        "{count} of {of} hardware time stamps of the {end} are later than {ours} by more than {error_ns}"
+        "no completion is found before it is there, so the stamps or their conversion are wrong"
+        "do not use the times from the adapter to {ours}; the latency does not contain them";
+    HW_STAMPS_MISSING "hw-stamps-missing" Reservation
+        "{count} of {of} completions of the {end} have no hardware time stamp within their burst"
+        "the times from the adapter to {ours} are of the others" "";
+    HW_LAG_UNRESOLVED "hw-lag-unresolved" Advice
+        "the median time from the {end}'s adapter to {ours}, {median_ns}, is not resolved"
+        "its stamps are known within {error_ns}; differences between quantiles are known better"
+        "use shorter bursts, more of them, and --clock monotonic-raw";
+    HW_CLOCK_RATE "hw-clock-rate" Advice
+        "the clock of the {end}'s adapter is {off_ppm} off the rate that its driver reports"
+        "the conversion goes by readings of the clock, not by that rate" "";
+    HELD_UP "held-up" Reservation
+        "the receiver found {count} of {of} messages late, by up to {longest_ns}"
+        "by their hardware time stamps they lay in its completion queue, so its thread was away; latencies contain that"
+        "keep other work and interrupts off its CPU";
 
     // The path of messages.
     SUBNETS_DIFFER "subnets-differ" Reservation
@@ -168,8 +189,14 @@ kinds! {
         "{count} retransmissions" "packets were lost or late, and latencies contain their retransmission" "";
     CONGESTION "congestion" Reservation
         "{count} congestion notifications" "packets were marked on the path, and the adapter reduced its rate" "";
-    FLOW_CONTROL "flow-control" Reservation
-        "the sender's port waited for {count} ticks" "flow control held it back" "";
+    PORT_WAITED "port-waited" Advice
+        "the sender's port waited for {count} ticks in {time_ns}"
+        "flow control or other traffic held it back, for a time that is unknown: the device decides how long a tick is"
+        "";
+    PAUSED "paused" Reservation
+        "the sender's port was paused for {paused_ns} of {time_ns}" "latencies may contain the wait" "";
+    PAUSE_FRAMES "pause-frames" Reservation
+        "{port} {count} pause frames" "latencies may contain the wait that they asked for" "";
     SENDER_PORT_ERRORS "sender-port-errors" Reservation
         "{count} errors at the sender's port" "counters.csv names them" "";
     RECEIVER_PORT_ERRORS "receiver-port-errors" Reservation

@@ -318,11 +318,11 @@ fn files_that_were_changed_name_file_line_and_column() {
     let file = point.file(MESSAGES);
     let good = fs::read_to_string(&file).unwrap();
     let shorter: String = good.split_inclusive('\n').take(3).collect();
-    let longer = format!("{good}0,0,9,,1,,2,3,0,4,5\n");
+    let longer = format!("{good}0,0,9,,1,,2,3,0,4,5,,\n");
     let columns = "there is no column \"latency_ns\", only round, repeat, seq";
     for (from, to, told) in [
         ("1500,", "15x0,", "in line 2: latency_ns is \"15x0\""),
-        ("2500,", "2500,,", "in line 4: 13 cells under 11 columns"),
+        ("2500,", "2500,,", "in line 4: 15 cells under 13 columns"),
         ("latency_ns", "delay", columns),
         ("1500,", "99999999999999999999,", "not a whole number"),
         (&*good, &*shorter, "2 rows instead of the 4"),

@@ -81,7 +81,7 @@ columns! {
 }
 
 /// The settings of a run.
-pub const RUN: [Column; 16 + 2] = join(&[&hca::RUN, &OF_PEER]);
+pub const RUN: [Column; 17 + 2] = join(&[&hca::RUN, &OF_PEER]);
 
 columns! {
     /// The settings of a point that its bounds depend on.

@@ -31,6 +31,7 @@ columns! {
     PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
     HUGE_PAGES = setting("hugepages", "whether buffers must, may or must not lie in huge pages");
     COMP_VECTOR = setting("comp_vector", "completion vectors of sender and receiver, as asked for");
+    HW_TIMESTAMPS = setting("hw_timestamps", "whether adapters stamp completions by their own clock").data(Data::Flag);
     ALLOW_IDLE_STATES = setting("allow_idle_states", "whether idle CPUs may sleep deeply").data(Data::Flag);
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
     SENDER = setting("sender", "the sender's port, as asked for");
@@ -76,6 +77,13 @@ columns! {
     QP_TIMEOUT = setting("qp_timeout",
         "exponent of the time until a packet is sent again, where it was asked for").whole();
     QUEUE_PAIRS = setting("queue_pairs", "queue pairs that the messages are spread over in turn").whole();
+    SRQ = setting("srq", "whether the receiver's queue pairs take receive requests from one shared receive queue; \
+                          empty in a run without one").title("srq");
+    RELAXED_ORDERING = setting("relaxed_ordering", "whether the messages' memory was registered for relaxed ordering \
+                                                    of PCI Express; empty in a run without it");
+    ODP = setting("odp", "whether the messages' memory is paged on demand; empty in a run without it").title("odp");
+    THREAD_DOMAIN = setting("thread_domain",
+        "whether the queue pairs of each end belong to a thread domain; empty in a run without one");
     DEPTH = setting("depth", "messages in flight at most; empty where it is the burst").whole();
     WARMUP = setting("warmup", "messages before the measured ones of a point, in whole bursts; none where it was a time")
         .whole();
@@ -190,8 +198,57 @@ columns! {
         .better(Better::Neither).title("issued");
 }
 
+/// The columns of what lies between the adapter's stamp of a completion and ours, at one end.
+macro_rules! lag_columns {
+    ($(#[$outer:meta])* $module:ident, $prefix:literal, $title:literal, $ours:literal) => {
+        $(#[$outer])*
+        pub mod $module {
+            use super::{Better, Column, Over, columns};
+
+            columns! {
+                /// All of them.
+                ALL;
+                MIN = measured(concat!($prefix, "_min_ns"),
+                    concat!("least time from the adapter's stamp of a completion to ", $ours,
+                        "; all of these are empty without --hw-timestamps"), 0)
+                    .over(Over::Least).title(concat!($title, "min"));
+                P50 = measured(concat!($prefix, "_p50_ns"), "median of that time", 1)
+                    .title(concat!($title, "p50"));
+                P90 = measured(concat!($prefix, "_p90_ns"), "90th percentile of that time", 1)
+                    .title(concat!($title, "p90"));
+                P99 = measured(concat!($prefix, "_p99_ns"), "99th percentile of that time", 1)
+                    .title(concat!($title, "p99"));
+                P999 = measured(concat!($prefix, "_p999_ns"), "99.9th percentile of that time", 1)
+                    .title(concat!($title, "p99.9"));
+                MAX = measured(concat!($prefix, "_max_ns"), "greatest of these times", 0)
+                    .over(Over::Greatest).title(concat!($title, "max"));
+                ERROR = measured(concat!($prefix, "_error_ns"),
+                    "by how much a stamp of the adapter may be off, converted to the run's clock", 0)
+                    .over(Over::Greatest).title(concat!($title, "within"));
+                MISSING = count(concat!($prefix, "_missing"), "completions without a stamp of the adapter")
+                    .better(Better::Lower);
+                OUTSIDE = count(concat!($prefix, "_outside"),
+                    "completions whose stamp lies outside of their burst; they are in none of these times")
+                    .better(Better::Lower);
+                TOO_LATE = count(concat!($prefix, "_too_late"),
+                    concat!("stamps of the adapter that are later than ", $ours, " by more than they may be off"))
+                    .better(Better::Lower);
+            }
+        }
+    };
+}
+
+lag_columns!(
+    /// At the receiver.
+    recv_lag, "recv_lag", "hw to t_recv ", "t_recv"
+);
+lag_columns!(
+    /// At the sender.
+    comp_lag, "comp_lag", "hw to t_comp ", "t_comp"
+);
+
 /// What is found of a point.
-pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 5] = join(&[
+pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 5 + 10 + 10] = join(&[
     &COUNTS,
     &latency::ALL,
     &[COMPLETIONS],
@@ -201,6 +258,8 @@ pub const FIGURES: [Column; 10 + 13 + 1 + 13 + 13 + 5 + 8 + 10 + 5] = join(&[
     &PATH,
     &INSTRUMENT,
     &IN_BACKGROUND,
+    &recv_lag::ALL,
+    &comp_lag::ALL,
 ]);
 
 /// The columns of a message.
@@ -225,13 +284,18 @@ pub mod message {
             .whole().better(Better::Neither);
         LATENCY = measured("latency_ns", "one-way latency: from t_subm, or t_send, to t_recv", 0).whole();
         COMPLETION_LATENCY = measured("completion_latency_ns", "from t_subm to t_comp", 0).whole();
+        HW_RECEIVED = measured("t_recv_hw_ns",
+            "the receiving adapter's stamp of the receive completion, converted; empty without --hw-timestamps", 0)
+            .whole();
+        HW_COMPLETED = measured("t_comp_hw_ns",
+            "the sending adapter's stamp of the send completion, converted; empty without --hw-timestamps", 0).whole();
     }
 }
 
 /// A point's messages, one row each.
 pub const MESSAGES: SampleFile = SampleFile {
     name: "messages.csv",
-    columns: &join::<11>(&[&[ROUND], &message::ALL]),
+    columns: &join::<13>(&[&[ROUND], &message::ALL]),
     counted_by: SENT,
     meaning: "a row a message; empty where nothing was measured",
 };

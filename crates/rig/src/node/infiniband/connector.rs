@@ -344,6 +344,7 @@ fn make(
         send_elements: ELEMENTS,
         send_queue: queue(way.capabilities.send_requests, false)?,
         receive_queue: queue(way.capabilities.receive_requests, way.receive_events)?,
+        shared_requests: None,
     };
     let domain = ProtectionDomain::allocate(context).map_err(failed)?;
     Ok((domain, attributes))

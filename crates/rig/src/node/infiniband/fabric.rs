@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::node::{NodeError, Settings, Wiring};
 use crate::rdma::cm::{EventChannel, IdService, UcRoute};
-use crate::rdma::verbs::{Capabilities, Context, ServiceType, devices, try_queue_pairs};
+use crate::rdma::verbs::{Capabilities, Context, EndPlan, ServiceType, devices};
 use crate::rig::port_choice::{ChosenPort, PortPair, choose, choose_route};
 use crate::rig::ports::{PortRequest, Service, UcRouteRequest};
 
@@ -178,13 +178,8 @@ impl Fabric {
                 ));
             }
             let context = Context::open_by_name(&end.device.name).map_err(failed)?;
-            let tried = try_queue_pairs(
-                &Arc::new(context),
-                ServiceType::from(service),
-                capabilities,
-                count,
-            );
-            if let Err(error) = tried {
+            let plan = EndPlan::usual(ServiceType::from(service), capabilities, count);
+            if let Err(error) = plan.attempt(&Arc::new(context)) {
                 return refused(error.to_string());
             }
         }

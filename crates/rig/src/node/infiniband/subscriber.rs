@@ -13,7 +13,7 @@ use super::rules::ReadAction;
 use crate::node::settings::Poll;
 use crate::node::{Node, NodeError, Pool, Settings, Slot};
 use crate::rdma::cm::Connection;
-use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, PollResult, Poller, QueuePair};
+use crate::rdma::verbs::{Access, CompletionQueue, MemoryRegion, PollResult, Poller, RequestQueue};
 use crate::rig::ports::Service;
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
@@ -36,8 +36,8 @@ pub struct InfiniBandSubscriber {
 #[derive(Debug)]
 struct SubscriberState {
     connections: Arc<Vec<Connection>>,
-    /// Of the connections: one of each, on UD one of all.
-    pairs: Vec<Arc<QueuePair>>,
+    /// Of the queue pairs of the connections: one of each, on UD one of all.
+    queues: Vec<RequestQueue>,
     region: Arc<MemoryRegion>,
     poller: Poller,
     events: Arc<CompletionQueue>,
@@ -66,10 +66,11 @@ impl SubscriberState {
     fn new(connected: ConnectedEnd, pool: &Pool, settings: &Settings) -> Result<Self, NodeError> {
         let memory = pool.memory();
         let is_datagram = settings.verbs.service == Service::Ud;
-        let pairs = connected.connections.iter();
-        let pairs = pairs.take(if is_datagram { 1 } else { usize::MAX });
+        let connections = connected.connections.iter();
+        let receiving = connections.take(if is_datagram { 1 } else { usize::MAX });
+        let queues = receiving.map(|it| RequestQueue::of(it.queue_pair()));
         Ok(SubscriberState {
-            pairs: pairs.map(|it| Arc::clone(it.queue_pair())).collect(),
+            queues: queues.collect(),
             region: MemoryRegion::register(&connected.domain, memory, Access::Receive)
                 .map_err(failed)?,
             poller: connected.receive_queue.poller(),
@@ -89,7 +90,7 @@ impl SubscriberState {
         let number = u64::from(slot) | (queue as u64) << QUEUE_SHIFT;
         let address = pool.address(slot).wrapping_sub(self.header) as u64;
         let length = (self.header + self.sample_bytes) as u32;
-        let posted = self.pairs[queue].post_receive(&self.region, number, address, length);
+        let posted = self.queues[queue].post(&self.region, number, address, length);
         posted.map_err(failed)?;
         self.posted += 1;
         Ok(())
@@ -100,7 +101,7 @@ impl SubscriberState {
         while let Some(slot) = samples.pop() {
             self.post(pool, slot.number(), self.next)?;
             pool.put_down(slot);
-            self.next = (self.next + 1) % self.pairs.len();
+            self.next = (self.next + 1) % self.queues.len();
         }
         Ok(())
     }

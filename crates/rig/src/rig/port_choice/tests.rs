@@ -1,7 +1,7 @@
 //! The choice among made-up devices.
 
 use super::*;
-use crate::rdma::verbs::{DeviceLimits, PhysicalPort, VerbsError};
+use crate::rdma::verbs::{DeviceLimits, OnDemandPaging, PhysicalPort, VerbsError};
 use crate::testing::{Has as _, Refused as _};
 
 pub(crate) fn port(number: u8, active: bool, addresses: &[&str]) -> Port {
@@ -58,6 +58,10 @@ fn device(name: &str, ports: Vec<Port>) -> Device {
             max_served_reads: 16,
             atomics: true,
             completion_timestamps: None,
+            hardware_clock: None,
+            max_shared_receive_queues: 0,
+            max_shared_receive_requests: 0,
+            on_demand_paging: OnDemandPaging::default(),
         },
         ports,
     }

@@ -19,7 +19,7 @@ use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::watch::PREPARATION;
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
 use crate::buffer::{Arrival, PageKind};
-use crate::host::cgroup::ThrottlingRecord;
+use crate::host::throttling::ThrottlingRecord;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::verbs::PortCounters;
 use crate::rig::benchmark::Failure;

@@ -33,7 +33,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// Receive requests of a point whose sender cannot see how far the receiver is: enough for a burst, on RC as well.
 pub(super) fn receives_of(point: &Point, ends: [&Facts; 2]) -> Receives {
-    let most = TwoPorts(ends).longest_queue(point.queue_pairs);
+    let most = TwoPorts(ends).longest_receive_queue(point);
     let whole = Point {
         depth: point.burst,
         ..*point

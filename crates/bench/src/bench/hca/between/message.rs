@@ -14,14 +14,14 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::receiver::Strays;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::comp_vector::CompletionVectors;
-use crate::bench::hca::settings::config::{PortRequest, Service};
+use crate::bench::hca::settings::config::PortRequest;
 use crate::buffer::{HugePagePolicy, PageKind};
-use crate::host::cgroup::ThrottlingRecord;
+use crate::host::throttling::ThrottlingRecord;
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
 use crate::rdma::direct::QueuePairAddress;
-use crate::rdma::verbs::{Capabilities, PortCounters};
+use crate::rdma::verbs::{EndPlan, PortCounters};
 use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
@@ -96,12 +96,8 @@ pub(super) enum WireMessage {
     Welcome(Box<Facts>),
     /// What keeps this end from going on.
     Failed(Failure),
-    /// Try so many queue pairs.
-    Try {
-        service: Service,
-        capabilities: Capabilities,
-        count: u32,
-    },
+    /// Try a receiving end.
+    Try(EndPlan),
     /// Try a route to UC.
     Route(UcRoute),
     /// Why it was refused.

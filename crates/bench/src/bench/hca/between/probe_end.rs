@@ -10,6 +10,7 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::port::{BusyPolling, Failure, WaitForEvent};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::{Operation, Poll, Switch};
+use crate::bench::hca::settings::resources::ResourceSettings;
 use crate::host::{Wakeable, pinning, priority, threads};
 use crate::time::Clock;
 
@@ -28,6 +29,7 @@ pub(super) fn of_probes(settings: &EndpointSettings) -> EndpointSettings {
             unsignaled: Switch::Off,
             rate: None,
             background: None,
+            resources: ResourceSettings::default(),
             ..*point
         },
         receives: Receives {

@@ -22,7 +22,7 @@ use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::requesting_end::Requester;
 use crate::bench::hca::ends::sending_end::Sender;
 use crate::bench::hca::error::RunError;
-use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::plan::placement::{Placement, RunThreads};
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::run::peer::{ConnectedEnds, Peer, RunContext};
@@ -35,7 +35,7 @@ use crate::host::{HostError, Topology};
 use crate::launch::message::DirectionReport;
 use crate::launch::wire::Wire;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::{Capabilities, Transport, devices};
+use crate::rdma::verbs::{EndPlan, Transport, devices};
 use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::child;
@@ -265,22 +265,12 @@ impl Peer for Remote {
         ))
     }
 
-    fn refuses(
-        &self,
-        service: Service,
-        (sending, capabilities): (Capabilities, Capabilities),
-        count: u32,
-    ) -> Result<Option<String>, RunError> {
-        if let Some(refused) = self.port.refuses(service, sending, count) {
+    fn refuses(&self, [sending, receiving]: &[EndPlan; 2]) -> Result<Option<String>, RunError> {
+        if let Some(refused) = self.port.refuses(sending) {
             return Ok(Some(refused));
         }
-        let attempt = WireMessage::Try {
-            service,
-            capabilities,
-            count,
-        };
         self.ask(
-            &attempt,
+            &WireMessage::Try(*receiving),
             WORK,
             only!(WireMessage::Tried(refusal) => refusal),
         )
@@ -321,7 +311,8 @@ impl Peer for Remote {
             receiver: None,
             ..config.cpus
         };
-        Placement::of_sending_side(topology, point, named, self.port.port.device.numa_node)
+        let numa_node = self.port.port.device.numa_node;
+        Placement::of_sending_side(topology, point, RunThreads::of(config), named, numa_node)
     }
 
     fn receives(&self, point: &Point) -> Receives {

@@ -103,12 +103,8 @@ impl Serving {
 
     fn respond(&mut self, wire: &mut Wire, message: WireMessage) -> Result<(), RunError> {
         match message {
-            WireMessage::Try {
-                service,
-                capabilities,
-                count,
-            } => {
-                let refusal = self.port.refuses(service, capabilities, count);
+            WireMessage::Try(plan) => {
+                let refusal = self.port.refuses(&plan);
                 Ok(send_message(wire, &WireMessage::Tried(refusal))?)
             }
             WireMessage::Route(route) => {
@@ -192,6 +188,7 @@ impl Serving {
                 receiver: order.comp_vectors.receiver,
             },
             huge_pages: order.huge_pages,
+            hw_timestamps: false,
             sender_cpu: cpu,
             receiver_cpu: cpu,
         }

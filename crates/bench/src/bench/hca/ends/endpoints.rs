@@ -38,18 +38,21 @@ pub struct EndPort {
     pub address: Option<IpAddr>,
 }
 
-/// Receive requests of each queue pair of a point, whose queues hold at most `most`.
+/// Receive requests of each queue of a point, which hold at most `most`: each queue pair has one, or all have one
+/// together.
 ///
 /// On RC as many are posted as messages may be in flight: with a `--depth` below the burst the sender waits until what
 /// a message took is posted anew, so none finds the receiver not ready. On UC and UD nothing holds the sender back but
 /// its own completions, which come whether a message arrived or not. So there as many are posted as a burst takes, for
 /// UD some more, as far as the devices hold so many.
 pub fn receive_requests(point: &Point, most: u32) -> Receives {
-    let share = point.share(point.burst);
+    let queues = point.receive_queues();
+    let share = point.burst.div_ceil(queues);
     let requests = match point.service {
-        Service::Rc => point.sends(),
+        // All messages in flight may be of one queue.
+        Service::Rc => point.depth.min(share),
         Service::Uc => share.min(most),
-        Service::Ud => (share + SPARE_RECEIVES.div_ceil(point.queue_pairs)).min(most),
+        Service::Ud => (share + SPARE_RECEIVES.div_ceil(queues)).min(most),
     };
     Receives {
         requests,

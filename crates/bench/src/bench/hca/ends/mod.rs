@@ -5,6 +5,7 @@
 
 pub mod endpoints;
 pub(crate) mod facts;
+pub(crate) mod hardware_stamps;
 mod interrupts;
 pub(crate) mod numbered_end;
 pub(crate) mod open_port;
@@ -13,6 +14,7 @@ pub(crate) mod polled_end;
 pub(crate) mod receiving_end;
 pub(crate) mod requesting_end;
 pub(crate) mod sending_end;
+pub(crate) mod stamped_ends;
 pub(crate) mod two_ports;
 pub mod uc_route;
 pub(crate) mod verbs_link;
@@ -20,6 +22,7 @@ pub mod verbs_port;
 
 use std::time::Duration;
 
+use self::hardware_stamps::HardwareStamps;
 use crate::bench::hca::loops::port::{EventPort, SendPort};
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
@@ -73,6 +76,10 @@ pub trait SendingEnd: Send + Sync + 'static {
     fn completions(&self) -> Self::Completions;
     /// Access to the stamps.
     fn stamps(&self) -> Self::Stamps;
+    /// The stamps of its send completions, if its adapter stamps them.
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        None
+    }
     /// Whether what request `sequence` of a burst brought back is what it should be. Messages bring nothing back.
     fn fetched(&self, _burst: u32, _sequence: u32) -> bool {
         true
@@ -86,19 +93,24 @@ pub trait ReceivingEnd: Send + Sync + 'static {
     /// The receiving loop's port.
     type Port: EventPort;
 
-    /// How many messages it has room for: each queue pair for as many, the first for those of the first slots.
+    /// How many messages it has room for: each queue of receive requests for as many, the first for those of the first
+    /// slots.
     fn slots(&self) -> usize;
-    /// Receive requests that each queue pair holds at a time.
+    /// Receive requests that each queue holds at a time.
     fn requests(&self) -> usize;
     /// Sets a slot to zero.
     fn clear(&self, slot: usize);
-    /// Posts a receive request for a slot to the queue pair that has room there; its number is the slot's.
+    /// Posts a receive request for a slot to the queue that has room there; its number is the slot's.
     ///
     /// # Errors
-    /// When the queue pair refuses.
+    /// When the queue refuses.
     fn post(&self, slot: usize) -> Result<(), VerbsError>;
     /// A port of its own for the first `messages` messages of a burst, whose slots are clear.
     fn port(&self, burst: u32, messages: usize) -> Self::Port;
+    /// The stamps of its receive completions, if its adapter stamps them.
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        None
+    }
     /// The queue pairs that messages come from, in turn, where completions tell it (UD), else none.
     fn sources(&self) -> &[u32];
     /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::receiving_end::Receiver;
 use super::verbs_port::VerbsCompletionPort;
 use super::{Link, ReceivingEnd};
-use crate::bench::hca::loops::port::{CompletionPort, EventPort, Failure, PollResult};
+use crate::bench::hca::loops::port::{Completion, CompletionPort, EventPort, Failure, PollResult};
 use crate::bench::hca::loops::tag::Tag;
 use crate::buffer::Arrival;
 use crate::rdma::verbs::VerbsError;
@@ -27,10 +27,11 @@ pub(crate) struct NumberedReceiver {
 impl NumberedReceiver {
     /// For messages that come in bursts of `burst`, none of which has arrived yet.
     pub(crate) fn new(receiver: Arc<Receiver>, burst: u32) -> Self {
-        let (slots, queue_pairs) = receiver.slots_of_queue_pairs();
+        let numbers = receiver.numbers();
+        let turns = Turns::new(&numbers, receiver.slots_of_queue_pairs());
         NumberedReceiver {
             receiver,
-            order: Arc::new(MessageOrder::new(burst, slots, queue_pairs)),
+            order: Arc::new(MessageOrder::new(burst, numbers.len(), turns)),
         }
     }
 }
@@ -74,39 +75,76 @@ impl ReceivingEnd for NumberedReceiver {
     }
 }
 
+/// The label of a message of no queue pair of ours: its number is larger than that of any message.
+const OF_NO_BURST: u32 = u32::MAX;
+
 /// What the next message of each queue pair is. It lasts from burst to burst: one that comes late is known as such.
 #[derive(Debug)]
 struct MessageOrder {
     /// As the immediate data would be.
     next: Box<[AtomicU32]>,
-    /// The queue pair of each slot, where there are several: finding it stands before the stamp, so it takes no
-    /// division.
-    queue_pairs: Box<[u32]>,
+    turns: Turns,
     burst: u32,
 }
 
+/// What tells which of the queue pairs, in turn, a message came to. Finding it stands before the stamp.
+#[derive(Debug)]
+enum Turns {
+    /// There is one.
+    Single,
+    /// The slot of its request, in a table, so that it takes no division.
+    OfSlots(Box<[u32]>),
+    /// The number of the queue pair, where they share the requests: numbers with turns, in order of the numbers.
+    OfNumbers(Box<[(u32, u32)]>),
+}
+
+impl Turns {
+    /// For queue pairs of these numbers, each with that number of separate slots, or with those of all.
+    fn new(numbers: &[u32], own_slots: Option<usize>) -> Self {
+        match (numbers, own_slots) {
+            ([_], _) => Turns::Single,
+            (_, Some(slots)) => {
+                let of_slots = |turn| std::iter::repeat_n(turn, slots);
+                Turns::OfSlots((0..numbers.len() as u32).flat_map(of_slots).collect())
+            }
+            (_, None) => {
+                let mut turns: Vec<(u32, u32)> = numbers.iter().copied().zip(0..).collect();
+                turns.sort_unstable();
+                Turns::OfNumbers(turns.into())
+            }
+        }
+    }
+
+    /// None for a queue pair that is none of ours.
+    #[inline(always)]
+    fn of(&self, completion: &Completion) -> Option<u32> {
+        match self {
+            Turns::Single => Some(0),
+            Turns::OfSlots(turns) => Some(turns[completion.request as usize]),
+            Turns::OfNumbers(turns) => {
+                let at = turns.binary_search_by_key(&completion.queue_pair, |(number, _)| *number);
+                at.ok().map(|at| turns[at].1)
+            }
+        }
+    }
+}
+
 impl MessageOrder {
-    fn new(burst: u32, slots: usize, queue_pairs: usize) -> Self {
+    fn new(burst: u32, queue_pairs: usize, turns: Turns) -> Self {
         let first = |queue_pair: u32| AtomicU32::new(Tag::new(0).immediate_data(queue_pair));
-        let all = 0..queue_pairs as u32;
-        let of_slots = |queue_pair| std::iter::repeat_n(queue_pair, slots);
         MessageOrder {
-            next: all.clone().map(first).collect(),
-            queue_pairs: match queue_pairs {
-                1 => Box::default(),
-                _ => all.flat_map(of_slots).collect(),
-            },
+            next: (0..queue_pairs as u32).map(first).collect(),
+            turns,
             burst,
         }
     }
 
-    /// What a message is that took the request of this slot.
+    /// What a message is.
     #[inline(always)]
-    fn take(&self, slot: u64) -> u32 {
+    fn take(&self, completion: &Completion) -> u32 {
         let queue_pairs = self.next.len() as u32;
-        let queue_pair = match queue_pairs {
-            1 => 0,
-            _ => self.queue_pairs[slot as usize],
+        let Some(queue_pair) = self.turns.of(completion) else {
+            return OF_NO_BURST;
         };
         // Only the thread of the port changes it.
         let next = &self.next[queue_pair as usize];
@@ -134,7 +172,7 @@ impl<P: CompletionPort> CompletionPort for NumberingPort<P> {
     fn poll(&mut self) -> PollResult {
         let mut found = self.port.poll();
         if let PollResult::Done(completion) = &mut found {
-            completion.immediate_data = self.order.take(completion.request);
+            completion.immediate_data = self.order.take(completion);
         }
         found
     }
@@ -161,24 +199,35 @@ mod tests {
     use crate::bench::hca::loops::receiver::receive;
     use crate::bench::hca::loops::tag::Expected;
 
-    /// The numbers of bursts and messages that completions of these slots get.
-    fn taken(burst: u32, slots: usize, queue_pairs: usize, of: &[u64]) -> Vec<(u32, u32)> {
-        let order = MessageOrder::new(burst, slots, queue_pairs);
-        let numbers = |slot: &u64| {
-            let label = order.take(*slot);
+    fn of_slot(slot: u64) -> Completion {
+        Completion {
+            request: slot,
+            ..Completion::default()
+        }
+    }
+
+    /// One of a single queue pair.
+    fn single(burst: u32) -> MessageOrder {
+        MessageOrder::new(burst, 1, Turns::new(&[77], Some(8)))
+    }
+
+    /// The numbers of bursts and messages that completions get.
+    fn taken(order: &MessageOrder, of: impl IntoIterator<Item = Completion>) -> Vec<(u32, u32)> {
+        let numbers = |completion: Completion| {
+            let label = order.take(&completion);
             let number = (0..4).find(|number| Tag::new(*number).is_of(label));
             (number.unwrap(), Tag::sequence(label))
         };
-        of.iter().map(numbers).collect()
+        of.into_iter().map(numbers).collect()
     }
 
     #[test]
     fn the_place_in_the_order_of_its_queue_pair_is_the_number_of_a_message() {
-        let found = taken(3, 5, 1, &[4, 0, 1, 2, 3, 4, 0]);
+        let found = taken(&single(3), [4, 0, 1, 2, 3, 4, 0].map(of_slot));
         let wanted = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0)];
         assert_eq!(found, wanted);
         // Five messages over two queue pairs: 0, 2, 4 over the first, 1 and 3 over the second.
-        let found = taken(5, 10, 2, &[0, 10, 11, 12, 1, 2, 3, 13]);
+        let slots = [0, 10, 11, 12, 1, 2, 3, 13];
         let wanted = [
             (0, 0),
             (0, 1),
@@ -189,21 +238,47 @@ mod tests {
             (1, 0),
             (1, 3),
         ];
-        assert_eq!(found, wanted);
+        let two = |own_slots| MessageOrder::new(5, 2, Turns::new(&[930, 12], own_slots));
+        assert_eq!(taken(&two(Some(10)), slots.map(of_slot)), wanted);
+        // The same where they share the receive requests: by the number of the queue pair, whatever the slot.
+        let shared = slots.map(|slot| Completion {
+            request: 3,
+            queue_pair: if slot < 10 { 930 } else { 12 },
+            ..Completion::default()
+        });
+        assert_eq!(taken(&two(None), shared), wanted);
+        // A number that is none of ours changes the place of no other message.
+        let order = two(None);
+        for queue_pair in [11, 13, 931] {
+            let foreign = Completion {
+                queue_pair,
+                ..Completion::default()
+            };
+            let label = order.take(&foreign);
+            assert_eq!(Tag::sequence(label), 65_535, "{queue_pair}");
+            let expected = Expected::new(0, 5, &[]);
+            let labelled = Completion {
+                immediate_data: label,
+                ..foreign
+            };
+            assert!(!expected.includes(&labelled) && !expected.is_late(&labelled, 65_535));
+        }
+        assert_eq!(taken(&order, shared), wanted);
     }
 
     #[test]
     fn bursts_as_long_as_there_are_numbers_keep_their_order() {
-        let order = MessageOrder::new(65_536, 70_000, 1);
+        let order = single(65_536);
         for slot in 0..65_536_u32 {
-            assert_eq!(order.take(slot.into()), Tag::new(0).immediate_data(slot));
+            let label = order.take(&of_slot(slot.into()));
+            assert_eq!(label, Tag::new(0).immediate_data(slot));
         }
-        assert_eq!(order.take(0), Tag::new(1).immediate_data(0));
+        assert_eq!(order.take(&of_slot(0)), Tag::new(1).immediate_data(0));
     }
 
     #[test]
     fn what_comes_late_is_counted_to_its_own_burst() {
-        let order = Arc::new(MessageOrder::new(2, 8, 1));
+        let order = Arc::new(single(2));
         let run = |number: u32, looks: Vec<Look>| {
             let control = Control::default();
             let port = Script::new(looks, Look::Stop, &control);

@@ -3,12 +3,13 @@
 use std::sync::{Arc, OnceLock};
 
 use super::facts::Facts;
-use super::verbs_link::queue_pair_lengths;
+use super::hardware_stamps::refused;
+use crate::bench::hca::error::RunError;
 use crate::bench::hca::settings::config::Service;
 use crate::host::machine_name::machine_name;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Capabilities, Context, VerbsError, gid_table, granted_inline, partition_keys, try_queue_pairs,
+    Context, EndPlan, Transport, VerbsError, gid_table, granted_inline, partition_keys,
 };
 use crate::rig::port_choice::ChosenPort;
 
@@ -73,9 +74,7 @@ impl OpenPort {
             port,
             address,
         } = &self.port;
-        let (_, smallest) = queue_pair_lengths(1, 1, 0);
         let inline_of = |service: &Service| {
-            try_queue_pairs(&self.context, (*service).into(), smallest, 1).ok()?;
             let granted = granted_inline(&self.context, (*service).into()).ok()?;
             Some((*service, granted))
         };
@@ -102,15 +101,26 @@ impl OpenPort {
         }
     }
 
-    /// Tries so many queue pairs; returns why they are refused.
-    pub(crate) fn refuses(
-        &self,
-        service: Service,
-        capabilities: Capabilities,
-        count: u32,
-    ) -> Option<String> {
-        let tried = try_queue_pairs(&self.context, service.into(), capabilities, count);
+    /// Tries an end; returns why it is refused.
+    pub(crate) fn refuses(&self, plan: &EndPlan) -> Option<String> {
+        let tried = plan.attempt(&self.context);
         tried.err().map(|error| error.to_string())
+    }
+
+    /// Refuses a device that does not stamp completions.
+    ///
+    /// # Errors
+    /// Why it does not.
+    pub(crate) fn require_hardware_stamps(&self) -> Result<(), RunError> {
+        self.context.tried_hardware_clock().map_err(refused)?;
+        let device = &self.port.device;
+        if device.transport == Transport::Iwarp {
+            return Err(RunError::Usage(format!(
+                "--hw-timestamps: {} is iWARP, on which stamps are not recorded, of no operation: leave it out",
+                device.name
+            )));
+        }
+        Ok(())
     }
 
     /// Tries a route to UC; without an address there is none to try.

@@ -1,13 +1,18 @@
 //! What proves the way that messages took: queue pairs and GIDs as the kernel has them, by how much the counters of
 //! both ports grew during the measured bursts, and what changed of the ports meanwhile.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::bench::hca::message::Counts;
 use crate::bench::hca::plan::Point;
 use crate::rdma::verbs::{AddressVector, Gid, PortCounters, QueuePair, QueuePairState};
-use crate::results::finding::{Finding, kinds};
+use crate::results::finding::{Finding, Severity, kinds};
+
+/// A pause of less than one part in so many of the time is no more than advice.
+const BRIEF: u64 = 1000;
 
 /// An end of the path as the kernel has it.
 #[derive(Debug, Clone, Serialize)]
@@ -73,6 +78,8 @@ pub struct PortRecord {
     pub receiver: PortCounters,
     /// What changed of either port since it was connected, in words.
     pub changes: Vec<String>,
+    /// From before the first burst to after the last.
+    pub time: Duration,
 }
 
 impl PortRecord {
@@ -83,6 +90,39 @@ impl PortRecord {
         received.or_else(|| self.receiver.notifications_sent())
     }
 
+    /// What held the sender's port back. On InfiniBand its wait for credits is usual, and is counted in ticks whose
+    /// length is the device's (IBA, PortXmitWait and PortSamplesControl), so that its share of the time is unknown.
+    fn waits(&self) -> Vec<Finding> {
+        let time = |found: Finding| found.count("time_ns", nanoseconds(self.time));
+        let ticks = Finding::counted(&kinds::PORT_WAITED, self.sender.waits().unwrap_or(0), None);
+        let mut all: Vec<_> = ticks.map(time).into_iter().collect();
+        let paused = self.sender.paused_us().filter(|paused| *paused > 0);
+        let received = self.sender.pauses_received();
+        for (count, port) in [
+            (
+                received.filter(|_| paused.is_none()),
+                "the sender's port received",
+            ),
+            (self.receiver.pauses_sent(), "the receiver's port sent"),
+        ] {
+            let found = Finding::counted(&kinds::PAUSE_FRAMES, count.unwrap_or(0), None);
+            all.extend(found.map(|found| found.name("port", port)));
+        }
+        all.extend(paused.map(|paused| {
+            let paused = paused.saturating_mul(1000);
+            let found = time(Finding::of(&kinds::PAUSED).count("paused_ns", paused));
+            let is_brief = paused.saturating_mul(BRIEF) < nanoseconds(self.time);
+            match is_brief {
+                true => Finding {
+                    severity: Severity::Advice,
+                    ..found
+                },
+                false => found,
+            }
+        }));
+        all
+    }
+
     /// What gives reason to doubt that the messages of a point took the way undisturbed, or took it at all. That they
     /// stayed within the adapter is known before where one port is both ends.
     pub fn findings(&self, point: &Point, counts: &Counts, to_itself: bool) -> Vec<Finding> {
@@ -91,7 +131,6 @@ impl PortRecord {
         for (count, kind) in [
             (self.sender.retransmissions(), kinds::RETRANSMISSIONS),
             (self.congestion_notifications(), kinds::CONGESTION),
-            (self.sender.waits(), kinds::FLOW_CONTROL),
             // Also where one of the counters has stopped, so that their sum is unknown.
             (Some(self.sender.known_errors()), kinds::SENDER_PORT_ERRORS),
             (
@@ -101,6 +140,7 @@ impl PortRecord {
         ] {
             all.extend(Finding::counted(&kind, count.unwrap_or(0), None));
         }
+        all.extend(self.waits());
         if !all.is_empty() && point.background.is_some() {
             all.push(Finding::of(&kinds::COUNTED_WITH_BACKGROUND));
         }
@@ -124,6 +164,10 @@ impl PortRecord {
         );
         all
     }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -157,7 +201,7 @@ mod tests {
                 ("hw_counters/np_cnp_sent", 7),
             ]),
             receiver: PortCounters::of(&[("hw_counters/rcvd_pkts", 100)]),
-            changes: Vec::new(),
+            ..PortRecord::default()
         };
         assert_eq!(said(&quiet), [""; 0]);
     }
@@ -175,7 +219,22 @@ mod tests {
             (
                 "counters/port_xmit_wait",
                 "",
-                "the sender's port waited for 3 ticks",
+                "the sender's port waited for 3 ticks in 2.00 s",
+            ),
+            (
+                "ethtool/rx_prio3_pause_duration",
+                "",
+                "the sender's port was paused for 3.00 us of 2.00 s",
+            ),
+            (
+                "ethtool/rx_priority_3_xoff.nic",
+                "ethtool/rx_priority_3_xoff.nic",
+                "the sender's port received 3 pause frames",
+            ),
+            (
+                "ethtool/tx_pause_frames",
+                "ethtool/tx_pause_frames",
+                "the receiver's port sent 3 pause frames",
             ),
             ("counters/symbol_error", "", "3 errors at the sender's port"),
             (
@@ -202,12 +261,50 @@ mod tests {
             let record = PortRecord {
                 sender: PortCounters::of(&[(sender, 3)]),
                 receiver: PortCounters::of(&[(receiver, 3)]),
-                changes: Vec::new(),
+                time: Duration::from_secs(2),
+                ..PortRecord::default()
             };
             let said = said(&record);
             assert_eq!(said.len(), 1, "{said:?}");
             assert!(said[0].starts_with(begins), "{said:?}");
         }
+    }
+
+    #[test]
+    fn only_a_wait_whose_time_is_unknown_is_no_reservation() {
+        let severities = |counters: &[(&str, u64)]| {
+            let record = PortRecord {
+                sender: PortCounters::of(counters),
+                ..PortRecord::default()
+            };
+            let found = record.waits().into_iter();
+            found.map(|found| found.severity).collect::<Vec<_>>()
+        };
+        let ticks = ("counters/port_xmit_wait", 9);
+        assert_eq!(severities(&[ticks]), [Severity::Advice]);
+        // The frames are not stated beside their time.
+        let paused = [
+            ticks,
+            ("ethtool/rx_prio3_pause", 2),
+            ("ethtool/rx_prio3_pause_duration", 40),
+        ];
+        assert_eq!(
+            severities(&paused),
+            [Severity::Advice, Severity::Reservation]
+        );
+        for (microseconds, severity) in [(1999, Severity::Advice), (2000, Severity::Reservation)] {
+            let record = PortRecord {
+                sender: PortCounters::of(&[("ethtool/rx_prio3_pause_duration", microseconds)]),
+                time: Duration::from_secs(2),
+                ..PortRecord::default()
+            };
+            assert_eq!(record.waits()[0].severity, severity, "{microseconds} us");
+        }
+        let none = [
+            ("counters/port_xmit_wait", 0),
+            ("ethtool/rx_prio3_pause", 0),
+        ];
+        assert_eq!(severities(&none), []);
     }
 
     #[test]
@@ -262,6 +359,7 @@ mod tests {
             sender: PortCounters::of(&[("hw_counters/rp_cnp_handled", 0)]),
             receiver: PortCounters::of(&[("hw_counters/np_cnp_sent", 5)]),
             changes: vec!["mlx5_0 port 1: the LID changed".to_owned()],
+            ..PortRecord::default()
         };
         assert_eq!(record.congestion_notifications(), Some(0));
         let change = "ports changed during the measurement: mlx5_0 port 1: the LID changed";

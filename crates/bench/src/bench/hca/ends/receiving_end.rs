@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
+use super::hardware_stamps::HardwareStamps;
 use super::path_proof::PathEnd;
 use super::verbs_link::{EndpointSettings, Receives, VerbsLink};
 use super::verbs_port::{RemoteSlots, VerbsCompletionPort};
 use super::{Link, ReceivingEnd};
 use crate::bench::hca::settings::config::{Operation, Service};
 use crate::buffer::{Arrival, Payload};
-use crate::rdma::verbs::{QueuePair, VerbsError};
+use crate::rdma::verbs::{QueuePair, RequestQueue, VerbsError};
 use crate::time::Ticks;
 
 #[derive(Debug)]
 pub struct Receiver {
+    /// Where receive requests are posted: of each queue pair one, or one of all. They hold queue pairs, so they go
+    /// before the memory region of the link.
+    queues: Vec<RequestQueue>,
     link: VerbsLink,
-    /// Of each queue pair.
+    /// Of each of these queues.
     receives: Receives,
     /// The queue pairs that send, on UD.
     sources: Vec<u32>,
@@ -27,7 +31,9 @@ impl Receiver {
     pub(crate) fn new(link: VerbsLink, settings: &EndpointSettings, sources: Vec<u32>) -> Self {
         let point = &settings.point;
         let of_datagrams = point.service == Service::Ud;
+        let queues = link.queue_pairs().map(RequestQueue::of);
         Receiver {
+            queues: queues.take(point.receive_queues() as usize).collect(),
             link,
             receives: settings.receives,
             sources: if of_datagrams { sources } else { Vec::new() },
@@ -45,9 +51,15 @@ impl Receiver {
         self.link.has_immediate_data()
     }
 
-    /// The slots of each queue pair, and how many of these there are.
-    pub(crate) fn slots_of_queue_pairs(&self) -> (usize, usize) {
-        (self.receives.slots as usize, self.link.connections.len())
+    /// The numbers of its queue pairs.
+    pub(crate) fn numbers(&self) -> Vec<u32> {
+        self.link.queue_pairs().map(|one| one.number()).collect()
+    }
+
+    /// The slots of each queue pair, where each has separate ones.
+    pub(crate) fn slots_of_queue_pairs(&self) -> Option<usize> {
+        let have_own = self.queues.len() == self.link.connections.len();
+        have_own.then_some(self.receives.slots as usize)
     }
 
     /// What the kernel has of this end of the path.
@@ -58,6 +70,19 @@ impl Receiver {
     /// Where messages arrive.
     pub fn payload(&self) -> &Payload {
         &self.link.payload
+    }
+
+    /// The stamps of its receive completions, if its adapter stamps them.
+    pub(crate) fn hardware(&self) -> Option<&HardwareStamps> {
+        self.link.hardware.as_ref()
+    }
+
+    /// A port of its own, by a poller of its queue.
+    pub(super) fn port_of<P>(&self, poller: P) -> VerbsCompletionPort<P> {
+        match self.sources[..] {
+            [] => VerbsCompletionPort::new(poller),
+            _ => VerbsCompletionPort::of_datagrams(poller, self.link.payload.header_size()),
+        }
     }
 
     /// What the sender needs to write into the slots, or to read them.
@@ -96,18 +121,12 @@ impl ReceivingEnd for Receiver {
         let header = self.link.payload.header_size();
         let address = self.link.payload.slot(slot).address() - header as u64;
         let length = (self.link.payload.message_size() + header) as u32;
-        let connection = &self.link.connections[slot / self.receives.slots as usize];
-        connection
-            .queue_pair()
-            .post_receive(&self.link.region, slot as u64, address, length)
+        let queue = &self.queues[slot / self.receives.slots as usize];
+        queue.post(&self.link.region, slot as u64, address, length)
     }
 
     fn port(&self, _burst: u32, _messages: usize) -> VerbsCompletionPort {
-        let queue = self.queue_pair().receive_queue();
-        match self.sources[..] {
-            [] => VerbsCompletionPort::new(queue),
-            _ => VerbsCompletionPort::of_datagrams(queue, self.link.payload.header_size()),
-        }
+        self.port_of(self.queue_pair().receive_queue().poller())
     }
 
     fn sources(&self) -> &[u32] {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::hardware_stamps::HardwareStamps;
 use super::path_proof::PathEnd;
 use super::verbs_link::{Connection, VerbsLink};
 use super::verbs_port::{
@@ -89,6 +90,11 @@ impl Sender {
         &self.link.payload
     }
 
+    /// The stamps of its send completions, if its adapter stamps them.
+    pub(crate) fn hardware(&self) -> Option<&HardwareStamps> {
+        self.link.hardware.as_ref()
+    }
+
     /// What it reaches of the other end's memory.
     pub(crate) fn remote(&self) -> RemoteSlots {
         self.remote
@@ -125,7 +131,7 @@ impl SendingEnd for Sender {
     }
 
     fn completions(&self) -> VerbsCompletionPort {
-        VerbsCompletionPort::new(self.queue_pair().send_queue())
+        VerbsCompletionPort::new(self.queue_pair().send_queue().poller())
     }
 
     fn stamps(&self) -> PayloadStamps {

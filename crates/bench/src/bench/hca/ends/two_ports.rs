@@ -2,7 +2,7 @@
 
 use super::facts::Facts;
 use crate::bench::hca::plan::{Limits, Point, longest_queue};
-use crate::bench::hca::settings::config::Service;
+use crate::bench::hca::settings::config::{Service, Switch};
 use crate::bench::hca::settings::path::PathLimits;
 use crate::rdma::verbs::{Gid, LinkLayer, common_partitions, usual_pair};
 
@@ -23,6 +23,17 @@ impl TwoPorts<'_> {
             self.least(|end| end.limits.max_completion_queue_entries),
             queue_pairs,
         )
+    }
+
+    /// Receive requests that each queue of a point holds.
+    pub(crate) fn longest_receive_queue(&self, point: &Point) -> u32 {
+        match point.resources.srq {
+            Switch::Off => self.longest_queue(point.queue_pairs),
+            Switch::On => {
+                let most = self.0[1].limits.max_shared_receive_requests;
+                most.min(self.least(|end| end.limits.max_completion_queue_entries))
+            }
+        }
     }
 
     /// RDMA reads and atomics that the sending device may have outstanding and the receiving one serves.
@@ -89,11 +100,14 @@ impl TwoPorts<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use crate::rdma::verbs::{DeviceLimits, PartitionKeys, Transport};
+    use crate::bench::hca::plan::Plan;
+    use crate::bench::hca::plan::made_up::single;
+    use crate::bench::hca::settings::comp_vector::CompletionVectors;
+    use crate::rdma::verbs::{DeviceLimits, OnDemandPaging, PartitionKeys, Transport};
 
-    fn port(most: u32, [outstanding, served]: [u8; 2], link_layer: LinkLayer) -> Facts {
+    pub(crate) fn port(most: u32, [outstanding, served]: [u8; 2], link_layer: LinkLayer) -> Facts {
         Facts {
             host: String::new(),
             boot_id: String::new(),
@@ -109,6 +123,10 @@ mod tests {
                 atomics: most > 50,
                 completion_vectors: 1,
                 completion_timestamps: None,
+                hardware_clock: None,
+                max_shared_receive_queues: 1,
+                max_shared_receive_requests: 3 * most,
+                on_demand_paging: OnDemandPaging::default(),
             },
             mtu: 4096,
             max_message: 1 << 20,
@@ -121,6 +139,38 @@ mod tests {
             description: String::new(),
             details: serde_json::Value::Null,
         }
+    }
+
+    #[test]
+    fn two_ends_of_one_device_have_two_interrupts() {
+        let port = |device: &str, completion_vectors| {
+            let mut port = port(40, [1, 1], LinkLayer::Ethernet);
+            port.device = device.to_owned();
+            port.boot_id = "a start of this machine".to_owned();
+            port.limits.completion_vectors = completion_vectors;
+            port
+        };
+        let asked = CompletionVectors {
+            sender: 1,
+            receiver: 1,
+        };
+        for (asked, receiver, vectors) in [
+            (None, port("mlx5_0", 8), "0,1"),
+            (None, port("mlx5_0", 1), "0,0"),
+            (None, port("mlx5_1", 8), "0,0"),
+            (Some(asked), port("mlx5_0", 8), "1,1"),
+        ] {
+            let sender = port("mlx5_0", receiver.limits.completion_vectors);
+            let found = CompletionVectors::of_run(asked, [&sender, &receiver]);
+            assert_eq!(found.to_string(), vectors, "{receiver:?}");
+        }
+        // Where it is not known whether they are on one machine.
+        let unknown = [(); 2].map(|()| Facts {
+            boot_id: String::new(),
+            ..port("mlx5_0", 8)
+        });
+        let found = CompletionVectors::of_run(None, [&unknown[0], &unknown[1]]);
+        assert_eq!(found.to_string(), "0,0");
     }
 
     #[test]
@@ -142,6 +192,13 @@ mod tests {
         assert_eq!(found.inline, [(Service::Rc, 40)]);
         assert!(!found.atomics);
         assert_eq!((both.longest_queue(1), both.longest_queue(4)), (80, 60));
+        // A shared one is the receiver's, and does not get shorter with each queue pair.
+        let mut point = Plan::new(&single()).points[0];
+        point.queue_pairs = 4;
+        assert_eq!(both.longest_receive_queue(&point), 60);
+        point.resources.srq = Switch::On;
+        assert_eq!(both.longest_receive_queue(&point), 180);
+        assert_eq!(TwoPorts([other, one]).longest_receive_queue(&point), 120);
         let path = both.path_limits();
         assert_eq!(path.mtu, 1024);
         assert_eq!(path.service_level, 7);

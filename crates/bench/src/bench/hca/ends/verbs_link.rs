@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Link;
+use super::hardware_stamps::HardwareStamps;
 use super::path_proof::PathEnd;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::Point;
@@ -13,20 +14,21 @@ use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
 use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
-    Access, AddressVector, Capabilities, CompletionQueue, Context, MemoryRegion, OutstandingReads,
-    PortCounters, ProtectionDomain, QueuePair, QueuePairAttributes, ServiceType, Transport,
+    Access, AddressVector, Capabilities, Context, EndPlan, EventPlan, MemoryRegion,
+    OutstandingReads, PortCounters, QueuePair, QueuePairAttributes, Registration, ServiceType,
+    StampedQueue, Transport,
 };
 
 /// The global route header that precedes a UD message in the receive buffer (InfiniBand Architecture Specification,
 /// volume 1, 11.4.1.2).
 const GLOBAL_ROUTE_HEADER: usize = 40;
 
-/// Receive requests of a queue pair.
+/// Receive requests of a queue: that of a queue pair, or the one that all share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Receives {
     /// Those that are posted at a time.
     pub requests: u32,
-    /// Those that a burst can take, each with a slot of its own: no message overwrites another of its burst.
+    /// Those that a burst can take, each with a separate slot: no message overwrites another of its burst.
     pub slots: u32,
 }
 
@@ -56,7 +58,7 @@ pub struct EndpointSettings {
     pub point: Point,
     /// How queue pairs for UC are made.
     pub uc_route: UcRoute,
-    /// Receive requests of each queue pair.
+    /// Receive requests of each queue.
     pub receives: Receives,
     /// RDMA reads or atomics that the sending end may have outstanding, if it has any.
     pub reads: u8,
@@ -66,6 +68,8 @@ pub struct EndpointSettings {
     pub limit: StepLimit,
     /// Pages of the payload.
     pub huge_pages: HugePagePolicy,
+    /// Whether adapters stamp the completions that are measured.
+    pub hw_timestamps: bool,
     /// CPU near which the sender's memory and queues are to lie.
     pub sender_cpu: usize,
     /// CPU near which the receiver's memory and queues are to lie.
@@ -93,6 +97,35 @@ impl LinkSide {
         }
     }
 
+    /// What this end of a point is made with, where each of its queues holds that number of receive requests. Each end
+    /// uses one of the two queues of a queue pair.
+    pub(crate) fn plan(self, point: &Point, receives: u32) -> EndPlan {
+        let resources = &point.resources;
+        let (send_requests, receive_requests, inline_bytes) = match self {
+            LinkSide::Sending => (point.sends(), 1, point.inline_bytes()),
+            LinkSide::Receiving => (1, receives, 0),
+        };
+        EndPlan {
+            service: ServiceType::from(point.service),
+            capabilities: Capabilities {
+                send_requests,
+                receive_requests,
+                inline_bytes,
+            },
+            queue_pairs: point.queue_pairs,
+            shares_requests: resources.srq.is_on() && self == LinkSide::Receiving,
+            // The thread of the receiving end posts and polls alone. At the sending end the sender takes the
+            // completions itself (`start_sending` asserts it). The thread that connects and ends the point uses them
+            // while these have no task.
+            of_thread: resources.thread_domain.is_on(),
+            registration: Registration {
+                access: self.access(point.operation),
+                relaxed_ordering: resources.relaxed_ordering.is_on(),
+                on_demand: resources.odp.is_on(),
+            },
+        }
+    }
+
     /// The reads and atomics that it may have outstanding, and serves.
     pub(crate) fn reads(self, settings: &EndpointSettings) -> OutstandingReads {
         match self {
@@ -116,6 +149,7 @@ pub(crate) struct EndResources {
     pub(crate) region: Arc<MemoryRegion>,
     /// Of each of its queue pairs.
     pub(crate) attributes: QueuePairAttributes,
+    hardware: Option<HardwareStamps>,
 }
 
 impl EndResources {
@@ -126,40 +160,48 @@ impl EndResources {
         side: LinkSide,
     ) -> Result<Self, RunError> {
         let (point, receives) = (&settings.point, settings.receives);
-        let queue_pairs = point.queue_pairs;
-        let (sending, receiving) =
-            queue_pair_lengths(point.sends(), receives.requests, point.inline_bytes());
-        let (capabilities, slots, header) = match side {
-            LinkSide::Sending => (sending, point.burst, 0),
+        let (slots, header) = match side {
+            LinkSide::Sending => (point.burst, 0),
             LinkSide::Receiving => {
-                let slots = receives.slots * queue_pairs;
-                (receiving, slots, header_of(point.service))
+                let slots = receives.slots * point.receive_queues();
+                (slots, header_of(point.service))
             }
         };
         let huge_pages = settings.huge_pages;
         let payload = PayloadBuffer::new(slots as usize, point.size as usize, header, huge_pages)?;
         let payload = Payload::new(payload);
-        let domain = ProtectionDomain::allocate(context)?;
-        let access = side.access(point.operation);
-        let region = MemoryRegion::register(&domain, payload.clone(), access)?;
-        let send_events = point.poll_comp == Poll::Event && side == LinkSide::Sending;
-        let receive_events = point.poll_recv == Poll::Event && side == LinkSide::Receiving;
-        let vector = match side {
-            LinkSide::Sending => settings.comp_vectors.sender,
-            LinkSide::Receiving => settings.comp_vectors.receiver,
-        };
-        // One completion queue for all queue pairs, so that a loop polls one, however many these are.
-        let queue = |requests: u32, events| {
-            CompletionQueue::create(context, requests * queue_pairs, events, vector)
-        };
-        Ok(EndResources {
-            attributes: QueuePairAttributes {
-                service: ServiceType::from(point.service),
-                capabilities,
-                send_elements: 1,
-                send_queue: queue(capabilities.send_requests, send_events)?,
-                receive_queue: queue(capabilities.receive_requests, receive_events)?,
+        let vectors = settings.comp_vectors;
+        let events = EventPlan {
+            of_sends: point.poll_comp == Poll::Event && side == LinkSide::Sending,
+            of_receives: point.poll_recv == Poll::Event && side == LinkSide::Receiving,
+            vector: match side {
+                LinkSide::Sending => vectors.sender,
+                LinkSide::Receiving => vectors.receiver,
             },
+        };
+        let plan = side.plan(point, receives.requests);
+        let (domain, mut attributes) = plan.make(context, events)?;
+        let region = MemoryRegion::register(&domain, payload.clone(), plan.registration)?;
+        // Memory that is polled has no completion.
+        let has_completions = side == LinkSide::Sending || point.operation.has_immediate_data();
+        let mut stamped = || {
+            let [sends, receives] = plan.entries();
+            let (entries, with_events, measured) = match side {
+                LinkSide::Sending => (sends, events.of_sends, &mut attributes.send_queue),
+                LinkSide::Receiving => {
+                    (receives, events.of_receives, &mut attributes.receive_queue)
+                }
+            };
+            let queue = StampedQueue::create(context, entries, with_events, events.vector)?;
+            *measured = Arc::clone(queue.queue());
+            HardwareStamps::new(context, queue, point.burst as usize, huge_pages)
+        };
+        let hardware = (settings.hw_timestamps && has_completions)
+            .then(&mut stamped)
+            .transpose()?;
+        Ok(EndResources {
+            attributes,
+            hardware,
             context: Arc::clone(context),
             payload,
             region,
@@ -174,6 +216,7 @@ impl EndResources {
             port,
             payload: self.payload,
             region: self.region,
+            hardware: self.hardware,
         }
     }
 }
@@ -227,6 +270,7 @@ pub(crate) struct VerbsLink {
     port: u8,
     pub(crate) payload: Payload,
     pub(crate) region: Arc<MemoryRegion>,
+    pub(crate) hardware: Option<HardwareStamps>,
 }
 
 impl Link for VerbsLink {
@@ -306,21 +350,33 @@ pub(crate) fn header_of(service: Service) -> usize {
     }
 }
 
-/// What a sending and a receiving queue pair are made with: each end uses one of its two queues.
-pub(crate) fn queue_pair_lengths(
-    sends: u32,
-    receives: u32,
-    inline_bytes: u32,
-) -> (Capabilities, Capabilities) {
-    let sending = Capabilities {
-        send_requests: sends,
-        receive_requests: 1,
-        inline_bytes,
-    };
-    let receiving = Capabilities {
-        send_requests: 1,
-        receive_requests: receives,
-        inline_bytes: 0,
-    };
-    (sending, receiving)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::hca::plan::Plan;
+    use crate::bench::hca::plan::made_up::single;
+    use crate::bench::hca::settings::config::Switch;
+
+    #[test]
+    fn both_ends_of_all_operations_register_as_asked() {
+        let switch = |on| if on { Switch::On } else { Switch::Off };
+        let both = [LinkSide::Sending, LinkSide::Receiving];
+        for &operation in Operation::ALL {
+            for (relaxed, paged) in [(false, false), (true, false), (false, true), (true, true)] {
+                let mut point = Plan::new(&single()).points[0];
+                point.operation = operation;
+                point.resources.relaxed_ordering = switch(relaxed);
+                point.resources.odp = switch(paged);
+                for side in both {
+                    let wanted = Registration {
+                        access: side.access(operation),
+                        relaxed_ordering: relaxed,
+                        on_demand: paged,
+                    };
+                    let plan = side.plan(&point, 1);
+                    assert_eq!(plan.registration, wanted, "{side:?} {point}");
+                }
+            }
+        }
+    }
 }

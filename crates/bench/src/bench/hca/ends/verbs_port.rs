@@ -9,7 +9,9 @@ use crate::bench::hca::loops::port::{
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
 use crate::buffer::{Payload, StampCursor};
-use crate::rdma::verbs::{self, CompletionQueue, Poller, QueuePair, SendRequest, VerbsError};
+use crate::rdma::verbs::{
+    self, CompletionQueue, Poller, QueuePair, SendRequest, StampedPoller, VerbsError,
+};
 use crate::time::Ticks;
 
 /// The slots of the peer's memory, for RDMA writes and reads.
@@ -137,36 +139,76 @@ impl StampSlots for PayloadStamps {
     }
 }
 
+/// What takes completions out of a queue of a kind.
+pub trait QueuePoller: Send {
+    /// The verb that looks.
+    const VERB: &'static str;
+
+    /// Takes one completion if there is one.
+    fn poll(&mut self) -> verbs::PollResult;
+
+    /// The queue.
+    fn queue(&self) -> &CompletionQueue;
+}
+
+impl QueuePoller for Poller {
+    const VERB: &'static str = "ibv_poll_cq";
+
+    #[inline(always)]
+    fn poll(&mut self) -> verbs::PollResult {
+        Poller::poll(self)
+    }
+
+    #[inline(always)]
+    fn queue(&self) -> &CompletionQueue {
+        Poller::queue(self)
+    }
+}
+
+impl QueuePoller for StampedPoller {
+    const VERB: &'static str = "ibv_start_poll";
+
+    #[inline(always)]
+    fn poll(&mut self) -> verbs::PollResult {
+        StampedPoller::poll(self)
+    }
+
+    #[inline(always)]
+    fn queue(&self) -> &CompletionQueue {
+        StampedPoller::queue(self)
+    }
+}
+
 /// Takes completions from a completion queue.
-pub struct VerbsCompletionPort {
-    poller: Poller,
+pub struct VerbsCompletionPort<P = Poller> {
+    pub(super) poller: P,
     /// Bytes that precede a message and are counted with it.
     header: u32,
     /// Whether anybody can send here, so that a message may not fit.
     open: bool,
 }
 
-impl VerbsCompletionPort {
-    /// Takes completions from `queue`.
-    pub fn new(queue: &Arc<CompletionQueue>) -> Self {
+impl<P> VerbsCompletionPort<P> {
+    /// Takes completions by `poller`.
+    pub fn new(poller: P) -> Self {
         VerbsCompletionPort {
-            poller: queue.poller(),
+            poller,
             header: 0,
             open: false,
         }
     }
 
     /// Takes completions of UD messages, which anybody can send, and which are preceded by `header` bytes.
-    pub fn of_datagrams(queue: &Arc<CompletionQueue>, header: usize) -> Self {
+    pub fn of_datagrams(poller: P, header: usize) -> Self {
         VerbsCompletionPort {
             header: header as u32,
             open: true,
-            ..Self::new(queue)
+            ..Self::new(poller)
         }
     }
 }
 
-impl CompletionPort for VerbsCompletionPort {
+impl<P: QueuePoller> CompletionPort for VerbsCompletionPort<P> {
     #[inline(always)]
     fn poll(&mut self) -> PollResult {
         match self.poller.poll() {
@@ -176,6 +218,7 @@ impl CompletionPort for VerbsCompletionPort {
                 immediate_data: completion.immediate_data,
                 bytes: completion.byte_count.wrapping_sub(self.header),
                 source_queue_pair: completion.source_queue_pair,
+                queue_pair: completion.queue_pair,
             }),
             verbs::PollResult::Failed(completion) => PollResult::Failed(Failure {
                 request: Some(completion.work_request_id),
@@ -190,13 +233,13 @@ impl CompletionPort for VerbsCompletionPort {
                 },
             }),
             verbs::PollResult::Broken(code) => PollResult::Failed(call_failed(code, |code, _| {
-                format!("ibv_poll_cq failed with {code}")
+                format!("{} failed with {code}", P::VERB)
             })),
         }
     }
 }
 
-impl EventPort for VerbsCompletionPort {
+impl<P: QueuePoller> EventPort for VerbsCompletionPort<P> {
     #[inline(always)]
     fn arm(&mut self) -> Result<(), Failure> {
         self.poller

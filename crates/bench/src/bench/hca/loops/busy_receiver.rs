@@ -45,6 +45,11 @@ impl<P: CompletionPort, C: Clock, W: Pacing + Send> CompletionPort for BusyRecei
     }
 
     #[inline(always)]
+    fn keep_stamp(&mut self, place: usize) {
+        self.port.keep_stamp(place);
+    }
+
+    #[inline(always)]
     fn finds_behind(&mut self, slots: usize) -> bool {
         self.port.finds_behind(slots)
     }

@@ -135,6 +135,7 @@ impl<P: CompletionPort, T: CompletionObserver> Collector<'_, P, T> {
                     let sequence = Tag::sequence(label);
                     if let Some(slot) = self.stamps.get_mut(sequence as usize) {
                         *slot = stamp;
+                        self.port.keep_stamp(sequence as usize);
                     }
                     self.tell.completed(self.control, sequence);
                     self.outcome.succeeded += 1;

@@ -19,6 +19,8 @@ pub struct Completion {
     pub bytes: u32,
     /// The queue pair that sent a received message; told on UD only.
     pub source_queue_pair: u32,
+    /// The queue pair that a message came to.
+    pub queue_pair: u32,
 }
 
 /// Why a port fails.
@@ -77,6 +79,10 @@ pub trait SendPort: Send {
 pub trait CompletionPort: Send {
     /// Takes one completion if there is one; never blocks.
     fn poll(&mut self) -> PollResult;
+
+    /// Keeps the adapter's stamp of the completion that was taken last, at a place, if adapters stamp completions here.
+    #[inline(always)]
+    fn keep_stamp(&mut self, _place: usize) {}
 
     /// Looks at the `slots` behind the next one too, where a message before them may be lost without a trace. Returns
     /// whether the next look finds a message.

@@ -6,17 +6,16 @@ use super::receiver::Strays;
 use super::tag::Expected;
 use crate::bench::hca::settings::limits::LARGEST_BURST;
 
-/// The receive requests of all queue pairs of an end.
+/// The receive requests of an end: in a queue of each queue pair, or in one that they share.
 pub(crate) struct ReceiveRequests {
-    /// Slots of each queue pair.
+    /// Slots of each queue.
     slots: usize,
-    /// Requests that a queue pair holds at a time: fewer than slots where what is taken is posted anew while a burst
-    /// runs.
+    /// Requests that a queue holds at a time: fewer than slots where what is taken is posted anew while a burst runs.
     most: usize,
-    queue_pairs: Vec<Ring>,
+    queues: Vec<Ring>,
 }
 
-/// Those of one queue pair. Its slots are used in turn, so a request that a lost message left behind keeps its slot to
+/// Those of one queue. Its slots are used in turn, so a request that a lost message left behind keeps its slot to
 /// itself.
 #[derive(Clone, Default)]
 struct Ring {
@@ -27,22 +26,27 @@ struct Ring {
 }
 
 impl ReceiveRequests {
-    /// None yet, for `slots` slots in all, of which each queue pair takes up to `most` at a time.
-    pub(crate) fn new(slots: usize, most: usize, queue_pairs: u32) -> Self {
-        let queue_pairs = queue_pairs as usize;
+    /// None yet, for `slots` slots in all, of which each queue takes up to `most` at a time.
+    pub(crate) fn new(slots: usize, most: usize, queues: u32) -> Self {
+        let queues = queues as usize;
         ReceiveRequests {
-            slots: slots / queue_pairs,
+            slots: slots / queues,
             most,
-            queue_pairs: vec![Ring::default(); queue_pairs],
+            queues: vec![Ring::default(); queues],
         }
     }
 
-    /// Posts as many to each queue pair as it holds, before a burst; `post` posts one for a slot.
+    /// Whether each slot has a request before a burst, so that none is posted anew while it runs.
+    pub(crate) fn holds_all_slots(&self) -> bool {
+        self.most == self.slots
+    }
+
+    /// Posts as many to each queue as it holds, before a burst; `post` posts one for a slot.
     pub(crate) fn top_up<E>(
         &mut self,
         mut post: impl FnMut(usize) -> Result<(), E>,
     ) -> Result<(), E> {
-        for (number, ring) in self.queue_pairs.iter_mut().enumerate() {
+        for (number, ring) in self.queues.iter_mut().enumerate() {
             while ring.outstanding < self.most {
                 post(number * self.slots + ring.take_next(self.slots))?;
             }
@@ -58,9 +62,7 @@ impl ReceiveRequests {
         expected: &Expected<'_>,
     ) -> Strays {
         let mut strays = Strays::default();
-        self.queue_pairs
-            .iter_mut()
-            .for_each(|ring| ring.to_come = 0);
+        self.queues.iter_mut().for_each(|ring| ring.to_come = 0);
         loop {
             let polled = port.poll();
             if let Some(request) = taken_by(&polled) {
@@ -75,7 +77,7 @@ impl ReceiveRequests {
         }
     }
 
-    /// A port before `port` that counts which queue pair's requests were taken, and posts them anew by `post` as far as
+    /// A port before `port` that counts which queue's requests were taken, and posts them anew by `post` as far as
     /// the burst has use for them.
     pub(crate) fn renewing<'a, P, F: FnMut(usize) -> Result<(), Failure>>(
         &'a mut self,
@@ -93,9 +95,9 @@ impl ReceiveRequests {
         }
     }
 
-    /// Messages have taken so many requests of the only queue pair.
+    /// Messages have taken so many requests of the only queue.
     pub(crate) fn took_of_only(&mut self, count: usize) {
-        let only = &mut self.queue_pairs[0];
+        let only = &mut self.queues[0];
         only.outstanding -= count.min(only.outstanding);
     }
 
@@ -103,7 +105,7 @@ impl ReceiveRequests {
     #[inline(always)]
     fn took(&mut self, request: u64) -> Option<usize> {
         let number = request as usize / self.slots;
-        let ring = self.queue_pairs.get_mut(number)?;
+        let ring = self.queues.get_mut(number)?;
         ring.outstanding = ring.outstanding.saturating_sub(1);
         ring.to_come = ring.to_come.checked_sub(1)?;
         Some(number * self.slots + ring.take_next(self.slots))
@@ -180,6 +182,11 @@ where
         let polled = self.port.poll();
         self.taken = taken_by(&polled);
         polled
+    }
+
+    #[inline(always)]
+    fn keep_stamp(&mut self, place: usize) {
+        self.port.keep_stamp(place);
     }
 
     #[inline(always)]

@@ -73,6 +73,7 @@ pub fn receive<C: Clock, P: CompletionPort, M: PollMode<P>>(
                     slot: completion.request as u32,
                     bytes: completion.bytes,
                 };
+                port.keep_stamp(received);
                 if expected.includes(&completion) {
                     received += 1;
                     furthest = furthest.max(Tag::sequence(completion.immediate_data) + 1);

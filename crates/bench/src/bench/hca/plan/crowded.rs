@@ -42,6 +42,7 @@ pub(crate) fn leave_out_crowded<E>(
 mod tests {
     use super::*;
     use crate::bench::hca::plan::made_up::single;
+    use crate::bench::hca::plan::placement::RunThreads;
     use crate::bench::hca::settings::config::{CpuRequest, Sweep, Timestamp};
     use crate::generators::MemoryLoad;
     use crate::host::HostError;
@@ -58,7 +59,8 @@ mod tests {
         };
         let topology = Machine::new(1, cores, 1).topology();
         let placement = |point: &Point| {
-            Placement::of_point(&topology, point, false, CpuRequest::default(), [None; 2])
+            let run = RunThreads::default();
+            Placement::of_point(&topology, point, run, CpuRequest::default(), [None; 2])
         };
         let (plan, cpus) = leave_out_crowded(Plan::new(&sweep), &topology, placement).unwrap();
         let reasons = plan.left_out.into_iter().map(|left_out| left_out.reason);

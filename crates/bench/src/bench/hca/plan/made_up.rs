@@ -20,6 +20,7 @@ pub fn single() -> Sweep {
         sizes: vec![8],
         connects: vec![Connect::Auto],
         paths: vec![PathSettings::default()],
+        resources: vec![ResourceSettings::default()],
         queue_pairs: vec![1],
         backgrounds: vec![None],
         memory_loads: vec![MemoryLoad::OFF],

@@ -7,6 +7,7 @@ mod operation;
 pub mod placed;
 #[allow(missing_docs)]
 pub mod placement;
+mod resources;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -21,6 +22,7 @@ use crate::bench::hca::settings::config::{
 };
 use crate::bench::hca::settings::path::Connect;
 use crate::bench::hca::settings::path::{PathSettings, impossible_by_manager, resolved};
+use crate::bench::hca::settings::resources::{ResourceOption, ResourceSettings};
 use crate::generators::MemoryLoad;
 use crate::time::{ClockKind, Nanos};
 
@@ -60,6 +62,8 @@ pub struct Point {
     pub connect: Connect,
     /// Attributes of the path.
     pub path: PathSettings,
+    /// What the ends are made with.
+    pub resources: ResourceSettings,
     /// Queue pairs that the messages are spread over, in turn.
     pub queue_pairs: u32,
     /// Messages in flight at most.
@@ -84,6 +88,14 @@ impl Point {
     /// Of so many messages, those that one queue pair carries: the first of them carries as many.
     pub fn share(&self, messages: u32) -> u32 {
         messages.div_ceil(self.queue_pairs)
+    }
+
+    /// Queues that hold the receive requests of its queue pairs.
+    pub fn receive_queues(&self) -> u32 {
+        match self.resources.srq {
+            Switch::Off => self.queue_pairs,
+            Switch::On => 1,
+        }
     }
 
     /// Bytes that are copied into the work request.
@@ -146,6 +158,9 @@ impl fmt::Display for Point {
         }
         if self.queue_pairs > 1 {
             write!(formatter, "-{}queue_pairs", self.queue_pairs)?;
+        }
+        for name in self.resources.chosen().map(ResourceOption::name) {
+            write!(formatter, "-{}", name.replace('-', "_"))?;
         }
         if self.is_limited() {
             write!(formatter, "-depth{}", self.depth)?;
@@ -283,6 +298,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         clock: ClockKind::Monotonic,
         connect: Connect::Auto,
         path: PathSettings::default(),
+        resources: ResourceSettings::default(),
         queue_pairs: 1,
         depth: 1,
         background: None,
@@ -296,6 +312,7 @@ fn product(sweep: &Sweep) -> Vec<Point> {
         p.path = value.of(p.service)
     });
     let points = each(points, &sweep.queue_pairs, |p, value| p.queue_pairs = value);
+    let points = each(points, &sweep.resources, |p, value| p.resources = value);
     let points = each(points, &sweep.clocks, |p, value| p.clock = value);
     let points = each(points, &sweep.timestamps, |p, value| p.timestamp = value);
     let points = each(points, &sweep.polls, |p, (recv, comp)| {
@@ -320,7 +337,8 @@ fn product(sweep: &Sweep) -> Vec<Point> {
 }
 
 fn impossible_anywhere(point: &Point) -> Option<String> {
-    if let Some(reason) = operation::impossible_anywhere(point) {
+    let by_operation = operation::impossible_anywhere(point);
+    if let Some(reason) = by_operation.or_else(|| resources::impossible_anywhere(point)) {
         return Some(reason);
     }
     if point.timestamp == Timestamp::Send && point.inline.is_on() {

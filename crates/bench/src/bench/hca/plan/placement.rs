@@ -3,6 +3,8 @@
 use serde::Serialize;
 
 use super::Point;
+#[cfg(feature = "rdma")]
+use crate::bench::hca::settings::config::Config;
 use crate::bench::hca::settings::config::{CpuRequest, Poll, Timestamp};
 use crate::host::{Compromise, CpuSet, HostError, Need, RoleSpec, Topology, WaitMode};
 #[cfg(feature = "rdma")]
@@ -19,6 +21,16 @@ pub const COMPLETION: Role = Role::new("completion thread", "hcabench-comp");
 pub const STAMP: Role = Role::new("stamp thread", "hcabench-stamp");
 /// Sends in the background.
 pub const BACKGROUND: Role = Role::new("background thread", "hcabench-backgr");
+
+/// What all points of a run keep to, so that they are measured in the same places and in the same way.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunThreads {
+    /// Whether any has a background: all keep a CPU free for its thread.
+    pub background: bool,
+    /// Whether any has a thread domain, whose queue pairs a single thread uses: in all that poll busily the sender
+    /// takes the completions.
+    pub thread_domain: bool,
+}
 
 /// Where the threads of a point run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,6 +55,18 @@ pub struct Placement {
     pub receives: bool,
 }
 
+impl RunThreads {
+    /// Of the points of a run.
+    #[cfg(feature = "rdma")]
+    pub fn of(config: &Config) -> Self {
+        let mut resources = config.sweep.resources.iter();
+        RunThreads {
+            background: config.has_background(),
+            thread_domain: resources.any(|all| all.thread_domain.is_on()),
+        }
+    }
+}
+
 impl Placement {
     /// What a real-time priority depends on.
     #[cfg(feature = "rdma")]
@@ -52,17 +76,16 @@ impl Placement {
         SpinPlacement::of(&self.warnings, self.shares_cpu, options)
     }
 
-    /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device. Where any point of
-    /// the run has a `background`, all keep a CPU free for it, so that they are measured in the same places.
+    /// Finds the CPUs for a point; `numa_nodes` are those of the sending and of the receiving device.
     pub fn of_point(
         topology: &Topology,
         point: &Point,
-        background: bool,
+        run: RunThreads,
         named: CpuRequest,
         numa_nodes: [Option<usize>; 2],
     ) -> Result<Self, HostError> {
         let receives = point.operation.is_one_way() || named.receiver.is_some();
-        Self::plan(topology, point, background, named, numa_nodes, receives)
+        Self::plan(topology, point, run, named, numa_nodes, receives)
     }
 
     /// The same for the sending side alone: what receives is on another host.
@@ -70,21 +93,26 @@ impl Placement {
     pub fn of_sending_side(
         topology: &Topology,
         point: &Point,
+        run: RunThreads,
         named: CpuRequest,
         numa_node: Option<usize>,
     ) -> Result<Self, HostError> {
-        Self::plan(topology, point, false, named, [numa_node; 2], false)
+        let run = RunThreads {
+            background: false,
+            ..run
+        };
+        Self::plan(topology, point, run, named, [numa_node; 2], false)
     }
 
     fn plan(
         topology: &Topology,
         point: &Point,
-        background: bool,
+        run: RunThreads,
         named: CpuRequest,
         numa_nodes: [Option<usize>; 2],
         receives: bool,
     ) -> Result<Self, HostError> {
-        let [from, to] = numa_nodes;
+        let (background, [from, to]) = (run.background, numa_nodes);
         let mut roles = vec![RoleSpec {
             numa_node: from,
             ..RoleSpec::new(SENDER.name, "--sender-cpu", named.sender)
@@ -122,6 +150,11 @@ impl Placement {
             warnings.retain(|warning| !warning.concerns(BACKGROUND.name));
             placed.warnings = warnings;
         }
+        let sender_collects = point.resources.thread_domain.is_on()
+            || (run.thread_domain && point.poll_comp == Poll::Busy);
+        if sender_collects {
+            (placed.warnings).retain(|warning| !warning.concerns(COMPLETION.name));
+        }
         let background = of_background.filter(|_| point.background.is_some());
         let shares_cpu =
             placed.shares_cpu() || background.is_some_and(|cpu| placed.cpus.contains(&Some(cpu)));
@@ -131,7 +164,7 @@ impl Placement {
             false => near(topology, to).unwrap_or(sender),
         };
         let stamp = placed.cpus.get(completion + 1).copied().flatten();
-        let completion = placed.cpus[completion];
+        let completion = placed.cpus[completion].filter(|_| !sender_collects);
         Ok(Placement {
             sender,
             receiver,
@@ -229,7 +262,11 @@ mod tests {
             background: named,
             ..CpuRequest::default()
         };
-        Placement::of_point(&topology, &point, of_run, named, [None; 2]).unwrap()
+        let run = RunThreads {
+            background: of_run,
+            thread_domain: false,
+        };
+        Placement::of_point(&topology, &point, run, named, [None; 2]).unwrap()
     }
 
     #[test]
@@ -259,6 +296,36 @@ mod tests {
         assert!(!without.background_shares_cpu() && !told(&without));
         let ends = |placement: &Placement| (placement.sender, placement.receiver);
         assert_eq!(ends(&without), ends(&narrow));
+    }
+
+    #[test]
+    fn what_is_in_a_thread_domain_is_used_by_one_thread() {
+        use crate::bench::hca::settings::config::Switch;
+        let topology = Machine::new(1, 8, 1).topology();
+        let placed = |of_run, of_point, poll_comp| {
+            let mut point = Plan::new(&single()).points[0];
+            (point.resources.thread_domain, point.poll_comp) = (of_point, poll_comp);
+            let run = RunThreads {
+                background: false,
+                thread_domain: of_run,
+            };
+            let cpus = CpuRequest::default();
+            Placement::of_point(&topology, &point, run, cpus, [None; 2]).unwrap()
+        };
+        let usual = placed(false, Switch::Off, Poll::Busy);
+        assert!(usual.completion.is_some());
+        // The point that it is compared with is measured in the same way.
+        for of_point in [Switch::On, Switch::Off] {
+            let found = placed(true, of_point, Poll::Busy);
+            assert_eq!((found.completion, found.completion_by), (None, "sender"));
+            assert_eq!(
+                (found.sender, found.receiver),
+                (usual.sender, usual.receiver)
+            );
+        }
+        // A thread that sleeps cannot be the one that sends.
+        let sleeps = placed(true, Switch::Off, Poll::Event);
+        assert!(sleeps.completion.is_some());
     }
 
     #[test]

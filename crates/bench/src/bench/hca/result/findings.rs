@@ -1,6 +1,7 @@
 //! What a result gives reason to state, and a line about the instrument.
 
 use super::PointResult;
+use super::hardware::HardwareStampTally;
 use crate::bench::hca::loops::background::BackgroundTraffic;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
@@ -185,6 +186,43 @@ pub fn of_latency(result: &PointResult) -> Vec<Finding> {
     all.into_iter().flatten().collect()
 }
 
+/// What stamps of adapters show: of themselves, and of a receiving loop, if it took nothing but messages that count.
+fn of_hardware(stamps: &HardwareStampTally, has_strays: bool) -> Vec<Finding> {
+    let ends = [
+        ("sender", "t_comp", &stamps.sender),
+        ("receiver", "t_recv", &stamps.receiver),
+    ];
+    let mut found = Vec::new();
+    for (end, ours, stamps) in ends {
+        let named = |it: Finding| it.name("end", end).name("ours", ours);
+        let counted = [
+            (stamps.too_late(), kinds::HW_STAMPS_TOO_LATE),
+            (stamps.missing + stamps.outside, kinds::HW_STAMPS_MISSING),
+        ];
+        for (count, kind) in &counted {
+            let counted = Finding::counted(kind, *count, Some(stamps.completions));
+            let error = stamps.error_ns as f64;
+            found.extend(counted.map(|it| named(it).measure("error_ns", error)));
+        }
+        found.extend(stamps.unresolved().map(|median| {
+            named(Finding::of(&kinds::HW_LAG_UNRESOLVED))
+                .measure("median_ns", median)
+                .measure("error_ns", stamps.error_ns as f64)
+        }));
+        let off_ppm = stamps.rate_off().map(|off| (off * 1e6).round());
+        found.extend(
+            off_ppm.map(|off| named(Finding::of(&kinds::HW_CLOCK_RATE)).measure("off_ppm", off)),
+        );
+    }
+    let waits = stamps.receiver.waits.filter(|_| !has_strays);
+    found.extend(waits.and_then(|waits| {
+        let of = Some(stamps.receiver.completions);
+        Finding::counted(&kinds::HELD_UP, waits.count, of)
+            .map(|it| it.measure("longest_ns", waits.longest_ns as f64))
+    }));
+    found
+}
+
 /// What every result may show.
 pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     let obtained = &result.circumstances;
@@ -224,6 +262,10 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
     all.extend(of_throttling(&result.throttled, obtained.priority));
     all.extend(of_kept(result, missed));
     all.extend(of_order(result));
+    if let Some(stamps) = &result.hardware {
+        let strays = counts.foreign + counts.late + counts.duplicated;
+        all.extend(of_hardware(stamps, strays > 0));
+    }
     let to_itself = obtained.path.sender.sends_to_itself();
     all.extend(result.ports.findings(&result.point, counts, to_itself));
     all
@@ -233,6 +275,7 @@ pub fn of(result: &PointResult, config: &Config) -> Vec<Finding> {
 mod tests {
     use std::time::Duration;
 
+    use super::super::hardware::{EndStamps, LongWaits};
     use super::*;
     use crate::bench::hca::loops::background::Messages;
     use crate::bench::hca::plan::{Plan, made_up::single};
@@ -262,6 +305,38 @@ mod tests {
                 (uc, polled, 64)
             ]
         );
+    }
+
+    #[test]
+    fn stamps_of_adapters_are_doubted_where_they_cannot_be_right() {
+        let mut stamps = HardwareStampTally::default();
+        assert_eq!(of_hardware(&stamps, false), []);
+        stamps.sender = EndStamps::made_up(&[100, -30, -70], 60);
+        stamps.sender.missing = 1;
+        stamps.sender.outside = 2;
+        stamps.receiver = EndStamps::made_up(&[100, 90, -30], 60);
+        stamps.receiver.waits = Some(LongWaits {
+            count: 2,
+            longest_ns: 52_000,
+        });
+        stamps.receiver.nominal_khz = Some(1e6);
+        stamps.receiver.seen_khz = Some(1.01e6);
+        stamps.receiver.seen_within = Some(1e-4);
+        let found = of_hardware(&stamps, false);
+        let lines: Vec<String> = found.iter().map(|it| it.line(1)).collect();
+        let expected = [
+            &["1 of 3", "of the sender", "later than t_comp", "60 ns"][..],
+            &["3 of 3 completions of the sender", "t_comp"],
+            &["median time", "to t_comp", "-30", "60 ns"],
+            &["the receiver's adapter", "10000 ppm"],
+            &["2 of 3 messages late", "52.0 us", "its thread was away"],
+        ];
+        assert_eq!(lines.len(), expected.len(), "{lines:?}");
+        for (line, words) in lines.iter().zip(expected) {
+            line.has(words);
+        }
+        // It may have taken something else meanwhile.
+        assert_eq!(of_hardware(&stamps, true).len(), 4);
     }
 
     #[test]

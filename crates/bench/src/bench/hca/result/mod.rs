@@ -4,6 +4,8 @@ pub mod analysis;
 #[cfg(feature = "rdma")]
 pub mod findings;
 #[allow(missing_docs)]
+pub mod hardware;
+#[allow(missing_docs)]
 pub mod in_flight;
 #[cfg(feature = "rdma")]
 #[allow(missing_docs)]
@@ -18,11 +20,12 @@ use crate::bench::hca::loops::floor::Floor;
 use crate::bench::hca::message::{Counts, Message};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::result::hardware::HardwareStampTally;
 use crate::bench::hca::result::in_flight::InFlight;
 use crate::bench::hca::result::schedule::ScheduleResult;
 use crate::buffer::PageKind;
 use crate::generators::LoadTraffic;
-use crate::host::cgroup::ThrottlingRecord;
+use crate::host::throttling::ThrottlingRecord;
 use crate::rig::clock_offset::ClockOffset;
 use crate::stats::{LatencyHistogram, Summary};
 #[cfg(feature = "rdma")]
@@ -113,6 +116,8 @@ pub struct PointResult {
     /// What the ports tell of the bursts.
     #[cfg(feature = "rdma")]
     pub ports: crate::bench::hca::ends::path_proof::PortRecord,
+    /// What adapters stamped, if they were asked to.
+    pub hardware: Option<HardwareStampTally>,
     /// What was done in the background.
     #[cfg(feature = "rdma")]
     pub background: Option<BackgroundTraffic>,
@@ -160,6 +165,7 @@ impl PointResult {
             costs,
             messages: tally.messages,
             ports: tally.ports,
+            hardware: tally.hardware,
             background: tally.background,
             drawn: tally.drawn,
             throttled: tally.throttled,
@@ -184,6 +190,8 @@ pub struct Tally {
     /// Messages before the measured ones.
     pub(super) warmed_up: u64,
     pub(super) ports: crate::bench::hca::ends::path_proof::PortRecord,
+    /// What adapters stamped, if they were asked to.
+    pub(super) hardware: Option<HardwareStampTally>,
     pub(super) background: Option<BackgroundTraffic>,
     /// What generators issued meanwhile, under memory load.
     pub(super) drawn: Option<LoadTraffic>,

@@ -3,14 +3,17 @@
 use serde::Serialize;
 
 use super::PointResult;
+use super::hardware::{EndStamps, HardwareTimes};
 use crate::bench::hca::ends::path_proof::PortRecord;
 use crate::bench::hca::loops::floor::Floor;
 use crate::bench::hca::message::{Counts, Message};
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::settings::config::Config;
-use crate::results::schema::{SampleFile, hca as columns};
+use crate::bench::hca::settings::resources::ResourceOption;
+use crate::results::schema::{Column, SampleFile, hca as columns};
 use crate::results::{Record, ReportError, SampleWriter};
 use crate::rig::benchmark::SampleFolders;
+use crate::stats::Summary;
 
 /// A row of `messages.csv`.
 #[derive(Debug, Default, Serialize)]
@@ -26,10 +29,12 @@ pub struct MessageRow {
     in_flight: u32,
     latency_ns: Option<i64>,
     completion_latency_ns: Option<i64>,
+    t_recv_hw_ns: Option<u64>,
+    t_comp_hw_ns: Option<u64>,
 }
 
 impl MessageRow {
-    pub fn new(round: u32, message: &Message) -> Self {
+    pub fn new(round: u32, message: &Message, hardware: HardwareTimes) -> Self {
         MessageRow {
             round,
             repeat: message.repeat,
@@ -42,6 +47,8 @@ impl MessageRow {
             in_flight: message.in_flight,
             latency_ns: message.latency_ns(),
             completion_latency_ns: message.completion_latency_ns(),
+            t_recv_hw_ns: hardware.received_ns,
+            t_comp_hw_ns: hardware.completed_ns,
         }
     }
 }
@@ -145,6 +152,16 @@ pub fn settings(point: &Point, config: &Config) -> Record {
     for (column, (_, value)) in of_path.into_iter().zip(point.path.all()) {
         record.set(column, value.map(u64::from));
     }
+    let of_resources = [
+        &columns::SRQ,
+        &columns::RELAXED_ORDERING,
+        &columns::ODP,
+        &columns::THREAD_DOMAIN,
+    ];
+    for (column, option) in of_resources.into_iter().zip(ResourceOption::ALL) {
+        let value = point.resources.value(option).name();
+        record.set(column, config.uses(option).then_some(value));
+    }
     record
 }
 
@@ -180,7 +197,34 @@ pub fn figures(result: &PointResult) -> Record {
             offset.map(|offset| offset.bound_ns),
         );
     set_of_others(&mut record, result);
+    if let Some(stamps) = &result.hardware {
+        set_lag(&mut record, &columns::recv_lag::ALL, &stamps.receiver);
+        set_lag(&mut record, &columns::comp_lag::ALL, &stamps.sender);
+    }
     record
+}
+
+/// What lies between the adapter's stamps and ours at an end; nothing where it has no completions.
+fn set_lag(record: &mut Record, columns: &[Column; 10], stamps: &EndStamps) {
+    if stamps.completions == 0 {
+        return;
+    }
+    let lag = stamps.lag();
+    let of = |figure: fn(&Summary) -> f64| lag.as_ref().map(figure);
+    let figures = [
+        of(|it| it.min_ns as f64),
+        of(|it| it.p50_ns),
+        of(|it| it.p90_ns),
+        of(|it| it.p99_ns),
+        of(|it| it.p999_ns),
+        of(|it| it.max_ns as f64),
+        lag.is_some().then_some(stamps.error_ns as f64),
+    ];
+    let counts = [stamps.missing, stamps.outside, stamps.too_late()];
+    let counts = counts.map(|count| Some(count as f64));
+    for (column, figure) in columns.iter().zip(figures.into_iter().chain(counts)) {
+        record.set(column, figure);
+    }
 }
 
 /// The figures that need no clock but the sender's.

@@ -14,7 +14,7 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::crowded::leave_out_crowded;
-use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::plan::placement::{Placement, RunThreads};
 use crate::bench::hca::result::findings;
 use crate::bench::hca::result::rows::{CounterRow, settings, write_rows};
 use crate::bench::hca::settings::config::{Config, Poll, Service, Timestamp, UcRouteRequest};
@@ -32,7 +32,7 @@ use crate::rig::benchmark::{
 use crate::rig::findings::of_idle_states;
 
 /// An upper estimate of a row of `messages.csv`, and of the other files of a point, in bytes.
-const BYTES_PER_MESSAGE: u64 = 196;
+const BYTES_PER_MESSAGE: u64 = 238;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Connecting, placing threads, the floor, and writing the files of a point.
 const TIME_PER_POINT: Duration = Duration::from_millis(500);
@@ -67,9 +67,8 @@ impl<M: RunMode> HcaBenchmark<M> {
     /// yet, but how many CPUs threads have is.
     fn within_cpus(&mut self, plan: plan::Plan) -> Result<plan::Plan, RunError> {
         let topology = Topology::read()?;
-        let (background, cpus) = (self.config.has_background(), self.config.cpus);
-        let placement =
-            |point: &Point| Placement::of_point(&topology, point, background, cpus, [None; 2]);
+        let (run, cpus) = (RunThreads::of(&self.config), self.config.cpus);
+        let placement = |point: &Point| Placement::of_point(&topology, point, run, cpus, [None; 2]);
         let (plan, generators) = leave_out_crowded(plan, &topology, placement)?;
         let loads = plan.points.iter().map(|point| point.memory_load);
         self.beside = RunGenerators::new(generators, loads, 0)?;
@@ -228,6 +227,10 @@ impl<M: RunMode> Benchmark for HcaBenchmark<M> {
         if let (Some(beside), true) = (runner.beside(), point.memory_load.is_on()) {
             obtained["memory_load"] = beside.obtained();
             instrument["memory_load"] = beside.calibration();
+        }
+        if let Some(stamps) = &result.hardware {
+            let (sender, receiver) = (&stamps.sender, &stamps.receiver);
+            instrument["hardware_stamps"] = json!({ "sender": sender, "receiver": receiver });
         }
         let mut outcome = Outcome {
             rows: vec![RowOutcome {

@@ -16,10 +16,11 @@ use crate::bench::hca::ends::open_port::OpenPort;
 use crate::bench::hca::ends::polled_end::PolledReceiver;
 use crate::bench::hca::ends::requesting_end::{LocalMemory, Requester};
 use crate::bench::hca::ends::sending_end::Sender;
+use crate::bench::hca::ends::stamped_ends::{StampedReceiver, StampedSender};
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::background::Copies;
-use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::plan::placement::{Placement, RunThreads};
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::run::within_devices::TRIAL_LIMIT;
@@ -30,11 +31,12 @@ use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{Config, Operation, Poll, Service, Switch};
 use crate::bench::hca::settings::limits::SMALLEST_SIZE;
 use crate::bench::hca::settings::path::Connect;
+use crate::bench::hca::settings::resources::ResourceSettings;
 use crate::buffer::{HugePagePolicy, PageKind};
 use crate::host::pinning::current_affinity;
 use crate::host::{HostError, Topology, interrupt};
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
-use crate::rdma::verbs::{Capabilities, devices};
+use crate::rdma::verbs::{EndPlan, devices};
 use crate::results::finding::Finding;
 use crate::rig::port_choice::{ChosenPort, PortPair, choose};
 use crate::time::Clock;
@@ -94,6 +96,15 @@ impl Local {
             OpenPort::open(pair.sender.clone())?,
             OpenPort::open(pair.receiver.clone())?,
         ];
+        if config.hw_timestamps {
+            // Where nothing is received, or memory is polled, the receiver's adapter has nothing to stamp.
+            let operations = &config.sweep.operations;
+            let both = operations.iter().any(|it| it.has_immediate_data());
+            let stamping = ports.iter().take(if both { 2 } else { 1 });
+            stamping
+                .into_iter()
+                .try_for_each(OpenPort::require_hardware_stamps)?;
+        }
         Ok(Local {
             facts: [0, 1].map(|end: usize| ports[end].facts_for(&config.sweep.services)),
             ports: Some(ports),
@@ -156,6 +167,7 @@ impl Local {
                 inline: Switch::Off,
                 poll_recv: Poll::Busy,
                 poll_comp: Poll::Busy,
+                resources: ResourceSettings::default(),
                 ..*point
             },
             uc_route: UcRoute::Endpoint,
@@ -167,6 +179,7 @@ impl Local {
             comp_vectors: config.comp_vectors.unwrap_or_default(),
             limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
+            hw_timestamps: false,
             sender_cpu: cpu,
             receiver_cpu: placement.receiver,
         };
@@ -202,15 +215,10 @@ impl Peer for Local {
         None
     }
 
-    fn refuses(
-        &self,
-        service: Service,
-        (sending, receiving): (Capabilities, Capabilities),
-        count: u32,
-    ) -> Result<Option<String>, RunError> {
+    fn refuses(&self, [sending, receiving]: &[EndPlan; 2]) -> Result<Option<String>, RunError> {
         let [sender, receiver] = self.ports();
-        let refused = sender.refuses(service, sending, count);
-        Ok(refused.or_else(|| receiver.refuses(service, receiving, count)))
+        let refused = sender.refuses(sending);
+        Ok(refused.or_else(|| receiver.refuses(receiving)))
     }
 
     fn probe(&self, route: UcRoute) -> Result<Result<(), CmError>, RunError> {
@@ -245,6 +253,7 @@ impl Peer for Local {
                 poll_recv: Poll::Busy,
                 poll_comp: Poll::Busy,
                 connect: Connect::Manager,
+                resources: ResourceSettings::default(),
                 ..*point
             },
             uc_route,
@@ -256,6 +265,7 @@ impl Peer for Local {
             comp_vectors: CompletionVectors::default(),
             limit: StepLimit::AllUntil(until),
             huge_pages: HugePagePolicy::Off,
+            hw_timestamps: false,
             sender_cpu: here,
             receiver_cpu: here,
         };
@@ -274,12 +284,17 @@ impl Peer for Local {
         point: &Point,
     ) -> Result<Placement, HostError> {
         let numa_nodes = [&self.pair.sender, &self.pair.receiver].map(|end| end.device.numa_node);
-        let background = config.has_background();
-        Placement::of_point(topology, point, background, config.cpus, numa_nodes)
+        Placement::of_point(
+            topology,
+            point,
+            RunThreads::of(config),
+            config.cpus,
+            numa_nodes,
+        )
     }
 
     fn receives(&self, point: &Point) -> Receives {
-        let most = TwoPorts(self.facts()).longest_queue(point.queue_pairs);
+        let most = TwoPorts(self.facts()).longest_receive_queue(point);
         receive_requests(point, most)
     }
 
@@ -327,6 +342,40 @@ pub struct LocalEnds {
     _kept: Option<Vec<Endpoints>>,
 }
 
+impl LocalEnds {
+    /// The same where adapters stamp the completions.
+    fn measure_stamped<C: Clock>(
+        &self,
+        bursts: Bursts<'_, C>,
+        background: Option<RunningBackground>,
+    ) -> Result<(Tally, [PageKind; 3]), RunError> {
+        let Endpoints {
+            sender, receiver, ..
+        } = &self.endpoints;
+        let stamped = StampedSender::new(sender, sender);
+        match self.operation {
+            Operation::Send | Operation::Write => {
+                let receiver = Arc::new(StampedReceiver(Arc::clone(receiver)));
+                bursts.measure(&stamped, &receiver, background, &mut ())
+            }
+            Operation::WritePolled if self.service == Service::Uc => {
+                let receiver = Arc::new(PolledReceiver::<true>(Arc::clone(receiver)));
+                bursts.measure(&stamped, &receiver, background, &mut ())
+            }
+            Operation::WritePolled => {
+                let receiver = Arc::new(PolledReceiver::<false>(Arc::clone(receiver)));
+                bursts.measure(&stamped, &receiver, background, &mut ())
+            }
+            operation @ (Operation::Read | Operation::CompareSwap | Operation::FetchAdd) => {
+                let target = LocalMemory::new(receiver, operation);
+                let requester = Arc::new(Requester::new(sender, target, operation));
+                let stamped = StampedSender::new(&requester, sender);
+                bursts.measure(&stamped, receiver, background, &mut ())
+            }
+        }
+    }
+}
+
 impl<C: Clock> ConnectedEnds<C> for LocalEnds {
     type FarEnd = ();
 
@@ -343,6 +392,9 @@ impl<C: Clock> ConnectedEnds<C> for LocalEnds {
             sender, receiver, ..
         } = &self.endpoints;
         let background = self.background.take();
+        if sender.hardware().is_some() {
+            return self.measure_stamped(bursts, background);
+        }
         match self.operation {
             Operation::Send if !receiver.has_immediate_data() => {
                 let receiver = NumberedReceiver::new(Arc::clone(receiver), self.burst);

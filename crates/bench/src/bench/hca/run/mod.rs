@@ -9,6 +9,7 @@ mod needs;
 #[allow(missing_docs)]
 pub mod one_host;
 pub(crate) mod peer;
+mod resources;
 mod within_devices;
 
 use std::collections::HashMap;
@@ -31,6 +32,7 @@ use crate::bench::hca::run::peer::{ConnectedEnds, Peer, RunContext};
 use crate::bench::hca::run::within_devices::within_devices;
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::session::worker::Frame;
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::{Config, Service};
 use crate::bench::hca::settings::path::Connect;
 use crate::buffer::HugePagePolicy;
@@ -260,9 +262,10 @@ impl<P: Peer> ClockUser for Measurement<'_, P> {
             uc_route,
             receives: peer.receives(point),
             reads: TwoPorts(peer.facts()).reads_of(point),
-            comp_vectors: config.comp_vectors.unwrap_or_default(),
+            comp_vectors: CompletionVectors::of_run(config.comp_vectors, peer.facts()),
             limit: StepLimit::Each(STEP_LIMIT),
             huge_pages: config.huge_pages,
+            hw_timestamps: config.hw_timestamps,
             sender_cpu: placement.sender,
             receiver_cpu: placement.receiver,
         };

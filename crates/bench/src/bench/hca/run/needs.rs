@@ -4,6 +4,7 @@ use crate::bench::hca::ends::verbs_link::header_of;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
+use crate::bench::hca::result::hardware::HardwareTimes;
 use crate::bench::hca::settings::background::{Background, Traffic};
 use crate::bench::hca::settings::config::{Config, Operation};
 use crate::buffer::{Arrival, Bytes, HUGE_PAGE, PayloadBuffer};
@@ -15,6 +16,9 @@ use crate::time::Ticks;
 /// Bytes that a message takes in memory until its point is written: the judged message and its latencies, sorted.
 const BYTES_PER_RESULT: u64 = (size_of::<Message>() + 5 * size_of::<i64>()) as u64;
 
+/// The same of what adapters stamp: the times of each message, those from the adapter to us, sorted, and the counts.
+const BYTES_PER_STAMPS: u64 = (size_of::<HardwareTimes>() + size_of::<[i64; 8]>()) as u64;
+
 /// The place among the buffers of the one that only a completion thread takes.
 const OF_COMPLETION_THREAD: usize = 4;
 
@@ -22,8 +26,8 @@ const OF_COMPLETION_THREAD: usize = 4;
 #[derive(Debug, Clone)]
 pub(crate) struct PointNeeds {
     /// Bytes of each buffer: payload of sender and receiver, t_subm, t_comp in the sender, t_comp in a completion
-    /// thread, arrivals.
-    buffers: [Bytes; 6],
+    /// thread, arrivals; the adapters' stamps at both ends.
+    buffers: [Bytes; 8],
     /// Each of both ends of the queue pairs in the background, and how many there are.
     background: (Bytes, u64),
     results: u64,
@@ -31,10 +35,10 @@ pub(crate) struct PointNeeds {
 }
 
 impl PointNeeds {
-    /// Of a point with so many slots of each queue pair for what arrives.
+    /// Of a point with so many slots of each queue of receive requests for what arrives.
     pub(crate) fn of(point: &Point, config: &Config, slots: u32) -> Self {
         let burst = point.burst as usize;
-        let receives = (slots * point.queue_pairs) as usize;
+        let receives = (slots * point.receive_queues()) as usize;
         let size = point.size as usize;
         let stamps = Bytes((burst * size_of::<Ticks>()) as u64);
         let messages = u64::from(point.burst) * u64::from(config.repeat);
@@ -47,6 +51,15 @@ impl PointNeeds {
             };
             (PayloadBuffer::bytes_needed(slots, size, 0), 2 * pairs)
         };
+        let (of_sender, of_receiver) = match (config.hw_timestamps, point.operation) {
+            (false, _) => (Bytes(0), Bytes(0)),
+            (true, of) if of.has_immediate_data() => (stamps, stamps),
+            (true, _) => (stamps, Bytes(0)),
+        };
+        let bytes_of_results = match config.hw_timestamps {
+            true => BYTES_PER_RESULT + BYTES_PER_STAMPS,
+            false => BYTES_PER_RESULT,
+        };
         debug_assert!(header == 0 || point.operation == Operation::Send);
         PointNeeds {
             buffers: [
@@ -56,9 +69,11 @@ impl PointNeeds {
                 stamps,
                 stamps,
                 Bytes((burst * size_of::<Arrival>()) as u64),
+                of_sender,
+                of_receiver,
             ],
             background: point.background.map_or((Bytes(0), 0), of_background),
-            results: messages * BYTES_PER_RESULT,
+            results: messages * bytes_of_results,
             messages,
         }
     }
@@ -75,7 +90,11 @@ impl PointNeeds {
 
     fn buffer_bytes(&self, buffers: &[Bytes]) -> u64 {
         let rounded = |bytes: &Bytes| bytes.0.next_multiple_of(HUGE_PAGE as u64) + HUGE_PAGE as u64;
-        buffers.iter().map(rounded).sum()
+        buffers
+            .iter()
+            .filter(|bytes| bytes.0 > 0)
+            .map(rounded)
+            .sum()
     }
 
     /// Refuses a point that does not fit into memory.
@@ -106,7 +125,8 @@ impl PointNeeds {
     pub(crate) fn huge_pages(&self, placement: &Placement) -> u64 {
         let pages = |bytes: &Bytes| bytes.0.div_ceil(HUGE_PAGE as u64).max(1);
         let (each, count) = self.background;
-        let all = self.buffers.iter().map(pages).sum::<u64>() + pages(&each) * count;
+        let buffers = self.buffers.iter().filter(|bytes| bytes.0 > 0);
+        let all = buffers.map(pages).sum::<u64>() + pages(&each) * count;
         match placement.completion {
             Some(_) => all,
             None => all - pages(&self.buffers[OF_COMPLETION_THREAD]),

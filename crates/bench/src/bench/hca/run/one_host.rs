@@ -3,11 +3,13 @@
 use super::PointRunner;
 use super::local::Local;
 use super::mode::RunMode;
+use super::peer::Peer as _;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::PointResult;
 use crate::bench::hca::result::findings::{instrument_line, of_latency};
 use crate::bench::hca::result::rows::{MessageRow, figures, write_rows};
+use crate::bench::hca::settings::comp_vector::CompletionVectors;
 use crate::bench::hca::settings::config::Config;
 use crate::results::ReportError;
 use crate::results::folder::HISTOGRAM;
@@ -31,7 +33,7 @@ impl RunMode for OneHost {
 
     fn describe(&self, peer: &Local, config: &Config, _plan: &Plan, ready: &mut Ready) {
         let pair = peer.pair();
-        let vectors = config.comp_vectors.unwrap_or_default();
+        let vectors = CompletionVectors::of_run(config.comp_vectors, peer.facts());
         ready.obtained["completion_vectors"] = vectors.describe(pair);
         ready.findings.extend(pair.doubts());
     }
@@ -59,8 +61,12 @@ impl RunMode for OneHost {
             row.histograms = vec![(HISTOGRAM.to_owned(), result.histogram.clone())];
         }
         let rows = || {
-            let messages = result.messages.iter();
-            messages.map(|message| MessageRow::new(place.round, message))
+            let messages = result.messages.iter().enumerate();
+            messages.map(|(at, message)| {
+                let hardware = result.hardware.as_ref();
+                let times = hardware.and_then(|stamps| stamps.messages.get(at).copied());
+                MessageRow::new(place.round, message, times.unwrap_or_default())
+            })
         };
         write_rows(place, &MESSAGES, rows)
     }

@@ -13,11 +13,11 @@ use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::session::bursts::Bursts;
-use crate::bench::hca::settings::config::{Config, Service};
+use crate::bench::hca::settings::config::Config;
 use crate::buffer::PageKind;
 use crate::host::{HostError, Topology, Wakeable};
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::Capabilities;
+use crate::rdma::verbs::EndPlan;
 use crate::results::finding::Finding;
 use crate::time::Clock;
 
@@ -37,16 +37,11 @@ pub trait Peer {
     /// Why a point cannot be measured with a peer of this kind.
     fn unsupported(&self, point: &Point) -> Option<String>;
 
-    /// Tries so many sending and receiving queue pairs, before [`Peer::prepare`]; returns why they are refused.
+    /// Tries a sending and a receiving end, before [`Peer::prepare`]; returns why they are refused.
     ///
     /// # Errors
     /// When the peer does not answer.
-    fn refuses(
-        &self,
-        service: Service,
-        lengths: (Capabilities, Capabilities),
-        count: u32,
-    ) -> Result<Option<String>, RunError>;
+    fn refuses(&self, ends: &[EndPlan; 2]) -> Result<Option<String>, RunError>;
 
     /// Tries a route to UC at both ends, before [`Peer::prepare`]; returns why it is refused.
     ///
@@ -80,7 +75,7 @@ pub trait Peer {
         point: &Point,
     ) -> Result<Placement, HostError>;
 
-    /// Receive requests of each queue pair of a point.
+    /// Receive requests of each queue of a point.
     fn receives(&self, point: &Point) -> Receives;
 
     /// Makes the peer ready for a plan, the largest point of which takes so many bytes; returns what is known of it.

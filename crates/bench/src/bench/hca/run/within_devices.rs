@@ -2,15 +2,16 @@
 //! pair and its inline size bound each other.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::peer::Peer;
+use super::resources;
+use crate::bench::hca::ends::facts::Facts;
 use crate::bench::hca::ends::two_ports::TwoPorts;
 use crate::bench::hca::ends::uc_route::choose_route;
-use crate::bench::hca::ends::verbs_link::queue_pair_lengths;
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::settings::background::Background;
@@ -18,9 +19,9 @@ use crate::bench::hca::settings::config::{Operation, Service, UcRouteRequest};
 use crate::bench::hca::settings::path::{Connect, resolved};
 use crate::host::threads::start_scoped;
 use crate::rdma::cm::{CmError, UcRoute};
-use crate::rdma::verbs::Transport;
+use crate::rdma::verbs::{Capabilities, EndPlan, ServiceType, Transport};
 use crate::results::finding::Finding;
-use crate::results::finding::kinds::CONNECTED_DIRECTLY;
+use crate::results::finding::kinds::{CONNECTED_DIRECTLY, RELAXED_ORDERING_IN_SOFTWARE};
 use crate::rig::benchmark::ShowWait;
 use crate::rig::port_choice::{choose_route as choose_any, without_address};
 
@@ -102,11 +103,27 @@ pub(crate) fn within_devices<P: Peer>(
     let plan = plan.within(&ports.limits());
     let path = ports.path_limits();
     let plan = plan.without(|point| path.impossible(point.connect, &point.path));
+    let plan = plan.without(|point| {
+        let receives = peer.receives(point).requests;
+        resources::impossible_within(point, &ports, receives, P::IS_LOCAL)
+    });
     let mut tried = HashMap::new();
     let plan = plan.without(|point| {
-        let (burst, depth) = (point.burst, point.depth);
-        let inline = point.inline_bytes();
-        let key = (point.service, burst, depth, point.queue_pairs, inline);
+        let mut options = point.resources.chosen();
+        options.find_map(|option| {
+            let refusal = || {
+                let refusal = resources::refusal(peer, point, option);
+                refusal.unwrap_or_else(|error| Some(fail(error)))
+            };
+            let key = (point.service, point.operation, option);
+            tried.entry(key).or_insert_with(refusal).clone()
+        })
+    });
+    let mut tried = HashMap::new();
+    let plan = plan.without(|point| {
+        // The reason names burst and depth.
+        let ends = resources::plans(point, peer.receives(point).requests);
+        let key = (point.burst, point.depth, ends);
         let refusal = || refusal(peer, point).unwrap_or_else(|error| Some(fail(error)));
         tried.entry(key).or_insert_with(refusal).clone()
     });
@@ -123,12 +140,27 @@ pub(crate) fn within_devices<P: Peer>(
     }
     let (plan, uc_route) = chosen.map_err(RunError::Usage)?;
     let finding = |reason| Finding::of(&CONNECTED_DIRECTLY).name("reason", reason);
+    let mut findings: Vec<_> = direct.reasons.into_iter().map(finding).collect();
+    findings.extend(order_without_effect(&plan, ends));
     Ok(FeasiblePlan {
         plan,
         uc_route,
         direct_services: direct.services,
-        findings: direct.reasons.into_iter().map(finding).collect(),
+        findings,
     })
+}
+
+/// That the order of PCI Express is asked for of devices that have none.
+fn order_without_effect(plan: &Plan, ends: [&Facts; 2]) -> Option<Finding> {
+    let mut resources = plan.points.iter().map(|point| point.resources);
+    let is_asked = resources.any(|it| it.relaxed_ordering.is_on());
+    let software = ends.into_iter().filter(|end| is_asked && end.software);
+    let devices: BTreeSet<&str> = software.map(|end| end.device.as_str()).collect();
+    let start = Finding::of(&RELAXED_ORDERING_IN_SOFTWARE);
+    let found = devices
+        .iter()
+        .fold(start, |found, name| found.listed("devices", *name));
+    (!devices.is_empty()).then_some(found)
 }
 
 /// Tries, and shows after a while that it does.
@@ -240,12 +272,21 @@ fn impossible_by_iwarp(point: &Point, device: &str) -> Option<String> {
     Some(format!("{option} is impossible: {device} is iWARP, {why}"))
 }
 
-/// Why the queue pairs of a point are refused.
+/// Why the queue pairs of a point are refused, and what to lower.
 fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError> {
     let (inline, count) = (point.inline_bytes(), point.queue_pairs);
     let requests = peer.receives(point).requests;
-    let lengths = queue_pair_lengths(point.sends(), requests, inline);
-    let refused = peer.refuses(point.service, lengths, count)?;
+    let refused = |sends, inline| {
+        let mut ends = resources::plans(point, requests);
+        ends[0].capabilities.send_requests = sends;
+        ends[0].capabilities.inline_bytes = inline;
+        peer.refuses(&ends)
+    };
+    let Some(reason) = refused(point.sends(), inline)? else {
+        return Ok(None);
+    };
+    let granted = |sends, inline| Ok(refused(sends, inline)?.is_none());
+    let advice = what_to_lower(point.sends(), inline, granted)?;
     let mut with = match count {
         1 => String::new(),
         several => format!(" over {several} queue pairs"),
@@ -256,10 +297,36 @@ fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError>
     if point.is_limited() {
         with += &format!(" with --depth {}", point.depth);
     }
+    for option in point.resources.chosen() {
+        with += &format!(" with --{}", option.name());
+    }
     let (burst, service) = (point.burst, point.service.name());
-    Ok(refused.map(|refused| {
-        format!("--burst {burst}{with} is impossible with --service {service} on these devices: {refused}")
-    }))
+    Ok(Some(format!(
+        "--burst {burst}{with} is impossible with --service {service} on these devices: {reason}{advice}"
+    )))
+}
+
+/// What of the requests and their inline data has to be less, with its own separator, or nothing. The longer the inline
+/// data, the fewer requests there can be where a queue has so many bytes (mlx5: `mlx5_calc_sq_size` of rdma-core).
+fn what_to_lower(
+    sends: u32,
+    inline: u32,
+    mut granted: impl FnMut(u32, u32) -> Result<bool, RunError>,
+) -> Result<String, RunError> {
+    let half = sends / 2;
+    let without = inline > 0 && granted(sends, 0)?;
+    let shorter = half > 0 && granted(half, inline)?;
+    Ok(match (without, shorter) {
+        (true, true) => format!(
+            "; it is granted without inline data, and with half of the requests; fix: leave out --inline, or use --depth {half}"
+        ),
+        (true, false) => {
+            "; it is granted without inline data; fix: leave out --inline, or use a smaller --size"
+                .to_owned()
+        }
+        (false, true) => format!("; half of the requests are granted; fix: use --depth {half}"),
+        (false, false) => String::new(),
+    })
 }
 
 /// Why queue pairs as the background has them are refused.
@@ -267,8 +334,16 @@ fn refusal_of_background<P: Peer>(
     peer: &P,
     background: &Background,
 ) -> Result<Option<String>, RunError> {
-    let lengths = queue_pair_lengths(background.in_flight(), 1, 0);
-    let refused = peer.refuses(Service::Rc, lengths, background.queue_pairs)?;
+    let end = |send_requests| {
+        let capabilities = Capabilities {
+            send_requests,
+            receive_requests: 1,
+            inline_bytes: 0,
+        };
+        let service = ServiceType::ReliableConnection;
+        EndPlan::usual(service, capabilities, background.queue_pairs)
+    };
+    let refused = peer.refuses(&[end(background.in_flight()), end(1)])?;
     Ok(refused.map(|refused| {
         format!("--background {background} is impossible on these devices, it takes RC queue pairs: {refused}")
     }))
@@ -280,7 +355,7 @@ mod tests {
 
     use super::*;
     use crate::bench::hca::plan::made_up::single;
-    use crate::bench::hca::settings::config::Sweep;
+    use crate::bench::hca::settings::config::{Sweep, Switch};
     use crate::bench::hca::settings::path::PathSettings;
 
     /// What trials are made for these service types, of which the ones named fail, and what follows.
@@ -363,6 +438,56 @@ mod tests {
         shown_if_slow(Some(show), short, wait);
         assert_eq!(shown_if_slow(None, short, || 8), 8);
         assert_eq!(SHOWN.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn a_refusal_says_which_to_lower() {
+        let advice = |sends, inline, granted: fn(u32, u32) -> bool| {
+            let granted = |sends, inline| Ok(granted(sends, inline));
+            what_to_lower(sends, inline, granted).unwrap()
+        };
+        // A queue of so many bytes, as mlx5 has it.
+        let of_bytes = |sends, inline| sends * (64 + inline) <= 8192 * 192;
+        let both = advice(8192, 200, of_bytes);
+        assert!(
+            both.ends_with("leave out --inline, or use --depth 4096"),
+            "{both}"
+        );
+        let inline = advice(8192, 1000, of_bytes);
+        assert!(
+            inline.ends_with("leave out --inline, or use a smaller --size"),
+            "{inline}"
+        );
+        let depth = advice(8192, 0, |sends, _| sends <= 4096);
+        assert_eq!(
+            depth,
+            "; half of the requests are granted; fix: use --depth 4096"
+        );
+        assert_eq!(advice(8192, 8, |_, _| false), "");
+        // Without inline data or a second request there is nothing to leave out.
+        assert_eq!(advice(1, 0, |_, _| true), "");
+    }
+
+    #[test]
+    fn relaxed_ordering_of_devices_in_software_is_told() {
+        use crate::bench::hca::ends::two_ports::tests::port;
+        use crate::rdma::verbs::LinkLayer;
+        let end = |software| Facts {
+            software,
+            device: "rxe0".to_owned(),
+            ..port(40, [1, 1], LinkLayer::Ethernet)
+        };
+        let (rxe, adapter) = (end(true), end(false));
+        let mut plan = Plan::new(&single());
+        assert!(order_without_effect(&plan, [&rxe, &rxe]).is_none());
+        plan.points[0].resources.relaxed_ordering = Switch::On;
+        assert!(order_without_effect(&plan, [&adapter, &adapter]).is_none());
+        let found = order_without_effect(&plan, [&adapter, &rxe]).unwrap();
+        let text = format!("{found:?}");
+        assert!(
+            text.contains("relaxed-ordering-in-software") && text.contains("rxe0"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::bench::hca::loops::receiver::ReceiveOutcome;
 use crate::bench::hca::loops::sender::SendOutcome;
 use crate::bench::hca::loops::tag::Tag;
 use crate::bench::hca::result::LoopFaults;
+use crate::bench::hca::result::hardware::HardwareBurst;
 use crate::bench::hca::settings::config::{Operation, Service};
 use crate::buffer::Arrival;
 use crate::time::Ticks;
@@ -29,6 +30,8 @@ pub(crate) struct BurstRecord {
     /// Stamps that were rewritten, if there is a thread for that.
     pub(crate) rewritten: Option<u64>,
     pub(crate) faults: LoopFaults,
+    /// What adapters stamped, and the readings of their clocks around the burst: of sender and receiver.
+    pub(crate) hardware: [Option<HardwareBurst>; 2],
     /// Whether a signal ended it.
     pub(crate) interrupted: bool,
     pub(crate) failure: Option<String>,

@@ -16,32 +16,35 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::bench::hca::ends::endpoints::retries_of;
+use crate::bench::hca::ends::hardware_stamps::HardwareStamps;
 use crate::bench::hca::ends::path_proof::PortRecord;
 use crate::bench::hca::ends::{Link, SendingEnd};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::control::Control;
 use crate::bench::hca::loops::port::{CompletionPort, PollResult};
+use crate::bench::hca::loops::tag::Tag;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::result::analysis::{Burst, judge, judge_requests};
+use crate::bench::hca::result::hardware::{HardwareBurst, HardwareStampTally};
 use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
 use crate::bench::hca::session::sending_half::start_sending;
 use crate::bench::hca::session::watch::{BurstTimeout, BurstWatch, PREPARATION};
 use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, gather, wait_until_placed};
-use crate::bench::hca::settings::config::Service;
+use crate::bench::hca::settings::config::{Poll, Service};
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
-use crate::host::cgroup::ThrottleCounters;
+use crate::host::throttling::ThrottleCounters;
 use crate::rdma::verbs::{PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
 use crate::rig::workers::{Cause, Crew, SupervisorTimeouts};
-use crate::time::Clock;
+use crate::time::{Clock, CounterPair};
 
 /// How long a thread may take to leave its loop after it was told to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -92,6 +95,8 @@ pub(super) struct Session<S: SendingEnd, R: ReceivingSide> {
     stamp_pages: PageKind,
     bursts: u32,
     background: Option<RunningBackground>,
+    /// The readings of the adapters' clocks, of sender and receiver, where they stamp completions.
+    clock_pairs: [Vec<CounterPair>; 2],
 }
 
 impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
@@ -130,14 +135,24 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             stamp_pages: PageKind::Huge,
             bursts: 0,
             background: None,
+            clock_pairs: Default::default(),
         };
-        session.stamp_pages = wait_until_placed(&mut session.threads, &session.requested)?;
+        let placed = wait_until_placed(&mut session.threads, &session.requested)?;
+        let of_hardware = session.hardware().into_iter().flatten();
+        session.stamp_pages = of_hardware
+            .map(HardwareStamps::page_kind)
+            .fold(placed, PageKind::min);
         Ok(session)
     }
 
     /// What to ask both ends.
     fn links(&self) -> [&dyn Link; 2] {
         [self.sending.link(), self.receiving.link()]
+    }
+
+    /// The stamps of the adapters of sender and receiver.
+    fn hardware(&self) -> [Option<&HardwareStamps>; 2] {
+        [self.sending.hardware(), self.receiving.hardware()]
     }
 
     /// The pages of the stamps, and of the payload of sender and receiver.
@@ -165,7 +180,10 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         between: &mut dyn BetweenBursts,
     ) -> Result<Tally, RunError> {
         let burst = self.frame.point.burst;
-        let mut tally = Tally::with_room_for(repeat as usize * burst as usize);
+        let messages = repeat as usize * burst as usize;
+        let mut tally = Tally::with_room_for(messages);
+        let has_stamps = self.hardware().iter().any(Option::is_some);
+        tally.hardware = has_stamps.then(|| HardwareStampTally::with_room_for(messages));
         let to_warm_up = u64::from(warmup.messages(burst).unwrap_or(0));
         let of = to_warm_up + u64::from(repeat) * u64::from(burst);
         let since = Instant::now();
@@ -187,7 +205,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 progress(Progress { done, of, text });
             };
             if !warming && counters.is_none() {
-                counters = Some(self.links().map(|link| link.counters()));
+                counters = Some((self.links().map(|link| link.counters()), Instant::now()));
                 throttling.begin();
                 self.background
                     .iter_mut()
@@ -197,7 +215,8 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 true => Ok(()),
                 false => between.before_burst(number),
             };
-            let ran = allowed.and_then(|()| self.run_burst(burst as usize, &mut report));
+            let ran = allowed
+                .and_then(|()| self.run_between_readings(clock, burst as usize, &mut report));
             let record = match ran {
                 Ok(record) => record,
                 Err(error) if tally.counts.sent == 0 => return Err(error),
@@ -227,6 +246,16 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             tally.failure = tally.failure.or(trouble);
         }
         tally.ports = self.port_record(counters);
+        if let Some(stamps) = &mut tally.hardware {
+            let point = &self.frame.point;
+            stamps.finish(
+                self.hardware().map(|it| it.map(HardwareStamps::kind)),
+                &self.clock_pairs,
+                clock.rate_change(),
+                // It may be away as it was asked to.
+                point.poll_recv == Poll::Busy && point.receiver_pause_ns.0 == 0,
+            );
+        }
         Ok(tally)
     }
 
@@ -239,24 +268,90 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
     }
 
     /// What the ports tell since their counters were those before the first measured burst, if there was one.
-    fn port_record(&self, before: Option<[PortCounters; 2]>) -> PortRecord {
+    fn port_record(&self, before: Option<([PortCounters; 2], Instant)>) -> PortRecord {
         let links = self.links();
         let mut changes: Vec<String> = links.iter().flat_map(|link| link.changes()).collect();
         // Both ends may be on one port.
         changes.sort();
         changes.dedup();
-        let Some([of_sender, of_receiver]) = before else {
+        let Some(([of_sender, of_receiver], begun)) = before else {
             return PortRecord {
                 changes,
                 ..PortRecord::default()
             };
         };
+        let time = begun.elapsed();
         let [sender, receiver] = links.map(|link| link.fresh_counters());
         PortRecord {
             sender: sender.since(&of_sender),
             receiver: receiver.since(&of_receiver),
             changes,
+            time,
         }
+    }
+
+    /// Reads the clocks of adapters that stamp completions.
+    fn read_hardware_clocks<C: Clock>(
+        &mut self,
+        clock: &C,
+    ) -> Result<[Option<CounterPair>; 2], RunError> {
+        let mut read = [None; 2];
+        for (read, stamps) in read.iter_mut().zip(self.hardware()) {
+            if let Some(stamps) = stamps {
+                *read = Some(CounterPair::read(clock, || stamps.read_clock())?);
+            }
+        }
+        for (pairs, pair) in self.clock_pairs.iter_mut().zip(read) {
+            pairs.extend(pair);
+        }
+        Ok(read)
+    }
+
+    /// Runs one burst, and reads the clocks of adapters before and after it.
+    fn run_between_readings<C: Clock>(
+        &mut self,
+        clock: &C,
+        count: usize,
+        progress: &mut dyn FnMut(u32),
+    ) -> Result<BurstRecord, RunError> {
+        let before = self.read_hardware_clocks(clock)?;
+        let mut record = self.run_burst(count, progress)?;
+        let after = match self.read_hardware_clocks(clock) {
+            Ok(after) => after,
+            // What ended the burst says more.
+            Err(error) => {
+                record.failure.get_or_insert_with(|| {
+                    format!(
+                        "the clock of an adapter could not be read after a burst ({error}), so that its stamps have no \
+                         time: leave out --hw-timestamps, or look for a reset of the adapter in the kernel's log"
+                    )
+                });
+                [None; 2]
+            }
+        };
+        for (end, burst) in record.hardware.iter_mut().enumerate() {
+            if let Some(burst) = burst {
+                burst.pairs = before[end].zip(after[end]);
+            }
+        }
+        Ok(record)
+    }
+
+    /// What the adapters stamped of a burst that is over, before anything of it is forgotten.
+    fn hardware_stamps(&self, record: &BurstRecord) -> [Option<HardwareBurst>; 2] {
+        let [sending, receiving] = self.hardware();
+        let completed = record.completed.iter().enumerate();
+        let completed = completed.filter(|(_, stamp)| stamp.0 != 0);
+        let completed = completed.map(|(sequence, _)| (sequence, sequence));
+        let arrived = record.arrivals.iter().enumerate();
+        let arrived = arrived.map(|(place, one)| (Tag::sequence(one.label) as usize, place));
+        [
+            sending.map(|stamps| {
+                HardwareBurst::of(stamps.kind(), completed, |place| stamps.at(place))
+            }),
+            receiving
+                .map(|stamps| HardwareBurst::of(stamps.kind(), arrived, |place| stamps.at(place))),
+        ]
     }
 
     /// Runs one burst and watches over it; `progress` is told how far receiving is.
@@ -365,6 +460,7 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         {
             record.failure = Some(cause);
         }
+        record.hardware = self.hardware_stamps(&record);
         record.forget_what_was_under_way(operation, self.frame.point.queue_pairs);
         Ok(record)
     }
@@ -430,6 +526,9 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 };
                 tally.rewriting_ns += messages.iter().filter_map(under_way).sum::<u64>();
             }
+        }
+        if let Some(stamps) = &mut tally.hardware {
+            stamps.add(&messages, &record.hardware);
         }
         tally.messages.extend(messages);
     }

@@ -5,6 +5,7 @@ use std::sync::mpsc::Sender;
 
 use super::burst_record::BurstRecord;
 use super::worker::{BurstTask, Frame, Threads, counting_faults, start};
+use crate::bench::hca::ends::hardware_stamps::HardwareStamps;
 use crate::bench::hca::ends::verbs_port::not_posted;
 use crate::bench::hca::ends::{Link, ReceivingEnd};
 use crate::bench::hca::error::RunError;
@@ -34,6 +35,10 @@ pub(crate) trait ReceivingSide: Send + Sync + 'static {
     ) -> Result<Sender<BurstTask>, RigError>;
     /// The time stamp that message `sequence` of a burst brought, if length and pattern are those that were sent.
     fn delivered(&self, burst: u32, arrival: &Arrival, sequence: u32) -> Option<Ticks>;
+    /// The stamps of its receive completions, if its adapter stamps them.
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        None
+    }
     /// Whether its stamps are of another clock than the sender's: nanoseconds then, not ticks.
     const OTHER_CLOCK: bool;
     /// What it has in common with the other end.
@@ -57,6 +62,10 @@ impl<E: ReceivingEnd> ReceivingSide for E {
         ReceivingEnd::delivered(self, burst, arrival, sequence)
     }
 
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        ReceivingEnd::hardware(self)
+    }
+
     fn link(&self) -> &dyn Link {
         ReceivingEnd::link(self)
     }
@@ -74,7 +83,8 @@ pub(crate) fn start_receiving<C: Clock, E: ReceivingEnd>(
     start(threads, seat, move |post| {
         let mut log = StampBuffer::<Arrival>::new(frame.point.burst as usize, frame.huge_pages)?;
         let point = &frame.point;
-        let mut requests = ReceiveRequests::new(end.slots(), end.requests(), point.queue_pairs);
+        let mut requests =
+            ReceiveRequests::new(end.slots(), end.requests(), point.receive_queues());
         post.placed(Some(log.page_kind()));
         post.each(|task| {
             let cleared = match frame.point.operation {
@@ -137,7 +147,9 @@ fn take_messages<C: Clock, P: EventPort>(
     requests: &mut ReceiveRequests,
     burst: BurstReceiver<'_>,
 ) -> (ReceiveOutcome, u64) {
-    if frame.point.queue_pairs == 1 && !frame.point.is_limited() {
+    // A shared queue may be shorter than the burst.
+    if frame.point.receive_queues() == 1 && !frame.point.is_limited() && requests.holds_all_slots()
+    {
         let (outcome, faults) = take_by_mode(clock, port, frame, burst);
         requests.took_of_only(outcome.received + outcome.strays.total() as usize);
         return (outcome, faults);

@@ -41,6 +41,12 @@ pub(crate) fn start_sending<C: Clock, E: SendingEnd>(
     placement: &Placement,
 ) -> Result<Vec<Sender<BurstTask>>, RigError> {
     let collects = placement.completion.is_none();
+    // What `LinkSide::plan` promises: no other thread may work on what the sender posts to.
+    assert!(
+        collects || !frame.point.resources.thread_domain.is_on(),
+        "{} has a completion thread",
+        frame.point
+    );
     let (of_sender, from) = (frame.clone(), Arc::clone(end));
     let seat = frame.seat(SENDER, placement.sender);
     let mut tasks = vec![start(threads, seat, move |post| {

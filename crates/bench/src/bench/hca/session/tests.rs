@@ -9,17 +9,19 @@ use super::background::tests::{copying, failing};
 use super::*;
 use crate::bench::hca::ends::BurstPort;
 use crate::bench::hca::ends::ReceivingEnd;
+use crate::bench::hca::ends::hardware_stamps::HardwareStamps;
 use crate::bench::hca::loops::port::scripted::failure;
 use crate::bench::hca::loops::port::{Completion, EventPort, Failure, SendPort};
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
 use crate::bench::hca::message::Counts;
+use crate::bench::hca::plan::placement::RunThreads;
 use crate::bench::hca::plan::{Plan, Point, made_up::single};
 use crate::bench::hca::settings::config::{CpuRequest, Operation};
 use crate::buffer::{Arrival, HugePagePolicy};
 use crate::host::{CpuSet, Topology, Wakeable, pinning};
 use crate::rdma::verbs::VerbsError;
-use crate::time::{Nanos, Posix, Ticks};
+use crate::time::{CounterKind, Nanos, Posix, Ticks};
 
 const MESSAGES: u32 = 8;
 const PACKETS: &str = "hw_counters/sent_pkts";
@@ -60,14 +62,46 @@ struct Fabric {
     left: AtomicBool,
     mtu_is_lowered: AtomicBool,
     changes: &'static [&'static str],
+    /// The stamps of sender and receiver, whose adapters count differently, and the moments that they are of.
+    hardware: [Option<HardwareStamps>; 2],
+    moments: [Mutex<Vec<u64>>; 2],
     /// Where the receiving thread is moved to while it prepares a burst.
     move_to: Mutex<Option<CpuSet>>,
+    /// Requests that its queue holds.
+    requests: usize,
 }
 
 #[derive(Debug, Clone)]
 struct SimulatedEnd(Arc<Fabric>);
 
-struct SimulatedQueue(Arc<Fabric>, fn(&Fabric) -> &Mutex<VecDeque<PollResult>>);
+struct SimulatedQueue {
+    fabric: Arc<Fabric>,
+    queue: fn(&Fabric) -> &Mutex<VecDeque<PollResult>>,
+    end: usize,
+    /// When the last completion was taken.
+    moment: u64,
+}
+
+impl SimulatedQueue {
+    fn of(
+        fabric: &Arc<Fabric>,
+        end: usize,
+        queue: fn(&Fabric) -> &Mutex<VecDeque<PollResult>>,
+    ) -> Self {
+        SimulatedQueue {
+            fabric: Arc::clone(fabric),
+            queue,
+            end,
+            moment: 0,
+        }
+    }
+}
+
+/// How the adapter of an end counts: 150 MHz, and a little more.
+fn hardware_count(end: usize, ns: u64) -> u64 {
+    let (offset, per_20_us) = [(7, 3000), (1 << 40, 3001)][end];
+    offset + (u128::from(ns) * per_20_us / 20_000) as u64
+}
 
 struct SendingPort {
     fabric: Arc<Fabric>,
@@ -103,6 +137,7 @@ impl SendPort for SendingPort {
             immediate_data: tag | self.sequence,
             bytes: 8,
             source_queue_pair: SOURCE,
+            ..Completion::default()
         };
         let arrive = |message| {
             let message = PollResult::Done(message);
@@ -148,14 +183,24 @@ impl SendPort for SendingPort {
 
 impl CompletionPort for SimulatedQueue {
     fn poll(&mut self) -> PollResult {
-        let found = (self.1)(&self.0).lock().unwrap().pop_front();
+        let found = (self.queue)(&self.fabric).lock().unwrap().pop_front();
+        self.moment = Posix::MONOTONIC.now().0;
         found.unwrap_or(PollResult::Empty)
+    }
+
+    fn keep_stamp(&mut self, place: usize) {
+        if let Some(stamps) = &self.fabric.hardware[self.end] {
+            let count = hardware_count(self.end, self.moment);
+            stamps.words()[place].store(count, Ordering::Relaxed);
+            let mut moments = self.fabric.moments[self.end].lock().unwrap();
+            moments.push(self.moment);
+        }
     }
 }
 
 impl Drop for SimulatedQueue {
     fn drop(&mut self) {
-        self.0.left.store(true, Ordering::Release);
+        self.fabric.left.store(true, Ordering::Release);
     }
 }
 
@@ -195,7 +240,11 @@ impl SendingEnd for SimulatedEnd {
     }
 
     fn completions(&self) -> SimulatedQueue {
-        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.completing)
+        SimulatedQueue::of(&self.0, 0, |fabric| &fabric.completing)
+    }
+
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        self.0.hardware[0].as_ref()
     }
 
     fn stamps(&self) -> SimulatedEnd {
@@ -259,7 +308,7 @@ impl ReceivingEnd for SimulatedEnd {
     }
 
     fn requests(&self) -> usize {
-        MESSAGES as usize + 4
+        self.0.requests
     }
 
     fn clear(&self, _slot: usize) {
@@ -277,7 +326,11 @@ impl ReceivingEnd for SimulatedEnd {
     }
 
     fn port(&self, _burst: u32, _messages: usize) -> SimulatedQueue {
-        SimulatedQueue(Arc::clone(&self.0), |fabric| &fabric.arriving)
+        SimulatedQueue::of(&self.0, 1, |fabric| &fabric.arriving)
+    }
+
+    fn hardware(&self) -> Option<&HardwareStamps> {
+        self.0.hardware[1].as_ref()
     }
 
     fn sources(&self) -> &[u32] {
@@ -317,10 +370,32 @@ fn reads(fate: FateFunction) -> Trial {
 }
 
 fn trial_of(
+    operation: (Service, Operation),
+    fate: FateFunction,
+    trouble: Option<&'static str>,
+    requested: fn() -> Option<Signal>,
+) -> Trial {
+    let requests = MESSAGES as usize + 4;
+    trial_of_length(operation, fate, trouble, requested, [None, None], requests)
+}
+
+fn trial_stamped(
+    operation: (Service, Operation),
+    fate: FateFunction,
+    hardware: [Option<HardwareStamps>; 2],
+) -> Trial {
+    let requests = MESSAGES as usize + 4;
+    trial_of_length(operation, fate, None, || None, hardware, requests)
+}
+
+/// One whose queue of receive requests may be shorter than its slots are many.
+fn trial_of_length(
     (service, operation): (Service, Operation),
     fate: FateFunction,
     trouble: Option<&'static str>,
     requested: fn() -> Option<Signal>,
+    hardware: [Option<HardwareStamps>; 2],
+    requests: usize,
 ) -> Trial {
     let fabric = Arc::new(Fabric {
         fate,
@@ -338,6 +413,9 @@ fn trial_of(
         posted_requests: AtomicU32::default(),
         released: AtomicBool::default(),
         move_to: Mutex::default(),
+        hardware,
+        moments: Default::default(),
+        requests,
     });
     let topology = Topology::read().unwrap();
     let point = Point {
@@ -349,8 +427,8 @@ fn trial_of(
         depth: MESSAGES,
         ..Plan::new(&single()).points[0]
     };
-    let placement =
-        Placement::of_point(&topology, &point, false, CpuRequest::default(), [None; 2]).unwrap();
+    let (run, cpus) = (RunThreads::default(), CpuRequest::default());
+    let placement = Placement::of_point(&topology, &point, run, cpus, [None; 2]).unwrap();
     let frame = Frame {
         point,
         priority: None,
@@ -409,6 +487,19 @@ fn bursts_one_after_the_other_deliver_everything() {
     assert_eq!(posted, (MESSAGES + 4) + 2 * MESSAGES);
 }
 
+#[test]
+fn a_queue_that_is_shorter_than_the_burst_is_filled_again_while_it_runs() {
+    let send = (Service::Ud, Operation::Send);
+    let deliver: FateFunction = |_, _| Does::Deliver;
+    let mut trial = trial_of_length(send, deliver, None, || None, [None, None], 2);
+    for _ in 0..3 {
+        assert_eq!(trial.burst(), None);
+    }
+    assert_eq!(trial.counts(), all(24));
+    let posted = trial.fabric.posted_requests.load(Ordering::Relaxed);
+    assert_eq!(posted, 2 + 3 * MESSAGES);
+}
+
 /// Measures two bursts after a warm-up of at least three messages, a burst; returns what came of it, and the last progress that was told.
 fn measure(trial: &mut Trial) -> (Result<Tally, RunError>, Option<Progress>) {
     let mut last = None;
@@ -434,6 +525,85 @@ fn a_point_is_its_bursts_without_the_warm_up() {
     assert_eq!(tally.warmed_up, 8);
     let repeats: Vec<u32> = tally.messages.iter().map(|one| one.repeat).collect();
     assert_eq!(repeats, [[0; 8], [1; 8]].concat());
+}
+
+fn hardware_of(end: usize) -> HardwareStamps {
+    let kind = CounterKind {
+        mask: u64::MAX >> 1,
+        hertz: Some(150e6),
+    };
+    HardwareStamps::made_up(kind, MESSAGES as usize, move || {
+        Ok(hardware_count(end, Posix::MONOTONIC.now().0))
+    })
+}
+
+#[test]
+fn stamps_of_adapters_are_at_their_messages_within_their_error() {
+    let stamps = [0, 1].map(|end| Some(hardware_of(end)));
+    let delivers: FateFunction = |burst, sequence| match (burst, sequence) {
+        (_, 3) => Does::Lose,
+        (_, 5) => Does::DeliverAmongOthers,
+        _ => Does::Deliver,
+    };
+    let send = (Service::Ud, Operation::Send);
+    let mut trial = trial_stamped(send, delivers, stamps);
+    let tally = measure(&mut trial).0.unwrap();
+    assert_eq!((tally.counts.received, tally.counts.foreign), (14, 2));
+    let found = tally.hardware.unwrap();
+    assert_eq!(found.messages.len(), 16);
+    let ends = [&found.sender, &found.receiver];
+    assert_eq!(ends.map(|end| end.completions), [16, 14]);
+    assert_eq!(
+        ends.map(|end| (end.missing, end.outside, end.too_late())),
+        [(0, 0, 0); 2]
+    );
+    let mut moments = trial
+        .fabric
+        .moments
+        .iter()
+        .map(|all| all.lock().unwrap().clone());
+    let [of_sender, of_receiver] = [moments.next().unwrap(), moments.next().unwrap()];
+    let is_one_of = |moments: &[u64], ns: u64, error: u64| {
+        moments.iter().any(|moment| moment.abs_diff(ns) <= error)
+    };
+    for (times, message) in found.messages.iter().zip(&tally.messages) {
+        let completed = times.completed_ns.unwrap();
+        assert!(is_one_of(&of_sender, completed, found.sender.error_ns));
+        assert!(completed <= message.completed_ns.unwrap() + found.sender.error_ns);
+        assert_eq!(times.received_ns.is_some(), message.sequence != 3);
+        if let Some(received) = times.received_ns {
+            assert!(is_one_of(&of_receiver, received, found.receiver.error_ns));
+            assert!(received <= message.received_ns.unwrap() + found.receiver.error_ns);
+            assert!(received + found.receiver.error_ns >= message.submitted_ns);
+        }
+    }
+    assert!(found.sender.lag().unwrap().count == 16 && found.sender.rate_off().is_none());
+}
+
+#[test]
+fn a_clock_that_cannot_be_read_any_more_ends_the_point_with_what_was_measured() {
+    let reads = AtomicU32::default();
+    let broken = HardwareStamps::made_up(
+        CounterKind {
+            mask: u64::MAX,
+            hertz: None,
+        },
+        MESSAGES as usize,
+        move || match reads.fetch_add(1, Ordering::Relaxed) {
+            // Of the warm-up and of before the first burst, 32 each.
+            0..96 => Ok(hardware_count(0, Posix::MONOTONIC.now().0)),
+            _ => Err(VerbsError::code("ibv_query_rt_values_ex", "a", libc::EIO)),
+        },
+    );
+    let deliver: FateFunction = |_, _| Does::Deliver;
+    let send = (Service::Rc, Operation::Send);
+    let mut trial = trial_stamped(send, deliver, [Some(broken), None]);
+    let tally = measure(&mut trial).0.unwrap();
+    assert_eq!(tally.counts, all(8));
+    tally.failure.unwrap().has(&["ibv_query_rt_values_ex"]);
+    let found = tally.hardware.unwrap();
+    assert_eq!((found.sender.completions, found.sender.missing), (8, 8));
+    assert_eq!(found.receiver.completions, 0);
 }
 
 #[test]

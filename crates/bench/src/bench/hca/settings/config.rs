@@ -9,6 +9,8 @@ use super::background::Background;
 use super::comp_vector::CompletionVectors;
 use super::limits::SMALLEST_SIZE;
 use super::path::{Connect, PathSettings};
+use super::resources::{ResourceOption, ResourceSettings};
+pub use super::switch::Switch;
 use super::warmup::Warmup;
 use crate::buffer::HugePagePolicy;
 use crate::generators::MemoryLoad;
@@ -76,16 +78,6 @@ named! {
 }
 
 named! {
-    /// A switch that can be swept.
-    Switch {
-        /// Off.
-        Off = "off",
-        /// On.
-        On = "on",
-    }
-}
-
-named! {
     /// How messages that are posted at a rate are spread over time.
     Arrivals {
         /// The same time from post to post.
@@ -116,13 +108,6 @@ impl Rate {
             Arrivals::Constant => self.interval(),
             Arrivals::Poisson => self.interval() * LONGEST_INTERVAL,
         }
-    }
-}
-
-impl Switch {
-    /// Whether it is on.
-    pub fn is_on(self) -> bool {
-        self == Switch::On
     }
 }
 
@@ -165,6 +150,8 @@ pub struct Sweep {
     pub connects: Vec<Connect>,
     /// Attributes of the path.
     pub paths: Vec<PathSettings>,
+    /// What the ends are made with.
+    pub resources: Vec<ResourceSettings>,
     /// Queue pairs that the messages are spread over.
     pub queue_pairs: Vec<u32>,
     /// What is sent in the background; `None`: nothing.
@@ -205,6 +192,8 @@ pub struct Config {
     pub priority: Option<u8>,
     /// What to do about huge pages.
     pub huge_pages: HugePagePolicy,
+    /// Whether adapters stamp completions by their own clock.
+    pub hw_timestamps: bool,
     /// The completion vectors, where they are asked for.
     pub comp_vectors: Option<CompletionVectors>,
     /// Whether idle CPUs may sleep deeply.
@@ -228,6 +217,12 @@ impl Config {
     /// Whether any point has traffic in its background.
     pub fn has_background(&self) -> bool {
         self.sweep.backgrounds.iter().any(Option::is_some)
+    }
+
+    /// Whether any point has this option of [`ResourceSettings`] on.
+    pub fn uses(&self, option: ResourceOption) -> bool {
+        let mut points = self.sweep.resources.iter();
+        points.any(|resources| resources.value(option).is_on())
     }
 
     /// Whether any point is under memory load.

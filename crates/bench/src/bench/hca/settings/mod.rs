@@ -5,4 +5,6 @@ pub mod comp_vector;
 pub mod config;
 pub mod limits;
 pub mod path;
+pub mod resources;
+pub mod switch;
 pub mod warmup;

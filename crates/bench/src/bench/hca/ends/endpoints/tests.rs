@@ -1,6 +1,10 @@
 //! What two ends agree on before they are connected, among made-up ports.
 
 use super::*;
+use crate::bench::hca::ends::verbs_link::LinkSide;
+use crate::bench::hca::plan::Plan;
+use crate::bench::hca::plan::made_up::single;
+use crate::bench::hca::settings::config::Switch;
 
 fn gid(index: u8, address: &str, kind: &str) -> Gid {
     Gid {
@@ -54,4 +58,35 @@ fn a_path_has_the_smaller_mtu_and_a_global_header_where_it_needs_one() {
     assert!(path.global);
     assert_eq!(path.retries.count, 1);
     assert_eq!(path.retries.timeout, Retries::default().timeout);
+}
+
+#[test]
+fn a_shared_receive_queue_holds_what_may_be_in_flight_and_not_that_of_each_queue_pair() {
+    let point = |service, depth, srq| {
+        let mut point = Plan::new(&single()).points[0];
+        (point.service, point.burst, point.depth) = (service, 1000, depth);
+        (point.queue_pairs, point.resources.srq) = (16, srq);
+        point
+    };
+    let (rc, ud) = (Service::Rc, Service::Ud);
+    for (service, depth, own, shared) in [
+        (rc, 1000, (63, 63), (1000, 1000)),
+        (rc, 8, (8, 63), (8, 1000)),
+        (ud, 1000, (67, 67), (1064, 1064)),
+        (ud, 8, (67, 67), (1064, 1064)),
+    ] {
+        for (srq, (requests, slots)) in [(Switch::Off, own), (Switch::On, shared)] {
+            let point = point(service, depth, srq);
+            let found = receive_requests(&point, 4096);
+            assert_eq!(found, Receives { requests, slots }, "{point}");
+            let queues = point.receive_queues();
+            let plan = LinkSide::Receiving.plan(&point, requests);
+            assert_eq!(plan.entries(), [16, requests * queues], "{point}");
+            assert_eq!(plan.shares_requests, srq.is_on());
+            assert!(!LinkSide::Sending.plan(&point, requests).shares_requests);
+        }
+    }
+    // Where it cannot hold as many, UD has fewer, and posts again.
+    let point = point(ud, 1000, Switch::On);
+    assert_eq!(receive_requests(&point, 100).requests, 100);
 }
