@@ -6,7 +6,6 @@ use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rdma_sys as sys;
 
@@ -120,8 +119,6 @@ impl CompletionQueue {
         vector: u32,
     ) -> Result<Arc<Self>, VerbsError> {
         Self::create_by(context, with_channel, |events| {
-            // Not every driver sets it: that of an earlier call must not become the reason.
-            Errno::clear();
             // SAFETY: context and channel are valid and held by the queue.
             let create = || unsafe {
                 let (entries, vector) = (entries as i32, vector as i32);

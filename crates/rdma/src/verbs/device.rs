@@ -370,7 +370,7 @@ impl Context {
                 max_served_reads: reads(attributes.max_qp_rd_atom),
                 atomics: attributes.atomic_cap != sys::ibv_atomic_cap::IBV_ATOMIC_NONE,
                 completion_timestamps: extended.map(|all| all.completion_timestamp_mask != 0),
-                hardware_clock: self.reported_hardware_clock().ok(),
+                hardware_clock: self.reported_hardware_clock(extended.as_ref()).ok(),
                 max_shared_receive_queues: attributes.max_srq.max(0) as u32,
                 max_shared_receive_requests: attributes.max_srq_wr.max(0) as u32,
                 on_demand_paging: extended

@@ -32,19 +32,20 @@ impl Context {
     /// # Errors
     /// When it has none, or it cannot be read.
     pub fn hardware_clock(&self) -> Result<HardwareClock, NoHardwareClock> {
-        let clock = self.reported_hardware_clock()?;
+        let clock = self.reported_hardware_clock(self.extended_attributes().as_ref())?;
         match clock.readable {
             true => Ok(clock),
             false => Err(NoHardwareClock::NotReadable(self.device_name().to_owned())),
         }
     }
 
-    /// The same of one that cannot be read.
-    pub(super) fn reported_hardware_clock(&self) -> Result<HardwareClock, NoHardwareClock> {
+    /// The same of one that cannot be read, with what the driver reports of the device.
+    pub(super) fn reported_hardware_clock(
+        &self,
+        reported: Option<&sys::ibv_device_attr_ex>,
+    ) -> Result<HardwareClock, NoHardwareClock> {
         let name = || self.device_name().to_owned();
-        let clock = self
-            .extended_attributes()
-            .map(|all| (all.completion_timestamp_mask, all.hca_core_clock));
+        let clock = reported.map(|all| (all.completion_timestamp_mask, all.hca_core_clock));
         let (mask, khz) = clock.ok_or_else(|| NoHardwareClock::Unknown(name()))?;
         if mask == 0 {
             return Err(NoHardwareClock::NoStamps(name()));

@@ -3,7 +3,6 @@
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
-use nix::errno::Errno;
 use rdma_sys as sys;
 
 use super::completion_queue::{CompletionQueue, FailedCompletion, PollResult, WorkCompletion};
@@ -60,8 +59,6 @@ impl StampedQueue {
                 flags: 0,
                 parent_domain: null_mut(),
             };
-            // Not every driver sets it: that of an earlier call must not become the reason.
-            Errno::clear();
             // SAFETY: context and channel are valid and held by the queue.
             let create = || unsafe { create(context.as_ptr(), &mut attributes) };
             // infiniband/verbs.h, ibv_cq_ex_to_cq: the extended structure begins as the other.
@@ -85,7 +82,6 @@ impl StampedQueue {
     /// A poller of this queue. Each thread that polls has its own.
     pub fn poller(&self) -> StampedPoller {
         StampedPoller {
-            functions: self.functions,
             queue: self.clone(),
             stamp: 0,
         }
@@ -169,7 +165,6 @@ impl Functions {
 /// Takes completions with their stamps out of a queue, one at a time.
 pub struct StampedPoller {
     queue: StampedQueue,
-    functions: Functions,
     stamp: u64,
 }
 
@@ -184,7 +179,7 @@ impl StampedPoller {
     #[inline(always)]
     pub fn poll(&mut self) -> PollResult {
         // SAFETY: the functions were read from this queue, which exists. A burst has one thread that polls a queue.
-        unsafe { self.functions.poll(self.queue.as_ptr(), &mut self.stamp) }
+        unsafe { (self.queue.functions).poll(self.queue.as_ptr(), &mut self.stamp) }
     }
 
     /// The queue.
@@ -247,7 +242,7 @@ mod tests {
         // SAFETY: as in `of`.
         let scripted = unsafe { of(queue) };
         scripted.ended += 1;
-        // What is read behind the end is of nobody.
+        // What is read behind the end belongs to no completion.
         scripted.queue.wr_id = u64::MAX;
     }
 
