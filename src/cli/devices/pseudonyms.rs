@@ -52,7 +52,7 @@ const FOREIGN: [&str; 17] = [
 /// Keys of numbers of one adapter or switch.
 const IDS: [&str; 2] = ["phys_port_id", "phys_switch_id"];
 
-/// Folders that hold files of the system, whose paths tell nothing of the user.
+/// Folders that hold files of the system, whose paths show nothing of the user.
 const SYSTEM: [&str; 7] = ["dev", "etc", "lib", "lib64", "proc", "sys", "usr"];
 
 /// Of those, where the folders are named after users and containers.

@@ -1,4 +1,4 @@
-//! `hcabench devices --report`: the folder that somebody with an adapter sends to those who have none.
+//! `hcabench devices --report`: the folder that a user with an adapter sends to those who have none.
 
 use std::ffi::OsStr;
 use std::io::Write as _;

@@ -208,7 +208,7 @@ mod tests {
         hertz: f64,
         /// By how much the rate changes in a second, as a share of it.
         bend: f64,
-        /// And by how much at once, after so many seconds.
+        /// And by how much at once, and the seconds after which.
         step: (f64, f64),
     }
 

@@ -87,7 +87,7 @@ struct MessageOrder {
     burst: u32,
 }
 
-/// What tells which of the queue pairs, in turn, a message came to. Finding it stands before the stamp.
+/// By which a message shows to which of the queue pairs, in turn, it came. Finding it stands before the stamp.
 #[derive(Debug)]
 enum Turns {
     /// There is one.

@@ -11,7 +11,7 @@ use crate::bench::hca::plan::Point;
 use crate::rdma::verbs::{AddressVector, Gid, PortCounters, QueuePair, QueuePairState};
 use crate::results::finding::{Finding, Severity, kinds};
 
-/// A pause of less than one part in so many of the time is no more than advice.
+/// A pause that is shorter than the time divided by this is no more than advice.
 const BRIEF: u64 = 1000;
 
 /// An end of the path as the kernel has it.

@@ -77,7 +77,7 @@ impl Receiver {
         self.link.hardware.as_ref()
     }
 
-    /// A port of its own, by a poller of its queue.
+    /// A port that takes completions by a poller of its queue.
     pub(super) fn port_of<P>(&self, poller: P) -> VerbsCompletionPort<P> {
         match self.sources[..] {
             [] => VerbsCompletionPort::new(poller),

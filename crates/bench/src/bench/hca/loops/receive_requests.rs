@@ -95,7 +95,7 @@ impl ReceiveRequests {
         }
     }
 
-    /// Messages have taken so many requests of the only queue.
+    /// Messages have taken this number of requests of the only queue.
     pub(crate) fn took_of_only(&mut self, count: usize) {
         let only = &mut self.queues[0];
         only.outstanding -= count.min(only.outstanding);

@@ -105,7 +105,7 @@ pub const LONG_WAIT_NS: i64 = 20_000;
 const MOST_OFF: f64 = 1e-3;
 
 impl HardwareStampTally {
-    /// With room for so many messages.
+    /// With room for this number of messages.
     pub fn with_room_for(messages: usize) -> Self {
         let end = || EndStamps {
             lags: Vec::with_capacity(messages),

@@ -307,7 +307,7 @@ fn refusal<P: Peer>(peer: &P, point: &Point) -> Result<Option<String>, RunError>
 }
 
 /// What of the requests and their inline data has to be less, with its own separator, or nothing. The longer the inline
-/// data, the fewer requests there can be where a queue has so many bytes (mlx5: `mlx5_calc_sq_size` of rdma-core).
+/// data, the fewer requests there can be where the bytes of a queue are limited (mlx5: `mlx5_calc_sq_size` of rdma-core).
 fn what_to_lower(
     sends: u32,
     inline: u32,
@@ -446,7 +446,7 @@ mod tests {
             let granted = |sends, inline| Ok(granted(sends, inline));
             what_to_lower(sends, inline, granted).unwrap()
         };
-        // A queue of so many bytes, as mlx5 has it.
+        // A queue whose bytes are limited, as mlx5 has it.
         let of_bytes = |sends, inline| sends * (64 + inline) <= 8192 * 192;
         let both = advice(8192, 200, of_bytes);
         assert!(
