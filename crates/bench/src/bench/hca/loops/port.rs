@@ -19,8 +19,6 @@ pub struct Completion {
     pub bytes: u32,
     /// The queue pair that sent a received message; told on UD only.
     pub source_queue_pair: u32,
-    /// The queue pair that a message came to.
-    pub queue_pair: u32,
 }
 
 /// Why a port fails.

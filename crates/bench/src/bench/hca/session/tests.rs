@@ -137,7 +137,6 @@ impl SendPort for SendingPort {
             immediate_data: tag | self.sequence,
             bytes: 8,
             source_queue_pair: SOURCE,
-            ..Completion::default()
         };
         let arrive = |message| {
             let message = PollResult::Done(message);
