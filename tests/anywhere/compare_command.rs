@@ -1,8 +1,11 @@
 //! `hcabench compare` as its user has it: exit codes, tables, JSON, and what it refuses.
 
+use std::path::Path;
+
 use crate::common;
 use crate::testing::{Has as _, temporary};
 
+use hcabench::results::read::{Point, Run};
 use hcabench::results::schema::{Column, hca};
 use serde_json::json;
 
@@ -135,6 +138,51 @@ fn the_points_of_a_sweep_are_compared_by_a_setting() {
     // Limits are of the levels, then.
     let limit = "compare sweep --by poll_recv --max-regression 10%@latency.p50";
     expect(folder, limit, 3);
+}
+
+/// The sample was measured before there were `srq` and others, `queue_pairs` and `background`.
+#[test]
+fn an_older_run_has_the_points_of_a_new_one_in_which_what_it_lacks_is_off() {
+    let folder = &*temporary("");
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("notebooks/sample/hca");
+    let older = Run::open(&sample).unwrap();
+    let lacks = |column: &Column| {
+        older
+            .points
+            .iter()
+            .all(|it| it.setting(column.name).is_none())
+    };
+    let added: Vec<Column> = hca::POINT.into_iter().filter(lacks).collect();
+    assert!(
+        added.contains(&hca::SRQ) && added.contains(&hca::QUEUE_PAIRS),
+        "{added:?}"
+    );
+    let point = |older: &Point, srq: &'static str| {
+        let setting = |column: Column| match column {
+            hca::SRQ => (column, srq),
+            _ => (column, &*older.setting_or_unset(&column).to_owned().leak()),
+        };
+        hca_point(&hca::POINT.map(setting), 1, 8, 30_000.0)
+    };
+    let points: Vec<Made> = (older.points.iter())
+        .flat_map(|older| ["off", "on"].map(|srq| point(older, srq)))
+        .collect();
+    run(
+        &folder.join("new"),
+        &hca::SCHEMA,
+        &document(&hca::SCHEMA),
+        &points,
+        0,
+    );
+    let words = format!("compare {} new --anyway --json", sample.display());
+    let (text, _) = expect(folder, &words, 0);
+    let found: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let names = |key: &str| found["comparison"][key].as_array().unwrap().len();
+    let all = older.points.len();
+    let expected = [("points", all), ("only_in_base", 0), ("only_in_new", all)];
+    for (key, expected) in expected {
+        assert_eq!(names(key), expected, "{key}");
+    }
 }
 
 #[test]

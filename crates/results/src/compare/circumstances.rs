@@ -117,13 +117,16 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
         };
         found.extend(differs.filter(|it| it.what.strip_prefix(LIMITS).is_none_or(is_known)));
     }
-    for name in &matched.differing {
+    for column in &matched.differing {
         let text = |run: &Run| {
-            let of_point = run.points.first().and_then(|point| point.setting(name));
+            let of_point = run
+                .points
+                .first()
+                .map(|point| point.setting_or_unset(column));
             of_point.unwrap_or_default().to_owned()
         };
         found.push(Differs {
-            what: name.clone(),
+            what: column.name.to_owned(),
             base: text(base),
             new: text(new),
         });

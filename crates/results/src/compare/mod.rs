@@ -311,7 +311,9 @@ pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, C
     if matched.pairs.is_empty() {
         return Err(CompareError::NothingInCommon {
             names: request.names.clone(),
-            settings: matched.differing,
+            settings: (matched.differing.iter())
+                .map(|column| column.name.to_owned())
+                .collect(),
         });
     }
     let differs = circumstances::differences(base, new, &matched);

@@ -233,6 +233,39 @@ fn other_settings_are_refused_but_those_that_may_differ() {
 }
 
 #[test]
+fn what_a_run_does_not_have_is_what_it_measured_with() {
+    for (column, unset, other) in [
+        (hca::SRQ, "off", "on"),
+        (hca::RELAXED_ORDERING, "off", "on"),
+        (hca::ODP, "off", "on"),
+        (hca::THREAD_DOMAIN, "off", "on"),
+        (hca::QUEUE_PAIRS, "1", "4"),
+        (hca::BACKGROUND, "0", "1000@8"),
+    ] {
+        let run = |texts: &[&'static str]| {
+            let point = |text: &&'static str| {
+                let settings = [RC[0], RC[1], (column, *text)];
+                hca_point(&settings, 1, 8, 30_000.0)
+            };
+            recorded(&texts.iter().map(point).collect::<Vec<_>>(), 0)
+        };
+        let (without, both) = (run(&[""]), run(&[unset, other]));
+        let found = compare(&without, &both, &request()).unwrap();
+        assert_eq!((found.points.len(), found.only_in_base.len()), (1, 0));
+        let settings = ["rc", "8", other].join("-");
+        assert_eq!(found.only_in_new, [settings], "{}", column.name);
+        let found = compare(&run(&[unset]), &without, &request()).unwrap();
+        assert_eq!((found.points.len(), found.differs.len()), (1, 0));
+        let only_other = run(&[other]);
+        let told = ["no point in common", column.name];
+        compare(&without, &only_other, &request()).refused(&told);
+        let found = compare(&without, &only_other, &named(column.name)).unwrap();
+        let differs = format!("{}: {unset} and {other}", column.name);
+        assert_eq!(found.differs[0].to_string(), differs);
+    }
+}
+
+#[test]
 fn limits_of_containers_are_circumstances() {
     let with = |limits: Value| {
         let mut document = document(&hca::SCHEMA);

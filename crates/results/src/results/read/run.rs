@@ -346,6 +346,12 @@ impl Point {
         found.map(|(_, text)| text.as_str())
     }
 
+    /// The text of a setting, or what it is where the run does not have it.
+    pub fn setting_or_unset(&self, column: &Column) -> &str {
+        let text = self.setting(column.name).filter(|text| !text.is_empty());
+        text.unwrap_or(column.unset)
+    }
+
     /// Whether a setting was measured in place of being chosen: it distinguishes no points, and differs from run to run.
     pub fn is_measured(&self, name: &str) -> bool {
         queue::MEASURED_SETTINGS.iter().any(|[given, measured]| {
