@@ -577,7 +577,7 @@ fn stamps_of_adapters_are_at_their_messages_within_their_error() {
             assert!(received + found.receiver.error_ns >= message.submitted_ns);
         }
     }
-    assert!(found.sender.lag().unwrap().count == 16 && found.sender.rate_off().is_none());
+    assert!(found.sender.lag.as_ref().unwrap().count == 16 && found.sender.rate_off().is_none());
 }
 
 #[test]
