@@ -53,7 +53,7 @@ pub use partition_keys::{PartitionKeys, common_partitions, partition_keys};
 pub use physical_port::PhysicalPort;
 pub use port_address::{IpNetwork, interfaces_of};
 pub(crate) use port_codes::mtu_code;
-pub use port_counters::PortCounters;
+pub use port_counters::{CounterReading, PortCounters};
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{Capabilities, OutstandingReads, QueuePair, QueuePairAttributes, Retries};
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};

@@ -39,7 +39,7 @@ use crate::bench::hca::settings::config::{Poll, Service};
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
 use crate::host::throttling::ThrottleCounters;
-use crate::rdma::verbs::{PortCounters, Retries};
+use crate::rdma::verbs::{CounterReading, PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
@@ -205,7 +205,8 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 progress(Progress { done, of, text });
             };
             if !warming && counters.is_none() {
-                counters = Some((self.links().map(|link| link.counters()), Instant::now()));
+                let all = self.links().map(|link| link.counters(CounterReading::All));
+                counters = Some((all, Instant::now()));
                 throttling.begin();
                 self.background
                     .iter_mut()
@@ -281,10 +282,12 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             };
         };
         let time = begun.elapsed();
-        let [sender, receiver] = links.map(|link| link.fresh_counters());
+        // Those of both interfaces before any wait for the others: pauses in that time are none of the measurement.
+        let [sender, receiver] = links.map(|link| link.counters(CounterReading::Interfaces));
+        let fresh = |link: &dyn Link| link.counters(CounterReading::FreshOfDevice);
         PortRecord {
-            sender: sender.since(&of_sender),
-            receiver: receiver.since(&of_receiver),
+            sender: sender.and(fresh(links[0])).since(&of_sender),
+            receiver: receiver.and(fresh(links[1])).since(&of_receiver),
             changes,
             time,
         }

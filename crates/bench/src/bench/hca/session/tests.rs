@@ -61,6 +61,8 @@ struct Fabric {
     root_cause: Mutex<Option<&'static str>>,
     left: AtomicBool,
     mtu_is_lowered: AtomicBool,
+    /// Of both ports, in their order.
+    readings: Mutex<Vec<CounterReading>>,
     changes: &'static [&'static str],
     /// The stamps of sender and receiver, whose adapters count differently, and the moments that they are of.
     hardware: [Option<HardwareStamps>; 2],
@@ -282,13 +284,13 @@ impl Link for SimulatedEnd {
     }
 
     /// Packets that were posted so far; each took one.
-    fn counters(&self) -> PortCounters {
+    fn counters(&self, reading: CounterReading) -> PortCounters {
+        self.0.readings.lock().unwrap().push(reading);
+        if reading == CounterReading::Interfaces {
+            return PortCounters::default();
+        }
         let packets = self.0.packets.load(Ordering::Relaxed);
         std::iter::once((PACKETS.to_owned(), packets)).collect()
-    }
-
-    fn fresh_counters(&self) -> PortCounters {
-        self.counters()
     }
 
     fn changes(&self) -> Vec<String> {
@@ -403,6 +405,7 @@ fn trial_of_length(
         root_cause: Mutex::default(),
         left: AtomicBool::default(),
         mtu_is_lowered: AtomicBool::default(),
+        readings: Mutex::default(),
         changes: &["a port 1: the LID changed"],
         packets: AtomicU64::default(),
         tag: AtomicU32::default(),
@@ -614,6 +617,15 @@ fn counters_are_those_of_the_measured_bursts_and_a_change_of_both_ends_is_told_o
     assert_eq!(ports.sender.get(PACKETS), Some(16));
     assert_eq!(ports.receiver.packets_sent(), Some(16));
     assert_eq!(ports.changes, ["a port 1: the LID changed"]);
+    // Before it is waited for those of either device.
+    let readings = trial.fabric.readings.lock().unwrap();
+    let expected = [
+        CounterReading::All,
+        CounterReading::Interfaces,
+        CounterReading::FreshOfDevice,
+    ];
+    assert_eq!(*readings, expected.map(|reading| [reading; 2]).concat());
+    drop(readings);
     // A failure in the warm-up leaves nothing measured.
     let mut failing = self::trial(Service::Rc, |burst, _| all_but(0, Does::Fail, burst));
     let ports = measure(&mut failing).0.unwrap().ports;
