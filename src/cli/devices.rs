@@ -1,5 +1,7 @@
 //! `hcabench devices`: what RDMA devices there are, which two a run would use, and which routes to UC there are.
 
+mod addresses;
+mod paths;
 mod port_files;
 mod pseudonyms;
 mod report;
