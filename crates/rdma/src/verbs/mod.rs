@@ -7,7 +7,9 @@
 mod address_handle;
 mod async_event;
 mod completion_queue;
+mod context;
 mod counter_meaning;
+mod description;
 mod device;
 mod end_plan;
 mod gid;
@@ -38,9 +40,9 @@ pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_queue::{
     CompletionQueue, FailedCompletion, PollResult, Poller, WorkCompletion, describe_status,
 };
-pub use device::{
-    Context, Device, DeviceLimits, Devices, HardwareClock, LinkLayer, Port, Transport, devices,
-};
+pub use context::Context;
+pub use description::{Devices, devices};
+pub use device::{Device, DeviceLimits, HardwareClock, LinkLayer, Port, Transport};
 pub use end_plan::{EndPlan, EventPlan, granted_inline};
 pub use gid::Gid;
 pub use gid_table::{gid_table, usual_pair};
