@@ -30,6 +30,7 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<
         let chosen = (point.schema.point.iter()).filter(|column| !point.is_measured(column.name));
         chosen
             .map(|column| (column.name, point.setting_or_unset(column)))
+            .filter(|(_, text)| !text.is_empty())
             .filter(|(name, _)| {
                 !(permitted.has(name) && differing.iter().any(|one| one.name == *name))
             })
