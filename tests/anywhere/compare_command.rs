@@ -162,7 +162,7 @@ fn an_older_run_has_the_points_of_a_new_one_in_which_what_it_lacks_is_off() {
             hca::SRQ => (column, srq),
             _ => (column, &*older.setting_or_unset(&column).to_owned().leak()),
         };
-        hca_point(&hca::POINT.map(setting), 1, 8, 30_000.0)
+        hca_point(&hca::POINT.map(setting), 1, 1, 30_000.0)
     };
     let points: Vec<Made> = (older.points.iter())
         .flat_map(|older| ["off", "on"].map(|srq| point(older, srq)))
