@@ -358,10 +358,7 @@ pub(super) fn settings_of_run(config: &Config) -> Record {
             &columns::COMP_VECTOR,
             config.comp_vectors.map(|vectors| vectors.to_string()),
         )
-        .set(
-            &columns::HW_TIMESTAMPS,
-            config.hw_timestamps.then_some(true),
-        )
+        .set(&columns::HW_TIMESTAMPS, config.hw_timestamps)
         .set(&columns::ALLOW_IDLE_STATES, config.allow_idle_states)
         .set(&columns::UC_ROUTE, config.uc_route.name())
         .set(&columns::SENDER, port(&config.sender))

@@ -27,13 +27,9 @@ pub struct Matched<'a> {
 pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<'a> {
     let differing = differing(base, new);
     let key = |point: &'a Point| -> BTreeMap<&'a str, &'a str> {
-        let chosen = (point.schema.point.iter()).filter(|column| !point.is_measured(column.name));
-        chosen
-            .map(|column| (column.name, point.setting_or_unset(column)))
-            .filter(|(_, text)| !text.is_empty())
-            .filter(|(name, _)| {
-                !(permitted.has(name) && differing.iter().any(|one| one.name == *name))
-            })
+        let is_differing = |name: &str| differing.iter().any(|column| column.name == name);
+        (point.chosen())
+            .filter(|(name, _)| !(permitted.has(name) && is_differing(name)))
             .collect()
     };
     let mut free: Vec<&Point> = new.points.iter().collect();

@@ -359,10 +359,11 @@ impl Point {
         })
     }
 
-    /// The settings that were chosen, and not measured.
-    pub fn chosen(&self) -> impl Iterator<Item = &(String, String)> {
-        let settings = self.settings.iter();
-        settings.filter(|(name, _)| !self.is_measured(name))
+    /// The settings that have a value, or are known without one, but those that were measured.
+    pub fn chosen(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let columns = self.schema.point.iter();
+        let settings = columns.map(|column| (column.name, self.setting_or_unset(column)));
+        settings.filter(|(name, text)| !text.is_empty() && !self.is_measured(name))
     }
 
     /// The text of a cell of its row.

@@ -31,8 +31,8 @@ columns! {
     PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
     HUGE_PAGES = setting("hugepages", "whether buffers must, may or must not lie in huge pages");
     COMP_VECTOR = setting("comp_vector", "completion vectors of sender and receiver, as asked for");
-    HW_TIMESTAMPS = setting("hw_timestamps",
-        "whether adapters stamp completions by their own clock; empty if they do not").data(Data::Flag);
+    HW_TIMESTAMPS = setting("hw_timestamps", "whether adapters stamp completions by their own clock").data(Data::Flag)
+        .unset("false");
     ALLOW_IDLE_STATES = setting("allow_idle_states", "whether idle CPUs may sleep deeply").data(Data::Flag);
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
     SENDER = setting("sender", "the sender's port, as asked for");
@@ -101,7 +101,7 @@ columns! {
         .title("bg thread");
     MEMORY_LOAD = setting("memory_load_percent", "the memory bandwidth that generators on other CPUs draw, in per cent \
                                                   of their peak; 0 is off, empty in a run without such a \
-                                                  load").whole().title("memory load");
+                                                  load").whole().title("memory load").unset("0");
 }
 
 columns! {
