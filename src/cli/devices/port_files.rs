@@ -1,13 +1,13 @@
 //! What sysfs and the drivers of network interfaces have of the RDMA devices and their ports.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use serde_json::{Map, Value, json};
 
 use crate::host::error::HostError;
 use crate::host::system_files::SystemFiles;
-use crate::rdma::verbs::Gid;
+use crate::rdma::verbs::{Gid, UnreadFile};
 
 const DEVICES: &str = "sys/class/infiniband";
 const INTERFACES: &str = "sys/class/net";
@@ -83,12 +83,12 @@ impl<'a> PortFiles<'a> {
     }
 
     /// All devices with their ports, the network interfaces of these, and the files that could not be read.
-    /// `interfaces_of` finds the interfaces of a port, `gids_of` the entries in use of its GID table, `statistics_of`
-    /// the names of the statistics of an interface.
+    /// `interfaces_of` finds the interfaces of a port, `gids_of` the entries in use of its GID table and the files of it
+    /// that cannot be read, `statistics_of` the names of the statistics of an interface.
     pub(super) fn document(
         mut self,
         interfaces_of: impl Fn(&str, u8) -> BTreeSet<String>,
-        gids_of: impl Fn(&str, u8) -> Vec<Gid>,
+        gids_of: impl Fn(&str, u8) -> (Vec<Gid>, Vec<UnreadFile>),
         statistics_of: impl Fn(&str) -> Vec<String>,
     ) -> Value {
         let names = self.files.names(DEVICES);
@@ -114,7 +114,7 @@ impl<'a> PortFiles<'a> {
         &mut self,
         name: &str,
         interfaces_of: impl Fn(&str, u8) -> BTreeSet<String>,
-        gids_of: impl Fn(&str, u8) -> Vec<Gid>,
+        gids_of: impl Fn(&str, u8) -> (Vec<Gid>, Vec<UnreadFile>),
     ) -> Value {
         let folder = format!("{DEVICES}/{name}");
         let mut found = self.texts(&folder, OF_DEVICE);
@@ -134,7 +134,11 @@ impl<'a> PortFiles<'a> {
         let ports: Vec<_> = numbers
             .map(|number| {
                 let mut port = self.port(&folder, number);
-                port.insert("gids".to_owned(), json!(gids_of(name, number)));
+                let (gids, unread) = gids_of(name, number);
+                port.insert("gids".to_owned(), json!(gids));
+                for (path, error) in unread {
+                    self.refused(path.to_string_lossy().trim_start_matches('/'), &error);
+                }
                 port.insert("interfaces".to_owned(), json!(interfaces_of(name, number)));
                 port
             })
@@ -234,14 +238,19 @@ impl<'a> PortFiles<'a> {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
             Err(error) => {
                 if let HostError::Read { source, .. } = &error {
-                    let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
-                    if !kinds.contains(&source.kind()) {
-                        let refusal = json!({ "file": path, "error": source.to_string() });
-                        self.refused.push(refusal);
-                    }
+                    self.refused(path, source);
                 }
                 None
             }
+        }
+    }
+
+    /// Keeps that a file cannot be read, if it is there.
+    fn refused(&mut self, path: &str, error: &io::Error) {
+        let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+        if !kinds.contains(&error.kind()) {
+            let refusal = json!({ "file": path, "error": error.to_string() });
+            self.refused.push(refusal);
         }
     }
 }
@@ -250,6 +259,7 @@ impl<'a> PortFiles<'a> {
 mod tests {
     use super::*;
     use crate::testing::{put, temporary};
+    use nix::errno::Errno;
 
     #[test]
     fn devices_ports_interfaces_and_interrupts_are_described() {
@@ -300,12 +310,18 @@ mod tests {
             },
             |device, port| {
                 assert_eq!((device, port), ("mlx5_0", 1));
-                vec![Gid {
+                let gid = Gid {
                     index: 3,
                     gid: "fe80:0000:0000:0000:0e42:a1ff:fe11:2233".to_owned(),
                     kind: Some("RoCE v2".to_owned()),
                     interface: None,
-                }]
+                };
+                let unread = |name: &str, errno: Errno| -> UnreadFile {
+                    let folder = "/sys/class/infiniband/mlx5_0/ports/1";
+                    (format!("{folder}/{name}").into(), errno.into())
+                };
+                let missing = unread("gids/0", Errno::ENOENT);
+                (vec![gid], vec![missing, unread("gids/4", Errno::EACCES)])
             },
             |interface| match interface {
                 "eth0" => vec!["tx_packets_phy".to_owned()],
@@ -352,6 +368,13 @@ mod tests {
                 "/refused/0/file",
                 json!("sys/class/infiniband/mlx5_0/board_id"),
             ),
+            (
+                "/refused/1",
+                json!({
+                    "file": "sys/class/infiniband/mlx5_0/ports/1/gids/4",
+                    "error": "Permission denied (os error 13)",
+                }),
+            ),
         ] {
             assert_eq!(found.pointer(place), Some(&value), "{place}: {found:#}");
         }
@@ -359,7 +382,7 @@ mod tests {
         let files = SystemFiles::below(&nowhere);
         let found = PortFiles::new(&files).document(
             |_, _| BTreeSet::new(),
-            |_, _| Vec::new(),
+            |_, _| Default::default(),
             |_| Vec::new(),
         );
         let nothing = json!({"devices": [], "interfaces": [], "refused": []});

@@ -17,7 +17,7 @@ use crate::host::machine_name::machine_name;
 use crate::host::readiness::{Needs, Readiness};
 use crate::host::system_files::SystemFiles;
 use crate::rdma::environment::variables;
-use crate::rdma::verbs::{gid_table, interface_counters, interfaces_of, library_versions};
+use crate::rdma::verbs::{gid_files, interface_counters, interfaces_of, library_versions};
 use crate::results::document::Program;
 use crate::results::folder::{make_folders, make_numbered_folder};
 use crate::results::{durable, json as json_files};
@@ -108,7 +108,7 @@ fn write_into(folder: &Path, devices: anyhow::Result<Value>) -> anyhow::Result<V
         [] => Err(anyhow::anyhow!("no RDMA device in /sys/class/infiniband")),
         _ => Ok(PortFiles::new(&files).document(
             |device, port| interfaces_of(Path::new("/sys/class"), device, port),
-            gid_table,
+            gid_files,
             |interface| {
                 let counters = interface_counters(interface).into_iter();
                 counters.map(|(name, _)| name).collect()
