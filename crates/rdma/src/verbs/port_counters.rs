@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::interface_counters::interface_counters;
 use super::physical_counters::of_physical_port;
 use super::physical_port::interfaces_on_wire;
-use super::port_folder;
 
 /// The folder of the driver's own counters.
 const HARDWARE: &str = "hw_counters";
@@ -41,10 +40,21 @@ pub enum CounterReading {
 impl PortCounters {
     /// Reads those of a port; empty where it has none.
     pub fn read(device: &str, port: u8, reading: CounterReading) -> Self {
-        let folder = port_folder(device, port);
+        let class = Path::new("/sys/class");
+        Self::read_below(class, (device, port), reading, interface_counters)
+    }
+
+    /// The same in a folder like `/sys/class`.
+    fn read_below(
+        class: &Path,
+        (device, port): (&str, u8),
+        reading: CounterReading,
+        counters_of: impl Fn(&str) -> Vec<(String, u64)>,
+    ) -> Self {
+        let folder = class.join(format!("infiniband/{device}/ports/{port}"));
         let of_interfaces = || {
-            let interfaces = interfaces_on_wire(Path::new("/sys/class"), device, port);
-            Self::of_interfaces(&interfaces, interface_counters)
+            let interfaces = interfaces_on_wire(class, device, port);
+            Self::of_interfaces(&interfaces, counters_of)
         };
         match reading {
             CounterReading::All => Self::read_in(&folder).and(of_interfaces()),
@@ -245,6 +255,44 @@ mod tests {
         assert_eq!(longest_lifespan(&port), LONGEST_WAIT);
         let nowhere = tempfile::tempdir().unwrap().path().join("none");
         assert_eq!(PortCounters::read_in(&nowhere), PortCounters::default());
+    }
+
+    #[test]
+    fn what_is_read_is_that_of_the_interfaces_or_of_the_device() {
+        let class = tempfile::tempdir().unwrap();
+        let port = "infiniband/mlx5_0/ports/1";
+        let packets = format!("{port}/hw_counters/sent_pkts");
+        for (file, text) in [
+            (&*format!("{port}/link_layer"), "Ethernet\n"),
+            (&*format!("{port}/gid_attrs/ndevs/0"), "eth0\n"),
+            (&*format!("{port}/hw_counters/lifespan"), "1\n"),
+            (&*packets, "4711\n"),
+            ("net/eth0/address", "52:54:00:77:ab:01\n"),
+        ] {
+            put(&class, file, text);
+        }
+        // While the statistics of the interface are read, the device sends one more.
+        let statistics = |interface: &str| {
+            assert_eq!(interface, "eth0");
+            put(&class, &packets, "4712\n");
+            vec![("tx_packets_phy".to_owned(), 3)]
+        };
+        let read =
+            |reading| PortCounters::read_below(class.path(), ("mlx5_0", 1), reading, statistics);
+        let of_device = |count| ("hw_counters/sent_pkts", count);
+        let of_interface = ("ethtool/tx_packets_phy", 3);
+        for (reading, expected) in [
+            (CounterReading::FreshOfDevice, vec![of_device(4711)]),
+            (CounterReading::All, vec![of_device(4711), of_interface]),
+            (CounterReading::FreshOfDevice, vec![of_device(4712)]),
+            (CounterReading::Interfaces, vec![of_interface]),
+        ] {
+            assert_eq!(read(reading), PortCounters::of(&expected), "{reading:?}");
+        }
+        // As at the end of a measurement: what the device does meanwhile is in its counters.
+        put(&class, &packets, "4711\n");
+        let end = read(CounterReading::Interfaces).and(read(CounterReading::FreshOfDevice));
+        assert_eq!(end, PortCounters::of(&[of_interface, of_device(4712)]));
     }
 
     #[test]

@@ -25,6 +25,8 @@ use crate::time::{CounterKind, Nanos, Posix, Ticks};
 
 const MESSAGES: u32 = 8;
 const PACKETS: &str = "hw_counters/sent_pkts";
+/// A statistic of the interface, which has twice as many.
+const FRAMES: &str = "ethtool/frames";
 /// The number of the queue pair that sends.
 const SOURCE: u32 = 17;
 
@@ -286,11 +288,13 @@ impl Link for SimulatedEnd {
     /// Packets that were posted so far; each took one.
     fn counters(&self, reading: CounterReading) -> PortCounters {
         self.0.readings.lock().unwrap().push(reading);
-        if reading == CounterReading::Interfaces {
-            return PortCounters::default();
-        }
         let packets = self.0.packets.load(Ordering::Relaxed);
-        std::iter::once((PACKETS.to_owned(), packets)).collect()
+        let (of_device, of_interface) = ((PACKETS, packets), (FRAMES, 2 * packets));
+        PortCounters::of(&match reading {
+            CounterReading::All => vec![of_device, of_interface],
+            CounterReading::Interfaces => vec![of_interface],
+            CounterReading::FreshOfDevice => vec![of_device],
+        })
     }
 
     fn changes(&self) -> Vec<String> {
@@ -614,7 +618,9 @@ fn counters_are_those_of_the_measured_bursts_and_a_change_of_both_ends_is_told_o
     let mut trial = trial(Service::Rc, |_, _| Does::Deliver);
     let ports = measure(&mut trial).0.unwrap().ports;
     // Without the three of the warm-up.
-    assert_eq!(ports.sender.get(PACKETS), Some(16));
+    for end in [&ports.sender, &ports.receiver] {
+        assert!(end.iter().eq([(FRAMES, 32), (PACKETS, 16)]), "{end:?}");
+    }
     assert_eq!(ports.receiver.packets_sent(), Some(16));
     assert_eq!(ports.changes, ["a port 1: the LID changed"]);
     // Before it is waited for those of either device.
