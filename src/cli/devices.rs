@@ -259,7 +259,7 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
             device.limits.max_shared_receive_queues.to_string(),
             device.limits.max_shared_receive_requests.to_string(),
             granted.join("/"),
-            paging_in_words(&device.limits.on_demand_paging),
+            paging_in_words(device.limits.on_demand_paging.as_ref()),
             stamps_in_words(&device.limits),
         ]);
         for port in &device.ports {
@@ -276,8 +276,11 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
     }
 }
 
-/// With which service types a device has on-demand paging; for which of their operations is in the JSON.
-fn paging_in_words(paging: &OnDemandPaging) -> String {
+/// The service types for which a device has on-demand paging. Their operations are in the JSON.
+fn paging_in_words(paging: Option<&OnDemandPaging>) -> String {
+    let Some(paging) = paging else {
+        return "unknown".to_owned();
+    };
     let has = |service: ServiceType| !paging.uses(service).is_empty();
     let services = SERVICES.iter().filter(|(_, service)| has(*service));
     let services: Vec<_> = services.map(|(name, _)| *name).collect();
@@ -381,8 +384,9 @@ mod tests {
             hardware_clock: None,
             max_shared_receive_queues: 1024,
             max_shared_receive_requests: 32_767,
-            on_demand_paging: OnDemandPaging::default(),
+            on_demand_paging: Some(OnDemandPaging::default()),
         };
+        let uses = [PagedUse::Send, PagedUse::SharedReceive];
         let all = DeviceLimits {
             max_queue_pair_work_requests: 32_768,
             max_completion_queue_entries: 4_194_303,
@@ -394,12 +398,18 @@ mod tests {
             }),
             max_shared_receive_queues: 8_388_608,
             max_shared_receive_requests: 32_768,
-            on_demand_paging: OnDemandPaging::of_rc(&[PagedUse::Send, PagedUse::SharedReceive]),
+            on_demand_paging: Some(OnDemandPaging::of_rc(&uses)),
+            ..none.clone()
+        };
+        let unreported = DeviceLimits {
+            completion_timestamps: None,
+            on_demand_paging: None,
             ..none.clone()
         };
         let devices = [
             described("mlx5_0", "22.41.1000", all),
             described("rocep1s0f0", "1.71", none),
+            described("efa_0", "0.0.0", unreported),
         ];
         let text = tables(&devices, false, Some(120));
         assert!(text.lines().all(|line| line.len() <= 120), "{text}");
@@ -414,7 +424,7 @@ mod tests {
             "ODP",
             "completion stamps",
         ]);
-        let rows = ["mlx5_0 ", "rocep1s0f0 "].map(|name| {
+        let rows = ["mlx5_0 ", "rocep1s0f0 ", "efa_0 "].map(|name| {
             let row = text.lines().find(|line| line.starts_with(name)).unwrap();
             let cells: Vec<&str> = row.split_whitespace().skip(2).collect();
             cells.join(" ")
@@ -422,6 +432,7 @@ mod tests {
         let expected = [
             "0 32768 4194303 8388608 32768 828/-/780 rc 64 bit, 1000 MHz",
             "0 4096 1048574 1024 32767 828/-/780 no no",
+            "0 4096 1048574 1024 32767 828/-/780 unknown unknown",
         ];
         assert_eq!(rows, expected, "{text}");
         // The JSON has the operations as well.
@@ -429,6 +440,7 @@ mod tests {
         let expected = json!({ "rc": ["send", "shared-receive"], "uc": [], "ud": [] });
         assert_eq!(*paging, expected);
         let read: OnDemandPaging = serde_json::from_value(expected).unwrap();
-        assert_eq!(read, devices[0].device.limits.on_demand_paging);
+        assert_eq!(Some(read), devices[0].device.limits.on_demand_paging);
+        assert!(document(&devices[2])["device"]["limits"]["on_demand_paging"].is_null());
     }
 }

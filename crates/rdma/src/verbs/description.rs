@@ -94,9 +94,7 @@ impl Context {
                 hardware_clock: self.reported_hardware_clock(extended.as_ref()).ok(),
                 max_shared_receive_queues: attributes.max_srq.max(0) as u32,
                 max_shared_receive_requests: attributes.max_srq_wr.max(0) as u32,
-                on_demand_paging: extended
-                    .map(|all| OnDemandPaging::new(&all.odp_caps))
-                    .unwrap_or_default(),
+                on_demand_paging: extended.map(|all| OnDemandPaging::new(&all.odp_caps)),
             },
             ports,
         })

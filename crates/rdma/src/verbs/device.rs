@@ -61,8 +61,8 @@ pub struct DeviceLimits {
     pub max_shared_receive_queues: u32,
     /// Receive requests in one of them (`max_srq_wr`).
     pub max_shared_receive_requests: u32,
-    /// For what it has on-demand paging; nothing if its driver does not report it.
-    pub on_demand_paging: OnDemandPaging,
+    /// For what it has on-demand paging; `None` if its driver does not report it.
+    pub on_demand_paging: Option<OnDemandPaging>,
 }
 
 /// What a driver reports of the clock of its device.

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ServiceType;
 
-/// What a device reports (`ibv_odp_caps`): for what it has it with each service type, of what is known here; nothing
-/// where it has none.
+/// The service types for which a device has on-demand paging, and the operations of each (`ibv_odp_caps`), of those
+/// that are known here; nothing where it has none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnDemandPaging {
     rc: Vec<PagedUse>,
@@ -92,7 +92,7 @@ impl OnDemandPaging {
         *self != OnDemandPaging::default()
     }
 
-    /// For what it has it with a service type.
+    /// The operations of a service type for which it has it.
     pub fn uses(&self, service: ServiceType) -> &[PagedUse] {
         match service {
             ServiceType::ReliableConnection => &self.rc,
