@@ -738,7 +738,7 @@ fn what_is_measured_of_a_setting_distinguishes_no_points() {
     let found = compare(&base, &new, &request()).unwrap();
     assert_eq!(found.points.len(), 2);
     for point in &found.points {
-        assert!(point.settings.iter().all(|(name, _)| name != "count"));
+        assert!(point.settings.iter().all(|(name, _)| *name != "count"));
     }
     assert!(base.points[0].is_measured("count"));
     let found = compare_within(&base, "queue", &request()).unwrap();
