@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::receiving_end::Receiver;
 use super::verbs_port::VerbsCompletionPort;
 use super::{Link, ReceivingEnd};
-use crate::bench::hca::loops::port::{CompletionPort, EventPort, Failure, PollResult};
+use crate::bench::hca::loops::port::{
+    CompletionPort, EventPort, Failure, PollResult, QueuePairPort,
+};
 use crate::bench::hca::loops::tag::Tag;
 use crate::buffer::Arrival;
 use crate::rdma::verbs::VerbsError;
@@ -158,12 +160,6 @@ impl MessageOrder {
         next.store(following, Ordering::Relaxed);
         this
     }
-}
-
-/// A port of completions of several queue pairs.
-pub(crate) trait QueuePairPort: CompletionPort {
-    /// The number of the queue pair of the completion that was taken last.
-    fn queue_pair(&self) -> u32;
 }
 
 /// A port that gives each message the number that its place says.

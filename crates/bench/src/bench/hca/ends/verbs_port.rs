@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::BurstPort;
-use super::numbered_end::QueuePairPort;
 use crate::bench::hca::loops::port::{
-    Completion, CompletionPort, EventPort, Failure, PollResult, SendPort,
+    Completion, CompletionPort, EventPort, Failure, PollResult, QueuePairPort, SendPort,
 };
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;

@@ -90,6 +90,12 @@ pub trait CompletionPort: Send {
     }
 }
 
+/// A completion port of several queue pairs.
+pub trait QueuePairPort: CompletionPort {
+    /// The number of the queue pair of the completion that was taken last.
+    fn queue_pair(&self) -> u32;
+}
+
 /// A completion port that a thread can sleep on.
 pub trait EventPort: CompletionPort {
     /// Asks for an event at the next completion.
