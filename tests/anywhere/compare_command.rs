@@ -289,6 +289,8 @@ fn an_older_run_is_compared_with_one_that_records_more() {
         let comparison = &found["comparison"];
         assert_eq!(comparison["differs"], json!([]), "{words}");
         assert_eq!(comparison["points"].as_array().unwrap().len(), 2);
+        let unrecorded = ["base does not record ", " facts that new has, such as "];
+        comparison["warnings"].to_string().has(&unrecorded);
         let settings = comparison["points"][0]["settings"].as_object().unwrap();
         assert_eq!(
             (&settings["srq"], &settings["queue_pairs"]),

@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::port_folder;
 
+const INTERFACES: &str = "gid_attrs/ndevs";
+
 /// A file that is not there or cannot be read, and why.
 pub type UnreadFile = (PathBuf, io::Error);
 
@@ -31,12 +33,22 @@ impl Gid {
 
     /// `gids/INDEX`, `gid_attrs/types/INDEX` and `gid_attrs/ndevs/INDEX` in the folder of a port
     /// (Documentation/ABI/stable/sysfs-class-infiniband of the kernel). The last two cannot be read of an empty entry.
-    /// Those of them that cannot be read are added to `unread`.
+    /// Those of them that cannot be read are added to `unread`, but for the interface of a GID that has none: EINVAL
+    /// (print_ndev in drivers/infiniband/core/sysfs.c of the kernel).
     pub(super) fn read_in(port: &Path, index: u8, unread: &mut Vec<UnreadFile>) -> Option<Self> {
         let mut text = |folder: &str| {
             let path = port.join(format!("{folder}/{index}"));
-            let text = std::fs::read_to_string(&path);
-            let text = text.map_err(|error| unread.push((path, error))).ok()?;
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) => {
+                    let has_none =
+                        folder == INTERFACES && error.raw_os_error() == Some(nix::libc::EINVAL);
+                    if !has_none {
+                        unread.push((path, error));
+                    }
+                    return None;
+                }
+            };
             Some(text.trim().to_owned()).filter(|text| !text.is_empty())
         };
         let gid = text("gids")?;
@@ -44,7 +56,7 @@ impl Gid {
         is_set.then(|| Gid {
             index,
             kind: text("gid_attrs/types"),
-            interface: text("gid_attrs/ndevs"),
+            interface: text(INTERFACES),
             gid,
         })
     }

@@ -195,6 +195,17 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
     warnings.extend(differing_limits(
         runs.map(|run| &run.document()[MACHINE]["limits"]),
     ));
+    for (side, other) in [(0, 1), (1, 0)] {
+        let places = unrecorded(runs[side], runs[other]);
+        if let Some(first) = places.first() {
+            warnings.push(format!(
+                "{} does not record {} facts that {} has, such as {first}: whether they agree is not known",
+                names[side],
+                places.len(),
+                names[other],
+            ));
+        }
+    }
     let figures = runs[0].schema.figures.iter();
     for column in figures.filter(|column| is_instrument(column)) {
         let median = |point: &Point| {
@@ -232,6 +243,22 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
         )
     }));
     warnings
+}
+
+/// Places of facts that one run did not record, and another did. Those of limits are compared by themselves.
+fn unrecorded(run: &Run, other: &Run) -> Vec<String> {
+    let mut places = Vec::new();
+    for part in [MACHINE, OBTAINED] {
+        let [leaves, others] = [run, other].map(|run| leaves_of(part, &run.document()[part]));
+        let all = others.into_iter().filter(|(_, texts)| !texts.is_empty());
+        let all = all.map(|(place, _)| place);
+        places.extend(all.filter(|place| {
+            is_below(place, &WITH_ALL_KEYS)
+                && !place.starts_with(LIMITS)
+                && !is_known(&leaves, place)
+        }));
+    }
+    places
 }
 
 /// Whether a limit could not be read.
@@ -277,12 +304,7 @@ fn differing_limits([base, new]: [&Value; 2]) -> Vec<String> {
 /// What must agree in a part of `settings.json` (`machine`, `run`, `obtained`), and does not: what either knows of the
 /// machine, the devices and the path, and all of the rest.
 pub fn differences_of(part: &str, base: &Value, new: &Value) -> Vec<Differs> {
-    let leaves = |value| {
-        let mut leaves = Leaves::new();
-        collect(part, value, &mut leaves);
-        leaves
-    };
-    let (base, new) = (leaves(base), leaves(new));
+    let (base, new) = (leaves_of(part, base), leaves_of(part, new));
     let places = distinct(base.keys().chain(new.keys()));
     let differs = |place: &String| {
         let told = |leaves: &Leaves| {
@@ -316,6 +338,12 @@ fn is_known(leaves: &Leaves, place: &str) -> bool {
 /// Texts and numbers by their place, none where it is null or empty. Which element of an array has which does not
 /// matter.
 type Leaves = BTreeMap<String, BTreeSet<String>>;
+
+fn leaves_of(part: &str, value: &Value) -> Leaves {
+    let mut leaves = Leaves::new();
+    collect(part, value, &mut leaves);
+    leaves
+}
 
 fn collect(place: &str, value: &Value, leaves: &mut Leaves) {
     if NEED_NOT.contains(&place) {

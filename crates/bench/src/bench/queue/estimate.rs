@@ -90,8 +90,9 @@ fn analysis(point: &Point, config: &Config, elements: u64) -> Duration {
     let producers = point
         .wiring
         .map_or(1, |wiring| u64::from(wiring.publishers));
-    let each = match (config.measure, point.sender.load) {
-        (Measure::Time, Load::ConstantRate { .. } | Load::Bursty { .. }) => SCHEDULED,
+    // Of several threads no intended moments are kept.
+    let each = match (config.measure, point.sender.load, point.wiring) {
+        (Measure::Time, Load::ConstantRate { .. } | Load::Bursty { .. }, None) => SCHEDULED,
         _ => per_element(config)[1],
     };
     times(each, elements.saturating_mul(producers))
@@ -223,6 +224,34 @@ mod tests {
             warmup,
             ..made_up::config()
         }
+    }
+
+    #[test]
+    fn what_is_made_of_an_element_depends_on_what_was_measured() {
+        let length = RoundLength::Elements(1);
+        let each = |load, measure, wiring| {
+            let mut point = point(load);
+            point.wiring = wiring;
+            let config = Config {
+                measure,
+                ..config(length, Duration::ZERO)
+            };
+            analysis(&point, &config, 1000).as_nanos() / 1000
+        };
+        let rate = Load::ConstantRate { rate_per_s: 1e3 };
+        let wait = Load::ConstantWait { wait_ns: 1e6 };
+        let bursty = Load::Bursty {
+            wait_ns: 5e6,
+            group: 10,
+        };
+        let of_loads = [Load::None, wait, rate, bursty];
+        let found = of_loads.map(|load| each(load, Measure::Time, None));
+        assert_eq!(found, [90, 90, 115, 115]);
+        let measures = [Measure::RoundTrip, Measure::Throughput, Measure::Counters];
+        let found = measures.map(|measure| each(rate, measure, None));
+        assert_eq!(found, [60, 0, 0]);
+        let two = Wiring::new(Scenario::FanIn, 2, 1);
+        assert_eq!(each(rate, Measure::Time, Some(two)), 2 * 90);
     }
 
     /// How long a sender takes for its warm-up and so many elements behind it, by the schedule that it has in a run.

@@ -195,6 +195,8 @@ impl<P: EventPort + QueuePairPort> EventPort for NumberingPort<P> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
     use crate::bench::hca::loops::control::Control;
     use crate::bench::hca::loops::port::scripted::{Counting, Look, Script};
@@ -265,6 +267,51 @@ mod tests {
             assert!(!expected.includes(&labelled) && !expected.is_late(&labelled, 65_535));
         }
         assert_eq!(taken(&order, shared), wanted);
+    }
+
+    /// Completions, each by slot and queue pair, with looks between them that find none.
+    struct OfQueuePairs {
+        looks: VecDeque<Option<Taken>>,
+        last: u32,
+    }
+
+    impl CompletionPort for OfQueuePairs {
+        fn poll(&mut self) -> PollResult {
+            match self.looks.pop_front().flatten() {
+                Some((request, queue_pair)) => {
+                    self.last = queue_pair;
+                    PollResult::Done(Completion {
+                        request,
+                        ..Completion::default()
+                    })
+                }
+                None => PollResult::Empty,
+            }
+        }
+    }
+
+    impl QueuePairPort for OfQueuePairs {
+        fn queue_pair(&self) -> u32 {
+            self.last
+        }
+    }
+
+    #[test]
+    fn the_queue_pair_is_that_of_the_completion_just_taken() {
+        let looks = [None, Some(930), Some(12), None, Some(930), Some(12)];
+        let looks = looks.map(|queue_pair| queue_pair.map(|number| (3, number)));
+        let mut port = NumberingPort {
+            port: OfQueuePairs {
+                looks: looks.into(),
+                last: 0,
+            },
+            order: Arc::new(MessageOrder::new(8, 2, Turns::new(&[930, 12], None))),
+        };
+        let polled = looks.map(|_| match port.poll() {
+            PollResult::Done(completion) => Some(Tag::sequence(completion.immediate_data)),
+            _ => None,
+        });
+        assert_eq!(polled, [None, Some(0), Some(1), None, Some(2), Some(3)]);
     }
 
     #[test]
