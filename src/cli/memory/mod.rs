@@ -18,6 +18,7 @@ use crate::driver::arguments::SweepArguments;
 use crate::generators::{InstructionSet, Store};
 use crate::host::CpuSet;
 use crate::host::readiness::Needs;
+use crate::host::uncore::{ChosenEvent, ChosenEvents};
 use crate::results::Record;
 use crate::results::schema::memory as columns;
 use crate::stats::outliers::Outliers;
@@ -44,10 +45,11 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_name = "SET", default_value = "auto", value_parser = values::or_auto::<InstructionSet>)]
     pub isa: values::OrAuto<InstructionSet>,
 
-    /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary
-    /// [default: four times the last level of cache, where that fits]
-    #[arg(long, value_name = "SIZE", value_parser = values::size)]
-    pub size: Option<Bytes>,
+    /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary. Of
+    /// several, as in 16k..1G, which doubles, each is one for the chase, and generators have the largest [default: four
+    /// times the last level of cache, where that fits]
+    #[arg(long, value_name = "LIST", value_parser = values::sizes)]
+    pub size: Option<List<Bytes>>,
 
     /// Use these pages for all buffers: 4k, 2m (reserved, or transparent and verified), 1g [default: the largest
     /// available]
@@ -70,7 +72,7 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub chase_cpu: Option<usize>,
 
-    /// Pin generators to these CPUs: 3, or 0-3,8 [default: all others of the package of the chase]
+    /// Pin generators to these CPUs: 3, or 0-3,8 [default: all other cores, of all packages]
     #[arg(long, value_name = "LIST", help_heading = "Machine", value_parser = values::cpus)]
     pub generators: Option<CpuSet>,
 
@@ -83,6 +85,17 @@ pub(crate) struct MemoryArguments {
     /// error), software (only the accesses are counted)
     #[arg(long, value_name = "SOURCE", default_value = "auto", help_heading = "Machine", value_parser = one::<Bandwidth>)]
     pub bandwidth: Bandwidth,
+
+    /// Count what memory controllers read by this event of perf, on a processor whose events are not known:
+    /// DEVICE/EVENT or DEVICE/EVENT/BYTES of a count; may be repeated
+    #[arg(long, value_name = "EVENT", requires = "write_event", help_heading = "Machine",
+          value_parser = |text: &str| text.parse::<ChosenEvent>())]
+    pub read_event: Vec<ChosenEvent>,
+
+    /// Count what they write by this event
+    #[arg(long, value_name = "EVENT", requires = "read_event", help_heading = "Machine",
+          value_parser = |text: &str| text.parse::<ChosenEvent>())]
+    pub write_event: Vec<ChosenEvent>,
 
     /// Leave out windows by: mad (median absolute deviation), sigma3, none
     #[arg(long, value_name = "RULE", default_value = "mad", help_heading = "Analysis", value_parser = one::<Outliers>)]
@@ -113,12 +126,15 @@ impl MemoryArguments {
     pub(crate) fn assignment(&self) -> Assignment {
         let config = Config {
             instruction_set: self.isa.0,
-            size: self.size,
             page: self.pages,
             chase_cpu: self.chase_cpu,
             generators: self.generators.clone(),
             memory_node: self.memory_node,
             bandwidth: self.bandwidth,
+            events: ChosenEvents {
+                read: self.read_event.clone(),
+                written: self.write_event.clone(),
+            },
             settle: self.settle,
             windows: self.windows,
             window: self.window,
@@ -130,6 +146,10 @@ impl MemoryArguments {
             read_shares: self.read_share.0.clone(),
             stores: self.store.0.clone(),
             pauses: self.pause.0.clone(),
+            sizes: self
+                .size
+                .as_ref()
+                .map_or_else(Vec::new, |sizes| sizes.0.clone()),
         };
         Assignment::Memory(config, sweep)
     }
@@ -140,12 +160,18 @@ impl MemoryArguments {
 /// # Errors
 /// [`UsageError`](crate::arguments::UsageError) for bad input, others when it cannot be measured.
 pub(crate) fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
+    let named = |events: &[ChosenEvent]| {
+        let events: Vec<String> = events.iter().map(ChosenEvent::to_string).collect();
+        (!events.is_empty()).then(|| events.join(" "))
+    };
     let mut run = Record::new();
     run.set(
         &columns::PAGES_ASKED,
         arguments.pages.map_or("largest", PageSize::name),
     )
     .set(&columns::BANDWIDTH, arguments.bandwidth.name())
+    .set(&columns::READ_EVENT, named(&arguments.read_event))
+    .set(&columns::WRITE_EVENT, named(&arguments.write_event))
     .set(&columns::SEED, arguments.seed);
     driver::run(Request {
         sweep: &arguments.sweep,

@@ -7,7 +7,8 @@
 //! | | `uncore_imc_free_running_N` | `data_read`, `data_write` |
 //! | AMD, Zen 4 and later | `amd_umc_N` | 0x0a with `rdwrmask` 1 and 2; the kernel names no events |
 //!
-//! They count whatever moves: other programs, devices and the kernel too. Each counter is opened on the CPUs that the
+//! A device that is not in the table counts where it has a pair of events of these names; others can be named
+//! ([`ChosenEvents`]). They count whatever moves: other programs, devices and the kernel too. Each counter is opened on the CPUs that the
 //! device's `cpumask` names, one for each package, and all of them are summed. They are pinned: a counter that does not
 //! count all the time is an error, not an estimate.
 //!
@@ -19,6 +20,7 @@
 //! Source: Documentation/ABI/testing/sysfs-bus-event_source-devices-{events,format} of the kernel, and its
 //! arch/x86/events; perf_event_open(2).
 
+mod chosen;
 mod controllers;
 mod device;
 
@@ -28,6 +30,7 @@ use nix::errno::Errno;
 use perf_event::events::Raw;
 use perf_event::{Builder, Counter};
 
+pub use self::chosen::{ChosenEvent, ChosenEvents};
 use self::controllers::{Event, TransferDirection, find};
 use self::device::DEVICES;
 use super::error::HostError;
@@ -53,6 +56,16 @@ pub enum UncoreError {
     NoEvents {
         /// The devices.
         devices: String,
+    },
+    /// An event that was chosen is not there.
+    #[error("{event}: {what}: {there}")]
+    NotThere {
+        /// As it was chosen.
+        event: String,
+        /// What is not.
+        what: String,
+        /// What is.
+        there: String,
     },
     /// Something there cannot be read.
     #[error(transparent)]
@@ -109,14 +122,14 @@ pub struct Uncore {
 
 impl Uncore {
     /// Opens those of the package of a NUMA node if there is a node and its package is known, else all of them. They
-    /// count from now on.
+    /// count from now on. Events that are chosen are opened in place of those that are known.
     ///
     /// # Errors
     /// With what is missing: the devices, their events, or the permission.
-    pub fn open(node: Option<u32>) -> Result<Self, UncoreError> {
+    pub fn open(node: Option<u32>, chosen: &ChosenEvents) -> Result<Self, UncoreError> {
         let files = SystemFiles::of_this_machine();
         let mut counters = Vec::new();
-        for event in find(&files, node)? {
+        for event in find(&files, node, chosen)? {
             for cpu in event.cpus.iter() {
                 let counter = event
                     .open(cpu)
@@ -125,6 +138,16 @@ impl Uncore {
             }
         }
         Ok(Uncore { counters })
+    }
+
+    /// The events that count, as perf writes them.
+    pub fn events(&self) -> Vec<String> {
+        let counters = self.counters.iter();
+        let mut names: Vec<String> = counters
+            .map(|(event, _)| format!("{}/{}/", event.device, event.name))
+            .collect();
+        names.dedup();
+        names
     }
 
     /// What was moved since they were opened, all of them together.
@@ -191,6 +214,7 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         let event = Event {
             device: "uncore_imc_0".to_owned(),
+            name: "cas_count_read".to_owned(),
             kind: 20,
             config: [0; 3],
             cpus: CpuSet::new(),
@@ -209,7 +233,7 @@ mod tests {
 
     #[test]
     fn this_machine_counts_or_says_why_not() {
-        match Uncore::open(None) {
+        match Uncore::open(None, &ChosenEvents::default()) {
             Ok(mut counters) => {
                 let first = counters.read().unwrap();
                 assert!(counters.read().unwrap().all() >= first.all());

@@ -5,13 +5,14 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::analysis::Analysis;
-use super::config::{Bandwidth, Config, Sweep};
+use super::config::{Bandwidth, Config, Pause, Sweep};
 use super::error::RunError;
 use super::plan::{Point, Setting, points};
 use super::rows::{self, PointSetup};
 use super::windows::{AGREEING, MeasuredWindows, MemoryInstruments};
-use crate::buffer::PageKind;
+use crate::buffer::{Bytes, PageKind};
 use crate::generators::{BufferSettings, Chase, Generators};
+use crate::host::tlb::TlbCounters;
 use crate::host::uncore::Uncore;
 use crate::host::{CpuSet, interrupt, pinning};
 use crate::results::Record;
@@ -53,6 +54,10 @@ struct RoundSetup {
     pages: Vec<PageKind>,
     /// Why the memory controllers cannot be read, if they cannot.
     unread: Option<String>,
+    /// The same of what translations of addresses take.
+    untranslated: Option<String>,
+    /// What the chase goes through.
+    size: Bytes,
     /// How long it took; taken by the first point.
     time: Option<Duration>,
 }
@@ -79,27 +84,34 @@ impl MemoryBenchmark {
         settle + self.config.window * self.config.windows + TIME_BESIDE
     }
 
+    /// How long the lines of a chase take to be linked, about.
+    fn time_to_link(size: Bytes) -> Duration {
+        TO_MAKE_A_MEBIBYTE.mul_f64(size.0 as f64 / MEBIBYTE)
+    }
+
     /// Makes all buffers, each by a thread on the CPU that will use it.
     fn make(&self) -> Result<RoundSetup, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
+        let size = setting.largest();
         let room = BufferSettings {
-            size: setting.size,
+            size,
             page: self.config.page,
             node: self.config.memory_node,
         };
         let goes_on = || interrupt::requested().is_none();
         let make = || -> Result<Option<Chase>, RunError> {
-            Ok(Chase::new(room.region()?, self.config.seed, goes_on))
+            Ok(Chase::new(room.region()?, size, self.config.seed, goes_on))
         };
         let chase = pinning::on_cpu(setting.chase_cpu, make)??;
         unless_interrupted()?;
-        let chase = chase.ok_or_else(|| {
-            RunError::Refused(format!("--size {}: allowed is less", setting.size))
-        })?;
+        let chase =
+            chase.ok_or_else(|| RunError::Refused(format!("--size {size}: allowed is less")))?;
         let generators = Generators::new(&setting.generators, room)?;
         let controllers = self.controllers()?;
         let unread = controllers.as_ref().err().cloned();
+        let tlb = TlbCounters::open();
+        let untranslated = tlb.as_ref().err().cloned();
         let mut pages = generators.page_kinds().to_vec();
         pages.push(chase.region().page_kind());
         Ok(RoundSetup {
@@ -107,25 +119,65 @@ impl MemoryBenchmark {
                 chase,
                 generators,
                 controllers: controllers.ok(),
+                tlb: tlb.ok(),
             },
             pages,
             unread,
+            untranslated,
+            size,
             time: Some(begun.elapsed()),
         })
     }
 
     /// The counters of memory controllers, where they are wanted and can be read; else why not.
     fn controllers(&self) -> Result<Result<Uncore, String>, RunError> {
-        let open = || Uncore::open(self.config.memory_node);
-        match self.config.bandwidth {
-            Bandwidth::Software => Ok(Err("they were not asked for".to_owned())),
-            Bandwidth::Auto => Ok(open().map_err(|error| error.to_string())),
-            Bandwidth::Uncore => open().map(Ok).map_err(|error| {
+        let open = || Uncore::open(self.config.memory_node, &self.config.events);
+        match (self.config.bandwidth, self.config.events.is_empty()) {
+            (Bandwidth::Software, true) => Ok(Err("they were not asked for".to_owned())),
+            (Bandwidth::Software, false) => Err(RunError::Refused(
+                "--bandwidth software reads no counters, and --read-event and --write-event name some: leave one out"
+                    .to_owned(),
+            )),
+            (Bandwidth::Auto, true) => Ok(open().map_err(|error| error.to_string())),
+            (_, false) => open().map(Ok).map_err(|error| {
+                RunError::Refused(format!("--read-event, --write-event: {error}"))
+            }),
+            (Bandwidth::Uncore, true) => open().map(Ok).map_err(|error| {
                 RunError::Refused(format!(
-                    "--bandwidth uncore: {error}: or use --bandwidth auto or software"
+                    "--bandwidth uncore: {error}: or name events by --read-event and --write-event, or use --bandwidth \
+                     auto or software"
                 ))
             }),
         }
+    }
+
+    /// Links the lines of the chase anew if a point goes through more or fewer of them.
+    fn resize(&mut self, size: Bytes) -> Result<(), RunError> {
+        let made = self.bench.take().expect("the benchmark was prepared");
+        if made.size == size {
+            self.bench = Some(made);
+            return Ok(());
+        }
+        let MemoryInstruments {
+            chase,
+            generators,
+            controllers,
+            tlb,
+        } = made.bench;
+        let goes_on = || interrupt::requested().is_none();
+        let chase = Chase::new(chase.into_region(), size, self.config.seed, goes_on);
+        unless_interrupted()?;
+        self.bench = Some(RoundSetup {
+            bench: MemoryInstruments {
+                chase: chase.expect("a smaller one than the largest is possible"),
+                generators,
+                controllers,
+                tlb,
+            },
+            size,
+            ..made
+        });
+        Ok(())
     }
 
     fn round(
@@ -138,6 +190,7 @@ impl MemoryBenchmark {
         let load = point.load(setting.instruction_set);
         // The chase runs here. Nothing else of this process does meanwhile, but generators on their CPUs.
         pinning::pin_current_thread(setting.chase_cpu)?;
+        self.resize(point.size)?;
         let config = self.config.clone();
         let made = self.bench.as_mut().expect("the benchmark was prepared");
         let around = PointSetup {
@@ -173,12 +226,7 @@ impl MemoryBenchmark {
         )?;
         let row = RowOutcome {
             figures: rows::figures(&point, &setting, &measured, &found, &around),
-            findings: findings(
-                &setting,
-                &measured,
-                &found,
-                point.pause != super::config::Pause::Off,
-            ),
+            findings: findings(&point, &setting, &measured, &found),
             ends_sweep: ended.is_some(),
             failure: ended.map(|error| error.to_string()),
             obtained: json!({ "pages": around.pages }),
@@ -199,17 +247,19 @@ fn moved(moved: pinning::ThreadMigration) -> RigError {
 }
 
 fn findings(
+    point: &Point,
     setting: &Setting,
     measured: &MeasuredWindows,
     found: &Analysis,
-    is_loaded: bool,
 ) -> Vec<Finding> {
-    let of_cache = match setting.in_cache {
-        Some(true) => {
-            Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", setting.size.0 as f64))
+    let is_loaded = point.pause != Pause::Off;
+    // A sweep over sizes begins in the caches on purpose.
+    let of_cache = match setting.in_cache(point.size) {
+        Some(true) if point.size == setting.largest() => {
+            Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", point.size.0 as f64))
         }
         None => Some(Finding::of(&kinds::CACHE_UNKNOWN)),
-        Some(false) => None,
+        Some(_) => None,
     };
     let removed = found.count(|window| !window.stalled && !window.kept) as u64;
     let is_stalled = found.count(|window| window.stalled) > 0;
@@ -233,7 +283,7 @@ impl Benchmark for MemoryBenchmark {
         let setting = Setting::find(&self.config, &self.sweep)?;
         // Refused before anything is made.
         let _unless_required = self.controllers()?;
-        let (points, left_out) = points(&self.sweep);
+        let (points, left_out) = points(&self.sweep, &setting.sizes);
         let settings = |point: &Point| rows::settings(point, &setting, &self.config);
         let planned = |(index, point): (usize, &Point)| PlannedPoint {
             index,
@@ -241,10 +291,16 @@ impl Benchmark for MemoryBenchmark {
                 name: point.to_string(),
                 settings: settings(point),
             }],
-            time: match index {
-                // The first point of a round makes the buffers.
-                0 => self.time() + TO_MAKE_A_MEBIBYTE.mul_f64(setting.size.0 as f64 / MEBIBYTE),
-                _ => self.time(),
+            // The first point of a round makes the buffers, and another size links them anew.
+            time: match (index, point.size_varies) {
+                (0, false) => self.time() + Self::time_to_link(point.size),
+                (0, true) => {
+                    self.time()
+                        + Self::time_to_link(point.size)
+                        + Self::time_to_link(setting.largest())
+                }
+                (_, true) => self.time() + Self::time_to_link(point.size),
+                (_, false) => self.time(),
             },
             bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
             may_abort: false,
@@ -276,17 +332,27 @@ impl Benchmark for MemoryBenchmark {
         let setting = self.setting();
         let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
         let generators: CpuSet = setting.generators.iter().copied().collect();
+        let size = setting.largest();
+        let up_to = if setting.sizes.len() > 1 {
+            "up to "
+        } else {
+            ""
+        };
         let announcements = vec![
             format!(
-                "chase:    CPU {}, {} in {pages}",
-                setting.chase_cpu, setting.size
+                "chase:    CPU {}, {up_to}{size} in {pages}",
+                setting.chase_cpu
             ),
             format!(
-                "load:     CPU {generators}, {}, two buffers of {} each",
-                setting.instruction_set.name(),
-                setting.size
+                "load:     CPU {generators}, {}, two buffers of {size} each",
+                setting.instruction_set.name()
             ),
         ];
+        let controllers = made.bench.controllers.as_ref().map(Uncore::events);
+        let translations = match (&made.bench.tlb, &made.untranslated) {
+            (Some(tlb), _) => json!({ "read": true, "processor": tlb.processor() }),
+            (None, reason) => json!({ "read": false, "because": reason }),
+        };
         let shared = setting
             .shares_core
             .then(|| Finding::of(&kinds::CORE_SHARED).listed("cpu", setting.chase_cpu.to_string()));
@@ -297,7 +363,11 @@ impl Benchmark for MemoryBenchmark {
                 "memory_controllers_are_read": unread.is_none(),
                 "memory_controllers_are_not_read_because": unread,
             }),
-            instrument: json!({ "clock": { "name": "monotonic", "read": "at the ends of some 200 us of steps" } }),
+            instrument: json!({
+                "clock": { "name": "monotonic", "read": "at the ends of some 200 us of steps" },
+                "memory_controllers": controllers,
+                "tlb_counters": translations,
+            }),
             announcements,
             findings: shared.into_iter().collect(),
         })

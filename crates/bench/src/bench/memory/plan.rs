@@ -25,6 +25,10 @@ pub struct Point {
     pub store: Store,
     /// What is behind each group.
     pub pause: Pause,
+    /// What the chase goes through.
+    pub size: Bytes,
+    /// Whether others go through more or less.
+    pub size_varies: bool,
 }
 
 impl fmt::Display for Point {
@@ -36,7 +40,11 @@ impl fmt::Display for Point {
             self.read_share,
             self.store.name(),
             self.pause
-        )
+        )?;
+        match self.size_varies {
+            true => write!(formatter, "-size-{}", self.size.0),
+            false => Ok(()),
+        }
     }
 }
 
@@ -53,24 +61,28 @@ impl Point {
     }
 }
 
-/// All points, and those that are none, each with the reason.
-pub fn points(sweep: &Sweep) -> (Vec<Point>, Vec<(Point, &'static str)>) {
+/// All points of these sizes, and those that are none, each with the reason.
+pub fn points(sweep: &Sweep, sizes: &[Bytes]) -> (Vec<Point>, Vec<(Point, &'static str)>) {
     let (mut points, mut left_out) = (Vec::new(), Vec::new());
     for &read_share in &sweep.read_shares {
         for (place, &store) in sweep.stores.iter().enumerate() {
-            for &pause in &sweep.pauses {
-                let point = Point {
-                    read_share,
-                    store,
-                    pause,
-                };
-                if read_share == 100 && place > 0 {
-                    left_out.push((
-                        point,
-                        "nothing is stored, so that kinds of stores do not differ",
-                    ));
-                } else {
-                    points.push(point);
+            for &size in sizes {
+                for &pause in &sweep.pauses {
+                    let point = Point {
+                        read_share,
+                        store,
+                        pause,
+                        size,
+                        size_varies: sizes.len() > 1,
+                    };
+                    if read_share == 100 && place > 0 {
+                        left_out.push((
+                            point,
+                            "nothing is stored, so that kinds of stores do not differ",
+                        ));
+                    } else {
+                        points.push(point);
+                    }
                 }
             }
         }
@@ -83,19 +95,30 @@ pub fn points(sweep: &Sweep) -> (Vec<Point>, Vec<(Point, &'static str)>) {
 pub struct Setting {
     /// That of the accesses.
     pub instruction_set: InstructionSet,
-    /// Of each buffer.
-    pub size: Bytes,
+    /// Of the buffer of the chase, at least one.
+    pub sizes: Vec<Bytes>,
     /// The CPU of the chase.
     pub chase_cpu: usize,
     /// Those of generators.
     pub generators: Vec<usize>,
     /// Whether a generator runs on another thread of the chase's core.
     pub shares_core: bool,
-    /// Whether a buffer is smaller than four times the last level of cache; `None` if its size is not known.
-    pub in_cache: Option<bool>,
+    /// The last level of cache; `None` if its size is not known.
+    pub cache: Option<Bytes>,
 }
 
 impl Setting {
+    /// The largest size, which the generators' buffers have.
+    pub fn largest(&self) -> Bytes {
+        let largest = self.sizes.iter().max_by_key(|size| size.0);
+        *largest.expect("there is a size")
+    }
+
+    /// Whether a buffer is smaller than four times the last level of cache; `None` if its size is not known.
+    pub fn in_cache(&self, size: Bytes) -> Option<bool> {
+        self.cache.map(|cache| size.0 < CACHES * cache.0)
+    }
+
     /// What there is on this machine for what is asked for.
     ///
     /// # Errors
@@ -115,11 +138,23 @@ impl Setting {
         let cache = memory_layout::last_level_cache(chase_cpu).map(Bytes);
         let buffers = 1 + BUFFERS * generators.len() as u64;
         let allowed = Allowance::of_this_process();
-        let size = config.size.unwrap_or_else(|| {
+        let mut sizes = sweep.sizes.clone();
+        if sizes.is_empty() {
             // What else it takes has room for one more.
             let there = allowed.as_ref().map_or(u64::MAX, |allowed| allowed.bytes);
-            BufferSettings::usual_size(cache, there / (buffers + 1))
-        });
+            sizes.push(BufferSettings::usual_size(cache, there / (buffers + 1)));
+        }
+        let setting = Setting {
+            instruction_set,
+            sizes,
+            chase_cpu,
+            shares_core: topology
+                .cpu(chase_cpu)
+                .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
+            generators,
+            cache,
+        };
+        let size = setting.largest();
         if let Some(allowed) = allowed {
             check_size(&allowed, size, buffers, config.page)?;
         }
@@ -127,16 +162,7 @@ impl Setting {
             let free = memory_layout::free_on_node(node);
             check_node_has(node, free, buffer_bytes(size, config.page) * buffers)?;
         }
-        Ok(Setting {
-            instruction_set,
-            size,
-            chase_cpu,
-            shares_core: topology
-                .cpu(chase_cpu)
-                .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
-            generators,
-            in_cache: cache.map(|cache| size.0 < CACHES * cache.0),
-        })
+        Ok(setting)
     }
 }
 
@@ -174,7 +200,7 @@ fn instruction_set(asked: Option<InstructionSet>) -> Result<InstructionSet, RunE
     }
 }
 
-/// Those asked for, or those of the package of the chase that are left, without the other threads of its core.
+/// Those asked for, or all that are left, without the other threads of the chase's core.
 fn generators(
     topology: &Topology,
     chase: usize,
@@ -200,9 +226,8 @@ fn generators(
         return Ok(asked.iter().collect());
     }
     let here = topology.cpu(chase);
-    let package = here.and_then(|cpu| cpu.package);
     let siblings = here.map(|cpu| cpu.siblings.clone()).unwrap_or_default();
-    let left = topology.select(|cpu| cpu.allowed && cpu.package == package && cpu.id != chase);
+    let left = topology.select(|cpu| cpu.allowed && cpu.id != chase);
     // A sibling is better than none.
     let generators = preferred(&left, |cpu| !siblings.contains(cpu));
     if generators.is_empty() {
@@ -277,8 +302,9 @@ mod tests {
             read_shares: vec![50, 100],
             stores: vec![Store::Regular, Store::NonTemporal],
             pauses: vec![Pause::Nops(0), Pause::Off],
+            sizes: Vec::new(),
         };
-        let (points, left_out) = points(&sweep);
+        let (points, left_out) = points(&sweep, &[Bytes(1 << 20)]);
         assert_eq!((points.len(), left_out.len()), (6, 2));
         assert!(left_out.iter().all(|(point, _)| point.read_share == 100));
         let names: Vec<String> = points.iter().map(Point::to_string).collect();
@@ -287,10 +313,41 @@ mod tests {
     }
 
     #[test]
-    fn generators_are_the_other_cores_of_the_package() {
+    fn each_size_is_a_point_and_the_largest_is_that_of_the_generators() {
+        let sweep = Sweep {
+            read_shares: vec![100],
+            stores: vec![Store::Regular],
+            pauses: vec![Pause::Off],
+            sizes: vec![Bytes(64 << 10), Bytes(1 << 20), Bytes(16 << 10)],
+        };
+        let (points, _) = points(&sweep, &sweep.sizes);
+        let names: Vec<String> = points.iter().map(Point::to_string).collect();
+        let expected = ["65536", "1048576", "16384"];
+        assert_eq!(
+            names,
+            expected.map(|size| format!("reads100-regular-pause-off-size-{size}"))
+        );
+        let setting = Setting {
+            instruction_set: InstructionSet::BASE,
+            sizes: sweep.sizes,
+            chase_cpu: 0,
+            generators: Vec::new(),
+            shares_core: false,
+            cache: Some(Bytes(16 << 10)),
+        };
+        assert_eq!(setting.largest(), Bytes(1 << 20));
+        let in_cache = points.iter().map(|point| setting.in_cache(point.size));
+        assert_eq!(
+            in_cache.collect::<Vec<_>>(),
+            [Some(false), Some(false), Some(true)]
+        );
+    }
+
+    #[test]
+    fn generators_are_the_other_cores_of_all_packages() {
         // CPUs 0 to 3 and 8 to 11 are of the first package, two threads a core.
         let topology = Machine::new(2, 4, 2).topology();
-        let expected = [0, 2, 3, 8, 10, 11];
+        let expected = [0, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15];
         assert_eq!(generators(&topology, 1, None).unwrap(), expected);
         let asked: CpuSet = "4-5".parse().unwrap();
         assert_eq!(generators(&topology, 1, Some(&asked)).unwrap(), [4, 5]);

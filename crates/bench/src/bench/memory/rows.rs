@@ -28,7 +28,7 @@ pub(super) fn settings(point: &Point, setting: &Setting, config: &Config) -> Rec
         .set(&columns::STORE, point.store.name())
         .set(&columns::PAUSE, pause)
         .set(&columns::ISA, setting.instruction_set.name())
-        .set(&columns::SIZE, setting.size.0)
+        .set(&columns::SIZE, point.size.0)
         .set(&columns::GENERATORS, generators.to_string())
         .set(&columns::GENERATOR_COUNT, setting.generators.len())
         .set(&columns::CHASE_CPU, setting.chase_cpu)
@@ -64,6 +64,7 @@ pub(super) fn figures(
     } else {
         "estimated"
     };
+    let tlb = found.tlb.as_ref();
     let mut record = Record::new();
     record
         .set(&columns::LATENCY, found.latency_ns)
@@ -86,15 +87,26 @@ pub(super) fn figures(
             measured.settle_time.as_nanos() as u64,
         )
         .set(&columns::SETUP_TIME, around.setup_ns)
-        .set(&columns::IN_CACHE, setting.in_cache)
+        .set(&columns::IN_CACHE, setting.in_cache(point.size))
         .set(
             &columns::CORE_LIMITED,
             is_loaded && setting.generators.len() == 1,
         )
         .set(&columns::CORE_SHARED, is_loaded && setting.shares_core)
         // What was measured, also where another process has planned more.
-        .set(&columns::SIZE, setting.size.0)
-        .set(&columns::PAGES, pages(&around.pages));
+        .set(&columns::SIZE, point.size.0)
+        .set(
+            &columns::GENERATOR_SIZE,
+            is_loaded.then(|| setting.largest().0),
+        )
+        .set(&columns::PAGES, pages(&around.pages))
+        .set(
+            &columns::WITHOUT_TLB,
+            tlb.and_then(|tlb| tlb.latency_without_ns),
+        )
+        .set(&columns::WALK_CYCLES, tlb.and_then(|tlb| tlb.walk_cycles))
+        .set(&columns::WALKS, tlb.map(|tlb| tlb.walks))
+        .set(&columns::TLB_HITS, tlb.map(|tlb| tlb.hits));
     record
 }
 

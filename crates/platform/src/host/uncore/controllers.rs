@@ -4,6 +4,7 @@ use super::super::cpu_set::CpuSet;
 use super::super::error::HostError;
 use super::super::system_files::SystemFiles;
 use super::UncoreError;
+use super::chosen::{ChosenEvent, ChosenEvents};
 use super::device::{DEVICES, Device};
 
 /// The bytes of a count where the kernel does not report them: a cache line.
@@ -19,6 +20,8 @@ pub(super) enum TransferDirection {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Event {
     pub device: String,
+    /// As the kernel or who chose it names it.
+    pub name: String,
     pub kind: u32,
     /// `config`, `config1` and `config2`.
     pub config: [u64; 3],
@@ -31,18 +34,18 @@ pub(super) struct Event {
 
 /// Where an event's numbers come from.
 #[derive(Debug, Clone, Copy)]
-enum EventSource {
+enum EventSource<'a> {
     /// The kernel has a file of that name.
-    Named(&'static str),
+    Named(&'a str),
     /// They are these.
-    Given(&'static str),
+    Given(&'a str),
 }
 
 /// Devices of a name, with or without a number behind it, and what they count.
 struct Controllers {
     name: &'static str,
-    read: &'static [EventSource],
-    written: &'static [EventSource],
+    read: &'static [EventSource<'static>],
+    written: &'static [EventSource<'static>],
 }
 
 use EventSource::{Given, Named};
@@ -76,17 +79,30 @@ const KNOWN: [Controllers; 5] = [
     },
 ];
 
+/// What a device that is not known may have: names that the kernel gives such events on others. Of a device the first
+/// pair counts, and of devices all that have the same one.
+const BY_NAME: [(&str, &str); 3] = [
+    ("cas_count_read", "cas_count_write"),
+    ("data_reads", "data_writes"),
+    ("data_read", "data_write"),
+];
+
+/// Whether a device has a name, with or without a number behind it.
+fn is_named(name: &str, device: &str) -> bool {
+    device.strip_prefix(name).is_some_and(|rest| {
+        let number = rest.strip_prefix('_');
+        rest.is_empty()
+            || number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    })
+}
+
 impl Controllers {
     fn are_named(&self, device: &str) -> bool {
-        device.strip_prefix(self.name).is_some_and(|rest| {
-            let number = rest.strip_prefix('_');
-            rest.is_empty()
-                || number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
-        })
+        is_named(self.name, device)
     }
 
-    fn sources(&self) -> impl Iterator<Item = (TransferDirection, EventSource)> {
-        let with = |direction| move |&source: &EventSource| (direction, source);
+    fn sources(&self) -> impl Iterator<Item = (TransferDirection, EventSource<'static>)> {
+        let with = |direction| move |&source: &'static EventSource<'static>| (direction, source);
         let read = self.read.iter().map(with(TransferDirection::Read));
         read.chain(self.written.iter().map(with(TransferDirection::Written)))
     }
@@ -107,20 +123,21 @@ impl Controllers {
 /// An event of a device, if it has it.
 fn event(
     device: &Device,
-    source: EventSource,
+    source: EventSource<'_>,
     direction: TransferDirection,
     near: Option<&CpuSet>,
 ) -> Result<Option<Event>, HostError> {
-    let (terms, bytes) = match source {
-        Given(terms) => (terms.to_owned(), None),
+    let (name, terms, bytes) = match source {
+        Given(terms) => (terms, terms.to_owned(), None),
         Named(name) => match device.terms_of(name) {
-            Some(terms) => (terms, device.bytes_of(name)?),
+            Some(terms) => (name, terms, device.bytes_of(name)?),
             None => return Ok(None),
         },
     };
     let is_near = |cpu: &usize| near.is_none_or(|near| near.contains(*cpu));
     Ok(Some(Event {
         device: device.name.to_owned(),
+        name: name.to_owned(),
         kind: device.kind()?,
         config: device.config(&terms)?,
         cpus: device.cpus()?.iter().filter(is_near).collect(),
@@ -129,19 +146,54 @@ fn event(
     }))
 }
 
-/// The events to be opened.
-pub(super) fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
+/// The events to be opened: those that were chosen, if any were.
+pub(super) fn find(
+    files: &SystemFiles,
+    node: Option<u32>,
+    chosen: &ChosenEvents,
+) -> Result<Vec<Event>, UncoreError> {
     let near = match node {
         Some(node) => cpus_of_package(files, node)?,
         None => None,
     };
     let all = files.names(DEVICES);
+    if !chosen.is_empty() {
+        let with = |direction| move |event| (direction, event);
+        let read = chosen.read.iter().map(with(TransferDirection::Read));
+        let written = chosen.written.iter().map(with(TransferDirection::Written));
+        let mut events = Vec::new();
+        for (direction, event) in read.chain(written) {
+            events.extend(events_of(files, &all, event, direction, near.as_ref())?);
+        }
+        return Ok(events);
+    }
     let mut without = Vec::new();
     for controllers in KNOWN {
         let mut events = Vec::new();
         for name in all.iter().filter(|name| controllers.are_named(name)) {
             events.extend(controllers.events(&Device { files, name }, near.as_ref())?);
             without.push(name.as_str());
+        }
+        if events.iter().any(|event| !event.cpus.is_empty()) {
+            return Ok(events);
+        }
+    }
+    for (read, written) in BY_NAME {
+        let mut events = Vec::new();
+        for name in all.iter().filter(|name| !without.contains(&name.as_str())) {
+            let device = Device { files, name };
+            let read = event(&device, Named(read), TransferDirection::Read, near.as_ref())?;
+            let written = event(
+                &device,
+                Named(written),
+                TransferDirection::Written,
+                near.as_ref(),
+            )?;
+            events.extend(
+                read.zip(written)
+                    .into_iter()
+                    .flat_map(|(read, written)| [read, written]),
+            );
         }
         if events.iter().any(|event| !event.cpus.is_empty()) {
             return Ok(events);
@@ -154,6 +206,63 @@ pub(super) fn find(files: &SystemFiles, node: Option<u32>) -> Result<Vec<Event>,
         names => Err(UncoreError::NoEvents {
             devices: names.join(", "),
         }),
+    }
+}
+
+/// A chosen event of all devices that have its name: at least one, on at least one CPU.
+fn events_of(
+    files: &SystemFiles,
+    all: &[String],
+    chosen: &ChosenEvent,
+    direction: TransferDirection,
+    near: Option<&CpuSet>,
+) -> Result<Vec<Event>, UncoreError> {
+    let refused = |what: &str, there: Vec<String>| UncoreError::NotThere {
+        event: chosen.to_string(),
+        what: what.to_owned(),
+        there: if there.is_empty() {
+            "none".to_owned()
+        } else {
+            there.join(", ")
+        },
+    };
+    let mut devices = all
+        .iter()
+        .filter(|name| is_named(&chosen.device, name))
+        .peekable();
+    if devices.peek().is_none() {
+        // Those that count for a whole package have it.
+        let uncore = |name: &&String| {
+            files
+                .optional(&format!("{DEVICES}/{name}/cpumask"))
+                .is_some()
+        };
+        let there = all.iter().filter(uncore).cloned().collect();
+        return Err(refused(
+            "no device of perf has that name; these count beside the cores",
+            there,
+        ));
+    }
+    let source = match chosen.event.contains('=') {
+        true => Given(&chosen.event),
+        false => Named(&chosen.event),
+    };
+    let mut events = Vec::new();
+    for name in devices {
+        let device = Device { files, name };
+        let Some(mut event) = event(&device, source, direction, near)? else {
+            let what = format!("{name} has no event of that name; it names");
+            return Err(refused(&what, device.event_names()));
+        };
+        event.bytes = chosen.bytes.unwrap_or(event.bytes);
+        events.push(event);
+    }
+    match events.iter().any(|event| !event.cpus.is_empty()) {
+        true => Ok(events),
+        false => Err(refused(
+            "CPUs in its cpumask, of those that are asked for",
+            Vec::new(),
+        )),
     }
 }
 
@@ -222,7 +331,21 @@ mod tests {
     ];
 
     fn found(machine: &Machine, node: Option<u32>) -> Result<Vec<Event>, UncoreError> {
-        find(&SystemFiles::below(machine.root()), node)
+        find(
+            &SystemFiles::below(machine.root()),
+            node,
+            &ChosenEvents::default(),
+        )
+    }
+
+    fn chosen(machine: &Machine, read: &str, written: &str) -> Result<Vec<Event>, UncoreError> {
+        let events = |text: &str| vec![text.parse().unwrap()];
+        let (read, written) = (events(read), events(written));
+        find(
+            &SystemFiles::below(machine.root()),
+            None,
+            &ChosenEvents { read, written },
+        )
     }
 
     /// Device, type, `config`, CPUs, direction and bytes.
@@ -230,6 +353,7 @@ mod tests {
         let told = |event: &Event| {
             let Event {
                 device,
+                name: _,
                 kind,
                 config,
                 cpus,
@@ -330,6 +454,70 @@ mod tests {
             "amd_umc_11 25 0x20a 0 Written 64",
         ];
         assert_eq!(told(&found(&machine, None).unwrap()), expected);
+    }
+
+    #[test]
+    fn a_device_that_is_not_known_counts_by_the_names_of_its_events() {
+        let machine = Machine::new(1, 4, 1);
+        for (device_name, kind) in [("new_dmc_0", "31"), ("new_dmc_1", "32"), ("other", "33")] {
+            device(&machine, device_name, &FORMAT);
+            device(&machine, device_name, &[("type", kind), ("cpumask", "0")]);
+        }
+        for name in ["new_dmc_0", "new_dmc_1"] {
+            let events = [
+                ("events/data_read", "event=0x21"),
+                ("events/data_write", "event=0x22"),
+                // A count of 32 bytes.
+                ("events/data_read.scale", "3.0517578125e-5"),
+                ("events/data_read.unit", "MiB"),
+            ];
+            device(&machine, name, &events);
+        }
+        // Half of a pair is none.
+        device(&machine, "other", &[("events/cas_count_read", "event=0x1")]);
+        let expected = [
+            "new_dmc_0 31 0x21 0 Read 32",
+            "new_dmc_0 31 0x22 0 Written 64",
+            "new_dmc_1 32 0x21 0 Read 32",
+            "new_dmc_1 32 0x22 0 Written 64",
+        ];
+        let found = found(&machine, None).unwrap();
+        assert_eq!(told(&found), expected);
+        assert_eq!(found[0].name, "data_read");
+    }
+
+    #[test]
+    fn events_that_are_chosen_count_in_place_of_those_that_are_known() {
+        let machine = server(&CAS, 2);
+        let expected = [
+            "uncore_imc_0 20 0x4 0,4 Read 32",
+            "uncore_imc_1 21 0x4 0,4 Read 32",
+            "uncore_imc_1 21 0xf005 0,4 Written 64",
+        ];
+        let found = chosen(
+            &machine,
+            "uncore_imc/event=4/32",
+            "uncore_imc_1/cas_count_write",
+        );
+        assert_eq!(told(&found.unwrap()), expected);
+        let refused = |read: &str, words: &[&str]| {
+            chosen(&machine, read, "uncore_imc/cas_count_write").refused(words);
+        };
+        refused(
+            "imc/cas_count_read",
+            &["imc/cas_count_read", "uncore_imc_0, uncore_imc_1"],
+        );
+        refused(
+            "uncore_imc/reads",
+            &[
+                "uncore_imc/reads",
+                "uncore_imc_0 has no event",
+                "cas_count_read, cas_count_write",
+            ],
+        );
+        refused("uncore_imc/event=0x100", &["format/event", "does not fit"]);
+        machine.file(&format!("{DEVICES}/uncore_imc_0/cpumask"), "");
+        refused("uncore_imc_0/event=1", &["uncore_imc_0/event=1", "cpumask"]);
     }
 
     #[test]

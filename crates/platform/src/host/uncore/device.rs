@@ -47,6 +47,13 @@ impl Device<'_> {
         self.files.optional(&self.file(&format!("events/{event}")))
     }
 
+    /// The events that the kernel has a name for, without the files that belong to one.
+    pub(super) fn event_names(&self) -> Vec<String> {
+        let mut names = self.files.names(&self.file("events"));
+        names.retain(|name| ![".scale", ".unit"].iter().any(|end| name.ends_with(end)));
+        names
+    }
+
     /// The bytes of a count of an event, if the kernel reports them.
     pub(super) fn bytes_of(&self, event: &str) -> Result<Option<u64>, HostError> {
         let (scale, unit) = (

@@ -12,8 +12,8 @@ columns! {
     PAUSE = setting("pause_nops", "nops behind each group of 50 accesses: 0 is full speed; empty without generators")
         .whole().title("pause");
     ISA = setting("isa", "the instruction set of the accesses: sse2, avx2, avx512, neon or sve");
-    SIZE = setting("size_bytes", "bytes of each buffer: that of the chase, and those that a generator reads and stores to")
-        .whole().title("buffer");
+    SIZE = setting("size_bytes", "bytes of the buffer of the chase; where it does not vary, also of those that a generator \
+        reads and stores to").whole().title("buffer");
     GENERATORS = setting("generators", "the CPUs of the generators");
     GENERATOR_COUNT = setting("generator_count", "how many generators there are").whole();
     CHASE_CPU = setting("chase_cpu", "the CPU of the pointer chase").whole();
@@ -36,6 +36,13 @@ columns! {
         fewer points than the filter takes", 2).title("smoothed");
     DEVIATION = measured("latency_sd_ns", "standard deviation of the windows that were kept", 2);
     LATENCY_MAX = measured("latency_max_ns", "the latency of the slowest window, kept or not", 2).over(Over::Greatest);
+    WITHOUT_TLB = measured("latency_without_tlb_ns", "the latency less the cycles of page walks and of hits of the \
+        second-level TLB; empty where the processor does not count them, as instrument.tlb_counters in settings.json has \
+        it", 2).title("without TLB");
+    WALK_CYCLES = measured("walk_cycles_per_step", "cycles in which a page walk was under way; empty likewise", 3);
+    WALKS = measured("page_walks_per_step", "page walks of the chase; empty likewise", 4);
+    TLB_HITS = measured("stlb_hits_per_step", "pages that were found in the second-level TLB, not in the first; empty \
+        likewise", 4).better(Better::Neither);
     ISSUED = measured("bandwidth_issued_mb_s", "bytes of the lines that generators read and stored in a second, in 10^6 \
         bytes", 1).with_bounds().better(Better::Neither).title("issued");
     ESTIMATED = measured("bandwidth_estimated_mb_s", "the same with a line read for each regular store, and for each \
@@ -61,6 +68,8 @@ columns! {
                                           does not show that of the memory").data(Data::Flag);
     CORE_SHARED = label("core_shared", "whether a generator runs on the core of the chase, as another thread of it: they \
         share its caches and its way to memory").data(Data::Flag);
+    GENERATOR_SIZE = label("generator_size_bytes", "bytes of each of the two buffers of a generator; empty without \
+        generators").data(Data::Whole);
     PAGES = label("pages", "the pages that the buffers got: 4k, 2m (reserved), 2m-transparent or 1g");
     MARKS = label("marks", "what to know before a figure is believed: in-cache, core-limited, core-shared, stalled, \
         unstable; empty if nothing");
@@ -102,6 +111,8 @@ columns! {
     RUN;
     PAGES_ASKED = setting("pages", "the pages that were asked for: 4k, 2m, 1g, or largest");
     BANDWIDTH = setting("bandwidth", "where the measured bandwidth comes from: auto, software or uncore");
+    READ_EVENT = setting("read_event", "the events that were named for what memory controllers read; empty if none were");
+    WRITE_EVENT = setting("write_event", "the same for what they write");
     SEED = setting("seed", "what the order of the chase follows from").whole();
 }
 
