@@ -81,6 +81,11 @@ pub(crate) struct MemoryArguments {
           value_parser = |text: &str| number::<u32>(text, 0..=1023), help_heading = "Machine")]
     pub memory_node: Option<u32>,
 
+    /// Measure the CPUs of each NUMA node with the memory of each, a point for each pair: chase and generators run on the
+    /// CPUs of one node (hcabench plot matrix)
+    #[arg(long, conflicts_with_all = ["chase_cpu", "generators", "memory_node"], help_heading = "Machine")]
+    pub node_pairs: bool,
+
     /// Measure bandwidth by: auto (counters of the memory controllers, if they can be read), uncore (these, or an
     /// error), software (only the accesses are counted)
     #[arg(long, value_name = "SOURCE", default_value = "auto", help_heading = "Machine", value_parser = one::<Bandwidth>)]
@@ -146,6 +151,7 @@ impl MemoryArguments {
             read_shares: self.read_share.0.clone(),
             stores: self.store.0.clone(),
             pauses: self.pause.0.clone(),
+            node_pairs: self.node_pairs,
             sizes: self
                 .size
                 .as_ref()

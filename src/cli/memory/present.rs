@@ -13,13 +13,18 @@ pub(crate) const VIEW: View = View {
 };
 
 /// The settings of the table.
-const SETTINGS: [Column; 5] = [
+const SETTINGS: [Column; 7] = [
+    columns::CPU_NODE,
+    columns::MEMORY_NODE,
     columns::READ_SHARE,
     columns::STORE,
     columns::SIZE,
     columns::PAUSE,
     columns::ISA,
 ];
+
+/// Those of them that most runs do not vary.
+const IF_VARYING: [Column; 3] = [columns::CPU_NODE, columns::MEMORY_NODE, columns::SIZE];
 
 /// Its figures.
 const FIGURES: [Column; 8] = [
@@ -56,11 +61,15 @@ fn tables(shown: &Shown<'_>) -> String {
             false => heading,
         }
     };
-    let sizes = shown.summary.iter().map(|row| row.text(&columns::SIZE));
-    let varies = sizes.clone().any(|size| Some(size) != sizes.clone().next());
+    let varies = |column: &Column| {
+        let mut texts = shown.summary.iter().map(|row| row.text(column));
+        texts
+            .next()
+            .is_some_and(|first| texts.any(|text| text != first))
+    };
     let settings = SETTINGS
         .iter()
-        .filter(|column| varies || **column != columns::SIZE);
+        .filter(|column| !IF_VARYING.contains(column) || varies(column));
     let settings: Vec<&Column> = settings.collect();
     let figures = FIGURES.iter().filter(|column| {
         // Most machines do not let a guest read these counters.

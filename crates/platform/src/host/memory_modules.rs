@@ -150,7 +150,7 @@ impl Structure<'_> {
         self.fields[0]
     }
 
-    /// A number of so many bytes at that offset, if the structure, whose length grew with the specification, has it.
+    /// A number of that many bytes at that offset, if the structure, whose length grew with the specification, has it.
     fn number(&self, at: usize, bytes: usize) -> Option<u64> {
         let field = self.fields.get(at..at + bytes)?;
         let number = field.iter().rev();

@@ -10,7 +10,7 @@
 //! | AMD, Zen | `LsL1DTlbMiss` (0x45), hits and misses of the second level; no cycles | - |
 //!
 //! In a chase a walk is over before its load begins, and at most one is under way: so cycles of walks are time that the
-//! load took longer. What a hit costs is no count but the figure of Intel's own metrics. On Skylake walks of the
+//! load took longer. What a hit costs is not counted: it is the figure of Intel's own metrics. On Skylake walks of the
 //! hypervisor's tables do not count.
 //!
 //! Left out: hybrid processors, whose cores differ; Arm; and what a walk takes on AMD, which no event counts.
@@ -163,8 +163,8 @@ impl TlbCounters {
         let (group, members) = opened().map_err(|error| {
             match Errno::try_from(error).unwrap_or(Errno::UnknownErrno) {
                 errno @ (Errno::EACCES | Errno::EPERM) => format!(
-                    "perf_event_open is not allowed ({errno}): sysctl kernel.perf_event_paranoid=2 or less, or run with \
-                     CAP_PERFMON"
+                    "perf_event_open is not allowed ({errno}): sysctl kernel.perf_event_paranoid=2 or less, or run \
+                     with CAP_PERFMON"
                 ),
                 errno => format!("perf_event_open of a counter of the processor failed: {errno}"),
             }
@@ -210,8 +210,8 @@ fn find(files: &SystemFiles) -> Result<CoreEvents, String> {
     if files.names(CPU).is_empty() {
         return Err(match files.names(&format!("{CPU}_core")).is_empty() {
             true => format!(
-                "perf shows no counters of the processor (/{CPU}): virtual machines have none unless their host passes them \
-                 on"
+                "perf shows no counters of the processor (/{CPU}): virtual machines have none unless their host \
+                 passes them on"
             ),
             false => "the cores of a hybrid processor differ".to_owned(),
         });

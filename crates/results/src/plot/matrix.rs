@@ -139,7 +139,10 @@ impl Matrix {
         const AT_THE_END: &str = "outside of the range, coloured as its end";
         let [one, more] = ["lies", "lie"].map(|lies| format!("{lies} {AT_THE_END}"));
         let outside = counted(axis.outside("pairs", values())?, "pair", &one, &more);
-        let missing = nodes * nodes.saturating_sub(1) - values().count();
+        let missing = (self.cells.iter().enumerate())
+            .flat_map(|(row, cells)| cells.iter().enumerate().map(move |cell| (row, cell)))
+            .filter(|(row, (column, value))| row != column && value.is_none());
+        let missing = missing.count();
         let missing = counted(
             missing,
             "pair",

@@ -56,6 +56,8 @@ struct RoundSetup {
     unread: Option<String>,
     /// The same of what translations of addresses take.
     untranslated: Option<String>,
+    /// The place that they were made at, by its number.
+    place: usize,
     /// What the chase goes through.
     size: Bytes,
     /// How long it took; taken by the first point.
@@ -89,26 +91,27 @@ impl MemoryBenchmark {
         TO_MAKE_A_MEBIBYTE.mul_f64(size.0 as f64 / MEBIBYTE)
     }
 
-    /// Makes all buffers, each by a thread on the CPU that will use it.
-    fn make(&self) -> Result<RoundSetup, RunError> {
+    /// Makes all buffers of a place, each by a thread on the CPU that will use it, and a chase through so much of its
+    /// own.
+    fn make(&self, place: usize, size: Bytes) -> Result<RoundSetup, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
-        let size = setting.largest();
+        let at = &setting.places[place];
         let room = BufferSettings {
-            size,
+            size: setting.largest(),
             page: self.config.page,
-            node: self.config.memory_node,
+            node: at.memory_node,
         };
         let goes_on = || interrupt::requested().is_none();
         let make = || -> Result<Option<Chase>, RunError> {
             Ok(Chase::new(room.region()?, size, self.config.seed, goes_on))
         };
-        let chase = pinning::on_cpu(setting.chase_cpu, make)??;
+        let chase = pinning::on_cpu(at.chase_cpu, make)??;
         unless_interrupted()?;
         let chase =
             chase.ok_or_else(|| RunError::Refused(format!("--size {size}: allowed is less")))?;
-        let generators = Generators::new(&setting.generators, room)?;
-        let controllers = self.controllers()?;
+        let generators = Generators::new(&at.generators, room)?;
+        let controllers = self.controllers(at.memory_node)?;
         let unread = controllers.as_ref().err().cloned();
         let tlb = TlbCounters::open();
         let untranslated = tlb.as_ref().err().cloned();
@@ -124,14 +127,15 @@ impl MemoryBenchmark {
             pages,
             unread,
             untranslated,
+            place,
             size,
             time: Some(begun.elapsed()),
         })
     }
 
     /// The counters of memory controllers, where they are wanted and can be read; else why not.
-    fn controllers(&self) -> Result<Result<Uncore, String>, RunError> {
-        let open = || Uncore::open(self.config.memory_node, &self.config.events);
+    fn controllers(&self, node: Option<u32>) -> Result<Result<Uncore, String>, RunError> {
+        let open = || Uncore::open(node, &self.config.events);
         match (self.config.bandwidth, self.config.events.is_empty()) {
             (Bandwidth::Software, true) => Ok(Err("they were not asked for".to_owned())),
             (Bandwidth::Software, false) => Err(RunError::Refused(
@@ -151,33 +155,37 @@ impl MemoryBenchmark {
         }
     }
 
-    /// Links the lines of the chase anew if a point goes through more or fewer of them.
-    fn resize(&mut self, size: Bytes) -> Result<(), RunError> {
-        let made = self.bench.take().expect("the benchmark was prepared");
-        if made.size == size {
-            self.bench = Some(made);
-            return Ok(());
-        }
-        let MemoryInstruments {
-            chase,
-            generators,
-            controllers,
-            tlb,
-        } = made.bench;
+    /// Makes what a point needs and was not made for the one before it: the buffers of another place, or the links of a
+    /// chase through more or fewer lines.
+    fn arrange(&mut self, point: &Point) -> Result<(), RunError> {
+        let made = match self.bench.take() {
+            Some(made) if made.place == point.place => made,
+            other => {
+                // Buffers of two places may not fit.
+                drop(other);
+                self.make(point.place, point.size)?
+            }
+        };
+        self.bench = Some(match made.size == point.size {
+            true => made,
+            false => self.relink(made, point.size)?,
+        });
+        Ok(())
+    }
+
+    fn relink(&self, made: RoundSetup, size: Bytes) -> Result<RoundSetup, RunError> {
+        let MemoryInstruments { chase, .. } = made.bench;
         let goes_on = || interrupt::requested().is_none();
         let chase = Chase::new(chase.into_region(), size, self.config.seed, goes_on);
         unless_interrupted()?;
-        self.bench = Some(RoundSetup {
+        Ok(RoundSetup {
             bench: MemoryInstruments {
-                chase: chase.expect("a smaller one than the largest is possible"),
-                generators,
-                controllers,
-                tlb,
+                chase: chase.expect("a size up to the largest is possible"),
+                ..made.bench
             },
             size,
             ..made
-        });
-        Ok(())
+        })
     }
 
     fn round(
@@ -189,8 +197,9 @@ impl MemoryBenchmark {
         let setting = self.setting().clone();
         let load = point.load(setting.instruction_set);
         // The chase runs here. Nothing else of this process does meanwhile, but generators on their CPUs.
-        pinning::pin_current_thread(setting.chase_cpu)?;
-        self.resize(point.size)?;
+        let chase_cpu = setting.place(&point).chase_cpu;
+        self.arrange(&point)?;
+        pinning::pin_current_thread(chase_cpu)?;
         let config = self.config.clone();
         let made = self.bench.as_mut().expect("the benchmark was prepared");
         let around = PointSetup {
@@ -214,7 +223,7 @@ impl MemoryBenchmark {
             unless_interrupted()
         };
         let (measured, ended) = made.bench.measure(load, &config, look)?;
-        pinning::check_still_on(setting.chase_cpu).map_err(moved)?;
+        pinning::check_still_on(chase_cpu).map_err(moved)?;
         let accesses = load.map(|load| load.accesses);
         let found = Analysis::of(&measured, load.as_ref(), config.outliers);
         rows::write_windows(
@@ -268,7 +277,8 @@ fn findings(
         is_stalled.then(|| Finding::of(&kinds::STALLED)),
         Finding::counted(&kinds::WINDOWS_REMOVED, removed, None),
         of_cache,
-        (is_loaded && setting.generators.len() == 1).then(|| Finding::of(&kinds::CORE_LIMITED)),
+        (is_loaded && setting.place(point).generators.len() == 1)
+            .then(|| Finding::of(&kinds::CORE_LIMITED)),
     ];
     let throttled = of_throttling(&measured.throttled, None);
     stated.into_iter().flatten().chain(throttled).collect()
@@ -282,25 +292,33 @@ impl Benchmark for MemoryBenchmark {
     fn plan(&mut self) -> Result<Plan, Failure> {
         let setting = Setting::find(&self.config, &self.sweep)?;
         // Refused before anything is made.
-        let _unless_required = self.controllers()?;
-        let (points, left_out) = points(&self.sweep, &setting.sizes);
+        for place in &setting.places {
+            let _unless_required = self.controllers(place.memory_node)?;
+        }
+        let (points, left_out) = points(&self.sweep, &setting.sizes, &setting.places);
         let settings = |point: &Point| rows::settings(point, &setting, &self.config);
+        // Points are measured in any order, so that nearly all of them are at another place, or through another size.
+        let time_between = |point: &Point| {
+            let (largest, size) = (
+                Self::time_to_link(setting.largest()),
+                Self::time_to_link(point.size),
+            );
+            match (setting.places.len(), point.size_varies) {
+                (1, false) => Duration::ZERO,
+                (1, true) => size,
+                _ => largest + size,
+            }
+        };
         let planned = |(index, point): (usize, &Point)| PlannedPoint {
             index,
             rows: vec![PlannedRow {
                 name: point.to_string(),
                 settings: settings(point),
             }],
-            // The first point of a round makes the buffers, and another size links them anew.
-            time: match (index, point.size_varies) {
-                (0, false) => self.time() + Self::time_to_link(point.size),
-                (0, true) => {
-                    self.time()
-                        + Self::time_to_link(point.size)
-                        + Self::time_to_link(setting.largest())
-                }
-                (_, true) => self.time() + Self::time_to_link(point.size),
-                (_, false) => self.time(),
+            time: match index {
+                // The first point of a round makes the buffers.
+                0 => self.time() + Self::time_to_link(setting.largest()) + time_between(point),
+                _ => self.time() + time_between(point),
             },
             bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
             may_abort: false,
@@ -323,15 +341,19 @@ impl Benchmark for MemoryBenchmark {
 
     fn busy_cpus(&self) -> Option<usize> {
         // Beside the chase.
-        Some(1 + self.setting().generators.len())
+        Some(1 + self.setting().most_generators())
     }
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
-        let made = self.make()?;
+        let largest = self.setting().largest();
+        let made = self.make(0, largest)?;
         let unread = made.unread.clone();
         let setting = self.setting();
         let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
-        let generators: CpuSet = setting.generators.iter().copied().collect();
+        let places = &setting.places;
+        let chases: CpuSet = places.iter().map(|place| place.chase_cpu).collect();
+        let generators = places.iter().flat_map(|place| &place.generators);
+        let generators: CpuSet = generators.copied().collect();
         let size = setting.largest();
         let up_to = if setting.sizes.len() > 1 {
             "up to "
@@ -339,10 +361,7 @@ impl Benchmark for MemoryBenchmark {
             ""
         };
         let announcements = vec![
-            format!(
-                "chase:    CPU {}, {up_to}{size} in {pages}",
-                setting.chase_cpu
-            ),
+            format!("chase:    CPU {chases}, {up_to}{size} in {pages}"),
             format!(
                 "load:     CPU {generators}, {}, two buffers of {size} each",
                 setting.instruction_set.name()
@@ -353,9 +372,9 @@ impl Benchmark for MemoryBenchmark {
             (Some(tlb), _) => json!({ "read": true, "processor": tlb.processor() }),
             (None, reason) => json!({ "read": false, "because": reason }),
         };
-        let shared = setting
-            .shares_core
-            .then(|| Finding::of(&kinds::CORE_SHARED).listed("cpu", setting.chase_cpu.to_string()));
+        let shared = places.iter().find(|place| place.shares_core).map(|place| {
+            Finding::of(&kinds::CORE_SHARED).listed("cpu", place.chase_cpu.to_string())
+        });
         self.bench = Some(made);
         Ok(Ready {
             plan,

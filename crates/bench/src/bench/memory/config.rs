@@ -86,4 +86,6 @@ pub struct Sweep {
     pub pauses: Vec<Pause>,
     /// Of the buffer of the chase; four times the last level of cache, if it fits, if there is none.
     pub sizes: Vec<Bytes>,
+    /// Whether the CPUs of each NUMA node are measured with the memory of each, in place of one choice of both.
+    pub node_pairs: bool,
 }

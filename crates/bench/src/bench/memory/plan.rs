@@ -29,6 +29,10 @@ pub struct Point {
     pub size: Bytes,
     /// Whether others go through more or less.
     pub size_varies: bool,
+    /// The place that it runs at, by its number.
+    pub place: usize,
+    /// The nodes of its CPUs and of its memory, where pairs of nodes are measured.
+    pub nodes: Option<(usize, u32)>,
 }
 
 impl fmt::Display for Point {
@@ -41,9 +45,12 @@ impl fmt::Display for Point {
             self.store.name(),
             self.pause
         )?;
-        match self.size_varies {
-            true => write!(formatter, "-size-{}", self.size.0),
-            false => Ok(()),
+        if self.size_varies {
+            write!(formatter, "-size-{}", self.size.0)?;
+        }
+        match self.nodes {
+            Some((cpus, memory)) => write!(formatter, "-nodes-{cpus}-{memory}"),
+            None => Ok(()),
         }
     }
 }
@@ -61,33 +68,114 @@ impl Point {
     }
 }
 
-/// All points of these sizes, and those that are none, each with the reason.
-pub fn points(sweep: &Sweep, sizes: &[Bytes]) -> (Vec<Point>, Vec<(Point, &'static str)>) {
-    let (mut points, mut left_out) = (Vec::new(), Vec::new());
-    for &read_share in &sweep.read_shares {
-        for (place, &store) in sweep.stores.iter().enumerate() {
-            for &size in sizes {
-                for &pause in &sweep.pauses {
-                    let point = Point {
+/// All points of these sizes at these places, and those that are none, each with the reason.
+pub fn points(
+    sweep: &Sweep,
+    sizes: &[Bytes],
+    places: &[Place],
+) -> (Vec<Point>, Vec<(Point, &'static str)>) {
+    let mut all = Vec::new();
+    for (place, at) in places.iter().enumerate() {
+        for &read_share in &sweep.read_shares {
+            for &store in &sweep.stores {
+                for &size in sizes {
+                    all.extend(sweep.pauses.iter().map(|&pause| Point {
                         read_share,
                         store,
                         pause,
                         size,
                         size_varies: sizes.len() > 1,
-                    };
-                    if read_share == 100 && place > 0 {
-                        left_out.push((
-                            point,
-                            "nothing is stored, so that kinds of stores do not differ",
-                        ));
-                    } else {
-                        points.push(point);
-                    }
+                        place,
+                        nodes: at.cpu_node.zip(at.memory_node),
+                    }));
                 }
             }
         }
     }
-    (points, left_out)
+    let stores_nothing_again =
+        |point: &Point| point.read_share == 100 && Some(&point.store) != sweep.stores.first();
+    let (left_out, points): (Vec<Point>, Vec<Point>) =
+        all.into_iter().partition(stores_nothing_again);
+    let reason = "nothing is stored, so that kinds of stores do not differ";
+    let left_out = left_out.into_iter().map(|point| (point, reason));
+    (points, left_out.collect())
+}
+
+/// Where threads run and buffers lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The node of the CPUs, where pairs of nodes are measured.
+    pub cpu_node: Option<usize>,
+    /// The node of all buffers; that of each thread, if there is none.
+    pub memory_node: Option<u32>,
+    /// The CPU of the chase.
+    pub chase_cpu: usize,
+    /// Those of generators.
+    pub generators: Vec<usize>,
+    /// Whether a generator runs on another thread of the chase's core.
+    pub shares_core: bool,
+}
+
+impl Place {
+    fn new(
+        topology: &Topology,
+        chase_cpu: usize,
+        generators: Vec<usize>,
+        memory_node: Option<u32>,
+    ) -> Self {
+        let chase = topology.cpu(chase_cpu);
+        Place {
+            cpu_node: None,
+            memory_node,
+            chase_cpu,
+            shares_core: chase
+                .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
+            generators,
+        }
+    }
+
+    fn buffers(&self) -> u64 {
+        1 + BUFFERS * self.generators.len() as u64
+    }
+}
+
+/// The CPUs of each node with the memory of each.
+fn node_pairs(topology: &Topology, memory: &CpuSet, loads: bool) -> Result<Vec<Place>, RunError> {
+    let refused = |why: &str| Err(RunError::Refused(format!("--node-pairs: {why}")));
+    let mut places = Vec::new();
+    for node in topology.numa_nodes() {
+        let cpus = topology.select(|cpu| cpu.allowed && cpu.numa_node == Some(node));
+        // Not the first, which serves interrupts as a rule.
+        let Some(chase_cpu) = cpus.iter().next_back() else {
+            continue;
+        };
+        let siblings = topology.cpu(chase_cpu).map(|cpu| cpu.siblings.clone());
+        let siblings = siblings.unwrap_or_default();
+        let left = topology.select(|cpu| cpus.contains(cpu.id) && cpu.id != chase_cpu);
+        let generators: Vec<usize> = match loads {
+            true => preferred(&left, |cpu| !siblings.contains(cpu))
+                .iter()
+                .collect(),
+            false => Vec::new(),
+        };
+        if loads && generators.is_empty() {
+            return refused(&format!(
+                "of node {node} this process may use CPU {cpus} alone, which is that of the chase: allow it more, or \
+                 measure with --pause off"
+            ));
+        }
+        places.extend(memory.iter().map(|memory_node| {
+            let generators = generators.clone();
+            Place {
+                cpu_node: Some(node),
+                ..Place::new(topology, chase_cpu, generators, Some(memory_node as u32))
+            }
+        }));
+    }
+    match places.is_empty() {
+        true => refused("the kernel reports no NUMA nodes of this machine"),
+        false => Ok(places),
+    }
 }
 
 /// What all points run on.
@@ -97,17 +185,24 @@ pub struct Setting {
     pub instruction_set: InstructionSet,
     /// Of the buffer of the chase, at least one.
     pub sizes: Vec<Bytes>,
-    /// The CPU of the chase.
-    pub chase_cpu: usize,
-    /// Those of generators.
-    pub generators: Vec<usize>,
-    /// Whether a generator runs on another thread of the chase's core.
-    pub shares_core: bool,
+    /// Where points are measured, at least one.
+    pub places: Vec<Place>,
     /// The last level of cache; `None` if its size is not known.
     pub cache: Option<Bytes>,
 }
 
 impl Setting {
+    /// Where a point is measured.
+    pub fn place(&self, point: &Point) -> &Place {
+        &self.places[point.place]
+    }
+
+    /// The most generators that run at a time.
+    pub fn most_generators(&self) -> usize {
+        let generators = self.places.iter().map(|place| place.generators.len());
+        generators.max().unwrap_or(0)
+    }
+
     /// The largest size, which the generators' buffers have.
     pub fn largest(&self) -> Bytes {
         let largest = self.sizes.iter().max_by_key(|size| size.0);
@@ -127,16 +222,28 @@ impl Setting {
         let topology = Topology::read()?;
         check_line(memory_layout::cache_line())?;
         let instruction_set = instruction_set(config.instruction_set)?;
-        let chase = RoleSpec::new("chase", "--chase-cpu", config.chase_cpu);
-        let chase_cpu = Placement::plan(&topology, &[chase])?.cpu(0);
         let loads = sweep.pauses.iter().any(|pause| *pause != Pause::Off);
-        let generators = match loads {
-            true => generators(&topology, chase_cpu, config.generators.as_ref())?,
-            false => Vec::new(),
+        let nodes = memory_layout::nodes_with_memory()?;
+        let places = match sweep.node_pairs {
+            true => node_pairs(&topology, &nodes, loads)?,
+            false => {
+                let chase = RoleSpec::new("chase", "--chase-cpu", config.chase_cpu);
+                let chase_cpu = Placement::plan(&topology, &[chase])?.cpu(0);
+                let generators = match loads {
+                    true => generators(&topology, chase_cpu, config.generators.as_ref())?,
+                    false => Vec::new(),
+                };
+                check_node(config.memory_node, &nodes)?;
+                vec![Place::new(
+                    &topology,
+                    chase_cpu,
+                    generators,
+                    config.memory_node,
+                )]
+            }
         };
-        check_node(config.memory_node, &memory_layout::nodes_with_memory()?)?;
-        let cache = memory_layout::last_level_cache(chase_cpu).map(Bytes);
-        let buffers = 1 + BUFFERS * generators.len() as u64;
+        let cache = memory_layout::last_level_cache(places[0].chase_cpu).map(Bytes);
+        let buffers = places.iter().map(Place::buffers).max().unwrap_or(1);
         let allowed = Allowance::of_this_process();
         let mut sizes = sweep.sizes.clone();
         if sizes.is_empty() {
@@ -147,20 +254,22 @@ impl Setting {
         let setting = Setting {
             instruction_set,
             sizes,
-            chase_cpu,
-            shares_core: topology
-                .cpu(chase_cpu)
-                .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
-            generators,
+            places,
             cache,
         };
         let size = setting.largest();
         if let Some(allowed) = allowed {
             check_size(&allowed, size, buffers, config.page)?;
         }
-        if let Some(node) = config.memory_node {
-            let free = memory_layout::free_on_node(node);
-            check_node_has(node, free, buffer_bytes(size, config.page) * buffers)?;
+        for place in &setting.places {
+            if let Some(node) = place.memory_node {
+                let free = memory_layout::free_on_node(node);
+                check_node_has(
+                    node,
+                    free,
+                    buffer_bytes(size, config.page) * place.buffers(),
+                )?;
+            }
         }
         Ok(setting)
     }
@@ -296,6 +405,52 @@ mod tests {
     use crate::host::made_up::Machine;
     use crate::testing::Refused as _;
 
+    fn place() -> Place {
+        Place::new(&Machine::new(1, 2, 1).topology(), 0, vec![1], None)
+    }
+
+    #[test]
+    fn the_cpus_of_each_node_meet_the_memory_of_each_also_of_one_without_cpus() {
+        // CPUs 0, 1, 4 and 5 are of node 0, two threads a core.
+        let topology = Machine::new(2, 2, 2).topology();
+        let memory: CpuSet = "0-2".parse().unwrap();
+        let places = node_pairs(&topology, &memory, true).unwrap();
+        let told = |place: &Place| {
+            assert!(!place.shares_core);
+            let nodes = (place.cpu_node.unwrap(), place.memory_node.unwrap());
+            (nodes, place.chase_cpu, place.generators.clone())
+        };
+        let expected = |node: usize, chase_cpu: usize, generators: [usize; 2]| {
+            (0..3).map(move |memory| ((node, memory), chase_cpu, generators.to_vec()))
+        };
+        let expected = expected(0, 5, [0, 4]).chain(expected(1, 7, [2, 6]));
+        assert!(places.iter().map(told).eq(expected), "{places:?}");
+        let sweep = Sweep {
+            read_shares: vec![100],
+            stores: vec![Store::Regular],
+            pauses: vec![Pause::Off],
+            sizes: Vec::new(),
+            node_pairs: true,
+        };
+        let (points, _) = points(&sweep, &[Bytes(1 << 20)], &places);
+        let name = "reads100-regular-pause-off-nodes-0-2";
+        assert_eq!((points.len(), points[2].to_string().as_str()), (6, name));
+        // A node of which this process may use one CPU, and one of which it may use none.
+        let one = Machine::new(2, 2, 1).topology_for("1");
+        let told = ["--node-pairs", "node 0", "CPU 1 alone", "--pause off"];
+        node_pairs(&one, &memory, true).refused(&told);
+        let places = node_pairs(&one, &memory, false).unwrap();
+        let is_alone = |place: &Place| place.chase_cpu == 1 && place.generators.is_empty();
+        assert!(
+            places.len() == 3 && places.iter().all(is_alone),
+            "{places:?}"
+        );
+        let machine = Machine::new(1, 1, 1);
+        machine.without("sys/devices/system/node");
+        let none = node_pairs(&machine.topology(), &memory, false);
+        none.refused(&["--node-pairs", "no NUMA nodes"]);
+    }
+
     #[test]
     fn without_stores_their_kinds_do_not_differ() {
         let sweep = Sweep {
@@ -303,8 +458,9 @@ mod tests {
             stores: vec![Store::Regular, Store::NonTemporal],
             pauses: vec![Pause::Nops(0), Pause::Off],
             sizes: Vec::new(),
+            node_pairs: false,
         };
-        let (points, left_out) = points(&sweep, &[Bytes(1 << 20)]);
+        let (points, left_out) = points(&sweep, &[Bytes(1 << 20)], &[place()]);
         assert_eq!((points.len(), left_out.len()), (6, 2));
         assert!(left_out.iter().all(|(point, _)| point.read_share == 100));
         let names: Vec<String> = points.iter().map(Point::to_string).collect();
@@ -319,8 +475,9 @@ mod tests {
             stores: vec![Store::Regular],
             pauses: vec![Pause::Off],
             sizes: vec![Bytes(64 << 10), Bytes(1 << 20), Bytes(16 << 10)],
+            node_pairs: false,
         };
-        let (points, _) = points(&sweep, &sweep.sizes);
+        let (points, _) = points(&sweep, &sweep.sizes, &[place()]);
         let names: Vec<String> = points.iter().map(Point::to_string).collect();
         let expected = ["65536", "1048576", "16384"];
         assert_eq!(
@@ -330,9 +487,7 @@ mod tests {
         let setting = Setting {
             instruction_set: InstructionSet::BASE,
             sizes: sweep.sizes,
-            chase_cpu: 0,
-            generators: Vec::new(),
-            shares_core: false,
+            places: vec![place()],
             cache: Some(Bytes(16 << 10)),
         };
         assert_eq!(setting.largest(), Bytes(1 << 20));

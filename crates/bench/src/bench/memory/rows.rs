@@ -21,7 +21,8 @@ pub(super) fn settings(point: &Point, setting: &Setting, config: &Config) -> Rec
         Pause::Nops(nops) => Some(nops),
         Pause::Off => None,
     };
-    let generators: CpuSet = setting.generators.iter().copied().collect();
+    let place = setting.place(point);
+    let generators: CpuSet = place.generators.iter().copied().collect();
     let mut record = Record::new();
     record
         .set(&columns::READ_SHARE, point.read_share)
@@ -30,9 +31,9 @@ pub(super) fn settings(point: &Point, setting: &Setting, config: &Config) -> Rec
         .set(&columns::ISA, setting.instruction_set.name())
         .set(&columns::SIZE, point.size.0)
         .set(&columns::GENERATORS, generators.to_string())
-        .set(&columns::GENERATOR_COUNT, setting.generators.len())
-        .set(&columns::CHASE_CPU, setting.chase_cpu)
-        .set(&columns::MEMORY_NODE, config.memory_node)
+        .set(&columns::GENERATOR_COUNT, place.generators.len())
+        .set(&columns::CHASE_CPU, place.chase_cpu)
+        .set(&columns::MEMORY_NODE, place.memory_node)
         .set(&columns::WINDOWS, config.windows)
         .set(&columns::WINDOW, config.window.as_nanos() as u64)
         .set(&columns::SETTLE, config.settle.as_nanos() as u64)
@@ -59,6 +60,7 @@ pub(super) fn figures(
     around: &PointSetup,
 ) -> Record {
     let is_loaded = point.pause != Pause::Off;
+    let place = setting.place(point);
     let source = if found.measured_mb_s.is_some() {
         "measured"
     } else {
@@ -90,9 +92,10 @@ pub(super) fn figures(
         .set(&columns::IN_CACHE, setting.in_cache(point.size))
         .set(
             &columns::CORE_LIMITED,
-            is_loaded && setting.generators.len() == 1,
+            is_loaded && place.generators.len() == 1,
         )
-        .set(&columns::CORE_SHARED, is_loaded && setting.shares_core)
+        .set(&columns::CORE_SHARED, is_loaded && place.shares_core)
+        .set(&columns::CPU_NODE, place.cpu_node)
         // What was measured, also where another process has planned more.
         .set(&columns::SIZE, point.size.0)
         .set(

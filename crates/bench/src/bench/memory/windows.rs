@@ -120,12 +120,12 @@ impl MemoryInstruments {
     fn window(&mut self, begun: Instant, time: Duration) -> Result<Window, RunError> {
         let start = begun.elapsed();
         let before = self.count()?;
-        let groups_before: Vec<u64> = self.generators.groups().collect();
         let tlb_before = self.tlb.as_mut().and_then(TlbCounters::read);
+        let groups_before: Vec<u64> = self.generators.groups().collect();
         let chase = self.chase.run(time);
-        let tlb = self.tlb.as_mut().and_then(TlbCounters::read);
         let groups = self.generators.groups().zip(groups_before);
         let groups = groups.map(|(after, before)| after - before).collect();
+        let tlb = self.tlb.as_mut().and_then(TlbCounters::read);
         let after = self.count()?;
         // Reading them takes time, in which they count as well.
         let part = |before: ControllerReading, after: ControllerReading| {

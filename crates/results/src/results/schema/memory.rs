@@ -17,7 +17,8 @@ columns! {
     GENERATORS = setting("generators", "the CPUs of the generators");
     GENERATOR_COUNT = setting("generator_count", "how many generators there are").whole();
     CHASE_CPU = setting("chase_cpu", "the CPU of the pointer chase").whole();
-    MEMORY_NODE = setting("memory_node", "the NUMA node of all buffers; empty if the kernel was left to choose").whole();
+    MEMORY_NODE = setting("memory_node", "the NUMA node of all buffers; empty if the kernel was left to choose").whole()
+        .title("memory node");
     WINDOWS = setting("windows", "windows that are measured in a round").whole();
     WINDOW = setting("window_ns", "time of each").whole().title("window");
     SETTLE = setting("settle_ns", "how long is waited at most until the bandwidth is stable").whole();
@@ -60,7 +61,7 @@ columns! {
     UNSETTLED = count("rounds_unsettled", "rounds in which the bandwidth was not stable before the first window")
         .better(Better::Lower);
     SETTLE_TIME = measured("settle_time_ns", "how long was waited for it", 0).whole();
-    SETUP_TIME = measured("setup_time_ns", "how long the buffers took to be made; in the round's first point only", 0)
+    SETUP_TIME = measured("setup_time_ns", "how long the buffers took to be made; only in the point that they were made for", 0)
         .whole().over(Over::Greatest);
     IN_CACHE = label("in_cache", "whether a buffer is smaller than four times the last level of cache")
         .data(Data::Flag);
@@ -68,6 +69,8 @@ columns! {
                                           does not show that of the memory").data(Data::Flag);
     CORE_SHARED = label("core_shared", "whether a generator runs on the core of the chase, as another thread of it: they \
         share its caches and its way to memory").data(Data::Flag);
+    CPU_NODE = label("cpu_node", "the NUMA node of the CPUs, where pairs of nodes are measured").data(Data::Whole)
+        .title("CPU node");
     GENERATOR_SIZE = label("generator_size_bytes", "bytes of each of the two buffers of a generator; empty without \
         generators").data(Data::Whole);
     PAGES = label("pages", "the pages that the buffers got: 4k, 2m (reserved), 2m-transparent or 1g");
