@@ -228,7 +228,7 @@ mod tests {
         );
         // A window that does not count has no part in it.
         let mut windows = vec![translated(10_000, true); 12];
-        windows[3] = window(1000, &[100]);
+        windows[3] = window(10_000, &[0]);
         assert_eq!(found(windows).tlb, Some(tlb));
         let counted = found(vec![translated(10_000, false); 12]).tlb.unwrap();
         assert_eq!(
