@@ -139,6 +139,42 @@ fn the_latency_rises_as_a_staircase_over_the_caches() {
 }
 
 #[test]
+fn the_cpus_of_each_node_are_measured_with_the_memory_of_each() {
+    let _alone = alone();
+    let folder = &*temporary("");
+    let words = "--node-pairs --read-share 100 --pause off --windows 2 --window 1ms --rounds 1 --smooth none";
+    let ended = memory(folder, words).run();
+    if ended.status.code() == Some(2) {
+        // The kernel shows no nodes, or a container may bind no memory to one.
+        let shows = Path::new("/sys/devices/system/node/node0/cpulist").exists();
+        let told = if shows {
+            "--memory-node: "
+        } else {
+            "--node-pairs: "
+        };
+        ended.stderr.has(&[told]);
+        return;
+    }
+    ended.expect(0);
+    let summary = rows(&folder.join("run/summary.csv"));
+    assert!(!summary.is_empty());
+    for row in &summary {
+        let nodes = format!("-nodes-{}-{}", row["cpu_node"], row["memory_node"]);
+        assert!(
+            row["point"].ends_with(&nodes) && figure(row, "latency_ns") > 0.0,
+            "{row:?}"
+        );
+    }
+    common::ends(folder, "plot matrix run --out nodes.svg", 0);
+    let drawn = std::fs::read_to_string(folder.join("nodes.svg")).unwrap();
+    drawn.has(&["NUMA nodes: latency of a load, idle", "node 0"]);
+    refused(
+        "--node-pairs --memory-node 0",
+        &["--node-pairs", "--memory-node"],
+    );
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_what_can() {
     for (words, told) in [
         ("--read-share 27", ["--read-share", "even number"]),
