@@ -91,8 +91,8 @@ impl MemoryBenchmark {
         TO_MAKE_A_MEBIBYTE.mul_f64(size.0 as f64 / MEBIBYTE)
     }
 
-    /// Makes all buffers of a place, each by a thread on the CPU that will use it, and a chase through so much of its
-    /// own.
+    /// Makes all buffers of a place, each by a thread on the CPU that will use it, and a chase through the first
+    /// `size` bytes of its own.
     fn make(&self, place: usize, size: Bytes) -> Result<RoundSetup, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
@@ -198,8 +198,9 @@ impl MemoryBenchmark {
         let load = point.load(setting.instruction_set);
         // The chase runs here. Nothing else of this process does meanwhile, but generators on their CPUs.
         let chase_cpu = setting.place(&point).chase_cpu;
-        self.arrange(&point)?;
         pinning::pin_current_thread(chase_cpu)?;
+        // Here, so that what fits into the caches of this CPU is in them.
+        self.arrange(&point)?;
         let config = self.config.clone();
         let made = self.bench.as_mut().expect("the benchmark was prepared");
         let around = PointSetup {
