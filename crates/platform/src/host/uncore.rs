@@ -31,7 +31,7 @@ use perf_event::events::Raw;
 use perf_event::{Builder, Counter};
 
 pub use self::chosen::{ChosenEvent, ChosenEvents};
-use self::controllers::{Event, TransferDirection, find};
+use self::controllers::{Event, TransferDirection, cpus_of_package, find};
 use self::device::DEVICES;
 use super::error::HostError;
 use super::system_files::SystemFiles;
@@ -66,6 +66,24 @@ pub enum UncoreError {
         what: String,
         /// What is.
         there: String,
+    },
+    /// Two choices are one counter.
+    #[error(
+        "{one} and {other} choose the same counter of {device}, which would be summed twice: leave one out"
+    )]
+    Twice {
+        /// As it was chosen first.
+        one: String,
+        /// As it was chosen again.
+        other: String,
+        /// The device.
+        device: String,
+    },
+    /// What a node without CPUs reads passes no controller of a package of CPUs.
+    #[error("which controllers serve NUMA node {node} is not known, as it has no CPUs")]
+    Unassigned {
+        /// The node.
+        node: u32,
     },
     /// Something there cannot be read.
     #[error(transparent)]
@@ -121,11 +139,11 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// Opens those of the package of a NUMA node if there is a node and its package is known, else all of them. They
-    /// count from now on. Events that are chosen are opened in place of those that are known.
+    /// Opens those of the package of a NUMA node if there is a node, else all of them. They count from now on. Events that
+    /// are chosen are opened in place of those that are known, also for a node of which no package is known.
     ///
     /// # Errors
-    /// With what is missing: the devices, their events, or the permission.
+    /// With what is missing: the devices, their events, the package, or the permission.
     pub fn open(node: Option<u32>, chosen: &ChosenEvents) -> Result<Self, UncoreError> {
         let files = SystemFiles::of_this_machine();
         let mut counters = Vec::new();
@@ -138,6 +156,14 @@ impl Uncore {
             }
         }
         Ok(Uncore { counters })
+    }
+
+    /// Whether the package of a node is known, whose controllers serve it.
+    ///
+    /// # Errors
+    /// [`UncoreError::Unassigned`] where it is not.
+    pub fn require_package(node: u32) -> Result<(), UncoreError> {
+        cpus_of_package(&SystemFiles::of_this_machine(), node).map(|_| ())
     }
 
     /// The events that count, as perf writes them.

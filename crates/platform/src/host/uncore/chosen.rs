@@ -11,7 +11,7 @@ const LARGEST_COUNT: u64 = 1 << 20;
 /// An event of perf's devices of one name: `DEVICE/EVENT` or `DEVICE/EVENT/BYTES`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChosenEvent {
-    /// With or without a number behind it: without one it is all that differ in that.
+    /// With or without a number behind it: without one it is all that differ in that. `*` stands for any text.
     pub device: String,
     /// A name in the device's folder `events`, or terms such as `event=0x0a,rdwrmask=1`.
     pub event: String,
@@ -37,11 +37,14 @@ impl FromStr for ChosenEvent {
         let (device, event) = (part("device")?, part("event")?);
         // They become parts of paths.
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.,=".contains(&byte);
-        if !device.bytes().chain(event.bytes()).all(is_name)
+        if !event.bytes().all(is_name)
+            || !device.bytes().all(|byte| is_name(byte) || byte == b'*')
             || device.starts_with('.')
             || event.starts_with('.')
         {
-            return Err(refused("a name has letters, digits and _-.,= only"));
+            return Err(refused(
+                "a name has letters, digits and _-.,= only, and that of a device * for any text",
+            ));
         }
         let bytes = match parts.next() {
             None | Some("") => None,
@@ -103,6 +106,7 @@ mod tests {
         for text in [
             "uncore_imc/cas_count_read",
             "amd_umc_3/event=0x0a,rdwrmask=0x1/64",
+            "hisi_sccl*_ddrc*/flux_rd/32",
             "a/b/1048576",
         ] {
             let event: ChosenEvent = text.parse().unwrap();
@@ -119,6 +123,7 @@ mod tests {
             ("../x", "letters, digits"),
             ("imc/..", "letters, digits"),
             ("imc/a b", "letters, digits"),
+            ("imc/cas*", "letters, digits"),
             ("imc/a/0", "from 1 to 1048576"),
             ("imc/a/many", "from 1 to 1048576"),
             ("imc/a/64/", "too many parts"),

@@ -96,6 +96,17 @@ fn is_named(name: &str, device: &str) -> bool {
     })
 }
 
+/// Whether a pattern, in which `*` stands for any text, is that of a name.
+fn matches(pattern: &[u8], name: &[u8]) -> bool {
+    match pattern.split_first() {
+        None => name.is_empty(),
+        Some((b'*', rest)) => (0..=name.len()).any(|from| matches(rest, &name[from..])),
+        Some((byte, rest)) => name
+            .split_first()
+            .is_some_and(|(first, behind)| first == byte && matches(rest, behind)),
+    }
+}
+
 impl Controllers {
     fn are_named(&self, device: &str) -> bool {
         is_named(self.name, device)
@@ -152,20 +163,16 @@ pub(super) fn find(
     node: Option<u32>,
     chosen: &ChosenEvents,
 ) -> Result<Vec<Event>, UncoreError> {
-    let near = match node {
-        Some(node) => cpus_of_package(files, node)?,
+    let near = match node.map(|node| cpus_of_package(files, node)) {
         None => None,
+        Some(Ok(cpus)) => cpus,
+        // Whoever names events knows which devices serve the node.
+        Some(Err(UncoreError::Unassigned { .. })) if !chosen.is_empty() => None,
+        Some(Err(error)) => return Err(error),
     };
     let all = files.names(DEVICES);
     if !chosen.is_empty() {
-        let with = |direction| move |event| (direction, event);
-        let read = chosen.read.iter().map(with(TransferDirection::Read));
-        let written = chosen.written.iter().map(with(TransferDirection::Written));
-        let mut events = Vec::new();
-        for (direction, event) in read.chain(written) {
-            events.extend(events_of(files, &all, event, direction, near.as_ref())?);
-        }
-        return Ok(events);
+        return chosen_events(files, &all, chosen, near.as_ref());
     }
     let mut without = Vec::new();
     for controllers in KNOWN {
@@ -209,6 +216,34 @@ pub(super) fn find(
     }
 }
 
+/// All events that were chosen, each once: what two of them count would be summed twice.
+fn chosen_events(
+    files: &SystemFiles,
+    all: &[String],
+    chosen: &ChosenEvents,
+    near: Option<&CpuSet>,
+) -> Result<Vec<Event>, UncoreError> {
+    let with = |direction| move |event| (direction, event);
+    let read = chosen.read.iter().map(with(TransferDirection::Read));
+    let written = chosen.written.iter().map(with(TransferDirection::Written));
+    let mut found: Vec<(&ChosenEvent, Event)> = Vec::new();
+    for (direction, choice) in read.chain(written) {
+        for event in events_of(files, all, choice, direction, near)? {
+            let is_the_same =
+                |(_, other): &&(_, Event)| other.kind == event.kind && other.config == event.config;
+            if let Some((one, _)) = found.iter().find(is_the_same) {
+                return Err(UncoreError::Twice {
+                    one: one.to_string(),
+                    other: choice.to_string(),
+                    device: event.device,
+                });
+            }
+            found.push((choice, event));
+        }
+    }
+    Ok(found.into_iter().map(|(_, event)| event).collect())
+}
+
 /// A chosen event of all devices that have its name: at least one, on at least one CPU.
 fn events_of(
     files: &SystemFiles,
@@ -226,10 +261,11 @@ fn events_of(
             there.join(", ")
         },
     };
-    let mut devices = all
-        .iter()
-        .filter(|name| is_named(&chosen.device, name))
-        .peekable();
+    let is_chosen = |name: &&String| match chosen.device.contains('*') {
+        true => matches(chosen.device.as_bytes(), name.as_bytes()),
+        false => is_named(&chosen.device, name),
+    };
+    let mut devices = all.iter().filter(is_chosen).peekable();
     if devices.peek().is_none() {
         // Those that count for a whole package have it.
         let uncore = |name: &&String| {
@@ -266,13 +302,19 @@ fn events_of(
     }
 }
 
-/// The CPUs of the package that a node is in; `None` for a node without CPUs, from which it cannot be derived.
-fn cpus_of_package(files: &SystemFiles, node: u32) -> Result<Option<CpuSet>, HostError> {
+/// The CPUs of the package that a node is in; `None` where the kernel knows no nodes. From a node without CPUs it cannot
+/// be derived, nor from one whose CPUs are of no package.
+pub(super) fn cpus_of_package(
+    files: &SystemFiles,
+    node: u32,
+) -> Result<Option<CpuSet>, UncoreError> {
     const CPUS: &str = "sys/devices/system/cpu";
     let package = |cpu| files.optional(&format!("{CPUS}/cpu{cpu}/topology/physical_package_id"));
-    let own = files.cpu_list(&format!("sys/devices/system/node/node{node}/cpulist"))?;
-    let Some(wanted) = own.and_then(|cpus| package(cpus.first()?)) else {
+    let Some(own) = files.cpu_list(&format!("sys/devices/system/node/node{node}/cpulist"))? else {
         return Ok(None);
+    };
+    let Some(wanted) = own.first().and_then(package) else {
+        return Err(UncoreError::Unassigned { node });
     };
     let online = files
         .cpu_list(&format!("{CPUS}/online"))?
@@ -397,10 +439,19 @@ mod tests {
             let are_of_cpus = found.iter().all(|event| event.cpus.to_string() == cpus);
             assert!(are_of_cpus, "{found:?}");
         }
-        // A node without CPUs.
+        // What a node without CPUs reads passes none of these.
         machine.file("sys/devices/system/node/node2/cpulist", "");
+        found(&machine, Some(2)).refused(&["which controllers serve NUMA node 2 is not known"]);
+        // But whoever names them knows.
+        let events = ["uncore_imc/cas_count_read", "uncore_imc/cas_count_write"];
+        let [read, written] = events.map(|text| vec![text.parse().unwrap()]);
+        let files = SystemFiles::below(machine.root());
+        let named = find(&files, Some(2), &ChosenEvents { read, written }).unwrap();
+        assert_eq!(named, found(&machine, None).unwrap());
+        // Where the kernel knows no nodes there is one.
+        machine.without("sys/devices/system/node");
         assert_eq!(
-            found(&machine, Some(2)).unwrap(),
+            found(&machine, Some(0)).unwrap(),
             found(&machine, None).unwrap()
         );
     }
@@ -518,6 +569,112 @@ mod tests {
         refused("uncore_imc/event=0x100", &["format/event", "does not fit"]);
         machine.file(&format!("{DEVICES}/uncore_imc_0/cpumask"), "");
         refused("uncore_imc_0/event=1", &["uncore_imc_0/event=1", "cpumask"]);
+    }
+
+    /// As HiSilicon's, APM's and others': the kernel shows one format, and terms of perf itself.
+    fn configured() -> Machine {
+        let machine = Machine::new(1, 4, 1);
+        for (name, kind) in [("hisi_sccl1_ddrc0", "41"), ("hisi_sccl3_ddrc1", "42")] {
+            let files = [
+                ("type", kind),
+                ("cpumask", "0"),
+                ("format/event", "config:0-4"),
+                ("events/flux_wr", "config=0x0"),
+                ("events/flux_rd", "config=0x1"),
+            ];
+            device(&machine, name, &files);
+        }
+        device(&machine, "hisi_sccl1_hha0", &[("type", "43")]);
+        machine
+    }
+
+    #[test]
+    fn terms_of_perf_itself_are_understood_where_no_format_has_their_name() {
+        let machine = configured();
+        let found = chosen(
+            &machine,
+            "hisi_sccl*_ddrc*/flux_rd/32",
+            "hisi_sccl1_ddrc0/config=0x7/32",
+        );
+        let expected = [
+            "hisi_sccl1_ddrc0 41 0x1 0 Read 32",
+            "hisi_sccl3_ddrc1 42 0x1 0 Read 32",
+            "hisi_sccl1_ddrc0 41 0x7 0 Written 32",
+        ];
+        assert_eq!(told(&found.unwrap()), expected);
+        let words = "hisi_sccl1_ddrc0/config=1,config1=0x20,config2=3";
+        let found = chosen(&machine, words, "hisi_sccl1_ddrc0/flux_wr").unwrap();
+        assert_eq!(found[0].config, [1, 0x20, 3]);
+        let refused = |read, words: &[&str]| {
+            chosen(&machine, read, "hisi_sccl1_ddrc0/flux_wr").refused(words);
+        };
+        refused("hisi_sccl1_ddrc0/config=many", &["config=many"]);
+        refused("hisi_sccl1_ddrc0/other=1", &["format/other"]);
+        refused(
+            "hisi_sccl*_l3c*/flux_rd",
+            &["no device", "hisi_sccl1_ddrc0"],
+        );
+        // A format of that name is what it says.
+        device(
+            &machine,
+            "hisi_sccl1_ddrc0",
+            &[("format/config", "config1:8-15")],
+        );
+        let found = chosen(
+            &machine,
+            "hisi_sccl1_ddrc0/config=1",
+            "hisi_sccl1_ddrc0/event=2",
+        );
+        assert_eq!(found.unwrap()[0].config, [0, 0x100, 0]);
+    }
+
+    #[test]
+    fn a_star_stands_for_any_text() {
+        for (pattern, name, expected) in [
+            ("*", "", true),
+            ("a*", "a", true),
+            ("a*c", "abc", true),
+            ("a*c", "abcd", false),
+            ("*_ddrc*", "hisi_sccl1_ddrc0_1", true),
+            ("*_ddrc*", "hisi_sccl1_l3c0", false),
+        ] {
+            assert_eq!(
+                matches(pattern.as_bytes(), name.as_bytes()),
+                expected,
+                "{pattern} {name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_counter_that_is_chosen_twice_is_refused() {
+        let machine = server(&CAS, 2);
+        for (read, written) in [
+            ("uncore_imc/cas_count_read", "uncore_imc_1/cas_count_read"),
+            (
+                "uncore_imc/cas_count_read",
+                "uncore_imc_0/event=0x05,umask=0xcf",
+            ),
+            (
+                "uncore_imc/cas_count_read",
+                "uncore_*/umask=0xcf,event=5/32",
+            ),
+        ] {
+            chosen(&machine, read, written).refused(&[
+                read,
+                written,
+                "the same counter",
+                "uncore_imc_",
+            ]);
+        }
+        let twice = ["uncore_imc", "uncore_imc_1"];
+        let read = twice.map(|device| format!("{device}/cas_count_read").parse().unwrap());
+        let chosen = ChosenEvents {
+            read: read.to_vec(),
+            written: Vec::new(),
+        };
+        let found = find(&SystemFiles::below(machine.root()), None, &chosen);
+        found.refused(&["uncore_imc/cas_count_read", "uncore_imc_1/cas_count_read"]);
     }
 
     #[test]
