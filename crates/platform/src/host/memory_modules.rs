@@ -1,7 +1,8 @@
 //! The memory modules that are installed, by the firmware's table of them (DMI, type 17).
 //!
 //! The kernel shows the table as the firmware wrote it, to root alone. Makers leave out fields or fill them with text
-//! of no meaning: a field that is not given is null. Serial numbers and asset tags are not read.
+//! of no meaning: a field that is not given is null. Serial numbers and asset tags are not read. Modules of an array that
+//! is no system memory (type 16: of a graphics card, a flash, a cache) are none.
 //!
 //! Source: DSP0134, System Management BIOS (SMBIOS) Reference Specification, 6.1.2 (structures) and 7.18 (memory
 //! device).
@@ -17,7 +18,10 @@ const TABLE: &str = "sys/firmware/dmi/tables/DMI";
 /// More than any firmware writes: the table of SMBIOS 2 has 64 KiB at most.
 const LARGEST_TABLE: u64 = 4 << 20;
 const HEADER: usize = 4;
+const MEMORY_ARRAY: u8 = 16;
 const MEMORY_DEVICE: u8 = 17;
+/// What an array is used for.
+const SYSTEM_MEMORY: u64 = 3;
 const END_OF_TABLE: u8 = 127;
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -90,35 +94,49 @@ impl MemoryModules {
     }
 
     fn of_table(table: &[u8]) -> Self {
-        let (mut installed, mut empty) = (Vec::<MemoryModule>::new(), 0);
+        let mut structures = Vec::new();
         let mut rest = table;
         let is_whole = loop {
             let Some((structure, behind)) = next_structure(rest) else {
-                // Firmware may end the table without the structure that ends it.
-                break rest.is_empty();
+                // Firmware may end the table without the structure that ends it, and fill the rest with zeros.
+                break rest.iter().all(|byte| *byte == 0);
             };
             rest = behind;
-            match structure.kind() {
-                END_OF_TABLE => break true,
-                MEMORY_DEVICE => match structure.module() {
-                    None => empty += 1,
-                    Some(module) => {
-                        let alike = |other: &&mut MemoryModule| {
-                            module
-                                == MemoryModule {
-                                    count: 1,
-                                    ..(**other).clone()
-                                }
-                        };
-                        match installed.iter_mut().find(alike) {
-                            Some(other) => other.count += 1,
-                            None => installed.push(module),
-                        }
-                    }
-                },
-                _ => {}
+            if structure.kind() == END_OF_TABLE {
+                break true;
             }
+            structures.push(structure);
         };
+        let is_other = |array: &&Structure<'_>| {
+            let used = array.number(0x05, 1);
+            array.kind() == MEMORY_ARRAY && used.is_some_and(|used| used != SYSTEM_MEMORY)
+        };
+        let others = structures.iter().filter(is_other);
+        let others: Vec<u64> = others.filter_map(|array| array.number(0x02, 2)).collect();
+        let (mut installed, mut empty) = (Vec::<MemoryModule>::new(), 0);
+        for structure in structures.iter().filter(|it| it.kind() == MEMORY_DEVICE) {
+            if structure
+                .number(0x04, 2)
+                .is_some_and(|array| others.contains(&array))
+            {
+                continue;
+            }
+            let Some(module) = structure.module() else {
+                empty += 1;
+                continue;
+            };
+            let alike = |other: &&mut MemoryModule| {
+                module
+                    == MemoryModule {
+                        count: 1,
+                        ..(**other).clone()
+                    }
+            };
+            match installed.iter_mut().find(alike) {
+                Some(other) => other.count += 1,
+                None => installed.push(module),
+            }
+        }
         match (is_whole, installed.is_empty()) {
             (false, _) => Self::unknown(format!(
                 "/{TABLE} is damaged: a structure ends behind its end"
@@ -345,6 +363,41 @@ mod tests {
             !text.contains("SERIAL") && !text.contains("ASSET"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn modules_of_an_array_that_is_no_system_memory_do_not_count() {
+        let array =
+            |handle: u8, used| structure(16, &[(0x02, &[handle, 1]), (0x05, &[used])], 0x17, &[]);
+        let of_array = |handle: u8| {
+            let mut module = module("P");
+            module[4..6].copy_from_slice(&[handle, 1]);
+            module
+        };
+        // The array of a device may come behind it.
+        let table = [
+            of_array(7),
+            array(7, 4),
+            array(8, 3),
+            of_array(8),
+            of_array(9),
+            end(),
+        ];
+        match MemoryModules::of_table(&table.concat()) {
+            MemoryModules::Known { installed, .. } => assert_eq!(installed[0].count, 2),
+            unknown => panic!("{unknown:?}"),
+        }
+        unknown(&[of_array(7), array(7, 5)].concat()).has(&["no memory module"]);
+    }
+
+    #[test]
+    fn zeros_behind_the_last_structure_end_a_table() {
+        let whole = MemoryModules::of_table(&table());
+        let without = table().len() - end().len();
+        for zeros in [1, 2, 3, 64] {
+            let padded = [&table()[..without], &vec![0; zeros]].concat();
+            assert_eq!(MemoryModules::of_table(&padded), whole, "{zeros}");
+        }
     }
 
     #[test]
