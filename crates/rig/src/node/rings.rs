@@ -169,10 +169,12 @@ impl Node for RingPublisher {
                 return Ok(taken);
             }
             let sample = pool.sample(slot);
-            for ring in targets {
+            for ring in &mut *targets {
                 ring.enqueue(|at| sample.word(at));
-                // Brings the line of the next slot, which its receiver has, now rather than in the time of the next
-                // sample.
+            }
+            // Brings the lines of the next slots, which their receivers have, now rather than in the time of the next
+            // sample, and once no target waits for this one.
+            for ring in targets {
                 std::hint::black_box(ring.has_room());
             }
         }
