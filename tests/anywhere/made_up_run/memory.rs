@@ -72,6 +72,9 @@ struct WindowRow {
     lines_read: u64,
     lines_stored: u64,
     controllers_bytes: Option<u64>,
+    walk_cycles: Option<u64>,
+    page_walks: Option<u64>,
+    stlb_hits: Option<u64>,
     stalled: bool,
     kept: bool,
 }
@@ -96,6 +99,9 @@ fn windows(curve: &MadeCurve, load: MadeWindows, round: u32) -> Vec<WindowRow> {
             lines_read: of(f64::from(curve.reads)),
             lines_stored: of(100.0 - f64::from(curve.reads)),
             controllers_bytes: None,
+            walk_cycles: None,
+            page_walks: None,
+            stlb_hits: None,
             stalled: window == 0 && marks.contains("stalled"),
             kept: true,
         }

@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 pub struct Chase {
     region: Region,
+    /// Of what it goes through.
+    length: Bytes,
     /// The line that is next: an address in the region.
     at: *const u8,
     steps_per_look: u64,
@@ -63,6 +65,7 @@ impl Chase {
         Some(Chase {
             at: start,
             region,
+            length: Bytes(length),
             steps_per_look: LEAST_STEPS,
         })
     }
@@ -75,6 +78,18 @@ impl Chase {
     /// The memory, for another chase.
     pub fn into_region(self) -> Region {
         self.region
+    }
+
+    /// Goes along the whole cycle once, or through `most` bytes of lines if it has more, and for about `time` at most: what
+    /// fits into the caches lies in them then.
+    pub fn warm_up(&mut self, most: Bytes, time: Duration) {
+        let steps = self.length.0.min(most.0) / LINE as u64;
+        let begun = Instant::now();
+        let mut done = 0;
+        while done < steps && begun.elapsed() < time {
+            self.steps(LEAST_STEPS);
+            done += LEAST_STEPS;
+        }
     }
 
     /// Makes steps for about that long, at least.
@@ -213,6 +228,31 @@ mod tests {
             assert!(*seen.last().unwrap() < length as usize);
             region = chase.into_region();
         }
+    }
+
+    #[test]
+    fn a_warm_up_goes_along_the_cycle_once_within_bounds() {
+        let region = Region::new(Bytes(1 << 20), PageSize::Small, None).unwrap();
+        let mut chase = Chase::new(region, Bytes(1 << 20), 5, || true).unwrap();
+        let ahead = |chase: &mut Chase, steps: u64| {
+            let (from, mut done) = (chase.at, 0);
+            while done < steps {
+                chase.steps(STEPS_AT_ONCE);
+                done += STEPS_AT_ONCE;
+            }
+            let to = chase.at;
+            chase.at = from;
+            to
+        };
+        let lines = (1 << 20) / LINE as u64;
+        let first = chase.at;
+        chase.warm_up(Bytes(1 << 30), Duration::MAX);
+        assert_eq!(chase.at, first);
+        let half = ahead(&mut chase, lines / 2);
+        chase.warm_up(Bytes(1 << 19), Duration::MAX);
+        assert_eq!(chase.at, half);
+        chase.warm_up(Bytes(1 << 30), Duration::ZERO);
+        assert_eq!(chase.at, half);
     }
 
     #[test]

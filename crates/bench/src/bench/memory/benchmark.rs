@@ -7,13 +7,13 @@ use serde_json::json;
 use super::analysis::Analysis;
 use super::config::{Bandwidth, Config, Pause, Sweep};
 use super::error::RunError;
-use super::plan::{Point, Setting, points};
+use super::plan::{Place, Point, Setting, points};
 use super::rows::{self, PointSetup};
 use super::windows::{AGREEING, MeasuredWindows, MemoryInstruments};
 use crate::buffer::{Bytes, PageKind};
-use crate::generators::{BufferSettings, Chase, Generators};
+use crate::generators::{BUFFERS, BufferSettings, Chase, Generators, LINE};
 use crate::host::tlb::TlbCounters;
-use crate::host::uncore::Uncore;
+use crate::host::uncore::{Uncore, UncoreError};
 use crate::host::{CpuSet, interrupt, pinning};
 use crate::results::Record;
 use crate::results::finding::{Finding, kinds};
@@ -33,9 +33,58 @@ const BYTES_PER_POINT: u64 = 64 << 10;
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 /// What a point takes beside its windows and the fewest that it settles in, about (`ci/measure estimates`).
 const TIME_BESIDE: Duration = Duration::from_millis(60);
-/// What making the buffers takes for each MiB of the chase, about, in huge pages: its lines are linked at random.
-const TO_MAKE_A_MEBIBYTE: Duration = Duration::from_micros(500);
+/// What linking the lines of a chase at random takes for each MiB of it, about, in huge pages: where the last level of
+/// cache holds their order, of 4 bytes a line, and where it does not (`ci/measure estimates`; 128 MiB and 1 GiB).
+const TO_LINK_IN_CACHE: Duration = Duration::from_micros(500);
+const TO_LINK_BEYOND: Duration = Duration::from_micros(1500);
+/// What the kernel takes to clear a MiB when it is first touched, about, and how many threads are cleared for at a time.
+const TO_TOUCH: Duration = Duration::from_micros(200);
+const TOUCHED_AT_ONCE: usize = 8;
+/// What is gone along before a fresh chase is measured: that many times the last level of cache, or as much where its size
+/// is not known, and no longer than that.
+const CACHES_TO_WARM: u64 = 2;
+const TO_WARM: Bytes = Bytes(64 << 20);
+const LONGEST_WARM_UP: Duration = Duration::from_secs(1);
+/// A step in memory, about.
+const STEP: Duration = Duration::from_nanos(150);
+/// The share of the issued bandwidth of which the controllers count at least that much, unless some of them are missed.
+const COUNTED: f64 = 0.5;
 const MEBIBYTE: f64 = 1048576.0;
+
+/// How long something takes that takes so long for each MiB.
+fn time_of(each: Duration, size: Bytes) -> Duration {
+    each.mul_f64(size.0 as f64 / MEBIBYTE)
+}
+
+/// How long the lines of a chase take to be linked, about.
+fn time_to_link(size: Bytes, cache: Option<Bytes>) -> Duration {
+    let order = size.0 / (LINE / size_of::<u32>()) as u64;
+    let fits = cache.is_some_and(|cache| order <= cache.0);
+    time_of(
+        if fits {
+            TO_LINK_IN_CACHE
+        } else {
+            TO_LINK_BEYOND
+        },
+        size,
+    )
+}
+
+/// How long the buffers of a place take to be made but for their links, about.
+fn time_to_touch(largest: Bytes, of_generators: Bytes, generators: usize) -> Duration {
+    let turns = BUFFERS as u32 * generators.div_ceil(TOUCHED_AT_ONCE) as u32;
+    time_of(TO_TOUCH, largest) + time_of(TO_TOUCH, of_generators) * turns
+}
+
+/// How much of a fresh chase is gone along before it is measured, at most.
+fn to_warm(cache: Option<Bytes>) -> Bytes {
+    cache.map_or(TO_WARM, |cache| Bytes(cache.0 * CACHES_TO_WARM))
+}
+
+fn time_to_warm_up(size: Bytes, cache: Option<Bytes>) -> Duration {
+    let lines = size.0.min(to_warm(cache).0) / LINE as u64;
+    STEP.mul_f64(lines as f64).min(LONGEST_WARM_UP)
+}
 
 /// The memory benchmark.
 #[derive(Debug)]
@@ -60,6 +109,8 @@ struct RoundSetup {
     place: usize,
     /// What the chase goes through.
     size: Bytes,
+    /// Whether it has gone along its lines since they were linked.
+    is_warm: bool,
     /// How long it took; taken by the first point.
     time: Option<Duration>,
 }
@@ -86,17 +137,44 @@ impl MemoryBenchmark {
         settle + self.config.window * self.config.windows + TIME_BESIDE
     }
 
-    /// How long the lines of a chase take to be linked, about.
-    fn time_to_link(size: Bytes) -> Duration {
-        TO_MAKE_A_MEBIBYTE.mul_f64(size.0 as f64 / MEBIBYTE)
+    /// How long what a point needs takes to be made, about, where the point before it has something else.
+    fn time_to_arrange(setting: &Setting, point: &Point) -> Duration {
+        let (largest, cache) = (setting.largest(), setting.cache);
+        let chase = time_to_link(point.size, cache) + time_to_warm_up(point.size, cache);
+        // Points are measured in any order, so that nearly all of them are at another place, or through another size.
+        match (setting.measured().count(), point.size_varies) {
+            (1, false) => Duration::ZERO,
+            (1, true) => chase,
+            _ => {
+                let generators = setting.place(point).generators.len();
+                chase + time_to_touch(largest, setting.generator_size, generators)
+            }
+        }
+    }
+
+    /// How long the first point of a round takes beside that, about, as the buffers are made for it.
+    fn time_to_prepare(setting: &Setting, point: &Point) -> Duration {
+        let (largest, cache) = (setting.largest(), setting.cache);
+        let generators = setting.place(point).generators.len();
+        time_to_touch(largest, setting.generator_size, generators)
+            + time_to_link(largest, cache)
+            + time_to_warm_up(largest, cache)
     }
 
     /// Makes all buffers of a place, each by a thread on the CPU that will use it, and a chase through the first
     /// `size` bytes of its own.
     fn make(&self, place: usize, size: Bytes) -> Result<RoundSetup, RunError> {
+        let at = &self.setting().places[place];
+        let made = self.make_at(at, place, size);
+        made.map_err(|error| match at.cpu_node {
+            Some(_) => error.of_node_pairs(),
+            None => error,
+        })
+    }
+
+    fn make_at(&self, at: &Place, place: usize, size: Bytes) -> Result<RoundSetup, RunError> {
         let begun = Instant::now();
         let setting = self.setting();
-        let at = &setting.places[place];
         let room = BufferSettings {
             size: setting.largest(),
             page: self.config.page,
@@ -110,8 +188,12 @@ impl MemoryBenchmark {
         unless_interrupted()?;
         let chase =
             chase.ok_or_else(|| RunError::Refused(format!("--size {size}: allowed is less")))?;
-        let generators = Generators::new(&at.generators, room)?;
-        let controllers = self.controllers(at.memory_node)?;
+        let of_generators = BufferSettings {
+            size: setting.generator_size,
+            ..room
+        };
+        let generators = Generators::new(&at.generators, of_generators)?;
+        let controllers = self.controllers(at)?;
         let unread = controllers.as_ref().err().cloned();
         let tlb = TlbCounters::open();
         let untranslated = tlb.as_ref().err().cloned();
@@ -129,13 +211,20 @@ impl MemoryBenchmark {
             untranslated,
             place,
             size,
+            is_warm: false,
             time: Some(begun.elapsed()),
         })
     }
 
     /// The counters of memory controllers, where they are wanted and can be read; else why not.
-    fn controllers(&self, node: Option<u32>) -> Result<Result<Uncore, String>, RunError> {
-        let open = || Uncore::open(node, &self.config.events);
+    fn controllers(&self, at: &Place) -> Result<Result<Uncore, String>, RunError> {
+        let open = || {
+            // Events are named for all pairs of nodes at once.
+            if let (Some(_), Some(node)) = (at.cpu_node, at.memory_node) {
+                Uncore::require_package(node)?;
+            }
+            Uncore::open(at.memory_node, &self.config.events)
+        };
         match (self.config.bandwidth, self.config.events.is_empty()) {
             (Bandwidth::Software, true) => Ok(Err("they were not asked for".to_owned())),
             (Bandwidth::Software, false) => Err(RunError::Refused(
@@ -143,7 +232,14 @@ impl MemoryBenchmark {
                     .to_owned(),
             )),
             (Bandwidth::Auto, true) => Ok(open().map_err(|error| error.to_string())),
-            (_, false) => open().map(Ok).map_err(|error| {
+            (Bandwidth::Auto, false) => match open() {
+                Ok(controllers) => Ok(Ok(controllers)),
+                Err(error @ UncoreError::Unassigned { .. }) => Ok(Err(error.to_string())),
+                Err(error) => Err(RunError::Refused(format!(
+                    "--read-event, --write-event: {error}"
+                ))),
+            },
+            (Bandwidth::Uncore, false) => open().map(Ok).map_err(|error| {
                 RunError::Refused(format!("--read-event, --write-event: {error}"))
             }),
             (Bandwidth::Uncore, true) => open().map(Ok).map_err(|error| {
@@ -184,6 +280,7 @@ impl MemoryBenchmark {
                 ..made.bench
             },
             size,
+            is_warm: false,
             ..made
         })
     }
@@ -203,6 +300,11 @@ impl MemoryBenchmark {
         self.arrange(&point)?;
         let config = self.config.clone();
         let made = self.bench.as_mut().expect("the benchmark was prepared");
+        if !made.is_warm {
+            let most = to_warm(setting.cache);
+            made.bench.chase.warm_up(most, LONGEST_WARM_UP);
+            made.is_warm = true;
+        }
         let around = PointSetup {
             pages: made.pages.clone(),
             setup_ns: made.time.take().map(|time| time.as_nanos() as u64),
@@ -236,7 +338,13 @@ impl MemoryBenchmark {
         )?;
         let row = RowOutcome {
             figures: rows::figures(&point, &setting, &measured, &found, &around),
-            findings: findings(&point, &setting, &measured, &found),
+            findings: findings(
+                &point,
+                &setting,
+                &measured,
+                &found,
+                made.bench.tlb.is_some(),
+            ),
             ends_sweep: ended.is_some(),
             failure: ended.map(|error| error.to_string()),
             obtained: json!({ "pages": around.pages }),
@@ -261,22 +369,37 @@ fn findings(
     setting: &Setting,
     measured: &MeasuredWindows,
     found: &Analysis,
+    counts_translations: bool,
 ) -> Vec<Finding> {
     let is_loaded = point.pause != Pause::Off;
+    let in_cache = setting.in_cache(point);
     // A sweep over sizes begins in the caches on purpose.
-    let of_cache = match setting.in_cache(point.size) {
-        Some(true) if point.size == setting.largest() => {
-            Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", point.size.0 as f64))
+    let of_cache = match in_cache {
+        Some(Some(size)) if point.size == setting.largest() => {
+            Some(Finding::of(&kinds::IN_CACHE).measure("size_bytes", size.0 as f64))
         }
         None => Some(Finding::of(&kinds::CACHE_UNKNOWN)),
         Some(_) => None,
     };
+    let is_missed = found
+        .measured_mb_s
+        .zip(found.issued_mb_s)
+        .is_some_and(|(measured, issued)| measured < COUNTED * issued);
     let removed = found.count(|window| !window.stalled && !window.kept) as u64;
     let is_stalled = found.count(|window| window.stalled) > 0;
+    let uncounted = match counts_translations {
+        true => {
+            let windows = measured.windows.iter();
+            windows.filter(|window| window.tlb.is_none()).count() as u64
+        }
+        false => 0,
+    };
     let stated = [
         (!measured.settled).then(|| Finding::of(&kinds::UNSTABLE)),
         is_stalled.then(|| Finding::of(&kinds::STALLED)),
         Finding::counted(&kinds::WINDOWS_REMOVED, removed, None),
+        Finding::counted(&kinds::TLB_COUNTERS_SHARED, uncounted, None),
+        (is_missed && in_cache == Some(None)).then(|| Finding::of(&kinds::TRAFFIC_MISSED)),
         of_cache,
         (is_loaded && setting.place(point).generators.len() == 1)
             .then(|| Finding::of(&kinds::CORE_LIMITED)),
@@ -293,23 +416,11 @@ impl Benchmark for MemoryBenchmark {
     fn plan(&mut self) -> Result<Plan, Failure> {
         let setting = Setting::find(&self.config, &self.sweep)?;
         // Refused before anything is made.
-        for place in &setting.places {
-            let _unless_required = self.controllers(place.memory_node)?;
+        for place in setting.measured() {
+            let _unless_required = self.controllers(place)?;
         }
         let (points, left_out) = points(&self.sweep, &setting.sizes, &setting.places);
         let settings = |point: &Point| rows::settings(point, &setting, &self.config);
-        // Points are measured in any order, so that nearly all of them are at another place, or through another size.
-        let time_between = |point: &Point| {
-            let (largest, size) = (
-                Self::time_to_link(setting.largest()),
-                Self::time_to_link(point.size),
-            );
-            match (setting.places.len(), point.size_varies) {
-                (1, false) => Duration::ZERO,
-                (1, true) => size,
-                _ => largest + size,
-            }
-        };
         let planned = |(index, point): (usize, &Point)| PlannedPoint {
             index,
             rows: vec![PlannedRow {
@@ -317,9 +428,12 @@ impl Benchmark for MemoryBenchmark {
                 settings: settings(point),
             }],
             time: match index {
-                // The first point of a round makes the buffers.
-                0 => self.time() + Self::time_to_link(setting.largest()) + time_between(point),
-                _ => self.time() + time_between(point),
+                0 => {
+                    self.time()
+                        + Self::time_to_prepare(&setting, point)
+                        + Self::time_to_arrange(&setting, point)
+                }
+                _ => self.time() + Self::time_to_arrange(&setting, point),
             },
             bytes: u64::from(self.config.windows) * BYTES_PER_WINDOW + BYTES_PER_POINT,
             may_abort: false,
@@ -330,7 +444,7 @@ impl Benchmark for MemoryBenchmark {
                 .iter()
                 .map(|(point, reason)| {
                     let mut record: Record = settings(point);
-                    record.set(&REASON, *reason);
+                    record.set(&REASON, reason.as_str());
                     record
                 })
                 .collect(),
@@ -347,13 +461,13 @@ impl Benchmark for MemoryBenchmark {
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
         let largest = self.setting().largest();
-        let made = self.make(0, largest)?;
+        let first = self.points.first().map_or(0, |point| point.place);
+        let made = self.make(first, largest)?;
         let unread = made.unread.clone();
         let setting = self.setting();
         let pages = made.pages.iter().min().map_or("", |kind| kind.describe());
-        let places = &setting.places;
-        let chases: CpuSet = places.iter().map(|place| place.chase_cpu).collect();
-        let generators = places.iter().flat_map(|place| &place.generators);
+        let chases: CpuSet = setting.measured().map(|place| place.chase_cpu).collect();
+        let generators = setting.measured().flat_map(|place| &place.generators);
         let generators: CpuSet = generators.copied().collect();
         let size = setting.largest();
         let up_to = if setting.sizes.len() > 1 {
@@ -364,8 +478,9 @@ impl Benchmark for MemoryBenchmark {
         let announcements = vec![
             format!("chase:    CPU {chases}, {up_to}{size} in {pages}"),
             format!(
-                "load:     CPU {generators}, {}, two buffers of {size} each",
-                setting.instruction_set.name()
+                "load:     CPU {generators}, {}, two buffers of {} each",
+                setting.instruction_set.name(),
+                setting.generator_size
             ),
         ];
         let controllers = made.bench.controllers.as_ref().map(Uncore::events);
@@ -373,7 +488,8 @@ impl Benchmark for MemoryBenchmark {
             (Some(tlb), _) => json!({ "read": true, "processor": tlb.processor() }),
             (None, reason) => json!({ "read": false, "because": reason }),
         };
-        let shared = places.iter().find(|place| place.shares_core).map(|place| {
+        let shared = setting.measured().find(|place| place.shares_core);
+        let shared = shared.map(|place| {
             Finding::of(&kinds::CORE_SHARED).listed("cpu", place.chase_cpu.to_string())
         });
         self.bench = Some(made);
@@ -401,5 +517,122 @@ impl Benchmark for MemoryBenchmark {
     ) -> Result<Outcome, Failure> {
         let point = self.points[point];
         Ok(self.round(point, place, progress)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::memory::windows::Window;
+    use crate::generators::chase::ChaseTiming;
+    use crate::generators::{InstructionSet, Store};
+    use crate::host::tlb::TlbCounts;
+    use crate::stats::outliers::Outliers;
+
+    const fn mib(count: u64) -> Bytes {
+        Bytes(count << 20)
+    }
+
+    fn point(pause: Pause, place: usize, size_varies: bool) -> Point {
+        Point {
+            read_share: 100,
+            store: Store::Regular,
+            pause,
+            size: mib(128),
+            size_varies,
+            place,
+            nodes: None,
+        }
+    }
+
+    fn setting(places: usize, cache: Bytes) -> Setting {
+        let place = Place {
+            cpu_node: None,
+            memory_node: None,
+            chase_cpu: 0,
+            generators: vec![1, 2],
+            shares_core: false,
+            left_out: None,
+        };
+        Setting {
+            instruction_set: InstructionSet::BASE,
+            sizes: vec![mib(128)],
+            generator_size: mib(128),
+            places: vec![place; places],
+            cache: Some(cache),
+        }
+    }
+
+    #[test]
+    fn the_time_to_link_goes_by_where_the_order_of_the_lines_lies() {
+        let cache = Some(mib(32));
+        // 8 MiB of order.
+        assert_eq!(time_to_link(mib(128), cache), Duration::from_millis(64));
+        // 64 MiB.
+        assert_eq!(time_to_link(mib(1024), cache), Duration::from_millis(1536));
+        assert_eq!(time_to_link(mib(100), None), Duration::from_millis(150));
+        assert!(time_to_warm_up(mib(1), cache) < Duration::from_millis(3));
+        let twice_the_cache = time_to_warm_up(mib(64), cache);
+        assert_eq!(time_to_warm_up(mib(1024), cache), twice_the_cache);
+        assert_eq!(time_to_warm_up(mib(4096), Some(mib(4096))), LONGEST_WARM_UP);
+    }
+
+    #[test]
+    fn a_point_of_another_place_takes_all_its_buffers_once() {
+        let off = point(Pause::Off, 0, false);
+        let time = |places: usize, point: &Point| {
+            MemoryBenchmark::time_to_arrange(&setting(places, mib(32)), point)
+        };
+        assert_eq!(time(1, &off), Duration::ZERO);
+        let (link, warm) = (
+            time_to_link(mib(128), Some(mib(32))),
+            time_to_warm_up(mib(128), Some(mib(32))),
+        );
+        assert_eq!(time(1, &point(Pause::Off, 0, true)), link + warm);
+        // The chase's, and two buffers of the generators, which touch them at the same time.
+        let touched = TO_TOUCH * 3 * 128;
+        assert_eq!(time(2, &off), link + warm + touched);
+        assert_eq!(time(2, &point(Pause::Off, 1, true)), link + warm + touched);
+        assert_eq!(time_to_touch(mib(1), mib(1), 9), TO_TOUCH * 5);
+    }
+
+    fn found(controllers_bytes: u64, tlb: Option<TlbCounts>, cache: Bytes) -> Vec<String> {
+        let window = |tlb| Window {
+            start: Duration::ZERO,
+            chase: ChaseTiming {
+                steps: 10_000,
+                time: Duration::from_millis(1),
+            },
+            groups: vec![100, 100],
+            controllers_bytes: Some(controllers_bytes),
+            tlb,
+        };
+        let mut windows = vec![window(Some(TlbCounts::default())); 12];
+        windows[3].tlb = tlb;
+        let measured = MeasuredWindows {
+            windows,
+            settled: true,
+            ..MeasuredWindows::default()
+        };
+        let (point, setting) = (point(Pause::Nops(0), 0, false), setting(1, cache));
+        let load = point.load(setting.instruction_set);
+        let analysis = Analysis::of(&measured, load.as_ref(), Outliers::None);
+        let found = findings(&point, &setting, &measured, &analysis, true);
+        found.into_iter().map(|finding| finding.kind).collect()
+    }
+
+    #[test]
+    fn controllers_that_count_far_too_little_are_told() {
+        // 200 groups of 50 lines of 64 bytes are 640 000 bytes.
+        let counts = Some(TlbCounts::default());
+        assert_eq!(found(300_000, counts, mib(32)), ["traffic-missed"]);
+        assert_eq!(found(640_000, counts, mib(32)), [""; 0]);
+        // The cache may have served them.
+        assert_eq!(found(300_000, counts, mib(64)), ["in-cache"]);
+    }
+
+    #[test]
+    fn windows_without_counts_of_page_walks_are_told() {
+        assert_eq!(found(640_000, None, mib(32)), ["tlb-counters-shared"]);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::config::{Config, Pause, Sweep};
 use super::error::RunError;
-use crate::buffer::{Bytes, PageSize};
+use crate::buffer::{Bytes, PageSize, Region};
 use crate::generators::cpus_left::preferred;
 use crate::generators::{
     Accesses, BUFFERS, BufferSettings, CACHES, InstructionSet, LINE, Load, Store,
@@ -73,7 +73,7 @@ pub fn points(
     sweep: &Sweep,
     sizes: &[Bytes],
     places: &[Place],
-) -> (Vec<Point>, Vec<(Point, &'static str)>) {
+) -> (Vec<Point>, Vec<(Point, String)>) {
     let mut all = Vec::new();
     for (place, at) in places.iter().enumerate() {
         for &read_share in &sweep.read_shares {
@@ -92,13 +92,20 @@ pub fn points(
             }
         }
     }
-    let stores_nothing_again =
-        |point: &Point| point.read_share == 100 && Some(&point.store) != sweep.stores.first();
-    let (left_out, points): (Vec<Point>, Vec<Point>) =
-        all.into_iter().partition(stores_nothing_again);
-    let reason = "nothing is stored, so that kinds of stores do not differ";
-    let left_out = left_out.into_iter().map(|point| (point, reason));
-    (points, left_out.collect())
+    let (mut points, mut left_out) = (Vec::new(), Vec::new());
+    for point in all {
+        let stores_nothing_again =
+            point.read_share == 100 && Some(&point.store) != sweep.stores.first();
+        match &places[point.place].left_out {
+            Some(reason) => left_out.push((point, reason.clone())),
+            None if stores_nothing_again => {
+                let reason = "nothing is stored, so that kinds of stores do not differ";
+                left_out.push((point, reason.to_owned()));
+            }
+            None => points.push(point),
+        }
+    }
+    (points, left_out)
 }
 
 /// Where threads run and buffers lie.
@@ -114,6 +121,8 @@ pub struct Place {
     pub generators: Vec<usize>,
     /// Whether a generator runs on another thread of the chase's core.
     pub shares_core: bool,
+    /// Why nothing is measured there, if nothing is.
+    pub left_out: Option<String>,
 }
 
 impl Place {
@@ -131,6 +140,7 @@ impl Place {
             shares_core: chase
                 .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
             generators,
+            left_out: None,
         }
     }
 
@@ -139,9 +149,18 @@ impl Place {
     }
 }
 
-/// The CPUs of each node with the memory of each.
-fn node_pairs(topology: &Topology, memory: &CpuSet, loads: bool) -> Result<Vec<Place>, RunError> {
-    let refused = |why: &str| Err(RunError::Refused(format!("--node-pairs: {why}")));
+/// The CPUs of each node with the memory of each. Those that cannot be measured have the reason: of `reaches`, why a
+/// node's memory cannot be had.
+fn node_pairs(
+    topology: &Topology,
+    memory: &CpuSet,
+    loads: bool,
+    reaches: impl Fn(u32) -> Result<(), String>,
+) -> Vec<Place> {
+    let unreached: Vec<(u32, Option<String>)> = memory
+        .iter()
+        .map(|node| (node as u32, reaches(node as u32).err()))
+        .collect();
     let mut places = Vec::new();
     for node in topology.numa_nodes() {
         let cpus = topology.select(|cpu| cpu.allowed && cpu.numa_node == Some(node));
@@ -158,23 +177,43 @@ fn node_pairs(topology: &Topology, memory: &CpuSet, loads: bool) -> Result<Vec<P
                 .collect(),
             false => Vec::new(),
         };
-        if loads && generators.is_empty() {
-            return refused(&format!(
+        let alone = (loads && generators.is_empty()).then(|| {
+            format!(
                 "of node {node} this process may use CPU {cpus} alone, which is that of the chase: allow it more, or \
                  measure with --pause off"
-            ));
-        }
-        places.extend(memory.iter().map(|memory_node| {
-            let generators = generators.clone();
-            Place {
-                cpu_node: Some(node),
-                ..Place::new(topology, chase_cpu, generators, Some(memory_node as u32))
-            }
+            )
+        });
+        places.extend(unreached.iter().map(|(memory_node, reason)| Place {
+            cpu_node: Some(node),
+            left_out: alone.clone().or_else(|| reason.clone()),
+            ..Place::new(topology, chase_cpu, generators.clone(), Some(*memory_node))
         }));
     }
-    match places.is_empty() {
-        true => refused("the kernel reports no NUMA nodes of this machine"),
-        false => Ok(places),
+    places
+}
+
+/// Refuses pairs of which none can be measured.
+fn require_one(pairs: &[Place]) -> Result<(), RunError> {
+    let refused = |why: &str| Err(RunError::Refused(format!("--node-pairs: {why}")));
+    match pairs {
+        [] => refused("the kernel reports no NUMA nodes of this machine"),
+        [first, ..] => match &first.left_out {
+            Some(reason) if pairs.iter().all(|pair| pair.left_out.is_some()) => refused(reason),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Why this process can have no memory of a node, if it cannot.
+fn reaches(node: u32, allowed: Option<&CpuSet>) -> Result<(), String> {
+    match allowed.filter(|allowed| !allowed.contains(node as usize)) {
+        Some(allowed) => Err(format!(
+            "this process may not use the memory of node {node}: its cpuset allows node {allowed}"
+        )),
+        // A sandbox may forbid the call that binds memory.
+        None => Region::new(Bytes(LINE as u64), PageSize::Small, Some(node))
+            .map(|_| ())
+            .map_err(|error| error.to_string()),
     }
 }
 
@@ -185,6 +224,8 @@ pub struct Setting {
     pub instruction_set: InstructionSet,
     /// Of the buffer of the chase, at least one.
     pub sizes: Vec<Bytes>,
+    /// Of each buffer of a generator.
+    pub generator_size: Bytes,
     /// Where points are measured, at least one.
     pub places: Vec<Place>,
     /// The last level of cache; `None` if its size is not known.
@@ -199,19 +240,32 @@ impl Setting {
 
     /// The most generators that run at a time.
     pub fn most_generators(&self) -> usize {
-        let generators = self.places.iter().map(|place| place.generators.len());
+        let generators = self.measured().map(|place| place.generators.len());
         generators.max().unwrap_or(0)
     }
 
-    /// The largest size, which the generators' buffers have.
-    pub fn largest(&self) -> Bytes {
-        let largest = self.sizes.iter().max_by_key(|size| size.0);
-        *largest.expect("there is a size")
+    /// The places where something is measured.
+    pub fn measured(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(|place| place.left_out.is_none())
     }
 
-    /// Whether a buffer is smaller than four times the last level of cache; `None` if its size is not known.
-    pub fn in_cache(&self, size: Bytes) -> Option<bool> {
-        self.cache.map(|cache| size.0 < CACHES * cache.0)
+    /// The largest size of the chase.
+    pub fn largest(&self) -> Bytes {
+        largest(&self.sizes)
+    }
+
+    /// What a point reads and stores to that is smaller than four times the last level of cache: the buffer of the chase,
+    /// or else those of all generators together, of which each has that size. `None` if the size of the cache is not
+    /// known.
+    pub fn in_cache(&self, point: &Point) -> Option<Option<Bytes>> {
+        let enough = CACHES * self.cache?.0;
+        let generators = self.place(point).generators.len() as u64;
+        let of_generators = BUFFERS * generators * self.generator_size.0;
+        Some(match point.pause {
+            _ if point.size.0 < enough => Some(point.size),
+            Pause::Nops(_) if of_generators < enough => Some(self.generator_size),
+            _ => None,
+        })
     }
 
     /// What there is on this machine for what is asked for.
@@ -224,8 +278,13 @@ impl Setting {
         let instruction_set = instruction_set(config.instruction_set)?;
         let loads = sweep.pauses.iter().any(|pause| *pause != Pause::Off);
         let nodes = memory_layout::nodes_with_memory()?;
-        let places = match sweep.node_pairs {
-            true => node_pairs(&topology, &nodes, loads)?,
+        let mut places = match sweep.node_pairs {
+            true => {
+                let allowed = memory_layout::nodes_allowed()?;
+                node_pairs(&topology, &nodes, loads, |node| {
+                    reaches(node, allowed.as_ref())
+                })
+            }
             false => {
                 let chase = RoleSpec::new("chase", "--chase-cpu", config.chase_cpu);
                 let chase_cpu = Placement::plan(&topology, &[chase])?.cpu(0);
@@ -242,37 +301,74 @@ impl Setting {
                 )]
             }
         };
+        if sweep.node_pairs {
+            require_one(&places)?;
+        }
         let cache = memory_layout::last_level_cache(places[0].chase_cpu).map(Bytes);
         let buffers = places.iter().map(Place::buffers).max().unwrap_or(1);
         let allowed = Allowance::of_this_process();
-        let mut sizes = sweep.sizes.clone();
-        if sizes.is_empty() {
-            // What else it takes has room for one more.
-            let there = allowed.as_ref().map_or(u64::MAX, |allowed| allowed.bytes);
-            sizes.push(BufferSettings::usual_size(cache, there / (buffers + 1)));
-        }
-        let setting = Setting {
-            instruction_set,
-            sizes,
-            places,
-            cache,
+        let (sizes, generator_size) = match sweep.sizes.is_empty() {
+            false => (sweep.sizes.clone(), largest(&sweep.sizes)),
+            true => {
+                let there = allowed.as_ref().map_or(u64::MAX, |allowed| allowed.bytes);
+                let (size, of_generators) = usual_sizes(cache, there, buffers);
+                (vec![size], of_generators)
+            }
         };
-        let size = setting.largest();
+        let needed = |buffers: u64| {
+            let of_generators = buffer_bytes(generator_size, config.page);
+            buffer_bytes(largest(&sizes), config.page)
+                .saturating_add(of_generators.saturating_mul(buffers - 1))
+        };
         if let Some(allowed) = allowed {
-            check_size(&allowed, size, buffers, config.page)?;
+            let advice = match sweep.node_pairs {
+                true => "use a smaller --size",
+                false => "use smaller buffers, or fewer --generators",
+            };
+            check_size(&allowed, largest(&sizes), needed(buffers), buffers, advice)?;
         }
-        for place in &setting.places {
-            if let Some(node) = place.memory_node {
-                let free = memory_layout::free_on_node(node);
-                check_node_has(
-                    node,
-                    free,
-                    buffer_bytes(size, config.page) * place.buffers(),
-                )?;
+        for place in places.iter_mut().filter(|place| place.left_out.is_none()) {
+            let Some(node) = place.memory_node else {
+                continue;
+            };
+            let free = memory_layout::free_on_node(node);
+            if let Err(reason) = check_node_has(node, free, needed(place.buffers())) {
+                match sweep.node_pairs {
+                    true => place.left_out = Some(format!("{reason}: use a smaller --size")),
+                    false => {
+                        return Err(RunError::Refused(format!(
+                            "--memory-node {node}: {reason}: use a smaller --size, or fewer --generators"
+                        )));
+                    }
+                }
             }
         }
-        Ok(setting)
+        if sweep.node_pairs {
+            require_one(&places)?;
+        }
+        Ok(Setting {
+            instruction_set,
+            sizes,
+            generator_size,
+            places,
+            cache,
+        })
     }
+}
+
+fn largest(sizes: &[Bytes]) -> Bytes {
+    let largest = sizes.iter().max_by_key(|size| size.0);
+    *largest.expect("there is a size")
+}
+
+/// Of the buffer of the chase, and of each of the others, in so many bytes: it is the chase that must leave the cache.
+fn usual_sizes(cache: Option<Bytes>, there: u64, buffers: u64) -> (Bytes, Bytes) {
+    let size = BufferSettings::usual_size(cache, there / 2);
+    let order = size.0 / BYTES_PER_BYTE_OF_ORDER;
+    // What else it takes has room for one more.
+    let left = there.saturating_sub(size.0 + order) / buffers;
+    let of_generators = BufferSettings::usual_size(cache, left);
+    (size, Bytes(of_generators.0.min(size.0)))
 }
 
 /// The generators' functions and the chase are made for one length of lines.
@@ -364,12 +460,11 @@ fn buffer_bytes(size: Bytes, page: Option<PageSize>) -> u64 {
 }
 
 /// The kernel ends a process that wants more of a node than there is.
-fn check_node_has(node: u32, free: Option<u64>, needed: u64) -> Result<(), RunError> {
+fn check_node_has(node: u32, free: Option<u64>, needed: u64) -> Result<(), String> {
     match free {
-        Some(free) if needed > free => Err(RunError::Refused(format!(
-            "--memory-node {node}: the buffers take {needed} bytes, and {free} are free there: use a smaller --size, or \
-             fewer --generators"
-        ))),
+        Some(free) if needed > free => Err(format!(
+            "the buffers take {needed} bytes, and {free} are free on node {node}"
+        )),
         _ => Ok(()),
     }
 }
@@ -377,33 +472,29 @@ fn check_node_has(node: u32, free: Option<u64>, needed: u64) -> Result<(), RunEr
 fn check_size(
     allowed: &Allowance,
     size: Bytes,
+    needed: u64,
     buffers: u64,
-    page: Option<PageSize>,
+    advice: &'static str,
 ) -> Result<(), RunError> {
-    let buffer = buffer_bytes(size, page);
     let needs = [
         MemoryNeed {
             what: "the buffers",
-            bytes: buffer.saturating_mul(buffers),
+            bytes: needed,
         },
         MemoryNeed {
             what: "the order of the chase",
-            bytes: buffer / BYTES_PER_BYTE_OF_ORDER,
+            bytes: size.0 / BYTES_PER_BYTE_OF_ORDER,
         },
     ];
     let options = format!("--size {size} with {buffers} buffers");
-    Ok(allowed.require(
-        &needs,
-        &options,
-        "use smaller buffers, or fewer --generators",
-    )?)
+    Ok(allowed.require(&needs, &options, advice)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
-    use crate::testing::Refused as _;
+    use crate::testing::{Has as _, Refused as _};
 
     fn place() -> Place {
         Place::new(&Machine::new(1, 2, 1).topology(), 0, vec![1], None)
@@ -414,7 +505,8 @@ mod tests {
         // CPUs 0, 1, 4 and 5 are of node 0, two threads a core.
         let topology = Machine::new(2, 2, 2).topology();
         let memory: CpuSet = "0-2".parse().unwrap();
-        let places = node_pairs(&topology, &memory, true).unwrap();
+        let all = |_| Ok(());
+        let places = node_pairs(&topology, &memory, true, all);
         let told = |place: &Place| {
             assert!(!place.shares_core);
             let nodes = (place.cpu_node.unwrap(), place.memory_node.unwrap());
@@ -438,8 +530,8 @@ mod tests {
         // A node of which this process may use one CPU, and one of which it may use none.
         let one = Machine::new(2, 2, 1).topology_for("1");
         let told = ["--node-pairs", "node 0", "CPU 1 alone", "--pause off"];
-        node_pairs(&one, &memory, true).refused(&told);
-        let places = node_pairs(&one, &memory, false).unwrap();
+        require_one(&node_pairs(&one, &memory, true, all)).refused(&told);
+        let places = node_pairs(&one, &memory, false, all);
         let is_alone = |place: &Place| place.chase_cpu == 1 && place.generators.is_empty();
         assert!(
             places.len() == 3 && places.iter().all(is_alone),
@@ -447,8 +539,70 @@ mod tests {
         );
         let machine = Machine::new(1, 1, 1);
         machine.without("sys/devices/system/node");
-        let none = node_pairs(&machine.topology(), &memory, false);
-        none.refused(&["--node-pairs", "no NUMA nodes"]);
+        let none = node_pairs(&machine.topology(), &memory, false, all);
+        require_one(&none).refused(&["--node-pairs", "no NUMA nodes"]);
+    }
+
+    #[test]
+    fn pairs_that_cannot_be_measured_are_left_out_with_the_reason() {
+        let memory: CpuSet = "0-1".parse().unwrap();
+        let allowed: CpuSet = "0".parse().unwrap();
+        let is_allowed = |node: u32| match node {
+            0 => Ok(()),
+            node => reaches(node, Some(&allowed)),
+        };
+        // Node 0 has CPUs 0 and 1, of which this process may use both, and node 1 has CPU 2 for it.
+        let topology = Machine::new(2, 2, 1).topology_for("0-2");
+        let places = node_pairs(&topology, &memory, true, is_allowed);
+        require_one(&places).unwrap();
+        let sweep = Sweep {
+            read_shares: vec![100],
+            stores: vec![Store::Regular],
+            pauses: vec![Pause::Off, Pause::Nops(0)],
+            sizes: Vec::new(),
+            node_pairs: true,
+        };
+        let (points, left_out) = points(&sweep, &[Bytes(1 << 20)], &places);
+        let is_first = |point: &Point| point.nodes == Some((0, 0));
+        assert!(
+            points.len() == 2 && points.iter().all(is_first),
+            "{points:?}"
+        );
+        let reason = |nodes: (usize, u32)| {
+            let mut all = left_out.iter();
+            let found = all.find(|(point, _)| point.nodes == Some(nodes));
+            found.unwrap().1.as_str()
+        };
+        reason((0, 1)).has(&["memory of node 1", "allows node 0"]);
+        reason((1, 0)).has(&["CPU 2 alone", "--pause off"]);
+        assert_eq!(left_out.len(), 6);
+        let none = node_pairs(&topology, &memory, false, |_| {
+            Err("it is not there".to_owned())
+        });
+        require_one(&none).refused(&["--node-pairs: it is not there"]);
+        // What is told names no option that pairs of nodes exclude.
+        let why = check_node_has(3, Some(10), 20).unwrap_err();
+        assert!(!why.contains("--"), "{why}");
+        why.has(&["take 20 bytes", "10 are free on node 3"]);
+    }
+
+    #[test]
+    fn many_generators_do_not_make_the_chase_fit_into_the_cache() {
+        let mib = |count: u64| Bytes(count << 20);
+        let cache = Some(mib(32));
+        for (there, buffers, expected) in [
+            (4 << 30, 3, (mib(128), mib(128))),
+            // 255 generators.
+            (4 << 30, 511, (mib(128), mib(6))),
+            (64 << 20, 511, (mib(32), mib(2))),
+            (u64::MAX, 511, (mib(128), mib(128))),
+        ] {
+            assert_eq!(
+                usual_sizes(cache, there, buffers),
+                expected,
+                "{there} {buffers}"
+            );
+        }
     }
 
     #[test]
@@ -487,15 +641,28 @@ mod tests {
         let setting = Setting {
             instruction_set: InstructionSet::BASE,
             sizes: sweep.sizes,
+            generator_size: Bytes(16 << 10),
             places: vec![place()],
             cache: Some(Bytes(16 << 10)),
         };
         assert_eq!(setting.largest(), Bytes(1 << 20));
-        let in_cache = points.iter().map(|point| setting.in_cache(point.size));
+        let in_cache = points.iter().map(|point| setting.in_cache(point));
+        let small = Some(Some(Bytes(16 << 10)));
         assert_eq!(
             in_cache.collect::<Vec<_>>(),
-            [Some(false), Some(false), Some(true)]
+            [Some(None), Some(None), small]
         );
+        // Two buffers of the generator are 32 KiB.
+        let loaded = Point {
+            pause: Pause::Nops(0),
+            ..points[1]
+        };
+        assert_eq!(setting.in_cache(&loaded), small);
+        let unknown = Setting {
+            cache: None,
+            ..setting
+        };
+        assert_eq!(unknown.in_cache(&loaded), None);
     }
 
     #[test]
@@ -520,9 +687,12 @@ mod tests {
     fn buffers_that_do_not_fit_are_refused() {
         let allowed = |bytes| Allowance { bytes, group: None };
         let mib = |count: u64| Bytes(count << 20);
-        let checked = check_size(&allowed(1 << 30), mib(512), 3, None);
-        checked.refused(&["--size 512 MiB", "half of this machine", "--generators"]);
-        check_size(&allowed(1 << 30), mib(256), 3, None).unwrap();
+        let checked = |size: Bytes| {
+            let advice = "or fewer --generators";
+            check_size(&allowed(1 << 30), size, 3 * size.0, 3, advice)
+        };
+        checked(mib(512)).refused(&["--size 512 MiB", "half of this machine", "--generators"]);
+        checked(mib(256)).unwrap();
     }
 
     #[test]

@@ -89,7 +89,10 @@ pub(super) fn figures(
             measured.settle_time.as_nanos() as u64,
         )
         .set(&columns::SETUP_TIME, around.setup_ns)
-        .set(&columns::IN_CACHE, setting.in_cache(point.size))
+        .set(
+            &columns::IN_CACHE,
+            setting.in_cache(point).map(|small| small.is_some()),
+        )
         .set(
             &columns::CORE_LIMITED,
             is_loaded && place.generators.len() == 1,
@@ -100,7 +103,7 @@ pub(super) fn figures(
         .set(&columns::SIZE, point.size.0)
         .set(
             &columns::GENERATOR_SIZE,
-            is_loaded.then(|| setting.largest().0),
+            is_loaded.then_some(setting.generator_size.0),
         )
         .set(&columns::PAGES, pages(&around.pages))
         .set(
@@ -135,6 +138,9 @@ struct WindowRow {
     lines_read: u64,
     lines_stored: u64,
     controllers_bytes: Option<u64>,
+    walk_cycles: Option<u64>,
+    page_walks: Option<u64>,
+    stlb_hits: Option<u64>,
     stalled: bool,
     kept: bool,
 }
@@ -160,6 +166,9 @@ pub(super) fn write_windows(
             lines_read: lines.read,
             lines_stored: lines.stored,
             controllers_bytes: window.controllers_bytes,
+            walk_cycles: window.tlb.and_then(|tlb| tlb.walk_cycles),
+            page_walks: window.tlb.map(|tlb| tlb.walks),
+            stlb_hits: window.tlb.map(|tlb| tlb.hits),
             stalled: verdict.stalled,
             kept: verdict.kept,
         })?;

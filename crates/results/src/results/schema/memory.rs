@@ -12,8 +12,7 @@ columns! {
     PAUSE = setting("pause_nops", "nops behind each group of 50 accesses: 0 is full speed; empty without generators")
         .whole().title("pause");
     ISA = setting("isa", "the instruction set of the accesses: sse2, avx2, avx512, neon or sve");
-    SIZE = setting("size_bytes", "bytes of the buffer of the chase; where it does not vary, also of those that a generator \
-        reads and stores to").whole().title("buffer");
+    SIZE = setting("size_bytes", "bytes of the buffer of the chase").whole().title("buffer");
     GENERATORS = setting("generators", "the CPUs of the generators");
     GENERATOR_COUNT = setting("generator_count", "how many generators there are").whole();
     CHASE_CPU = setting("chase_cpu", "the CPU of the pointer chase").whole();
@@ -41,7 +40,8 @@ columns! {
         second-level TLB; empty where the processor does not count them, as instrument.tlb_counters in settings.json has \
         it", 2).title("without TLB");
     WALK_CYCLES = measured("walk_cycles_per_step", "cycles in which a page walk was under way; empty likewise", 3);
-    WALKS = measured("page_walks_per_step", "page walks of the chase; empty likewise", 4);
+    WALKS = measured("page_walks_per_step", "page walks of the chase, on AMD its misses of the second-level TLB; empty \
+        likewise", 4);
     TLB_HITS = measured("stlb_hits_per_step", "pages that were found in the second-level TLB, not in the first; empty \
         likewise", 4).better(Better::Neither);
     ISSUED = measured("bandwidth_issued_mb_s", "bytes of the lines that generators read and stored in a second, in 10^6 \
@@ -63,8 +63,8 @@ columns! {
     SETTLE_TIME = measured("settle_time_ns", "how long was waited for it", 0).whole();
     SETUP_TIME = measured("setup_time_ns", "how long the buffers took to be made; only in the point that they were made for", 0)
         .whole().over(Over::Greatest);
-    IN_CACHE = label("in_cache", "whether a buffer is smaller than four times the last level of cache")
-        .data(Data::Flag);
+    IN_CACHE = label("in_cache", "whether the buffer of the chase is smaller than four times the last level of cache, or \
+        those of all generators together are").data(Data::Flag);
     CORE_LIMITED = label("core_limited", "whether there is one generator, whose bandwidth is limited by its core and \
                                           does not show that of the memory").data(Data::Flag);
     CORE_SHARED = label("core_shared", "whether a generator runs on the core of the chase, as another thread of it: they \
@@ -96,6 +96,12 @@ pub mod window {
         CONTROLLERS = measured("controllers_bytes", "bytes that the memory controllers counted, as a part of the time \
             between two readings of them; empty without them", 0)
             .whole().better(Better::Neither);
+        WALK_CYCLES = measured("walk_cycles", "cycles in which a page walk of the chase was under way; empty where they \
+            are not counted, or were not all the time", 0).whole();
+        WALKS = measured("page_walks", "page walks of the chase, on AMD its misses of the second-level TLB; empty \
+            likewise", 0).whole();
+        TLB_HITS = measured("stlb_hits", "pages that it found in the second-level TLB, not in the first; empty likewise", 0)
+            .whole().better(Better::Neither);
         STALLED = label("stalled", "whether a generator did nothing for at least half of it").data(Data::Flag);
         KEPT = label("kept", "whether it counts; false if it is an outlier or was stalled").data(Data::Flag);
     }
@@ -104,7 +110,7 @@ pub mod window {
 /// All windows, also those that do not count.
 pub const WINDOWS_FILE: SampleFile = SampleFile {
     name: "windows.csv",
-    columns: &join::<11>(&[&[ROUND], &window::WINDOW]),
+    columns: &join::<14>(&[&[ROUND], &window::WINDOW]),
     counted_by: MEASURED_WINDOWS,
     meaning: "a row a window: the chase, and what the generators did meanwhile",
 };
