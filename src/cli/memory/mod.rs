@@ -28,8 +28,9 @@ use crate::terminal::output::OutputArguments;
 /// Arguments of `hcabench memory`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MemoryArguments {
-    /// Read with this per cent of the accesses and store with the others; even numbers
-    #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares)]
+    /// Read with this per cent of the accesses and store with the others; even numbers; with --node-pairs by default 100
+    #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares,
+          default_value_if("node_pairs", "true", "100"))]
     pub read_share: List<u32>,
 
     /// Store lines: regular (through the caches), non-temporal (past them)
@@ -37,8 +38,9 @@ pub(crate) struct MemoryArguments {
     pub store: List<Store>,
 
     /// Run this many nops after each group of 50 accesses: 0 (full speed) to max (almost no bandwidth); off (generators
-    /// rest)
-    #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses)]
+    /// rest); with --node-pairs by default off,0
+    #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses,
+          default_value_if("node_pairs", "true", values::PAUSES_OF_PAIRS))]
     pub pause: List<Pause>,
 
     /// Access memory by this instruction set: sse2, avx2, avx512, on aarch64 neon, sve; auto (the widest available)
@@ -47,7 +49,7 @@ pub(crate) struct MemoryArguments {
 
     /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary. Of
     /// several, as in 16k..1G, which doubles, each is one for the chase, and generators have the largest [default: four
-    /// times the last level of cache, where that fits]
+    /// times the last level of cache, where that fits; smaller ones for generators where theirs do not fit beside it]
     #[arg(long, value_name = "LIST", value_parser = values::sizes)]
     pub size: Option<List<Bytes>>,
 
@@ -82,7 +84,7 @@ pub(crate) struct MemoryArguments {
     pub memory_node: Option<u32>,
 
     /// Measure the CPUs of each NUMA node with the memory of each, a point for each pair: chase and generators run on the
-    /// CPUs of one node (hcabench plot matrix)
+    /// CPUs of one node (hcabench plot matrix). Pairs that cannot be measured are in left_out.csv
     #[arg(long, conflicts_with_all = ["chase_cpu", "generators", "memory_node"], help_heading = "Machine")]
     pub node_pairs: bool,
 
@@ -92,7 +94,7 @@ pub(crate) struct MemoryArguments {
     pub bandwidth: Bandwidth,
 
     /// Count what memory controllers read by this event of perf, on a processor whose events are not known:
-    /// DEVICE/EVENT or DEVICE/EVENT/BYTES of a count; may be repeated
+    /// DEVICE/EVENT or DEVICE/EVENT/BYTES of a count; a * in DEVICE stands for any text; may be repeated
     #[arg(long, value_name = "EVENT", requires = "write_event", help_heading = "Machine",
           value_parser = |text: &str| text.parse::<ChosenEvent>())]
     pub read_event: Vec<ChosenEvent>,

@@ -16,6 +16,9 @@ use crate::stats::smoothing::Smoothing;
 pub(crate) const DEFAULT_PAUSES: &str =
     "0,128,256,512,768,1024,1536,2048,3072,4096,6144,8192,16384,65536,max";
 
+/// Latency and bandwidth of each pair of nodes.
+pub(crate) const PAUSES_OF_PAIRS: &str = "off,0";
+
 /// Sizes of a buffer that there can be.
 const SIZES: std::ops::RangeInclusive<u64> = 16 << 10..=128 << 30;
 

@@ -14,12 +14,7 @@ use crate::results::schema::memory::{CPU_NODE, MEMORY_NODE, SCHEMA};
 type Drawn = (&'static str, &'static str, CellKind, fn(f64, f64) -> f64);
 
 const FIGURES: [Drawn; 2] = [
-    (
-        "latency",
-        "latency of a load, idle",
-        CellKind::Time,
-        f64::min,
-    ),
+    ("latency", "latency of a load", CellKind::Time, f64::min),
     ("bandwidth", "largest bandwidth", CellKind::Rate, f64::max),
 ];
 
@@ -76,7 +71,14 @@ fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
     }
     let place = |node: u32| all.iter().position(|known| *known == node);
     let mut cells = vec![vec![None; all.len()]; all.len()];
-    for curve in run.curves() {
+    let curves = run.curves();
+    let is_idle = curves.iter().all(|curve| curve.unloaded().pause.is_none());
+    let value = match (kind, is_idle) {
+        (CellKind::Rate, _) => (*value).to_owned(),
+        (_, true) => format!("{value}, idle"),
+        (_, false) => format!("{value}, at the least load"),
+    };
+    for curve in curves {
         let nodes = nodes_of(&run.points[curve.loads[0].row]);
         let Some([Some(from), Some(to)]) = nodes.map(|nodes| nodes.map(place)) else {
             continue;
@@ -112,7 +114,7 @@ fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
     };
     let figure = Matrix {
         chart: settings.chart(texts, "memory of", "CPUs of", Vec::new()),
-        value: (*value).to_owned(),
+        value,
         kind: *kind,
         nodes: all.iter().map(node).collect(),
         cells,

@@ -355,6 +355,16 @@ fn pairs_of_nodes_are_a_matrix_with_the_memory_of_nodes_without_cpus() {
         "2 pairs without this figure are hatched",
         "memory of",
     ]);
+    // Where one of them has generators at all its points, no figure is called idle.
+    let mut loaded = node_pairs();
+    loaded[2].loads.remove(0);
+    loaded[2].loads.push((Some(512), 10_000.0, 200.0, ""));
+    let loaded = curves_in(&folder, "loaded", &loaded);
+    let drawing = made(Figure::Matrix, &loaded, &[]).unwrap().drawing;
+    let said: Vec<&str> = drawing.texts().map(|text| &text.text[..]).collect();
+    let said = said.join(" ");
+    said.has(&["NUMA nodes: latency of a load, at the least load"]);
+    assert!(!said.contains("idle"), "{said}");
     made(Figure::Matrix, &run, &["--metric", "lost"]).refused(&["lost", "latency, bandwidth"]);
     let plain = curves_in(&folder, "plain", &family());
     made(Figure::Matrix, &plain, &[]).refused(&["--node-pairs"]);
