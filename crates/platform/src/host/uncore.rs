@@ -80,7 +80,9 @@ pub enum UncoreError {
         device: String,
     },
     /// What a node without CPUs reads passes no controller of a package of CPUs.
-    #[error("which controllers serve NUMA node {node} is not known, as it has no CPUs")]
+    #[error(
+        "which controllers serve NUMA node {node} is not known, as it has no CPUs of a known package"
+    )]
     Unassigned {
         /// The node.
         node: u32,

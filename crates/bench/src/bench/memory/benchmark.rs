@@ -243,9 +243,12 @@ impl MemoryBenchmark {
                 RunError::Refused(format!("--read-event, --write-event: {error}"))
             }),
             (Bandwidth::Uncore, true) => open().map(Ok).map_err(|error| {
+                let advice = match (at.cpu_node, &error) {
+                    (Some(_), UncoreError::Unassigned { .. }) => "",
+                    _ => "name events by --read-event and --write-event, or ",
+                };
                 RunError::Refused(format!(
-                    "--bandwidth uncore: {error}: or name events by --read-event and --write-event, or use --bandwidth \
-                     auto or software"
+                    "--bandwidth uncore: {error}: {advice}use --bandwidth auto or software"
                 ))
             }),
         }
@@ -552,6 +555,7 @@ mod tests {
             chase_cpu: 0,
             generators: vec![1, 2],
             shares_core: false,
+            share_cache: 2,
             left_out: None,
         };
         Setting {

@@ -121,6 +121,8 @@ pub struct Place {
     pub generators: Vec<usize>,
     /// Whether a generator runs on another thread of the chase's core.
     pub shares_core: bool,
+    /// How many generators share a last level of cache, where the fewest do.
+    pub share_cache: u64,
     /// Why nothing is measured there, if nothing is.
     pub left_out: Option<String>,
 }
@@ -133,7 +135,15 @@ impl Place {
         memory_node: Option<u32>,
     ) -> Self {
         let chase = topology.cpu(chase_cpu);
+        let share_cache = |cpu: &usize| {
+            let cache = topology.cpu(*cpu)?.last_level_cache.as_ref()?;
+            let sharing = generators.iter().filter(|cpu| cache.contains(**cpu));
+            Some(sharing.count() as u64)
+        };
         Place {
+            share_cache: (generators.iter().map(|cpu| share_cache(cpu).unwrap_or(1)))
+                .min()
+                .unwrap_or(0),
             cpu_node: None,
             memory_node,
             chase_cpu,
@@ -255,12 +265,11 @@ impl Setting {
     }
 
     /// What a point reads and stores to that is smaller than four times the last level of cache: the buffer of the chase,
-    /// or else those of all generators together, of which each has that size. `None` if the size of the cache is not
-    /// known.
+    /// or else those of the generators that share such a cache together, of which each has that size. `None` if the size of
+    /// the cache is not known.
     pub fn in_cache(&self, point: &Point) -> Option<Option<Bytes>> {
         let enough = CACHES * self.cache?.0;
-        let generators = self.place(point).generators.len() as u64;
-        let of_generators = BUFFERS * generators * self.generator_size.0;
+        let of_generators = BUFFERS * self.place(point).share_cache * self.generator_size.0;
         Some(match point.pause {
             _ if point.size.0 < enough => Some(point.size),
             Pause::Nops(_) if of_generators < enough => Some(self.generator_size),
@@ -663,6 +672,25 @@ mod tests {
             ..setting
         };
         assert_eq!(unknown.in_cache(&loaded), None);
+    }
+
+    #[test]
+    fn generators_share_the_cache_that_fewest_of_them_have() {
+        let machine = Machine::new(1, 8, 1);
+        for cpu in 0..8 {
+            let cpus = if cpu < 6 { "0-5" } else { "6-7" };
+            machine.cache(cpu, 3, 3, cpus);
+        }
+        let shared = |generators: &[usize]| {
+            Place::new(&machine.topology(), 0, generators.to_vec(), None).share_cache
+        };
+        assert_eq!(shared(&[1, 2, 3, 4, 5, 6, 7]), 2);
+        assert_eq!(shared(&[1, 2, 3]), 3);
+        assert_eq!(shared(&[1, 2, 7]), 1);
+        assert_eq!(shared(&[]), 0);
+        // Not known.
+        let unknown = Machine::new(1, 4, 1).topology();
+        assert_eq!(Place::new(&unknown, 0, vec![1, 2], None).share_cache, 1);
     }
 
     #[test]

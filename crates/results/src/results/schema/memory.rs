@@ -64,7 +64,7 @@ columns! {
     SETUP_TIME = measured("setup_time_ns", "how long the buffers took to be made; only in the point that they were made for", 0)
         .whole().over(Over::Greatest);
     IN_CACHE = label("in_cache", "whether the buffer of the chase is smaller than four times the last level of cache, or \
-        those of all generators together are").data(Data::Flag);
+        those of the generators that share such a cache together are").data(Data::Flag);
     CORE_LIMITED = label("core_limited", "whether there is one generator, whose bandwidth is limited by its core and \
                                           does not show that of the memory").data(Data::Flag);
     CORE_SHARED = label("core_shared", "whether a generator runs on the core of the chase, as another thread of it: they \
