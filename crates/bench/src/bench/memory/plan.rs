@@ -679,7 +679,7 @@ mod tests {
         let machine = Machine::new(1, 8, 1);
         for cpu in 0..8 {
             let cpus = if cpu < 6 { "0-5" } else { "6-7" };
-            machine.cache(cpu, 3, 3, cpus);
+            machine.cache(cpu, 0, 3, cpus);
         }
         let shared = |generators: &[usize]| {
             Place::new(&machine.topology(), 0, generators.to_vec(), None).share_cache
