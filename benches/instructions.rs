@@ -173,8 +173,9 @@ fn watched(count: u32, recorder: &mut impl Recorder) -> u64 {
 }
 
 fn chased(count: u32) -> u64 {
-    let region = Region::new(Bytes(1 << 16), PageSize::Small, None).expect("64 KiB can be mapped");
-    let mut chase = Chase::new(region, 5, || true).expect("a small chase is made");
+    let length = Bytes(1 << 16);
+    let region = Region::new(length, PageSize::Small, None).expect("64 KiB can be mapped");
+    let mut chase = Chase::new(region, length, 5, || true).expect("a small chase is made");
     // By time: the more of it, the more steps.
     chase
         .run(Duration::from_millis(u64::from(count) / 50))

@@ -42,7 +42,10 @@ pub(crate) fn of(run: &Run, folder: &Path) -> Figures {
     for of in presentation_of(run.schema).figures {
         let ReportFigure { title, caption, .. } = *of;
         let is_surface = of.figure == "surface";
-        if is_surface && numbers < 2 {
+        // A figure over a setting that does not vary is one point.
+        let is_over = |name: &str| parts.iter().any(|(varying, _)| *varying == name);
+        let has_axis = |setting: (&str, &str)| setting.0 != "x" || is_over(setting.1);
+        if is_surface && numbers < 2 || !of.setting.is_none_or(has_axis) {
             continue;
         }
         let figure = match Embedded::try_from(of) {

@@ -71,6 +71,50 @@ fn each_point_has_a_row_and_each_window_counts() {
     assert!(issued("0") > 10.0 * issued("4194304"), "{summary:?}");
     let settings = json(&out.join("settings.json"));
     assert_eq!(settings["run"]["pages"], "4k");
+    // What the machine does not show is stated with the reason.
+    let modules = &settings["machine"]["memory"]["modules"];
+    assert!(
+        modules["installed"].is_array() != modules["unknown"].is_string(),
+        "{modules}"
+    );
+    let counters = &settings["instrument"]["tlb_counters"];
+    let is_read = counters["read"].as_bool().unwrap();
+    assert!(is_read != counters["because"].is_string(), "{counters}");
+    let counted = ["page_walks_per_step", "stlb_hits_per_step"];
+    let counted = |row: &Row| counted.iter().any(|column| !row[*column].is_empty());
+    assert!(is_read || !summary.iter().any(counted), "{summary:?}");
+}
+
+#[test]
+fn a_sweep_over_sizes_has_a_point_for_each_and_a_figure() {
+    let _alone = alone();
+    let folder = &*temporary("");
+    let words = "--read-share 100 --pause off,max --size 16k..64k,1M --windows 4 --window 1ms --settle 1ms --rounds 1 \
+                 --smooth none";
+    let said = memory(folder, words).ends(0).stdout;
+    assert!(said.contains("buffer"), "{said}");
+    let summary = rows(&folder.join("run/summary.csv"));
+    let sizes: Vec<u64> = summary
+        .iter()
+        .map(|row| number(row, "size_bytes"))
+        .collect();
+    let expected = [16, 32, 64, 1024].map(|size| [size << 10; 2]).concat();
+    assert_eq!(sizes, expected);
+    for row in &summary {
+        let loaded = !row["pause_nops"].is_empty();
+        let of_generators = if loaded { "1048576" } else { "" };
+        assert_eq!(row["generator_size_bytes"], of_generators);
+        assert!(
+            figure(row, "latency_ns") > 0.0 && number(row, "chase_steps") > 0,
+            "{row:?}"
+        );
+    }
+    common::ends(folder, "plot median run --x size_bytes --out sizes.svg", 0);
+    let figure = std::fs::read_to_string(folder.join("sizes.svg")).unwrap();
+    figure.has(&["latency of a load"]);
+    common::ends(folder, "report run --out run.html", 0);
+    let page = std::fs::read_to_string(folder.join("run.html")).unwrap();
+    page.has(&["Latency by the size of the buffer"]);
 }
 
 /// The least latency of all windows of its only point, in nanoseconds: nothing makes a step faster than it is.
@@ -95,11 +139,62 @@ fn the_latency_rises_as_a_staircase_over_the_caches() {
 }
 
 #[test]
+fn the_cpus_of_each_node_are_measured_with_the_memory_of_each() {
+    let _alone = alone();
+    let folder = &*temporary("");
+    let words = "--node-pairs --windows 2 --window 1ms --settle 1ms --rounds 1 --smooth none";
+    let ended = memory(folder, words).run();
+    if ended.status.code() == Some(2) {
+        // The kernel shows no nodes, or a container may bind no memory to one.
+        ended.stderr.has(&["--node-pairs: "]);
+        assert!(!ended.stderr.contains("--memory-node"), "{}", ended.stderr);
+        return;
+    }
+    ended.expect(0);
+    let summary = rows(&folder.join("run/summary.csv"));
+    assert!(!summary.is_empty());
+    let pauses: Vec<&str> = summary[..2]
+        .iter()
+        .map(|row| row["pause_nops"].as_str())
+        .collect();
+    assert_eq!(pauses, ["", "0"], "{summary:?}");
+    assert!(summary.iter().all(|row| row["read_share_percent"] == "100"));
+    for row in &summary {
+        let nodes = format!("-nodes-{}-{}", row["cpu_node"], row["memory_node"]);
+        assert!(
+            row["point"].ends_with(&nodes) && figure(row, "latency_ns") > 0.0,
+            "{row:?}"
+        );
+    }
+    common::ends(folder, "plot matrix run --out nodes.svg", 0);
+    let drawn = std::fs::read_to_string(folder.join("nodes.svg")).unwrap();
+    drawn.has(&["NUMA nodes: latency of a load, idle", "node 0"]);
+    refused(
+        "--node-pairs --memory-node 0",
+        &["--node-pairs", "--memory-node"],
+    );
+}
+
+#[test]
 fn what_cannot_be_is_refused_with_what_can() {
     for (words, told) in [
         ("--read-share 27", ["--read-share", "even number"]),
         ("--pause 5000k", ["--pause", "max or off"]),
         ("--size 1k", ["--size", "16 KiB"]),
+        ("--size 1M..16k", ["--size", "ends before it starts"]),
+        ("--read-event imc/reads", ["--read-event", "--write-event"]),
+        (
+            "--read-event none_such/reads --write-event imc",
+            ["--write-event", "no event"],
+        ),
+        (
+            "--read-event none_such/reads --write-event none_such/event=1",
+            ["--read-event, --write-event: none_such/reads", "no device"],
+        ),
+        (
+            "--read-event a/b --write-event a/b --bandwidth software",
+            ["--bandwidth software", "leave one out"],
+        ),
         ("--size 100G", ["--size 100 GiB", "allowed is"]),
         (
             "--memory-node 77",

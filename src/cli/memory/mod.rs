@@ -18,6 +18,7 @@ use crate::driver::arguments::SweepArguments;
 use crate::generators::{InstructionSet, Store};
 use crate::host::CpuSet;
 use crate::host::readiness::Needs;
+use crate::host::uncore::{ChosenEvent, ChosenEvents};
 use crate::results::Record;
 use crate::results::schema::memory as columns;
 use crate::stats::outliers::Outliers;
@@ -27,8 +28,9 @@ use crate::terminal::output::OutputArguments;
 /// Arguments of `hcabench memory`. LIST: one value, or several with commas between them.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct MemoryArguments {
-    /// Read with this per cent of the accesses and store with the others; even numbers
-    #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares)]
+    /// Read with this per cent of the accesses and store with the others; even numbers; with --node-pairs by default 100
+    #[arg(long, value_name = "LIST", default_value = "0,26,50,76,100", value_parser = values::shares,
+          default_value_if("node_pairs", "true", "100"))]
     pub read_share: List<u32>,
 
     /// Store lines: regular (through the caches), non-temporal (past them)
@@ -36,18 +38,20 @@ pub(crate) struct MemoryArguments {
     pub store: List<Store>,
 
     /// Run this many nops after each group of 50 accesses: 0 (full speed) to max (almost no bandwidth); off (generators
-    /// rest)
-    #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses)]
+    /// rest); with --node-pairs by default off,0
+    #[arg(long, value_name = "LIST", default_value = values::DEFAULT_PAUSES, value_parser = values::pauses,
+          default_value_if("node_pairs", "true", values::PAUSES_OF_PAIRS))]
     pub pause: List<Pause>,
 
     /// Access memory by this instruction set: sse2, avx2, avx512, on aarch64 neon, sve; auto (the widest available)
     #[arg(long, value_name = "SET", default_value = "auto", value_parser = values::or_auto::<InstructionSet>)]
     pub isa: values::OrAuto<InstructionSet>,
 
-    /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary
-    /// [default: four times the last level of cache, where that fits]
-    #[arg(long, value_name = "SIZE", value_parser = values::size)]
-    pub size: Option<Bytes>,
+    /// Set the size of each buffer in bytes, one for the chase and two for each generator; k, M and G are binary. Of
+    /// several, as in 16k..1G, which doubles, each is one for the chase, and generators have the largest [default: four
+    /// times the last level of cache, where that fits; smaller ones for generators where theirs do not fit beside it]
+    #[arg(long, value_name = "LIST", value_parser = values::sizes)]
+    pub size: Option<List<Bytes>>,
 
     /// Use these pages for all buffers: 4k, 2m (reserved, or transparent and verified), 1g [default: the largest
     /// available]
@@ -70,7 +74,7 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub chase_cpu: Option<usize>,
 
-    /// Pin generators to these CPUs: 3, or 0-3,8 [default: all others of the package of the chase]
+    /// Pin generators to these CPUs: 3, or 0-3,8 [default: all other cores, of all packages]
     #[arg(long, value_name = "LIST", help_heading = "Machine", value_parser = values::cpus)]
     pub generators: Option<CpuSet>,
 
@@ -79,10 +83,26 @@ pub(crate) struct MemoryArguments {
           value_parser = |text: &str| number::<u32>(text, 0..=1023), help_heading = "Machine")]
     pub memory_node: Option<u32>,
 
+    /// Measure the CPUs of each NUMA node with the memory of each, a point for each pair: chase and generators run on the
+    /// CPUs of one node (hcabench plot matrix). Pairs that cannot be measured are in left_out.csv
+    #[arg(long, conflicts_with_all = ["chase_cpu", "generators", "memory_node"], help_heading = "Machine")]
+    pub node_pairs: bool,
+
     /// Measure bandwidth by: auto (counters of the memory controllers, if they can be read), uncore (these, or an
     /// error), software (only the accesses are counted)
     #[arg(long, value_name = "SOURCE", default_value = "auto", help_heading = "Machine", value_parser = one::<Bandwidth>)]
     pub bandwidth: Bandwidth,
+
+    /// Count what memory controllers read by this event of perf, on a processor whose events are not known:
+    /// DEVICE/EVENT or DEVICE/EVENT/BYTES of a count; a * in DEVICE stands for any text; may be repeated
+    #[arg(long, value_name = "EVENT", requires = "write_event", help_heading = "Machine",
+          value_parser = |text: &str| text.parse::<ChosenEvent>())]
+    pub read_event: Vec<ChosenEvent>,
+
+    /// Count what they write by this event
+    #[arg(long, value_name = "EVENT", requires = "read_event", help_heading = "Machine",
+          value_parser = |text: &str| text.parse::<ChosenEvent>())]
+    pub write_event: Vec<ChosenEvent>,
 
     /// Leave out windows by: mad (median absolute deviation), sigma3, none
     #[arg(long, value_name = "RULE", default_value = "mad", help_heading = "Analysis", value_parser = one::<Outliers>)]
@@ -113,12 +133,15 @@ impl MemoryArguments {
     pub(crate) fn assignment(&self) -> Assignment {
         let config = Config {
             instruction_set: self.isa.0,
-            size: self.size,
             page: self.pages,
             chase_cpu: self.chase_cpu,
             generators: self.generators.clone(),
             memory_node: self.memory_node,
             bandwidth: self.bandwidth,
+            events: ChosenEvents {
+                read: self.read_event.clone(),
+                written: self.write_event.clone(),
+            },
             settle: self.settle,
             windows: self.windows,
             window: self.window,
@@ -130,6 +153,11 @@ impl MemoryArguments {
             read_shares: self.read_share.0.clone(),
             stores: self.store.0.clone(),
             pauses: self.pause.0.clone(),
+            node_pairs: self.node_pairs,
+            sizes: self
+                .size
+                .as_ref()
+                .map_or_else(Vec::new, |sizes| sizes.0.clone()),
         };
         Assignment::Memory(config, sweep)
     }
@@ -140,12 +168,18 @@ impl MemoryArguments {
 /// # Errors
 /// [`UsageError`](crate::arguments::UsageError) for bad input, others when it cannot be measured.
 pub(crate) fn run(arguments: &MemoryArguments) -> anyhow::Result<u8> {
+    let named = |events: &[ChosenEvent]| {
+        let events: Vec<String> = events.iter().map(ChosenEvent::to_string).collect();
+        (!events.is_empty()).then(|| events.join(" "))
+    };
     let mut run = Record::new();
     run.set(
         &columns::PAGES_ASKED,
         arguments.pages.map_or("largest", PageSize::name),
     )
     .set(&columns::BANDWIDTH, arguments.bandwidth.name())
+    .set(&columns::READ_EVENT, named(&arguments.read_event))
+    .set(&columns::WRITE_EVENT, named(&arguments.write_event))
     .set(&columns::SEED, arguments.seed);
     driver::run(Request {
         sweep: &arguments.sweep,

@@ -13,16 +13,23 @@ pub(crate) const VIEW: View = View {
 };
 
 /// The settings of the table.
-const SETTINGS: [Column; 4] = [
+const SETTINGS: [Column; 7] = [
+    columns::CPU_NODE,
+    columns::MEMORY_NODE,
     columns::READ_SHARE,
     columns::STORE,
+    columns::SIZE,
     columns::PAUSE,
     columns::ISA,
 ];
 
+/// Those of them that most runs do not vary.
+const IF_VARYING: [Column; 3] = [columns::CPU_NODE, columns::MEMORY_NODE, columns::SIZE];
+
 /// Its figures.
-const FIGURES: [Column; 7] = [
+const FIGURES: [Column; 8] = [
     columns::LATENCY,
+    columns::WITHOUT_TLB,
     columns::SMOOTHED,
     columns::ISSUED,
     columns::ESTIMATED,
@@ -54,10 +61,19 @@ fn tables(shown: &Shown<'_>) -> String {
             false => heading,
         }
     };
-    let settings = SETTINGS.iter().map(|column| heading(column).setting());
+    let varies = |column: &Column| {
+        let mut texts = shown.summary.iter().map(|row| row.text(column));
+        texts
+            .next()
+            .is_some_and(|first| texts.any(|text| text != first))
+    };
+    let settings = SETTINGS
+        .iter()
+        .filter(|column| !IF_VARYING.contains(column) || varies(column));
+    let settings: Vec<&Column> = settings.collect();
     let figures = FIGURES.iter().filter(|column| {
         // Most machines do not let a guest read these counters.
-        **column != columns::MEASURED
+        ![columns::MEASURED, columns::WITHOUT_TLB].contains(column)
             || shown
                 .summary
                 .iter()
@@ -66,6 +82,8 @@ fn tables(shown: &Shown<'_>) -> String {
     let figures: Vec<&Column> = figures.collect();
     let mut table = Table::new(
         settings
+            .iter()
+            .map(|column| heading(column).setting())
             .chain(figures.iter().copied().map(heading))
             .collect(),
     );
@@ -82,7 +100,7 @@ fn tables(shown: &Shown<'_>) -> String {
                 false => text,
             }
         };
-        table.row(SETTINGS.iter().chain(figures.iter().copied()).map(cell));
+        table.row(settings.iter().chain(&figures).copied().map(cell));
     }
     table.brief(shown.brief).render(shown.width)
 }

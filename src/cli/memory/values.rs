@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use crate::arguments::values::{DAY, List, MILLISECOND, bytes, count, list, one, time};
+use crate::arguments::values::{
+    DAY, List, MILLISECOND, bytes, count, list, list_of_ranges, one, time,
+};
 use crate::bench::memory::config::Pause;
 use crate::buffer::Bytes;
 use crate::generators::LONGEST_PAUSE;
@@ -13,6 +15,9 @@ use crate::stats::smoothing::Smoothing;
 /// From no pause to one that is longer than all accesses of its group, in steps that a curve shows, and `max`.
 pub(crate) const DEFAULT_PAUSES: &str =
     "0,128,256,512,768,1024,1536,2048,3072,4096,6144,8192,16384,65536,max";
+
+/// Latency and bandwidth of each pair of nodes.
+pub(crate) const PAUSES_OF_PAIRS: &str = "off,0";
 
 /// Sizes of a buffer that there can be.
 const SIZES: std::ops::RangeInclusive<u64> = 16 << 10..=128 << 30;
@@ -55,8 +60,23 @@ pub(crate) fn pauses(text: &str) -> Result<List<Pause>, String> {
     })
 }
 
+/// Sizes of buffers: `256M`, `16k..1G`, which is 16k and each twofold up to 1G.
+pub(crate) fn sizes(text: &str) -> Result<List<Bytes>, String> {
+    list_of_ranges(text, |part| {
+        let Some((from, to)) = part.split_once("..") else {
+            return Ok(vec![size(part)?]);
+        };
+        let (from, to) = (size(from)?, size(to)?);
+        if from.0 > to.0 {
+            return Err(format!("the range {part:?} ends before it starts"));
+        }
+        let sizes = std::iter::successors(Some(from), |size| Some(Bytes(size.0 * 2)));
+        Ok(sizes.take_while(|size| size.0 <= to.0).collect())
+    })
+}
+
 /// The size of a buffer.
-pub(crate) fn size(text: &str) -> Result<Bytes, String> {
+fn size(text: &str) -> Result<Bytes, String> {
     let size = bytes(text).filter(|size| SIZES.contains(&size.0));
     size.ok_or_else(|| {
         format!("{text:?} is not a size from 16 KiB to 128 GiB, such as 256M or 1GiB")
@@ -112,6 +132,16 @@ mod tests {
         let text: Vec<String> = read.iter().map(Pause::to_string).collect();
         assert_eq!(text, ["0", "4096", "max", "off"]);
         assert_eq!(size("256M"), Ok(Bytes(256 << 20)));
+        let kibibytes = |text| {
+            sizes(text)
+                .unwrap()
+                .0
+                .iter()
+                .map(|size| size.0 >> 10)
+                .collect()
+        };
+        let read: Vec<u64> = kibibytes("1M,16k..100k,32k");
+        assert_eq!(read, [1024, 16, 32, 64]);
         assert_eq!(or_auto::<InstructionSet>("auto"), Ok(OrAuto(None)));
         for (refused, allowed) in [
             (shares("27").err(), "even number from 0 to 100"),
@@ -119,6 +149,9 @@ mod tests {
             (pauses("4195k").err(), "from 0 to 4194304"),
             (pauses("-1").err(), "max or off"),
             (size("1k").err(), "from 16 KiB"),
+            (sizes("16k..1k").err(), "from 16 KiB"),
+            (sizes("1M..16k").err(), "ends before it starts"),
+            (sizes("16k..").err(), "from 16 KiB"),
             (
                 or_auto::<InstructionSet>("mmx").err(),
                 "sse2, avx2, avx512, neon, sve, auto",

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Made, Settings, Told, UsageError, left_out, refused};
-use crate::plot::matrix::{Matrix, Node};
+use crate::plot::matrix::{CellKind, Matrix, Node};
 use crate::plot::{FigureTexts, INCOMPLETE, both};
 use crate::results::read::{Fabric, FabricNode};
 use crate::results::schema::Column;
@@ -82,7 +82,11 @@ pub(in crate::figures) fn matrix(from: &[PathBuf], settings: &Settings) -> anyho
             Vec::new(),
         ),
         value: (*value).to_owned(),
-        counted: *column == LOST,
+        kind: if *column == LOST {
+            CellKind::Count
+        } else {
+            CellKind::Time
+        },
         nodes,
         cells,
     };

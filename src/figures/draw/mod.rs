@@ -8,6 +8,7 @@ mod load;
 mod matrix;
 mod median;
 mod names;
+mod node_pairs;
 mod places;
 mod surface;
 mod time;
@@ -16,8 +17,8 @@ pub(super) use curves::curves;
 pub(super) use family::family;
 pub(super) use histogram::histogram;
 pub(super) use load::load;
-pub(super) use matrix::matrix;
 pub(super) use median::median;
+pub(super) use node_pairs::matrix_of_any as matrix;
 pub(super) use surface::surface;
 pub(super) use time::time;
 

@@ -1,10 +1,10 @@
 //! Curves of a memory: what is drawn of runs that bend backwards, are noisy or have few points.
 
-use crate::testing::{Has as _, temporary};
+use crate::testing::{Has as _, Refused as _, temporary};
 use serde_json::Value;
 
 use super::*;
-use crate::made_up_run::memory::{MadeCurve, memory_run};
+use crate::made_up_run::memory::{MadeCurve, SIZE, memory_run};
 
 pub(super) fn curves_in(
     folder: &tempfile::TempDir,
@@ -299,4 +299,99 @@ fn a_point_without_a_latency_is_told() {
     why.begins("1 point has no samples and is not drawn: regular-reads0-");
     let drawn = data(&run, &[]);
     assert_eq!(numbers(&drawn["curves"][0], "dots").len(), 13);
+}
+
+/// Two nodes with CPUs, and one without.
+fn node_pairs() -> Vec<MadeCurve> {
+    let pairs = [0, 1]
+        .into_iter()
+        .flat_map(|cpus| [0, 1, 2].map(|memory| [cpus, memory]));
+    let curve = |nodes: [u32; 2]| {
+        let far = f64::from(nodes[0].abs_diff(nodes[1]) * 50);
+        MadeCurve {
+            loads: vec![
+                (None, 0.0, 100.0 + far, ""),
+                (Some(0), 20_000.0 - 100.0 * far, 300.0, ""),
+            ],
+            nodes: Some(nodes),
+            ..MadeCurve::bent(100, 2, 1, 1.0, 0.0)
+        }
+    };
+    pairs.map(curve).collect()
+}
+
+#[test]
+fn pairs_of_nodes_are_a_matrix_with_the_memory_of_nodes_without_cpus() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = curves_in(&folder, "run", &node_pairs());
+    let cells = |words: &[&str]| {
+        let drawn = made(Figure::Matrix, &run, words).unwrap().data;
+        let names = drawn["nodes"].as_array().unwrap().iter();
+        let names: Vec<&str> = names.map(|node| node["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["node 0", "node 1", "node 2"]);
+        let cell = |from: usize, to: usize| drawn["cells"][from][to].as_f64();
+        [0, 1, 2].map(|from| [0, 1, 2].map(|to| cell(from, to).map(f64::round)))
+    };
+    let latency = cells(&[]);
+    let is_near = |found: Option<f64>, wanted: f64| (found.unwrap() / wanted - 1.0).abs() < 0.02;
+    assert!(
+        is_near(latency[0][0], 100.0) && is_near(latency[1][1], 100.0),
+        "{latency:?}"
+    );
+    assert!(
+        is_near(latency[0][1], 150.0) && is_near(latency[0][2], 200.0),
+        "{latency:?}"
+    );
+    assert_eq!(latency[2], [None; 3]);
+    let bandwidth = cells(&["--metric", "bandwidth"]);
+    assert!(
+        is_near(bandwidth[0][0], 20.0) && is_near(bandwidth[0][2], 10.0),
+        "{bandwidth:?}"
+    );
+    let drawing = made(Figure::Matrix, &run, &[]).unwrap().drawing;
+    let said: Vec<&str> = drawing.texts().map(|text| &text.text[..]).collect();
+    said.join(" ").has(&[
+        "NUMA nodes: latency of a load, idle",
+        "2 pairs without this figure are hatched",
+        "memory of",
+    ]);
+    // Where one of them has generators at all its points, no figure is called idle.
+    let mut loaded = node_pairs();
+    loaded[2].loads.remove(0);
+    loaded[2].loads.push((Some(512), 10_000.0, 200.0, ""));
+    let loaded = curves_in(&folder, "loaded", &loaded);
+    let drawing = made(Figure::Matrix, &loaded, &[]).unwrap().drawing;
+    let said: Vec<&str> = drawing.texts().map(|text| &text.text[..]).collect();
+    let said = said.join(" ");
+    said.has(&["NUMA nodes: latency of a load, at the least load"]);
+    assert!(!said.contains("idle"), "{said}");
+    made(Figure::Matrix, &run, &["--metric", "lost"]).refused(&["lost", "latency, bandwidth"]);
+    let plain = curves_in(&folder, "plain", &family());
+    made(Figure::Matrix, &plain, &[]).refused(&["--node-pairs"]);
+}
+
+#[test]
+fn sizes_are_an_axis_from_cache_to_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |size: u64, latency: f64| MadeCurve {
+        loads: vec![(None, 0.0, latency, "")],
+        size,
+        ..MadeCurve::bent(100, 2, 1, 1.0, 0.0)
+    };
+    let run = curves_in(
+        &folder,
+        "run",
+        &[of(1 << 20, 8.0), of(16 << 10, 2.0), of(SIZE, 120.0)],
+    );
+    let drawn = made(Figure::Median, &run, &["--x", "size_bytes"])
+        .unwrap()
+        .data;
+    let lines = drawn["lines"].as_array().unwrap();
+    assert_eq!(lines.len(), 1, "{drawn}");
+    let middles = lines[0]["middles"].as_array().unwrap().iter();
+    let middles: Vec<f64> = middles
+        .map(|it| it["value"].as_f64().unwrap().round())
+        .collect();
+    assert_eq!(middles.len(), 3);
+    assert!(middles.is_sorted() && middles[0] == 2.0, "{middles:?}");
 }

@@ -1,7 +1,7 @@
 //! The report of a memory: its curves, and words that speak of no message.
 
 use super::*;
-use crate::made_up_run::memory::{MadeCurve, memory_run};
+use crate::made_up_run::memory::{MadeCurve, SIZE, memory_run};
 use crate::testing::{Has as _, temporary};
 
 fn page_of_curves(curves: &[MadeCurve], rounds: u32, unfinished: bool) -> Page {
@@ -21,6 +21,8 @@ fn curve(reads: u32, points: &[(f64, f64)]) -> MadeCurve {
         store: "non-temporal",
         smooth: "savgol:5:2",
         loads: points.iter().enumerate().map(load).collect(),
+        size: SIZE,
+        nodes: None,
     }
 }
 
@@ -126,4 +128,20 @@ fn an_incomplete_point_is_in_no_curve() {
     let page = page_of_curves(&[MadeCurve::bent(50, 12, 2, 9_000.0, 0.0)], 1, true);
     assert_eq!(page.answer.sheet.rows[0][7], "11");
     told(&lines(&page), "Interrupted by SIGINT");
+}
+
+#[test]
+fn a_sweep_over_sizes_has_a_figure_of_them_and_opens_with_the_memory() {
+    let of = |size: u64, latency: f64| MadeCurve {
+        size,
+        ..curve(100, &[(0.0, latency)])
+    };
+    const TITLE: &str = "Latency by the size of the buffer";
+    let sizes = [of(16 << 10, 2.0), of(1 << 20, 8.0), of(SIZE, 120.0)];
+    let page = page_of_curves(&sizes, 3, false);
+    let titles = figures(&page);
+    told(&titles, TITLE);
+    page.opening.has(&["Latency 12"]);
+    let page = page_of_curves(&[curve(100, &[(0.0, 100.0), (2_000.0, 110.0)])], 3, false);
+    untold(&figures(&page), TITLE);
 }

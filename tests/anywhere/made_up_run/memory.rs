@@ -12,6 +12,8 @@ use super::{MadeRow, run_of};
 const WINDOWS: u32 = 8;
 const WINDOW_NS: u64 = 10_000_000;
 const LINE: f64 = 64.0;
+/// Of buffers that are of no other.
+pub(crate) const SIZE: u64 = 64 << 20;
 
 /// A point of a curve: pause, issued bandwidth in MB/s, latency in ns, and its marks.
 pub(crate) type MadeWindows = (Option<u32>, f64, f64, &'static str);
@@ -22,6 +24,10 @@ pub(crate) struct MadeCurve {
     pub store: &'static str,
     pub smooth: &'static str,
     pub loads: Vec<MadeWindows>,
+    /// Of its buffers.
+    pub size: u64,
+    /// The nodes of its CPUs and of its memory, if it is of a pair of nodes.
+    pub nodes: Option<[u32; 2]>,
 }
 
 impl MadeCurve {
@@ -49,6 +55,8 @@ impl MadeCurve {
             store: "regular",
             smooth: "savgol:11:3",
             loads: (0..points).map(load).collect(),
+            size: SIZE,
+            nodes: None,
         }
     }
 }
@@ -64,6 +72,9 @@ struct WindowRow {
     lines_read: u64,
     lines_stored: u64,
     controllers_bytes: Option<u64>,
+    walk_cycles: Option<u64>,
+    page_walks: Option<u64>,
+    stlb_hits: Option<u64>,
     stalled: bool,
     kept: bool,
 }
@@ -88,6 +99,9 @@ fn windows(curve: &MadeCurve, load: MadeWindows, round: u32) -> Vec<WindowRow> {
             lines_read: of(f64::from(curve.reads)),
             lines_stored: of(100.0 - f64::from(curve.reads)),
             controllers_bytes: None,
+            walk_cycles: None,
+            page_walks: None,
+            stlb_hits: None,
             stalled: window == 0 && marks.contains("stalled"),
             kept: true,
         }
@@ -125,11 +139,11 @@ fn figures(curve: &MadeCurve, load: MadeWindows, windows: &[WindowRow]) -> Recor
         .set(&memory::STORE, curve.store)
         .set(&memory::PAUSE, pause)
         .set(&memory::ISA, "avx2")
-        .set(&memory::SIZE, 64_u32 << 20)
+        .set(&memory::SIZE, curve.size)
         .set(&memory::GENERATORS, "1-3")
         .set(&memory::GENERATOR_COUNT, 3_u32)
-        .set(&memory::CHASE_CPU, 0_u32)
-        .set(&memory::MEMORY_NODE, None::<u32>)
+        .set(&memory::CHASE_CPU, curve.nodes.map_or(0, |[cpus, _]| cpus))
+        .set(&memory::MEMORY_NODE, curve.nodes.map(|[_, memory]| memory))
         .set(&memory::WINDOWS, WINDOWS)
         .set(&memory::WINDOW, WINDOW_NS)
         .set(&memory::SETTLE, 1_000_000_000_u64)
@@ -155,6 +169,7 @@ fn figures(curve: &MadeCurve, load: MadeWindows, windows: &[WindowRow]) -> Recor
         .set(&memory::IN_CACHE, marks.contains("in-cache"))
         .set(&memory::CORE_LIMITED, marks.contains("core-limited"))
         .set(&memory::CORE_SHARED, marks.contains("core-shared"))
+        .set(&memory::CPU_NODE, curve.nodes.map(|[cpus, _]| cpus))
         .set(&memory::PAGES, "2m-transparent");
     record
 }
@@ -170,11 +185,16 @@ pub(crate) fn memory_run(
         .flat_map(|curve| curve.loads.iter().map(move |load| (curve, *load)));
     let row = |(curve, load): (&MadeCurve, MadeWindows)| {
         let pause = load.0.map_or("none".to_owned(), |pause| pause.to_string());
+        let of = match (curve.size, curve.nodes) {
+            (_, Some([cpus, memory])) => format!("-nodes-{cpus}-{memory}"),
+            (SIZE, None) => String::new(),
+            (size, None) => format!("-size-{size}"),
+        };
         let all: Vec<Vec<WindowRow>> = (0..rounds)
             .map(|round| windows(curve, load, round))
             .collect();
         MadeRow {
-            name: format!("{}-reads{}-pause{pause}", curve.store, curve.reads),
+            name: format!("{}-reads{}-pause{pause}{of}", curve.store, curve.reads),
             rounds: all
                 .iter()
                 .map(|windows| figures(curve, load, windows))

@@ -11,6 +11,7 @@ use super::huge_pages::{HugePages, transparent_huge_pages};
 use super::idle_states::IdleStates;
 use super::limits::Limits;
 use super::memory_lock::MemoryLock;
+use super::memory_modules::MemoryModules;
 use super::system_files::SystemFiles;
 use super::topology::Topology;
 use super::virtual_machines;
@@ -123,6 +124,8 @@ pub struct Memory {
     pub huge_pages: Option<HugePages>,
     pub transparent_huge_pages: Option<String>,
     pub memory_lock: Option<MemoryLock>,
+    /// What is in its sockets.
+    pub modules: MemoryModules,
 }
 
 impl Fingerprint {
@@ -176,6 +179,7 @@ impl Fingerprint {
                 huge_pages: HugePages::from_files(files),
                 transparent_huge_pages: transparent_huge_pages(files),
                 memory_lock,
+                modules: MemoryModules::from_files(files),
             },
             limits: Limits::from_files(files),
         }
@@ -329,6 +333,7 @@ impl Cpuid {
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
+    use crate::testing::Has as _;
     use serde_json::json;
 
     fn of(machine: &Machine, cpuid: &Cpuid) -> Fingerprint {
@@ -402,6 +407,11 @@ mod tests {
         // Of a limit it is stated, as null could be read as no limit.
         let limits = found.as_object_mut().unwrap().remove("limits").unwrap();
         assert_eq!(limits["pids"], "unknown");
+        let modules = found["memory"].as_object_mut().unwrap().remove("modules");
+        modules.unwrap()["unknown"]
+            .as_str()
+            .unwrap()
+            .has(&["no DMI table"]);
         fn leaves(value: &serde_json::Value) -> Vec<&serde_json::Value> {
             match value {
                 serde_json::Value::Object(fields) => fields.values().flat_map(leaves).collect(),

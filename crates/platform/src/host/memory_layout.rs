@@ -44,6 +44,24 @@ pub fn nodes_with_memory() -> Result<CpuSet, HostError> {
     Ok(nodes.unwrap_or_else(|| CpuSet::from_iter([0])))
 }
 
+/// The NUMA nodes whose memory this process may use; none if the kernel does not report them.
+///
+/// # Errors
+/// When the text in procfs is not a list.
+pub fn nodes_allowed() -> Result<Option<CpuSet>, HostError> {
+    allowed_of(&SystemFiles::of_this_machine())
+}
+
+fn allowed_of(files: &SystemFiles) -> Result<Option<CpuSet>, HostError> {
+    let list = files.field("proc/self/status", "Mems_allowed_list", ':');
+    list.map(|list| {
+        list.parse().map_err(|error| {
+            HostError::Malformed("/proc/self/status".into(), list, format!("{error}"))
+        })
+    })
+    .transpose()
+}
+
 /// Bytes of a node's memory that are free; none if sysfs does not report it.
 pub fn free_on_node(node: u32) -> Option<u64> {
     free_of(&SystemFiles::of_this_machine(), node)
@@ -80,6 +98,20 @@ mod tests {
         let text = "Node 2 MemTotal:       24650000 kB\nNode 2 MemFree:         2048 kB";
         machine.file("sys/devices/system/node/node2/meminfo", text);
         assert_eq!(free_of(&files, 2), Some(2 << 20));
+    }
+
+    #[test]
+    fn the_nodes_that_this_process_may_use_are_told() {
+        let machine = Machine::new(1, 1, 1);
+        let files = SystemFiles::below(machine.root());
+        assert_eq!(allowed_of(&files).unwrap(), None);
+        machine.file(
+            "proc/self/status",
+            "Name:\tx\nMems_allowed:\t00000005\nMems_allowed_list:\t0,2",
+        );
+        assert_eq!(allowed_of(&files).unwrap(), Some("0,2".parse().unwrap()));
+        machine.file("proc/self/status", "Mems_allowed_list:\tmany");
+        assert!(allowed_of(&files).unwrap_err().to_string().contains("many"));
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //!
 //! | concept | modules |
 //! | --- | --- |
-//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout` |
+//! | what the machine is | `topology`, `huge_pages`, `boot`, `idle_states`, `virtual_machines`, `fingerprint`, `memory_layout`, `memory_modules` |
 //! | what limits a process | `cgroup`, `throttling`, `limits` |
 //! | where threads run | [`cpu_set`], `placement`, `core_pairs`, `compromise`, [`pinning`], [`priority`] |
 //! | what must not happen in a hot loop | [`memory_lock`], `counters` |
 //! | what stops a thread | `counters`, `interrupt_lines`, `running`, `trace` |
-//! | what moves between memory and the processor | [`uncore`] |
+//! | what moves between memory and the processor, what translations of addresses cost | [`uncore`], [`tlb`] |
 //! | what keeps an idle CPU awake | `idle_hold` |
 //! | how many files and threads there may be | `open_files`, `needs`, `resources`, `remedies`, `threads`, `gave_up` |
 //! | whether anybody can read what is printed | `standard_output` |
@@ -52,6 +52,8 @@ pub mod machine_name;
 pub mod made_up;
 pub mod memory_layout;
 pub mod memory_lock;
+#[allow(missing_docs)]
+pub mod memory_modules;
 pub mod needs;
 pub mod open_files;
 pub mod pinning;
@@ -69,6 +71,7 @@ pub mod system_files;
 pub mod threads;
 #[allow(missing_docs)]
 pub mod throttling;
+pub mod tlb;
 #[allow(missing_docs)]
 pub mod topology;
 #[allow(missing_docs)]

@@ -7,7 +7,8 @@
 //! | | `uncore_imc_free_running_N` | `data_read`, `data_write` |
 //! | AMD, Zen 4 and later | `amd_umc_N` | 0x0a with `rdwrmask` 1 and 2; the kernel names no events |
 //!
-//! They count whatever moves: other programs, devices and the kernel too. Each counter is opened on the CPUs that the
+//! A device that is not in the table counts where it has a pair of events of these names; others can be named
+//! ([`ChosenEvents`]). They count whatever moves: other programs, devices and the kernel too. Each counter is opened on the CPUs that the
 //! device's `cpumask` names, one for each package, and all of them are summed. They are pinned: a counter that does not
 //! count all the time is an error, not an estimate.
 //!
@@ -19,6 +20,7 @@
 //! Source: Documentation/ABI/testing/sysfs-bus-event_source-devices-{events,format} of the kernel, and its
 //! arch/x86/events; perf_event_open(2).
 
+mod chosen;
 mod controllers;
 mod device;
 
@@ -28,7 +30,8 @@ use nix::errno::Errno;
 use perf_event::events::Raw;
 use perf_event::{Builder, Counter};
 
-use self::controllers::{Event, TransferDirection, find};
+pub use self::chosen::{ChosenEvent, ChosenEvents};
+use self::controllers::{Event, TransferDirection, cpus_of_package, find};
 use self::device::DEVICES;
 use super::error::HostError;
 use super::system_files::SystemFiles;
@@ -53,6 +56,36 @@ pub enum UncoreError {
     NoEvents {
         /// The devices.
         devices: String,
+    },
+    /// An event that was chosen is not there.
+    #[error("{event}: {what}: {there}")]
+    NotThere {
+        /// As it was chosen.
+        event: String,
+        /// What is not.
+        what: String,
+        /// What is.
+        there: String,
+    },
+    /// Two choices are one counter.
+    #[error(
+        "{one} and {other} choose the same counter of {device}, which would be summed twice: leave one out"
+    )]
+    Twice {
+        /// As it was chosen first.
+        one: String,
+        /// As it was chosen again.
+        other: String,
+        /// The device.
+        device: String,
+    },
+    /// What a node without CPUs reads passes no controller of a package of CPUs.
+    #[error(
+        "which controllers serve NUMA node {node} is not known, as it has no CPUs of a known package"
+    )]
+    Unassigned {
+        /// The node.
+        node: u32,
     },
     /// Something there cannot be read.
     #[error(transparent)]
@@ -108,15 +141,15 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// Opens those of the package of a NUMA node if there is a node and its package is known, else all of them. They
-    /// count from now on.
+    /// Opens those of the package of a NUMA node if there is a node, else all of them. They count from now on. Events that
+    /// are chosen are opened in place of those that are known, also for a node of which no package is known.
     ///
     /// # Errors
-    /// With what is missing: the devices, their events, or the permission.
-    pub fn open(node: Option<u32>) -> Result<Self, UncoreError> {
+    /// With what is missing: the devices, their events, the package, or the permission.
+    pub fn open(node: Option<u32>, chosen: &ChosenEvents) -> Result<Self, UncoreError> {
         let files = SystemFiles::of_this_machine();
         let mut counters = Vec::new();
-        for event in find(&files, node)? {
+        for event in find(&files, node, chosen)? {
             for cpu in event.cpus.iter() {
                 let counter = event
                     .open(cpu)
@@ -125,6 +158,24 @@ impl Uncore {
             }
         }
         Ok(Uncore { counters })
+    }
+
+    /// Whether the package of a node is known, whose controllers serve it.
+    ///
+    /// # Errors
+    /// [`UncoreError::Unassigned`] where it is not.
+    pub fn require_package(node: u32) -> Result<(), UncoreError> {
+        cpus_of_package(&SystemFiles::of_this_machine(), node).map(|_| ())
+    }
+
+    /// The events that count, as perf writes them.
+    pub fn events(&self) -> Vec<String> {
+        let counters = self.counters.iter();
+        let mut names: Vec<String> = counters
+            .map(|(event, _)| format!("{}/{}/", event.device, event.name))
+            .collect();
+        names.dedup();
+        names
     }
 
     /// What was moved since they were opened, all of them together.
@@ -191,6 +242,7 @@ mod tests {
         let files = SystemFiles::below(machine.root());
         let event = Event {
             device: "uncore_imc_0".to_owned(),
+            name: "cas_count_read".to_owned(),
             kind: 20,
             config: [0; 3],
             cpus: CpuSet::new(),
@@ -209,7 +261,7 @@ mod tests {
 
     #[test]
     fn this_machine_counts_or_says_why_not() {
-        match Uncore::open(None) {
+        match Uncore::open(None, &ChosenEvents::default()) {
             Ok(mut counters) => {
                 let first = counters.read().unwrap();
                 assert!(counters.read().unwrap().all() >= first.all());

@@ -61,6 +61,7 @@ const OBTAINED: &str = "obtained";
 /// did not record it. Elsewhere a key may be left out because of how a run was measured.
 const WITH_ALL_KEYS: [&str; 3] = [MACHINE, "obtained.devices", "obtained.path"];
 const LIMITS: &str = "machine.limits.";
+const MODULES: &str = "machine.memory.modules.";
 /// Limits that keep a run from starting, or end it, and change no figure of one that ran.
 const HARMLESS_LIMITS: [(&str, &str); 3] = [
     ("memory", "memory limit"),
@@ -124,7 +125,12 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
             let name = limit.split('.').next().unwrap_or(limit);
             has_limits && limits.iter().all(|limits| !is_unknown(&limits[name]))
         };
-        found.extend(differs.filter(|it| it.what.strip_prefix(LIMITS).is_none_or(is_known)));
+        let differs = differs.filter(|it| it.what.strip_prefix(LIMITS).is_none_or(is_known));
+        // Only root may read them, and older runs have none.
+        let modules =
+            [&base["memory"], &new["memory"]].map(|memory| &memory["modules"]["installed"]);
+        let has_modules = modules.iter().all(|modules| modules.is_array());
+        found.extend(differs.filter(|it| has_modules || !it.what.starts_with(MODULES)));
     }
     for column in &matched.differing {
         let text = |run: &Run| {

@@ -455,6 +455,25 @@ fn limits_of_containers_are_circumstances() {
 }
 
 #[test]
+fn memory_modules_differ_only_where_both_are_known() {
+    let with = |modules: Value| {
+        let mut document = document(&hca::SCHEMA);
+        document["machine"]["memory"] = json!({ "modules": modules });
+        with_document(&document, &[hca_point(&RC, 1, 8, 30_000.0)], 0)
+    };
+    let modules = |kind: &str| json!({"installed": [{"count": 2, "kind": kind}], "empty": 0});
+    let known = with(modules("DDR5"));
+    let other = compare(&known, &with(modules("DDR4")), &request());
+    other.refused(&["machine.memory.modules.installed.kind: DDR5 and DDR4"]);
+    // An ordinary user may not read them, and older runs have none.
+    for unknown in [json!({"unknown": "root only"}), Value::Null] {
+        let unknown = with(unknown);
+        assert!(compare(&known, &unknown, &request()).is_ok());
+        assert!(compare(&unknown, &known, &request()).is_ok());
+    }
+}
+
+#[test]
 fn what_one_side_lacks_is_named() {
     let sizes = |sizes: &[&'static str]| {
         let settings = |size| [(hca::SERVICE, "rc"), (hca::SIZE, size)];

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::accesses::LINE;
-use crate::buffer::Region;
+use crate::buffer::{Bytes, Region};
 use crate::pacing::SplitMix64;
 
 /// Steps between two looks at the clock: a multiple of those that are done at once.
@@ -17,6 +17,8 @@ const LOOK: Duration = Duration::from_micros(200);
 #[derive(Debug)]
 pub struct Chase {
     region: Region,
+    /// Of what it goes through.
+    length: Bytes,
     /// The line that is next: an address in the region.
     at: *const u8,
     steps_per_look: u64,
@@ -42,10 +44,17 @@ impl ChaseTiming {
 }
 
 impl Chase {
-    /// Makes one cycle of all lines of a region, which follows from a seed. `goes_on` is asked now and then; `None`
-    /// once it returns false. It takes four more bytes a line meanwhile.
-    pub fn new(region: Region, seed: u64, goes_on: impl Fn() -> bool) -> Option<Self> {
-        let lines = u32::try_from(region.length().0 as usize / LINE).ok()?;
+    /// Makes one cycle of all lines in the first `length` bytes of a region, or in all of it if that is smaller, which
+    /// follows from a seed. `goes_on` is asked now and then; `None` once it returns false. It takes four more bytes a
+    /// line meanwhile.
+    pub fn new(
+        region: Region,
+        length: Bytes,
+        seed: u64,
+        goes_on: impl Fn() -> bool,
+    ) -> Option<Self> {
+        let length = length.0.min(region.length().0);
+        let lines = u32::try_from(length as usize / LINE).ok()?;
         let next = cycle(lines, seed, &goes_on)?;
         let start = region.as_ptr();
         for (line, next) in next.iter().enumerate() {
@@ -56,6 +65,7 @@ impl Chase {
         Some(Chase {
             at: start,
             region,
+            length: Bytes(length),
             steps_per_look: LEAST_STEPS,
         })
     }
@@ -63,6 +73,23 @@ impl Chase {
     /// The memory that it goes through.
     pub fn region(&self) -> &Region {
         &self.region
+    }
+
+    /// The memory, for another chase.
+    pub fn into_region(self) -> Region {
+        self.region
+    }
+
+    /// Goes along the whole cycle once, or through `most` bytes of lines if it has more, and for about `time` at most: what
+    /// fits into the caches lies in them then.
+    pub fn warm_up(&mut self, most: Bytes, time: Duration) {
+        let steps = self.length.0.min(most.0) / LINE as u64;
+        let begun = Instant::now();
+        let mut done = 0;
+        while done < steps && begun.elapsed() < time {
+            self.steps(LEAST_STEPS);
+            done += LEAST_STEPS;
+        }
     }
 
     /// Makes steps for about that long, at least.
@@ -162,7 +189,7 @@ fn cycle(lines: u32, seed: u64, goes_on: impl Fn() -> bool) -> Option<Vec<u32>> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffer::{Bytes, PageSize};
+    use crate::buffer::PageSize;
 
     #[test]
     fn a_cycle_visits_each_line_once() {
@@ -183,24 +210,55 @@ mod tests {
 
     #[test]
     fn the_chase_goes_along_the_whole_cycle_in_its_own_memory() {
+        let mut region = Region::new(Bytes(1 << 20), PageSize::Small, None).unwrap();
+        // All of it, a part of it, and all of it again.
+        for length in [1 << 20, 64 << 10, 1 << 30] {
+            let mut chase = Chase::new(region, Bytes(length), 5, || true).unwrap();
+            let length = length.min(1 << 20);
+            let lines = length / LINE as u64;
+            let first = chase.at;
+            let mut seen = std::collections::BTreeSet::new();
+            for _ in 0..lines / STEPS_AT_ONCE {
+                assert!(seen.insert(chase.at.addr() - first.addr()));
+                chase.steps(STEPS_AT_ONCE);
+            }
+            // Back at the start after as many steps as there are lines, and no sooner.
+            assert_eq!(chase.at, first);
+            assert_eq!(seen.len() as u64, lines / STEPS_AT_ONCE);
+            assert!(*seen.last().unwrap() < length as usize);
+            region = chase.into_region();
+        }
+    }
+
+    #[test]
+    fn a_warm_up_goes_along_the_cycle_once_within_bounds() {
         let region = Region::new(Bytes(1 << 20), PageSize::Small, None).unwrap();
-        let mut chase = Chase::new(region, 5, || true).unwrap();
+        let mut chase = Chase::new(region, Bytes(1 << 20), 5, || true).unwrap();
+        let ahead = |chase: &mut Chase, steps: u64| {
+            let (from, mut done) = (chase.at, 0);
+            while done < steps {
+                chase.steps(STEPS_AT_ONCE);
+                done += STEPS_AT_ONCE;
+            }
+            let to = chase.at;
+            chase.at = from;
+            to
+        };
         let lines = (1 << 20) / LINE as u64;
         let first = chase.at;
-        let mut seen = std::collections::BTreeSet::new();
-        for _ in 0..lines / STEPS_AT_ONCE {
-            assert!(seen.insert(chase.at.addr()));
-            chase.steps(STEPS_AT_ONCE);
-        }
-        // Back at the start after as many steps as there are lines, and no sooner.
+        chase.warm_up(Bytes(1 << 30), Duration::MAX);
         assert_eq!(chase.at, first);
-        assert_eq!(seen.len() as u64, lines / STEPS_AT_ONCE);
+        let half = ahead(&mut chase, lines / 2);
+        chase.warm_up(Bytes(1 << 19), Duration::MAX);
+        assert_eq!(chase.at, half);
+        chase.warm_up(Bytes(1 << 30), Duration::ZERO);
+        assert_eq!(chase.at, half);
     }
 
     #[test]
     fn a_stretch_lasts_as_long_as_asked_and_counts_its_steps() {
         let region = Region::new(Bytes(4096), PageSize::Small, None).unwrap();
-        let mut chase = Chase::new(region, 5, || true).unwrap();
+        let mut chase = Chase::new(region, Bytes(4096), 5, || true).unwrap();
         let stretch = chase.run(Duration::from_millis(2));
         assert!(stretch.time >= Duration::from_millis(2));
         assert!(stretch.steps >= LEAST_STEPS && stretch.latency_ns() > 0.0);

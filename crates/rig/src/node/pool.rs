@@ -1,5 +1,6 @@
 //! Samples: slots of equal size in memory that is mapped, touched and locked once.
 
+use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
@@ -53,6 +54,43 @@ pub struct Pool {
 
 // SAFETY: the memory lives as long as the pool and goes with it.
 unsafe impl Send for Pool {}
+
+/// The words of a sample.
+#[derive(Debug, Clone, Copy)]
+pub struct Sample<'a> {
+    first: *const u64,
+    words: usize,
+    pool: PhantomData<&'a Pool>,
+}
+
+impl Sample<'_> {
+    /// A word. Volatile, as hardware may have written it.
+    #[inline(always)]
+    pub fn word(self, at: usize) -> u64 {
+        assert!(at < self.words);
+        // SAFETY: the first word is that of a slot of the pool, which is borrowed, and `at` below its words: the address
+        // lies in the memory, aligned.
+        u64::from_le(unsafe { self.first.wrapping_add(at).read_volatile() })
+    }
+}
+
+/// The words of a sample, to be written.
+#[derive(Debug)]
+pub struct SampleMut<'a> {
+    first: *mut u64,
+    words: usize,
+    pool: PhantomData<&'a mut Pool>,
+}
+
+impl SampleMut<'_> {
+    /// Writes a word.
+    #[inline(always)]
+    pub fn set_word(&mut self, at: usize, value: u64) {
+        assert!(at < self.words);
+        // SAFETY: as above, and only the holder of the slot, who has lent it, may write it.
+        unsafe { self.first.wrapping_add(at).write_volatile(value.to_le()) };
+    }
+}
 
 impl Pool {
     /// A pool of `count` slots for samples of this many words of 8 bytes.
@@ -162,22 +200,36 @@ impl Pool {
         self.start.as_ptr().wrapping_add(at)
     }
 
-    /// A word of a sample. Volatile, as hardware may have written it.
+    /// A word of a sample.
     #[inline(always)]
     pub fn word(&self, slot: &Slot, at: usize) -> u64 {
-        assert!(at < self.words);
-        let word = self.address(slot.0).cast::<u64>().wrapping_add(at);
-        // SAFETY: the slot is of this pool, and `at` below its words: the address lies in the memory, aligned.
-        u64::from_le(unsafe { word.read_volatile() })
+        self.sample(slot).word(at)
     }
 
     /// Writes a word of a sample.
     #[inline(always)]
     pub fn set_word(&mut self, slot: &Slot, at: usize, value: u64) {
-        assert!(at < self.words);
-        let word = self.address(slot.0).cast::<u64>().wrapping_add(at);
-        // SAFETY: as above, and only the holder of the slot may write it.
-        unsafe { word.write_volatile(value.to_le()) };
+        self.sample_mut(slot).set_word(at, value);
+    }
+
+    /// A sample of which several words are read: it is looked for once.
+    #[inline(always)]
+    pub fn sample(&self, slot: &Slot) -> Sample<'_> {
+        Sample {
+            first: self.address(slot.0).cast(),
+            words: self.words,
+            pool: PhantomData,
+        }
+    }
+
+    /// The same, to be written.
+    #[inline(always)]
+    pub fn sample_mut(&mut self, slot: &Slot) -> SampleMut<'_> {
+        SampleMut {
+            first: self.address(slot.0).cast(),
+            words: self.words,
+            pool: PhantomData,
+        }
     }
 
     /// The bytes of a sample, for libraries that copy them.

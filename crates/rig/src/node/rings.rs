@@ -168,8 +168,14 @@ impl Node for RingPublisher {
             if !targets.iter().all(RingSender::has_room) {
                 return Ok(taken);
             }
+            let sample = pool.sample(slot);
+            for ring in &mut *targets {
+                ring.enqueue(|at| sample.word(at));
+            }
+            // Brings the lines of the next slots, which their receivers have, now rather than in the time of the next
+            // sample, and once no target waits for this one.
             for ring in targets {
-                ring.enqueue(|at| pool.word(slot, at));
+                std::hint::black_box(ring.has_room());
             }
         }
         Ok(samples.len())
@@ -185,25 +191,30 @@ impl Node for RingSubscriber {
         mut go_on: impl FnMut() -> bool,
     ) -> Result<usize, NodeError> {
         let (mut received, mut empty) = (0, 0);
-        while received < samples.len() {
-            let slot = &samples[received];
-            if self.rings[self.next].dequeue(|at, word| pool.set_word(slot, at, word)) {
-                received += 1;
-                empty = 0;
-            } else {
-                empty += 1;
-            }
-            self.next += 1;
-            if self.next == self.rings.len() {
-                self.next = 0;
-            }
-            if empty == self.rings.len() {
-                if received > 0 || !go_on() {
+        'samples: while received < samples.len() {
+            // Looked for before it comes, as nothing is in its time but the copy.
+            let mut sample = pool.sample_mut(&samples[received]);
+            loop {
+                let ring = &mut self.rings[self.next];
+                let is_there = ring.dequeue(|at, word| sample.set_word(at, word));
+                self.next += 1;
+                if self.next == self.rings.len() {
+                    self.next = 0;
+                }
+                if is_there {
+                    received += 1;
+                    empty = 0;
                     break;
                 }
-                empty = 0;
-                // Else the processor looks ahead several times, and takes all of it back just when a sample comes.
-                std::hint::spin_loop();
+                empty += 1;
+                if empty == self.rings.len() {
+                    if received > 0 || !go_on() {
+                        break 'samples;
+                    }
+                    empty = 0;
+                    // Else the processor looks ahead several times, and takes all of it back just when a sample comes.
+                    std::hint::spin_loop();
+                }
             }
         }
         Ok(received)

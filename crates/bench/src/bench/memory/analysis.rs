@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::windows::{MeasuredWindows, Window};
 use crate::generators::{Accesses, LINE, LineCounts, Load, Store};
+use crate::host::tlb::TlbCounts;
 use crate::stats::median_of;
 use crate::stats::outliers::{Outliers, kept, mean_and_deviation};
 
@@ -40,6 +41,43 @@ pub struct Analysis {
     pub estimated_mb_s: Option<f64>,
     /// By the controllers, where all windows have it.
     pub measured_mb_s: Option<f64>,
+    /// What translations took, where all windows have it.
+    pub tlb: Option<TranslationFigures>,
+}
+
+/// What the translation of its address adds to a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TranslationFigures {
+    /// The mean latency less the time of page walks and of hits of the second-level TLB, where that is counted.
+    pub latency_without_ns: Option<f64>,
+    /// Cycles of page walks a step, where they are counted.
+    pub walk_cycles: Option<f64>,
+    /// Page walks a step.
+    pub walks: f64,
+    /// Hits of the second-level TLB a step.
+    pub hits: f64,
+}
+
+impl TranslationFigures {
+    /// Of windows that count; `None` if there are none, or one has no counts.
+    fn of(windows: &[&Window]) -> Option<Self> {
+        let counts: Option<Vec<TlbCounts>> = windows.iter().map(|window| window.tlb).collect();
+        let counts = counts.filter(|counts| !counts.is_empty())?;
+        let steps: u64 = windows.iter().map(|window| window.chase.steps).sum();
+        let a_step = |count: u64| count as f64 / steps.max(1) as f64;
+        let without = windows.iter().zip(&counts).map(|(window, counts)| {
+            let share = counts.translation_share()?;
+            Some(window.chase.latency_ns() * (1.0 - share))
+        });
+        let without: Option<Vec<f64>> = without.collect();
+        let walk_cycles: Option<u64> = counts.iter().map(|counts| counts.walk_cycles).sum();
+        Some(TranslationFigures {
+            latency_without_ns: without.and_then(|all| Some(mean_and_deviation(&all)?.0)),
+            walk_cycles: walk_cycles.map(a_step),
+            walks: a_step(counts.iter().map(|counts| counts.walks).sum()),
+            hits: a_step(counts.iter().map(|counts| counts.hits).sum()),
+        })
+    }
 }
 
 impl Analysis {
@@ -97,6 +135,7 @@ impl Analysis {
             issued_mb_s: per_second(issued),
             estimated_mb_s: per_second(issued + beside),
             measured_mb_s: controllers.and_then(per_second),
+            tlb: TranslationFigures::of(&counting().collect::<Vec<_>>()),
             verdicts,
         }
     }
@@ -151,7 +190,56 @@ mod tests {
             },
             groups: groups.to_vec(),
             controllers_bytes: Some(1_000_000),
+            tlb: None,
         }
+    }
+
+    /// With walks of 10 cycles a step and a hit at every second one, of 100 cycles of each.
+    fn translated(steps: u64, is_timed: bool) -> Window {
+        let tlb = TlbCounts {
+            cycles: 100 * steps,
+            walk_cycles: is_timed.then_some(10 * steps),
+            walks: steps,
+            hits: steps / 2,
+            translation_cycles: is_timed.then_some(20 * steps),
+        };
+        Window {
+            tlb: Some(tlb),
+            ..window(steps, &[100])
+        }
+    }
+
+    #[test]
+    fn translations_are_taken_out_where_all_windows_have_their_cycles() {
+        let found = |windows: Vec<Window>| {
+            Analysis::of(
+                &measured(windows),
+                Some(&load(Store::Regular)),
+                Outliers::Mad,
+            )
+        };
+        let all = found(vec![translated(10_000, true); 12]);
+        assert_eq!(all.latency_ns, Some(100.0));
+        let tlb = all.tlb.unwrap();
+        assert_eq!(tlb.latency_without_ns, Some(80.0));
+        assert_eq!(
+            (tlb.walk_cycles, tlb.walks, tlb.hits),
+            (Some(10.0), 1.0, 0.5)
+        );
+        // A window that does not count has no part in it.
+        let mut windows = vec![translated(10_000, true); 12];
+        windows[3] = window(10_000, &[0]);
+        assert_eq!(found(windows).tlb, Some(tlb));
+        let counted = found(vec![translated(10_000, false); 12]).tlb.unwrap();
+        assert_eq!(
+            (counted.latency_without_ns, counted.walk_cycles),
+            (None, None)
+        );
+        assert_eq!((counted.walks, counted.hits), (1.0, 0.5));
+        let mut windows = vec![translated(10_000, true); 12];
+        windows[3] = window(10_000, &[100]);
+        assert_eq!(found(windows).tlb, None);
+        assert_eq!(found(Vec::new()).tlb, None);
     }
 
     fn measured(windows: Vec<Window>) -> MeasuredWindows {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::buffer::{Bytes, PageSize};
 use crate::generators::{InstructionSet, LONGEST_PAUSE, Store};
 use crate::host::CpuSet;
+use crate::host::uncore::ChosenEvents;
 use crate::rig::named::named;
 use crate::stats::outliers::Outliers;
 use crate::stats::smoothing::Smoothing;
@@ -48,18 +49,18 @@ impl fmt::Display for Pause {
 pub struct Config {
     /// The widest that there is, if none is asked for.
     pub instruction_set: Option<InstructionSet>,
-    /// Of each buffer; four times the last level of cache, if it fits, if none is asked for.
-    pub size: Option<Bytes>,
     /// The largest that can be had, if none is asked for.
     pub page: Option<PageSize>,
     /// The CPU of the chase.
     pub chase_cpu: Option<usize>,
-    /// The CPUs of generators; those of the same package that are left, if none are asked for.
+    /// The CPUs of generators; all that are left, if none are asked for.
     pub generators: Option<CpuSet>,
     /// The NUMA node of all buffers; that of each thread, if none is asked for.
     pub memory_node: Option<u32>,
     /// Whether the counters of memory controllers are read.
     pub bandwidth: Bandwidth,
+    /// The events that count, where others are meant than those that are known.
+    pub events: ChosenEvents,
     /// How long is waited for a stable bandwidth, at most.
     pub settle: Duration,
     /// Windows of a point in a round.
@@ -83,4 +84,8 @@ pub struct Sweep {
     pub stores: Vec<Store>,
     /// From full speed to none.
     pub pauses: Vec<Pause>,
+    /// Of the buffer of the chase; four times the last level of cache, if it fits, if there is none.
+    pub sizes: Vec<Bytes>,
+    /// Whether the CPUs of each NUMA node are measured with the memory of each, in place of one choice of both.
+    pub node_pairs: bool,
 }

@@ -47,6 +47,17 @@ impl From<MemoryLimitError> for RunError {
 }
 
 impl RunError {
+    /// The same where nodes are those of `--node-pairs`, beside which no others can be asked for.
+    pub(super) fn of_node_pairs(self) -> Self {
+        match self {
+            RunError::Region(error @ RegionError::Node(_))
+            | RunError::Generators(GeneratorsError::Region(error @ RegionError::Node(_))) => {
+                RunError::Refused(format!("--node-pairs: {error}"))
+            }
+            other => other,
+        }
+    }
+
     /// The option by which a buffer that cannot be had can be asked for otherwise.
     fn of_buffer(error: &RegionError) -> String {
         let option = match error {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::config::{Config, Pause, Sweep};
 use super::error::RunError;
-use crate::buffer::{Bytes, PageSize};
+use crate::buffer::{Bytes, PageSize, Region};
 use crate::generators::cpus_left::preferred;
 use crate::generators::{
     Accesses, BUFFERS, BufferSettings, CACHES, InstructionSet, LINE, Load, Store,
@@ -25,6 +25,14 @@ pub struct Point {
     pub store: Store,
     /// What is behind each group.
     pub pause: Pause,
+    /// What the chase goes through.
+    pub size: Bytes,
+    /// Whether others go through more or less.
+    pub size_varies: bool,
+    /// The place that it runs at, by its number.
+    pub place: usize,
+    /// The nodes of its CPUs and of its memory, where pairs of nodes are measured.
+    pub nodes: Option<(usize, u32)>,
 }
 
 impl fmt::Display for Point {
@@ -36,7 +44,14 @@ impl fmt::Display for Point {
             self.read_share,
             self.store.name(),
             self.pause
-        )
+        )?;
+        if self.size_varies {
+            write!(formatter, "-size-{}", self.size.0)?;
+        }
+        match self.nodes {
+            Some((cpus, memory)) => write!(formatter, "-nodes-{cpus}-{memory}"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -53,29 +68,163 @@ impl Point {
     }
 }
 
-/// All points, and those that are none, each with the reason.
-pub fn points(sweep: &Sweep) -> (Vec<Point>, Vec<(Point, &'static str)>) {
-    let (mut points, mut left_out) = (Vec::new(), Vec::new());
-    for &read_share in &sweep.read_shares {
-        for (place, &store) in sweep.stores.iter().enumerate() {
-            for &pause in &sweep.pauses {
-                let point = Point {
-                    read_share,
-                    store,
-                    pause,
-                };
-                if read_share == 100 && place > 0 {
-                    left_out.push((
-                        point,
-                        "nothing is stored, so that kinds of stores do not differ",
-                    ));
-                } else {
-                    points.push(point);
+/// All points of these sizes at these places, and those that are none, each with the reason.
+pub fn points(
+    sweep: &Sweep,
+    sizes: &[Bytes],
+    places: &[Place],
+) -> (Vec<Point>, Vec<(Point, String)>) {
+    let mut all = Vec::new();
+    for (place, at) in places.iter().enumerate() {
+        for &read_share in &sweep.read_shares {
+            for &store in &sweep.stores {
+                for &size in sizes {
+                    all.extend(sweep.pauses.iter().map(|&pause| Point {
+                        read_share,
+                        store,
+                        pause,
+                        size,
+                        size_varies: sizes.len() > 1,
+                        place,
+                        nodes: at.cpu_node.zip(at.memory_node),
+                    }));
                 }
             }
         }
     }
+    let (mut points, mut left_out) = (Vec::new(), Vec::new());
+    for point in all {
+        let stores_nothing_again =
+            point.read_share == 100 && Some(&point.store) != sweep.stores.first();
+        match &places[point.place].left_out {
+            Some(reason) => left_out.push((point, reason.clone())),
+            None if stores_nothing_again => {
+                let reason = "nothing is stored, so that kinds of stores do not differ";
+                left_out.push((point, reason.to_owned()));
+            }
+            None => points.push(point),
+        }
+    }
     (points, left_out)
+}
+
+/// Where threads run and buffers lie.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// The node of the CPUs, where pairs of nodes are measured.
+    pub cpu_node: Option<usize>,
+    /// The node of all buffers; that of each thread, if there is none.
+    pub memory_node: Option<u32>,
+    /// The CPU of the chase.
+    pub chase_cpu: usize,
+    /// Those of generators.
+    pub generators: Vec<usize>,
+    /// Whether a generator runs on another thread of the chase's core.
+    pub shares_core: bool,
+    /// How many generators share a last level of cache, where the fewest do.
+    pub share_cache: u64,
+    /// Why nothing is measured there, if nothing is.
+    pub left_out: Option<String>,
+}
+
+impl Place {
+    fn new(
+        topology: &Topology,
+        chase_cpu: usize,
+        generators: Vec<usize>,
+        memory_node: Option<u32>,
+    ) -> Self {
+        let chase = topology.cpu(chase_cpu);
+        let share_cache = |cpu: &usize| {
+            let cache = topology.cpu(*cpu)?.last_level_cache.as_ref()?;
+            let sharing = generators.iter().filter(|cpu| cache.contains(**cpu));
+            Some(sharing.count() as u64)
+        };
+        Place {
+            share_cache: (generators.iter().map(|cpu| share_cache(cpu).unwrap_or(1)))
+                .min()
+                .unwrap_or(0),
+            cpu_node: None,
+            memory_node,
+            chase_cpu,
+            shares_core: chase
+                .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
+            generators,
+            left_out: None,
+        }
+    }
+
+    fn buffers(&self) -> u64 {
+        1 + BUFFERS * self.generators.len() as u64
+    }
+}
+
+/// The CPUs of each node with the memory of each. Those that cannot be measured have the reason: of `reaches`, why a
+/// node's memory cannot be had.
+fn node_pairs(
+    topology: &Topology,
+    memory: &CpuSet,
+    loads: bool,
+    reaches: impl Fn(u32) -> Result<(), String>,
+) -> Vec<Place> {
+    let unreached: Vec<(u32, Option<String>)> = memory
+        .iter()
+        .map(|node| (node as u32, reaches(node as u32).err()))
+        .collect();
+    let mut places = Vec::new();
+    for node in topology.numa_nodes() {
+        let cpus = topology.select(|cpu| cpu.allowed && cpu.numa_node == Some(node));
+        // Not the first, which serves interrupts as a rule.
+        let Some(chase_cpu) = cpus.iter().next_back() else {
+            continue;
+        };
+        let siblings = topology.cpu(chase_cpu).map(|cpu| cpu.siblings.clone());
+        let siblings = siblings.unwrap_or_default();
+        let left = topology.select(|cpu| cpus.contains(cpu.id) && cpu.id != chase_cpu);
+        let generators: Vec<usize> = match loads {
+            true => preferred(&left, |cpu| !siblings.contains(cpu))
+                .iter()
+                .collect(),
+            false => Vec::new(),
+        };
+        let alone = (loads && generators.is_empty()).then(|| {
+            format!(
+                "of node {node} this process may use CPU {cpus} alone, which is that of the chase: allow it more, or \
+                 measure with --pause off"
+            )
+        });
+        places.extend(unreached.iter().map(|(memory_node, reason)| Place {
+            cpu_node: Some(node),
+            left_out: alone.clone().or_else(|| reason.clone()),
+            ..Place::new(topology, chase_cpu, generators.clone(), Some(*memory_node))
+        }));
+    }
+    places
+}
+
+/// Refuses pairs of which none can be measured.
+fn require_one(pairs: &[Place]) -> Result<(), RunError> {
+    let refused = |why: &str| Err(RunError::Refused(format!("--node-pairs: {why}")));
+    match pairs {
+        [] => refused("the kernel reports no NUMA nodes of this machine"),
+        [first, ..] => match &first.left_out {
+            Some(reason) if pairs.iter().all(|pair| pair.left_out.is_some()) => refused(reason),
+            _ => Ok(()),
+        },
+    }
+}
+
+/// Why this process can have no memory of a node, if it cannot.
+fn reaches(node: u32, allowed: Option<&CpuSet>) -> Result<(), String> {
+    match allowed.filter(|allowed| !allowed.contains(node as usize)) {
+        Some(allowed) => Err(format!(
+            "this process may not use the memory of node {node}: its cpuset allows node {allowed}"
+        )),
+        // A sandbox may forbid the call that binds memory.
+        None => Region::new(Bytes(LINE as u64), PageSize::Small, Some(node))
+            .map(|_| ())
+            .map_err(|error| error.to_string()),
+    }
 }
 
 /// What all points run on.
@@ -83,19 +232,51 @@ pub fn points(sweep: &Sweep) -> (Vec<Point>, Vec<(Point, &'static str)>) {
 pub struct Setting {
     /// That of the accesses.
     pub instruction_set: InstructionSet,
-    /// Of each buffer.
-    pub size: Bytes,
-    /// The CPU of the chase.
-    pub chase_cpu: usize,
-    /// Those of generators.
-    pub generators: Vec<usize>,
-    /// Whether a generator runs on another thread of the chase's core.
-    pub shares_core: bool,
-    /// Whether a buffer is smaller than four times the last level of cache; `None` if its size is not known.
-    pub in_cache: Option<bool>,
+    /// Of the buffer of the chase, at least one.
+    pub sizes: Vec<Bytes>,
+    /// Of each buffer of a generator.
+    pub generator_size: Bytes,
+    /// Where points are measured, at least one.
+    pub places: Vec<Place>,
+    /// The last level of cache; `None` if its size is not known.
+    pub cache: Option<Bytes>,
 }
 
 impl Setting {
+    /// Where a point is measured.
+    pub fn place(&self, point: &Point) -> &Place {
+        &self.places[point.place]
+    }
+
+    /// The most generators that run at a time.
+    pub fn most_generators(&self) -> usize {
+        let generators = self.measured().map(|place| place.generators.len());
+        generators.max().unwrap_or(0)
+    }
+
+    /// The places where something is measured.
+    pub fn measured(&self) -> impl Iterator<Item = &Place> {
+        self.places.iter().filter(|place| place.left_out.is_none())
+    }
+
+    /// The largest size of the chase.
+    pub fn largest(&self) -> Bytes {
+        largest(&self.sizes)
+    }
+
+    /// What a point reads and stores to that is smaller than four times the last level of cache: the buffer of the chase,
+    /// or else those of the generators that share such a cache together, of which each has that size. `None` if the size of
+    /// the cache is not known.
+    pub fn in_cache(&self, point: &Point) -> Option<Option<Bytes>> {
+        let enough = CACHES * self.cache?.0;
+        let of_generators = BUFFERS * self.place(point).share_cache * self.generator_size.0;
+        Some(match point.pause {
+            _ if point.size.0 < enough => Some(point.size),
+            Pause::Nops(_) if of_generators < enough => Some(self.generator_size),
+            _ => None,
+        })
+    }
+
     /// What there is on this machine for what is asked for.
     ///
     /// # Errors
@@ -104,40 +285,99 @@ impl Setting {
         let topology = Topology::read()?;
         check_line(memory_layout::cache_line())?;
         let instruction_set = instruction_set(config.instruction_set)?;
-        let chase = RoleSpec::new("chase", "--chase-cpu", config.chase_cpu);
-        let chase_cpu = Placement::plan(&topology, &[chase])?.cpu(0);
         let loads = sweep.pauses.iter().any(|pause| *pause != Pause::Off);
-        let generators = match loads {
-            true => generators(&topology, chase_cpu, config.generators.as_ref())?,
-            false => Vec::new(),
+        let nodes = memory_layout::nodes_with_memory()?;
+        let mut places = match sweep.node_pairs {
+            true => {
+                let allowed = memory_layout::nodes_allowed()?;
+                node_pairs(&topology, &nodes, loads, |node| {
+                    reaches(node, allowed.as_ref())
+                })
+            }
+            false => {
+                let chase = RoleSpec::new("chase", "--chase-cpu", config.chase_cpu);
+                let chase_cpu = Placement::plan(&topology, &[chase])?.cpu(0);
+                let generators = match loads {
+                    true => generators(&topology, chase_cpu, config.generators.as_ref())?,
+                    false => Vec::new(),
+                };
+                check_node(config.memory_node, &nodes)?;
+                vec![Place::new(
+                    &topology,
+                    chase_cpu,
+                    generators,
+                    config.memory_node,
+                )]
+            }
         };
-        check_node(config.memory_node, &memory_layout::nodes_with_memory()?)?;
-        let cache = memory_layout::last_level_cache(chase_cpu).map(Bytes);
-        let buffers = 1 + BUFFERS * generators.len() as u64;
-        let allowed = Allowance::of_this_process();
-        let size = config.size.unwrap_or_else(|| {
-            // What else it takes has room for one more.
-            let there = allowed.as_ref().map_or(u64::MAX, |allowed| allowed.bytes);
-            BufferSettings::usual_size(cache, there / (buffers + 1))
-        });
-        if let Some(allowed) = allowed {
-            check_size(&allowed, size, buffers, config.page)?;
+        if sweep.node_pairs {
+            require_one(&places)?;
         }
-        if let Some(node) = config.memory_node {
+        let cache = memory_layout::last_level_cache(places[0].chase_cpu).map(Bytes);
+        let buffers = places.iter().map(Place::buffers).max().unwrap_or(1);
+        let allowed = Allowance::of_this_process();
+        let (sizes, generator_size) = match sweep.sizes.is_empty() {
+            false => (sweep.sizes.clone(), largest(&sweep.sizes)),
+            true => {
+                let there = allowed.as_ref().map_or(u64::MAX, |allowed| allowed.bytes);
+                let (size, of_generators) = usual_sizes(cache, there, buffers);
+                (vec![size], of_generators)
+            }
+        };
+        let needed = |buffers: u64| {
+            let of_generators = buffer_bytes(generator_size, config.page);
+            buffer_bytes(largest(&sizes), config.page)
+                .saturating_add(of_generators.saturating_mul(buffers - 1))
+        };
+        if let Some(allowed) = allowed {
+            let advice = match sweep.node_pairs {
+                true => "use a smaller --size",
+                false => "use smaller buffers, or fewer --generators",
+            };
+            check_size(&allowed, largest(&sizes), needed(buffers), buffers, advice)?;
+        }
+        for place in places.iter_mut().filter(|place| place.left_out.is_none()) {
+            let Some(node) = place.memory_node else {
+                continue;
+            };
             let free = memory_layout::free_on_node(node);
-            check_node_has(node, free, buffer_bytes(size, config.page) * buffers)?;
+            if let Err(reason) = check_node_has(node, free, needed(place.buffers())) {
+                match sweep.node_pairs {
+                    true => place.left_out = Some(format!("{reason}: use a smaller --size")),
+                    false => {
+                        return Err(RunError::Refused(format!(
+                            "--memory-node {node}: {reason}: use a smaller --size, or fewer --generators"
+                        )));
+                    }
+                }
+            }
+        }
+        if sweep.node_pairs {
+            require_one(&places)?;
         }
         Ok(Setting {
             instruction_set,
-            size,
-            chase_cpu,
-            shares_core: topology
-                .cpu(chase_cpu)
-                .is_some_and(|chase| generators.iter().any(|cpu| chase.siblings.contains(*cpu))),
-            generators,
-            in_cache: cache.map(|cache| size.0 < CACHES * cache.0),
+            sizes,
+            generator_size,
+            places,
+            cache,
         })
     }
+}
+
+fn largest(sizes: &[Bytes]) -> Bytes {
+    let largest = sizes.iter().max_by_key(|size| size.0);
+    *largest.expect("there is a size")
+}
+
+/// Of the buffer of the chase, and of each of the others, in so many bytes: it is the chase that must leave the cache.
+fn usual_sizes(cache: Option<Bytes>, there: u64, buffers: u64) -> (Bytes, Bytes) {
+    let size = BufferSettings::usual_size(cache, there / 2);
+    let order = size.0 / BYTES_PER_BYTE_OF_ORDER;
+    // What else it takes has room for one more.
+    let left = there.saturating_sub(size.0 + order) / buffers;
+    let of_generators = BufferSettings::usual_size(cache, left);
+    (size, Bytes(of_generators.0.min(size.0)))
 }
 
 /// The generators' functions and the chase are made for one length of lines.
@@ -174,7 +414,7 @@ fn instruction_set(asked: Option<InstructionSet>) -> Result<InstructionSet, RunE
     }
 }
 
-/// Those asked for, or those of the package of the chase that are left, without the other threads of its core.
+/// Those asked for, or all that are left, without the other threads of the chase's core.
 fn generators(
     topology: &Topology,
     chase: usize,
@@ -200,9 +440,8 @@ fn generators(
         return Ok(asked.iter().collect());
     }
     let here = topology.cpu(chase);
-    let package = here.and_then(|cpu| cpu.package);
     let siblings = here.map(|cpu| cpu.siblings.clone()).unwrap_or_default();
-    let left = topology.select(|cpu| cpu.allowed && cpu.package == package && cpu.id != chase);
+    let left = topology.select(|cpu| cpu.allowed && cpu.id != chase);
     // A sibling is better than none.
     let generators = preferred(&left, |cpu| !siblings.contains(cpu));
     if generators.is_empty() {
@@ -230,12 +469,11 @@ fn buffer_bytes(size: Bytes, page: Option<PageSize>) -> u64 {
 }
 
 /// The kernel ends a process that wants more of a node than there is.
-fn check_node_has(node: u32, free: Option<u64>, needed: u64) -> Result<(), RunError> {
+fn check_node_has(node: u32, free: Option<u64>, needed: u64) -> Result<(), String> {
     match free {
-        Some(free) if needed > free => Err(RunError::Refused(format!(
-            "--memory-node {node}: the buffers take {needed} bytes, and {free} are free there: use a smaller --size, or \
-             fewer --generators"
-        ))),
+        Some(free) if needed > free => Err(format!(
+            "the buffers take {needed} bytes, and {free} are free on node {node}"
+        )),
         _ => Ok(()),
     }
 }
@@ -243,33 +481,138 @@ fn check_node_has(node: u32, free: Option<u64>, needed: u64) -> Result<(), RunEr
 fn check_size(
     allowed: &Allowance,
     size: Bytes,
+    needed: u64,
     buffers: u64,
-    page: Option<PageSize>,
+    advice: &'static str,
 ) -> Result<(), RunError> {
-    let buffer = buffer_bytes(size, page);
     let needs = [
         MemoryNeed {
             what: "the buffers",
-            bytes: buffer.saturating_mul(buffers),
+            bytes: needed,
         },
         MemoryNeed {
             what: "the order of the chase",
-            bytes: buffer / BYTES_PER_BYTE_OF_ORDER,
+            bytes: size.0 / BYTES_PER_BYTE_OF_ORDER,
         },
     ];
     let options = format!("--size {size} with {buffers} buffers");
-    Ok(allowed.require(
-        &needs,
-        &options,
-        "use smaller buffers, or fewer --generators",
-    )?)
+    Ok(allowed.require(&needs, &options, advice)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::host::made_up::Machine;
-    use crate::testing::Refused as _;
+    use crate::testing::{Has as _, Refused as _};
+
+    fn place() -> Place {
+        Place::new(&Machine::new(1, 2, 1).topology(), 0, vec![1], None)
+    }
+
+    #[test]
+    fn the_cpus_of_each_node_meet_the_memory_of_each_also_of_one_without_cpus() {
+        // CPUs 0, 1, 4 and 5 are of node 0, two threads a core.
+        let topology = Machine::new(2, 2, 2).topology();
+        let memory: CpuSet = "0-2".parse().unwrap();
+        let all = |_| Ok(());
+        let places = node_pairs(&topology, &memory, true, all);
+        let told = |place: &Place| {
+            assert!(!place.shares_core);
+            let nodes = (place.cpu_node.unwrap(), place.memory_node.unwrap());
+            (nodes, place.chase_cpu, place.generators.clone())
+        };
+        let expected = |node: usize, chase_cpu: usize, generators: [usize; 2]| {
+            (0..3).map(move |memory| ((node, memory), chase_cpu, generators.to_vec()))
+        };
+        let expected = expected(0, 5, [0, 4]).chain(expected(1, 7, [2, 6]));
+        assert!(places.iter().map(told).eq(expected), "{places:?}");
+        let sweep = Sweep {
+            read_shares: vec![100],
+            stores: vec![Store::Regular],
+            pauses: vec![Pause::Off],
+            sizes: Vec::new(),
+            node_pairs: true,
+        };
+        let (points, _) = points(&sweep, &[Bytes(1 << 20)], &places);
+        let name = "reads100-regular-pause-off-nodes-0-2";
+        assert_eq!((points.len(), points[2].to_string().as_str()), (6, name));
+        // A node of which this process may use one CPU, and one of which it may use none.
+        let one = Machine::new(2, 2, 1).topology_for("1");
+        let told = ["--node-pairs", "node 0", "CPU 1 alone", "--pause off"];
+        require_one(&node_pairs(&one, &memory, true, all)).refused(&told);
+        let places = node_pairs(&one, &memory, false, all);
+        let is_alone = |place: &Place| place.chase_cpu == 1 && place.generators.is_empty();
+        assert!(
+            places.len() == 3 && places.iter().all(is_alone),
+            "{places:?}"
+        );
+        let machine = Machine::new(1, 1, 1);
+        machine.without("sys/devices/system/node");
+        let none = node_pairs(&machine.topology(), &memory, false, all);
+        require_one(&none).refused(&["--node-pairs", "no NUMA nodes"]);
+    }
+
+    #[test]
+    fn pairs_that_cannot_be_measured_are_left_out_with_the_reason() {
+        let memory: CpuSet = "0-1".parse().unwrap();
+        let allowed: CpuSet = "0".parse().unwrap();
+        let is_allowed = |node: u32| match node {
+            0 => Ok(()),
+            node => reaches(node, Some(&allowed)),
+        };
+        // Node 0 has CPUs 0 and 1, of which this process may use both, and node 1 has CPU 2 for it.
+        let topology = Machine::new(2, 2, 1).topology_for("0-2");
+        let places = node_pairs(&topology, &memory, true, is_allowed);
+        require_one(&places).unwrap();
+        let sweep = Sweep {
+            read_shares: vec![100],
+            stores: vec![Store::Regular],
+            pauses: vec![Pause::Off, Pause::Nops(0)],
+            sizes: Vec::new(),
+            node_pairs: true,
+        };
+        let (points, left_out) = points(&sweep, &[Bytes(1 << 20)], &places);
+        let is_first = |point: &Point| point.nodes == Some((0, 0));
+        assert!(
+            points.len() == 2 && points.iter().all(is_first),
+            "{points:?}"
+        );
+        let reason = |nodes: (usize, u32)| {
+            let mut all = left_out.iter();
+            let found = all.find(|(point, _)| point.nodes == Some(nodes));
+            found.unwrap().1.as_str()
+        };
+        reason((0, 1)).has(&["memory of node 1", "allows node 0"]);
+        reason((1, 0)).has(&["CPU 2 alone", "--pause off"]);
+        assert_eq!(left_out.len(), 6);
+        let none = node_pairs(&topology, &memory, false, |_| {
+            Err("it is not there".to_owned())
+        });
+        require_one(&none).refused(&["--node-pairs: it is not there"]);
+        // What is told names no option that pairs of nodes exclude.
+        let why = check_node_has(3, Some(10), 20).unwrap_err();
+        assert!(!why.contains("--"), "{why}");
+        why.has(&["take 20 bytes", "10 are free on node 3"]);
+    }
+
+    #[test]
+    fn many_generators_do_not_make_the_chase_fit_into_the_cache() {
+        let mib = |count: u64| Bytes(count << 20);
+        let cache = Some(mib(32));
+        for (there, buffers, expected) in [
+            (4 << 30, 3, (mib(128), mib(128))),
+            // 255 generators.
+            (4 << 30, 511, (mib(128), mib(6))),
+            (64 << 20, 511, (mib(32), mib(2))),
+            (u64::MAX, 511, (mib(128), mib(128))),
+        ] {
+            assert_eq!(
+                usual_sizes(cache, there, buffers),
+                expected,
+                "{there} {buffers}"
+            );
+        }
+    }
 
     #[test]
     fn without_stores_their_kinds_do_not_differ() {
@@ -277,8 +620,10 @@ mod tests {
             read_shares: vec![50, 100],
             stores: vec![Store::Regular, Store::NonTemporal],
             pauses: vec![Pause::Nops(0), Pause::Off],
+            sizes: Vec::new(),
+            node_pairs: false,
         };
-        let (points, left_out) = points(&sweep);
+        let (points, left_out) = points(&sweep, &[Bytes(1 << 20)], &[place()]);
         assert_eq!((points.len(), left_out.len()), (6, 2));
         assert!(left_out.iter().all(|(point, _)| point.read_share == 100));
         let names: Vec<String> = points.iter().map(Point::to_string).collect();
@@ -287,10 +632,72 @@ mod tests {
     }
 
     #[test]
-    fn generators_are_the_other_cores_of_the_package() {
+    fn each_size_is_a_point_and_the_largest_is_that_of_the_generators() {
+        let sweep = Sweep {
+            read_shares: vec![100],
+            stores: vec![Store::Regular],
+            pauses: vec![Pause::Off],
+            sizes: vec![Bytes(64 << 10), Bytes(1 << 20), Bytes(16 << 10)],
+            node_pairs: false,
+        };
+        let (points, _) = points(&sweep, &sweep.sizes, &[place()]);
+        let names: Vec<String> = points.iter().map(Point::to_string).collect();
+        let expected = ["65536", "1048576", "16384"];
+        assert_eq!(
+            names,
+            expected.map(|size| format!("reads100-regular-pause-off-size-{size}"))
+        );
+        let setting = Setting {
+            instruction_set: InstructionSet::BASE,
+            sizes: sweep.sizes,
+            generator_size: Bytes(16 << 10),
+            places: vec![place()],
+            cache: Some(Bytes(16 << 10)),
+        };
+        assert_eq!(setting.largest(), Bytes(1 << 20));
+        let in_cache = points.iter().map(|point| setting.in_cache(point));
+        let small = Some(Some(Bytes(16 << 10)));
+        assert_eq!(
+            in_cache.collect::<Vec<_>>(),
+            [Some(None), Some(None), small]
+        );
+        // Two buffers of the generator are 32 KiB.
+        let loaded = Point {
+            pause: Pause::Nops(0),
+            ..points[1]
+        };
+        assert_eq!(setting.in_cache(&loaded), small);
+        let unknown = Setting {
+            cache: None,
+            ..setting
+        };
+        assert_eq!(unknown.in_cache(&loaded), None);
+    }
+
+    #[test]
+    fn generators_share_the_cache_that_fewest_of_them_have() {
+        let machine = Machine::new(1, 8, 1);
+        for cpu in 0..8 {
+            let cpus = if cpu < 6 { "0-5" } else { "6-7" };
+            machine.cache(cpu, 0, 3, cpus);
+        }
+        let shared = |generators: &[usize]| {
+            Place::new(&machine.topology(), 0, generators.to_vec(), None).share_cache
+        };
+        assert_eq!(shared(&[1, 2, 3, 4, 5, 6, 7]), 2);
+        assert_eq!(shared(&[1, 2, 3]), 3);
+        assert_eq!(shared(&[1, 2, 7]), 1);
+        assert_eq!(shared(&[]), 0);
+        // Not known.
+        let unknown = Machine::new(1, 4, 1).topology();
+        assert_eq!(Place::new(&unknown, 0, vec![1, 2], None).share_cache, 1);
+    }
+
+    #[test]
+    fn generators_are_the_other_cores_of_all_packages() {
         // CPUs 0 to 3 and 8 to 11 are of the first package, two threads a core.
         let topology = Machine::new(2, 4, 2).topology();
-        let expected = [0, 2, 3, 8, 10, 11];
+        let expected = [0, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14, 15];
         assert_eq!(generators(&topology, 1, None).unwrap(), expected);
         let asked: CpuSet = "4-5".parse().unwrap();
         assert_eq!(generators(&topology, 1, Some(&asked)).unwrap(), [4, 5]);
@@ -308,9 +715,12 @@ mod tests {
     fn buffers_that_do_not_fit_are_refused() {
         let allowed = |bytes| Allowance { bytes, group: None };
         let mib = |count: u64| Bytes(count << 20);
-        let checked = check_size(&allowed(1 << 30), mib(512), 3, None);
-        checked.refused(&["--size 512 MiB", "half of this machine", "--generators"]);
-        check_size(&allowed(1 << 30), mib(256), 3, None).unwrap();
+        let checked = |size: Bytes| {
+            let advice = "or fewer --generators";
+            check_size(&allowed(1 << 30), size, 3 * size.0, 3, advice)
+        };
+        checked(mib(512)).refused(&["--size 512 MiB", "half of this machine", "--generators"]);
+        checked(mib(256)).unwrap();
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::bench::presentation::{Metric, Opening, Presentation, ReportFigure};
 use crate::plot::scale::duration;
+use crate::results::curves::Curve;
 use crate::results::read::Run;
 use crate::results::schema::memory::{
     MEASURED_WINDOWS, READ_SHARE, SCHEMA, SIZE, SOURCE, STALLED, window,
@@ -42,6 +43,13 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         )
         .with("metric", "loaded"),
         ReportFigure::new(
+            "median",
+            "Latency by the size of the buffer",
+            "From the first level of cache to the memory: a step of the chase through buffers of several sizes. A rise \
+             is where a buffer leaves a level of cache, or what a TLB reaches.",
+        )
+        .with("x", SIZE.name),
+        ReportFigure::new(
             "time",
             "Windows over time",
             "Each mark is a window of a round: when it began, and the mean latency in it, also \
@@ -52,6 +60,8 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
         "latency: The time of a load that waits for the one before it: a pointer chase over all lines of a buffer in \
          an order that no prefetcher foresees. No message is involved, and nothing is halved or subtracted. A round \
          has the mean of the windows that were kept.",
+        "without TLB: The latency less the cycles of page walks and of hits of the second-level TLB, by counters of the \
+         chase's core. A separate figure: the latency includes them.",
         "bandwidth: Bandwidth that generators on other CPUs draw meanwhile. Counted by the memory controllers where \
          that is possible, else estimated: an upper bound, with a line read for each line that a regular store writes.",
         "unloaded, at 50 % of it: Without generators (or with the least load), and on the straight line between two \
@@ -68,7 +78,14 @@ pub(crate) static PRESENTATION: Presentation = Presentation {
 
 /// The latency without load, and the curve with the largest bandwidth.
 fn of_curves(run: &Run) -> Option<String> {
-    let curves = run.curves();
+    let mut curves = run.curves();
+    // Smaller ones are of caches.
+    let size = |curve: &Curve| {
+        let size = run.points[curve.loads[0].row].setting(SIZE.name);
+        size.and_then(|size| size.parse::<u64>().ok())
+    };
+    let largest = curves.iter().map(size).max().flatten();
+    curves.retain(|curve| size(curve) == largest);
     let unloaded = curves.iter().map(|curve| curve.unloaded());
     let unloaded = unloaded.min_by(|one, other| one.latency_ns.total_cmp(&other.latency_ns))?;
     let load = match unloaded.pause {

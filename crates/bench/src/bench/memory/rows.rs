@@ -21,18 +21,19 @@ pub(super) fn settings(point: &Point, setting: &Setting, config: &Config) -> Rec
         Pause::Nops(nops) => Some(nops),
         Pause::Off => None,
     };
-    let generators: CpuSet = setting.generators.iter().copied().collect();
+    let place = setting.place(point);
+    let generators: CpuSet = place.generators.iter().copied().collect();
     let mut record = Record::new();
     record
         .set(&columns::READ_SHARE, point.read_share)
         .set(&columns::STORE, point.store.name())
         .set(&columns::PAUSE, pause)
         .set(&columns::ISA, setting.instruction_set.name())
-        .set(&columns::SIZE, setting.size.0)
+        .set(&columns::SIZE, point.size.0)
         .set(&columns::GENERATORS, generators.to_string())
-        .set(&columns::GENERATOR_COUNT, setting.generators.len())
-        .set(&columns::CHASE_CPU, setting.chase_cpu)
-        .set(&columns::MEMORY_NODE, config.memory_node)
+        .set(&columns::GENERATOR_COUNT, place.generators.len())
+        .set(&columns::CHASE_CPU, place.chase_cpu)
+        .set(&columns::MEMORY_NODE, place.memory_node)
         .set(&columns::WINDOWS, config.windows)
         .set(&columns::WINDOW, config.window.as_nanos() as u64)
         .set(&columns::SETTLE, config.settle.as_nanos() as u64)
@@ -59,11 +60,13 @@ pub(super) fn figures(
     around: &PointSetup,
 ) -> Record {
     let is_loaded = point.pause != Pause::Off;
+    let place = setting.place(point);
     let source = if found.measured_mb_s.is_some() {
         "measured"
     } else {
         "estimated"
     };
+    let tlb = found.tlb.as_ref();
     let mut record = Record::new();
     record
         .set(&columns::LATENCY, found.latency_ns)
@@ -86,15 +89,30 @@ pub(super) fn figures(
             measured.settle_time.as_nanos() as u64,
         )
         .set(&columns::SETUP_TIME, around.setup_ns)
-        .set(&columns::IN_CACHE, setting.in_cache)
+        .set(
+            &columns::IN_CACHE,
+            setting.in_cache(point).map(|small| small.is_some()),
+        )
         .set(
             &columns::CORE_LIMITED,
-            is_loaded && setting.generators.len() == 1,
+            is_loaded && place.generators.len() == 1,
         )
-        .set(&columns::CORE_SHARED, is_loaded && setting.shares_core)
+        .set(&columns::CORE_SHARED, is_loaded && place.shares_core)
+        .set(&columns::CPU_NODE, place.cpu_node)
         // What was measured, also where another process has planned more.
-        .set(&columns::SIZE, setting.size.0)
-        .set(&columns::PAGES, pages(&around.pages));
+        .set(&columns::SIZE, point.size.0)
+        .set(
+            &columns::GENERATOR_SIZE,
+            is_loaded.then_some(setting.generator_size.0),
+        )
+        .set(&columns::PAGES, pages(&around.pages))
+        .set(
+            &columns::WITHOUT_TLB,
+            tlb.and_then(|tlb| tlb.latency_without_ns),
+        )
+        .set(&columns::WALK_CYCLES, tlb.and_then(|tlb| tlb.walk_cycles))
+        .set(&columns::WALKS, tlb.map(|tlb| tlb.walks))
+        .set(&columns::TLB_HITS, tlb.map(|tlb| tlb.hits));
     record
 }
 
@@ -120,6 +138,9 @@ struct WindowRow {
     lines_read: u64,
     lines_stored: u64,
     controllers_bytes: Option<u64>,
+    walk_cycles: Option<u64>,
+    page_walks: Option<u64>,
+    stlb_hits: Option<u64>,
     stalled: bool,
     kept: bool,
 }
@@ -145,6 +166,9 @@ pub(super) fn write_windows(
             lines_read: lines.read,
             lines_stored: lines.stored,
             controllers_bytes: window.controllers_bytes,
+            walk_cycles: window.tlb.and_then(|tlb| tlb.walk_cycles),
+            page_walks: window.tlb.map(|tlb| tlb.walks),
+            stlb_hits: window.tlb.map(|tlb| tlb.hits),
             stalled: verdict.stalled,
             kept: verdict.kept,
         })?;

@@ -7,6 +7,7 @@ use super::error::RunError;
 use crate::generators::chase::ChaseTiming;
 use crate::generators::{Chase, Generators, Load};
 use crate::host::throttling::{ThrottleCounters, ThrottlingRecord};
+use crate::host::tlb::{TlbCounters, TlbCounts};
 use crate::host::uncore::Uncore;
 use crate::rig::error::RigError;
 
@@ -26,6 +27,8 @@ pub struct Window {
     pub groups: Vec<u64>,
     /// Bytes that the memory controllers counted, where they can be read.
     pub controllers_bytes: Option<u64>,
+    /// What translations of the chase's addresses took, where it can be counted.
+    pub tlb: Option<TlbCounts>,
 }
 
 /// What was measured of a point in a round.
@@ -50,6 +53,8 @@ pub struct MemoryInstruments {
     pub generators: Generators,
     /// Where they can be read.
     pub controllers: Option<Uncore>,
+    /// Of the calling thread, where they can be read.
+    pub tlb: Option<TlbCounters>,
 }
 
 impl MemoryInstruments {
@@ -115,10 +120,12 @@ impl MemoryInstruments {
     fn window(&mut self, begun: Instant, time: Duration) -> Result<Window, RunError> {
         let start = begun.elapsed();
         let before = self.count()?;
+        let tlb_before = self.tlb.as_mut().and_then(TlbCounters::read);
         let groups_before: Vec<u64> = self.generators.groups().collect();
         let chase = self.chase.run(time);
         let groups = self.generators.groups().zip(groups_before);
         let groups = groups.map(|(after, before)| after - before).collect();
+        let tlb = self.tlb.as_mut().and_then(TlbCounters::read);
         let after = self.count()?;
         // Reading them takes time, in which they count as well.
         let part = |before: ControllerReading, after: ControllerReading| {
@@ -130,6 +137,9 @@ impl MemoryInstruments {
             chase,
             groups,
             controllers_bytes: before.zip(after).map(|(before, after)| part(before, after)),
+            tlb: tlb
+                .zip(tlb_before)
+                .and_then(|(after, before)| after.since(&before)),
         })
     }
 

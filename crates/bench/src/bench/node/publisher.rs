@@ -162,12 +162,11 @@ impl<C: Clock> NodeTask<C> {
                 late_before = late;
                 self.shared.begin_to_count(self.number, number);
             }
+            let is_ready = next.is_some();
+            samples.extend(next.take());
             let stamp = clock.now();
-            let ready = next.take();
-            let is_ready = ready.is_some();
-            if let Some(slot) = ready {
-                pool.set_word(&slot, 0, epoch.at(&clock, stamp));
-                samples.push(slot);
+            if let Some(slot) = samples.first() {
+                pool.set_word(slot, 0, epoch.at(&clock, stamp));
             }
             // Without a sample of its own the call brings slots back.
             let taken = node.write(pool, samples)?;

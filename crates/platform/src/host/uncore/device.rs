@@ -47,6 +47,13 @@ impl Device<'_> {
         self.files.optional(&self.file(&format!("events/{event}")))
     }
 
+    /// The events that the kernel has a name for, without the files that belong to one.
+    pub(super) fn event_names(&self) -> Vec<String> {
+        let mut names = self.files.names(&self.file("events"));
+        names.retain(|name| ![".scale", ".unit"].iter().any(|end| name.ends_with(end)));
+        names
+    }
+
     /// The bytes of a count of an event, if the kernel reports them.
     pub(super) fn bytes_of(&self, event: &str) -> Result<Option<u64>, HostError> {
         let (scale, unit) = (
@@ -69,23 +76,24 @@ impl Device<'_> {
         }
     }
 
-    /// The numbers of terms such as `event=0x04,umask=0x03`, each put into the bits of its format.
+    /// The numbers of terms such as `event=0x04,umask=0x03`, each put into the bits of its format. Where there is no
+    /// format of their names, `config`, `config1` and `config2` are the numbers themselves, as for perf.
     pub(super) fn config(&self, terms: &str) -> Result<[u64; 3], HostError> {
         let mut config = [0; 3];
         for term in terms.split(',') {
             let (name, value) = term.split_once('=').unwrap_or((term, "1"));
             let format = format!("format/{name}");
-            let text = self.files.text(&self.file(&format))?;
+            let text = match self.files.optional(&self.file(&format)) {
+                None if word(name).is_some() => format!("{name}:0-63"),
+                _ => self.files.text(&self.file(&format))?,
+            };
             let put = || {
                 let value = match value.strip_prefix("0x") {
                     Some(digits) => u64::from_str_radix(digits, 16).ok()?,
                     None => value.parse().ok()?,
                 };
-                let (word, ranges) = text.split_once(':')?;
-                let word = ["config", "config1", "config2"]
-                    .iter()
-                    .position(|known| *known == word)?;
-                Some((word, spread(value, ranges)?))
+                let (name, ranges) = text.split_once(':')?;
+                Some((word(name)?, spread(value, ranges)?))
             };
             let (word, bits) = put()
                 .ok_or_else(|| self.malformed(&format, &format!("{term} does not fit into it")))?;
@@ -93,6 +101,13 @@ impl Device<'_> {
         }
         Ok(config)
     }
+}
+
+/// Which of the numbers of an event has that name.
+fn word(name: &str) -> Option<usize> {
+    ["config", "config1", "config2"]
+        .iter()
+        .position(|known| *known == name)
 }
 
 /// A value in ranges of bits such as `8-15,32-55`, its lowest bits in the first; `None` if it does not fit.

@@ -273,6 +273,14 @@ kinds! {
         "points whose buffers fit into it are not marked in-cache" "";
     CORE_LIMITED "core-limited" Reservation
         "the core of the only generator limits the bandwidth" "the memory can deliver more" "use more --generators";
+    TRAFFIC_MISSED "traffic-missed" Reservation
+        "the memory controllers counted less than half of what generators read and stored"
+        "some channels are not counted, or a count is of other bytes"
+        "name all devices of the memory by --read-event and --write-event, or use --bandwidth software";
+    TLB_COUNTERS_SHARED "tlb-counters-shared" Reservation
+        "something else used the counters of page walks in windows: {count}"
+        "latency_without_tlb_ns and page walks are empty where such a window counts"
+        "end other programs that use perf, and the kernel's watchdog (kernel.nmi_watchdog=0)";
     WINDOWS_REMOVED "windows-removed" Reservation
         "{count} windows were left out as outliers" "only the greatest latency contains them" "";
 

@@ -96,7 +96,7 @@ pub struct Column {
 }
 
 /// Ends of names and the units they stand for.
-const UNITS: [(&str, &str); 15] = [
+const UNITS: [(&str, &str); 16] = [
     ("_bytes", "B"),
     ("_ns", "ns"),
     ("_us", "us"),
@@ -106,6 +106,7 @@ const UNITS: [(&str, &str); 15] = [
     ("_ticks", "ticks"),
     ("_cycles", "cycles"),
     ("_per_element", "per element"),
+    ("_per_step", "per step"),
     ("_per_tick", "per tick"),
     ("_hz", "Hz"),
     ("_khz", "kHz"),

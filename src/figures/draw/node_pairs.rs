@@ -1,0 +1,127 @@
+//! `matrix` of a run of `hcabench memory --node-pairs`: a figure of the CPUs of each NUMA node with the memory of each.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::{Made, Settings, Told, left_out, matrix, refused};
+use crate::plot::matrix::{CellKind, Matrix, Node};
+use crate::plot::{FigureTexts, INCOMPLETE, both};
+use crate::results::curves::Curve;
+use crate::results::read::{Point, Run};
+use crate::results::schema::memory::{CPU_NODE, MEMORY_NODE, SCHEMA};
+
+/// What there is to draw: its name, what it is in words, what cells hold, and which of two figures of a pair counts.
+type Drawn = (&'static str, &'static str, CellKind, fn(f64, f64) -> f64);
+
+const FIGURES: [Drawn; 2] = [
+    ("latency", "latency of a load", CellKind::Time, f64::min),
+    ("bandwidth", "largest bandwidth", CellKind::Rate, f64::max),
+];
+
+/// A matrix of any results.
+pub(in crate::figures) fn matrix_of_any(
+    from: &[PathBuf],
+    settings: &Settings,
+) -> anyhow::Result<Made> {
+    if let [folder] = from
+        && let Some(run) = of_memory(folder)
+    {
+        return node_pairs(&run, settings);
+    }
+    matrix::matrix(from, settings)
+}
+
+fn of_memory(folder: &Path) -> Option<Run> {
+    let run = Run::salvage(folder).ok();
+    run.filter(|run| run.schema.benchmark == SCHEMA.benchmark)
+}
+
+/// The node of the CPUs and that of the memory.
+fn nodes_of(point: &Point) -> Option<[u32; 2]> {
+    let cpus = point.text(CPU_NODE.name)?.parse().ok()?;
+    Some([cpus, point.setting(MEMORY_NODE.name)?.parse().ok()?])
+}
+
+fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
+    let asked = match &settings.metric[..] {
+        [] => FIGURES[0].0,
+        [one] => one,
+        _ => {
+            let why = "matrix draws one of them, name that only";
+            return Err(refused("metric", &settings.metric.join(","), why).into());
+        }
+    };
+    let found = FIGURES.iter().find(|(name, ..)| *name == asked);
+    let Some((_, value, kind, better)) = found else {
+        let why = format!(
+            "matrix draws one of {}",
+            FIGURES.map(|(name, ..)| name).join(", ")
+        );
+        return Err(refused("metric", asked, &why).into());
+    };
+    let figure_of = |curve: &Curve| match kind {
+        CellKind::Rate => curve.peak().map(|(bandwidth, _)| bandwidth / 1e3),
+        _ => Some(curve.unloaded().latency_ns),
+    };
+    let all: BTreeSet<u32> = run.points.iter().filter_map(nodes_of).flatten().collect();
+    if all.is_empty() {
+        let why =
+            "matrix draws pairs of NUMA nodes, and this run has none: measure with --node-pairs";
+        return Err(refused("metric", asked, why).into());
+    }
+    let place = |node: u32| all.iter().position(|known| *known == node);
+    let mut cells = vec![vec![None; all.len()]; all.len()];
+    let curves = run.curves();
+    let is_idle = curves.iter().all(|curve| curve.unloaded().pause.is_none());
+    let value = match (kind, is_idle) {
+        (CellKind::Rate, _) => (*value).to_owned(),
+        (_, true) => format!("{value}, idle"),
+        (_, false) => format!("{value}, at the least load"),
+    };
+    for curve in curves {
+        let nodes = nodes_of(&run.points[curve.loads[0].row]);
+        let Some([Some(from), Some(to)]) = nodes.map(|nodes| nodes.map(place)) else {
+            continue;
+        };
+        let cell: &mut Option<f64> = &mut cells[from][to];
+        *cell = match (*cell, figure_of(&curve)) {
+            (Some(one), Some(other)) => Some(better(one, other)),
+            (one, other) => one.or(other),
+        };
+    }
+    let damaged = left_out(run.damaged.iter());
+    let (mark, warning) = match &run.incomplete {
+        None => ("", damaged),
+        Some(reason) => (INCOMPLETE, both(&damaged, &format!("incomplete: {reason}"))),
+    };
+    let title = settings.title.clone();
+    let title = title.unwrap_or_else(|| format!("NUMA nodes: {value}"));
+    let subtitle = || {
+        format!(
+            "{} nodes; a row has the CPUs, a column the memory",
+            all.len()
+        )
+    };
+    let texts = FigureTexts {
+        title: format!("{title}{mark}"),
+        subtitle: settings.subtitle.clone().unwrap_or_else(subtitle),
+        warning,
+    };
+    let node = |node: &u32| Node {
+        name: format!("node {node}"),
+        groups: Vec::new(),
+        slow: false,
+    };
+    let figure = Matrix {
+        chart: settings.chart(texts, "memory of", "CPUs of", Vec::new()),
+        value,
+        kind: *kind,
+        nodes: all.iter().map(node).collect(),
+        cells,
+    };
+    let drawing = figure.draw(settings.sides())?;
+    Ok(Made {
+        without: run.damaged.clone(),
+        ..Made::new(figure, drawing, Told::default())
+    })
+}
