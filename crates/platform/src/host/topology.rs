@@ -17,6 +17,9 @@ pub struct Cpu {
     pub numa_node: Option<usize>,
     /// The online CPUs of the same physical core, itself among them.
     pub siblings: CpuSet,
+    /// The online CPUs of its cluster, itself among them: cores that share a cache or an interconnect below the last
+    /// level; `None` if sysfs does not report it.
+    pub cluster: Option<CpuSet>,
     /// The online CPUs that share its last level of cache, itself among them; `None` if sysfs does not report it.
     pub last_level_cache: Option<CpuSet>,
     /// Whether the scheduler keeps other threads off it (`isolcpus`, or an isolated cpuset).
@@ -83,12 +86,15 @@ impl Topology {
                 let online = cpus.iter().filter(|cpu| online.contains(*cpu));
                 online.chain([id]).collect()
             };
+            // Since Linux 5.16.
+            let cluster = files.cpu_list(&format!("{topology}/cluster_cpus_list"))?;
             let node = nodes.iter().find(|(_, cpus)| cpus.contains(id));
             cpus.push(Cpu {
                 id,
                 package: files.number(&format!("{topology}/physical_package_id")),
                 numa_node: node.map(|(node, _)| *node),
                 siblings: with_itself(siblings.unwrap_or_default()),
+                cluster: cluster.map(with_itself),
                 last_level_cache: last_level_cache(files, id)?.map(with_itself),
                 isolated: isolated.contains(id),
                 nohz_full: nohz_full.contains(id),
