@@ -1,4 +1,4 @@
-//! A figure of each ordered pair of nodes as a coloured square: rows send, columns receive.
+//! A figure of each ordered pair of nodes, or of CPUs, as a coloured square: rows send, columns receive.
 //!
 //! A pair without a figure is hatched, so that it is never taken for a good one. Where there are more nodes than can be
 //! distinguished, each square shows the worst of several pairs, is hatched if one of them has no figure, and names of
@@ -20,12 +20,23 @@ pub struct Matrix {
     pub chart: Chart,
     /// What the colours are.
     pub value: String,
-    /// Whether they are numbers of something, and no times in ns.
-    pub counted: bool,
+    /// What a cell holds.
+    pub kind: CellKind,
     /// The nodes, those of a group side by side.
     pub nodes: Vec<Node>,
     /// By rows; `None` where nothing was measured.
     pub cells: Vec<Vec<Option<f64>>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CellKind {
+    /// A time in ns.
+    Time,
+    /// A number of something that should not be.
+    Count,
+    /// 10^9 bytes a second, of which less is worse.
+    Rate,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -102,6 +113,21 @@ struct Label {
     slow: bool,
 }
 
+impl CellKind {
+    /// How dark a place on the axis is: what is worse is darker.
+    fn dark(self, share: f64) -> f64 {
+        match self {
+            CellKind::Rate => 1.0 - share,
+            CellKind::Time | CellKind::Count => share,
+        }
+    }
+
+    /// The same of a value.
+    fn darkness(self, axis: &Axis, value: f64) -> f64 {
+        self.dark(axis.share(value).clamp(0.0, 1.0))
+    }
+}
+
 impl Matrix {
     pub fn draw(&self, size: (u32, u32)) -> Result<Drawing, PlotError> {
         let nodes = self.nodes.len();
@@ -141,13 +167,7 @@ impl Matrix {
         self.numbers(&mut drawing, &ground, &axis);
         self.boundaries(&mut drawing, &ground);
         self.labels(&mut drawing, &ground, &labels, room);
-        bar(
-            &mut drawing,
-            &ground,
-            &axis,
-            !missing.is_empty(),
-            self.counted,
-        );
+        bar(&mut drawing, &ground, &axis, !missing.is_empty(), self.kind);
         Ok(drawing)
     }
 
@@ -171,17 +191,16 @@ impl Matrix {
     /// The axis of the colours. Only what takes more than twice the least is dark: noise and tiers are
     /// no faults.
     fn axis(&self, (least, greatest): (f64, f64)) -> Axis {
-        let kind = match self.counted {
-            true => self.chart.scale.unwrap_or(ScaleKind::Linear),
-            false => fitting((least, greatest), self.chart.scale),
+        let scale = self.chart.scale;
+        let kind = match self.kind {
+            CellKind::Time => fitting((least, greatest), scale),
+            CellKind::Count | CellKind::Rate => scale.unwrap_or(ScaleKind::Linear),
         };
-        let low = if self.counted { 0.0 } else { least };
         let high = greatest.max(least + least.abs());
-        let high = if self.counted { high.max(1.0) } else { high };
-        let unit = if self.counted {
-            Unit::Number
-        } else {
-            Unit::Nanoseconds
+        let (low, high, unit) = match self.kind {
+            CellKind::Time => (least, high, Unit::Nanoseconds),
+            CellKind::Count => (0.0, high.max(1.0), Unit::Number),
+            CellKind::Rate => (0.0, greatest, Unit::GigabytesPerSecond),
         };
         Axis::new(
             &self.value,
@@ -196,13 +215,18 @@ impl Matrix {
         let mut worst = None::<f64>;
         for (from, to) in nodes(row).flat_map(|from| nodes(column).map(move |to| (from, to))) {
             match self.cells[from][to] {
-                Some(value) => worst = Some(worst.map_or(value, |worst| worst.max(value))),
+                Some(value) => {
+                    worst = Some(worst.map_or(value, |worst| match self.kind {
+                        CellKind::Rate => worst.min(value),
+                        _ => worst.max(value),
+                    }));
+                }
                 None if from != to => return Square::Hatched,
                 None => {}
             }
         }
         worst.map_or(Square::Empty, |value| {
-            let share = axis.share(value).clamp(0.0, 1.0);
+            let share = self.kind.darkness(axis, value);
             Square::Coloured((share * (STEPS - 1) as f64).round() as usize)
         })
     }
@@ -270,7 +294,7 @@ impl Matrix {
                 let (Some(text), Some(value)) = (text, self.cells[row][column]) else {
                     continue;
                 };
-                let ink = match heat(axis.share(value).clamp(0.0, 1.0)).lightness() > 55.0 {
+                let ink = match heat(self.kind.darkness(axis, value)).lightness() > 55.0 {
                     true => Colour::INK,
                     false => Colour::WHITE,
                 };
@@ -443,7 +467,7 @@ fn hatch(drawing: &mut Drawing, [left, top, right, bottom]: [f64; 4], apart: f64
 }
 
 /// The bar that explains the colours; under it, what is hatched.
-fn bar(drawing: &mut Drawing, ground: &Ground, axis: &Axis, is_hatched: bool, counted: bool) {
+fn bar(drawing: &mut Drawing, ground: &Ground, axis: &Axis, is_hatched: bool, kind: CellKind) {
     let (left, wide) = (ground.left + ground.side + 24.0, 16.0);
     let title = font::wrap(&axis.title(), SUBTITLE_EM, BAR_ROOM - 30.0, 4);
     let mut y = ground.top;
@@ -457,17 +481,17 @@ fn bar(drawing: &mut Drawing, ground: &Ground, axis: &Axis, is_hatched: bool, co
     let at = |share: f64| lower - share * (lower - upper);
     for step in 0..STEPS {
         let [from, to] = [step, step + 1].map(|step| step as f64 / STEPS as f64);
-        let colour = heat(step as f64 / (STEPS - 1) as f64);
+        let colour = heat(kind.dark(step as f64 / (STEPS - 1) as f64));
         drawing.rectangle([left, at(to), left + wide, at(from) + 0.3], colour);
     }
     drawing.outline([left, upper, left + wide, lower], 0.8, Colour::INK);
     let most = ((lower - upper) / 34.0).clamp(2.0, 8.0) as usize;
     for (value, text) in axis.ticks(most) {
         // There is no half of a message.
-        let text = match counted {
-            true if value.fract() != 0.0 => continue,
-            true => axis.in_words(value),
-            false => text,
+        let text = match kind {
+            CellKind::Count if value.fract() != 0.0 => continue,
+            CellKind::Count => axis.in_words(value),
+            CellKind::Time | CellKind::Rate => text,
         };
         let y = at(axis.share(value));
         drawing.line((left + wide, y), (left + wide + 4.0, y), 1.0, Colour::INK);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::plot::drawing::Colour;
-use crate::plot::matrix::{Matrix, Node};
+use crate::plot::matrix::{CellKind, Matrix, Node};
 use crate::plot::palette::heat;
 use crate::testing::Refused as _;
 
@@ -26,7 +26,7 @@ fn fabric(nodes: usize, rack: usize) -> Matrix {
     Matrix {
         chart: chart("Fabric: median of half a round trip", "to", "from"),
         value: "median of half a round trip".to_owned(),
-        counted: false,
+        kind: CellKind::Time,
         nodes: (0..nodes).map(node).collect(),
         cells: (0..nodes)
             .map(|from| (0..nodes).map(|to| cell(from, to)).collect())
@@ -46,25 +46,43 @@ fn no_text_of_a_matrix_is_cut_off_or_covered() {
         for (nodes, rack) in [(2, 1), (4, 2), (8, 8), (16, 4), (64, 8), (64, 64), (200, 7)] {
             let mut figure = fabric(nodes, rack);
             assert_sound(&figure.draw(size).unwrap());
-            figure.counted = true;
+            figure.kind = CellKind::Count;
             figure.nodes[0].name = "a name that is far too long for a node.example.org".to_owned();
             assert_sound(&figure.draw(size).unwrap());
         }
     }
 }
 
+/// How many squares have that colour. They stand left of the bar, which has the same colours.
+fn squares(drawing: &Drawing, wanted: Colour) -> usize {
+    let is_square = |points: &[(f64, f64)]| points[2].0 - points[0].0 > 20.0 && points[0].0 < 700.0;
+    let areas = drawing.shapes.iter().filter(|shape| match shape {
+        Shape::Area { points, colour } => *colour == wanted && is_square(points),
+        _ => false,
+    });
+    areas.count()
+}
+
+#[test]
+fn of_rates_the_least_is_the_darkest() {
+    let mut figure = fabric(4, 2);
+    figure.kind = CellKind::Rate;
+    for (from, row) in figure.cells.iter_mut().enumerate() {
+        for cell in row.iter_mut().flatten() {
+            *cell = if from == 1 { 1.0 } else { 20.0 };
+        }
+    }
+    let drawing = figure.draw(SIZE).unwrap();
+    // Node 1 sends to 0, and to 2 and 3 side by side; 1 of 20 is a step of 64 above none.
+    assert_eq!(squares(&drawing, heat(60.0 / 63.0)), 2);
+    assert!(squares(&drawing, heat(0.0)) > 2);
+    has(&drawing, &["1 GB/s", "20 GB/s"]);
+}
+
 #[test]
 fn what_is_missing_is_hatched_and_what_is_slow_is_dark_and_named() {
     let drawing = fabric(4, 2).draw(SIZE).unwrap();
-    // The squares stand left of the bar, which has the same colours.
-    let is_square = |points: &[(f64, f64)]| points[2].0 - points[0].0 > 20.0 && points[0].0 < 700.0;
-    let of_colour = |wanted: Colour| {
-        let areas = drawing.shapes.iter().filter(|shape| match shape {
-            Shape::Area { points, colour } => *colour == wanted && is_square(points),
-            _ => false,
-        });
-        areas.count()
-    };
+    let of_colour = |wanted: Colour| squares(&drawing, wanted);
     // Node 2 sends to 1 and 3, two squares apart; white is what is missing, and the page.
     assert_eq!((of_colour(heat(1.0)), of_colour(Colour::WHITE)), (2, 2));
     has(&drawing, &["9 µs", "not measured", "node002", "from", "to"]);
