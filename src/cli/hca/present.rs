@@ -187,6 +187,7 @@ mod tests {
         }
         let summary = [record];
         let shown = Shown {
+            folder: std::path::Path::new(""),
             summary: &summary,
             runs: &[],
             details: &[],
@@ -204,6 +205,7 @@ mod tests {
         let summary = recorded();
         for (width, brief) in [(60, false), (60, true), (80, false), (120, false)] {
             let shown = Shown {
+                folder: std::path::Path::new(""),
                 summary: &summary,
                 runs: &[],
                 details: &[],

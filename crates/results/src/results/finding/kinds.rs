@@ -96,6 +96,13 @@ kinds! {
          ({cache_bytes})"
         "part of their traffic may never leave the cache" "";
 
+    PAIRS_UNMEASURED "pairs-unmeasured" Reservation
+        "{count} of {of} pairs of CPUs have no figures" "their CPUs did not run at the same time"
+        "stop other work on them, or leave them out with --cpus";
+    ONE_WAY_NEGATIVE "one-way-negative" Reservation
+        "{count} of {of} directions have a negative one-way latency"
+        "the clock differs between CPUs; half of a round trip does not depend on it" "use --clock monotonic";
+
     INCOMPLETE "incomplete" Reservation "the run was not measured to its end" "{reason}" "";
     NOTHING_MEASURED "nothing-measured" Invalid "no point was measured" "" "";
     POINT_FAILED "point-failed" Reservation "{reason}" "" "";
