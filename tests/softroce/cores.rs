@@ -1,0 +1,68 @@
+//! Pairs of CPUs, in a machine whose topology is set: `ci/vm --cpus 8,sockets=2,cores=2,threads=2`.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::machine::Machine;
+use crate::program::hcabench;
+use crate::results::Table;
+
+/// A file of sysfs about a CPU.
+fn topology(cpu: usize, file: &str) -> String {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/{file}");
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+/// What a pair must be, by other code than the program's; none where that depends on more than these files.
+fn expected(one: usize, other: usize) -> Option<&'static str> {
+    let same = |file: &str| {
+        let [of_one, of_other] = [one, other].map(|cpu| topology(cpu, file));
+        !of_one.is_empty() && of_one == of_other
+    };
+    if same("topology/core_cpus_list") {
+        Some("smt-siblings")
+    } else if same("topology/physical_package_id") {
+        same("cache/index3/shared_cpu_list").then_some("same-cache")
+    } else {
+        Some("other-socket")
+    }
+}
+
+#[test]
+fn kinds_of_pairs_are_those_that_the_kernel_reports() {
+    let machine = Machine::take();
+    let out = machine.out("cores");
+    let ended = hcabench("cores --rounds 1 --duration 5ms --clock monotonic")
+        .out(&out)
+        .ends(0);
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
+    let last = online.trim().rsplit(['-', ',']).next().unwrap();
+    let cpus: usize = last.parse::<usize>().unwrap() + 1;
+    let summary = Table::read(&out.join("summary.csv"));
+    let (mut measured, mut kinds, mut missing) = (BTreeSet::new(), BTreeSet::new(), 0);
+    for row in &summary.rows {
+        let kind = row.text("cores");
+        missing += 2 * row.count("pairs_unmeasured");
+        for pair in &Table::read(&out.join(kind).join("pairs.csv")).rows {
+            let [sender, receiver] =
+                ["sender_cpu", "receiver_cpu"].map(|end| pair.count(end) as usize);
+            measured.insert((sender, receiver));
+            kinds.insert(kind.to_owned());
+            if let Some(expected) = expected(sender, receiver) {
+                assert_eq!(kind, expected, "{sender} {receiver}");
+            }
+            assert!(pair.decimal("half_round_trip_ns") > 0.0, "{pair:?}");
+        }
+    }
+    // Processors of a guest that share one of its host do not run at the same time.
+    let all = (cpus * (cpus - 1)) as u64;
+    assert_eq!(measured.len() as u64 + missing, all, "{}", ended.stdout);
+    assert!(measured.len() as u64 >= all / 2, "{}", ended.stdout);
+    println!("{cpus} CPUs: {kinds:?}\n{}", ended.stdout);
+    if topology(0, "topology/core_cpus_list") != "0" {
+        assert!(kinds.contains("smt-siblings"), "{kinds:?}");
+    }
+}
