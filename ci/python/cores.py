@@ -19,8 +19,8 @@ def crate():
     """The program of that crate, in a folder that stays for the next call."""
     root = compare.TARGET / "tools"
     program = root / "bin" / CRATE
-    there = compare.attempt(program, "--version") if program.exists() else None
-    if there is None or there.stdout.split()[-1:] != [VERSION]:
+    there = compare.attempt("cargo", "install", "--list", "--root", root).stdout
+    if not program.exists() or f"{CRATE} v{VERSION}:" not in there:
         compare.build("cargo", "install", "--quiet", "--locked", "--root", root, "--version", VERSION, CRATE)
     return program
 
