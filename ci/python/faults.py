@@ -72,6 +72,7 @@ COMMANDS = {
         "queue --scenario fan-in --producers 6 --queue kanal --capacity 64 --duration 10ms --rounds 2 --out out"
     ),
     "memory": measures("memory --windows 2 --size 4M --pause 0,off --read-share 100 --rounds 1 --out out"),
+    "cores": measures("cores --rounds 1 --out out"),
     "node loopback": measures(f"{NODE} loopback"),
     "node shmem": measures(f"{NODE} shmem"),
     "node udp": measures(f"{NODE} udp"),

@@ -194,6 +194,55 @@ fn the_plan_has_the_time_of_each_kind_and_measures_nothing() {
 }
 
 #[test]
+fn a_queue_is_measured_between_the_pair_that_is_advised() {
+    let _alone = alone();
+    let folder = &*temporary("");
+    if !are_two_there(folder) {
+        return;
+    }
+    let told = cores(folder, "--rounds 1 --duration 10ms --json")
+        .ends(0)
+        .json();
+    let queue =
+        "queue --queue lamport --count 300 --warmup 1ms --repeat 1 --clock monotonic --out queue";
+    let queue = hcabench(folder, &format!("{queue} --cores-from run"));
+    let best = &told["advised"];
+    if best.is_null() {
+        // Two threads of one core, or CPUs that never ran at the same time.
+        queue
+            .ends(2)
+            .stderr
+            .has(&["--cores-from run", "no pair on two cores"]);
+    } else {
+        queue.ends(0);
+        let row = &rows(&folder.join("queue/summary.csv"))[0];
+        for end in ["sender_cpu", "receiver_cpu"] {
+            assert_eq!(best[end].as_u64(), Some(number(row, end)), "{told}");
+        }
+    }
+}
+
+#[test]
+fn results_of_another_machine_or_benchmark_choose_no_cpu() {
+    let folder = &*temporary("");
+    cores_run(&folder.join("other"), 6, false);
+    let queue = |words: &str| hcabench(folder, &format!("queue --dry-run {words}")).ends(2);
+    let told = [
+        "--cores-from other",
+        "\"made-up\"",
+        "run hcabench cores here",
+    ];
+    queue("--cores-from other").stderr.has(&told);
+    let both = queue("--cores-from other --sender-cpu 0");
+    both.stderr
+        .has(&["--cores-from", "--sender-cpu", "cannot be used"]);
+    let many = queue("--cores-from other --producers 2");
+    many.stderr.has(&["--cores-from", "several threads"]);
+    let told = ["--cores-from nowhere", "nowhere"];
+    queue("--cores-from nowhere").stderr.has(&told);
+}
+
+#[test]
 fn a_signal_ends_it_at_once_and_what_there_is_stays() {
     let _alone = alone();
     for signal in [Signal::SIGINT, Signal::SIGTERM] {

@@ -77,8 +77,8 @@ impl CoresArguments {
 /// # Errors
 /// [`UsageError`] where they are of another machine, or have no pair that this process may use.
 pub(crate) fn fastest_pair(folder: &Path) -> anyhow::Result<[usize; 2]> {
-    let mut pairs = AllPairs::salvage(folder)?;
     let refused = |why: &str| UsageError(format!("--cores-from {}: {why}", printable_path(folder)));
+    let mut pairs = AllPairs::salvage(folder).map_err(|error| refused(&error.to_string()))?;
     let (here, _) = machine_name();
     let measured = pairs.hostname().unwrap_or_default();
     if measured != here {
