@@ -12,6 +12,9 @@ use crate::time::{Clock, Ticks};
 
 /// Round trips between two readings of the clock, which take next to nothing of that time.
 pub const BATCH: u64 = 100;
+/// Batches, and hand-overs with stamps, that count at least, whatever time they take: most of them are not interrupted.
+const LEAST_BATCHES: usize = 5;
+const LEAST_HANDOVERS: usize = 100;
 /// Hand-overs with stamps by a line before the next one's turn.
 const STAMPED_PER_LINE: usize = 16;
 /// Lines of a stream between two notes of how far the reader is.
@@ -105,8 +108,9 @@ fn between(before: Ticks, after: Ticks) -> u64 {
     after.0.saturating_sub(before.0)
 }
 
-/// Hands numbers over and waits for each to come back, in batches of [`BATCH`], each by the next line. Returns how many
-/// batches were kept, at least one; `None` where it had to give up.
+/// Hands numbers over and waits for each to come back, in batches of [`BATCH`], each by the next line. The first batch
+/// waits for the other end to begin, and the time of the stage counts from its end. Returns how many batches were kept;
+/// `None` where it had to give up.
 #[inline(never)]
 pub(super) fn ask<C: Clock>(
     clock: &C,
@@ -117,7 +121,7 @@ pub(super) fn ask<C: Clock>(
 ) -> Option<usize> {
     let (mut number, end) = (Stage::ROUND_TRIPS.base(), Stage::ROUND_TRIPS.end());
     let (mut kept, mut turn) = (0, 0);
-    let begun = clock.now();
+    let mut begun = None;
     loop {
         let (asked, answered) = (there.line(turn).number, back.line(turn).number);
         let before = clock.now();
@@ -130,12 +134,12 @@ pub(super) fn ask<C: Clock>(
         }
         let after = clock.now();
         turn += 1;
-        let passed = between(begun, after);
-        if passed > span.warm_up.0 {
+        let passed = between(*begun.get_or_insert(after), after);
+        if turn > 1 && passed >= span.warm_up.0 {
             batches[kept] = Ticks(between(before, after));
             kept += 1;
         }
-        if kept == batches.len() || kept > 0 && passed >= span.length.0 {
+        if kept == batches.len() || kept >= LEAST_BATCHES && passed >= span.length.0 {
             break;
         }
         if (patience.stop)() {
@@ -175,7 +179,7 @@ pub(super) fn ask_with_stamps<C: Clock>(
 ) -> Option<usize> {
     let (mut number, end) = (Stage::STAMPED.base(), Stage::STAMPED.end());
     let (mut kept, mut done) = (0, 0);
-    let begun = clock.now();
+    let mut begun = None;
     loop {
         let turn = done / STAMPED_PER_LINE;
         let (asking, answer) = (there.line(turn).number, back.line(turn));
@@ -187,8 +191,8 @@ pub(super) fn ask_with_stamps<C: Clock>(
         }
         let returned = clock.now();
         done += 1;
-        let passed = between(begun, returned);
-        if passed > span.warm_up.0 {
+        let passed = between(*begun.get_or_insert(returned), returned);
+        if done > 1 && passed >= span.warm_up.0 {
             exchanges[kept] = Exchange {
                 asked: asked.0,
                 answered: answer.stamp.load(Ordering::Relaxed),
@@ -196,7 +200,7 @@ pub(super) fn ask_with_stamps<C: Clock>(
             };
             kept += 1;
         }
-        if kept == exchanges.len() || kept > 0 && passed >= span.length.0 {
+        if kept == exchanges.len() || kept >= LEAST_HANDOVERS && passed >= span.length.0 {
             break;
         }
         if done.is_multiple_of(HANDOVERS_PER_LOOK) && (patience.stop)() {
