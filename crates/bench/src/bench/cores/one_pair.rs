@@ -14,7 +14,8 @@ use crate::rig::role::Role;
 use crate::stats::median_of;
 use crate::time::{Clock, ClockUser, Nanos, Ticks};
 
-/// Batches and exchanges that are kept of a pair: what fits into the second level of cache beside the lines.
+/// Batches and exchanges of a pair that are kept, the last ones: what fits into the second level of cache beside the
+/// lines.
 const MOST_BATCHES: usize = 4096;
 const MOST_EXCHANGES: usize = 8192;
 
