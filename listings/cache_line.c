@@ -4,11 +4,13 @@
  * A CPU stores a number to a line and waits until the other CPU, which waits
  * for it, has stored the same to another line. Nothing but loads and stores.
  *
- *     cache_line --ask CPU --answer CPU [--batches N]
+ *     cache_line --ask CPU --answer CPU [--batches N] [--count-looks]
  *
  * A batch is 100 round trips, with the clock read before and after. ns is the
  * median of half a round trip over all batches but the first tenth, least_ns
- * that of the fastest batch, mean_ns the mean.
+ * that of the fastest batch, mean_ns the mean. Looks follow each other as fast
+ * as the processor can make them, or are counted, as a program has to that is
+ * to see anything else.
  *
  * In Rust: hcabench::bench::cores::loops
  */
@@ -16,6 +18,7 @@
 #include <getopt.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 #include "options.h"
 #include "pinning.h"
@@ -34,23 +37,42 @@ static struct {
 static uint64_t batches = 10000;
 static int asking_cpu = -1, answering_cpu = -1;
 
-static void *answer(void *none)
+static bool counts_looks;
+
+static inline void wait_for(atomic_uint_fast64_t *word, uint64_t number,
+			    bool counts)
+{
+	uint32_t looks = 0;
+
+	while (atomic_load_explicit(word, memory_order_acquire) != number) {
+		if (counts && ++looks % 256 == 0 && !batches)
+			return;
+	}
+}
+
+static inline void answer_all(bool counts)
 {
 	uint64_t number, last = batches * ROUND_TRIPS;
 
-	if (pin_to(answering_cpu))
-		exit(1);
 	for (number = 1; number <= last; number++) {
-		while (atomic_load_explicit(&lines.there,
-					    memory_order_acquire) != number)
-			;
+		wait_for(&lines.there, number, counts);
 		atomic_store_explicit(&lines.back, number,
 				      memory_order_release);
 	}
+}
+
+static void *answer(void *none)
+{
+	if (pin_to(answering_cpu))
+		exit(1);
+	if (counts_looks)
+		answer_all(true);
+	else
+		answer_all(false);
 	return none;
 }
 
-static void ask(int64_t *picoseconds)
+static inline void ask_all(int64_t *picoseconds, bool counts)
 {
 	uint64_t number = 0, batch, before;
 	int trip;
@@ -61,9 +83,7 @@ static void ask(int64_t *picoseconds)
 			number++;
 			atomic_store_explicit(&lines.there, number,
 					      memory_order_release);
-			while (atomic_load_explicit(&lines.back,
-						    memory_order_acquire) != number)
-				;
+			wait_for(&lines.back, number, counts);
 		}
 		picoseconds[batch] = (int64_t)((now_ns() - before) * 1000 /
 					       ROUND_TRIPS / 2);
@@ -76,6 +96,7 @@ int main(int argc, char *argv[])
 		{ "ask", required_argument, NULL, 'a' },
 		{ "answer", required_argument, NULL, 'b' },
 		{ "batches", required_argument, NULL, 'n' },
+		{ "count-looks", no_argument, NULL, 'l' },
 		{ 0 },
 	};
 	int64_t *picoseconds, *counted;
@@ -96,6 +117,9 @@ int main(int argc, char *argv[])
 		case 'n':
 			batches = number_of("--batches", optarg, 10, 10000000);
 			break;
+		case 'l':
+			counts_looks = true;
+			break;
 		default:
 			return 2;
 		}
@@ -103,7 +127,7 @@ int main(int argc, char *argv[])
 	if (optind < argc || asking_cpu < 0 || asking_cpu == answering_cpu ||
 	    answering_cpu < 0) {
 		fprintf(stderr,
-			"usage: %s --ask CPU --answer CPU [--batches N], two CPUs\n",
+			"usage: %s --ask CPU --answer CPU [--batches N] [--count-looks], two CPUs\n",
 			argv[0]);
 		return 2;
 	}
@@ -114,7 +138,10 @@ int main(int argc, char *argv[])
 		fputs("a thread cannot be started\n", stderr);
 		return 1;
 	}
-	ask(picoseconds);
+	if (counts_looks)
+		ask_all(picoseconds, true);
+	else
+		ask_all(picoseconds, false);
 	pthread_join(other, NULL);
 
 	counted = picoseconds + batches / 10;

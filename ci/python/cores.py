@@ -13,6 +13,7 @@ ALLOWED = sorted(os.sched_getaffinity(0))
 CRATE = "core-to-core-latency"
 VERSION = "1.2.0"
 BATCHES = 20_000
+LEAST = {"counted": 0.95, "c": 0.85, "least": 0.85, "crate": None}
 
 
 def crate():
@@ -51,9 +52,9 @@ def ours(cpus, column):
     return results.median([float(row[column]) for row in results.rows(path)])
 
 
-def in_c(program, cpus, figure):
+def in_c(program, cpus, figure, *options):
     """The same method in C."""
-    said = compare.run(program, "--ask", cpus[0], "--answer", cpus[1], "--batches", BATCHES)
+    said = compare.run(program, "--ask", cpus[0], "--answer", cpus[1], "--batches", BATCHES, *options)
     return float(results.values(said)[figure])
 
 
@@ -73,18 +74,24 @@ def of_c2clat(program, cpus):
     "half of a round trip of a cache line against core-to-core-latency, c2clat and C",
     rounds=compare.rounds(7), cpus=(",".join(map(str, ALLOWED[:2])), str, "the two CPUs, with a comma"),
     c2clat=("", str, "the program c2clat of github.com/rigtorp/c2clat; without it the same figure in C counts"),
-    only=compare.parts("c", "least", "crate"),
+    only=compare.parts("counted", "c", "least", "crate"),
 )
 def compare_cores(rounds, cpus, c2clat, only):
     """Compares `hcabench cores` with programs that measure half of a round trip of a cache line by loads and stores of
-    two lines, in turn, between the same two CPUs. What counts is the median of the rounds' ratios, from 0.95 to 1.05:
+    two lines, in turn, between the same two CPUs. What counts is the median of the rounds' ratios, at most 1.05:
 
-      c       the median of batches of 100 round trips, against the same in C (listings/cache_line.c)
+      counted the median of batches of 100 round trips, against the same in C with looks that are counted
+              (listings/cache_line.c --count-looks); at least 0.95
+      c       the median of batches of 100 round trips, against C without a count, at least 0.85
       least   the fastest of these batches, against c2clat, which prints that in whole nanoseconds; without --c2clat
-              against the same figure in C. It is on no registry of packages, so it has to be built before:
+              against the same figure in C; at least 0.85. It is on no registry of packages, so it has to be built before:
               g++ -O3 -DNDEBUG c2clat.cpp -o c2clat -pthread
       crate   our median against the mean that core-to-core-latency prints (its benchmark 2, of crates.io), which a
-              stop of either thread makes longer: a virtual machine whose host is busy has the larger mean
+              stop of either thread makes longer: a busy machine has the larger mean; no least ratio
+
+    A count of looks is needed to end by a signal, and makes a look take longer than a bare loop does. That is not
+    slower but faster: a processor that has read a line ahead of time in a dozen looks has to take these back when the
+    line changes. The part `counted` shows that this is the difference.
 
     Exit code 1 if a limit is broken.
     """
@@ -94,6 +101,7 @@ def compare_cores(rounds, cpus, c2clat, only):
     listing = compare.listings() / "cache_line"
     median, least = "half_round_trip_ns", "half_round_trip_least_ns"
     sides = {
+        "counted": (median, functools.partial(in_c, listing, pair, "ns", "--count-looks"), "C counted"),
         "c": (median, functools.partial(in_c, listing, pair, "ns"), "C"),
         "least": (least, functools.partial(of_c2clat, c2clat, pair), "c2clat") if c2clat else
                  (least, functools.partial(in_c, listing, pair, "least_ns"), "C"),
@@ -106,5 +114,5 @@ def compare_cores(rounds, cpus, c2clat, only):
             theirs = functools.partial(of_crate, crate(), pair)
         print(f"\n{name}: {column} between CPUs {pair[0]} and {pair[1]}, and {title}")
         figures = compare.turns(rounds, functools.partial(ours, pair, column), theirs, title, "ns")
-        met.append(compare.judge(compare.of_rounds(*figures), 0.95, 1.05))
+        met.append(compare.judge(compare.of_rounds(*figures), LEAST[name], 1.05))
     return all(met)
