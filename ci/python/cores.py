@@ -13,7 +13,7 @@ ALLOWED = sorted(os.sched_getaffinity(0))
 CRATE = "core-to-core-latency"
 VERSION = "1.2.0"
 BATCHES = 20_000
-LEAST = {"counted": 0.95, "c": 0.85, "least": 0.85, "crate": None}
+LEAST = {"counted": 0.95, "c": 0.95, "least": 0.85, "crate": None}
 
 
 def crate():
@@ -82,16 +82,17 @@ def compare_cores(rounds, cpus, c2clat, only):
 
       counted the median of batches of 100 round trips, against the same in C with looks that are counted
               (listings/cache_line.c --count-looks); at least 0.95
-      c       the median of batches of 100 round trips, against C without a count, at least 0.85
+      c       the median of batches of 100 round trips, against C without a count; at least 0.95
       least   the fastest of these batches, against c2clat, which prints that in whole nanoseconds; without --c2clat
-              against the same figure in C; at least 0.85. It is on no registry of packages, so it has to be built before:
+              against the same figure in C; at least 0.85. It is on no registry of packages, so build it before:
               g++ -O3 -DNDEBUG c2clat.cpp -o c2clat -pthread
       crate   our median against the mean that core-to-core-latency prints (its benchmark 2, of crates.io), which a
               stop of either thread makes longer: a busy machine has the larger mean; no least ratio
 
-    A count of looks is needed to end by a signal, and makes a look take longer than a bare loop does. That is not
-    slower but faster: a processor that has read a line ahead of time in a dozen looks has to take these back when the
-    line changes. The part `counted` shows that this is the difference.
+    Looks of ours are counted, as an end that gives up has to look at the clock now and then. So a look takes longer
+    than in a bare loop, and the fastest batches are up to a tenth shorter, in C as well. A likely reason is that a
+    processor reads a line ahead of time in many looks at once, and has to repeat all of these when the line changes;
+    no counter of a processor has shown that yet.
 
     Exit code 1 if a limit is broken.
     """
