@@ -451,7 +451,7 @@ mod tests {
         }
         way.ring[5 * LINE_WORDS + 3].store(0, Ordering::Relaxed);
         let over = AtomicBool::new(false);
-        let patience = Patience::new(CLOCK, ticks(Duration::from_millis(50)), &over, &never);
+        let patience = Patience::new(CLOCK, ticks(LONG), &over, &never);
         std::thread::scope(|scope| {
             let end = || {
                 while way.taken.load(Ordering::Acquire) < stage.base() + RING as u64 {

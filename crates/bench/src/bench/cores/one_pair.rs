@@ -272,7 +272,9 @@ mod tests {
     fn two_cpus_hand_lines_over_and_one_cpu_ends_in_time() {
         let cpus: Vec<usize> = pinning::current_affinity().unwrap().iter().collect();
         let [first, last] = [cpus[0], *cpus.last().unwrap()];
-        let found = measured([first, last], &|| false).unwrap();
+        // Two that other tests keep busy may not run at the same time.
+        let tries = if first == last { 1 } else { 30 };
+        let found = (0..tries).find_map(|_| measured([first, last], &|| false).unwrap());
         if first != last {
             let found = found.expect("two CPUs");
             assert!(found.round_trip_ns > 1.0 && found.batches > 0, "{found:?}");
