@@ -33,8 +33,14 @@ impl CoreRelation {
         if first.siblings.contains(second.id) {
             return Some(Self::SmtSiblings);
         }
+        let nodes = first.numa_node.zip(second.numa_node);
+        let is_other_node = nodes.is_some_and(|(one, other)| one != other);
         let cache = first.last_level_cache.as_ref();
         if let Some(below) = cache.filter(|cpus| cpus.contains(second.id)) {
+            // Where a processor is divided into nodes (sub-NUMA clustering), the kernel still reports one cache.
+            if is_other_node {
+                return Some(Self::OtherNode);
+            }
             // Kernels report a core, or all of a cache, as a cluster where there is none.
             let is_part = |cluster: &&CpuSet| cluster.len() < below.len();
             let cluster = first.cluster.as_ref().filter(is_part);
@@ -45,10 +51,8 @@ impl CoreRelation {
         }
         match (first.package, second.package) {
             (Some(one), Some(other)) if one != other => Some(Self::OtherSocket),
-            (Some(_), Some(_)) => match (first.numa_node, second.numa_node) {
-                (Some(one), Some(other)) if one != other => Some(Self::OtherNode),
-                _ => cache.map(|_| Self::OtherCache),
-            },
+            (Some(_), Some(_)) if is_other_node => Some(Self::OtherNode),
+            (Some(_), Some(_)) => cache.map(|_| Self::OtherCache),
             _ => None,
         }
     }
@@ -149,6 +153,20 @@ mod tests {
             let half = cpu / 4 * 4;
             machine.file(&cluster, &format!("{half}-{}", half + 3));
         }
+        check(&machine.topology(), "same-cache 1 2, other-node 1 4");
+    }
+
+    #[test]
+    fn nodes_that_are_parts_of_a_cache_are_other_nodes() {
+        let machine = Machine::new(1, 8, 1);
+        for cpu in 0..8 {
+            machine.cache(cpu, 0, 3, "0-7");
+        }
+        check(&machine.topology(), "same-cache 1 2");
+        machine
+            .file("sys/devices/system/node/online", "0-1")
+            .file("sys/devices/system/node/node0/cpulist", "0-3")
+            .file("sys/devices/system/node/node1/cpulist", "4-7");
         check(&machine.topology(), "same-cache 1 2, other-node 1 4");
     }
 
