@@ -14,7 +14,7 @@ use crate::arguments::UsageError;
 use crate::arguments::values::one;
 use crate::bench::Assignment;
 use crate::bench::cores::all_pairs::{AllPairs, advised};
-use crate::bench::cores::config::{Config, LineNode};
+use crate::bench::cores::config::{Config, DEFAULT_ROUNDS, LineNode};
 use crate::driver;
 use crate::driver::Request;
 use crate::driver::arguments::SweepArguments;
@@ -34,7 +34,7 @@ pub(crate) struct CoresArguments {
     #[arg(long, value_name = "LIST", value_parser = cpus)]
     pub cpus: Option<CpuSet>,
 
-    /// Measure a pair for this time in a round, both directions together; 256 CPUs then take four minutes
+    /// Measure a pair for this time in a round, both directions together
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = values::duration)]
     pub duration: Duration,
 
@@ -58,9 +58,6 @@ pub(crate) struct CoresArguments {
 }
 
 impl CoresArguments {
-    /// Rounds where none are asked for: from six on a median has bounds.
-    pub(crate) const DEFAULT_ROUNDS: u32 = 6;
-
     /// What is to be measured.
     pub(crate) fn assignment(&self) -> Assignment {
         Assignment::Cores(Config {
@@ -75,7 +72,7 @@ impl CoresArguments {
 /// The CPUs of a sender and a receiver that suit them best by the results in a folder.
 ///
 /// # Errors
-/// [`UsageError`] where they are of another machine, or have no pair that this process may use.
+/// [`UsageError`] where they are not whole, or of another machine, or have no pair that this process may use.
 pub(crate) fn fastest_pair(folder: &Path) -> anyhow::Result<[usize; 2]> {
     let refused = |why: &str| UsageError(format!("--cores-from {}: {why}", printable_path(folder)));
     let mut pairs = AllPairs::salvage(folder).map_err(|error| refused(&error.to_string()))?;
@@ -87,8 +84,24 @@ pub(crate) fn fastest_pair(folder: &Path) -> anyhow::Result<[usize; 2]> {
         );
         return Err(refused(&why).into());
     }
-    let allowed = Topology::read()?.allowed();
+    if let Some(reason) = &pairs.incomplete {
+        let why = format!("it is incomplete ({reason}): run hcabench cores again");
+        return Err(refused(&why).into());
+    }
+    let topology = Topology::read()?;
+    let allowed = topology.allowed();
     let fastest = pairs.fastest(Some(&allowed));
+    if let Some(damage) = pairs.damaged.first() {
+        let why = format!("it is damaged ({damage}): run hcabench cores again");
+        return Err(refused(&why).into());
+    }
+    if let Some(cpu) = pairs.changed_cpu(&topology) {
+        let why = format!(
+            "the kernel reports CPU {cpu} otherwise than it did then (core, caches, node or socket): run hcabench cores \
+             again"
+        );
+        return Err(refused(&why).into());
+    }
     let best = advised(&fastest).ok_or_else(|| {
         refused(&format!(
             "it has no pair on two cores of the CPUs that this process may use ({allowed}): allow it more, or run \
@@ -114,7 +127,7 @@ pub(crate) fn run(arguments: &CoresArguments) -> anyhow::Result<u8> {
         sweep: &arguments.sweep,
         output: &arguments.output,
         assignment: arguments.assignment(),
-        default_rounds: CoresArguments::DEFAULT_ROUNDS,
+        default_rounds: DEFAULT_ROUNDS,
         run,
         needs: Needs::of_memory_load(),
         view: present::VIEW,

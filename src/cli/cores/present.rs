@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::bench::cores::all_pairs::{Advised, AllPairs, advised};
+use crate::bench::cores::plan::UNKNOWN;
 use crate::driver::{Shown, View};
 use crate::results::schema::cores::{self as columns, pair};
 use crate::results::schema::{Column, Data};
@@ -79,8 +80,12 @@ fn tables(shown: &Shown<'_>) -> String {
 /// What to use for a sender and a receiver.
 fn in_words(best: &Advised) -> String {
     let [sender, receiver] = best.cpus;
+    let which = match best.cores == UNKNOWN {
+        true => "fastest pair, which may share a core",
+        false => "fastest pair that shares no core",
+    };
     format!(
-        "fastest pair that shares no core: --sender-cpu {sender} --receiver-cpu {receiver} ({}, half a round trip {})",
+        "{which}: --sender-cpu {sender} --receiver-cpu {receiver} ({}, half a round trip {})",
         best.cores,
         units::quantity(best.half_ns, "ns")
     )
@@ -110,12 +115,31 @@ fn squares(pairs: &mut AllPairs) -> Table {
 fn json(shown: &Shown<'_>) -> Value {
     let fastest = AllPairs::salvage(shown.folder).map(|mut pairs| pairs.fastest(None));
     let fastest = fastest.unwrap_or_default();
-    let told = |pair: &Advised| {
+    let in_json = |pair: &Advised| {
         json!({ "cores": pair.cores, "sender_cpu": pair.cpus[0], "receiver_cpu": pair.cpus[1],
             "half_round_trip_ns": pair.half_ns })
     };
     json!({
-        "fastest": fastest.iter().map(told).collect::<Vec<_>>(),
-        "advised": advised(&fastest).map(told),
+        "fastest": fastest.iter().map(in_json).collect::<Vec<_>>(),
+        "advised": advised(&fastest).map(in_json),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Has as _;
+
+    #[test]
+    fn a_pair_that_may_share_a_core_is_not_called_one_of_two_cores() {
+        let of_kind = |cores: &str| {
+            in_words(&Advised {
+                cores: cores.to_owned(),
+                cpus: [1, 2],
+                half_ns: 50.0,
+            })
+        };
+        of_kind("unknown").has(&["which may share a core: --sender-cpu 1", "(unknown, half"]);
+        of_kind("same-cache").has(&["that shares no core: --sender-cpu 1"]);
+    }
 }

@@ -206,6 +206,7 @@ mod tests {
         let mut record = recorded().swap_remove(0);
         let table = |record: &Record| {
             let shown = Shown {
+                folder: std::path::Path::new(""),
                 summary: std::slice::from_ref(record),
                 runs: &[],
                 details: &[],

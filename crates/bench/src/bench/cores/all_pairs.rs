@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::plan::{UNKNOWN, name_of};
-use crate::host::{CoreRelation, CpuSet};
+use serde_json::Value;
+
+use super::plan::{self, UNKNOWN, name_of};
+use crate::host::{CoreRelation, CpuSet, Topology};
 use crate::results::read::{ReadError, ReadErrorKind, Run};
 use crate::results::schema::Column;
 use crate::results::schema::cores::{CORES, PAIRS_FILE, SCHEMA, pair};
@@ -57,8 +59,8 @@ impl AllPairs {
         let reported = run.document()["obtained"]["cpus"].as_array();
         let cpus = reported.into_iter().flatten().filter_map(|cpu| {
             let text = |name: &str| match &cpu[name] {
-                serde_json::Value::Null => None,
-                serde_json::Value::String(text) => Some(format!("{name} {text}")),
+                Value::Null => None,
+                Value::String(text) => Some(format!("{name} {text}")),
                 other => Some(format!("{name} {other}")),
             };
             Some(MeasuredCpu {
@@ -95,6 +97,17 @@ impl AllPairs {
         }
     }
 
+    /// The first of its CPUs of which this machine's kernel reports anything else than it did then.
+    pub fn changed_cpu(&self, topology: &Topology) -> Option<usize> {
+        let cpus: CpuSet = self.cpus.iter().map(|cpu| cpu.cpu).collect();
+        let here = plan::reported(topology, &cpus);
+        let here = here.as_array().map_or(&[][..], Vec::as_slice);
+        let then = self.run.document()["obtained"]["cpus"].as_array();
+        let then = then.map_or(&[][..], Vec::as_slice);
+        let of = |all: &[Value], cpu: usize| all.iter().find(|it| it["cpu"] == cpu).cloned();
+        cpus.iter().find(|cpu| of(here, *cpu) != of(then, *cpu))
+    }
+
     /// The machine that it was measured on.
     pub fn hostname(&self) -> Option<&str> {
         self.run.machine()["hostname"].as_str()
@@ -114,14 +127,21 @@ impl AllPairs {
             let cores = point.setting(CORES.name).unwrap_or(UNKNOWN);
             let read = point.rows(PAIRS_FILE.name).and_then(|rows| {
                 rows.each(&columns, |cells| {
-                    let [sender, receiver, value] = [0, 1, 2].map(|place| cells.number(place));
-                    if let (Some(sender), Some(receiver), Some(value)) =
-                        (sender?, receiver?, value?)
-                    {
-                        let of_pair = all.entry([sender as usize, receiver as usize]);
-                        let of_pair = of_pair.or_insert_with(|| (cores.to_owned(), Vec::new()));
-                        of_pair.1.push(value);
+                    let cpu = |place: usize| {
+                        let text = cells.text(place);
+                        let reason = || format!("{} is {text:?}, no CPU", columns[place]);
+                        text.parse::<usize>().map_err(|_| cells.foreign(reason()))
+                    };
+                    let cpus = [cpu(0)?, cpu(1)?];
+                    let Some(value) = cells.number(2)? else {
+                        return Ok(());
+                    };
+                    if value <= 0.0 && column.name == pair::HALF.name {
+                        return Err(cells.foreign(format!("{} is {value}, no time", column.name)));
                     }
+                    let of_pair = all.entry(cpus);
+                    let of_pair = of_pair.or_insert_with(|| (cores.to_owned(), Vec::new()));
+                    of_pair.1.push(value);
                     Ok(())
                 })
             });
@@ -168,12 +188,14 @@ impl AllPairs {
     }
 }
 
-/// The pair for a sender and a receiver that must not share a core: the fastest of those that do not, or that are not
-/// known to.
+/// The pair for a sender and a receiver that must not share a core: the fastest of those that do not, else of those of
+/// which it is not known.
 pub fn advised(fastest: &[Advised]) -> Option<&Advised> {
     let siblings = name_of(Some(CoreRelation::SmtSiblings));
-    let apart = fastest.iter().filter(|kind| kind.cores != siblings);
-    apart.min_by(|one, other| one.half_ns.total_cmp(&other.half_ns))
+    let (unknown, known): (Vec<_>, Vec<_>) = fastest.iter().partition(|kind| kind.cores == UNKNOWN);
+    let apart = known.into_iter().filter(|kind| kind.cores != siblings);
+    let best = apart.min_by(|one, other| one.half_ns.total_cmp(&other.half_ns));
+    best.or_else(|| unknown.into_iter().next())
 }
 
 #[cfg(test)]
@@ -194,5 +216,9 @@ mod tests {
         ];
         assert_eq!(advised(&all), Some(&all[1]));
         assert_eq!(advised(&all[..1]), None);
+        // That may share a core.
+        let unknown = kind("unknown", [1, 5], 20.0);
+        assert_eq!(advised(&[all[1].clone(), unknown.clone()]), Some(&all[1]));
+        assert_eq!(advised(&[all[0].clone(), unknown.clone()]), Some(&unknown));
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::config::{Config, LineNode};
 use super::error::RunError;
 use super::lines::NodeLines;
-use super::one_pair::{PairRun, PairStamps};
+use super::one_pair::{PairOutcome, PairRun, PairStamps};
 use super::plan::{self, Point};
 use super::rows::{self, DirectionRow, PointCounts};
 use crate::host::throttling::{ThrottleCounters, ThrottlingRecord};
@@ -29,7 +29,10 @@ use crate::time::{AnyClock, StampCost, measure_stamp_cost};
 /// An upper estimate of both rows of a pair in `pairs.csv`, and of what else a point leaves, in bytes.
 const BYTES_PER_PAIR: u64 = 300;
 const BYTES_PER_POINT: u64 = 64 << 10;
-/// Each time that it is told wakes up who shows it.
+/// How many lines the turn of the first one goes on from a round to the next: in six rounds all of them have a turn also
+/// with a slow pair, of which a round has six batches.
+const TURNS_PER_ROUND: usize = 5;
+/// Each report of progress wakes a thread up.
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 
 /// The benchmark.
@@ -49,6 +52,8 @@ struct Bench {
     /// By the node that was asked for; without one, where the kernel reports none.
     lines: BTreeMap<Option<usize>, NodeLines>,
     stamps: PairStamps,
+    /// CPUs that a thread of a pair never ran on: further pairs would take as long to find the same.
+    never_ran: CpuSet,
 }
 
 /// What came of the pairs of a point.
@@ -123,25 +128,8 @@ impl CoresBenchmark {
             clock,
             lines,
             stamps: PairStamps::default(),
+            never_ran: CpuSet::new(),
         })
-    }
-
-    /// What the kernel reports of the CPUs.
-    fn cpus_in_words(&self) -> Value {
-        let text = |set: &Option<CpuSet>| set.as_ref().map(CpuSet::to_string);
-        let all = self.cpus();
-        let cpus = all.iter().filter_map(|cpu| self.topology().cpu(cpu));
-        let cpus = cpus.map(|cpu| {
-            json!({
-                "cpu": cpu.id,
-                "core": cpu.siblings.to_string(),
-                "cluster": text(&cpu.cluster),
-                "cache": text(&cpu.last_level_cache),
-                "node": cpu.numa_node,
-                "socket": cpu.package,
-            })
-        });
-        cpus.collect()
     }
 
     fn round(
@@ -155,14 +143,7 @@ impl CoresBenchmark {
         let stamp = bench.stamp;
         self.bench = Some(bench);
         let measured = measured?;
-        let counts = PointCounts::of(&measured.rows, measured.unmeasured);
-        let row = RowOutcome {
-            figures: rows::figures(&measured.rows, counts, stamp.cost_ns),
-            findings: findings(&measured, counts, self.points[point].pairs.len()),
-            ends_sweep: measured.ended.is_some(),
-            failure: measured.ended.map(|error| error.to_string()),
-            ..RowOutcome::default()
-        };
+        let row = row_of(&measured, self.points[point].pairs.len(), stamp.cost_ns);
         Ok(Outcome {
             rows: vec![row],
             ..Outcome::default()
@@ -238,9 +219,13 @@ impl CoresBenchmark {
             clock,
             lines,
             stamps,
+            never_ran,
             ..
         } = bench;
         let [first, second] = cpus;
+        if cpus.iter().any(|cpu| never_ran.contains(*cpu)) {
+            return Ok(None);
+        }
         let asked = [self.node_of(first, second), self.node_of(second, first)];
         let of_node = |node: Option<usize>| lines.get(&node).expect("each node has lines");
         let both = asked.map(of_node);
@@ -249,6 +234,7 @@ impl CoresBenchmark {
         let run = PairRun {
             cpus,
             ways: [both[0].way(false), both[1].way(true)],
+            first_turn: round as usize * TURNS_PER_ROUND,
             duration: self.config.duration,
             stamps,
             stop: &stop,
@@ -258,20 +244,48 @@ impl CoresBenchmark {
                 unless_interrupted()?;
                 None
             }
-            found => found?,
+            Err(error) => return Err(error),
+            Ok(PairOutcome::NeverTogether) => None,
+            Ok(PairOutcome::NeverRan(cpus)) => {
+                for cpu in cpus {
+                    never_ran.insert(cpu);
+                }
+                None
+            }
+            Ok(PairOutcome::Measured(found)) => Some(found),
         };
-        let nodes = [0, 1].map(|way| both[way].node().or(asked[way]));
-        Ok(found.map(|found| DirectionRow::both(round, start_ns, cpus, nodes, &found)))
+        let nodes = both.map(NodeLines::node);
+        Ok(found.map(|found| DirectionRow::both(round, start_ns, cpus, asked, nodes, &found)))
+    }
+}
+
+/// The row of a point of that many pairs.
+fn row_of(measured: &Measured, pairs: usize, stamp_ns: Option<f64>) -> RowOutcome {
+    let counts = PointCounts::of(&measured.rows, measured.unmeasured);
+    let ended = measured.ended.as_ref().map(RigError::to_string);
+    let none = measured.rows.is_empty().then(|| {
+        "no pair was measured: their CPUs did not run at the same time; stop other work on them"
+            .to_owned()
+    });
+    RowOutcome {
+        figures: rows::figures(&measured.rows, counts, stamp_ns),
+        findings: findings(measured, counts, pairs),
+        ends_sweep: ended.is_some(),
+        failure: ended.or(none),
+        ..RowOutcome::default()
     }
 }
 
 fn findings(measured: &Measured, counts: PointCounts, pairs: usize) -> Vec<Finding> {
     let directions = measured.rows.len() as u64;
-    let (unmeasured, negative) = (counts.unmeasured as u64, counts.negative as u64);
+    let pairs = pairs as u64;
     let counted = [
-        Finding::counted(&kinds::PAIRS_UNMEASURED, unmeasured, Some(pairs as u64)),
-        Finding::counted(&kinds::ONE_WAY_NEGATIVE, negative, Some(directions)),
+        (&kinds::PAIRS_UNMEASURED, counts.unmeasured, pairs),
+        (&kinds::PAIRS_PARTLY_MEASURED, counts.partly, pairs),
+        (&kinds::ONE_WAY_NEGATIVE, counts.negative, directions),
+        (&kinds::LINES_ON_OTHER_NODE, counts.elsewhere, directions),
     ];
+    let counted = counted.map(|(kind, count, of)| Finding::counted(kind, count as u64, Some(of)));
     let throttled = of_throttling(&measured.throttled, None);
     counted.into_iter().flatten().chain(throttled).collect()
 }
@@ -321,7 +335,7 @@ impl Benchmark for CoresBenchmark {
         let facts = bench.clock.tsc_facts();
         let ready = Ready {
             plan,
-            obtained: json!({ "cpus": self.cpus_in_words() }),
+            obtained: json!({ "cpus": plan::reported(self.topology(), &self.cpus()) }),
             instrument: json!({ "clock": { "tsc": facts, "stamp": bench.stamp } }),
             announcements: vec![format!("pairs:    of CPUs {}: {kinds}", self.cpus())],
             findings: facts
@@ -345,14 +359,15 @@ impl Benchmark for CoresBenchmark {
 
 #[cfg(test)]
 mod tests {
+    use super::super::one_pair::PairFigures;
     use super::*;
-    use crate::testing::Refused as _;
+    use crate::testing::{Has as _, Refused as _};
     use crate::time::ClockKind;
 
     fn config(memory_node: LineNode) -> Config {
         Config {
             cpus: None,
-            duration: Duration::from_millis(1),
+            duration: super::super::config::DEFAULT_DURATION,
             memory_node,
             clock: ClockKind::Monotonic,
         }
@@ -380,16 +395,73 @@ mod tests {
         refused.refused(&["--memory-node 1", "writer, reader or one of 0,2"]);
     }
 
+    /// A pair with figures, or with those of round trips alone.
+    fn directions(is_whole: bool, nodes: [Option<usize>; 2]) -> [DirectionRow; 2] {
+        let found = PairFigures {
+            round_trip_ns: 100.0,
+            least_round_trip_ns: 90.0,
+            batches: 7,
+            one_way_ns: [is_whole.then_some(60.0); 2],
+            handovers: if is_whole { 90 } else { 0 },
+            offset_ns: is_whole.then_some([3.0, 40.0]),
+            stream_mb_s: [is_whole.then_some(9000.0); 2],
+        };
+        DirectionRow::both(0, 0, [0, 1], [Some(0), Some(1)], nodes, &found)
+    }
+
+    fn row(rows: Vec<DirectionRow>, pairs: usize) -> RowOutcome {
+        let measured = Measured {
+            unmeasured: pairs - rows.len() / 2,
+            rows,
+            throttled: ThrottlingRecord::default(),
+            ended: None,
+        };
+        row_of(&measured, pairs, None)
+    }
+
+    fn kinds_of(row: &RowOutcome) -> Vec<&str> {
+        row.findings
+            .iter()
+            .map(|found| found.kind.as_str())
+            .collect()
+    }
+
     #[test]
-    fn what_the_kernel_reports_of_each_cpu_is_recorded() {
+    fn pairs_that_lack_figures_are_found_and_a_point_without_any_fails() {
+        let nodes = [Some(0), Some(1)];
+        let rows = [directions(true, nodes), directions(false, nodes)].concat();
+        let part = row(rows, 3);
+        assert_eq!(
+            kinds_of(&part),
+            ["pairs-unmeasured", "pairs-partly-measured"]
+        );
+        assert_eq!(part.figures.number(columns::PARTLY.name), Some(1.0));
+        assert_eq!(part.failure, None);
+        let none = row(Vec::new(), 1);
+        assert_eq!(kinds_of(&none), ["pairs-unmeasured"]);
+        none.failure.unwrap().has(&["no pair was measured"]);
+        let whole = row(directions(true, nodes).into(), 1);
+        assert!(whole.findings.is_empty() && whole.failure.is_none());
+    }
+
+    #[test]
+    fn lines_on_another_node_than_asked_for_are_found() {
+        // Where the kernel does not report a node, none is recorded.
+        let rows = directions(true, [Some(1), None]);
+        assert_eq!(rows.each_ref().map(|row| row.memory_node), [Some(1), None]);
+        let found = row(rows.into(), 1);
+        assert_eq!(kinds_of(&found), ["lines-on-other-node"]);
+        assert_eq!(found.figures.number(columns::ELSEWHERE.name), Some(1.0));
+    }
+
+    #[test]
+    fn a_cpu_that_a_thread_never_ran_on_is_not_tried_again() {
         let mut benchmark = CoresBenchmark::new(config(LineNode::Writer));
-        let topology = plan::tests::two_sockets().topology();
-        benchmark.points = plan::points(&topology, &"1,6".parse().unwrap());
-        benchmark.topology = Some(topology);
-        let expected = json!([
-            { "cpu": 1, "core": "1,5", "cluster": null, "cache": "0-1,4-5", "node": 0, "socket": 0 },
-            { "cpu": 6, "core": "2,6", "cluster": null, "cache": "2-3,6-7", "node": 1, "socket": 1 },
-        ]);
-        assert_eq!(benchmark.cpus_in_words(), expected);
+        benchmark.topology = Some(plan::tests::two_sockets().topology());
+        let mut bench = benchmark.bench().unwrap();
+        bench.never_ran.insert(5);
+        // No lines are there: it would be a panic to look for them.
+        assert!(bench.lines.is_empty());
+        assert_eq!(benchmark.pair([0, 5], 0, 0, &mut bench).unwrap(), None);
     }
 }

@@ -8,6 +8,11 @@ use serde::{Deserialize, Serialize};
 use crate::host::CpuSet;
 use crate::time::ClockKind;
 
+/// How long a pair is measured in a round, if not asked otherwise: all pairs of 256 CPUs then take four minutes.
+pub const DEFAULT_DURATION: Duration = Duration::from_millis(1);
+/// Rounds, if not asked otherwise: from six on a median has bounds.
+pub const DEFAULT_ROUNDS: u32 = 6;
+
 /// On which NUMA node lines lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum LineNode {

@@ -41,7 +41,8 @@ impl Stage {
         self.0 << 48
     }
 
-    /// Is in place of a number where the stage ends.
+    /// Is in place of a number where the stage ends. A number of a later stage, which may be written over it before it is
+    /// read, is greater.
     const fn end(self) -> u64 {
         self.base() + (1 << 47)
     }
@@ -86,7 +87,7 @@ impl<'a, C: Clock> Patience<'a, C> {
     }
 }
 
-/// Looks at a line until it has that number. False where it has the end of the stage instead, or patience ends.
+/// Looks at a line until it has that number. False where the stage has ended instead, or patience ends.
 #[inline(always)]
 fn wait_for<C: Clock>(word: &AtomicU64, number: u64, end: u64, patience: &Patience<'_, C>) -> bool {
     let mut looks = 0_u32;
@@ -97,7 +98,7 @@ fn wait_for<C: Clock>(word: &AtomicU64, number: u64, end: u64, patience: &Patien
             return true;
         }
         looks = looks.wrapping_add(1);
-        if looks.is_multiple_of(LOOKS) && (found == end || patience.is_over()) {
+        if looks.is_multiple_of(LOOKS) && (found >= end || patience.is_over()) {
             return false;
         }
     }
@@ -108,22 +109,32 @@ fn between(before: Ticks, after: Ticks) -> u64 {
     after.0.saturating_sub(before.0)
 }
 
+/// Both ways between the ends, and the line that has the first turn: each direction has several, and a slow pair does
+/// not get to all of them in a round.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ways<'a> {
+    pub there: Way<'a>,
+    pub back: Way<'a>,
+    pub first_turn: usize,
+}
+
 /// Hands numbers over and waits for each to come back, in batches of [`BATCH`], each by the next line. The first batch
 /// waits for the other end to begin, and the time of the stage counts from its end. Returns how many batches were kept;
 /// `None` where it had to give up.
 #[inline(never)]
 pub(super) fn ask<C: Clock>(
     clock: &C,
-    [there, back]: [Way<'_>; 2],
+    ways: Ways<'_>,
     span: Span,
     patience: &Patience<'_, C>,
     batches: &mut [Ticks],
 ) -> Option<usize> {
     let (mut number, end) = (Stage::ROUND_TRIPS.base(), Stage::ROUND_TRIPS.end());
-    let (mut kept, mut turn) = (0, 0);
+    let (mut kept, mut done) = (0, 0);
     let mut begun = None;
     loop {
-        let (asked, answered) = (there.line(turn).number, back.line(turn).number);
+        let turn = ways.first_turn + done;
+        let (asked, answered) = (ways.there.line(turn).number, ways.back.line(turn).number);
         let before = clock.now();
         for _ in 0..BATCH {
             number += 1;
@@ -133,9 +144,9 @@ pub(super) fn ask<C: Clock>(
             }
         }
         let after = clock.now();
-        turn += 1;
+        done += 1;
         let passed = between(*begun.get_or_insert(after), after);
-        if turn > 1 && passed >= span.warm_up.0 {
+        if done > 1 && passed >= span.warm_up.0 {
             // Of more than there is room for, the last ones stay.
             batches[kept % batches.len()] = Ticks(between(before, after));
             kept += 1;
@@ -147,21 +158,22 @@ pub(super) fn ask<C: Clock>(
             return None;
         }
     }
-    there.line(turn).number.store(end, Ordering::Release);
+    let next = ways.there.line(ways.first_turn + done);
+    next.number.store(end, Ordering::Release);
     Some(kept.min(batches.len()))
 }
 
 /// The other end of [`ask`]. Returns whether that came to its end.
 #[inline(never)]
-pub(super) fn answer<C: Clock>([there, back]: [Way<'_>; 2], patience: &Patience<'_, C>) -> bool {
+pub(super) fn answer<C: Clock>(ways: Ways<'_>, patience: &Patience<'_, C>) -> bool {
     let (mut number, end) = (Stage::ROUND_TRIPS.base(), Stage::ROUND_TRIPS.end());
-    let mut turn = 0;
+    let mut turn = ways.first_turn;
     loop {
-        let (asked, answered) = (there.line(turn).number, back.line(turn).number);
+        let (asked, answered) = (ways.there.line(turn).number, ways.back.line(turn).number);
         for _ in 0..BATCH {
             number += 1;
             if !wait_for(asked, number, end, patience) {
-                return asked.load(Ordering::Acquire) == end;
+                return asked.load(Ordering::Acquire) >= end;
             }
             answered.store(number, Ordering::Release);
         }
@@ -173,7 +185,7 @@ pub(super) fn answer<C: Clock>([there, back]: [Way<'_>; 2], patience: &Patience<
 #[inline(never)]
 pub(super) fn ask_with_stamps<C: Clock>(
     clock: &C,
-    [there, back]: [Way<'_>; 2],
+    ways: Ways<'_>,
     span: Span,
     patience: &Patience<'_, C>,
     exchanges: &mut [Exchange],
@@ -182,8 +194,8 @@ pub(super) fn ask_with_stamps<C: Clock>(
     let (mut kept, mut done) = (0, 0);
     let mut begun = None;
     loop {
-        let turn = done / STAMPED_PER_LINE;
-        let (asking, answer) = (there.line(turn).number, back.line(turn));
+        let turn = ways.first_turn + done / STAMPED_PER_LINE;
+        let (asking, answer) = (ways.there.line(turn).number, ways.back.line(turn));
         number += 1;
         let asked = clock.now();
         asking.store(number, Ordering::Release);
@@ -208,7 +220,7 @@ pub(super) fn ask_with_stamps<C: Clock>(
             return None;
         }
     }
-    let next = there.line(done / STAMPED_PER_LINE);
+    let next = (ways.there).line(ways.first_turn + done / STAMPED_PER_LINE);
     next.number.store(end, Ordering::Release);
     Some(kept.min(exchanges.len()))
 }
@@ -218,17 +230,17 @@ pub(super) fn ask_with_stamps<C: Clock>(
 #[inline(never)]
 pub(super) fn answer_with_stamps<C: Clock>(
     clock: &C,
-    [there, back]: [Way<'_>; 2],
+    ways: Ways<'_>,
     patience: &Patience<'_, C>,
 ) -> bool {
     let (mut number, end) = (Stage::STAMPED.base(), Stage::STAMPED.end());
     let mut done = 0;
     loop {
-        let turn = done / STAMPED_PER_LINE;
-        let (asked, answer) = (there.line(turn).number, back.line(turn));
+        let turn = ways.first_turn + done / STAMPED_PER_LINE;
+        let (asked, answer) = (ways.there.line(turn).number, ways.back.line(turn));
         number += 1;
         if !wait_for(asked, number, end, patience) {
-            return asked.load(Ordering::Acquire) == end;
+            return asked.load(Ordering::Acquire) >= end;
         }
         answer.stamp.store(clock.now().0, Ordering::Relaxed);
         answer.number.store(number, Ordering::Release);
@@ -312,7 +324,7 @@ pub(super) fn read_stream<C: Clock>(
         for line in way.ring.chunks_exact(LINE_WORDS) {
             number += 1;
             if !wait_for(&line[0], number, end, patience) {
-                if line[0].load(Ordering::Acquire) != end {
+                if line[0].load(Ordering::Acquire) < end {
                     return None;
                 }
                 break 'laps;
@@ -339,9 +351,10 @@ pub(super) fn read_stream<C: Clock>(
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::time::Duration;
 
-    use super::super::lines::NodeLines;
+    use super::super::lines::{NodeLines, PLACES};
     use super::*;
     use crate::rig::in_threads::{ThreadJob, in_threads};
     use crate::time::{Nanos, Posix};
@@ -356,6 +369,14 @@ mod tests {
 
     fn ticks(time: Duration) -> Ticks {
         CLOCK.ticks_in(Nanos::from(time))
+    }
+
+    fn ways_of(lines: &NodeLines) -> Ways<'_> {
+        Ways {
+            there: lines.way(false),
+            back: lines.way(true),
+            first_turn: 0,
+        }
     }
 
     fn span(length: Duration) -> Span {
@@ -382,7 +403,7 @@ mod tests {
     #[test]
     fn the_last_round_trips_are_kept_as_far_as_there_is_room_and_both_ends_come_to_the_end() {
         let lines = NodeLines::new(None).unwrap();
-        let ways = [lines.way(false), lines.way(true)];
+        let ways = ways_of(&lines);
         let mut batches = [Ticks(0); 3];
         let mut room = [Exchange::default(); 40];
         let (batches, room) = (&mut batches[..], &mut room[..]);
@@ -413,6 +434,103 @@ mod tests {
             .windows(2)
             .filter(|two| two[0].returned <= two[1].asked);
         assert!(later.count() >= room.len() - 2, "{room:?}");
+    }
+
+    #[test]
+    fn a_number_of_the_next_stage_is_the_end_of_one() {
+        let lines = NodeLines::new(None).unwrap();
+        let ways = ways_of(&lines);
+        let over = AtomicBool::new(false);
+        let patience = Patience::new(CLOCK, ticks(Duration::from_secs(2)), &over, &never);
+        // The end was on this line, and the next stage began with it before the end was read.
+        let next = Stage::STAMPED.base() + 1;
+        ways.there.line(0).number.store(next, Ordering::Relaxed);
+        assert!(answer(ways, &patience));
+    }
+
+    /// Adds a tick with each reading, or reads the time.
+    #[derive(Debug, Clone, Copy)]
+    enum CountedClock {
+        Readings,
+        Time,
+    }
+
+    impl Clock for CountedClock {
+        fn now(&self) -> Ticks {
+            thread_local! {
+                static READINGS: Cell<u64> = const { Cell::new(0) };
+            }
+            match self {
+                CountedClock::Readings => Ticks(READINGS.replace(READINGS.get() + 1)),
+                CountedClock::Time => CLOCK.now(),
+            }
+        }
+    }
+
+    /// That number of batches, then hand-overs with stamps: whether each part came to its end, at both ends.
+    fn batches_and_stamps(ways: Ways<'_>, batches: u64) -> [bool; 4] {
+        let over = AtomicBool::new(false);
+        let patience = || Patience::new(CountedClock::Time, ticks(LONG), &over, &never);
+        // The time begins with the second reading of the first batch, and each batch has two.
+        let length = Span {
+            warm_up: Ticks(0),
+            length: Ticks(2 * (batches - 1)),
+        };
+        let asks: ThreadJob<'_, [bool; 2]> = Box::new(|| {
+            let (mut room, mut exchanges) = ([Ticks(0); 8], [Exchange::default(); 8]);
+            let clock = CountedClock::Readings;
+            let kept = ask(&clock, ways, length, &patience(), &mut room);
+            let none = span(Duration::ZERO);
+            let clock = CountedClock::Time;
+            let stamped = ask_with_stamps(&clock, ways, none, &patience(), &mut exchanges);
+            Ok([kept.is_some(), stamped.is_some()])
+        });
+        let answers: ThreadJob<'_, [bool; 2]> = Box::new(|| {
+            let ended = answer(ways, &patience());
+            let clock = CountedClock::Time;
+            Ok([ended, answer_with_stamps(&clock, ways, &patience())])
+        });
+        let jobs = vec![("ask".to_owned(), asks), ("answer".to_owned(), answers)];
+        let ended = in_threads(jobs, &over, &never).unwrap().concat();
+        ended.try_into().unwrap()
+    }
+
+    #[test]
+    fn a_stage_ends_whichever_line_has_the_last_turn() {
+        // A lap of all lines, so that the end is on the line with which the next stage begins.
+        for batches in [PLACES - 1, PLACES, 2 * PLACES] {
+            let lines = NodeLines::new(None).unwrap();
+            let ended = batches_and_stamps(ways_of(&lines), batches as u64);
+            assert_eq!(ended, [true; 4], "{batches}");
+        }
+    }
+
+    #[test]
+    fn lines_take_turns_from_the_first_one_that_is_asked_for() {
+        let lines = NodeLines::new(None).unwrap();
+        let ways = Ways {
+            first_turn: PLACES - 2,
+            ..ways_of(&lines)
+        };
+        let clock = CountedClock::Readings;
+        let over = AtomicBool::new(false);
+        let patience = || Patience::new(CountedClock::Time, ticks(LONG), &over, &never);
+        let none = span(Duration::ZERO);
+        let asks: ThreadJob<'_, ()> = Box::new(|| {
+            ask(&clock, ways, none, &patience(), &mut [Ticks(0); 8]).unwrap();
+            Ok(())
+        });
+        let answers: ThreadJob<'_, ()> = Box::new(|| {
+            assert!(answer(ways, &patience()));
+            Ok(())
+        });
+        let jobs = vec![("ask".to_owned(), asks), ("answer".to_owned(), answers)];
+        in_threads(jobs, &over, &never).unwrap();
+        let last = |turn: usize| ways.back.line(turn).number.load(Ordering::Relaxed);
+        let used: Vec<usize> = (0..PLACES).filter(|turn| last(*turn) > 0).collect();
+        // The first batch does not count.
+        assert_eq!(used, [0, 1, 2, 3, PLACES - 2, PLACES - 1]);
+        assert_eq!(LEAST_BATCHES + 1, used.len());
     }
 
     #[test]
@@ -469,7 +587,7 @@ mod tests {
     #[test]
     fn an_end_without_another_one_gives_up() {
         let lines = NodeLines::new(None).unwrap();
-        let ways = [lines.way(false), lines.way(true)];
+        let ways = ways_of(&lines);
         let over = AtomicBool::new(false);
         let brief = |stop| Patience::new(CLOCK, ticks(Duration::from_millis(20)), &over, stop);
         let long = |stop| Patience::new(CLOCK, ticks(LONG), &over, stop);
@@ -481,10 +599,10 @@ mod tests {
         lines.clear();
         assert!(!answer(ways, &brief(&never)));
         let stage = Stage::STREAM_BACK;
-        assert_eq!(read_stream(&CLOCK, ways[0], stage, &brief(&never)), None);
+        assert_eq!(read_stream(&CLOCK, ways.there, stage, &brief(&never)), None);
         assert!(!write_stream(
             &CLOCK,
-            ways[0],
+            ways.there,
             stage,
             span(LONG),
             &brief(&never)

@@ -18,6 +18,7 @@
 //! | [`lines`] | the lines, on a NUMA node |
 //! | [`loops`] | the hot loops of both ends |
 //! | [`one_pair`] | both ends of a pair in threads, and what comes of it |
+//! | `watch` | the threads of a pair, also on a CPU that never runs them |
 //! | [`benchmark`] | the benchmark as the rig runs it |
 //! | [`rows`] | figures and rows of pairs in the results |
 //! | [`all_pairs`] | the figures of all pairs, read from a folder, and which pair to use |
@@ -33,3 +34,4 @@ pub mod one_pair;
 pub mod plan;
 pub(super) mod presentation;
 pub mod rows;
+mod watch;

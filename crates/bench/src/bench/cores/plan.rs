@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde_json::{Value, json};
+
 use super::config::Config;
 use super::error::RunError;
 use crate::host::placement::{Placement, RoleSpec};
@@ -97,8 +99,26 @@ pub fn points(topology: &Topology, cpus: &CpuSet) -> Vec<Point> {
     points
 }
 
+/// What the kernel reports of these CPUs.
+pub fn reported(topology: &Topology, cpus: &CpuSet) -> Value {
+    let text = |set: &Option<CpuSet>| set.as_ref().map(CpuSet::to_string);
+    let cpus = cpus.iter().filter_map(|cpu| topology.cpu(cpu));
+    let cpus = cpus.map(|cpu| {
+        json!({
+            "cpu": cpu.id,
+            "core": cpu.siblings.to_string(),
+            "cluster": text(&cpu.cluster),
+            "cache": text(&cpu.last_level_cache),
+            "node": cpu.numa_node,
+            "socket": cpu.package,
+        })
+    });
+    cpus.collect()
+}
+
 #[cfg(test)]
 pub(super) mod tests {
+    use super::super::config::{DEFAULT_DURATION, DEFAULT_ROUNDS, LineNode};
     use super::*;
     use crate::host::made_up::Machine;
     use crate::testing::Refused as _;
@@ -166,12 +186,21 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_the_kernel_reports_of_each_cpu_is_recorded() {
+        let expected = json!([
+            { "cpu": 1, "core": "1,5", "cluster": null, "cache": "0-1,4-5", "node": 0, "socket": 0 },
+            { "cpu": 6, "core": "2,6", "cluster": null, "cache": "2-3,6-7", "node": 1, "socket": 1 },
+        ]);
+        let cpus = "1,6".parse().unwrap();
+        assert_eq!(reported(&two_sockets().topology(), &cpus), expected);
+    }
+
+    #[test]
     fn all_pairs_of_256_cpus_take_at_most_five_minutes() {
-        // As the options have them by default.
         let config = Config {
             cpus: None,
-            duration: Duration::from_millis(1),
-            memory_node: super::super::config::LineNode::Writer,
+            duration: DEFAULT_DURATION,
+            memory_node: LineNode::Writer,
             clock: ClockKind::Monotonic,
         };
         let topology = Machine::new(2, 64, 2).topology();
@@ -179,6 +208,9 @@ pub(super) mod tests {
         let pairs: usize = points.iter().map(|point| point.pairs.len()).sum();
         assert_eq!(pairs, 256 * 255 / 2);
         let round: Duration = points.iter().map(|point| point.time(&config)).sum();
-        assert!(6 * round <= Duration::from_secs(300), "{round:?}");
+        assert!(
+            DEFAULT_ROUNDS * round <= Duration::from_secs(300),
+            "{round:?}"
+        );
     }
 }

@@ -23,6 +23,9 @@ pub(super) struct DirectionRow {
     pub sender_cpu: usize,
     pub receiver_cpu: usize,
     pub memory_node: Option<usize>,
+    /// The node that was asked for.
+    #[serde(skip)]
+    pub asked_node: Option<usize>,
     pub half_round_trip_ns: f64,
     pub half_round_trip_least_ns: f64,
     pub round_trip_ns: f64,
@@ -41,12 +44,13 @@ fn rounded(value: f64, decimals: i32) -> f64 {
 }
 
 impl DirectionRow {
-    /// Both directions of a pair, the first CPU's to the second first. `nodes`: of the lines that the first writes, and
-    /// the second.
+    /// Both directions of a pair, the first CPU's to the second first. Nodes are those of the lines that the first
+    /// writes, and the second: those that were asked for, and those that the kernel reports.
     pub(super) fn both(
         round: u32,
         start_ns: u64,
         cpus: [usize; 2],
+        asked_nodes: [Option<usize>; 2],
         nodes: [Option<usize>; 2],
         found: &PairFigures,
     ) -> [Self; 2] {
@@ -57,6 +61,7 @@ impl DirectionRow {
             sender_cpu: cpus[way],
             receiver_cpu: cpus[1 - way],
             memory_node: nodes[way],
+            asked_node: asked_nodes[way],
             half_round_trip_ns: to_two(found.round_trip_ns / 2.0),
             half_round_trip_least_ns: to_two(found.least_round_trip_ns / 2.0),
             round_trip_ns: to_two(found.round_trip_ns),
@@ -79,16 +84,26 @@ impl DirectionRow {
 pub(super) struct PointCounts {
     /// Pairs without figures.
     pub unmeasured: usize,
+    /// Pairs that lack a figure.
+    pub partly: usize,
     /// Directions with a negative one-way time.
     pub negative: usize,
+    /// Directions whose lines are on another node than was asked for.
+    pub elsewhere: usize,
 }
 
 impl PointCounts {
     pub(super) fn of(rows: &[DirectionRow], unmeasured: usize) -> Self {
         let is_negative = |row: &&DirectionRow| row.one_way_ns.is_some_and(|time| time < 0.0);
+        let lacks = |row: &DirectionRow| row.one_way_ns.is_none() || row.stream_mb_s.is_none();
+        let is_elsewhere = |row: &&DirectionRow| {
+            (row.asked_node.zip(row.memory_node)).is_some_and(|(asked, found)| asked != found)
+        };
         PointCounts {
             unmeasured,
+            partly: rows.chunks(2).filter(|both| both.iter().any(lacks)).count(),
             negative: rows.iter().filter(is_negative).count(),
+            elsewhere: rows.iter().filter(is_elsewhere).count(),
         }
     }
 }
@@ -121,7 +136,9 @@ pub(super) fn figures(rows: &[DirectionRow], counts: PointCounts, stamp_ns: Opti
         .set(&columns::STREAM, median_of(&all(|row| row.stream_mb_s)))
         .set(&columns::DIRECTIONS, rows.len())
         .set(&columns::UNMEASURED, counts.unmeasured)
+        .set(&columns::PARTLY, counts.partly)
         .set(&columns::NEGATIVE, counts.negative)
+        .set(&columns::ELSEWHERE, counts.elsewhere)
         .set(&columns::STAMP_COST, stamp_ns);
     record
 }
@@ -145,7 +162,14 @@ mod tests {
 
     #[test]
     fn a_pair_is_a_row_in_each_direction_under_the_columns_of_the_schema() {
-        let rows = DirectionRow::both(2, 77, [5, 1], [Some(1), Some(0)], &found(50.004, 70.0));
+        let rows = DirectionRow::both(
+            2,
+            77,
+            [5, 1],
+            [Some(1), Some(0)],
+            [Some(1), None],
+            &found(50.004, 70.0),
+        );
         let [there, back] = &rows;
         assert_eq!(
             (there.sender_cpu, there.receiver_cpu, there.memory_node),
@@ -153,7 +177,7 @@ mod tests {
         );
         assert_eq!(
             (back.sender_cpu, back.receiver_cpu, back.memory_node),
-            (1, 5, Some(0))
+            (1, 5, None)
         );
         assert_eq!(
             [there.half_round_trip_ns, back.half_round_trip_ns],
@@ -179,7 +203,7 @@ mod tests {
     fn a_point_has_medians_over_its_pairs_and_counts() {
         let pairs = [found(40.0, 35.0), found(50.0, -1.0), found(90.0, 80.0)];
         let rows: Vec<DirectionRow> = (pairs.iter())
-            .flat_map(|found| DirectionRow::both(0, 0, [0, 1], [None; 2], found))
+            .flat_map(|found| DirectionRow::both(0, 0, [0, 1], [None; 2], [None; 2], found))
             .collect();
         let record = figures(&rows, PointCounts::of(&rows, 4), Some(11.0));
         let number = |column: &crate::results::schema::Column| record.number(column.name);
@@ -189,7 +213,9 @@ mod tests {
         assert_eq!(number(&columns::STREAM), Some(9000.0));
         assert_eq!(number(&columns::DIRECTIONS), Some(6.0));
         assert_eq!(number(&columns::UNMEASURED), Some(4.0));
+        assert_eq!(number(&columns::PARTLY), Some(3.0));
         assert_eq!(number(&columns::NEGATIVE), Some(1.0));
+        assert_eq!(number(&columns::ELSEWHERE), Some(0.0));
         let none = figures(&[], PointCounts::of(&[], 1), None);
         assert_eq!(none.number(columns::HALF.name), None);
     }

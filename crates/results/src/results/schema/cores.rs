@@ -31,7 +31,11 @@ columns! {
     DIRECTIONS = count("directions", "ordered pairs that were measured, the rows of pairs.csv").title("directions");
     UNMEASURED = count("pairs_unmeasured", "pairs whose CPUs did not run at the same time, which have no figures")
         .better(Better::Lower);
+    PARTLY = count("pairs_partly_measured", "pairs whose CPUs ran at the same time for a part of the measurement, which \
+        lack figures").better(Better::Lower);
     NEGATIVE = count("one_way_negative", "directions with a negative one-way time: the clocks of the two CPUs differ")
+        .better(Better::Lower);
+    ELSEWHERE = count("lines_on_other_node", "directions whose lines lie on another NUMA node than was asked for")
         .better(Better::Lower);
     STAMP_COST = measured("stamp_cost_ns", "cost of a time stamp", 1);
 }
@@ -47,7 +51,8 @@ pub mod pair {
             .better(Better::Neither);
         SENDER = label("sender_cpu", "the CPU that writes").data(Data::Whole);
         RECEIVER = label("receiver_cpu", "the CPU that reads").data(Data::Whole);
-        NODE = label("memory_node", "the NUMA node on which the lines lie that the sender writes; empty if unknown")
+        NODE = label("memory_node", "the NUMA node on which the lines lie that the sender writes, as the kernel \
+            reports it; empty if it does not")
             .data(Data::Whole);
         HALF = measured("half_round_trip_ns", "half of a round trip, the same in both directions: the median of the \
             batches", 2);
@@ -58,8 +63,8 @@ pub mod pair {
             round trip takes the same time there and back", 2).better(Better::Neither);
         OFFSET_BOUND = measured("clock_offset_bound_ns", "the offset is known to this much on either side", 2)
             .better(Better::Neither);
-        STREAM = measured("stream_mb_s", "bytes of lines that pass in a second, in 10^6 bytes; empty if the time did not \
-            suffice", 1).better(Better::Higher);
+        STREAM = measured("stream_mb_s", "bytes of lines that pass in a second, in 10^6 bytes; empty if its CPUs did \
+            not run at the same time until its end", 1).better(Better::Higher);
         BATCHES = measured("batches", "batches of 100 round trips that count", 0).whole().better(Better::Neither);
         HANDOVERS = measured("handovers", "hand-overs with stamps that count", 0).whole().better(Better::Neither);
     }
