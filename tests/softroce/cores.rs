@@ -3,9 +3,13 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::machine::Machine;
-use crate::program::hcabench;
+use nix::sys::signal::Signal;
+
+use crate::LIMIT;
+use crate::machine::{Machine, OccupiedCpu};
+use crate::program::{END, hcabench, until};
 use crate::results::Table;
+use crate::testing::Has as _;
 
 /// A file of sysfs about a CPU.
 fn topology(cpu: usize, file: &str) -> String {
@@ -35,9 +39,10 @@ fn expected(one: usize, other: usize) -> Option<&'static str> {
 fn kinds_of_pairs_are_those_that_the_kernel_reports() {
     let machine = Machine::take();
     let out = machine.out("cores");
+    // A kind whose pairs all lack figures fails.
     let ended = hcabench("cores --rounds 1 --duration 5ms --clock monotonic")
         .out(&out)
-        .ends(0);
+        .run();
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let last = online.trim().rsplit(['-', ',']).next().unwrap();
     let cpus: usize = last.parse::<usize>().unwrap() + 1;
@@ -65,4 +70,24 @@ fn kinds_of_pairs_are_those_that_the_kernel_reports() {
     if topology(0, "topology/core_cpus_list") != "0" {
         assert!(kinds.contains("smt-siblings"), "{kinds:?}");
     }
+}
+
+#[test]
+fn a_cpu_that_never_runs_a_thread_ends_a_pair_and_a_signal_ends_it_at_once() {
+    let machine = Machine::take();
+    let _occupied = OccupiedCpu::take(1);
+    let out = machine.out("occupied");
+    let ended = hcabench("cores --cpus 0,1 --rounds 1 --clock monotonic")
+        .out(&out)
+        .run();
+    // Newer kernels leave such a CPU to other threads now and then, and the pair may have figures.
+    if !ended.is_success() {
+        ended.expect(1).told().has(&["no pair was measured"]);
+    }
+    let out = machine.out("signal");
+    let words = "cores --cpus 0,1 --rounds 1 --clock monotonic --duration 10s";
+    let running = hcabench(words).out(&out).start();
+    until("its folder", LIMIT, || out.exists().then_some(()));
+    running.signal(Signal::SIGTERM);
+    running.wait(END).expect(1).told().has(&["SIGTERM"]);
 }
