@@ -28,9 +28,9 @@ fn cores(folder: &Path, words: &str) -> Program {
 }
 
 #[track_caller]
-fn refused(words: &str, told: &[&str]) {
+fn refused(words: &str, expected: &[&str]) {
     let folder = &*temporary("");
-    cores(folder, words).ends(2).stderr.has(told);
+    cores(folder, words).ends(2).stderr.has(expected);
     assert!(!folder.join("run").exists(), "{words}");
 }
 
@@ -69,8 +69,8 @@ fn are_two_there(folder: &Path) -> bool {
     if cpus().len() > 1 {
         return true;
     }
-    let told = ["a pair takes two CPUs", "taskset"];
-    cores(folder, "").ends(2).stderr.has(&told);
+    let expected = ["a pair takes two CPUs", "taskset"];
+    cores(folder, "").ends(2).stderr.has(&expected);
     false
 }
 
@@ -158,10 +158,10 @@ fn what_is_read_again_is_compared_drawn_reported_and_shown() {
         advice,
     ]);
     let (text, _) = expect(folder, "show base --json", 0);
-    let told: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(told["advised"]["receiver_cpu"], 1);
-    assert_eq!(told["fastest"][0]["sender_cpu"], 0);
-    assert_eq!(told["fastest"][2]["cores"], "other-socket");
+    let shown: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(shown["advised"]["receiver_cpu"], 1);
+    assert_eq!(shown["fastest"][0]["sender_cpu"], 0);
+    assert_eq!(shown["fastest"][2]["cores"], "other-socket");
     expect(folder, "report base --out page.html", 0);
     let page = std::fs::read_to_string(folder.join("page.html")).unwrap();
     page.has(&["Half of a round trip of each pair", "other-socket", "<svg"]);
@@ -176,7 +176,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     );
     let absent = format!("--cpus {first},4999");
     refused(&absent, &["--cpus 4999", "choose one of"]);
-    for (words, told) in [
+    for (words, expected) in [
         ("--cpus x", ["--cpus", "is not a number"]),
         ("--cpus 1,,2", ["--cpus", "not a list of CPUs"]),
         ("--duration 5us", ["--duration", "from 100us to 10s"]),
@@ -184,11 +184,11 @@ fn what_cannot_be_is_refused_with_what_can() {
         ("--rounds 0", ["--rounds", "from 1 to"]),
         ("--clock sundial", ["--clock", "monotonic-raw"]),
     ] {
-        refused(words, &told);
+        refused(words, &expected);
     }
     if cpus().len() > 1 {
-        let told = ["--memory-node 777", "writer, reader or one of"];
-        refused("--memory-node 777", &told);
+        let expected = ["--memory-node 777", "writer, reader or one of"];
+        refused("--memory-node 777", &expected);
     }
 }
 
@@ -221,11 +221,11 @@ fn the_plan_has_the_time_of_each_kind_and_measures_nothing() {
         few()
     );
     let (text, _) = expect(folder, &words, 0);
-    let told: Value = serde_json::from_str(&text).unwrap();
+    let shown: Value = serde_json::from_str(&text).unwrap();
     let count = cpus().len().min(4);
     let pairs = (count * (count - 1) / 2) as f64;
-    let time = told["time_s"].as_f64().unwrap();
-    assert!(time > 0.6 * pairs && time < 0.7 * pairs + 10.0, "{told}");
+    let time = shown["time_s"].as_f64().unwrap();
+    assert!(time > 0.6 * pairs && time < 0.7 * pairs + 10.0, "{shown}");
 }
 
 #[test]
@@ -235,11 +235,11 @@ fn a_queue_is_measured_between_the_pair_that_is_advised() {
     if !are_two_there(folder) {
         return;
     }
-    let told = measured(folder, "--rounds 1 --duration 10ms --json").json();
+    let shown = measured(folder, "--rounds 1 --duration 10ms --json").json();
     let queue =
         "queue --queue lamport --count 300 --warmup 1ms --repeat 1 --clock monotonic --out queue";
     let queue = hcabench(folder, &format!("{queue} --cores-from run"));
-    let best = &told["advised"];
+    let best = &shown["advised"];
     if best.is_null() {
         // Two threads of one core.
         queue
@@ -250,7 +250,7 @@ fn a_queue_is_measured_between_the_pair_that_is_advised() {
         queue.ends(0);
         let row = &rows(&folder.join("queue/summary.csv"))[0];
         for end in ["sender_cpu", "receiver_cpu"] {
-            assert_eq!(best[end].as_u64(), Some(number(row, end)), "{told}");
+            assert_eq!(best[end].as_u64(), Some(number(row, end)), "{shown}");
         }
     }
 }
@@ -260,19 +260,19 @@ fn results_of_another_machine_or_benchmark_choose_no_cpu() {
     let folder = &*temporary("");
     cores_run(&folder.join("other"), 6, false);
     let queue = |words: &str| hcabench(folder, &format!("queue --dry-run {words}")).ends(2);
-    let told = [
+    let expected = [
         "--cores-from other",
         "\"made-up\"",
         "run hcabench cores here",
     ];
-    queue("--cores-from other").stderr.has(&told);
+    queue("--cores-from other").stderr.has(&expected);
     let both = queue("--cores-from other --sender-cpu 0");
     both.stderr
         .has(&["--cores-from", "--sender-cpu", "cannot be used"]);
     let many = queue("--cores-from other --producers 2");
     many.stderr.has(&["--cores-from", "several threads"]);
-    let told = ["--cores-from nowhere", "nowhere"];
-    queue("--cores-from nowhere").stderr.has(&told);
+    let expected = ["--cores-from nowhere", "nowhere"];
+    queue("--cores-from nowhere").stderr.has(&expected);
 }
 
 /// Makes results those of this machine by its name.
@@ -287,13 +287,13 @@ fn of_this_machine(run: &Path) -> Value {
 #[test]
 fn results_that_are_not_whole_or_of_other_cpus_choose_no_cpu() {
     let folder = &*temporary("");
-    let refused = |told: &[&str]| {
+    let refused = |expected: &[&str]| {
         let words = "queue --dry-run --cores-from run";
         hcabench(folder, words)
             .ends(2)
             .stderr
             .has(&["--cores-from run", "hcabench cores again"]);
-        hcabench(folder, words).ends(2).stderr.has(told);
+        hcabench(folder, words).ends(2).stderr.has(expected);
         std::fs::remove_dir_all(folder.join("run")).unwrap();
     };
     let run = cores_run(&folder.join("run"), 2, true);

@@ -49,6 +49,14 @@ impl CoreRelation {
                 false => Self::SameCache,
             });
         }
+        // Some kernels report clusters and no caches.
+        let cluster = first
+            .cluster
+            .as_ref()
+            .filter(|_| cache.is_none() && !is_other_node);
+        if cluster.is_some_and(|cpus| cpus.contains(second.id)) {
+            return Some(Self::SameCluster);
+        }
         match (first.package, second.package) {
             (Some(one), Some(other)) if one != other => Some(Self::OtherSocket),
             (Some(_), Some(_)) if is_other_node => Some(Self::OtherNode),
@@ -154,6 +162,25 @@ mod tests {
             machine.file(&cluster, &format!("{half}-{}", half + 3));
         }
         check(&machine.topology(), "same-cache 1 2, other-node 1 4");
+    }
+
+    #[test]
+    fn clusters_are_parts_of_a_package_where_no_cache_is_reported() {
+        let machine = Machine::new(2, 4, 1);
+        let clusters = |size: usize| {
+            for cpu in 0..8 {
+                let first = cpu / size * size;
+                let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/cluster_cpus_list");
+                machine.file(&file, &format!("{first}-{}", first + size - 1));
+            }
+        };
+        clusters(2);
+        check(&machine.topology(), "same-cluster 2 3, other-socket 1 4");
+        // A core, and all of a package, are none.
+        for size in [1, 4] {
+            clusters(size);
+            check(&machine.topology(), "other-socket 1 4");
+        }
     }
 
     #[test]

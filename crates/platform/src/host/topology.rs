@@ -7,7 +7,7 @@ use super::cpu_set::CpuSet;
 use super::error::HostError;
 use super::pinning;
 use super::system_files::SystemFiles;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One CPU that is online, as the kernel counts them: a hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Cpu {
     /// The online CPUs of the same physical core, itself among them.
     pub siblings: CpuSet,
     /// The online CPUs of its cluster, itself among them: cores that share a cache or an interconnect below the last
-    /// level; `None` if sysfs does not report it.
+    /// level; `None` if sysfs does not report it, or reports all of the package as one.
     pub cluster: Option<CpuSet>,
     /// The online CPUs that share its last level of cache, itself among them; `None` if sysfs does not report it.
     pub last_level_cache: Option<CpuSet>,
@@ -101,6 +101,14 @@ impl Topology {
                 allowed: allowed.contains(id),
                 efficiency: efficiency.contains(id),
             });
+        }
+        let mut in_package = BTreeMap::<Option<usize>, usize>::new();
+        for cpu in &cpus {
+            *in_package.entry(cpu.package).or_default() += 1;
+        }
+        for cpu in &mut cpus {
+            let is_part = |cluster: &CpuSet| cluster.len() < in_package[&cpu.package];
+            cpu.cluster = cpu.cluster.take().filter(is_part);
         }
         Ok(Self {
             cpus,

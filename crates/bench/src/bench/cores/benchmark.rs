@@ -168,11 +168,11 @@ impl CoresBenchmark {
         };
         throttling.begin();
         let begun = Instant::now();
-        let mut told: Option<Instant> = None;
+        let mut reported: Option<Instant> = None;
         let order = Rounds { count: 2, seed: 0 }.order(place.round, point.pairs.len());
         for (done, pair) in order.into_iter().enumerate() {
-            if told.is_none_or(|told| told.elapsed() >= BETWEEN_PROGRESS) {
-                told = Some(Instant::now());
+            if reported.is_none_or(|at| at.elapsed() >= BETWEEN_PROGRESS) {
+                reported = Some(Instant::now());
                 progress(Progress {
                     done: done as u64,
                     of: point.pairs.len() as u64,

@@ -43,7 +43,7 @@ impl NodeLines {
         self.0.node()
     }
 
-    /// Sets all to zero, while nobody else uses them.
+    /// Sets all to zero, while no other thread uses them.
     pub fn clear(&self) {
         self.0
             .iter()
