@@ -97,6 +97,18 @@ pub fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
     Ok(result)
 }
 
+/// The same on whichever of some CPUs the scheduler chooses: one of them may never run the thread.
+///
+/// # Errors
+/// When the thread cannot be confined to them, or not go back.
+pub fn on_cpus<R>(cpus: &CpuSet, work: impl FnOnce() -> R) -> Result<R, HostError> {
+    let before = current_affinity()?;
+    pin_current_thread_to(cpus)?;
+    let result = work();
+    pin_current_thread_to(&before)?;
+    Ok(result)
+}
+
 /// All CPUs the kernel would let this process run on, whatever its affinity is now.
 ///
 /// A separate thread asks for every CPU there is, and reads what is left of that after the cpuset.
@@ -140,6 +152,14 @@ fn set_affinity(thread: Pid, cpus: &CpuSet) -> Result<(), HostError> {
 mod tests {
     use super::*;
     use std::thread;
+
+    #[test]
+    fn work_on_some_cpus_is_confined_to_these() {
+        let all = current_affinity().unwrap();
+        let some: CpuSet = all.iter().take(2).collect();
+        let inside = on_cpus(&some, current_affinity).unwrap().unwrap();
+        assert_eq!((inside, current_affinity().unwrap()), (some, all));
+    }
 
     #[test]
     fn another_thread_is_moved_off_its_cpu() {

@@ -111,15 +111,16 @@ impl CoresBenchmark {
     fn bench(&self) -> Result<Bench, RunError> {
         let clock = AnyClock::prepare(self.config.clock)?;
         let mut lines = BTreeMap::new();
+        let mut of_nodes = BTreeMap::<Option<usize>, CpuSet>::new();
         for cpu in self.cpus().iter() {
             let node = self.node_of(cpu, cpu);
-            if lines.contains_key(&node) {
-                continue;
-            }
+            of_nodes.entry(node).or_default().insert(cpu);
+        }
+        for (node, cpus) in of_nodes {
             let made = match self.config.memory_node {
                 LineNode::Node(node) => NodeLines::new(Some(node))?,
                 // Memory goes to the node of the CPU that first touches it. Not every container permits more.
-                _ => pinning::on_cpu(cpu, || NodeLines::new(None))??,
+                _ => pinning::on_cpus(&cpus, || NodeLines::new(None))??,
             };
             lines.insert(node, made);
         }

@@ -286,14 +286,20 @@ mod tests {
     use super::*;
     use crate::time::Posix;
 
-    fn measured(cpus: [usize; 2], stop: SignalCheck<'_>) -> Result<PairOutcome, RunError> {
+    const BRIEF: Duration = Duration::from_millis(20);
+
+    fn measured(
+        cpus: [usize; 2],
+        duration: Duration,
+        stop: SignalCheck<'_>,
+    ) -> Result<PairOutcome, RunError> {
         let lines = NodeLines::new(None).unwrap();
         let mut stamps = PairStamps::default();
         let run = PairRun {
             cpus,
             ways: [lines.way(false), lines.way(true)],
             first_turn: 7,
-            duration: Duration::from_millis(20),
+            duration,
             stamps: &mut stamps,
             stop,
         };
@@ -342,7 +348,7 @@ mod tests {
     #[test]
     fn one_cpu_for_both_ends_comes_to_an_end() {
         // The ends take turns by time slices of the scheduler, or never come to the end of a batch.
-        let found = measured([cpus()[0]; 2], &|| false).unwrap();
+        let found = measured([cpus()[0]; 2], BRIEF, &|| false).unwrap();
         match found {
             PairOutcome::Measured(found) => assert!(found.batches > 0, "{found:?}"),
             PairOutcome::NeverTogether => {}
@@ -354,12 +360,13 @@ mod tests {
     fn two_cpus_hand_lines_over() {
         let cpus = cpus();
         let [first, last] = [cpus[0], *cpus.last().unwrap()];
-        if first == last {
-            // Where there is one, `both ends of a pair` are tried by `loops` in threads that share it.
-            return;
-        }
+        // Where there is one only, each hand-over takes a time slice of the scheduler.
+        let duration = match first == last {
+            true => Duration::from_secs(10),
+            false => BRIEF,
+        };
         // Two that other work keeps busy may not run at the same time for all of it.
-        let found = until_whole(|| measured([first, last], &|| false).unwrap());
+        let found = until_whole(|| measured([first, last], duration, &|| false).unwrap());
         assert!(found.round_trip_ns > 1.0 && found.batches > 0, "{found:?}");
         let [_, bound] = found.offset_ns.unwrap();
         assert!(bound > 0.0, "{found:?}");
@@ -382,13 +389,13 @@ mod tests {
 
     #[test]
     fn a_signal_ends_it_and_a_cpu_that_does_not_exist_is_an_error() {
-        let stopped = measured([0, 0], &|| true);
+        let stopped = measured([cpus()[0]; 2], BRIEF, &|| true);
         assert!(
             matches!(stopped, Err(RunError::Threads(ThreadsError::Interrupted))),
             "{stopped:?}"
         );
         for cpus in [[cpus()[0], 1023], [1023, cpus()[0]]] {
-            let absent = measured(cpus, &|| false);
+            let absent = measured(cpus, BRIEF, &|| false);
             let error = absent.as_ref().unwrap_err().to_string();
             assert!(
                 matches!(absent, Err(RunError::Threads(ThreadsError::Host(_)))),
