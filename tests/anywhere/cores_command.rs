@@ -10,7 +10,7 @@ use common::{Row, alone, expect, figure, hcabench, json, number, rows, until};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The CPUs that this process may use.
@@ -51,12 +51,14 @@ fn measured(folder: &Path, words: &str) -> Ended {
     let begun = Instant::now();
     loop {
         let ended = cores(folder, &format!("{} {words}", few())).run();
-        let summary = rows(&folder.join("run/summary.csv"));
-        let mut points = summary
-            .iter()
-            .map(|row| folder.join("run").join(&row["point"]));
-        let has_all = |point: PathBuf| rows(&point.join("pairs.csv")).iter().any(is_whole);
-        if ended.is_success() && points.any(has_all) {
+        let has_all = || {
+            let summary = rows(&folder.join("run/summary.csv"));
+            let file = |row: &Row| folder.join("run").join(&row["point"]).join("pairs.csv");
+            summary
+                .iter()
+                .any(|row| rows(&file(row)).iter().any(is_whole))
+        };
+        if ended.is_success() && has_all() {
             return ended;
         }
         assert!(begun.elapsed() < LIMIT, "{ended:?}");

@@ -46,9 +46,9 @@ fn kinds_of_pairs_are_those_that_the_kernel_reports() {
     let online = fs::read_to_string("/sys/devices/system/cpu/online").unwrap();
     let last = online.trim().rsplit(['-', ',']).next().unwrap();
     let cpus: usize = last.parse::<usize>().unwrap() + 1;
-    let summary = Table::read(&out.join("summary.csv"));
+    let runs = Table::read(&out.join("runs.csv"));
     let (mut measured, mut kinds, mut missing) = (BTreeSet::new(), BTreeSet::new(), 0);
-    for row in &summary.rows {
+    for row in &runs.rows {
         let kind = row.text("cores");
         missing += 2 * row.count("pairs_unmeasured");
         for pair in &Table::read(&out.join(kind).join("pairs.csv")).rows {
