@@ -51,6 +51,8 @@ QUEUE = "queue --capacity 64 --load none --payload 8 --duration 10ms --rounds 1 
 
 
 NO_DEVICE = "no RDMA device"
+# A large machine takes no longer.
+CPUS = ",".join(map(str, sorted(os.sched_getaffinity(0))[:4]))
 
 
 def measures(words, refused=""):
@@ -72,6 +74,7 @@ COMMANDS = {
         "queue --scenario fan-in --producers 6 --queue kanal --capacity 64 --duration 10ms --rounds 2 --out out"
     ),
     "memory": measures("memory --windows 2 --size 4M --pause 0,off --read-share 100 --rounds 1 --out out"),
+    "cores": measures(f"cores --cpus {CPUS} --rounds 1 --out out", refused="two CPUs|did not run at the same time"),
     "node loopback": measures(f"{NODE} loopback"),
     "node shmem": measures(f"{NODE} shmem"),
     "node udp": measures(f"{NODE} udp"),

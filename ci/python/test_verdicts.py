@@ -10,6 +10,7 @@ import big
 import cargo
 import clock
 import compare
+import cores
 import equals
 import latency
 import memory
@@ -231,3 +232,18 @@ class Ranks(unittest.TestCase):
         alike = [("a", "5"), *CLEAR[1:4], ("e", "1, 4")]
         self.judged([alike, alike], True)
         self.judged([alike, CLEAR], False, "a is not told apart from the fifth, e", fifth=True)
+
+
+class Cores(unittest.TestCase):
+    def test_the_cell_of_a_pair_is_read_of_a_table_with_or_without_others(self):
+        said = " CPU    0    3\n   0    0   48\n   3   47    0\n"
+        self.assertEqual([cores.cell_of(said, 0, 3), cores.cell_of(said, 3, 0)], [48, 47])
+        with self.assertRaises(ValueError):
+            cores.cell_of(said, 1, 3)
+
+    def test_means_of_one_pair_are_read_and_no_others(self):
+        self.assertEqual(cores.mean_of(",\n48.25,\n"), 48.25)
+        self.assertEqual(cores.mean_of(",48\n50,\n"), 49)
+        for said in ("", "1,2,3\n"):
+            with self.assertRaises(ValueError):
+                cores.mean_of(said)

@@ -45,9 +45,10 @@ pub(crate) struct CompareArguments {
     pub new: Option<PathBuf>,
 
     /// Fail with exit code 3 if a figure is worse and its shift is more than a share of BASE, such as
-    /// 5%@p50,10%@p99,5%@throughput, of a memory 5%@latency,5%@bandwidth, of the tiers and nodes of a fabric 5%@p50 or
-    /// 5%@rtt/2.p50; of lost and jump-time, which are shares themselves, percentage points: 0.1%@lost. 5%@p50 is of all
-    /// that have a p50, 5%@latency.p50 of latency alone (also completion, enqueue, dequeue)
+    /// 5%@p50,10%@p99,5%@throughput, of a memory or of CPUs 5%@latency,5%@bandwidth, of the latter 5%@one-way as well, of
+    /// the tiers and nodes of a fabric 5%@p50 or 5%@rtt/2.p50; of lost and jump-time, which are shares themselves,
+    /// percentage points: 0.1%@lost. 5%@p50 is of all that have a p50, 5%@latency.p50 of latency alone (also
+    /// completion, enqueue, dequeue)
     #[arg(long, value_name = "LIST", value_parser = values::limits)]
     pub max_regression: Option<List<Limit>>,
 

@@ -32,6 +32,15 @@ Verdicts are by rounds: record both with --rounds 8 or more, in turn (--run does
 Exit codes: 0 compared; 1 results cannot be read, a run failed, or a limit could not be judged
 at all points of BASE; 2 bad input, or machine or settings differ; 3 a limit is broken.";
 
+pub(crate) const CORES: &str = "\
+Examples:
+  hcabench cores --out cores
+      All pairs of CPUs; as a picture: hcabench plot matrix cores --out cores.svg
+  hcabench cores --cpus 0-7 --duration 10ms --rounds 12
+      Eight of them, each pair for longer and in more rounds
+  hcabench cores --memory-node reader --dry-run
+      What would be measured with lines on the node of the CPU that reads them, and how long it takes";
+
 pub(crate) const PLOT: &str = "\
 Examples:
   hcabench plot histogram results/sweep --only size_bytes=8 --out histogram.svg

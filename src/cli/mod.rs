@@ -6,6 +6,7 @@
 
 mod clock;
 mod compare;
+mod cores;
 mod examples;
 mod fabric;
 mod hca;
@@ -94,6 +95,10 @@ enum Command {
     /// --max-regression
     #[command(after_help = examples::COMPARE)]
     Compare(compare::CompareArguments),
+    /// Measure the time of a cache line between the CPUs of each pair, one way and there and back, and the throughput of
+    /// many
+    #[command(after_help = examples::CORES)]
+    Cores(Box<cores::CoresArguments>),
     /// List the RDMA devices, their ports and limits, and the pair that a run would choose
     #[command(after_help = examples::DEVICES)]
     Devices(DevicesArguments),
@@ -241,6 +246,7 @@ impl CommandLine {
         match &self.command {
             None => Some(&self.hca.sweep),
             Some(Command::Clock(arguments)) => Some(&arguments.sweep),
+            Some(Command::Cores(arguments)) => Some(&arguments.sweep),
             Some(Command::Memory(arguments)) => Some(&arguments.sweep),
             Some(Command::Node(arguments)) => Some(&arguments.sweep),
             Some(Command::Queue(arguments)) => Some(&arguments.sweep),
@@ -254,6 +260,7 @@ fn run(line: &CommandLine) -> anyhow::Result<u8> {
         None => hca::run(&line.hca),
         Some(Command::Clock(arguments)) => clock::run(arguments),
         Some(Command::Compare(arguments)) => compare::run(arguments),
+        Some(Command::Cores(arguments)) => cores::run(arguments),
         Some(Command::Devices(arguments)) => run_devices(arguments),
         Some(Command::Fabric(arguments)) => fabric::run(arguments),
         Some(Command::Memory(arguments)) => memory::run(arguments),

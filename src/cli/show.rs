@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{clock, hca, memory, node, queue};
+use super::{clock, cores, hca, memory, node, queue};
 use crate::arguments::UsageError;
 use crate::driver::View;
 use crate::driver::shown::Report;
@@ -97,6 +97,7 @@ pub(crate) fn run(arguments: &ShowArguments) -> anyhow::Result<u8> {
 fn view_of(schema: &Schema) -> Option<View> {
     match schema.benchmark {
         "clock" => Some(clock::VIEW),
+        "cores" => Some(cores::VIEW),
         "hca" => Some(hca::VIEW),
         #[cfg(feature = "rdma")]
         "hca-between" => Some(hca::VIEW_BETWEEN),

@@ -66,10 +66,11 @@ fn options() -> Vec<TakingOption> {
 }
 
 /// Numbers that count nothing: they are names, or codes of a standard.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 17] = [
     "seed",
     "order-seed",
     "cpu",
+    "cpus",
     "sender-cpu",
     "receiver-cpu",
     "completion-cpu",

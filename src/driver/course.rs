@@ -520,6 +520,7 @@ impl SweepRun {
         });
         let points = names.len();
         let report = Report {
+            folder: self.run.folder.path().to_path_buf(),
             summary: summary(schema, &self.rows),
             details: details.collect(),
             document: self

@@ -1,5 +1,7 @@
 //! What is shown of a run when its folder is closed.
 
+use std::path::{Path, PathBuf};
+
 use serde_json::{Value, json};
 
 use crate::arguments::UsageError;
@@ -38,6 +40,8 @@ impl View {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shown<'a> {
+    /// The folder that it is in.
+    pub folder: &'a Path,
     /// The rows of `summary.csv`, in the sweep's order.
     pub summary: &'a [Record],
     /// The rows of `runs.csv`, those of a point together.
@@ -53,6 +57,8 @@ pub(crate) struct Shown<'a> {
 }
 
 pub(crate) struct Report {
+    /// The folder of the run.
+    pub folder: PathBuf,
     /// The rows of `summary.csv`, in the sweep's order.
     pub summary: Vec<Record>,
     /// The rows of `runs.csv`, those of a point together.
@@ -103,6 +109,7 @@ impl Report {
                 .any(|point| name(row).as_ref() == Some(&point.name))
         });
         Ok(Report {
+            folder: run.path.clone(),
             summary,
             runs: rounds.map(|row| record_of(row, &columns)).collect(),
             left_out: rows(&run.left_out, run.schema.left_out()),
@@ -132,6 +139,7 @@ impl Report {
             order.sort(&mut self.summary, |row| key_of(row, column));
         }
         let shown = Shown {
+            folder: &self.folder,
             summary: &self.summary,
             runs: &self.runs,
             details: &self.details,

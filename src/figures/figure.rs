@@ -47,8 +47,8 @@ impl Figure {
                  beside it, curves of others"
             }
             Figure::Matrix => {
-                "A fabric: a figure of each ordered pair of nodes as a square of its colour, with the groups \
-                 of nodes; pairs that were not measured are hatched"
+                "A fabric, or the CPUs of a machine: a figure of each ordered pair as a square of its colour, with \
+                 the groups of nodes; pairs that were not measured are hatched"
             }
         }
     }

@@ -41,7 +41,7 @@ pub(super) struct Size {
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct Settings {
     /// Draw these figures: latency (t_lat), completion (t_comp), enqueue, dequeue, intended, jump, difference, loaded;
-    /// in matrix half-round-trip, excess, one-way or lost
+    /// in matrix half-round-trip, one-way, of a fabric excess or lost, of CPUs stream
     #[arg(long, value_name = "LIST", action = ArgAction::Set, value_delimiter = ',', value_parser = trimmed)]
     pub metric: Vec<String>,
 
@@ -246,7 +246,7 @@ impl Settings {
 pub(super) fn goes_with(setting: &Arg, figure: Figure) -> bool {
     match setting.get_id().as_str() {
         "percentile" => matches!(figure, Median | Surface | Load),
-        // A fabric has pairs, and no points.
+        // It draws all pairs.
         "only" => figure != Matrix,
         "bins" => figure == Histogram,
         "x" => matches!(figure, Median | Surface),

@@ -1,5 +1,6 @@
 //! Each setting with each figure: it changes the picture, or it is refused with what is allowed.
 
+mod cores;
 mod fabric;
 mod memory;
 

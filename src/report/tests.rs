@@ -1,3 +1,4 @@
+mod cores;
 mod damage;
 mod memory;
 

@@ -24,6 +24,7 @@ macro_rules! named_items {
 }
 
 named_items! {
+    hcabench::bench::cores::loops,
     hcabench::bench::hca,
     hcabench::bench::hca::result::analysis::judge,
     hcabench::bench::hca::loops::completion,
@@ -137,6 +138,7 @@ fn what_the_method_consists_of_is_there() {
         "oneway",
         "pointer_chase",
         "memory_bandwidth",
+        "cache_line",
     ] {
         let found = [format!("{name}.h"), format!("{name}.c")]
             .iter()
@@ -300,6 +302,27 @@ fn the_pointer_chase_goes_along_all_lines_in_the_pages_that_were_asked_for() {
 }
 
 #[test]
+fn a_cache_line_goes_to_and_fro_between_two_cpus() {
+    let cpus = hcabench::host::pinning::current_affinity().unwrap();
+    let mut cpus = cpus.iter();
+    let (first, second) = (cpus.next().unwrap(), cpus.next());
+    for compiler in COMPILERS {
+        let words = |other| format!("--ask {first} --answer {other} --batches 50");
+        // With itself a CPU makes no pair.
+        let same = run(compiler, "cache_line", &words(first));
+        same.expect(2).stderr.has(&["usage:", "two CPUs"]);
+        let Some(second) = second else { continue };
+        let said = Said::by(&run(compiler, "cache_line", &words(second)).expect(0));
+        assert_eq!(said.count("batches"), 45);
+        let [least, median, mean] = ["least_ns", "ns", "mean_ns"].map(|name| said.number(name));
+        assert!(
+            0.0 < least && least <= median && least <= mean,
+            "{least} {median} {mean}"
+        );
+    }
+}
+
+#[test]
 fn each_bandwidth_is_measured_by_each_instruction_set_that_there_is() {
     let sets = [
         ("sse2", true),
@@ -368,6 +391,12 @@ fn what_is_not_allowed_is_refused_with_what_is() {
             "--cpus: 'x' is not allowed",
         ),
         ("memory_bandwidth-sse2", "--cpus 0", "usage:"),
+        ("cache_line", "--ask 0", "usage:"),
+        (
+            "cache_line",
+            "--ask 0 --answer 1 --batches 9",
+            "--batches: '9' is not allowed, must be a whole number from 10",
+        ),
     ] {
         run("gcc", program, words).expect(2).stderr.has(&[said]);
     }

@@ -20,6 +20,7 @@ mod clock_trust;
 mod compare_command;
 #[cfg(feature = "rdma")]
 mod container_limits;
+mod cores_command;
 #[cfg(feature = "rdma")]
 mod devices_report;
 mod documentation;

@@ -311,6 +311,25 @@ impl Away {
     }
 }
 
+/// A CPU on which a thread with a real-time priority runs, and on older kernels (6.1) no other one ever does.
+pub(crate) struct OccupiedCpu(#[expect(dead_code, reason = "held, never read")] Undo);
+
+impl OccupiedCpu {
+    pub(crate) fn take(cpu: usize) -> Self {
+        const LIMIT: &str = "/proc/sys/kernel/sched_rt_runtime_us";
+        let before = std::fs::read_to_string(LIMIT).unwrap();
+        let spins = "sh -c 'while :; do :; done'";
+        let line = format!("taskset -c {cpu} chrt -f 50 {spins} >/dev/null 2>&1 & echo $!");
+        let process = sh(&line);
+        let undo = Undo(vec![
+            format!("kill -9 {}", process.trim()),
+            format!("echo {} > {LIMIT}", before.trim()),
+        ]);
+        sh(&format!("echo -1 > {LIMIT}"));
+        OccupiedCpu(undo)
+    }
+}
+
 pub(crate) struct LinkDown(Undo);
 
 impl LinkDown {

@@ -22,6 +22,7 @@ mod both_kernels;
 mod commands;
 mod compare;
 mod connections;
+mod cores;
 mod depth;
 mod devices_gone;
 mod errors;

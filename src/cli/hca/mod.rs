@@ -10,6 +10,7 @@ pub(super) mod values;
 #[cfg(feature = "rdma")]
 pub(super) use self::peer::VIEW as VIEW_BETWEEN;
 pub(super) use self::present::VIEW;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,6 +18,7 @@ use clap::Args;
 use self::path::PathArguments;
 use self::peer::PeerArguments;
 use self::resources::ResourceArguments;
+use super::cores::fastest_pair;
 use crate::arguments::UsageError;
 use crate::arguments::values::{
     List, count, cpu, memory_loads, named, one, port_request, seed, timeout,
@@ -42,6 +44,7 @@ use crate::driver::arguments::SweepArguments;
 use crate::generators::MemoryLoad;
 #[cfg(feature = "rdma")]
 use crate::host::readiness::Needs;
+use crate::results::text::printable_path;
 #[cfg(feature = "rdma")]
 use crate::results::{Record, schema::hca as columns};
 use crate::terminal::output::OutputArguments;
@@ -168,6 +171,10 @@ pub(crate) struct HcaArguments {
     /// Pin the receiving thread to this CPU [default: as for the sender]
     #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub receiver_cpu: Option<usize>,
+
+    /// Pin both threads to the fastest pair of CPUs that shares no core, by the results of hcabench cores in DIR
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["sender_cpu", "receiver_cpu"], help_heading = "Machine")]
+    pub cores_from: Option<PathBuf>,
 
     /// Pin the completion thread to this CPU [default: a separate core if one is left, else the sender polls]
     #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
@@ -302,6 +309,14 @@ impl HcaArguments {
 /// The configuration that arguments describe, and its plan, once both are known to make sense.
 pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)> {
     let config = arguments.config();
+    if let Some(folder) = &arguments.cores_from {
+        return Err(UsageError(format!(
+            "--cores-from {}: sender and receiver are on two hosts: name a CPU of each with --sender-cpu and \
+             --receiver-cpu",
+            printable_path(folder)
+        ))
+        .into());
+    }
     check_tsc_khz(&config)?;
     check_receiver_pause(&config)?;
     check_comp_vectors(&config)?;
@@ -316,6 +331,13 @@ pub(super) fn checked(arguments: &HcaArguments) -> anyhow::Result<(Config, Plan)
 
 /// Runs the benchmark. Returns the exit code.
 pub(crate) fn run(arguments: &HcaArguments) -> anyhow::Result<u8> {
+    let mut arguments = arguments.clone();
+    let has_both_ends = arguments.between.peer.is_none();
+    if let Some(folder) = arguments.cores_from.take_if(|_| has_both_ends) {
+        let [sender, receiver] = fastest_pair(&folder)?;
+        (arguments.sender_cpu, arguments.receiver_cpu) = (Some(sender), Some(receiver));
+    }
+    let arguments = &arguments;
     let (config, _) = checked(arguments)?;
     arguments.between.check_peer()?;
     #[cfg(feature = "rdma")]

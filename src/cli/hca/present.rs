@@ -188,6 +188,7 @@ mod tests {
         }
         let summary = [record];
         let shown = Shown {
+            folder: std::path::Path::new(""),
             summary: &summary,
             runs: &[],
             details: &[],
@@ -205,6 +206,7 @@ mod tests {
         let mut record = recorded().swap_remove(0);
         let table = |record: &Record| {
             let shown = Shown {
+                folder: std::path::Path::new(""),
                 summary: std::slice::from_ref(record),
                 runs: &[],
                 details: &[],
@@ -235,6 +237,7 @@ mod tests {
         let summary = recorded();
         for (width, brief) in [(60, false), (60, true), (80, false), (120, false)] {
             let shown = Shown {
+                folder: std::path::Path::new(""),
                 summary: &summary,
                 runs: &[],
                 details: &[],

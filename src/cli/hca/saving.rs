@@ -256,6 +256,7 @@ mod tests {
             json!({ "stamp_shares_cpu": shares_cpu }),
         )];
         let shown = Shown {
+            folder: std::path::Path::new(""),
             summary: &summary,
             runs: &[],
             details: &details,
@@ -315,6 +316,7 @@ mod tests {
             point("on", 128, 2300.0),
         ];
         let shown = Shown {
+            folder: std::path::Path::new(""),
             summary: &summary,
             runs: &[],
             details: &[],

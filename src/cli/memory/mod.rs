@@ -1,7 +1,7 @@
 //! `hcabench memory`: bandwidth-latency curves of memory.
 
 mod present;
-mod values;
+pub(super) mod values;
 
 pub(super) use self::present::VIEW;
 use std::time::Duration;

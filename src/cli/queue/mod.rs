@@ -5,10 +5,12 @@ mod present;
 mod values;
 
 pub(super) use self::present::VIEW;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 
+use super::cores::fastest_pair;
 use crate::arguments::UsageError;
 use crate::arguments::values::{List, count, cpu, memory_loads, named, number, one, seed, timeout};
 use crate::bench::Assignment;
@@ -111,7 +113,8 @@ pub(crate) struct QueueArguments {
     #[arg(long, value_name = "LIST", value_parser = named::<Scenario>)]
     pub scenario: Option<List<Scenario>>,
 
-    /// Measure on a pair of cores of each kind: SMT siblings, same cache, other cache, other socket
+    /// Measure on a pair of cores of each kind: SMT siblings, same cluster, same cache, other cache, other node, other
+    /// socket
     #[arg(long, conflicts_with_all = ["sender_cpu", "receiver_cpu"])]
     pub topology: bool,
 
@@ -202,6 +205,10 @@ pub(crate) struct QueueArguments {
     /// Pin the receiving thread to this CPU [default: as for the sender]
     #[arg(long, value_name = "CPU", value_parser = cpu, help_heading = "Machine")]
     pub receiver_cpu: Option<usize>,
+
+    /// Pin both threads to the fastest pair of CPUs that shares no core, by the results of hcabench cores in DIR
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["sender_cpu", "receiver_cpu", "topology"], help_heading = "Machine")]
+    pub cores_from: Option<PathBuf>,
 
     /// Run both ends at this SCHED_FIFO priority, 1 to 99 [default: none]
     #[arg(long, value_name = "N", value_parser = |text: &str| number::<u8>(text, 1..=99), help_heading = "Machine")]
@@ -307,6 +314,7 @@ impl QueueArguments {
             ("--topology", self.topology),
             ("--sender-cpu", self.sender_cpu.is_some()),
             ("--receiver-cpu", self.receiver_cpu.is_some()),
+            ("--cores-from", self.cores_from.is_some()),
             (
                 "--memory-load",
                 self.memory_load.0.iter().any(|load| load.is_on()),
@@ -446,6 +454,12 @@ impl QueueArguments {
 pub(crate) fn run(arguments: &QueueArguments) -> anyhow::Result<u8> {
     if arguments.list {
         return list::run(arguments.output.json);
+    }
+    let mut arguments = arguments.clone();
+    let waits_for_none = arguments.wirings()?.is_empty();
+    if let Some(folder) = arguments.cores_from.take_if(|_| waits_for_none) {
+        let [sender, receiver] = fastest_pair(&folder)?;
+        (arguments.sender_cpu, arguments.receiver_cpu) = (Some(sender), Some(receiver));
     }
     let sweep = SweepArguments {
         rounds: arguments.sweep.rounds.or(arguments.repeat),

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::{Made, Settings, Told, left_out, matrix, refused};
 use crate::plot::matrix::{CellKind, Matrix, Node};
-use crate::plot::{FigureTexts, INCOMPLETE, both};
 use crate::results::curves::Curve;
 use crate::results::read::{Point, Run};
 use crate::results::schema::memory::{CPU_NODE, MEMORY_NODE, SCHEMA};
@@ -43,22 +42,8 @@ fn nodes_of(point: &Point) -> Option<[u32; 2]> {
 }
 
 fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
-    let asked = match &settings.metric[..] {
-        [] => FIGURES[0].0,
-        [one] => one,
-        _ => {
-            let why = "matrix draws one of them, name that only";
-            return Err(refused("metric", &settings.metric.join(","), why).into());
-        }
-    };
-    let found = FIGURES.iter().find(|(name, ..)| *name == asked);
-    let Some((_, value, kind, better)) = found else {
-        let why = format!(
-            "matrix draws one of {}",
-            FIGURES.map(|(name, ..)| name).join(", ")
-        );
-        return Err(refused("metric", asked, &why).into());
-    };
+    let chosen = matrix::chosen(&FIGURES.map(|drawn| drawn.0), settings)?;
+    let (asked, value, kind, better) = &FIGURES[chosen];
     let figure_of = |curve: &Curve| match kind {
         CellKind::Rate => curve.peak().map(|(bandwidth, _)| bandwidth / 1e3),
         _ => Some(curve.unloaded().latency_ns),
@@ -90,23 +75,17 @@ fn node_pairs(run: &Run, settings: &Settings) -> anyhow::Result<Made> {
         };
     }
     let damaged = left_out(run.damaged.iter());
-    let (mark, warning) = match &run.incomplete {
-        None => ("", damaged),
-        Some(reason) => (INCOMPLETE, both(&damaged, &format!("incomplete: {reason}"))),
-    };
-    let title = settings.title.clone();
-    let title = title.unwrap_or_else(|| format!("NUMA nodes: {value}"));
-    let subtitle = || {
-        format!(
-            "{} nodes; a row has the CPUs, a column the memory",
-            all.len()
-        )
-    };
-    let texts = FigureTexts {
-        title: format!("{title}{mark}"),
-        subtitle: settings.subtitle.clone().unwrap_or_else(subtitle),
-        warning,
-    };
+    let subtitle = format!(
+        "{} nodes; a row has the CPUs, a column the memory",
+        all.len()
+    );
+    let texts = matrix::words(
+        &format!("NUMA nodes: {value}"),
+        &subtitle,
+        &damaged,
+        run.incomplete.as_deref(),
+        settings,
+    );
     let node = |node: &u32| Node {
         name: format!("node {node}"),
         groups: Vec::new(),

@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // Each test uses a part of it.
 
+pub(crate) mod cores;
 pub(crate) mod fabric;
 pub(crate) mod memory;
 pub(crate) mod rounds;

@@ -1,6 +1,7 @@
 //! The benchmarks. They do not know each other and never print; what they find leaves as data.
 
 pub mod clock;
+pub mod cores;
 pub mod fabric;
 pub mod hca;
 pub mod memory;
@@ -12,6 +13,7 @@ pub mod queue;
 use serde::{Deserialize, Serialize};
 
 use self::clock::benchmark::ClockBenchmark;
+use self::cores::benchmark::CoresBenchmark;
 #[cfg(feature = "rdma")]
 use self::hca::between::PeerConfig;
 #[cfg(feature = "rdma")]
@@ -38,6 +40,8 @@ pub enum Assignment {
     Node(node::config::Config, node::plan::Sweep),
     /// Memory under load.
     Memory(memory::config::Config, memory::config::Sweep),
+    /// Cache lines between CPUs.
+    Cores(cores::config::Config),
     /// A watch of clocks.
     Clock(clock::config::Config, clock::benchmark::Sweep),
 }
@@ -67,19 +71,21 @@ impl Assignment {
             Assignment::Queue(config, sweep) => Box::new(QueueBenchmark::new(config, sweep)),
             Assignment::Node(config, sweep) => Box::new(NodeBenchmark::new(config, sweep)),
             Assignment::Memory(config, sweep) => Box::new(MemoryBenchmark::new(config, sweep)),
+            Assignment::Cores(config) => Box::new(CoresBenchmark::new(config)),
             Assignment::Clock(config, sweep) => Box::new(ClockBenchmark::new(config, sweep)),
         }
     }
 }
 
 /// What plots and reports show of each benchmark.
-pub static PRESENTATIONS: [&Presentation; 6] = [
+pub static PRESENTATIONS: [&Presentation; 7] = [
     &hca::presentation::PRESENTATION,
     &hca::between_presentation::PRESENTATION,
     &queue::presentation::PRESENTATION,
     &clock::presentation::PRESENTATION,
     &node::presentation::PRESENTATION,
     &memory::presentation::PRESENTATION,
+    &cores::presentation::PRESENTATION,
 ];
 
 /// That of the benchmark with these results.

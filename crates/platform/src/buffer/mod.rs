@@ -17,7 +17,7 @@ pub use payload::{Payload, PayloadBuffer, Slot, StampCursor};
 pub use placed::all_atomic;
 pub use placed::{Atomic, MappedArena, MappedValue};
 pub use polled::PolledSlots;
-pub use region::{NodeError, PageSize, Region, RegionError};
+pub use region::{NodeError, PageSize, Region, RegionError, RegionWords};
 pub use stamps::{Arrival, Plain, StampBuffer};
 pub use words::AtomicWords;
 

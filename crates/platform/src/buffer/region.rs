@@ -2,8 +2,10 @@
 //! larger than what a user may lock, and who uses it all the time keeps it.
 
 mod node;
+mod words;
 
 pub use node::NodeError;
+pub use words::RegionWords;
 
 use std::io;
 

@@ -1,7 +1,8 @@
-//! Pairs of CPUs by what lies between them: a core, a cache, nothing but the processor, or two sockets.
+//! Pairs of CPUs by what lies between them: a core, a cluster, a cache, nothing but the processor, or two sockets.
 //!
-//! Left out: interconnects within a processor that sysfs knows nothing of, and NUMA nodes within a package.
+//! Left out: interconnects within a processor that sysfs knows nothing of.
 
+use super::cpu_set::CpuSet;
 use super::topology::{Cpu, Topology};
 use crate::named::names;
 use serde::Serialize;
@@ -11,10 +12,14 @@ names! {
     /// What two CPUs have in common, from the most to the least.
     CoreRelation {
         SmtSiblings = "smt-siblings",
+        /// Two cores of a cluster, which is a part of those below one last level of cache.
+        SameCluster = "same-cluster",
         /// Two cores below one last level of cache.
         SameCache = "same-cache",
         /// Two cores of a package, each with its own last level of cache.
         OtherCache = "other-cache",
+        /// The same on two NUMA nodes.
+        OtherNode = "other-node",
         OtherSocket = "other-socket",
     }
 }
@@ -28,12 +33,33 @@ impl CoreRelation {
         if first.siblings.contains(second.id) {
             return Some(Self::SmtSiblings);
         }
+        let nodes = first.numa_node.zip(second.numa_node);
+        let is_other_node = nodes.is_some_and(|(one, other)| one != other);
         let cache = first.last_level_cache.as_ref();
-        if cache.is_some_and(|cpus| cpus.contains(second.id)) {
-            return Some(Self::SameCache);
+        if let Some(below) = cache.filter(|cpus| cpus.contains(second.id)) {
+            // Where a processor is divided into nodes (sub-NUMA clustering), the kernel still reports one cache.
+            if is_other_node {
+                return Some(Self::OtherNode);
+            }
+            // Kernels report a core, or all of a cache, as a cluster where there is none.
+            let is_part = |cluster: &&CpuSet| cluster.len() < below.len();
+            let cluster = first.cluster.as_ref().filter(is_part);
+            return Some(match cluster.is_some_and(|cpus| cpus.contains(second.id)) {
+                true => Self::SameCluster,
+                false => Self::SameCache,
+            });
+        }
+        // Some kernels report clusters and no caches.
+        let cluster = first
+            .cluster
+            .as_ref()
+            .filter(|_| cache.is_none() && !is_other_node);
+        if cluster.is_some_and(|cpus| cpus.contains(second.id)) {
+            return Some(Self::SameCluster);
         }
         match (first.package, second.package) {
             (Some(one), Some(other)) if one != other => Some(Self::OtherSocket),
+            (Some(_), Some(_)) if is_other_node => Some(Self::OtherNode),
             (Some(_), Some(_)) => cache.map(|_| Self::OtherCache),
             _ => None,
         }
@@ -106,6 +132,69 @@ mod tests {
     fn a_machine_with_all_kinds() {
         let all = "smt-siblings 1 9, same-cache 2 3, other-cache 1 2, other-socket 1 4";
         check(&large().topology(), all);
+    }
+
+    #[test]
+    fn clusters_are_parts_of_a_cache_and_nodes_parts_of_a_socket() {
+        let machine = Machine::new(1, 8, 1);
+        for cpu in 0..8 {
+            let (pair, half) = (cpu / 2 * 2, cpu / 4 * 4);
+            machine.cache(cpu, 0, 3, &format!("{half}-{}", half + 3));
+            let cluster = format!("sys/devices/system/cpu/cpu{cpu}/topology/cluster_cpus_list");
+            machine.file(&cluster, &format!("{pair}-{}", pair + 1));
+        }
+        check(
+            &machine.topology(),
+            "same-cluster 2 3, same-cache 1 2, other-cache 1 4",
+        );
+        machine
+            .file("sys/devices/system/node/online", "0-1")
+            .file("sys/devices/system/node/node0/cpulist", "0-3")
+            .file("sys/devices/system/node/node1/cpulist", "4-7");
+        check(
+            &machine.topology(),
+            "same-cluster 2 3, same-cache 1 2, other-node 1 4",
+        );
+        // All of a cache is no cluster.
+        for cpu in 0..8 {
+            let cluster = format!("sys/devices/system/cpu/cpu{cpu}/topology/cluster_cpus_list");
+            let half = cpu / 4 * 4;
+            machine.file(&cluster, &format!("{half}-{}", half + 3));
+        }
+        check(&machine.topology(), "same-cache 1 2, other-node 1 4");
+    }
+
+    #[test]
+    fn clusters_are_parts_of_a_package_where_no_cache_is_reported() {
+        let machine = Machine::new(2, 4, 1);
+        let clusters = |size: usize| {
+            for cpu in 0..8 {
+                let first = cpu / size * size;
+                let file = format!("sys/devices/system/cpu/cpu{cpu}/topology/cluster_cpus_list");
+                machine.file(&file, &format!("{first}-{}", first + size - 1));
+            }
+        };
+        clusters(2);
+        check(&machine.topology(), "same-cluster 2 3, other-socket 1 4");
+        // A core, and all of a package, are none.
+        for size in [1, 4] {
+            clusters(size);
+            check(&machine.topology(), "other-socket 1 4");
+        }
+    }
+
+    #[test]
+    fn nodes_that_are_parts_of_a_cache_are_other_nodes() {
+        let machine = Machine::new(1, 8, 1);
+        for cpu in 0..8 {
+            machine.cache(cpu, 0, 3, "0-7");
+        }
+        check(&machine.topology(), "same-cache 1 2");
+        machine
+            .file("sys/devices/system/node/online", "0-1")
+            .file("sys/devices/system/node/node0/cpulist", "0-3")
+            .file("sys/devices/system/node/node1/cpulist", "4-7");
+        check(&machine.topology(), "same-cache 1 2, other-node 1 4");
     }
 
     #[test]

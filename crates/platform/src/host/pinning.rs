@@ -20,7 +20,7 @@ pub fn pin_current_thread(cpu: usize) -> Result<(), HostError> {
 
 /// Confines the calling thread to a set of CPUs, and verifies that it is.
 pub fn pin_current_thread_to(wanted: &CpuSet) -> Result<(), HostError> {
-    set_affinity(wanted)?;
+    set_affinity(SELF, wanted)?;
     verify(wanted, current_affinity()?)
 }
 
@@ -97,19 +97,39 @@ pub fn on_cpu<R>(cpu: usize, work: impl FnOnce() -> R) -> Result<R, HostError> {
     Ok(result)
 }
 
+/// The same on whichever of some CPUs the scheduler chooses: one of them may never run the thread.
+///
+/// # Errors
+/// When the thread cannot be confined to them, or not go back.
+pub fn on_cpus<R>(cpus: &CpuSet, work: impl FnOnce() -> R) -> Result<R, HostError> {
+    let before = current_affinity()?;
+    pin_current_thread_to(cpus)?;
+    let result = work();
+    pin_current_thread_to(&before)?;
+    Ok(result)
+}
+
 /// All CPUs the kernel would let this process run on, whatever its affinity is now.
 ///
 /// A separate thread asks for every CPU there is, and reads what is left of that after the cpuset.
 pub fn reachable_cpus() -> Result<CpuSet, HostError> {
     let every: CpuSet = (0..sched::CpuSet::count()).collect();
     std::thread::scope(|scope| {
-        let probe = || set_affinity(&every).and_then(|()| current_affinity());
+        let probe = || set_affinity(SELF, &every).and_then(|()| current_affinity());
         let probed = threads::start_scoped(scope, Builder::new(), probe)?.join();
         probed.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
 
-fn set_affinity(cpus: &CpuSet) -> Result<(), HostError> {
+/// Confines another thread of this process to a set of CPUs, also one that does not run.
+///
+/// # Errors
+/// When the kernel refuses that, or the thread has ended.
+pub fn pin_thread_to(thread: Pid, wanted: &CpuSet) -> Result<(), HostError> {
+    set_affinity(thread, wanted)
+}
+
+fn set_affinity(thread: Pid, cpus: &CpuSet) -> Result<(), HostError> {
     let failed = |errno| {
         let advice = match errno {
             Errno::EINVAL => {
@@ -125,13 +145,38 @@ fn set_affinity(cpus: &CpuSet) -> Result<(), HostError> {
     for cpu in cpus.iter() {
         set.set(cpu).map_err(failed)?;
     }
-    sched::sched_setaffinity(SELF, &set).map_err(failed)
+    sched::sched_setaffinity(thread, &set).map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::thread;
+
+    #[test]
+    fn work_on_some_cpus_is_confined_to_these() {
+        let all = current_affinity().unwrap();
+        let some: CpuSet = all.iter().take(2).collect();
+        let inside = on_cpus(&some, current_affinity).unwrap().unwrap();
+        assert_eq!((inside, current_affinity().unwrap()), (some, all));
+    }
+
+    #[test]
+    fn another_thread_is_moved_off_its_cpu() {
+        let all = current_affinity().unwrap();
+        let cpu = all.iter().next().unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let to = all.clone();
+        let waits = thread::spawn(move || {
+            pin_current_thread(cpu).unwrap();
+            sender.send(nix::unistd::gettid()).unwrap();
+            while current_affinity().unwrap() != to {
+                thread::yield_now();
+            }
+        });
+        pin_thread_to(receiver.recv().unwrap(), &all).unwrap();
+        waits.join().unwrap();
+    }
 
     #[test]
     fn a_thread_that_was_moved_is_noticed() {

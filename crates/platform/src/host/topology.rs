@@ -7,7 +7,7 @@ use super::cpu_set::CpuSet;
 use super::error::HostError;
 use super::pinning;
 use super::system_files::SystemFiles;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One CPU that is online, as the kernel counts them: a hardware thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,9 @@ pub struct Cpu {
     pub numa_node: Option<usize>,
     /// The online CPUs of the same physical core, itself among them.
     pub siblings: CpuSet,
+    /// The online CPUs of its cluster, itself among them: cores that share a cache or an interconnect below the last
+    /// level; `None` if sysfs does not report it, or reports all of the package as one.
+    pub cluster: Option<CpuSet>,
     /// The online CPUs that share its last level of cache, itself among them; `None` if sysfs does not report it.
     pub last_level_cache: Option<CpuSet>,
     /// Whether the scheduler keeps other threads off it (`isolcpus`, or an isolated cpuset).
@@ -83,18 +86,29 @@ impl Topology {
                 let online = cpus.iter().filter(|cpu| online.contains(*cpu));
                 online.chain([id]).collect()
             };
+            // Since Linux 5.16.
+            let cluster = files.cpu_list(&format!("{topology}/cluster_cpus_list"))?;
             let node = nodes.iter().find(|(_, cpus)| cpus.contains(id));
             cpus.push(Cpu {
                 id,
                 package: files.number(&format!("{topology}/physical_package_id")),
                 numa_node: node.map(|(node, _)| *node),
                 siblings: with_itself(siblings.unwrap_or_default()),
+                cluster: cluster.map(with_itself),
                 last_level_cache: last_level_cache(files, id)?.map(with_itself),
                 isolated: isolated.contains(id),
                 nohz_full: nohz_full.contains(id),
                 allowed: allowed.contains(id),
                 efficiency: efficiency.contains(id),
             });
+        }
+        let mut in_package = BTreeMap::<Option<usize>, usize>::new();
+        for cpu in &cpus {
+            *in_package.entry(cpu.package).or_default() += 1;
+        }
+        for cpu in &mut cpus {
+            let is_part = |cluster: &CpuSet| cluster.len() < in_package[&cpu.package];
+            cpu.cluster = cpu.cluster.take().filter(is_part);
         }
         Ok(Self {
             cpus,

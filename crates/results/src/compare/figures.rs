@@ -8,7 +8,9 @@ use serde::{Serialize, Serializer};
 
 use super::{CompareError, Request};
 use crate::results::read::{Point, Row};
-use crate::results::schema::{self, Better, Column, Over, Schema, clock, hca, memory, node, queue};
+use crate::results::schema::{
+    self, Better, Column, Over, Schema, clock, cores, hca, memory, node, queue,
+};
 
 /// The percentiles that are compared where none are asked for.
 pub const USUAL: [f64; 2] = [50.0, 99.0];
@@ -20,9 +22,11 @@ pub enum Kind {
     /// The share of messages that were lost or damaged.
     Lost,
     Throughput,
-    /// The mean latency of a memory.
+    /// The mean latency of a memory; between CPUs half of a round trip.
     Latency,
-    /// The bandwidth that is drawn from it.
+    /// From the stamp of one CPU to that of another.
+    OneWay,
+    /// The bandwidth that is drawn from a memory, or passes between CPUs.
     Bandwidth,
     /// How many jumps of the clock there are in a second.
     Jumps,
@@ -31,7 +35,7 @@ pub enum Kind {
 }
 
 /// Those that are no percentiles: their names, those in sentences, and their columns.
-const NAMED: [(Kind, &str, &str, Column); 7] = [
+const NAMED: [(Kind, &str, &str, Column); 10] = [
     (Kind::Lost, "lost", LOST, hca::DELIVERY_RATE),
     (Kind::Lost, "lost", LOST, node::DELIVERY_RATE),
     (
@@ -42,6 +46,9 @@ const NAMED: [(Kind, &str, &str, Column); 7] = [
     ),
     (Kind::Latency, "latency", "latency", memory::LATENCY),
     (Kind::Bandwidth, "bandwidth", "bandwidth", memory::ISSUED),
+    (Kind::Latency, "latency", "latency", cores::HALF),
+    (Kind::OneWay, "one-way", "one-way latency", cores::ONE_WAY),
+    (Kind::Bandwidth, "bandwidth", "bandwidth", cores::STREAM),
     (Kind::Jumps, "jumps", "jumps in a second", clock::JUMP_RATE),
     (
         Kind::JumpTime,
@@ -54,7 +61,7 @@ const NAMED: [(Kind, &str, &str, Column); 7] = [
 const LOST: &str = "share of lost messages";
 
 /// What is wrong with messages, elements or a clock.
-pub const FAULTS: [Column; 18] = [
+pub const FAULTS: [Column; 19] = [
     hca::LOST,
     hca::CORRUPTED,
     hca::DUPLICATED,
@@ -73,15 +80,17 @@ pub const FAULTS: [Column; 18] = [
     node::DAMAGED,
     node::NEVER_SENT,
     memory::STALLED,
+    cores::UNMEASURED,
 ];
 
 /// What those are a share of; each benchmark has one.
-pub const ALL: [Column; 5] = [
+pub const ALL: [Column; 6] = [
     hca::SENT,
     queue::ELEMENTS_MEASURED,
     clock::ITERATIONS,
     node::SENT,
     memory::MEASURED_WINDOWS,
+    cores::DIRECTIONS,
 ];
 
 impl fmt::Display for Kind {
@@ -108,7 +117,7 @@ impl FromStr for Kind {
         percentile.or(named.map(|(kind, ..)| *kind)).ok_or_else(|| {
             format!(
                 "{text:?} is not a percentile such as p50, latency.p50 or p99.9, \
-                     nor lost, throughput, latency, bandwidth, jumps or jump-time"
+                     nor lost, throughput, latency, one-way, bandwidth, jumps or jump-time"
             )
         })
     }

@@ -15,11 +15,11 @@ use crate::host::{HostError, pinning};
 
 /// The stamps of one exchange, in counts: of the asking CPU before it asked and after the answer had come, and of the
 /// other before it answered.
-#[derive(Debug, Clone, Copy)]
-struct Exchange {
-    asked: u64,
-    answered: u64,
-    returned: u64,
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Exchange {
+    pub asked: u64,
+    pub answered: u64,
+    pub returned: u64,
 }
 
 /// The counter of a CPU against that of the first.
@@ -39,7 +39,7 @@ pub struct Offset {
 
 impl Offset {
     /// What exchanges come to; `None` if none of them came back after it had been asked.
-    fn of(exchanges: &[Exchange]) -> Option<Self> {
+    pub fn of(exchanges: &[Exchange]) -> Option<Self> {
         let usable = || exchanges.iter().filter(|it| it.returned >= it.asked);
         let ahead = |it: &Exchange, of: u64| i128::from(it.answered) - i128::from(of);
         let best = usable().min_by_key(|it| it.returned - it.asked)?;

@@ -28,7 +28,21 @@ pub fn in_threads<T: Send>(
     over: &AtomicBool,
     stop: SignalCheck<'_>,
 ) -> Result<Vec<T>, ThreadsError> {
-    let found = thread::scope(|scope| {
+    let found = watched_threads(jobs, over, || ())?;
+    if stop() {
+        return Err(ThreadsError::Interrupted);
+    }
+    Ok(found)
+}
+
+/// The same without a look for a signal at the end. Once all have started, the calling thread does `watch`, then waits
+/// for them.
+pub fn watched_threads<T: Send>(
+    jobs: Vec<(String, ThreadJob<'_, T>)>,
+    over: &AtomicBool,
+    watch: impl FnOnce(),
+) -> Result<Vec<T>, HostError> {
+    thread::scope(|scope| {
         let started = jobs.into_iter().map(|(name, job)| {
             let work = move || {
                 let done = catch_unwind(AssertUnwindSafe(job));
@@ -41,21 +55,16 @@ pub fn in_threads<T: Send>(
             started.inspect_err(|_| over.store(true, Ordering::Relaxed))
         });
         let started: Vec<_> = started.collect();
-        let ended = started
-            .into_iter()
-            .map(|thread| -> Result<T, ThreadsError> {
-                let done = thread?.join();
-                match done.and_then(|done| done) {
-                    Ok(found) => Ok(found?),
-                    Err(panic) => resume_unwind(panic),
-                }
-            });
+        if started.iter().all(Result::is_ok) {
+            watch();
+        }
+        let ended = started.into_iter().map(|thread| {
+            let done = thread?.join();
+            done.and_then(|done| done)
+                .unwrap_or_else(|panic| resume_unwind(panic))
+        });
         // All are joined, so that a panic of any of them goes on.
         let ended: Vec<_> = ended.collect();
-        ended.into_iter().collect::<Result<Vec<_>, _>>()
-    })?;
-    if stop() {
-        return Err(ThreadsError::Interrupted);
-    }
-    Ok(found)
+        ended.into_iter().collect()
+    })
 }

@@ -54,6 +54,7 @@ fn clean(queue: &str, rounds: &[i64]) -> (Record, Vec<Record>) {
 fn shown(points: Vec<(Record, Vec<Record>)>, width: Option<usize>) -> String {
     let (summary, runs): (Vec<Record>, Vec<Vec<Record>>) = points.into_iter().unzip();
     tables(&Shown {
+        folder: std::path::Path::new(""),
         summary: &summary,
         runs: &runs.concat(),
         details: &[],

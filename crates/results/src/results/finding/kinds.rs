@@ -96,6 +96,20 @@ kinds! {
          ({cache_bytes})"
         "part of their traffic may never leave the cache" "";
 
+    PAIRS_UNMEASURED "pairs-unmeasured" Reservation
+        "{count} of {of} pairs of CPUs have no figures" "their CPUs did not run at the same time"
+        "stop other work on them, or leave them out with --cpus";
+    PAIRS_PARTLY_MEASURED "pairs-partly-measured" Reservation
+        "{count} of {of} pairs of CPUs lack figures" "their CPUs ran at the same time for a part of the measurement only"
+        "stop other work on them, or leave them out with --cpus";
+    LINES_ON_OTHER_NODE "lines-on-other-node" Reservation
+        "the lines of {count} of {of} directions lie on another NUMA node than asked for"
+        "the node had no memory left, or a policy of the process forbids it"
+        "free memory there, or run without the policy";
+    ONE_WAY_NEGATIVE "one-way-negative" Reservation
+        "{count} of {of} directions have a negative one-way latency"
+        "the clock differs between CPUs; half of a round trip does not depend on it" "use --clock monotonic";
+
     INCOMPLETE "incomplete" Reservation "the run was not measured to its end" "{reason}" "";
     NOTHING_MEASURED "nothing-measured" Invalid "no point was measured" "" "";
     POINT_FAILED "point-failed" Reservation "{reason}" "" "";

@@ -246,7 +246,7 @@ impl Cells<'_> {
     }
 
     /// The error of which the row is not as it should be.
-    pub(super) fn foreign(&self, reason: impl Into<String>) -> ReadError {
+    pub fn foreign(&self, reason: impl Into<String>) -> ReadError {
         ReadError::foreign(self.path, self.line, reason)
     }
 

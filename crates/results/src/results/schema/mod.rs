@@ -6,6 +6,7 @@
 
 pub mod between;
 pub mod clock;
+pub mod cores;
 pub mod fabric;
 pub mod hca;
 pub mod memory;
@@ -330,13 +331,14 @@ pub type NamedColumn = (Cow<'static, str>, Column);
 
 impl Schema {
     /// All schemas.
-    pub const ALL: [&'static Schema; 6] = [
+    pub const ALL: [&'static Schema; 7] = [
         &hca::SCHEMA,
         &between::SCHEMA,
         &queue::SCHEMA,
         &clock::SCHEMA,
         &node::SCHEMA,
         &memory::SCHEMA,
+        &cores::SCHEMA,
     ];
 
     /// The schema of a benchmark.
