@@ -1,6 +1,6 @@
 //! The queues, one file each: those written here, in `crates` those from crates.io, and in `cpp` those of C++.
 //!
-//! All but `Baton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published, with the
+//! All but `BatchingBaton`, `DemotingBaton` and `Sharded` are ideas of others. They are kept as they were published, with the
 //! parameters of their authors where they are known, but for what a non-blocking queue of any capacity needs. Where
 //! that changes something, the file and `--list` describe it. What an end does after a failed attempt is up to who
 //! calls it. Indices that count elements run freely and wrap around with the integer. A mask makes slots of them, and
@@ -42,7 +42,8 @@ mod sync;
 mod weakened;
 
 mod b_queue;
-mod baton;
+mod batching;
+pub mod baton;
 pub mod demoting;
 pub(crate) mod equeue;
 mod fastforward;
@@ -53,9 +54,10 @@ mod linked_blocks;
 mod mcringbuffer;
 pub mod ring;
 mod sharded;
+mod streaming;
 
 pub(crate) use b_queue::BQueue;
-pub use baton::Baton;
+pub use batching::BatchingBaton;
 pub(crate) use demoting::DemotingBaton;
 pub(crate) use equeue::EQueue;
 pub use fastforward::FastForward;
@@ -65,6 +67,7 @@ pub use lamport::Lamport;
 pub(crate) use linked_blocks::LinkedBlocks;
 pub use mcringbuffer::McRingBuffer;
 pub(crate) use sharded::Sharded;
+pub(crate) use streaming::StreamingBaton;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -10,7 +10,7 @@ use crate::bench::queue::error::RunError;
 use crate::bench::queue::plan::Point;
 use crate::bench::queue::result::{ElementRow, PerEnd, RunResult, Times};
 use crate::bench::queue::seats::Seats;
-use crate::bench::queue::{findings, judge, rows, several};
+use crate::bench::queue::{ends, findings, judge, rows, several};
 use crate::generators::RunGenerators;
 use crate::host::Compromise;
 use crate::queues::registry;
@@ -123,6 +123,7 @@ fn obtained(
     }
     json!({
         "queue": registry::entry(&point.queue),
+        "queue_is": registry::chosen(&point.queue, &ends::spec(point)),
         "sender": sender,
         "receiver": point.receiver,
         "pages": run.ends.map(|end| end.pages),
