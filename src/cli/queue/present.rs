@@ -72,7 +72,7 @@ pub(crate) fn tables(shown: &Shown<'_>) -> String {
     let lines = (instrument(&finished).filter(|_| with_all).into_iter())
         .chain(note_on_modes(&finished))
         .chain(
-            (with_all && finished.iter().any(FinishedPoint::is_unpaced))
+            (with_all && finished.iter().any(FinishedPoint::has_times_in_queue))
                 .then(note_on_time_in_queue),
         )
         .chain((with_all && !has_details).then_some(left_out));
@@ -113,7 +113,7 @@ fn load_in_words(record: &Record, load: [&Column; 5]) -> String {
 /// A column of settings, the key that rows are sorted by, mostly its text, and its other text.
 type SettingColumn = (Heading, Column, Option<fn(&FinishedPoint) -> String>);
 
-fn settings() -> [SettingColumn; 11] {
+fn settings() -> [SettingColumn; 12] {
     [
         (Heading::text("queue"), columns::QUEUE, None),
         (Heading::text("ends"), columns::ENDS, None),
@@ -130,6 +130,7 @@ fn settings() -> [SettingColumn; 11] {
             columns::MEMORY_LOAD,
             None,
         ),
+        (Heading::number("per stamp", ""), columns::PER_STAMP, None),
         (Heading::text("scenario"), columns::SCENARIO, None),
         (
             Heading::text("threads"),
@@ -192,8 +193,10 @@ pub(crate) fn columns() -> Vec<(String, Column)> {
     let settings = settings().map(|(heading, column, _)| (heading, column));
     let all = [Measure::Time, Measure::RoundTrip, Measure::Counters];
     let figures = all.map(|measure| {
-        let of = |has_shares| figures(measure.name(), [true, true, has_shares], false);
-        [of(true), of(false)].concat()
+        let of = |has_shares, has_batches| {
+            figures(measure.name(), [true, true, has_shares, has_batches], false)
+        };
+        [of(true, false), of(false, false), of(false, true)].concat()
     });
     let mut figures: Vec<_> = figures.concat();
     let mut seen = HashSet::new();
@@ -258,7 +261,7 @@ fn details(finished: &[FinishedPoint], width: Option<usize>) -> String {
 /// The figures of the overview behind the throughput, with their decimals.
 fn figures(
     measure: &str,
-    [has_schedule, has_memory_load, has_shares]: [bool; 3],
+    [has_schedule, has_memory_load, has_shares, has_batches]: [bool; 4],
     is_unpaced: bool,
 ) -> Vec<(Heading, Column, usize)> {
     let mut figures: Vec<(Heading, Column, usize)> = Vec::new();
@@ -296,7 +299,20 @@ fn figures(
         let column = Heading::number("round trip", "p99 ns").first();
         figures.push((column, columns::round_trip::P99, 0));
     }
-    if measure == Measure::Time.name() {
+    if has_batches {
+        for (title, column, decimals) in [
+            ("each enqueue", columns::ENQUEUE_EACH, 2),
+            ("each dequeue", columns::DEQUEUE_EACH, 2),
+            ("enqueue batch", columns::enqueue_batch::P50, 0),
+            ("dequeue batch", columns::dequeue_batch::P50, 0),
+        ] {
+            figures.push((Heading::number(title, "p50 ns"), column, decimals));
+        }
+        let batches = [columns::ENQUEUE_BATCHES, columns::DEQUEUE_BATCHES];
+        for (unit, column) in ["enqueues", "dequeues"].into_iter().zip(batches) {
+            figures.push((Heading::number("batches", unit), column, 0));
+        }
+    } else if measure == Measure::Time.name() {
         for operation in &columns::OPERATIONS[..3] {
             let column = Heading::number(title_of(operation, is_unpaced), "p50 ns");
             let is_latency = operation.title == "latency";
@@ -347,6 +363,7 @@ fn overview(finished: &[FinishedPoint], shown: &Shown<'_>) -> String {
         columns::intended::P50,
         columns::MEMORY_LOAD_MB_S,
         columns::FAIRNESS_PRODUCERS,
+        columns::PER_STAMP,
     ];
     let mut headings = setting_columns();
     let (unit, per_s) = unit_of_throughput(finished);

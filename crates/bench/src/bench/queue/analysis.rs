@@ -2,7 +2,6 @@
 
 use super::measurer::Record;
 use super::result::{Depth, ElementRow, PerOperation, Times};
-use crate::stats::{LatencyHistogram, Summary};
 use crate::time::{Clock, Ticks};
 
 /// What both ends noted of the same elements, and what of it counts.
@@ -34,9 +33,9 @@ pub fn times<C: Clock>(clock: &C, noted: &ElementRecords<'_>) -> Option<Times> {
         intended: intended.map_or_else(Vec::new, |moments| {
             sorted(&|at| (moments[at], received[at][2]))
         }),
-        round_trip: Vec::new(),
+        ..PerOperation::default()
     };
-    Some(times_of(&samples, Some(depth(sent, received)?)))
+    Some(Times::of(&samples, Some(depth(sent, received)?)))
 }
 
 /// The times of round trips, from what the sender noted: before it put an element in, and when the answer was out.
@@ -50,15 +49,7 @@ pub fn round_trips<C: Clock>(clock: &C, noted: &[Record]) -> Times {
         round_trip,
         ..PerOperation::default()
     };
-    times_of(&samples, None)
-}
-
-fn times_of(samples: &PerOperation<Vec<i64>>, depth: Option<Depth>) -> Times {
-    Times {
-        figures: samples.map(|samples| Summary::of_sorted(samples)),
-        histograms: samples.map(|samples| LatencyHistogram::of(samples)),
-        depth,
-    }
+    Times::of(&samples, None)
 }
 
 /// The elements that count, a row each.

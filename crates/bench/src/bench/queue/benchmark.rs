@@ -228,7 +228,8 @@ impl QueueBenchmark {
     /// How far the receiver's clock is ahead of the sender's, where that is in a figure and there is one of each; once
     /// in a process for each pair of CPUs.
     fn offset(&mut self, point: &Point) -> Result<Option<ClockOffset>, RunError> {
-        if self.config.measure != Measure::Time || point.wiring.is_some() {
+        let has_latencies = self.config.measure == Measure::Time && self.config.times_each();
+        if !has_latencies || point.wiring.is_some() {
             return Ok(None);
         }
         let cpus = [point.cpus.sender, point.cpus.receiver];
@@ -330,7 +331,7 @@ impl Benchmark for QueueBenchmark {
 
     fn prepare(&mut self, plan: Plan) -> Result<Ready, Failure> {
         let machine = self.machine()?;
-        let measures_time = self.config.measure == Measure::Time;
+        let measures_time = self.config.measure == Measure::Time && self.config.times_each();
         let beside = self.beside.as_ref();
         let warmup = humantime::format_duration(self.config.warmup);
         let elements = match self.config.length {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::by_time::AFTER_SENDERS;
-use super::config::{Config, Measure, RoundLength};
+use super::config::{Config, RoundLength};
 use super::memory;
 use super::plan::{CURVE_PERCENTS, Point};
 use crate::pacing::EndLoad;
@@ -91,9 +91,9 @@ fn analysis(point: &Point, config: &Config, elements: u64) -> Duration {
 }
 
 fn per_element(config: &Config) -> [Duration; 2] {
-    match config.measure {
-        Measure::Time | Measure::RoundTrip => STAMPED,
-        Measure::Throughput | Measure::Counters => NUMBERED,
+    match config.times_each() {
+        true => STAMPED,
+        false => NUMBERED,
     }
 }
 

@@ -50,9 +50,13 @@ pub(super) fn of(point: &Point, run: &RunResult, config: &Config) -> Vec<Finding
     }
     if config.measure.has_times() {
         let options = "--count or --duration";
+        let samples = match config.has_batches() {
+            true => sender.tally.batches.min(receiver.tally.batches) as u64,
+            false => run.elements,
+        };
         all.extend(findings::of_percentiles(
             [99.0, 99.9, 99.99],
-            run.elements,
+            samples,
             options,
         ));
     }

@@ -3,7 +3,7 @@
 use super::config::{Config, RoundLength};
 use super::judge::Outcome;
 use super::plan::Point;
-use super::result::{PerEnd, RunResult};
+use super::result::{PerEnd, PerOperation, RunResult};
 use super::sharing::set_columns;
 use crate::pacing::{EndLoad, Load};
 use crate::queues::registry;
@@ -93,7 +93,11 @@ pub fn settings(point: &Point, config: &Config) -> Record {
         .set(&columns::MEASURE, config.measure.name())
         .set(&columns::MEASURE_FAILED, config.measure_failed)
         .set(&columns::RETRY, config.retry.name())
-        .set(&columns::CLOCK, config.clock.name())
+        .set(&columns::CLOCK, config.clock_name())
+        .set(
+            &columns::PER_STAMP,
+            config.has_batches().then_some(config.per_stamp),
+        )
         .set(&columns::WARMUP, config.warmup.as_nanos() as u64)
         .set(&columns::PRIORITY, config.priority.map(u32::from));
     match config.length {
@@ -147,6 +151,29 @@ fn set_figures(record: &mut Record, point: &Point, run: &RunResult) {
             .set(&operation.floor_min, floor.map(|floor| floor.min_ns))
             .set(&operation.floor_p50, floor.map(|floor| floor.p50_ns))
             .distribution(&operation.columns, summary);
+    }
+    if let Some(times) = times.filter(|times| times.per_stamp > 1) {
+        let PerOperation {
+            enqueue_batch,
+            dequeue_batch,
+            ..
+        } = &times.figures;
+        for (summary, [batches, each]) in [
+            (
+                enqueue_batch,
+                [&columns::ENQUEUE_BATCHES, &columns::ENQUEUE_EACH],
+            ),
+            (
+                dequeue_batch,
+                [&columns::DEQUEUE_BATCHES, &columns::DEQUEUE_EACH],
+            ),
+        ] {
+            let summary = summary.as_ref();
+            let one = |batch: f64| batch / f64::from(times.per_stamp);
+            record
+                .set(batches, summary.map_or(0, |summary| summary.count))
+                .set(each, summary.map(|summary| one(summary.p50_ns)));
+        }
     }
     record
         .set(&columns::ELEMENTS_MEASURED, run.elements)
@@ -217,6 +244,36 @@ mod tests {
         for record in [clean, wrong, without_run()] {
             record.arranged(&columns::SCHEMA.runs());
         }
+    }
+
+    #[test]
+    fn a_run_in_batches_has_their_size_their_number_and_the_mean_of_an_operation() {
+        let mut config = made_up::config();
+        let point = made_up::point("lamport");
+        let size = |config: &Config| settings(&point, config).number(columns::PER_STAMP.name);
+        assert_eq!(size(&config), None);
+        config.per_stamp = 64;
+        assert_eq!(size(&config), Some(64.0));
+        let mut run = made_up::run(40);
+        let times = run.times.as_mut().unwrap();
+        times.per_stamp = 64;
+        times.figures = PerOperation {
+            enqueue_batch: times.figures.enqueue.take(),
+            ..PerOperation::default()
+        };
+        let found = figures(&point, &run, None);
+        let number = |column: &Column| found.number(column.name);
+        let batch = columns::enqueue_batch::P50;
+        assert_eq!(
+            [batch, columns::ENQUEUE_EACH].map(|it| number(&it)),
+            [40.0, 0.625].map(Some)
+        );
+        assert_eq!(number(&columns::ENQUEUE_BATCHES), Some(3.0));
+        // A receiver that always found the queue empty.
+        assert_eq!(number(&columns::DEQUEUE_BATCHES), Some(0.0));
+        assert_eq!(number(&columns::DEQUEUE_EACH), None);
+        assert_eq!(number(&columns::enqueue::P50), None);
+        found.arranged(&columns::SCHEMA.runs());
     }
 
     #[test]
