@@ -34,7 +34,7 @@ pub(super) const PARAMETERS: [Parameter; 1] = [Parameter::number(
 #[derive(Debug)]
 pub struct BatchingBaton;
 
-/// The end that sends; with `AHEAD` it fetches the slot so many behind the next one, as long as it is of the batch.
+/// The end that sends; with `AHEAD` it fetches the slot that many behind the next one within the batch.
 #[derive(Debug)]
 #[repr(align(128))]
 pub struct BatchSender<const N: usize, const AHEAD: usize = 0> {

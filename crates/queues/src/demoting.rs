@@ -60,7 +60,7 @@ pub(crate) const fn inside_line(capacity: usize, words: usize) -> usize {
     inside_line_up_to(LARGEST_DEMOTED_KIB, capacity, words)
 }
 
-/// The same where arrays of up to so many KiB are demoted.
+/// The same where arrays of up to this many KiB are demoted.
 const fn inside_line_up_to(largest_kib: usize, capacity: usize, words: usize) -> usize {
     if capacity * words > (largest_kib << 10) / size_of::<u64>() {
         usize::MAX

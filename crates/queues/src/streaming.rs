@@ -49,7 +49,7 @@ impl<const N: usize> GroupReceiver<N> {
         if self.next == count {
             self.next = 0;
         }
-        // SAFETY: all that it is called with is below the number of slots, as is said there.
+        // SAFETY: all that it is called with is below the number of slots, as shown there.
         let is_full = |index: usize| !unsafe { self.slots.at(index) }.is_empty();
         // Less than the number of slots, by the line above.
         if !is_full(self.next) {

@@ -371,7 +371,7 @@ impl QueueArguments {
         if !has_batches {
             return Ok(());
         }
-        // Something would come between two operations of a batch, or each would need a time of its own.
+        // Something would come between two operations of a batch, or each would need a separate time.
         let load = |option: &str, kind: LoadKind| {
             let value = kind.to_possible_value();
             format!("{option} {}", value.as_ref().map_or("", |it| it.get_name()))
