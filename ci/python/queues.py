@@ -16,7 +16,7 @@ WITHOUT_PENALTY = ("b-queue:penalty=0", "equeue:penalty=0")
 BASELINE = "lamport"
 OWN = "baton"
 # What it can be.
-KINDS = ("baton-batching", "baton-demoting", "baton-streaming")
+KINDS = ("baton-batching", "baton-demoting")
 # What the bridge to C++ costs.
 CALLED = "baton-by-call"
 # With which no queue of others is compared.
@@ -198,14 +198,14 @@ def ratio_of(queue, base, by_queue):
     rounds=(21, compare.whole(6, 1000), "in which all take turns"),
 )
 def sweep_batons(capacity, payload, queue, rounds):
-    """Measures what baton can be, over capacities and sizes of elements: the one that fills batches, the one that
-    demotes, in arrays of any size, and the one that fetches ahead. Prints the throughput of the first in million
-    elements a second, and its latency, and the ratio of each other to it, round by round, with the bounds of 95 % of its median.
+    """Measures what baton can be, over capacities and sizes of elements: the one that fills batches, and the one that
+    demotes, in arrays of any size. Prints the throughput of the first in million elements a second, and its latency,
+    and the ratio of each other to it, round by round, with the bounds of 95 % of its median.
     Where these leave out 1 the ratio is marked. From such a table come the constants of crates/queues/src/baton.rs.
     Takes half an hour. Other batches: --queue baton-batching:batch=64.
     """
-    base, demoting, streaming = KINDS
-    others = [f"{demoting}:largest=1000000", streaming, *(queue.split(",") if queue else [])]
+    base, demoting = KINDS
+    others = [f"{demoting}:largest=1000000", *(queue.split(",") if queue else [])]
     options = ["--queue", ",".join([base, *others]), "--capacity", capacity, "--payload", payload, "--rounds", rounds]
     met = True
     for kind, (column, scale, better) in {"throughput": ("throughput_per_s", 1e-6, "more"),

@@ -34,10 +34,10 @@ pub(super) const PARAMETERS: [Parameter; 1] = [Parameter::number(
 #[derive(Debug)]
 pub struct BatchingBaton;
 
-/// The end that sends; with `AHEAD` it fetches the slot that many behind the next one within the batch.
+/// The end that sends.
 #[derive(Debug)]
 #[repr(align(128))]
-pub struct BatchSender<const N: usize, const AHEAD: usize = 0> {
+pub struct BatchSender<const N: usize> {
     slots: SharedSlots<FusedSlot<N>>,
     /// The next slot, or their number.
     next: usize,
@@ -47,8 +47,8 @@ pub struct BatchSender<const N: usize, const AHEAD: usize = 0> {
     inside_batch: usize,
 }
 
-impl<const N: usize, const AHEAD: usize> BatchSender<N, AHEAD> {
-    pub(super) fn new(slots: SharedSlots<FusedSlot<N>>, batch: usize) -> Self {
+impl<const N: usize> BatchSender<N> {
+    fn new(slots: SharedSlots<FusedSlot<N>>, batch: usize) -> Self {
         let longest = 1 << batch.clamp(1, slots.count()).ilog2();
         BatchSender {
             slots,
@@ -78,7 +78,7 @@ impl<const N: usize, const AHEAD: usize> BatchSender<N, AHEAD> {
     }
 }
 
-impl<const N: usize, const AHEAD: usize> Sender<Words<N>> for SendOnly<BatchSender<N, AHEAD>> {
+impl<const N: usize> Sender<Words<N>> for SendOnly<BatchSender<N>> {
     #[inline(always)]
     fn enqueue(&mut self, element: Words<N>) -> bool {
         let filling = &mut self.0;
@@ -88,10 +88,6 @@ impl<const N: usize, const AHEAD: usize> Sender<Words<N>> for SendOnly<BatchSend
         // SAFETY: less than the end of the batch, which is at most the number of slots. This slot, or the last of the
         // batch, which the receiver empties after it, was seen empty; and this is the only sender.
         unsafe { filling.slots.at(filling.next).put(&element) };
-        if AHEAD > 0 && filling.next + AHEAD < filling.end {
-            // SAFETY: as above.
-            unsafe { filling.slots.at(filling.next + AHEAD) }.fetch_for_writing();
-        }
         filling.next += 1;
         true
     }

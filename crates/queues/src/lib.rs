@@ -54,7 +54,6 @@ mod linked_blocks;
 mod mcringbuffer;
 pub mod ring;
 mod sharded;
-mod streaming;
 
 pub(crate) use b_queue::BQueue;
 pub use batching::BatchingBaton;
@@ -67,7 +66,6 @@ pub use lamport::Lamport;
 pub(crate) use linked_blocks::LinkedBlocks;
 pub use mcringbuffer::McRingBuffer;
 pub(crate) use sharded::Sharded;
-pub(crate) use streaming::StreamingBaton;
 
 #[cfg(all(test, loom))]
 mod loom_tests;

@@ -14,7 +14,7 @@ use super::ring::{self, Memory, RingReceiver, RingSender, Shape};
 use super::weakened;
 use super::{
     BQueue, BatchingBaton, DemotingBaton, EQueue, FastForward, Ffq, Lamport, LinkedBlocks,
-    McRingBuffer, Sharded, StreamingBaton, TunedFastForward,
+    McRingBuffer, Sharded, TunedFastForward,
 };
 
 /// With a second word, that may only be read when the first one is there.
@@ -226,7 +226,6 @@ check_all! {
     linked_blocks: LinkedBlocks;
     batching_baton: BatchingBaton;
     demoting_baton: DemotingBaton;
-    streaming_baton: StreamingBaton;
     sharded: Sharded;
 }
 
@@ -261,8 +260,6 @@ fn batches() {
     check(4, || with::<EQueue, 3>(4, [2, 1, 0]));
     check(4, || made::<LinkedBlocks>(4));
     check(4, || made::<BatchingBaton>(3));
-    check(6, || made::<StreamingBaton>(3));
-    check(6, || made::<StreamingBaton>(4));
     check(4, || with::<TunedFastForward, 3>(16, [1, 1, 0]));
     check(3, || with::<TunedFastForward, 3>(2, [1, 1, 0]));
 }

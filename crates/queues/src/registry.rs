@@ -108,8 +108,6 @@ registry! {
     Here super::DemotingBaton: "baton-demoting", Spsc, "hcabench",
         differs "for processors with cldemote: its ends demote the cache lines that they are done with",
         parameters super::demoting::PARAMETERS;
-    Here super::StreamingBaton: "baton-streaming", Spsc, "hcabench",
-        differs "for slots beyond a second-level cache: its ends fetch cache lines for writing";
     Here super::Lamport: "lamport", Spsc, "Lamport: Specifying Concurrent Program Modules. TOPLAS 5 (2), 1983",
         differs "the indices have separate cache lines";
     Here super::FastForward: "fastforward", Spsc,

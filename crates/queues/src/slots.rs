@@ -234,30 +234,6 @@ impl<const N: usize> FusedSlot<N> {
         self.look() == 0
     }
 
-    /// Has its cache lines come to this processor, to be written: a hint.
-    #[inline(always)]
-    pub(crate) fn fetch_for_writing(&self) {
-        const LINE: usize = 64;
-        for line in 0..size_of::<Self>().div_ceil(LINE) {
-            let at = std::ptr::from_ref(self)
-                .cast::<u8>()
-                .wrapping_add(line * LINE);
-            // SAFETY: no data is read or written, whatever the address. Processors without the instruction pass over it,
-            // as it has the code of one that does nothing.
-            #[cfg(all(target_arch = "x86_64", not(miri)))]
-            unsafe {
-                std::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
-            }
-            // SAFETY: no data is read or written, whatever the address.
-            #[cfg(all(target_arch = "aarch64", not(miri)))]
-            unsafe {
-                std::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
-            }
-            #[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
-            let _ = at;
-        }
-    }
-
     /// Puts an element in.
     ///
     /// # Safety
