@@ -256,7 +256,7 @@ mod tests {
         assert_eq!(size(&config), Some(64.0));
         let mut run = made_up::run(40);
         let times = run.times.as_mut().unwrap();
-        times.per_stamp = 64;
+        times.per_stamp = 32;
         times.figures = PerOperation {
             enqueue_batch: times.figures.enqueue.take(),
             ..PerOperation::default()
@@ -266,7 +266,7 @@ mod tests {
         let batch = columns::enqueue_batch::P50;
         assert_eq!(
             [batch, columns::ENQUEUE_EACH].map(|it| number(&it)),
-            [40.0, 0.625].map(Some)
+            [40.0, 1.25].map(Some)
         );
         assert_eq!(number(&columns::ENQUEUE_BATCHES), Some(3.0));
         // A receiver that always found the queue empty.
