@@ -1,5 +1,7 @@
 //! `hcabench devices`: what RDMA devices there are, which two a run would use, and which routes to UC there are.
 
+mod addresses;
+mod paths;
 mod port_files;
 mod pseudonyms;
 mod report;
@@ -15,8 +17,8 @@ use serde_json::{Value, json};
 use super::DevicesArguments;
 use crate::rdma::cm::{CmError, EventChannel, UcRoute};
 use crate::rdma::verbs::{
-    Context, Device, DeviceLimits, Library, Port, ServiceType, Transport, VerbsError, devices,
-    granted_inline, library_versions,
+    Context, Device, DeviceLimits, Library, OnDemandPaging, Port, ServiceType, Transport,
+    VerbsError, devices, granted_inline, library_versions,
 };
 use crate::rig::port_choice::choose;
 use crate::terminal::output::{print_json, print_text, say, terminal_width};
@@ -225,9 +227,10 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
         Column::text("NUMA node"),
         Column::number("max_qp_wr", ""),
         Column::number("max_cqe", ""),
-        Column::number("inline rc", "B"),
-        Column::number("inline uc", "B"),
-        Column::number("inline ud", "B"),
+        Column::number("max_srq", ""),
+        Column::number("max_srq_wr", ""),
+        Column::number("inline rc/uc/ud", "B"),
+        Column::text("ODP"),
         Column::text("completion stamps"),
     ]);
     let mut ports = Table::new(vec![
@@ -244,17 +247,21 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
             true => Some("software".to_owned()),
             false => Some(device.firmware.clone()).filter(|text| !text.is_empty()),
         };
-        let mut cells = vec![
+        let granted = inline.iter().map(|(_, bytes)| bytes.as_ref().ok());
+        let granted = granted.map(|bytes| or_dash(bytes.map(ToString::to_string)));
+        let granted: Vec<_> = granted.collect();
+        limits.row([
             device.name.clone(),
             or_dash(firmware),
             or_dash(device.numa_node.map(|node| node.to_string())),
             device.limits.max_queue_pair_work_requests.to_string(),
             device.limits.max_completion_queue_entries.to_string(),
-        ];
-        let granted = inline.iter().map(|(_, bytes)| bytes.as_ref().ok());
-        cells.extend(granted.map(|bytes| or_dash(bytes.map(|bytes| bytes.to_string()))));
-        cells.push(stamps_in_words(&device.limits));
-        limits.row(cells);
+            device.limits.max_shared_receive_queues.to_string(),
+            device.limits.max_shared_receive_requests.to_string(),
+            granted.join("/"),
+            paging_in_words(device.limits.on_demand_paging.as_ref()),
+            stamps_in_words(&device.limits),
+        ]);
         for port in &device.ports {
             ports.row(port_cells(device, port));
         }
@@ -266,6 +273,20 @@ fn tables(described: &[DeviceDescription], brief: bool, width: Option<usize>) ->
     match brief {
         true => ports + "\n",
         false => format!("{}\n{ports}\n", limits.render(width)),
+    }
+}
+
+/// The service types for which a device has on-demand paging. Their operations are in the JSON.
+fn paging_in_words(paging: Option<&OnDemandPaging>) -> String {
+    let Some(paging) = paging else {
+        return "unknown".to_owned();
+    };
+    let has = |service: ServiceType| !paging.uses(service).is_empty();
+    let services = SERVICES.iter().filter(|(_, service)| has(*service));
+    let services: Vec<_> = services.map(|(name, _)| *name).collect();
+    match services.as_slice() {
+        [] => "no".to_owned(),
+        some => some.join("/"),
     }
 }
 
@@ -322,4 +343,104 @@ fn port_cells(device: &Device, port: &Port) -> [String; 6] {
             some => some.join(", "),
         },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rdma::verbs::{HardwareClock, PagedUse};
+    use crate::testing::Has as _;
+
+    fn described(name: &str, firmware: &str, limits: DeviceLimits) -> DeviceDescription {
+        let device = Device {
+            name: name.to_owned(),
+            node_guid: String::new(),
+            adapter_guid: None,
+            transport: Transport::InfiniBand,
+            firmware: firmware.to_owned(),
+            vendor: (0, 0),
+            numa_node: Some(0),
+            pci_address: None,
+            software: false,
+            limits,
+            ports: Vec::new(),
+        };
+        let has_no_uc = VerbsError::code("ibv_create_qp", "a device", Errno::EOPNOTSUPP as i32);
+        let inline = vec![("rc", Ok(828)), ("uc", Err(has_no_uc)), ("ud", Ok(780))];
+        DeviceDescription { device, inline }
+    }
+
+    #[test]
+    fn the_limits_of_adapters_fit_into_120_columns() {
+        let none = DeviceLimits {
+            max_queue_pairs: 65_536,
+            max_queue_pair_work_requests: 4096,
+            max_completion_queue_entries: 1_048_574,
+            completion_vectors: 8,
+            max_outstanding_reads: 16,
+            max_served_reads: 16,
+            atomics: true,
+            completion_timestamps: Some(false),
+            hardware_clock: None,
+            max_shared_receive_queues: 1024,
+            max_shared_receive_requests: 32_767,
+            on_demand_paging: Some(OnDemandPaging::default()),
+        };
+        let uses = [PagedUse::Send, PagedUse::SharedReceive];
+        let all = DeviceLimits {
+            max_queue_pair_work_requests: 32_768,
+            max_completion_queue_entries: 4_194_303,
+            completion_timestamps: Some(true),
+            hardware_clock: Some(HardwareClock {
+                mask: u64::MAX,
+                khz: Some(1_000_000),
+                readable: true,
+            }),
+            max_shared_receive_queues: 8_388_608,
+            max_shared_receive_requests: 32_768,
+            on_demand_paging: Some(OnDemandPaging::of_rc(&uses)),
+            ..none.clone()
+        };
+        let unreported = DeviceLimits {
+            completion_timestamps: None,
+            on_demand_paging: None,
+            ..none.clone()
+        };
+        let devices = [
+            described("mlx5_0", "22.41.1000", all),
+            described("rocep1s0f0", "1.71", none),
+            described("efa_0", "0.0.0", unreported),
+        ];
+        let text = tables(&devices, false, Some(120));
+        assert!(text.lines().all(|line| line.len() <= 120), "{text}");
+        let heads: Vec<&str> = (text.lines())
+            .filter(|line| line.starts_with("device "))
+            .collect();
+        assert_eq!(heads.len(), 1, "{text}");
+        heads[0].has(&[
+            "max_srq",
+            "max_srq_wr",
+            "inline rc/uc/ud",
+            "ODP",
+            "completion stamps",
+        ]);
+        let rows = ["mlx5_0 ", "rocep1s0f0 ", "efa_0 "].map(|name| {
+            let row = text.lines().find(|line| line.starts_with(name)).unwrap();
+            let cells: Vec<&str> = row.split_whitespace().skip(2).collect();
+            cells.join(" ")
+        });
+        let expected = [
+            "0 32768 4194303 8388608 32768 828/-/780 rc 64 bit, 1000 MHz",
+            "0 4096 1048574 1024 32767 828/-/780 no no",
+            "0 4096 1048574 1024 32767 828/-/780 unknown unknown",
+        ];
+        assert_eq!(rows, expected, "{text}");
+        // The JSON has the operations as well.
+        let paging = &document(&devices[0])["device"]["limits"]["on_demand_paging"];
+        let expected = json!({ "rc": ["send", "shared-receive"], "uc": [], "ud": [] });
+        assert_eq!(*paging, expected);
+        let read: OnDemandPaging = serde_json::from_value(expected).unwrap();
+        assert_eq!(Some(read), devices[0].device.limits.on_demand_paging);
+        assert!(document(&devices[2])["device"]["limits"]["on_demand_paging"].is_null());
+    }
 }

@@ -128,7 +128,7 @@ mod tests {
                     settings: Record::new(),
                 })
                 .collect(),
-            time: Duration::from_millis(1400),
+            time: Duration::from_millis(1460),
             bytes: 3 << 20,
             may_abort: false,
         };

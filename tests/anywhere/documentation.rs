@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::program::{Ended, hcabench as program};
+use crate::testing::Has as _;
 use clap::CommandFactory as _;
 use common::figures::FIGURES;
 use hcabench::cli::{CommandLine, EXIT_CODES};
@@ -107,6 +108,17 @@ fn the_help_of_each_command_has_examples_that_are_taken() {
         for example in examples {
             assert!(check_taken(name, &example), "{example}");
         }
+    }
+}
+
+#[test]
+fn what_all_benchmarks_have_is_under_the_same_heading() {
+    for name in ["", "clock", "fabric", "memory", "node", "queue"] {
+        let help = help_of(name);
+        let (_, options) = help.split_once("\nOptions:\n").unwrap();
+        let is_option = |line: &&str| line.is_empty() || line.starts_with(' ');
+        let options: Vec<&str> = options.lines().take_while(is_option).collect();
+        (options.join("\n")).has(&["--out <DIR>", "--rounds <N>", "--dry-run"]);
     }
 }
 

@@ -324,7 +324,11 @@ fn what_a_greeted_run_must_not_say_ends_it_and_not_the_host() {
     };
     let mut other = program.clone();
     other["commit"] = "0000000".into();
-    said(&[&hello(&other)]).has(&["install the same on both hosts"]);
+    said(&[&hello(&other)]).has(&[
+        "it is hcabench ",
+        ", and asked by hcabench ",
+        "of commit 0000000: install the same on both hosts",
+    ]);
     for line in [
         r#"{"probe":{"first":4294967295,"count":4294967295}}"#,
         r#"{"point":{}}"#,

@@ -99,7 +99,7 @@ fn the_report_shows_what_belongs_together_without_addresses() {
         let of_address = gids
             .iter()
             .find(|gid| gid["gid"] == format!("gid({address})"));
-        assert_eq!(of_address.unwrap()["type"], "RoCE v2");
+        assert_eq!(of_address.unwrap()["kind"], "RoCE v2");
         assert!(device["ports"][0]["hw_counters"]["sent_pkts"].is_u64());
         let folder = format!("infiniband/{name}");
         real.push(of_sysfs(&format!("{folder}/node_guid")));

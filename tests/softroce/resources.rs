@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use hcabench::bench::hca::ends::endpoints::{Endpoints, Receives};
 use hcabench::bench::hca::ends::{BurstPort, ReceivingEnd, SendingEnd};
-use hcabench::bench::hca::loops::port::{CompletionPort, PollResult, SendPort};
+use hcabench::bench::hca::loops::port::{CompletionPort, PollResult, QueuePairPort, SendPort};
 use hcabench::bench::hca::loops::tag::Tag;
 use hcabench::bench::hca::settings::config::{Service, Switch};
 use hcabench::rdma::cm::EventChannel;
@@ -62,7 +62,8 @@ library_tests! {
                 assert_eq!(arrived.request, u64::from(sequence), "{service:?}");
                 // The completion names the queue pair that took it.
                 let number = &mut numbers[(sequence % QUEUE_PAIRS) as usize];
-                assert_eq!(*number.get_or_insert(arrived.queue_pair), arrived.queue_pair);
+                let queue_pair = arriving.queue_pair();
+                assert_eq!(*number.get_or_insert(queue_pair), queue_pair);
             }
             numbers.sort_unstable();
             numbers.dedup();

@@ -8,7 +8,7 @@ use crate::arguments::UsageError;
 use crate::compare::figures::Limit;
 use crate::compare::{By, Comparison, FigureComparison, LimitOutcome, PointComparison, Verdict};
 use crate::figures::in_words;
-use crate::results::schema::Better;
+use crate::results::schema::{Better, Schema};
 use crate::results::text::printable;
 use crate::results::units::{digits, quantity};
 use crate::sorting::distinct;
@@ -70,15 +70,14 @@ pub(super) fn order<'a>(
     options.order(&settings.chain(of_figure).collect::<Vec<_>>())
 }
 
-/// The names of the settings of all points.
-pub(super) fn settings(comparison: &Comparison) -> Vec<&str> {
-    let first = comparison.points.first();
-    let settings = first.map_or(&[][..], |point| &point.settings);
-    settings.iter().map(|(name, _)| name.as_str()).collect()
+/// The names of the settings that points may have.
+pub(super) fn settings(comparison: &Comparison) -> Vec<&'static str> {
+    let columns = Schema::of(comparison.benchmark).map_or(&[][..], |schema| schema.point);
+    columns.iter().map(|column| column.name).collect()
 }
 
 fn setting<'a>(point: &'a PointComparison, name: &str) -> &'a str {
-    let found = point.settings.iter().find(|(column, _)| column == name);
+    let found = point.settings.iter().find(|(column, _)| *column == name);
     found.map_or("", |(_, text)| text)
 }
 

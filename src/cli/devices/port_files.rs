@@ -1,12 +1,13 @@
 //! What sysfs and the drivers of network interfaces have of the RDMA devices and their ports.
 
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use serde_json::{Map, Value, json};
 
 use crate::host::error::HostError;
 use crate::host::system_files::SystemFiles;
+use crate::rdma::verbs::{Gid, UnreadFile};
 
 const DEVICES: &str = "sys/class/infiniband";
 const INTERFACES: &str = "sys/class/net";
@@ -82,15 +83,17 @@ impl<'a> PortFiles<'a> {
     }
 
     /// All devices with their ports, the network interfaces of these, and the files that could not be read.
-    /// `interfaces_of` finds the interfaces of a port, `statistics_of` the names of the statistics of an interface.
+    /// `interfaces_of` finds the interfaces of a port, `gids_of` the entries in use of its GID table and the files of it
+    /// that cannot be read, `statistics_of` the names of the statistics of an interface.
     pub(super) fn document(
         mut self,
         interfaces_of: impl Fn(&str, u8) -> BTreeSet<String>,
+        gids_of: impl Fn(&str, u8) -> (Vec<Gid>, Vec<UnreadFile>),
         statistics_of: impl Fn(&str) -> Vec<String>,
     ) -> Value {
         let names = self.files.names(DEVICES);
         let devices: Vec<_> = (names.iter())
-            .map(|name| self.device(name, &interfaces_of))
+            .map(|name| self.device(name, &interfaces_of, &gids_of))
             .collect();
         let of_ports = devices.iter().flat_map(|device| device["ports"].as_array());
         let of_ports = of_ports
@@ -111,6 +114,7 @@ impl<'a> PortFiles<'a> {
         &mut self,
         name: &str,
         interfaces_of: impl Fn(&str, u8) -> BTreeSet<String>,
+        gids_of: impl Fn(&str, u8) -> (Vec<Gid>, Vec<UnreadFile>),
     ) -> Value {
         let folder = format!("{DEVICES}/{name}");
         let mut found = self.texts(&folder, OF_DEVICE);
@@ -128,37 +132,28 @@ impl<'a> PortFiles<'a> {
         let ports = self.files.names(&format!("{folder}/ports"));
         let numbers = ports.iter().filter_map(|name| name.parse::<u8>().ok());
         let ports: Vec<_> = numbers
-            .map(|number| self.port(&folder, number, interfaces_of(name, number)))
+            .map(|number| {
+                let mut port = self.port(&folder, number);
+                let (gids, unread) = gids_of(name, number);
+                port.insert("gids".to_owned(), json!(gids));
+                for (path, error) in unread {
+                    self.refused(path.to_string_lossy().trim_start_matches('/'), &error);
+                }
+                port.insert("interfaces".to_owned(), json!(interfaces_of(name, number)));
+                port
+            })
             .collect();
         found.insert("ports".to_owned(), json!(ports));
         Value::Object(found)
     }
 
-    fn port(&mut self, device: &str, number: u8, interfaces: BTreeSet<String>) -> Value {
+    fn port(&mut self, device: &str, number: u8) -> Map<String, Value> {
         let folder = format!("{device}/ports/{number}");
         let mut found = self.texts(&folder, OF_PORT);
         found.insert("number".to_owned(), json!(number));
-        found.insert("gids".to_owned(), json!(self.gids(&folder)));
         for counters in ["counters", "hw_counters"] {
             let numbers = self.numbers(&format!("{folder}/{counters}"));
             found.insert(counters.to_owned(), numbers);
-        }
-        found.insert("interfaces".to_owned(), json!(interfaces));
-        Value::Object(found)
-    }
-
-    /// The entries in use of the GID table.
-    fn gids(&mut self, port: &str) -> Vec<Value> {
-        let mut found = Vec::new();
-        for index in 0..=u8::MAX {
-            let gid = self.text(&format!("{port}/gids/{index}"));
-            let is_set = |gid: &String| gid.chars().any(|digit| !matches!(digit, '0' | ':'));
-            let Some(gid) = gid.filter(is_set) else {
-                continue;
-            };
-            let [kind, interface] = ["types", "ndevs"]
-                .map(|attribute| self.text(&format!("{port}/gid_attrs/{attribute}/{index}")));
-            found.push(json!({ "index": index, "gid": gid, "type": kind, "interface": interface }));
         }
         found
     }
@@ -243,14 +238,19 @@ impl<'a> PortFiles<'a> {
             Ok(text) => Some(text).filter(|text| !text.is_empty()),
             Err(error) => {
                 if let HostError::Read { source, .. } = &error {
-                    let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
-                    if !kinds.contains(&source.kind()) {
-                        let refusal = json!({ "file": path, "error": source.to_string() });
-                        self.refused.push(refusal);
-                    }
+                    self.refused(path, source);
                 }
                 None
             }
+        }
+    }
+
+    /// Keeps that a file cannot be read, if it is there.
+    fn refused(&mut self, path: &str, error: &io::Error) {
+        let kinds = [ErrorKind::NotFound, ErrorKind::NotADirectory];
+        if !kinds.contains(&error.kind()) {
+            let refusal = json!({ "file": path, "error": error.to_string() });
+            self.refused.push(refusal);
         }
     }
 }
@@ -259,6 +259,7 @@ impl<'a> PortFiles<'a> {
 mod tests {
     use super::*;
     use crate::testing::{put, temporary};
+    use nix::errno::Errno;
 
     #[test]
     fn devices_ports_interfaces_and_interrupts_are_described() {
@@ -275,18 +276,6 @@ mod tests {
                 "0c42:a103:0011:2233\n",
             ),
             ("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n"),
-            (
-                "sys/class/infiniband/mlx5_0/ports/1/gids/0",
-                "fe80:0000:0000:0000:0e42:a1ff:fe11:2233\n",
-            ),
-            (
-                "sys/class/infiniband/mlx5_0/ports/1/gids/1",
-                "0000:0000:0000:0000:0000:0000:0000:0000\n",
-            ),
-            (
-                "sys/class/infiniband/mlx5_0/ports/1/gid_attrs/types/0",
-                "RoCE v2\n",
-            ),
             (
                 "sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error",
                 "0\n",
@@ -319,6 +308,21 @@ mod tests {
                 assert_eq!((device, port), ("mlx5_0", 1));
                 BTreeSet::from(["eth0".to_owned()])
             },
+            |device, port| {
+                assert_eq!((device, port), ("mlx5_0", 1));
+                let gid = Gid {
+                    index: 3,
+                    gid: "fe80:0000:0000:0000:0e42:a1ff:fe11:2233".to_owned(),
+                    kind: Some("RoCE v2".to_owned()),
+                    interface: None,
+                };
+                let unread = |name: &str, errno: Errno| -> UnreadFile {
+                    let folder = "/sys/class/infiniband/mlx5_0/ports/1";
+                    (format!("{folder}/{name}").into(), errno.into())
+                };
+                let missing = unread("gids/0", Errno::ENOENT);
+                (vec![gid], vec![missing, unread("gids/4", Errno::EACCES)])
+            },
             |interface| match interface {
                 "eth0" => vec!["tx_packets_phy".to_owned()],
                 _ => Vec::new(),
@@ -343,9 +347,9 @@ mod tests {
             (
                 "/devices/0/ports/0/gids",
                 json!([{
-                    "index": 0,
+                    "index": 3,
                     "gid": "fe80:0000:0000:0000:0e42:a1ff:fe11:2233",
-                    "type": "RoCE v2",
+                    "kind": "RoCE v2",
                     "interface": null,
                 }]),
             ),
@@ -364,12 +368,23 @@ mod tests {
                 "/refused/0/file",
                 json!("sys/class/infiniband/mlx5_0/board_id"),
             ),
+            (
+                "/refused/1",
+                json!({
+                    "file": "sys/class/infiniband/mlx5_0/ports/1/gids/4",
+                    "error": "Permission denied (os error 13)",
+                }),
+            ),
         ] {
             assert_eq!(found.pointer(place), Some(&value), "{place}: {found:#}");
         }
         let nowhere = temporary("none");
         let files = SystemFiles::below(&nowhere);
-        let found = PortFiles::new(&files).document(|_, _| BTreeSet::new(), |_| Vec::new());
+        let found = PortFiles::new(&files).document(
+            |_, _| BTreeSet::new(),
+            |_, _| Default::default(),
+            |_| Vec::new(),
+        );
         let nothing = json!({"devices": [], "interfaces": [], "refused": []});
         assert_eq!(found, nothing);
     }

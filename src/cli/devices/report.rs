@@ -11,12 +11,13 @@ use super::port_files::PortFiles;
 use super::pseudonyms::{EXPLANATION, Pseudonyms};
 use crate::arguments::UsageError;
 use crate::host::boot::without_values;
+use crate::host::error::HostError;
 use crate::host::fingerprint::Fingerprint;
 use crate::host::machine_name::machine_name;
 use crate::host::readiness::{Needs, Readiness};
 use crate::host::system_files::SystemFiles;
 use crate::rdma::environment::variables;
-use crate::rdma::verbs::{interface_counters, interfaces_of, library_versions};
+use crate::rdma::verbs::{gid_files, interface_counters, interfaces_of, library_versions};
 use crate::results::document::Program;
 use crate::results::folder::{make_folders, make_numbered_folder};
 use crate::results::{durable, json as json_files};
@@ -96,12 +97,18 @@ fn write_into(folder: &Path, devices: anyhow::Result<Value>) -> anyhow::Result<V
         })
     };
     let devices = kept("RDMA devices", devices);
-    let host = kept("the machine", host());
+    let readiness = Readiness::assess_in_part(Needs::between_devices());
+    let machine = match &readiness {
+        Ok(readiness) => readiness.machine.clone(),
+        Err(_) => Fingerprint::collect(),
+    };
+    let host = kept("the machine", host(readiness));
     let class = files.names("sys/class/infiniband");
     let ports = match class.as_slice() {
         [] => Err(anyhow::anyhow!("no RDMA device in /sys/class/infiniband")),
         _ => Ok(PortFiles::new(&files).document(
             |device, port| interfaces_of(Path::new("/sys/class"), device, port),
+            gid_files,
             |interface| {
                 let counters = interface_counters(interface).into_iter();
                 counters.map(|(name, _)| name).collect()
@@ -115,7 +122,7 @@ fn write_into(folder: &Path, devices: anyhow::Result<Value>) -> anyhow::Result<V
         ("devices.json", devices),
         ("host.json", host),
         ("ports.json", ports),
-        ("software.json", software(&files)),
+        ("software.json", software(&files, &machine)),
     ] {
         names.replace(&mut document);
         document["names"] = json!(EXPLANATION);
@@ -152,8 +159,7 @@ fn make_folder(asked: Option<&Path>) -> anyhow::Result<(PathBuf, Vec<PathBuf>)> 
 }
 
 /// What `hcabench host --json` prints, without the values of parameters of the kernel that may be secret.
-fn host() -> anyhow::Result<Value> {
-    let readiness = Readiness::assess_in_part(Needs::between_devices());
+fn host(readiness: Result<Readiness, HostError>) -> anyhow::Result<Value> {
     let readiness = readiness.context("cannot assess this machine")?;
     let mut document = serde_json::to_value(&readiness)?;
     let line = readiness.machine.kernel_command_line.as_deref();
@@ -162,8 +168,7 @@ fn host() -> anyhow::Result<Value> {
 }
 
 /// The versions of what is between a program and an adapter, and the variables that the libraries read.
-fn software(files: &SystemFiles) -> Value {
-    let machine = Fingerprint::collect();
+fn software(files: &SystemFiles, machine: &Fingerprint) -> Value {
     let loaded = files.names("sys/module");
     let modules = MODULES.iter().filter_map(|name| {
         let folder = format!("sys/module/{name}");

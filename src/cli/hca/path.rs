@@ -4,56 +4,57 @@ use std::ops::RangeInclusive;
 
 use clap::Args;
 
-use crate::arguments::values::{List, list};
+use crate::arguments::values::{List, list, named};
 use crate::bench::hca::settings::path::Connect;
 use crate::bench::hca::settings::path::PathSettings;
 
 /// How the two queue pairs are connected. Without a value, each is what the connection manager or --connect direct
 /// chooses.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Path")]
 pub(crate) struct PathArguments {
     /// Connect queue pairs by: cm (the RDMA connection manager), direct (moved to RTS with the peer's LID or GID), auto
     /// (cm where it supports the settings)
-    #[arg(long, value_name = "LIST", default_value = "auto", value_parser = crate::arguments::values::named::<Connect>)]
+    #[arg(long, value_name = "LIST", default_value = "auto", help_heading = "Path", value_parser = named::<Connect>)]
     pub connect: List<Connect>,
 
     /// Set the index of the GID, the same at both ends, 0 to 255; not with cm
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=255))]
+    #[arg(long, value_name = "LIST", help_heading = "Path", value_parser = |text: &str| numbers::<u8>(text, 0..=255))]
     pub gid_index: Option<List<u8>>,
 
     /// Set the service level, 0 to 15; on Ethernet the priority, 0 to 7; not with cm
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=15))]
+    #[arg(long, value_name = "LIST", help_heading = "Path", value_parser = |text: &str| numbers::<u8>(text, 0..=15))]
     pub service_level: Option<List<u8>>,
 
     /// Set the traffic class, 0 to 255 or 0x0 to 0xff; the type of service of RoCE v2
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=255))]
+    #[arg(long, value_name = "LIST", help_heading = "Path", value_parser = |text: &str| numbers::<u8>(text, 0..=255))]
     pub traffic_class: Option<List<u8>>,
 
     /// Set the largest payload of a packet in bytes: 256, 512, 1024, 2048 or 4096; not with cm, not on UD
-    #[arg(long, value_name = "LIST", value_parser = path_mtus)]
+    #[arg(long, value_name = "LIST", help_heading = "Path", value_parser = path_mtus)]
     pub path_mtu: Option<List<u32>>,
 
     /// Set the index of the partition key, the same at both ends; not with cm
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u16>(text, 0..=65_535))]
+    #[arg(long, value_name = "LIST", help_heading = "Path",
+          value_parser = |text: &str| numbers::<u16>(text, 0..=65_535))]
     pub pkey_index: Option<List<u16>>,
 
     /// Set the flow label, 0 to 1048575 or 0x0 to 0xfffff; not with cm
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u32>(text, 0..=0xf_ffff))]
+    #[arg(long, value_name = "LIST", help_heading = "Path",
+          value_parser = |text: &str| numbers::<u32>(text, 0..=0xf_ffff))]
     pub flow_label: Option<List<u32>>,
 
     /// Retransmit an unacknowledged packet this many times, 0 to 7 (7: some drivers never give up); RC only
     /// [default: 6]
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
+    #[arg(long, value_name = "LIST", help_heading = "Path", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
     pub retry_count: Option<List<u8>>,
 
     /// Retry a packet this many times if the receiver has no request posted (RNR), 0 to 7 (7: without limit); RC only
     /// [default: 6]
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
+    #[arg(long, value_name = "LIST", help_heading = "Path", value_parser = |text: &str| numbers::<u8>(text, 0..=7))]
     pub rnr_retry: Option<List<u8>>,
 
     /// Retransmit an unacknowledged packet after 4.096 us x 2^N, N from 1 to 31; RC only [default: 15]
-    #[arg(long, value_name = "LIST", value_parser = |text: &str| numbers::<u8>(text, 1..=31))]
+    #[arg(long, value_name = "LIST", help_heading = "Path", value_parser = |text: &str| numbers::<u8>(text, 1..=31))]
     pub qp_timeout: Option<List<u8>>,
 }
 

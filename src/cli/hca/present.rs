@@ -152,6 +152,7 @@ pub(super) fn table(
 mod tests {
     use super::*;
     use crate::results::Cell;
+    use crate::testing::Has as _;
 
     fn recorded() -> Vec<Record> {
         let path = concat!(
@@ -197,6 +198,36 @@ mod tests {
         let text = tables(&shown);
         assert!(text.contains("comp p50"), "{text}");
         assert!(!text.contains("lost"), "{text}");
+    }
+
+    #[test]
+    fn times_from_stamps_of_adapters_have_their_error_beside_them() {
+        let mut record = recorded().swap_remove(0);
+        let table = |record: &Record| {
+            let shown = Shown {
+                summary: std::slice::from_ref(record),
+                runs: &[],
+                details: &[],
+                width: None,
+                brief: false,
+                sorted: false,
+            };
+            tables(&shown)
+        };
+        table(&record).lacks(&["hw to t_recv"]);
+        // Not resolved: the median is less than the error.
+        record
+            .replace(&columns::recv_lag::P50, 400.0)
+            .replace(&columns::recv_lag::P99, 500.0)
+            .replace(&columns::recv_lag::ERROR, 1_230.0);
+        let text = table(&record);
+        let mut lines = text.lines();
+        let heading = lines.find(|line| line.contains("hw to t_recv")).unwrap();
+        heading.has(&["hw to t_recv p50  hw to t_recv p99  hw to t_recv within"]);
+        let row = lines.find(|line| line.contains("1.230")).unwrap();
+        let cells: Vec<&str> = row.split_whitespace().collect();
+        let lag = cells.windows(3).find(|three| three[2] == "1.230");
+        assert_eq!(lag, Some(&["0.400", "0.500", "1.230"][..]), "{text}");
     }
 
     #[test]

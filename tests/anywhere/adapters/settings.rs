@@ -98,6 +98,15 @@ fn on_demand_paging_is_asked_of_the_adapter_by_service_and_operation() {
     }
     let refused = Host::with("irdma-roce").ends("--odp", 2);
     refused.says(&["--odp is impossible: rocep59s0f0 has no on-demand paging"]);
+    let devices = |options: &str| {
+        let words = format!("devices{options}");
+        Host::with("connectx-roce").ends(&words, 0).stdout
+    };
+    devices("").has(&["max_srq_wr", "ODP", "rc/ud"]);
+    let document: serde_json::Value = serde_json::from_str(&devices(" --json")).unwrap();
+    let caps = &document["devices"][0]["device"]["limits"]["on_demand_paging"];
+    assert_eq!(caps["ud"], serde_json::json!(["send"]));
+    assert_eq!(caps["uc"], serde_json::json!([]));
 }
 
 #[test]

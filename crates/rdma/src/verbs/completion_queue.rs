@@ -70,8 +70,6 @@ pub struct WorkCompletion {
     pub byte_count: u32,
     /// The queue pair that sent the message; set on UD only, and meaningless for a send request's completion.
     pub source_queue_pair: u32,
-    /// The queue pair that the request was of, or that took it from a shared receive queue.
-    pub queue_pair: u32,
 }
 
 /// A completion with an error.
@@ -258,9 +256,15 @@ impl Poller {
                 }),
                 byte_count: completion.byte_len,
                 source_queue_pair: completion.src_qp,
-                queue_pair: completion.qp_num,
             }),
         }
+    }
+
+    /// The queue pair of the completion that was taken last: that of the request, or that which took it from a shared
+    /// receive queue.
+    #[inline(always)]
+    pub fn queue_pair(&self) -> u32 {
+        self.completion.qp_num
     }
 
     /// The queue.

@@ -1,10 +1,16 @@
 //! The GIDs of a port, as sysfs has them.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
 use super::port_folder;
+
+const INTERFACES: &str = "gid_attrs/ndevs";
+
+/// A file that is not there or cannot be read, and why.
+pub type UnreadFile = (PathBuf, io::Error);
 
 /// An entry of a port's GID table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, serde::Deserialize)]
@@ -22,14 +28,27 @@ pub struct Gid {
 impl Gid {
     /// Reads an entry; none if it is empty or not there.
     pub fn read(device: &str, port: u8, index: u8) -> Option<Self> {
-        Self::read_in(&port_folder(device, port), index)
+        Self::read_in(&port_folder(device, port), index, &mut Vec::new())
     }
 
     /// `gids/INDEX`, `gid_attrs/types/INDEX` and `gid_attrs/ndevs/INDEX` in the folder of a port
     /// (Documentation/ABI/stable/sysfs-class-infiniband of the kernel). The last two cannot be read of an empty entry.
-    fn read_in(port: &Path, index: u8) -> Option<Self> {
-        let text = |folder: &str| {
-            let text = std::fs::read_to_string(port.join(format!("{folder}/{index}"))).ok()?;
+    /// Those of them that cannot be read are added to `unread`, but for the interface of a GID that has none: EINVAL
+    /// (print_ndev in drivers/infiniband/core/sysfs.c of the kernel).
+    pub(super) fn read_in(port: &Path, index: u8, unread: &mut Vec<UnreadFile>) -> Option<Self> {
+        let mut text = |folder: &str| {
+            let path = port.join(format!("{folder}/{index}"));
+            let text = match std::fs::read_to_string(&path) {
+                Ok(text) => text,
+                Err(error) => {
+                    let has_none =
+                        folder == INTERFACES && error.raw_os_error() == Some(nix::libc::EINVAL);
+                    if !has_none {
+                        unread.push((path, error));
+                    }
+                    return None;
+                }
+            };
             Some(text.trim().to_owned()).filter(|text| !text.is_empty())
         };
         let gid = text("gids")?;
@@ -37,7 +56,7 @@ impl Gid {
         is_set.then(|| Gid {
             index,
             kind: text("gid_attrs/types"),
-            interface: text("gid_attrs/ndevs"),
+            interface: text(INTERFACES),
             gid,
         })
     }
@@ -66,7 +85,7 @@ mod tests {
         ] {
             put(&port, name, text);
         }
-        let read = |index| Gid::read_in(port.path(), index);
+        let read = |index| Gid::read_in(port.path(), index, &mut Vec::new());
         let first = read(0).unwrap();
         assert_eq!(first.kind.as_ref(), None);
         assert_eq!(first.interface.as_ref(), None);

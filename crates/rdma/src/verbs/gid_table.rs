@@ -1,13 +1,24 @@
 //! Which entries of two ports' GID tables the ends of a path can have.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
 
-use super::Gid;
+use super::{Gid, UnreadFile, port_folder};
 
 /// The entries in use of a port's GID table.
 pub fn gid_table(device: &str, port: u8) -> Vec<Gid> {
-    let entries = (0..=u8::MAX).map(|index| Gid::read(device, port, index));
-    entries.flatten().collect()
+    gid_files(device, port).0
+}
+
+/// The same, and the files of the table that are not there or cannot be read.
+pub fn gid_files(device: &str, port: u8) -> (Vec<Gid>, Vec<UnreadFile>) {
+    gid_files_in(&port_folder(device, port))
+}
+
+fn gid_files_in(port: &Path) -> (Vec<Gid>, Vec<UnreadFile>) {
+    let mut unread = Vec::new();
+    let entries = (0..=u8::MAX).filter_map(|index| Gid::read_in(port, index, &mut unread));
+    (entries.collect(), unread)
 }
 
 impl Gid {
@@ -55,7 +66,10 @@ pub fn usual_pair([here, there]: [&[Gid]; 2], addresses: [Option<IpAddr>; 2]) ->
 
 #[cfg(test)]
 mod tests {
+    use std::io::ErrorKind;
+
     use super::*;
+    use crate::testing::put;
 
     fn gid(index: u8, address: &str, version: u8) -> Gid {
         let kind = if version == 2 {
@@ -69,6 +83,31 @@ mod tests {
             kind: Some(kind.to_owned()),
             interface: None,
         }
+    }
+
+    #[test]
+    fn files_of_the_table_that_cannot_be_read_are_found() {
+        let port = tempfile::tempdir().unwrap();
+        put(&port, "gids/0", "fe80:0000:0000:0000:0011:22ff:fe33:4455\n");
+        put(&port, "gid_attrs/types/0", "RoCE v2\n");
+        // A folder cannot be read as a file, even by root.
+        for name in ["gid_attrs/ndevs/0", "gids/4"] {
+            std::fs::create_dir_all(port.path().join(name)).unwrap();
+        }
+        let (read, unread) = gid_files_in(port.path());
+        assert_eq!(read, [gid(0, "fe80:0000:0000:0000:0011:22ff:fe33:4455", 2)]);
+        let mut refused = Vec::new();
+        for (path, error) in &unread {
+            let name = path.strip_prefix(port.path()).unwrap().to_str().unwrap();
+            match error.kind() {
+                ErrorKind::NotFound => assert!(name.starts_with("gids/"), "{name}"),
+                _ => refused.push(name),
+            }
+        }
+        assert_eq!(
+            (refused, unread.len()),
+            (vec!["gid_attrs/ndevs/0", "gids/4"], 256)
+        );
     }
 
     #[test]

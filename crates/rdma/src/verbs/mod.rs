@@ -7,7 +7,9 @@
 mod address_handle;
 mod async_event;
 mod completion_queue;
+mod context;
 mod counter_meaning;
+mod description;
 mod device;
 mod end_plan;
 mod gid;
@@ -38,12 +40,12 @@ pub use address_handle::{AddressHandle, AddressVector};
 pub use completion_queue::{
     CompletionQueue, FailedCompletion, PollResult, Poller, WorkCompletion, describe_status,
 };
-pub use device::{
-    Context, Device, DeviceLimits, Devices, HardwareClock, LinkLayer, Port, Transport, devices,
-};
+pub use context::Context;
+pub use description::{Devices, devices};
+pub use device::{Device, DeviceLimits, HardwareClock, LinkLayer, Port, Transport};
 pub use end_plan::{EndPlan, EventPlan, granted_inline};
-pub use gid::Gid;
-pub use gid_table::{gid_table, usual_pair};
+pub use gid::{Gid, UnreadFile};
+pub use gid_table::{gid_files, gid_table, usual_pair};
 pub use hardware_clock::NoHardwareClock;
 pub use interface_counters::interface_counters;
 pub use library::{Library, library_versions};
@@ -53,7 +55,7 @@ pub use partition_keys::{PartitionKeys, common_partitions, partition_keys};
 pub use physical_port::PhysicalPort;
 pub use port_address::{IpNetwork, interfaces_of};
 pub(crate) use port_codes::mtu_code;
-pub use port_counters::PortCounters;
+pub use port_counters::{CounterReading, PortCounters};
 pub use protection_domain::ProtectionDomain;
 pub use queue_pair::{Capabilities, OutstandingReads, QueuePair, QueuePairAttributes, Retries};
 pub use queue_pair_state::{ConnectionNumbers, GlobalRoute, QueuePairState, Reliability, Route};

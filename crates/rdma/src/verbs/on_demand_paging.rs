@@ -6,16 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::ServiceType;
 
-/// What a device reports (`ibv_odp_caps`), as bits of `ibv_odp_transport_cap_bits`; all zero where it has none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The service types for which a device has on-demand paging, and the operations of each (`ibv_odp_caps`), of those
+/// that are known here; nothing where it has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OnDemandPaging {
-    rc: u32,
-    uc: u32,
-    ud: u32,
+    rc: Vec<PagedUse>,
+    uc: Vec<PagedUse>,
+    ud: Vec<PagedUse>,
 }
 
 /// What memory that is paged on demand is used for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum PagedUse {
     /// To send from it.
     Send,
@@ -32,6 +34,15 @@ pub enum PagedUse {
 }
 
 impl PagedUse {
+    const ALL: [Self; 6] = [
+        PagedUse::Send,
+        PagedUse::Receive,
+        PagedUse::SharedReceive,
+        PagedUse::Write,
+        PagedUse::Read,
+        PagedUse::Atomic,
+    ];
+
     /// The name of its bit.
     pub const fn flag(self) -> &'static str {
         match self {
@@ -64,11 +75,15 @@ impl OnDemandPaging {
         if caps.general_caps & u64::from(general) == 0 {
             return OnDemandPaging::default();
         }
-        let of = caps.per_transport_caps;
+        let of = |bits: u32| {
+            let all = PagedUse::ALL.into_iter();
+            all.filter(|one| bits & one.bit() != 0).collect()
+        };
+        let bits = caps.per_transport_caps;
         OnDemandPaging {
-            rc: of.rc_odp_caps,
-            uc: of.uc_odp_caps,
-            ud: of.ud_odp_caps,
+            rc: of(bits.rc_odp_caps),
+            uc: of(bits.uc_odp_caps),
+            ud: of(bits.ud_odp_caps),
         }
     }
 
@@ -77,14 +92,18 @@ impl OnDemandPaging {
         *self != OnDemandPaging::default()
     }
 
+    /// The operations of a service type for which it has it.
+    pub fn uses(&self, service: ServiceType) -> &[PagedUse] {
+        match service {
+            ServiceType::ReliableConnection => &self.rc,
+            ServiceType::UnreliableConnection => &self.uc,
+            ServiceType::UnreliableDatagram => &self.ud,
+        }
+    }
+
     /// Whether it has it for this.
     pub fn has(&self, service: ServiceType, wanted: PagedUse) -> bool {
-        let caps = match service {
-            ServiceType::ReliableConnection => self.rc,
-            ServiceType::UnreliableConnection => self.uc,
-            ServiceType::UnreliableDatagram => self.ud,
-        };
-        caps & wanted.bit() != 0
+        self.uses(service).contains(&wanted)
     }
 }
 
@@ -93,7 +112,7 @@ impl OnDemandPaging {
     /// One that has these uses for RC, for tests.
     pub fn of_rc(uses: &[PagedUse]) -> Self {
         OnDemandPaging {
-            rc: uses.iter().fold(0, |bits, one| bits | one.bit()),
+            rc: uses.to_vec(),
             ..OnDemandPaging::default()
         }
     }
@@ -121,6 +140,7 @@ mod tests {
         assert!(found.has(rc, PagedUse::Read) && found.has(ud, PagedUse::Send));
         assert!(!found.has(ud, PagedUse::Read) && !found.has(rc, PagedUse::Receive));
         assert!(!found.has(ServiceType::UnreliableConnection, PagedUse::Send));
+        assert_eq!(found.uses(rc), [PagedUse::Send, PagedUse::Read]);
         caps.general_caps = 0;
         assert!(found.is_there() && !OnDemandPaging::new(&caps).is_there());
     }

@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::interface_counters::interface_counters;
 use super::physical_counters::of_physical_port;
 use super::physical_port::interfaces_on_wire;
-use super::port_folder;
 
 /// The folder of the driver's own counters.
 const HARDWARE: &str = "hw_counters";
@@ -27,49 +26,64 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, serde::Deserialize)]
 pub struct PortCounters(BTreeMap<String, Option<u64>>);
 
+/// Which counters of a port are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, serde::Deserialize)]
+pub enum CounterReading {
+    /// All. The device's may be as old as the kernel keeps them, some 10 ms.
+    All,
+    /// Those of the physical port, which the driver of its network interfaces reads at once.
+    Interfaces,
+    /// Those of the device, after waiting as long as the kernel may give out older values.
+    FreshOfDevice,
+}
+
 impl PortCounters {
-    /// Reads those of a port; empty where it has none. The driver's own may be as old as the kernel keeps them, some
-    /// 10 ms.
-    pub fn read(device: &str, port: u8) -> Self {
+    /// Reads those of a port; empty where it has none.
+    pub fn read(device: &str, port: u8, reading: CounterReading) -> Self {
         let class = Path::new("/sys/class");
-        Self::read_in(&port_folder(device, port))
-            .with_physical(&interfaces_on_wire(class, device, port), interface_counters)
+        Self::read_below(class, (device, port), reading, interface_counters)
     }
 
-    /// Waits as long as the kernel may give out older values, and reads then; before, those of the physical port, which
-    /// the driver reads itself: pauses in that time are none of the measurement.
-    pub fn read_fresh(device: &str, port: u8) -> Self {
-        let interfaces = interfaces_on_wire(Path::new("/sys/class"), device, port);
-        Self::fresh_in(&port_folder(device, port), &interfaces, interface_counters)
-    }
-
-    fn fresh_in(
-        port: &Path,
-        interfaces: &BTreeSet<String>,
+    /// The same in a folder like `/sys/class`.
+    fn read_below(
+        class: &Path,
+        (device, port): (&str, u8),
+        reading: CounterReading,
         counters_of: impl Fn(&str) -> Vec<(String, u64)>,
     ) -> Self {
-        let of_interfaces = Self::default().with_physical(interfaces, counters_of);
-        std::thread::sleep(longest_lifespan(port));
-        let mut all = Self::read_in(port);
-        all.0.extend(of_interfaces.0);
-        all
-    }
-
-    /// With those of the physical port that the drivers of its network interfaces keep, as `ethtool/NAME`.
-    fn with_physical(
-        mut self,
-        interfaces: &BTreeSet<String>,
-        counters_of: impl Fn(&str) -> Vec<(String, u64)>,
-    ) -> Self {
-        for interface in interfaces {
-            for (name, value) in of_physical_port(counters_of(interface)) {
-                let sum = self
-                    .0
-                    .entry(format!("{OF_INTERFACE}{name}"))
-                    .or_insert(Some(0));
-                *sum = sum.map(|sum| sum.saturating_add(value));
+        let folder = class.join(format!("infiniband/{device}/ports/{port}"));
+        let of_interfaces = || {
+            let interfaces = interfaces_on_wire(class, device, port);
+            Self::of_interfaces(&interfaces, counters_of)
+        };
+        match reading {
+            CounterReading::All => Self::read_in(&folder).and(of_interfaces()),
+            CounterReading::Interfaces => of_interfaces(),
+            CounterReading::FreshOfDevice => {
+                std::thread::sleep(longest_lifespan(&folder));
+                Self::read_in(&folder)
             }
         }
+    }
+
+    /// Those of the physical port that the drivers of its network interfaces keep, as `ethtool/NAME`.
+    fn of_interfaces(
+        interfaces: &BTreeSet<String>,
+        counters_of: impl Fn(&str) -> Vec<(String, u64)>,
+    ) -> Self {
+        let mut counters = BTreeMap::new();
+        for interface in interfaces {
+            for (name, value) in of_physical_port(counters_of(interface)) {
+                let sum: &mut u64 = counters.entry(format!("{OF_INTERFACE}{name}")).or_default();
+                *sum = sum.saturating_add(value);
+            }
+        }
+        counters.into_iter().collect()
+    }
+
+    /// With others of the same port.
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
         self
     }
 
@@ -239,18 +253,46 @@ mod tests {
         assert_eq!(longest_lifespan(&port), Duration::from_millis(300));
         put(&device, "hw_counters/lifespan", "90000\n");
         assert_eq!(longest_lifespan(&port), LONGEST_WAIT);
-        // Statistics of the interface are read before the wait, in which the others still change.
-        put(&device, "hw_counters/lifespan", "1\n");
-        put(&device, "ports/1/hw_counters/lifespan", "1\n");
-        let interfaces = BTreeSet::from(["eth0".to_owned()]);
-        let fresh = PortCounters::fresh_in(&port, &interfaces, |_| {
-            put(&device, "ports/1/hw_counters/sent_pkts", "4712\n");
-            vec![("tx_packets_phy".to_owned(), 3)]
-        });
-        assert_eq!(fresh.0["ethtool/tx_packets_phy"], Some(3));
-        assert_eq!(fresh.0["hw_counters/sent_pkts"], Some(4712));
         let nowhere = tempfile::tempdir().unwrap().path().join("none");
         assert_eq!(PortCounters::read_in(&nowhere), PortCounters::default());
+    }
+
+    #[test]
+    fn what_is_read_is_that_of_the_interfaces_or_of_the_device() {
+        let class = tempfile::tempdir().unwrap();
+        let port = "infiniband/mlx5_0/ports/1";
+        let packets = format!("{port}/hw_counters/sent_pkts");
+        for (file, text) in [
+            (&*format!("{port}/link_layer"), "Ethernet\n"),
+            (&*format!("{port}/gid_attrs/ndevs/0"), "eth0\n"),
+            (&*format!("{port}/hw_counters/lifespan"), "1\n"),
+            (&*packets, "4711\n"),
+            ("net/eth0/address", "52:54:00:77:ab:01\n"),
+        ] {
+            put(&class, file, text);
+        }
+        // While the statistics of the interface are read, the device sends one more.
+        let statistics = |interface: &str| {
+            assert_eq!(interface, "eth0");
+            put(&class, &packets, "4712\n");
+            vec![("tx_packets_phy".to_owned(), 3)]
+        };
+        let read =
+            |reading| PortCounters::read_below(class.path(), ("mlx5_0", 1), reading, statistics);
+        let of_device = |count| ("hw_counters/sent_pkts", count);
+        let of_interface = ("ethtool/tx_packets_phy", 3);
+        for (reading, expected) in [
+            (CounterReading::FreshOfDevice, vec![of_device(4711)]),
+            (CounterReading::All, vec![of_device(4711), of_interface]),
+            (CounterReading::FreshOfDevice, vec![of_device(4712)]),
+            (CounterReading::Interfaces, vec![of_interface]),
+        ] {
+            assert_eq!(read(reading), PortCounters::of(&expected), "{reading:?}");
+        }
+        // As at the end of a measurement: what the device does meanwhile is in its counters.
+        put(&class, &packets, "4711\n");
+        let end = read(CounterReading::Interfaces).and(read(CounterReading::FreshOfDevice));
+        assert_eq!(end, PortCounters::of(&[of_interface, of_device(4712)]));
     }
 
     #[test]
@@ -274,7 +316,7 @@ mod tests {
     fn counters_of_the_physical_port_add_up_over_its_interfaces() {
         let of = |names: &[&str]| {
             let interfaces = names.iter().map(|name| (*name).to_owned()).collect();
-            PortCounters::default().with_physical(&interfaces, |interface| {
+            PortCounters::of_interfaces(&interfaces, |interface| {
                 let packets = match interface {
                     "eth0" => 5,
                     "eth1" => 7,
@@ -287,6 +329,16 @@ mod tests {
         let packets = |count| PortCounters::of(&[("ethtool/tx_packets_phy", count)]);
         assert_eq!(of(&["eth0", "eth1", "vlan"]), packets(12));
         assert_eq!(of(&["eth0"]), packets(5));
+        let of_device = PortCounters::of(&[("hw_counters/sent_pkts", 4712)]);
+        let both = of_device.and(of(&["eth1"]));
+        let both: Vec<_> = both.iter().collect();
+        assert_eq!(
+            both,
+            [
+                ("ethtool/tx_packets_phy", 7),
+                ("hw_counters/sent_pkts", 4712)
+            ]
+        );
         // The count of a function that may not read it.
         assert_eq!(of(&["vlan"]), PortCounters::default());
     }

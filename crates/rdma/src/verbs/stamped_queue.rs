@@ -98,7 +98,6 @@ struct Functions {
     vendor_error: OfQueue<u32>,
     byte_count: OfQueue<u32>,
     immediate_data: OfQueue<u32>,
-    queue_pair: OfQueue<u32>,
     source_queue_pair: OfQueue<u32>,
     stamp: OfQueue<u64>,
 }
@@ -112,7 +111,6 @@ impl Functions {
             vendor_error: queue.read_vendor_err?,
             byte_count: queue.read_byte_len?,
             immediate_data: queue.read_imm_data?,
-            queue_pair: queue.read_qp_num?,
             source_queue_pair: queue.read_src_qp?,
             stamp: queue.read_completion_ts?,
         })
@@ -146,7 +144,6 @@ impl Functions {
                         work_request_id,
                         immediate_data: u32::from_be((self.immediate_data)(queue)),
                         byte_count: (self.byte_count)(queue),
-                        queue_pair: (self.queue_pair)(queue),
                         source_queue_pair: (self.source_queue_pair)(queue),
                     })
                 }
@@ -264,7 +261,6 @@ mod tests {
         byte_count: u32 = |number| number as u32 + 2;
         immediate_data: u32 = |number| (number as u32 + 3).to_be();
         source_queue_pair: u32 = |number| number as u32 + 4;
-        queue_pair: u32 = |number| number as u32 + 5;
         stamp: u64 = |number| number + (1 << 40);
     }
 
@@ -277,7 +273,6 @@ mod tests {
         queue.read_byte_len = Some(byte_count);
         queue.read_imm_data = Some(immediate_data);
         queue.read_src_qp = Some(source_queue_pair);
-        queue.read_qp_num = Some(queue_pair);
         queue.read_completion_ts = Some(stamp);
         Scripted {
             queue,
@@ -315,10 +310,9 @@ mod tests {
             immediate_data,
             byte_count,
             source_queue_pair,
-            queue_pair,
         } = done;
-        let fields = [immediate_data, byte_count, source_queue_pair, queue_pair];
-        assert_eq!((work_request_id, fields), (10, [13, 12, 14, 15]));
+        let fields = [immediate_data, byte_count, source_queue_pair];
+        assert_eq!((work_request_id, fields), (10, [13, 12, 14]));
         queue.read.clear();
         let (PollResult::Failed(failed), _) = poll(&mut queue) else {
             panic!("one that failed");

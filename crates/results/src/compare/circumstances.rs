@@ -1,7 +1,9 @@
 //! Whether two runs were measured on the same machine under the same settings, and what differs if not.
 //!
 //! What must agree are `machine`, `run` and `obtained` of their `settings.json`, and `obtained` of each point. Another
-//! version, or an instrument that is far from the other's, is a warning.
+//! version, or an instrument that is far from the other's, is a warning. A setting that an older run does not have is
+//! what it measured with ([`Column::unset`]); a fact of the machine, the devices or the path that one of them does not
+//! have is unknown, and no difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,6 +16,7 @@ use super::figures::is_instrument;
 use super::matching::{Matched, Pair};
 use super::rounds::{time_range, version};
 use crate::results::read::{Point, Run};
+use crate::results::schema::Column;
 use crate::results::units::quantity;
 use crate::sorting::distinct;
 use crate::stats::median_of;
@@ -52,7 +55,11 @@ impl Differs {
 }
 
 const MACHINE: &str = "machine";
+const RUN: &str = "run";
 const OBTAINED: &str = "obtained";
+/// In these every fact has its key, null where the system does not report it: one without a key is of a version that
+/// did not record it. Elsewhere a key may be left out because of how a run was measured.
+const WITH_ALL_KEYS: [&str; 3] = [MACHINE, "obtained.devices", "obtained.path"];
 const LIMITS: &str = "machine.limits.";
 /// Limits that keep a run from starting, or end it, and change no figure of one that ran.
 const HARMLESS_LIMITS: [(&str, &str); 3] = [
@@ -105,9 +112,11 @@ const INSTRUMENT_PERCENT: f64 = 20.0;
 /// What differs between two runs and their common points.
 pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs> {
     let mut found = Vec::new();
-    for part in [MACHINE, "run", OBTAINED] {
+    for part in [MACHINE, RUN, OBTAINED] {
+        let settings = base.schema.run;
         let (base, new) = (&base.document()[part], &new.document()[part]);
         let differs = differences_of(part, base, new).into_iter();
+        let differs = differs.filter_map(|differs| with_unset(differs, settings));
         // Of an older run they are not known.
         let limits = [&base["limits"], &new["limits"]];
         let has_limits = limits.iter().all(|limits| limits.is_object());
@@ -117,13 +126,16 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
         };
         found.extend(differs.filter(|it| it.what.strip_prefix(LIMITS).is_none_or(is_known)));
     }
-    for name in &matched.differing {
+    for column in &matched.differing {
         let text = |run: &Run| {
-            let of_point = run.points.first().and_then(|point| point.setting(name));
+            let of_point = run
+                .points
+                .first()
+                .map(|point| point.setting_or_unset(column));
             of_point.unwrap_or_default().to_owned()
         };
         found.push(Differs {
-            what: name.clone(),
+            what: column.name.to_owned(),
             base: text(base),
             new: text(new),
         });
@@ -154,6 +166,21 @@ pub fn differences(base: &Run, new: &Run, matched: &Matched<'_>) -> Vec<Differs>
     found
 }
 
+/// A difference with what a setting of the run is where a run does not have it; none if that is the same.
+fn with_unset(mut differs: Differs, settings: &[Column]) -> Option<Differs> {
+    let name = differs.what.strip_prefix(RUN);
+    let name = name.and_then(|name| name.strip_prefix('.'));
+    let column = name.and_then(|name| settings.iter().find(|column| column.name == name));
+    if let Some(column) = column {
+        for text in [&mut differs.base, &mut differs.new] {
+            if text.is_empty() {
+                column.unset.clone_into(text);
+            }
+        }
+    }
+    (differs.base != differs.new).then_some(differs)
+}
+
 /// What makes the figures of two runs, which have names, harder to compare. What is to be known of one of them, its
 /// findings state.
 pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec<String> {
@@ -168,6 +195,17 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
     warnings.extend(differing_limits(
         runs.map(|run| &run.document()[MACHINE]["limits"]),
     ));
+    for (side, other) in [(0, 1), (1, 0)] {
+        let places = unrecorded(runs[side], runs[other]);
+        if let Some(first) = places.first() {
+            warnings.push(format!(
+                "{} does not record {} facts that {} has, such as {first}: whether they agree is not known",
+                names[side],
+                places.len(),
+                names[other],
+            ));
+        }
+    }
     let figures = runs[0].schema.figures.iter();
     for column in figures.filter(|column| is_instrument(column)) {
         let median = |point: &Point| {
@@ -205,6 +243,22 @@ pub fn warnings(runs: [&Run; 2], names: &[String; 2], pairs: &[Pair<'_>]) -> Vec
         )
     }));
     warnings
+}
+
+/// Places of facts that one run did not record, and another did. Those of limits are compared by themselves.
+fn unrecorded(run: &Run, other: &Run) -> Vec<String> {
+    let mut places = Vec::new();
+    for part in [MACHINE, OBTAINED] {
+        let [leaves, others] = [run, other].map(|run| leaves_of(part, &run.document()[part]));
+        let all = others.into_iter().filter(|(_, texts)| !texts.is_empty());
+        let all = all.map(|(place, _)| place);
+        places.extend(all.filter(|place| {
+            is_below(place, &WITH_ALL_KEYS)
+                && !place.starts_with(LIMITS)
+                && !is_known(&leaves, place)
+        }));
+    }
+    places
 }
 
 /// Whether a limit could not be read.
@@ -247,22 +301,20 @@ fn differing_limits([base, new]: [&Value; 2]) -> Vec<String> {
         .collect()
 }
 
-/// What must agree in a part of `settings.json` (`machine`, `run`, `obtained`), and does not.
+/// What must agree in a part of `settings.json` (`machine`, `run`, `obtained`), and does not: what either knows of the
+/// machine, the devices and the path, and all of the rest.
 pub fn differences_of(part: &str, base: &Value, new: &Value) -> Vec<Differs> {
-    let leaves = |value| {
-        let mut leaves = Leaves::new();
-        collect(part, value, &mut leaves);
-        leaves
-    };
-    let (base, new) = (leaves(base), leaves(new));
+    let (base, new) = (leaves_of(part, base), leaves_of(part, new));
     let places = distinct(base.keys().chain(new.keys()));
     let differs = |place: &String| {
         let told = |leaves: &Leaves| {
             let texts = leaves.get(place).into_iter().flatten();
             texts.map(String::as_str).collect::<Vec<_>>().join(", ")
         };
+        let are_known = !is_below(place, &WITH_ALL_KEYS)
+            || [&base, &new].iter().all(|leaves| is_known(leaves, place));
         let (base, new) = (told(&base), told(&new));
-        (base != new).then(|| Differs {
+        (are_known && base != new).then(|| Differs {
             what: place.clone(),
             base,
             new,
@@ -271,15 +323,34 @@ pub fn differences_of(part: &str, base: &Value, new: &Value) -> Vec<Differs> {
     places.into_iter().filter_map(differs).collect()
 }
 
-/// Texts and numbers by their place. Which element of an array has which does not matter.
+/// Whether a place is one of these or in one.
+fn is_below(place: &str, all: &[&str]) -> bool {
+    let mut rests = all.iter().filter_map(|above| place.strip_prefix(above));
+    rests.any(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Whether there is a value or null, at a place or instead of what it is in.
+fn is_known(leaves: &Leaves, place: &str) -> bool {
+    let mut places = std::iter::successors(Some(place), |place| Some(place.rsplit_once('.')?.0));
+    places.any(|place| leaves.contains_key(place))
+}
+
+/// Texts and numbers by their place, none where it is null or empty. Which element of an array has which does not
+/// matter.
 type Leaves = BTreeMap<String, BTreeSet<String>>;
+
+fn leaves_of(part: &str, value: &Value) -> Leaves {
+    let mut leaves = Leaves::new();
+    collect(part, value, &mut leaves);
+    leaves
+}
 
 fn collect(place: &str, value: &Value, leaves: &mut Leaves) {
     if NEED_NOT.contains(&place) {
         return;
     }
-    let mut leaf = |text: String| {
-        leaves.entry(place.to_owned()).or_default().insert(text);
+    let mut leaf = |text: Option<String>| {
+        leaves.entry(place.to_owned()).or_default().extend(text);
     };
     match value {
         Value::Object(members) => {
@@ -291,13 +362,15 @@ fn collect(place: &str, value: &Value, leaves: &mut Leaves) {
                 }
             }
         }
-        Value::Array(elements) => {
+        Value::Array(elements) if !elements.is_empty() => {
             for element in elements {
                 collect(place, element, leaves);
             }
         }
-        Value::Null => {}
-        Value::String(text) => leaf(text.clone()),
-        other => leaf(other.to_string()),
+        // Bits, before they had names.
+        Value::Number(_) if place.contains(".limits.on_demand_paging.") => {}
+        Value::Null | Value::Array(_) => leaf(None),
+        Value::String(text) => leaf(Some(text.clone())),
+        other => leaf(Some(other.to_string())),
     }
 }

@@ -108,9 +108,12 @@ impl<'a> Judged<'a> {
                 });
                 found
             };
+            let settings = pair.base.chosen();
             PointComparison {
                 names: [pair.base, pair.new].map(|point| point.name.clone()),
-                settings: pair.base.chosen().cloned().collect(),
+                settings: settings
+                    .map(|(name, text)| (name, text.to_owned()))
+                    .collect(),
                 level: None,
                 incomplete: [pair.base, pair.new].map(|point| point.incomplete.clone()),
                 figures: figures.iter().map(judge).collect(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Permitted;
 use crate::results::read::{Point, Run};
+use crate::results::schema::Column;
 use crate::sorting::distinct;
 
 #[derive(Debug, Clone, Copy)]
@@ -19,18 +20,16 @@ pub struct Matched<'a> {
     pub only_in_base: Vec<&'a Point>,
     pub only_in_new: Vec<&'a Point>,
     /// Settings that are the same for all points of either run, but not the same in both.
-    pub differing: Vec<String>,
+    pub differing: Vec<Column>,
 }
 
 /// Matches points by their settings, those left out that do not vary in either run and may differ.
 pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<'a> {
     let differing = differing(base, new);
     let key = |point: &'a Point| -> BTreeMap<&'a str, &'a str> {
-        let settings = point.chosen();
-        let settings = settings.map(|(name, text)| (name.as_str(), text.as_str()));
-        settings
-            .filter(|(_, text)| !text.is_empty())
-            .filter(|(name, _)| !(permitted.has(name) && differing.iter().any(|one| one == name)))
+        let is_differing = |name: &str| differing.iter().any(|column| column.name == name);
+        (point.chosen())
+            .filter(|(name, _)| !(permitted.has(name) && is_differing(name)))
             .collect()
     };
     let mut free: Vec<&Point> = new.points.iter().collect();
@@ -50,16 +49,20 @@ pub fn pairs<'a>(base: &'a Run, new: &'a Run, permitted: &Permitted) -> Matched<
     matched
 }
 
-fn differing(base: &Run, new: &Run) -> Vec<String> {
-    let texts = |run: &Run, name: &str| -> BTreeSet<String> {
-        let chosen = run.points.iter().filter(|point| !point.is_measured(name));
-        let text = |point: &Point| point.setting(name).unwrap_or_default().to_owned();
-        distinct(chosen.map(text))
-    };
-    let is_differing = |name: &&str| {
-        let (base, new) = (texts(base, name), texts(new, name));
+fn differing(base: &Run, new: &Run) -> Vec<Column> {
+    let is_differing = |column: &&Column| {
+        let (base, new) = (texts(base, column), texts(new, column));
         base.len() == 1 && new.len() == 1 && base != new
     };
-    let names = base.schema.point.iter().map(|column| column.name);
-    names.filter(is_differing).map(str::to_owned).collect()
+    let columns = base.schema.point.iter();
+    columns.filter(is_differing).copied().collect()
+}
+
+/// The values of a setting in a run, those left out that were measured.
+fn texts<'a>(run: &'a Run, column: &Column) -> BTreeSet<&'a str> {
+    let chosen = run
+        .points
+        .iter()
+        .filter(|point| !point.is_measured(column.name));
+    distinct(chosen.map(|point| point.setting_or_unset(column)))
 }

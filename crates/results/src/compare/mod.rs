@@ -198,9 +198,9 @@ impl LimitOutcome {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PointComparison {
     pub names: [String; 2],
-    /// The settings of the point of BASE.
+    /// The settings of the point of BASE by which it was matched.
     #[serde(serialize_with = "as_map")]
-    pub settings: Vec<(String, String)>,
+    pub settings: Vec<(&'static str, String)>,
     /// The level of NEW, where points of one sweep are compared.
     pub level: Option<String>,
     /// Why rounds of them are not whole, if any are not.
@@ -311,7 +311,9 @@ pub fn compare(base: &Run, new: &Run, request: &Request) -> Result<Comparison, C
     if matched.pairs.is_empty() {
         return Err(CompareError::NothingInCommon {
             names: request.names.clone(),
-            settings: matched.differing,
+            settings: (matched.differing.iter())
+                .map(|column| column.name.to_owned())
+                .collect(),
         });
     }
     let differs = circumstances::differences(base, new, &matched);
@@ -368,7 +370,7 @@ fn as_text<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_str(figure)
 }
 
-fn as_map<S: Serializer>(pairs: &[(String, String)], serializer: S) -> Result<S::Ok, S::Error> {
+fn as_map<S: Serializer>(pairs: &[(&str, String)], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_map(pairs.iter().map(|(name, text)| (name, text)))
 }
 

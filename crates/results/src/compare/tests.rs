@@ -233,6 +233,172 @@ fn other_settings_are_refused_but_those_that_may_differ() {
 }
 
 #[test]
+fn what_a_run_does_not_have_is_what_it_measured_with() {
+    for (column, unset, other) in [
+        (hca::SRQ, "off", "on"),
+        (hca::RELAXED_ORDERING, "off", "on"),
+        (hca::ODP, "off", "on"),
+        (hca::THREAD_DOMAIN, "off", "on"),
+        (hca::QUEUE_PAIRS, "1", "4"),
+        (hca::BACKGROUND, "0", "1000@8"),
+        (hca::MEMORY_LOAD, "0", "50"),
+    ] {
+        let run = |texts: &[&'static str]| {
+            let point = |text: &&'static str| {
+                let settings = [RC[0], RC[1], (column, *text)];
+                hca_point(&settings, 1, 8, 30_000.0)
+            };
+            recorded(&texts.iter().map(point).collect::<Vec<_>>(), 0)
+        };
+        let (without, both) = (run(&[""]), run(&[unset, other]));
+        let found = compare(&without, &both, &request()).unwrap();
+        assert_eq!((found.points.len(), found.only_in_base.len()), (1, 0));
+        let settings = ["rc", "8", other].join("-");
+        assert_eq!(found.only_in_new, [settings], "{}", column.name);
+        let matched_by = &found.points[0].settings;
+        let expected = [(RC[0].0, "rc"), (RC[1].0, "8"), (column, unset)];
+        for (column, text) in expected {
+            assert!(
+                matched_by.contains(&(column.name, text.to_owned())),
+                "{matched_by:?}"
+            );
+        }
+        assert!(
+            matched_by.iter().all(|(_, text)| !text.is_empty()),
+            "{matched_by:?}"
+        );
+        let found = compare(&run(&[unset]), &without, &request()).unwrap();
+        assert_eq!((found.points.len(), found.differs.len()), (1, 0));
+        let only_other = run(&[other]);
+        let told = ["no point in common", column.name];
+        compare(&without, &only_other, &request()).refused(&told);
+        let found = compare(&without, &only_other, &named(column.name)).unwrap();
+        let differs = format!("{}: {unset} and {other}", column.name);
+        assert_eq!(found.differs[0].to_string(), differs);
+    }
+}
+
+/// Runs of one point that differ in what their documents hold at a place.
+fn with_values<const N: usize>(place: &str, values: [Option<Value>; N]) -> [Run; N] {
+    let (parent, name) = place.rsplit_once('/').unwrap();
+    values.map(|value| {
+        let device = json!({
+            "name": "mlx5_0",
+            "limits": {"completion_vectors": 2, "hardware_clock": null},
+            "ports": [{"number": 1, "mtu": 1024}],
+        });
+        let mut document = document(&hca::SCHEMA);
+        document["machine"] = json!({
+            "hostname": "made-up",
+            "boot": {"isolcpus": null, "intel_idle.max_cstate": null},
+            "memory": {},
+        });
+        document["obtained"] = json!({
+            "devices": {"sender": {"port": 1, "device": device}},
+            "environment": {},
+            "path": {"sender": {"gid": null}},
+        });
+        let parent = document
+            .pointer_mut(parent)
+            .unwrap()
+            .as_object_mut()
+            .unwrap();
+        match value {
+            Some(value) => parent.insert(name.to_owned(), value),
+            None => parent.remove(name),
+        };
+        with_document(&document, &[hca_point(&RC, 1, 8, 30_000.0)], 0)
+    })
+}
+
+#[test]
+fn what_an_older_run_did_not_record_of_machine_devices_and_path_is_no_difference() {
+    const DEVICE: &str = "/obtained/devices/sender/device";
+    let limits = format!("{DEVICE}/limits");
+    let max_srq = format!("{limits}/max_shared_receive_queues");
+    let clock = format!("{limits}/hardware_clock");
+    let paging = format!("{limits}/on_demand_paging");
+    let atomics = json!({"rc": ["atomic"], "uc": [], "ud": []});
+    for (place, value, other) in [
+        (&*max_srq, json!(1024), json!(512)),
+        (&clock, json!({"mask": 255, "khz": 156_250}), json!(null)),
+        (
+            &paging,
+            atomics.clone(),
+            json!({"rc": [], "uc": [], "ud": []}),
+        ),
+        (&paging, atomics.clone(), json!(null)),
+        (
+            &format!("{DEVICE}/physical_function"),
+            json!("0000:3b:00.0"),
+            json!(null),
+        ),
+        ("/machine/boot/intel_pstate", json!("disable"), json!(null)),
+        (
+            "/machine/clock",
+            json!({"source": "tsc"}),
+            json!({"source": "hpet"}),
+        ),
+        (
+            "/machine/memory/memory_lock",
+            json!({"soft": 64}),
+            json!("unlimited"),
+        ),
+        (
+            "/obtained/path/sender/writes_in_order",
+            json!(true),
+            json!(false),
+        ),
+    ] {
+        let [older, one, other] = with_values(place, [None, Some(value), Some(other)]);
+        for (base, new) in [(&older, &one), (&one, &older), (&older, &other)] {
+            let found = compare(base, new, &request()).unwrap();
+            assert_eq!(found.differs, [], "{place}");
+        }
+        // What both know is one, also that there is none.
+        let name = place[1..].replace('/', ".");
+        compare(&one, &other, &request()).refused(&[&*name, "not measured alike"]);
+        compare(&other, &one, &request()).refused(&[&*name]);
+    }
+    // Bits, as they were written at first.
+    let bits = json!({"rc": 0, "uc": 0, "ud": 0});
+    for names in [json!({"rc": [], "uc": [], "ud": []}), atomics] {
+        let [base, new] = with_values(&paging, [Some(bits.clone()), Some(names)]);
+        assert_eq!(compare(&base, &new, &request()).unwrap().differs, []);
+    }
+    // Where a run has a key only if it was measured so, one that it does not have says how it was.
+    for place in ["/obtained/environment/MLX5_SHUT_UP_BF", "/obtained/hosts"] {
+        let [without, with] = with_values(place, [None, Some(json!("1"))]);
+        let told = format!("{}: unknown and 1", place[1..].replace('/', "."));
+        compare(&without, &with, &request()).refused(&[&told]);
+    }
+}
+
+#[test]
+fn a_setting_of_the_run_that_an_older_one_does_not_have_is_what_it_measured_with() {
+    let place = "/run/hw_timestamps";
+    let values = [
+        None,
+        Some(json!(null)),
+        Some(json!(false)),
+        Some(json!(true)),
+    ];
+    let [without, null, off, on] = with_values(place, values);
+    for (base, new) in [(&without, &off), (&off, &without), (&null, &off)] {
+        let found = compare(base, new, &request()).unwrap();
+        assert_eq!(found.differs, []);
+    }
+    for base in [&without, &null, &off] {
+        compare(base, &on, &request()).refused(&["run.hw_timestamps: false and true"]);
+        compare(&on, base, &request()).refused(&["run.hw_timestamps: true and false"]);
+        assert!(compare(base, &on, &named("hw_timestamps")).is_ok());
+    }
+    // Of others it is unknown.
+    let [without, with] = with_values("/run/priority", [None, Some(json!(50))]);
+    compare(&without, &with, &request()).refused(&["run.priority: unknown and 50"]);
+}
+
+#[test]
 fn limits_of_containers_are_circumstances() {
     let with = |limits: Value| {
         let mut document = document(&hca::SCHEMA);
@@ -572,7 +738,7 @@ fn what_is_measured_of_a_setting_distinguishes_no_points() {
     let found = compare(&base, &new, &request()).unwrap();
     assert_eq!(found.points.len(), 2);
     for point in &found.points {
-        assert!(point.settings.iter().all(|(name, _)| name != "count"));
+        assert!(point.settings.iter().all(|(name, _)| *name != "count"));
     }
     assert!(base.points[0].is_measured("count"));
     let found = compare_within(&base, "queue", &request()).unwrap();

@@ -106,7 +106,7 @@ pub struct Plan {
 }
 
 /// What a round takes beside its points, about: its process starts, looks at the machine and compares clocks.
-const BESIDE_POINTS: Duration = Duration::from_millis(200);
+const BESIDE_POINTS: Duration = Duration::from_millis(80);
 
 impl Plan {
     /// How long a round takes, about.

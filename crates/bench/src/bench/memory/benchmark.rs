@@ -30,10 +30,10 @@ const BYTES_PER_WINDOW: u64 = 120;
 const BYTES_PER_POINT: u64 = 64 << 10;
 /// Each time that it is told wakes up who shows it.
 const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
-/// What a point takes beside its windows, about.
-const TIME_BESIDE: Duration = Duration::from_millis(10);
-/// What making the buffers takes for each MiB of the chase, about: its lines are linked at random.
-const TO_MAKE_A_MEBIBYTE: Duration = Duration::from_millis(8);
+/// What a point takes beside its windows and the fewest that it settles in, about (`ci/measure estimates`).
+const TIME_BESIDE: Duration = Duration::from_millis(60);
+/// What making the buffers takes for each MiB of the chase, about, in huge pages: its lines are linked at random.
+const TO_MAKE_A_MEBIBYTE: Duration = Duration::from_micros(500);
 const MEBIBYTE: f64 = 1048576.0;
 
 /// The memory benchmark.

@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use super::by_time::AFTER_SENDERS;
-use super::config::{Config, RoundLength};
+use super::config::{Config, Measure, RoundLength};
 use super::memory;
 use super::plan::{CURVE_PERCENTS, Point};
-use crate::pacing::EndLoad;
+use crate::pacing::{EndLoad, Load};
 
 /// Runs that saturation is the median of, and their elements.
 pub(super) const SATURATION_RUNS: usize = 3;
@@ -18,10 +18,14 @@ pub(super) const FIRST_COUNT: u64 = 20_000;
 /// With such a pause the load says how many go through: next to it a queue takes no time.
 pub(super) const LONG_PAUSE: Duration = Duration::from_micros(10);
 
-/// What an element takes without pauses, about, and what is made of it afterwards: with time stamps, where sorting them
-/// takes the most, and without.
-const STAMPED: [Duration; 2] = [Duration::from_nanos(150), Duration::from_nanos(500)];
-const NUMBERED: [Duration; 2] = [Duration::from_nanos(35), Duration::from_nanos(25)];
+/// What an element takes without pauses, about, and what is made of it afterwards, by what is measured: with time
+/// stamps, where sorting them takes the most, and without. Of lamport, fastforward and baton on an AMD EPYC, 29 November
+/// 2026 (`ci/measure estimates`).
+const STAMPED: [Duration; 2] = [Duration::from_nanos(60), Duration::from_nanos(90)];
+const ROUND_TRIP: [Duration; 2] = [Duration::from_nanos(150), Duration::from_nanos(60)];
+const NUMBERED: [Duration; 2] = [Duration::from_nanos(11), Duration::ZERO];
+/// What is made of an element that has a moment when it should be sent: one time more is sorted.
+const SCHEDULED: Duration = Duration::from_nanos(115);
 /// What a run takes beside its elements: threads, memory, the floor.
 const BESIDE: Duration = Duration::from_millis(30);
 
@@ -86,14 +90,21 @@ fn analysis(point: &Point, config: &Config, elements: u64) -> Duration {
     let producers = point
         .wiring
         .map_or(1, |wiring| u64::from(wiring.publishers));
-    let [_, each] = per_element(config);
+    // Of several threads no intended moments are kept.
+    let each = match (config.measure, point.sender.load, point.wiring) {
+        (Measure::Time, Load::ConstantRate { .. } | Load::Bursty { .. }, None) => SCHEDULED,
+        _ => per_element(config)[1],
+    };
     times(each, elements.saturating_mul(producers))
 }
 
 fn per_element(config: &Config) -> [Duration; 2] {
-    match config.times_each() {
-        true => STAMPED,
-        false => NUMBERED,
+    match config.measure {
+        // Of batches little is noted.
+        Measure::Time if config.has_batches() => NUMBERED,
+        Measure::Time => STAMPED,
+        Measure::RoundTrip => ROUND_TRIP,
+        Measure::Throughput | Measure::Counters => NUMBERED,
     }
 }
 
@@ -176,7 +187,7 @@ mod tests {
     use crate::bench::queue::result::made_up;
     use crate::node::Scenario;
     use crate::node::wiring::Wiring;
-    use crate::pacing::{Load, MissPolicy, Pacing, scripted};
+    use crate::pacing::{MissPolicy, Pacing, scripted};
     use crate::time::Ticks;
 
     const LOADS: [Load; 11] = [
@@ -217,6 +228,39 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_is_made_of_an_element_depends_on_what_was_measured() {
+        let length = RoundLength::Elements(1);
+        let each = |load, measure, wiring| {
+            let mut point = point(load);
+            point.wiring = wiring;
+            let config = Config {
+                measure,
+                ..config(length, Duration::ZERO)
+            };
+            analysis(&point, &config, 1000).as_nanos() / 1000
+        };
+        let rate = Load::ConstantRate { rate_per_s: 1e3 };
+        let wait = Load::ConstantWait { wait_ns: 1e6 };
+        let bursty = Load::Bursty {
+            wait_ns: 5e6,
+            group: 10,
+        };
+        let of_loads = [Load::None, wait, rate, bursty];
+        let found = of_loads.map(|load| each(load, Measure::Time, None));
+        assert_eq!(found, [90, 90, 115, 115]);
+        let measures = [Measure::RoundTrip, Measure::Throughput, Measure::Counters];
+        let found = measures.map(|measure| each(rate, measure, None));
+        assert_eq!(found, [60, 0, 0]);
+        let two = Wiring::new(Scenario::FanIn, 2, 1);
+        assert_eq!(each(rate, Measure::Time, Some(two)), 2 * 90);
+        let in_batches = Config {
+            per_stamp: 8,
+            ..config(length, Duration::ZERO)
+        };
+        assert_eq!(analysis(&point(Load::None), &in_batches, 1000).as_nanos(), 0);
+    }
+
     /// How long a sender takes for its warm-up and so many elements behind it, by the schedule that it has in a run.
     fn by_schedule(load: Load, warmup: Duration, count: u64) -> Duration {
         let each = STAMPED[0].as_nanos() as u64;
@@ -249,8 +293,9 @@ mod tests {
                 for millis in [0, 50, 700] {
                     let warmup = Duration::from_millis(millis);
                     let config = config(RoundLength::Elements(count), warmup);
-                    let beside = BESIDE + times(STAMPED[1], count);
-                    let found = time_of_round(&point(load), &config, 1 << 30) - beside;
+                    let point = point(load);
+                    let beside = BESIDE + analysis(&point, &config, count);
+                    let found = time_of_round(&point, &config, 1 << 30) - beside;
                     let expected = by_schedule(load, warmup, count);
                     let off = found.abs_diff(expected);
                     let is_close = off <= expected / 50 || off <= Duration::from_millis(1);

@@ -346,6 +346,12 @@ impl Point {
         found.map(|(_, text)| text.as_str())
     }
 
+    /// The text of a setting, or what it is where the run does not have it.
+    pub fn setting_or_unset(&self, column: &Column) -> &str {
+        let text = self.setting(column.name).filter(|text| !text.is_empty());
+        text.unwrap_or(column.unset)
+    }
+
     /// Whether a setting was measured in place of being chosen: it distinguishes no points, and differs from run to run.
     pub fn is_measured(&self, name: &str) -> bool {
         queue::MEASURED_SETTINGS.iter().any(|[given, measured]| {
@@ -353,10 +359,11 @@ impl Point {
         })
     }
 
-    /// The settings that were chosen, and not measured.
-    pub fn chosen(&self) -> impl Iterator<Item = &(String, String)> {
-        let settings = self.settings.iter();
-        settings.filter(|(name, _)| !self.is_measured(name))
+    /// The settings that have a value, or are known without one, but those that were measured.
+    pub fn chosen(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let columns = self.schema.point.iter();
+        let settings = columns.map(|column| (column.name, self.setting_or_unset(column)));
+        settings.filter(|(name, text)| !text.is_empty() && !self.is_measured(name))
     }
 
     /// The text of a cell of its row.

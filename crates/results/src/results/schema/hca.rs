@@ -31,7 +31,8 @@ columns! {
     PRIORITY = setting("priority", "SCHED_FIFO priority of the measuring threads").whole();
     HUGE_PAGES = setting("hugepages", "whether buffers must, may or must not lie in huge pages");
     COMP_VECTOR = setting("comp_vector", "completion vectors of sender and receiver, as asked for");
-    HW_TIMESTAMPS = setting("hw_timestamps", "whether adapters stamp completions by their own clock").data(Data::Flag);
+    HW_TIMESTAMPS = setting("hw_timestamps", "whether adapters stamp completions by their own clock").data(Data::Flag)
+        .unset("false");
     ALLOW_IDLE_STATES = setting("allow_idle_states", "whether idle CPUs may sleep deeply").data(Data::Flag);
     UC_ROUTE = setting("uc_route", "how UC is connected, as asked for");
     SENDER = setting("sender", "the sender's port, as asked for");
@@ -76,20 +77,22 @@ columns! {
         "repetitions when the receiver has no request posted, where it was asked for").whole();
     QP_TIMEOUT = setting("qp_timeout",
         "exponent of the time until a packet is sent again, where it was asked for").whole();
-    QUEUE_PAIRS = setting("queue_pairs", "queue pairs that the messages are spread over in turn").whole();
+    QUEUE_PAIRS = setting("queue_pairs", "queue pairs that the messages are spread over in turn").whole().unset("1");
     SRQ = setting("srq", "whether the receiver's queue pairs take receive requests from one shared receive queue; \
-                          empty in a run without one").title("srq");
+                          empty in a run without one").title("srq").unset("off");
     RELAXED_ORDERING = setting("relaxed_ordering", "whether the messages' memory was registered for relaxed ordering \
-                                                    of PCI Express; empty in a run without it");
-    ODP = setting("odp", "whether the messages' memory is paged on demand; empty in a run without it").title("odp");
+                                                    of PCI Express; empty in a run without it").unset("off");
+    ODP = setting("odp", "whether the messages' memory is paged on demand; empty in a run without it").title("odp")
+        .unset("off");
     THREAD_DOMAIN = setting("thread_domain",
-        "whether the queue pairs of each end belong to a thread domain; empty in a run without one");
+        "whether the queue pairs of each end belong to a thread domain; empty in a run without one").unset("off");
     DEPTH = setting("depth", "messages in flight at most; empty where it is the burst").whole();
     WARMUP = setting("warmup", "messages before the measured ones of a point, in whole bursts; none where it was a time")
         .whole();
     REPEAT = setting("repeat", "bursts in a round").whole();
     BACKGROUND = setting("background",
-        "what is sent in the background: 0, or messages a second, @, bytes of each, and x with the queue pairs, if several");
+        "what is sent in the background: 0, or messages a second, @, bytes of each, and x with the queue pairs, if several")
+        .unset("0");
     BACKGROUND_TRAFFIC = setting("background_traffic",
         "whether the background sends: sent, or none where its thread only copies as much in memory; empty without one")
         .title("bg traffic");
@@ -98,7 +101,7 @@ columns! {
         .title("bg thread");
     MEMORY_LOAD = setting("memory_load_percent", "the memory bandwidth that generators on other CPUs draw, in per cent \
                                                   of their peak; 0 is off, empty in a run without such a \
-                                                  load").whole().title("memory load");
+                                                  load").whole().title("memory load").unset("0");
 }
 
 columns! {

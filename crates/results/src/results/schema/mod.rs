@@ -91,6 +91,8 @@ pub struct Column {
     pub title: &'static str,
     /// What it means, in a sentence.
     pub meaning: &'static str,
+    /// Of a setting what an empty cell means, or that a run is older than the column; empty if that is unknown.
+    pub unset: &'static str,
 }
 
 /// Ends of names and the units they stand for.
@@ -122,6 +124,7 @@ impl Column {
             over,
             title: name,
             meaning: "",
+            unset: "",
         }
     }
 
@@ -182,6 +185,12 @@ impl Column {
     /// The same with a shorter heading.
     pub const fn title(mut self, title: &'static str) -> Self {
         self.title = title;
+        self
+    }
+
+    /// The same of a setting that has this value where a run does not have it.
+    pub const fn unset(mut self, text: &'static str) -> Self {
+        self.unset = text;
         self
     }
 

@@ -138,7 +138,7 @@ columns! {
         "on a load curve, the offered rate in per cent of the saturation").whole().title("of saturation");
     MEMORY_LOAD = setting("memory_load_percent", "the memory bandwidth that generators on other CPUs draw, in per cent \
                                                   of their peak; 0 is off, empty in a run without such a \
-                                                  load").whole().title("memory load");
+                                                  load").whole().title("memory load").unset("0");
     SCENARIO = setting("scenario", "with several threads, how they share queues: straight-run, fan-in, fan-out or \
         round-robin");
     PRODUCERS = setting("producers", "threads that enqueue; empty in a run of one and one").whole();

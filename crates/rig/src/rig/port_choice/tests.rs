@@ -61,7 +61,7 @@ fn device(name: &str, ports: Vec<Port>) -> Device {
             hardware_clock: None,
             max_shared_receive_queues: 0,
             max_shared_receive_requests: 0,
-            on_demand_paging: OnDemandPaging::default(),
+            on_demand_paging: Some(OnDemandPaging::default()),
         },
         ports,
     }

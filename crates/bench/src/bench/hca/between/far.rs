@@ -21,7 +21,7 @@ use crate::bench::hca::session::worker::{BurstTask, Frame, Threads, start};
 use crate::buffer::{Arrival, PageKind};
 use crate::host::throttling::ThrottlingRecord;
 use crate::launch::wire::{Wire, WireError};
-use crate::rdma::verbs::PortCounters;
+use crate::rdma::verbs::{CounterReading, PortCounters};
 use crate::rig::benchmark::Failure;
 use crate::rig::error::RigError;
 use crate::rig::workers::WorkerPlacement;
@@ -202,15 +202,6 @@ impl FarReceiver {
         let found = self.ask(&WireMessage::Throttling, ANSWER, throttled);
         found.unwrap_or_default()
     }
-
-    fn counted(&self, fresh: bool) -> PortCounters {
-        let counted = self.ask(
-            &WireMessage::Counters { fresh },
-            ANSWER,
-            only!(WireMessage::Counted(counters) => counters),
-        );
-        counted.unwrap_or_default()
-    }
 }
 
 impl ReceivingSide for FarReceiver {
@@ -300,12 +291,10 @@ impl Link for FarReceiver {
         None
     }
 
-    fn counters(&self) -> PortCounters {
-        self.counted(false)
-    }
-
-    fn fresh_counters(&self) -> PortCounters {
-        self.counted(true)
+    fn counters(&self, reading: CounterReading) -> PortCounters {
+        let counted = only!(WireMessage::Counted(counters) => counters);
+        let counters = self.ask(&WireMessage::Counters(reading), ANSWER, counted);
+        counters.unwrap_or_default()
     }
 
     fn changes(&self) -> Vec<String> {

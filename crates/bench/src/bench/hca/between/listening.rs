@@ -306,6 +306,12 @@ fn receive_guest(stranger: UnknownConnection, stream: TcpStream, peer: SocketAdd
     }
 }
 
+/// Why a program is not served by another version or build, whose messages are others.
+fn other_version(ours: &Program, theirs: &Program) -> Option<Failure> {
+    let text = || format!("it is {ours}, and asked by {theirs}: install the same on both hosts");
+    (theirs != ours).then(|| Failure::Run(text()))
+}
+
 fn greet(
     stranger: UnknownConnection,
     stream: TcpStream,
@@ -322,10 +328,7 @@ fn greet(
         let failure = Failure::Run("sent a greeting that is not of hcabench".to_owned());
         return Err(RunError::Peer(peer, failure));
     };
-    if theirs != ours {
-        let failure = Failure::Run(format!(
-            "it is {ours}, and asked by {theirs}: install the same on both hosts"
-        ));
+    if let Some(failure) = other_version(&ours, &theirs) {
         // Who has gone need not be told.
         let _ = send_message(&mut wire, &WireMessage::Failed(failure.clone()));
         return Err(RunError::Peer(peer, failure));
@@ -383,6 +386,31 @@ mod tests {
     use std::io::Read as _;
 
     use super::*;
+    use crate::testing::Has as _;
+
+    #[test]
+    fn another_version_or_build_is_refused_by_both_names() {
+        let program = |version: &str, commit: &str| Program {
+            version: version.to_owned(),
+            commit: Some(commit.to_owned()),
+            ..Program::this()
+        };
+        let ours = program("0.1.0", "0123abc");
+        assert_eq!(other_version(&ours, &ours.clone()), None);
+        for (theirs, name) in [
+            (
+                program("0.0.9", "0123abc"),
+                "hcabench 0.0.9 of commit 0123abc",
+            ),
+            (
+                program("0.1.0", "4567def"),
+                "hcabench 0.1.0 of commit 4567def",
+            ),
+        ] {
+            let refused = other_version(&ours, &theirs).unwrap().to_string();
+            refused.has(&["it is hcabench 0.1.0 of commit 0123abc", "asked by", name]);
+        }
+    }
 
     #[test]
     fn the_oldest_stranger_is_let_go_for_a_new_one() {

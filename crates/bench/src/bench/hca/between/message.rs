@@ -21,7 +21,7 @@ use crate::launch::message::DirectionReport;
 use crate::launch::wire::{Wire, WireError};
 use crate::rdma::cm::UcRoute;
 use crate::rdma::direct::QueuePairAddress;
-use crate::rdma::verbs::{EndPlan, PortCounters};
+use crate::rdma::verbs::{CounterReading, EndPlan, PortCounters};
 use crate::results::document::Program;
 use crate::results::finding::Finding;
 use crate::rig::benchmark::Failure;
@@ -153,9 +153,7 @@ pub(super) enum WireMessage {
     Waiting,
     /// What came of it.
     BurstOver(Box<ReceivedBurst>),
-    Counters {
-        fresh: bool,
-    },
+    Counters(CounterReading),
     Counted(PortCounters),
     /// Tell what changed of the port.
     Changes,

@@ -22,6 +22,7 @@ use crate::buffer::PageKind;
 use crate::host::interrupt;
 use crate::host::throttling::ThrottleCounters;
 use crate::launch::wire::Wire;
+use crate::rdma::verbs::CounterReading;
 use crate::rig::benchmark::Failure;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
@@ -78,16 +79,12 @@ pub(super) fn serve_point<C: Clock>(
             WireMessage::Probe { first, count } => {
                 answer_probes(wire, probes, clock, (first, count))?
             }
-            WireMessage::Counters { fresh } => {
-                if !fresh {
+            WireMessage::Counters(reading) => {
+                if reading == CounterReading::All {
                     // It asks for them before the first measured burst.
                     throttling.begin();
                 }
-                let counters = match fresh {
-                    true => link.fresh_counters(),
-                    false => link.counters(),
-                };
-                send_message(wire, &WireMessage::Counted(counters))?;
+                send_message(wire, &WireMessage::Counted(link.counters(reading)))?;
             }
             WireMessage::Changes => send_message(wire, &WireMessage::Changed(link.changes()))?,
             other => respond(wire, other)?,

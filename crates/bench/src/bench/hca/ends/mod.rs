@@ -27,7 +27,7 @@ use crate::bench::hca::loops::port::{EventPort, SendPort};
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
 use crate::buffer::{Arrival, PageKind};
-use crate::rdma::verbs::{PortCounters, VerbsError};
+use crate::rdma::verbs::{CounterReading, PortCounters, VerbsError};
 use crate::time::Ticks;
 
 /// A port of the sending loop that is turned to another burst in between.
@@ -48,9 +48,7 @@ pub trait Link {
     /// That its port takes no longer packets as large as the connection sends.
     fn lowered_mtu(&self) -> Option<String>;
     /// The counters of its port.
-    fn counters(&self) -> PortCounters;
-    /// The same after waiting as long as the kernel may give out older ones.
-    fn fresh_counters(&self) -> PortCounters;
+    fn counters(&self, reading: CounterReading) -> PortCounters;
     /// What has changed of its port since it was connected, in words. Never blocks.
     fn changes(&self) -> Vec<String>;
 }

@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::receiving_end::Receiver;
 use super::verbs_port::VerbsCompletionPort;
 use super::{Link, ReceivingEnd};
-use crate::bench::hca::loops::port::{Completion, CompletionPort, EventPort, Failure, PollResult};
+use crate::bench::hca::loops::port::{
+    CompletionPort, EventPort, Failure, PollResult, QueuePairPort,
+};
 use crate::bench::hca::loops::tag::Tag;
 use crate::buffer::Arrival;
 use crate::rdma::verbs::VerbsError;
@@ -117,12 +119,12 @@ impl Turns {
 
     /// None for a queue pair that is none of ours.
     #[inline(always)]
-    fn of(&self, completion: &Completion) -> Option<u32> {
+    fn of(&self, slot: u64, queue_pair: impl FnOnce() -> u32) -> Option<u32> {
         match self {
             Turns::Single => Some(0),
-            Turns::OfSlots(turns) => Some(turns[completion.request as usize]),
+            Turns::OfSlots(turns) => Some(turns[slot as usize]),
             Turns::OfNumbers(turns) => {
-                let at = turns.binary_search_by_key(&completion.queue_pair, |(number, _)| *number);
+                let at = turns.binary_search_by_key(&queue_pair(), |(number, _)| *number);
                 at.ok().map(|at| turns[at].1)
             }
         }
@@ -139,11 +141,11 @@ impl MessageOrder {
         }
     }
 
-    /// What a message is.
+    /// What a message is that took the request of a slot.
     #[inline(always)]
-    fn take(&self, completion: &Completion) -> u32 {
+    fn take(&self, slot: u64, queue_pair: impl FnOnce() -> u32) -> u32 {
         let queue_pairs = self.next.len() as u32;
-        let Some(queue_pair) = self.turns.of(completion) else {
+        let Some(queue_pair) = self.turns.of(slot, queue_pair) else {
             return OF_NO_BURST;
         };
         // Only the thread of the port changes it.
@@ -167,18 +169,19 @@ pub(crate) struct NumberingPort<P> {
     order: Arc<MessageOrder>,
 }
 
-impl<P: CompletionPort> CompletionPort for NumberingPort<P> {
+impl<P: QueuePairPort> CompletionPort for NumberingPort<P> {
     #[inline(always)]
     fn poll(&mut self) -> PollResult {
         let mut found = self.port.poll();
         if let PollResult::Done(completion) = &mut found {
-            completion.immediate_data = self.order.take(completion);
+            let queue_pair = || self.port.queue_pair();
+            completion.immediate_data = self.order.take(completion.request, queue_pair);
         }
         found
     }
 }
 
-impl<P: EventPort> EventPort for NumberingPort<P> {
+impl<P: EventPort + QueuePairPort> EventPort for NumberingPort<P> {
     #[inline(always)]
     fn arm(&mut self) -> Result<(), Failure> {
         self.port.arm()
@@ -192,17 +195,25 @@ impl<P: EventPort> EventPort for NumberingPort<P> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
     use crate::bench::hca::loops::control::Control;
-    use crate::bench::hca::loops::port::BusyPolling;
     use crate::bench::hca::loops::port::scripted::{Counting, Look, Script};
+    use crate::bench::hca::loops::port::{BusyPolling, Completion};
     use crate::bench::hca::loops::receiver::receive;
     use crate::bench::hca::loops::tag::Expected;
 
-    fn of_slot(slot: u64) -> Completion {
-        Completion {
-            request: slot,
-            ..Completion::default()
+    /// The slot of a request, and the queue pair that took it.
+    type Taken = (u64, u32);
+
+    fn of_slot(slot: u64) -> Taken {
+        (slot, 0)
+    }
+
+    impl QueuePairPort for Script<'_> {
+        fn queue_pair(&self) -> u32 {
+            0
         }
     }
 
@@ -212,9 +223,9 @@ mod tests {
     }
 
     /// The numbers of bursts and messages that completions get.
-    fn taken(order: &MessageOrder, of: impl IntoIterator<Item = Completion>) -> Vec<(u32, u32)> {
-        let numbers = |completion: Completion| {
-            let label = order.take(&completion);
+    fn taken(order: &MessageOrder, of: impl IntoIterator<Item = Taken>) -> Vec<(u32, u32)> {
+        let numbers = |(slot, queue_pair): Taken| {
+            let label = order.take(slot, || queue_pair);
             let number = (0..4).find(|number| Tag::new(*number).is_of(label));
             (number.unwrap(), Tag::sequence(label))
         };
@@ -241,39 +252,76 @@ mod tests {
         let two = |own_slots| MessageOrder::new(5, 2, Turns::new(&[930, 12], own_slots));
         assert_eq!(taken(&two(Some(10)), slots.map(of_slot)), wanted);
         // The same where they share the receive requests: by the number of the queue pair, whatever the slot.
-        let shared = slots.map(|slot| Completion {
-            request: 3,
-            queue_pair: if slot < 10 { 930 } else { 12 },
-            ..Completion::default()
-        });
+        let shared = slots.map(|slot| (3, if slot < 10 { 930 } else { 12 }));
         assert_eq!(taken(&two(None), shared), wanted);
         // A number that is none of ours changes the place of no other message.
         let order = two(None);
         for queue_pair in [11, 13, 931] {
-            let foreign = Completion {
-                queue_pair,
-                ..Completion::default()
-            };
-            let label = order.take(&foreign);
+            let label = order.take(0, || queue_pair);
             assert_eq!(Tag::sequence(label), 65_535, "{queue_pair}");
             let expected = Expected::new(0, 5, &[]);
             let labelled = Completion {
                 immediate_data: label,
-                ..foreign
+                ..Completion::default()
             };
             assert!(!expected.includes(&labelled) && !expected.is_late(&labelled, 65_535));
         }
         assert_eq!(taken(&order, shared), wanted);
     }
 
+    /// Completions, each by slot and queue pair, with looks between them that find none.
+    struct OfQueuePairs {
+        looks: VecDeque<Option<Taken>>,
+        last: u32,
+    }
+
+    impl CompletionPort for OfQueuePairs {
+        fn poll(&mut self) -> PollResult {
+            match self.looks.pop_front().flatten() {
+                Some((request, queue_pair)) => {
+                    self.last = queue_pair;
+                    PollResult::Done(Completion {
+                        request,
+                        ..Completion::default()
+                    })
+                }
+                None => PollResult::Empty,
+            }
+        }
+    }
+
+    impl QueuePairPort for OfQueuePairs {
+        fn queue_pair(&self) -> u32 {
+            self.last
+        }
+    }
+
+    #[test]
+    fn the_queue_pair_is_that_of_the_completion_just_taken() {
+        let looks = [None, Some(930), Some(12), None, Some(930), Some(12)];
+        let looks = looks.map(|queue_pair| queue_pair.map(|number| (3, number)));
+        let mut port = NumberingPort {
+            port: OfQueuePairs {
+                looks: looks.into(),
+                last: 0,
+            },
+            order: Arc::new(MessageOrder::new(8, 2, Turns::new(&[930, 12], None))),
+        };
+        let polled = looks.map(|_| match port.poll() {
+            PollResult::Done(completion) => Some(Tag::sequence(completion.immediate_data)),
+            _ => None,
+        });
+        assert_eq!(polled, [None, Some(0), Some(1), None, Some(2), Some(3)]);
+    }
+
     #[test]
     fn bursts_as_long_as_there_are_numbers_keep_their_order() {
         let order = single(65_536);
         for slot in 0..65_536_u32 {
-            let label = order.take(&of_slot(slot.into()));
+            let label = order.take(slot.into(), || 0);
             assert_eq!(label, Tag::new(0).immediate_data(slot));
         }
-        assert_eq!(order.take(&of_slot(0)), Tag::new(1).immediate_data(0));
+        assert_eq!(order.take(0, || 0), Tag::new(1).immediate_data(0));
     }
 
     #[test]

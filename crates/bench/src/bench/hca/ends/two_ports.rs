@@ -126,7 +126,7 @@ pub(crate) mod tests {
                 hardware_clock: None,
                 max_shared_receive_queues: 1,
                 max_shared_receive_requests: 3 * most,
-                on_demand_paging: OnDemandPaging::default(),
+                on_demand_paging: Some(OnDemandPaging::default()),
             },
             mtu: 4096,
             max_message: 1 << 20,

@@ -14,7 +14,7 @@ use crate::buffer::{HugePagePolicy, PageKind, Payload, PayloadBuffer};
 use crate::rdma::cm::{self, UcRoute};
 use crate::rdma::direct;
 use crate::rdma::verbs::{
-    Access, AddressVector, Capabilities, Context, EndPlan, EventPlan, MemoryRegion,
+    Access, AddressVector, Capabilities, Context, CounterReading, EndPlan, EventPlan, MemoryRegion,
     OutstandingReads, PortCounters, QueuePair, QueuePairAttributes, Registration, ServiceType,
     StampedQueue, Transport,
 };
@@ -305,12 +305,8 @@ impl Link for VerbsLink {
         })
     }
 
-    fn counters(&self) -> PortCounters {
-        PortCounters::read(self.context.device_name(), self.port)
-    }
-
-    fn fresh_counters(&self) -> PortCounters {
-        PortCounters::read_fresh(self.context.device_name(), self.port)
+    fn counters(&self, reading: CounterReading) -> PortCounters {
+        PortCounters::read(self.context.device_name(), self.port, reading)
     }
 
     fn changes(&self) -> Vec<String> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::BurstPort;
 use crate::bench::hca::loops::port::{
-    Completion, CompletionPort, EventPort, Failure, PollResult, SendPort,
+    Completion, CompletionPort, EventPort, Failure, PollResult, QueuePairPort, SendPort,
 };
 use crate::bench::hca::loops::stamper::StampSlots;
 use crate::bench::hca::loops::tag::Tag;
@@ -218,7 +218,6 @@ impl<P: QueuePoller> CompletionPort for VerbsCompletionPort<P> {
                 immediate_data: completion.immediate_data,
                 bytes: completion.byte_count.wrapping_sub(self.header),
                 source_queue_pair: completion.source_queue_pair,
-                queue_pair: completion.queue_pair,
             }),
             verbs::PollResult::Failed(completion) => PollResult::Failed(Failure {
                 request: Some(completion.work_request_id),
@@ -236,6 +235,13 @@ impl<P: QueuePoller> CompletionPort for VerbsCompletionPort<P> {
                 format!("{} failed with {code}", P::VERB)
             })),
         }
+    }
+}
+
+impl QueuePairPort for VerbsCompletionPort {
+    #[inline(always)]
+    fn queue_pair(&self) -> u32 {
+        self.poller.queue_pair()
     }
 }
 

@@ -99,7 +99,7 @@ impl<const MAY_BE_LOST: bool> CompletionPort for MemoryPollingPort<MAY_BE_LOST> 
             request: u64::from(sequence),
             immediate_data: self.tag.immediate_data(sequence),
             bytes: self.slots.message_size() as u32,
-            ..Completion::default()
+            source_queue_pair: 0,
         })
     }
 

@@ -84,7 +84,7 @@ impl CompletionPort for MemoryReceivePort {
             request,
             immediate_data: label as u32,
             bytes: 8,
-            ..Completion::default()
+            source_queue_pair: 0,
         })
     }
 }

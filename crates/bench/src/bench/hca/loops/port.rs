@@ -19,8 +19,6 @@ pub struct Completion {
     pub bytes: u32,
     /// The queue pair that sent a received message; told on UD only.
     pub source_queue_pair: u32,
-    /// The queue pair that a message came to.
-    pub queue_pair: u32,
 }
 
 /// Why a port fails.
@@ -90,6 +88,12 @@ pub trait CompletionPort: Send {
     fn finds_behind(&mut self, _slots: usize) -> bool {
         false
     }
+}
+
+/// A completion port of several queue pairs.
+pub trait QueuePairPort: CompletionPort {
+    /// The number of the queue pair of the completion that was taken last.
+    fn queue_pair(&self) -> u32;
 }
 
 /// A completion port that a thread can sleep on.

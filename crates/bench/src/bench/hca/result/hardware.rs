@@ -80,6 +80,9 @@ pub struct EndStamps {
     lags: Vec<i64>,
     #[serde(skip)]
     bursts: Vec<OfBurst>,
+    /// What these times amount to, if there are any.
+    #[serde(skip)]
+    pub lag: Option<Summary>,
     /// Completions that we stamped.
     pub completions: u64,
     /// Those without a stamp of the adapter, or where its clock could not be read.
@@ -178,6 +181,7 @@ impl EndStamps {
                 lags_to: lags.len(),
                 waits: Vec::new(),
             }],
+            lag: Summary::of(lags),
             completions: lags.len() as u64,
             error_ns,
             ..EndStamps::default()
@@ -250,6 +254,7 @@ impl EndStamps {
             let drift = drift_ns(kind, before, ends, after);
             burst.error_ns += drift.unwrap_or_else(|| greatest_drift_ns(ends, rate_change));
         }
+        self.lag = Summary::of(&self.lags);
         let errors = self.bursts.iter().map(|burst| burst.error_ns);
         self.error_ns = errors.max().unwrap_or(0);
         self.nominal_khz = kind.hertz.map(|hertz| hertz / 1e3);
@@ -276,11 +281,6 @@ impl EndStamps {
         long
     }
 
-    /// From the adapter's stamps to ours.
-    pub fn lag(&self) -> Option<Summary> {
-        Summary::of(&self.lags)
-    }
-
     /// Stamps of the adapter that are later than ours by more than the error of their burst: no completion is taken
     /// before it is there.
     pub fn too_late(&self) -> u64 {
@@ -295,7 +295,7 @@ impl EndStamps {
 
     /// Whether the median of the lag is no longer than the error.
     pub fn unresolved(&self) -> Option<f64> {
-        let median = self.lag()?.p50_ns;
+        let median = self.lag.as_ref()?.p50_ns;
         (median <= self.error_ns as f64).then_some(median)
     }
 
@@ -326,6 +326,11 @@ mod tests {
 
     fn count(ns: u64) -> u64 {
         1000 + (ns - 10_000) / 2
+    }
+
+    /// What the times so far amount to.
+    fn lag_of(stamps: &EndStamps) -> Summary {
+        Summary::of(&stamps.lags).unwrap()
     }
 
     fn message(received_ns: u64) -> Message {
@@ -369,12 +374,12 @@ mod tests {
             (Some(39_990), Some(40_400)),
         ];
         assert_eq!(found.collect::<Vec<_>>(), expected);
-        let lag = tally.receiver.lag().unwrap();
+        let lag = tally.receiver.lag.as_ref().unwrap();
         assert_eq!(
             (lag.count, lag.min_ns, lag.max_ns, lag.p50_ns),
             (3, 10, 200, 100.0)
         );
-        let lag = tally.sender.lag().unwrap();
+        let lag = tally.sender.lag.as_ref().unwrap();
         assert_eq!((lag.count, lag.min_ns, lag.max_ns), (2, 20, 100));
         assert_eq!(
             (tally.receiver.completions, tally.sender.completions),
@@ -412,7 +417,7 @@ mod tests {
             ..
         } = tally.receiver;
         assert_eq!((completions, missing, outside), (4, 2, 1));
-        assert_eq!(tally.receiver.lag().unwrap().count, 1);
+        assert_eq!(lag_of(&tally.receiver).count, 1);
         assert_eq!(tally.messages.len(), 6);
         assert_eq!(tally.messages[0].received_ns, None);
         // It is in no file either, which would not tell.
@@ -429,7 +434,7 @@ mod tests {
                 &[message(20_000)],
                 &[None, Some(burst(&stamps, Some((12_000, 90_000))))],
             );
-            let lag = tally.receiver.lag().unwrap();
+            let lag = lag_of(&tally.receiver);
             (lag.min_ns, tally.receiver.too_late())
         };
         // Negative lags are shown as they are.

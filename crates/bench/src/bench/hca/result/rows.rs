@@ -209,8 +209,7 @@ fn set_lag(record: &mut Record, columns: &[Column; 10], stamps: &EndStamps) {
     if stamps.completions == 0 {
         return;
     }
-    let lag = stamps.lag();
-    let of = |figure: fn(&Summary) -> f64| lag.as_ref().map(figure);
+    let of = |figure: fn(&Summary) -> f64| stamps.lag.as_ref().map(figure);
     let figures = [
         of(|it| it.min_ns as f64),
         of(|it| it.p50_ns),
@@ -218,7 +217,7 @@ fn set_lag(record: &mut Record, columns: &[Column; 10], stamps: &EndStamps) {
         of(|it| it.p99_ns),
         of(|it| it.p999_ns),
         of(|it| it.max_ns as f64),
-        lag.is_some().then_some(stamps.error_ns as f64),
+        stamps.lag.as_ref().map(|_| stamps.error_ns as f64),
     ];
     let counts = [stamps.missing, stamps.outside, stamps.too_late()];
     let counts = counts.map(|count| Some(count as f64));

@@ -23,7 +23,7 @@ use crate::bench::hca::loops::background::Copies;
 use crate::bench::hca::plan::placement::{Placement, RunThreads};
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::result::Tally;
-use crate::bench::hca::run::within_devices::TRIAL_LIMIT;
+use crate::bench::hca::run::direct_services::TRIAL_LIMIT;
 use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::bursts::Bursts;
 use crate::bench::hca::settings::background::Traffic;

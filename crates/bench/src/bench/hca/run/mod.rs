@@ -3,6 +3,7 @@
 #[allow(missing_docs)]
 pub mod benchmark;
 pub(crate) mod clocks;
+mod direct_services;
 mod local;
 pub(crate) mod mode;
 mod needs;

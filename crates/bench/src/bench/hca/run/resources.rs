@@ -85,13 +85,13 @@ fn lacks_paging(point: &Point, ports: &TwoPorts<'_>) -> Option<String> {
     }
     let sides = [LinkSide::Sending, LinkSide::Receiving];
     (sides.into_iter().zip(ports.0)).find_map(|(side, end)| {
-        let (device, caps) = (&end.device, &end.limits.on_demand_paging);
-        if !caps.is_there() {
+        let (device, caps) = (&end.device, end.limits.on_demand_paging.as_ref());
+        let Some(caps) = caps.filter(|caps| caps.is_there()) else {
             return Some(format!(
                 "--odp is impossible: {device} has no on-demand paging (no odp_caps in ibv_query_device_ex); \
                  use --odp off"
             ));
-        }
+        };
         let wanted = paged_use(point, side);
         let has = caps.has(ServiceType::from(point.service), wanted);
         (!has).then(|| {
@@ -226,8 +226,9 @@ mod tests {
             })
         };
         let plain = end(|_| ());
-        let with =
-            |uses: &[PagedUse]| end(|it| it.limits.on_demand_paging = OnDemandPaging::of_rc(uses));
+        let with = |uses: &[PagedUse]| {
+            end(|it| it.limits.on_demand_paging = Some(OnDemandPaging::of_rc(uses)))
+        };
         let sends = with(&[PagedUse::Send, PagedUse::Read]);
         let all = with(&[PagedUse::Send, PagedUse::Receive, PagedUse::Read]);
         let found = |point: &Point, ends| impossible_within(point, &TwoPorts(ends), 1, true);
@@ -235,8 +236,14 @@ mod tests {
         let send = paged(Operation::Send, rc);
         assert_eq!(found(&send, [&sends, &all]), None);
         assert_eq!(found(&paged(Operation::Read, rc), [&all, &sends]), None);
+        let unknown = end(|it| it.limits.on_demand_paging = None);
         for (point, ends, words) in [
             (send, [&plain, &all], "has no on-demand paging (no odp_caps"),
+            (
+                send,
+                [&all, &unknown],
+                "has no on-demand paging (no odp_caps",
+            ),
             (send, [&all, &sends], "no IBV_ODP_SUPPORT_RECV in odp_caps"),
             (paged(Operation::Send, ud), [&all, &all], "--service ud"),
             (

@@ -3,10 +3,10 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
-use std::time::{Duration, Instant};
 
+use super::direct_services::{
+    DirectServices, NOTICE_AFTER, TRIAL_LIMIT, open_points, shown_if_slow,
+};
 use super::peer::Peer;
 use super::resources;
 use crate::bench::hca::ends::facts::Facts;
@@ -16,20 +16,13 @@ use crate::bench::hca::error::RunError;
 use crate::bench::hca::plan::{Plan, Point};
 use crate::bench::hca::settings::background::Background;
 use crate::bench::hca::settings::config::{Operation, Service, UcRouteRequest};
-use crate::bench::hca::settings::path::{Connect, resolved};
-use crate::host::threads::start_scoped;
+use crate::bench::hca::settings::path::Connect;
 use crate::rdma::cm::{CmError, UcRoute};
 use crate::rdma::verbs::{Capabilities, EndPlan, ServiceType, Transport};
 use crate::results::finding::Finding;
 use crate::results::finding::kinds::{CONNECTED_DIRECTLY, RELAXED_ORDERING_IN_SOFTWARE};
 use crate::rig::benchmark::ShowWait;
 use crate::rig::port_choice::{choose_route as choose_any, without_address};
-
-/// How long the trials of the connection manager may take in all: it repeats a lost message once within it.
-pub(crate) const TRIAL_LIMIT: Duration = Duration::from_secs(12);
-
-/// A trial that takes longer is shown.
-const NOTICE_AFTER: Duration = Duration::from_secs(1);
 
 /// What two ends can measure of a plan.
 pub(crate) struct FeasiblePlan {
@@ -163,87 +156,6 @@ fn order_without_effect(plan: &Plan, ends: [&Facts; 2]) -> Option<Finding> {
     (!devices.is_empty()).then_some(found)
 }
 
-/// Tries, and shows after a while that it does.
-fn shown_if_slow<T>(show: Option<ShowWait>, after: Duration, tries: impl FnOnce() -> T) -> T {
-    let Some(show) = show else {
-        return tries();
-    };
-    let (ended, ends) = mpsc::channel::<()>();
-    let watch = move || {
-        if ends.recv_timeout(after) == Err(RecvTimeoutError::Timeout) {
-            show(&format!(
-                "trying the connection manager between the two ports, for at most {} s (--connect direct needs no \
-                 trial)",
-                TRIAL_LIMIT.as_secs()
-            ));
-        }
-    };
-    thread::scope(|scope| {
-        // Where there is no thread for it, it is not shown.
-        let _ = start_scoped(scope, thread::Builder::new(), watch);
-        let tried = tries();
-        drop(ended);
-        tried
-    })
-}
-
-/// The points that leave open how they are connected, and that the connection manager could connect.
-fn open_points(plan: &Plan) -> impl Iterator<Item = &Point> {
-    let by_manager = |point: &&Point| {
-        let connect = resolved(point.connect, &point.path, true);
-        point.connect == Connect::Auto && connect == Connect::Manager
-    };
-    plan.points.iter().filter(by_manager)
-}
-
-/// Service types that the connection manager does not connect between two ports, and why.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct DirectServices {
-    services: Vec<Service>,
-    reasons: Vec<String>,
-}
-
-impl DirectServices {
-    /// Connects a queue pair on trial, where points leave the way open: between two ports of one host the connection
-    /// manager takes routes that few hosts have, and connecting directly does not. UC is tried separately, by its
-    /// route. All trials together end within `limit`, and what there is no time to try fails as the last one did.
-    fn by_trial(
-        plan: &Plan,
-        uc_route: Option<UcRoute>,
-        limit: Duration,
-        mut fails: impl FnMut(&Point, UcRoute, Instant) -> Result<Option<String>, RunError>,
-    ) -> Result<Self, RunError> {
-        let until = Instant::now() + limit;
-        let mut direct = DirectServices::default();
-        let by_address = [Service::Rc, Service::Ud];
-        for (services, route) in [
-            (&by_address[..], Some(UcRoute::Endpoint)),
-            (&[Service::Uc], uc_route),
-        ] {
-            let mut points = open_points(plan);
-            let first = points.find(|point| services.contains(&point.service));
-            if let Some((point, route)) = first.zip(route) {
-                let reason = match direct.reasons.last() {
-                    Some(reason) if Instant::now() >= until => Some(reason.clone()),
-                    _ => fails(point, route, until)?,
-                };
-                direct.add(services, reason);
-            }
-        }
-        Ok(direct)
-    }
-
-    fn add(&mut self, services: &[Service], reason: Option<String>) {
-        let Some(reason) = reason else {
-            return;
-        };
-        self.services.extend_from_slice(services);
-        if !self.reasons.contains(&reason) {
-            self.reasons.push(reason);
-        }
-    }
-}
-
 /// What iWARP does not have of a point (RFC 5040: it has RDMA writes, reads and sends over one reliable connection, and
 /// no immediate data; its connections are made over TCP).
 fn impossible_by_iwarp(point: &Point, device: &str) -> Option<String> {
@@ -351,94 +263,9 @@ fn refusal_of_background<P: Peer>(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
     use super::*;
     use crate::bench::hca::plan::made_up::single;
     use crate::bench::hca::settings::config::{Sweep, Switch};
-    use crate::bench::hca::settings::path::PathSettings;
-
-    /// What trials are made for these service types, of which the ones named fail, and what follows.
-    fn tried(
-        services: &[Service],
-        uc_route: Option<UcRoute>,
-        failing: &[Service],
-        limit: Duration,
-    ) -> (Vec<(Service, UcRoute)>, DirectServices) {
-        let sweep = Sweep {
-            services: services.to_vec(),
-            sizes: vec![8, 16],
-            ..single()
-        };
-        let mut trials = Vec::new();
-        let mut deadlines = Vec::new();
-        let direct = DirectServices::by_trial(
-            &Plan::new(&sweep),
-            uc_route,
-            limit,
-            |point, route, until| {
-                trials.push((point.service, route));
-                deadlines.push(until);
-                let fails = failing.contains(&point.service);
-                Ok(fails.then(|| format!("no route for {}", point.service.name())))
-            },
-        );
-        deadlines.dedup();
-        assert!(deadlines.len() <= 1, "one for all");
-        (trials, direct.unwrap())
-    }
-
-    #[test]
-    fn uc_is_tried_by_its_route_and_apart_from_the_others() {
-        let (endpoint, patched) = (UcRoute::Endpoint, UcRoute::Patched);
-        let reason = |service: &str| vec![format!("no route for {service}")];
-        let (trials, direct) = tried(Service::ALL, Some(patched), &[], TRIAL_LIMIT);
-        assert_eq!(trials, [(Service::Rc, endpoint), (Service::Uc, patched)]);
-        assert_eq!(direct, DirectServices::default());
-        let (_, direct) = tried(Service::ALL, Some(patched), &[Service::Uc], TRIAL_LIMIT);
-        assert_eq!(direct.services, [Service::Uc]);
-        assert_eq!(direct.reasons, reason("uc"));
-        let (_, direct) = tried(Service::ALL, Some(endpoint), &[Service::Rc], TRIAL_LIMIT);
-        assert_eq!(direct.services, [Service::Rc, Service::Ud]);
-        assert_eq!(direct.reasons, reason("rc"));
-        let (trials, direct) = tried(&[Service::Ud], None, Service::ALL, TRIAL_LIMIT);
-        assert_eq!(trials, [(Service::Ud, endpoint)]);
-        assert_eq!(direct.reasons, reason("ud"));
-        // A route that does not work is reported elsewhere.
-        let (trials, _) = tried(&[Service::Uc], None, Service::ALL, TRIAL_LIMIT);
-        assert_eq!(trials, []);
-    }
-
-    #[test]
-    fn what_there_is_no_time_to_try_fails_as_the_last_did() {
-        let route = Some(UcRoute::Endpoint);
-        let (trials, direct) = tried(Service::ALL, route, &[Service::Rc], Duration::ZERO);
-        assert_eq!(trials, [(Service::Rc, UcRoute::Endpoint)]);
-        assert_eq!(direct.services, [Service::Rc, Service::Ud, Service::Uc]);
-        assert_eq!(direct.reasons, ["no route for rc"]);
-        let (trials, direct) = tried(Service::ALL, route, &[], Duration::ZERO);
-        assert_eq!((trials.len(), direct), (2, DirectServices::default()));
-    }
-
-    #[test]
-    fn only_a_trial_that_takes_long_is_shown() {
-        static SHOWN: AtomicUsize = AtomicUsize::new(0);
-        let show: ShowWait = |text| {
-            assert!(text.contains("the connection manager"), "{text}");
-            SHOWN.fetch_add(1, Ordering::SeqCst);
-        };
-        let (long, short) = (Duration::from_secs(600), Duration::from_millis(1));
-        assert_eq!(shown_if_slow(Some(show), long, || 7), 7);
-        assert_eq!(SHOWN.load(Ordering::SeqCst), 0);
-        let wait = || {
-            while SHOWN.load(Ordering::SeqCst) == 0 {
-                thread::yield_now();
-            }
-        };
-        shown_if_slow(Some(show), short, wait);
-        assert_eq!(shown_if_slow(None, short, || 8), 8);
-        assert_eq!(SHOWN.load(Ordering::SeqCst), 1);
-    }
 
     #[test]
     fn a_refusal_says_which_to_lower() {
@@ -488,27 +315,6 @@ mod tests {
             text.contains("relaxed-ordering-in-software") && text.contains("rxe0"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn what_is_connected_in_one_way_only_is_not_tried() {
-        let level = PathSettings {
-            service_level: Some(3),
-            ..PathSettings::default()
-        };
-        for (connect, path, count) in [
-            (Connect::Auto, PathSettings::default(), 1),
-            (Connect::Auto, level, 0),
-            (Connect::Manager, PathSettings::default(), 0),
-            (Connect::Direct, PathSettings::default(), 0),
-        ] {
-            let plan = Plan::new(&Sweep {
-                connects: vec![connect],
-                paths: vec![path],
-                ..single()
-            });
-            assert_eq!(open_points(&plan).count(), count, "{connect:?}");
-        }
     }
 
     #[test]

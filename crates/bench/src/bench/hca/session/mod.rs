@@ -3,6 +3,7 @@
 pub(crate) mod background;
 pub(crate) mod burst_record;
 pub(crate) mod bursts;
+mod hardware_clocks;
 pub(crate) mod receiving_half;
 mod sending_half;
 pub(crate) mod watch;
@@ -22,13 +23,12 @@ use crate::bench::hca::ends::{Link, SendingEnd};
 use crate::bench::hca::error::RunError;
 use crate::bench::hca::loops::control::Control;
 use crate::bench::hca::loops::port::{CompletionPort, PollResult};
-use crate::bench::hca::loops::tag::Tag;
 use crate::bench::hca::message::Message;
 use crate::bench::hca::plan::Point;
 use crate::bench::hca::plan::placement::Placement;
 use crate::bench::hca::result::Tally;
 use crate::bench::hca::result::analysis::{Burst, judge, judge_requests};
-use crate::bench::hca::result::hardware::{HardwareBurst, HardwareStampTally};
+use crate::bench::hca::result::hardware::HardwareStampTally;
 use crate::bench::hca::session::background::RunningBackground;
 use crate::bench::hca::session::burst_record::BurstRecord;
 use crate::bench::hca::session::receiving_half::ReceivingSide;
@@ -39,7 +39,7 @@ use crate::bench::hca::settings::config::{Poll, Service};
 use crate::bench::hca::settings::warmup::Warmup;
 use crate::buffer::PageKind;
 use crate::host::throttling::ThrottleCounters;
-use crate::rdma::verbs::{PortCounters, Retries};
+use crate::rdma::verbs::{CounterReading, PortCounters, Retries};
 use crate::rig::benchmark::Progress;
 use crate::rig::control::Control as RunControl;
 use crate::rig::error::RigError;
@@ -150,11 +150,6 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
         [self.sending.link(), self.receiving.link()]
     }
 
-    /// The stamps of the adapters of sender and receiver.
-    fn hardware(&self) -> [Option<&HardwareStamps>; 2] {
-        [self.sending.hardware(), self.receiving.hardware()]
-    }
-
     /// The pages of the stamps, and of the payload of sender and receiver.
     pub(super) fn pages(&self) -> [PageKind; 3] {
         let [sending, receiving] = self.links().map(|link| link.page_kind());
@@ -205,7 +200,8 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
                 progress(Progress { done, of, text });
             };
             if !warming && counters.is_none() {
-                counters = Some((self.links().map(|link| link.counters()), Instant::now()));
+                let all = self.links().map(|link| link.counters(CounterReading::All));
+                counters = Some((all, Instant::now()));
                 throttling.begin();
                 self.background
                     .iter_mut()
@@ -281,77 +277,15 @@ impl<S: SendingEnd, R: ReceivingSide> Session<S, R> {
             };
         };
         let time = begun.elapsed();
-        let [sender, receiver] = links.map(|link| link.fresh_counters());
+        // Those of both interfaces before any wait for the others: pauses in that time are none of the measurement.
+        let [sender, receiver] = links.map(|link| link.counters(CounterReading::Interfaces));
+        let fresh = |link: &dyn Link| link.counters(CounterReading::FreshOfDevice);
         PortRecord {
-            sender: sender.since(&of_sender),
-            receiver: receiver.since(&of_receiver),
+            sender: sender.and(fresh(links[0])).since(&of_sender),
+            receiver: receiver.and(fresh(links[1])).since(&of_receiver),
             changes,
             time,
         }
-    }
-
-    /// Reads the clocks of adapters that stamp completions.
-    fn read_hardware_clocks<C: Clock>(
-        &mut self,
-        clock: &C,
-    ) -> Result<[Option<CounterPair>; 2], RunError> {
-        let mut read = [None; 2];
-        for (read, stamps) in read.iter_mut().zip(self.hardware()) {
-            if let Some(stamps) = stamps {
-                *read = Some(CounterPair::read(clock, || stamps.read_clock())?);
-            }
-        }
-        for (pairs, pair) in self.clock_pairs.iter_mut().zip(read) {
-            pairs.extend(pair);
-        }
-        Ok(read)
-    }
-
-    /// Runs one burst, and reads the clocks of adapters before and after it.
-    fn run_between_readings<C: Clock>(
-        &mut self,
-        clock: &C,
-        count: usize,
-        progress: &mut dyn FnMut(u32),
-    ) -> Result<BurstRecord, RunError> {
-        let before = self.read_hardware_clocks(clock)?;
-        let mut record = self.run_burst(count, progress)?;
-        let after = match self.read_hardware_clocks(clock) {
-            Ok(after) => after,
-            // What ended the burst says more.
-            Err(error) => {
-                record.failure.get_or_insert_with(|| {
-                    format!(
-                        "the clock of an adapter could not be read after a burst ({error}), so that its stamps have no \
-                         time: leave out --hw-timestamps, or look for a reset of the adapter in the kernel's log"
-                    )
-                });
-                [None; 2]
-            }
-        };
-        for (end, burst) in record.hardware.iter_mut().enumerate() {
-            if let Some(burst) = burst {
-                burst.pairs = before[end].zip(after[end]);
-            }
-        }
-        Ok(record)
-    }
-
-    /// What the adapters stamped of a burst that is over, before anything of it is forgotten.
-    fn hardware_stamps(&self, record: &BurstRecord) -> [Option<HardwareBurst>; 2] {
-        let [sending, receiving] = self.hardware();
-        let completed = record.completed.iter().enumerate();
-        let completed = completed.filter(|(_, stamp)| stamp.0 != 0);
-        let completed = completed.map(|(sequence, _)| (sequence, sequence));
-        let arrived = record.arrivals.iter().enumerate();
-        let arrived = arrived.map(|(place, one)| (Tag::sequence(one.label) as usize, place));
-        [
-            sending.map(|stamps| {
-                HardwareBurst::of(stamps.kind(), completed, |place| stamps.at(place))
-            }),
-            receiving
-                .map(|stamps| HardwareBurst::of(stamps.kind(), arrived, |place| stamps.at(place))),
-        ]
     }
 
     /// Runs one burst and watches over it; `progress` is told how far receiving is.

@@ -25,6 +25,8 @@ use crate::time::{CounterKind, Nanos, Posix, Ticks};
 
 const MESSAGES: u32 = 8;
 const PACKETS: &str = "hw_counters/sent_pkts";
+/// A statistic of the interface, which has twice as many.
+const FRAMES: &str = "ethtool/frames";
 /// The number of the queue pair that sends.
 const SOURCE: u32 = 17;
 
@@ -61,6 +63,8 @@ struct Fabric {
     root_cause: Mutex<Option<&'static str>>,
     left: AtomicBool,
     mtu_is_lowered: AtomicBool,
+    /// Of both ports, in their order.
+    readings: Mutex<Vec<CounterReading>>,
     changes: &'static [&'static str],
     /// The stamps of sender and receiver, whose adapters count differently, and the moments that they are of.
     hardware: [Option<HardwareStamps>; 2],
@@ -137,7 +141,6 @@ impl SendPort for SendingPort {
             immediate_data: tag | self.sequence,
             bytes: 8,
             source_queue_pair: SOURCE,
-            ..Completion::default()
         };
         let arrive = |message| {
             let message = PollResult::Done(message);
@@ -282,13 +285,15 @@ impl Link for SimulatedEnd {
     }
 
     /// Packets that were posted so far; each took one.
-    fn counters(&self) -> PortCounters {
+    fn counters(&self, reading: CounterReading) -> PortCounters {
+        self.0.readings.lock().unwrap().push(reading);
         let packets = self.0.packets.load(Ordering::Relaxed);
-        std::iter::once((PACKETS.to_owned(), packets)).collect()
-    }
-
-    fn fresh_counters(&self) -> PortCounters {
-        self.counters()
+        let (of_device, of_interface) = ((PACKETS, packets), (FRAMES, 2 * packets));
+        PortCounters::of(&match reading {
+            CounterReading::All => vec![of_device, of_interface],
+            CounterReading::Interfaces => vec![of_interface],
+            CounterReading::FreshOfDevice => vec![of_device],
+        })
     }
 
     fn changes(&self) -> Vec<String> {
@@ -403,6 +408,7 @@ fn trial_of_length(
         root_cause: Mutex::default(),
         left: AtomicBool::default(),
         mtu_is_lowered: AtomicBool::default(),
+        readings: Mutex::default(),
         changes: &["a port 1: the LID changed"],
         packets: AtomicU64::default(),
         tag: AtomicU32::default(),
@@ -577,7 +583,7 @@ fn stamps_of_adapters_are_at_their_messages_within_their_error() {
             assert!(received + found.receiver.error_ns >= message.submitted_ns);
         }
     }
-    assert!(found.sender.lag().unwrap().count == 16 && found.sender.rate_off().is_none());
+    assert!(found.sender.lag.as_ref().unwrap().count == 16 && found.sender.rate_off().is_none());
 }
 
 #[test]
@@ -611,9 +617,20 @@ fn counters_are_those_of_the_measured_bursts_and_a_change_of_both_ends_is_told_o
     let mut trial = trial(Service::Rc, |_, _| Does::Deliver);
     let ports = measure(&mut trial).0.unwrap().ports;
     // Without the three of the warm-up.
-    assert_eq!(ports.sender.get(PACKETS), Some(16));
+    for end in [&ports.sender, &ports.receiver] {
+        assert!(end.iter().eq([(FRAMES, 32), (PACKETS, 16)]), "{end:?}");
+    }
     assert_eq!(ports.receiver.packets_sent(), Some(16));
     assert_eq!(ports.changes, ["a port 1: the LID changed"]);
+    // Before it is waited for those of either device.
+    let readings = trial.fabric.readings.lock().unwrap();
+    let expected = [
+        CounterReading::All,
+        CounterReading::Interfaces,
+        CounterReading::FreshOfDevice,
+    ];
+    assert_eq!(*readings, expected.map(|reading| [reading; 2]).concat());
+    drop(readings);
     // A failure in the warm-up leaves nothing measured.
     let mut failing = self::trial(Service::Rc, |burst, _| all_but(0, Does::Fail, burst));
     let ports = measure(&mut failing).0.unwrap().ports;

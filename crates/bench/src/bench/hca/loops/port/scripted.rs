@@ -64,7 +64,6 @@ fn completed(request: u64, immediate_data: u32, source_queue_pair: u32) -> PollR
         immediate_data,
         bytes: 8,
         source_queue_pair,
-        ..Completion::default()
     })
 }
 
