@@ -20,19 +20,19 @@ pub struct QueueSpec {
     pub capacity: usize,
     /// Words of an element.
     pub words: usize,
-    /// The CPU of its sender.
-    pub cpu: usize,
+    /// The CPUs of its sender and its receiver.
+    pub cpus: [usize; 2],
     /// Whether its receiver runs on the same core, as an SMT sibling or on the same CPU.
     pub shares_core: bool,
 }
 
 impl From<usize> for QueueSpec {
-    /// A queue of this capacity, for elements of one word, from CPU 0 to another core.
+    /// A queue of this capacity, for elements of one word, from CPU 0 to another core like it.
     fn from(capacity: usize) -> Self {
         QueueSpec {
             capacity,
             words: 1,
-            cpu: 0,
+            cpus: [0; 2],
             shares_core: false,
         }
     }
@@ -47,40 +47,89 @@ pub enum Baton {
     Demoting,
 }
 
+/// A queue that was chosen, and by what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// Its name in the registry.
+    pub queue: &'static str,
+    /// What decided, beside the size of elements and the capacity.
+    pub grounds: Grounds,
+}
+
+/// What is known of the cores of both ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Grounds {
+    /// The smaller of their first-level caches.
+    pub first_level_bytes: u64,
+    /// Whether the system does not report it for both, so that the one of the processor that was measured is assumed.
+    pub is_assumed: bool,
+    /// Whether the processor has the instruction `cldemote`.
+    pub can_demote: bool,
+    /// Whether both ends run on one core.
+    pub shares_core: bool,
+}
+
+impl Grounds {
+    fn new(caches: [CoreCaches; 2], shares_core: bool) -> Self {
+        let [of_sender, of_receiver] = caches.map(|of| of.first_level_bytes);
+        let smaller = of_sender
+            .zip(of_receiver)
+            .map(|(one, other)| one.min(other));
+        Grounds {
+            first_level_bytes: smaller.unwrap_or(MEASURED_FIRST_LEVEL),
+            is_assumed: smaller.is_none(),
+            can_demote: caches.iter().all(|of| of.can_demote),
+            shares_core,
+        }
+    }
+
+    /// Those of this machine.
+    fn of(spec: &QueueSpec) -> Self {
+        // Interpreters and model checkers have no such files, and try both by their own names.
+        let caches = match cfg!(any(miri, loom)) {
+            true => [CoreCaches::default(); 2],
+            false => spec.cpus.map(CoreCaches::of_cpu),
+        };
+        Self::new(caches, spec.shares_core)
+    }
+}
+
 /// The first-level cache of the processor that the constants below are from, a Xeon of the Sapphire Rapids generation.
 const MEASURED_FIRST_LEVEL: u64 = 48 << 10;
 
-/// Lines of a ring up to which demoting pays where a line has several elements. At 8 lines (64 elements of 8 B) it won
-/// on that Xeon, at 128 lines (1024 elements) filling batches did: between them, by their ratio, lies 32. With so few
-/// lines the ends meet on the same one most of the time. With more, a batch keeps them apart, and a demoted line still
+/// Lines of a ring up to which demoting pays where a line has several elements: interpolated, to be swept
+/// (`ci/measure sweep-batons`). At 8 lines (64 elements of 8 B) it won on that Xeon, at 128 lines (1024 elements) filling
+/// batches did: between them, by their ratio, lies 32. With so few lines the ends meet on the same one most of the time. With more, a batch keeps them apart, and a demoted line still
 /// has to come back for its other elements.
 const FEW_LINES: usize = 32;
 
 impl Baton {
-    /// The one for a queue on this machine.
-    pub fn of(spec: &QueueSpec) -> Self {
-        // Interpreters and model checkers have no such files, and try both by their own names.
-        let caches = match cfg!(any(miri, loom)) {
-            true => CoreCaches::default(),
-            false => CoreCaches::of_cpu(spec.cpu),
-        };
-        Self::on(spec, &caches)
+    /// All that it can be.
+    pub const ALL: [Baton; 2] = [Baton::Batching, Baton::Demoting];
+
+    /// The one for a queue on this machine, and by what.
+    pub fn choice(spec: &QueueSpec) -> Choice {
+        let grounds = Grounds::of(spec);
+        Choice {
+            queue: Self::on(spec, &grounds).name(),
+            grounds,
+        }
     }
 
-    /// The one for a queue on a core with these caches. Where an element fills its lines, each operation moves them from
-    /// core to core, and demoting them won at 4 and at 64 KiB of slots. Above some first-level caches they have left
-    /// these by themselves: 128 KiB where that cache has 48, and in proportion where it is smaller. Between two threads
-    /// of a core nothing moves, so that demoting would only send it away.
-    fn on(spec: &QueueSpec, caches: &CoreCaches) -> Self {
-        let first_level = caches.first_level_bytes.unwrap_or(MEASURED_FIRST_LEVEL);
-        let scaled = ((LARGEST_DEMOTED_KIB as u64) << 10) * first_level.min(MEASURED_FIRST_LEVEL)
-            / MEASURED_FIRST_LEVEL;
+    /// The one for a queue on such cores. Where an element fills its lines, each operation moves them from core to core,
+    /// and demoting them won at 4 and at 64 KiB of slots, and lost at 4 MiB. Above some first-level caches they have left
+    /// these by themselves: 128 KiB where that cache has 48, and in proportion where it is smaller. That border is
+    /// interpolated too, and the proportion assumed. Between two threads of a core nothing moves, so that demoting would
+    /// only send it away.
+    fn on(spec: &QueueSpec, grounds: &Grounds) -> Self {
+        let first_level = grounds.first_level_bytes.min(MEASURED_FIRST_LEVEL);
+        let scaled = ((LARGEST_DEMOTED_KIB as u64) << 10) * first_level / MEASURED_FIRST_LEVEL;
         let most_words = match spec.words < LINE {
             true => FEW_LINES * LINE,
             false => scaled as usize / size_of::<u64>(),
         };
         let has_few = spec.capacity.saturating_mul(spec.words) <= most_words;
-        match caches.can_demote && !spec.shares_core && has_few {
+        match grounds.can_demote && !grounds.shares_core && has_few {
             true => Baton::Demoting,
             false => Baton::Batching,
         }
@@ -96,7 +145,7 @@ impl Baton {
 
     /// Whether it is the one that demotes.
     pub(super) fn demotes(spec: &QueueSpec) -> bool {
-        Self::of(spec) == Baton::Demoting
+        Self::on(spec, &Grounds::of(spec)) == Baton::Demoting
     }
 }
 
@@ -106,7 +155,6 @@ mod tests {
 
     const XEON: CoreCaches = CoreCaches {
         first_level_bytes: Some(48 << 10),
-        second_level_bytes: Some(2 << 20),
         can_demote: true,
     };
 
@@ -115,7 +163,7 @@ mod tests {
             words: bytes / 8,
             ..QueueSpec::from(capacity)
         };
-        Baton::on(&spec, caches)
+        Baton::on(&spec, &Grounds::new([*caches; 2], false))
     }
 
     #[test]
@@ -148,11 +196,12 @@ mod tests {
             ..XEON
         };
         assert_eq!(made(64, 64, &without), Baton::Batching);
-        let siblings = QueueSpec {
-            shares_core: true,
-            ..QueueSpec::from(64)
+        let on = |caches, shares_core| {
+            Baton::on(&QueueSpec::from(64), &Grounds::new(caches, shares_core))
         };
-        assert_eq!(Baton::on(&siblings, &XEON), Baton::Batching);
+        assert_eq!(on([XEON; 2], false), Baton::Demoting);
+        assert_eq!(on([XEON; 2], true), Baton::Batching);
+        assert_eq!(on([XEON, without], false), Baton::Batching);
     }
 
     #[test]
@@ -166,5 +215,19 @@ mod tests {
         // No more than was measured, and that where nothing is known.
         assert_eq!(made(2049, 64, &of(Some(96 << 10))), Baton::Batching);
         assert_eq!(made(2048, 64, &of(None)), Baton::Demoting);
+        // The smaller one decides, whichever end has it, and what is assumed is stated.
+        let both = [of(Some(32 << 10)), XEON];
+        for caches in [both, [both[1], both[0]]] {
+            let grounds = Grounds::new(caches, false);
+            assert_eq!(
+                (grounds.first_level_bytes, grounds.is_assumed),
+                (32 << 10, false)
+            );
+        }
+        let grounds = Grounds::new([XEON, of(None)], false);
+        assert_eq!(
+            (grounds.first_level_bytes, grounds.is_assumed),
+            (48 << 10, true)
+        );
     }
 }

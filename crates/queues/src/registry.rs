@@ -3,7 +3,7 @@
 //! A name is turned into a type by [`visit`], as `AnyClock::visit` does it for clocks: what the visitor
 //! does is compiled for each queue on its own. `baton` is one of two types, by what is known before it is made.
 
-use super::baton::{Baton, QueueSpec};
+use super::baton::{Baton, Choice, QueueSpec};
 use super::element::Words;
 use super::interface::{Ends, Queue, QueueError};
 use super::parameters::{Parameter, Parameters};
@@ -187,10 +187,10 @@ pub fn entry(name: &str) -> Option<&'static Entry> {
 }
 
 /// Which queue it is where that follows from what is known of it; `None` of a name that is always the same.
-pub fn chosen(name: &str, spec: &QueueSpec) -> Option<&'static str> {
+pub fn chosen(name: &str, spec: &QueueSpec) -> Option<Choice> {
     ["baton", "baton-by-call"]
         .contains(&parts(name).0)
-        .then(|| Baton::of(spec).name())
+        .then(|| Baton::choice(spec))
 }
 
 /// The parameters that follow the name of a queue.
@@ -207,6 +207,11 @@ pub fn given(name: &str) -> Result<Parameters, String> {
 /// The names of all queues, in the same order.
 pub fn names() -> impl ExactSizeIterator<Item = &'static str> {
     ENTRIES.iter().map(|entry| entry.name)
+}
+
+/// The names of all queues but those that `baton` can be: measured beside it, they would be the same code again.
+pub fn distinct_names() -> impl Iterator<Item = &'static str> {
+    names().filter(|name| !Baton::ALL.iter().any(|kind| kind.name() == *name))
 }
 
 /// Makes a queue once, for several senders and receivers.

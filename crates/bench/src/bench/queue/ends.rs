@@ -155,7 +155,7 @@ pub(super) fn spec(point: &Point) -> QueueSpec {
     QueueSpec {
         capacity: point.capacity,
         words: point.payload / size_of::<u64>(),
-        cpu: sender,
+        cpus: [sender, receiver],
         shares_core: point.wiring.is_none() && on_one,
     }
 }

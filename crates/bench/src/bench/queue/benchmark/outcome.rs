@@ -121,9 +121,11 @@ fn obtained(
         // What was measured is a figure: it differs from run to run.
         sender["rate_per_s"].take();
     }
+    let choice = registry::chosen(&point.queue, &ends::spec(point));
     json!({
         "queue": registry::entry(&point.queue),
-        "queue_is": registry::chosen(&point.queue, &ends::spec(point)),
+        "queue_is": choice.map(|choice| choice.queue),
+        "queue_is_by": choice.map(|choice| choice.grounds),
         "sender": sender,
         "receiver": point.receiver,
         "pages": run.ends.map(|end| end.pages),
