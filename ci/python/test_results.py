@@ -152,6 +152,25 @@ class Queues(Folder):
         met, said = self.verdict("throughput", [], [9, 9, 9])
         self.assertTrue(not met and "no place has figures" in said)
 
+    def test_our_own_queue_has_to_win_by_its_limit_and_not_against_itself(self):
+        self.assertFalse(self.verdict("throughput", [10.4] * 3, [10] * 3)[0])
+        self.assertTrue(self.verdict("throughput", [10.5] * 3, [10] * 3)[0])
+        self.assertTrue(self.verdict("median latency", [10] * 3, [10] * 3)[0])
+        by_queue = {"baton": {0: 20}, "rtrb:batch=1": {0: 10}, "baton-batching:batch=64": {0: 99}}
+        self.assertTrue(queues.verdict((64, 8), "throughput", by_queue, 1)[0])
+
+    def test_the_choice_may_not_cost_more_than_its_limit(self):
+        def choice(what, own):
+            by_queue = {"baton": {0: own}, "baton-batching": {0: 100}, "baton-demoting": {0: 100}, "rtrb": {0: 1}}
+            return queues.choice(what, by_queue, 1)
+
+        self.assertTrue(choice("throughput", 95)[0])
+        right, said = choice("throughput", 94)
+        self.assertTrue(not right and "NOT MET" in said and "at least 0.95" in said)
+        self.assertTrue(choice("median latency", 105)[0])
+        self.assertFalse(choice("median latency", 106)[0])
+        self.assertEqual(queues.choice("throughput", {"baton": {0: 1}, "rtrb": {0: 2}}, 1), (True, ""))
+
     def test_figures_are_those_of_the_summary(self):
         self.table("place/summary.csv", "capacity,payload_bytes,queue,rounds,p50_ns", "64,8,baton,2,2",
                    "64,8,lamport,9,", "64,8,rtrb,0,99")
